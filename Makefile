@@ -1,0 +1,49 @@
+# `make demo` and `make test` are all a new machine needs; `make help` lists the rest.
+SHELL := /bin/bash
+HOST ?= 127.0.0.1
+PORT ?= 8000
+GRAPHMILL := target/release/graphmill
+
+.PHONY: help setup build demo serve test rust-tests client-tests fmt lint doc ci clean
+
+help: ## list the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
+
+setup: ## install what the build needs (apt as root or with sudo, else a list of what is missing)
+	@scripts/setup.sh
+
+build: setup ## build the release binary, target/release/graphmill
+	cargo build --release --workspace
+
+demo: build ## serve the shipped model, ask it something over HTTP, print the stream, stop
+	@scripts/demo.sh $(HOST) $(PORT)
+
+serve: build ## serve the shipped config.json and leave the server running
+	@scripts/serve.sh $(HOST) $(PORT)
+
+test: ## everything: Rust tests, then foreign clients against the built server
+	@scripts/setup.sh --tests
+	cargo build --release --workspace
+	$(MAKE) --no-print-directory rust-tests client-tests
+
+rust-tests:
+	cargo test --release --workspace
+
+client-tests:
+	.venv/bin/python -m pytest -q tests/clients
+
+fmt: ## format the Rust sources
+	cargo fmt --all
+
+lint: ## formatting and clippy, warnings are errors
+	cargo fmt --all --check
+	cargo clippy --release --workspace --all-targets -- -D warnings
+
+doc: ## API documentation, warnings are errors
+	RUSTDOCFLAGS="-D warnings" cargo doc --release --workspace --no-deps
+
+ci: setup lint doc test ## what CI runs
+
+clean: ## remove everything that was built
+	cargo clean
+	rm -rf .venv

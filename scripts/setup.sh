@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# Installs what the build (and, with `--tests`, the tests) needs and this machine lacks. Debian and Ubuntu packages are
+# installed with apt when we are root or may use sudo; otherwise the list of what to install is printed and we stop.
+set -euo pipefail
+
+with_tests=no
+[ "${1:-}" = "--tests" ] && with_tests=yes
+
+have() { command -v "$1" >/dev/null 2>&1; }
+
+have_libclang() {
+    [ -n "${LIBCLANG_PATH:-}" ] && return 0
+    compgen -G '/usr/lib/llvm-*/lib/libclang*.so*' >/dev/null || compgen -G '/usr/lib/*/libclang*.so*' >/dev/null \
+        || compgen -G '/usr/lib64/libclang*.so*' >/dev/null || compgen -G '/usr/local/lib/libclang*.so*' >/dev/null
+}
+
+have_venv() { have python3 && python3 -c 'import ensurepip, venv' >/dev/null 2>&1; }
+
+if ! have cargo; then
+    echo "error: cargo was not found. Install a Rust toolchain first: https://rustup.rs" >&2
+    exit 1
+fi
+
+packages=()
+have cmake || packages+=(cmake)
+{ have c++ && have cc; } || packages+=(build-essential)
+have_libclang || packages+=(libclang-dev)
+have git || packages+=(git)
+have curl || packages+=(curl)
+have python3 || packages+=(python3)
+if [ "$with_tests" = yes ] && ! have_venv; then packages+=(python3-venv); fi
+
+if [ ${#packages[@]} -gt 0 ]; then
+    echo "missing on this machine: ${packages[*]}"
+    if ! have apt-get; then
+        echo "error: install them with this system's package manager (names above are Debian's), then run this again" >&2
+        exit 1
+    fi
+    as_root=()
+    if [ "$(id -u)" != 0 ]; then
+        if have sudo; then
+            as_root=(sudo)
+        else
+            echo "error: neither root nor sudo here. Ask an administrator for: apt-get install ${packages[*]}" >&2
+            exit 1
+        fi
+    fi
+    "${as_root[@]}" apt-get update -qq
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${packages[@]}"
+fi
+
+if [ "$with_tests" = yes ]; then
+    venv=.venv
+    requirements=tests/clients/requirements.txt
+    if ! cmp -s "$requirements" "$venv/installed.txt"; then
+        python3 -m venv "$venv"
+        "$venv/bin/pip" install --quiet --disable-pip-version-check -r "$requirements"
+        cp "$requirements" "$venv/installed.txt"
+    fi
+fi
