@@ -1,0 +1,117 @@
+"""Starts the built server once, with the repository's own config.json and model, for clients that we did not write."""
+
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BINARY = ROOT / "target" / "release" / "graphmill"
+MODEL = "graphmill/tiny-chat"
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+class Server:
+    """A running server: its address, and plain HTTP to it."""
+
+    def __init__(self, config, log):
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.log = log
+        self.process = subprocess.Popen(
+            [BINARY, "serve", "--config_path", config, "--rest_port", str(self.port), "--rest-bind-address", "127.0.0.1"],
+            stdout=log.open("wb"),
+            stderr=subprocess.STDOUT,
+            cwd=ROOT,
+        )
+
+    def wait_until(self, condition, what, seconds=60):
+        """Polls until `condition()` holds; fails with the server's log when it does not in time."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            if self.process.poll() is not None:
+                break
+            if condition():
+                return
+            time.sleep(0.02)
+        pytest.fail(f"{what}: not within {seconds} s; the server's log:\n{self.log.read_text()}")
+
+    def is_ready(self):
+        try:
+            return self.get("/v2/health/ready")[0] == 200
+        except urllib.error.URLError:
+            return False
+
+    def get(self, path):
+        """GETs a path: (status, body)."""
+        try:
+            with urllib.request.urlopen(self.url + path, timeout=30) as response:
+                return response.status, response.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+
+    def status(self):
+        return json.loads(self.get("/v3/status")[1])
+
+    def engine(self):
+        """The one engine's counters in /v3/status."""
+        (engine,) = self.status()["engines"]
+        return engine
+
+    def is_idle(self):
+        engine = self.engine()
+        return (engine["sequences_running"], engine["sequences_waiting"], engine["kv_cells_used"]) == (0, 0, 0)
+
+    def stop(self):
+        """Asks the server to stop, as Ctrl-C does; returns its exit status."""
+        self.process.send_signal(signal.SIGINT)
+        try:
+            return self.process.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            pytest.fail(f"the server did not stop; its log:\n{self.log.read_text()}")
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory):
+    if not BINARY.exists():
+        pytest.fail(f"{BINARY} is missing: run `make build`")
+    log = tmp_path_factory.mktemp("server") / "log.txt"
+    running = Server(ROOT / "config.json", log)
+    running.wait_until(running.is_ready, "ready")
+    yield running
+    assert running.stop() == 0
+
+
+@pytest.fixture
+def start_server(tmp_path):
+    """Starts further servers, each with a config.json of the test's own."""
+    started = []
+
+    def start(config):
+        server = Server(config, tmp_path / f"log-{len(started)}.txt")
+        started.append(server)
+        return server
+
+    yield start
+    for server in started:
+        if server.process.poll() is None:
+            server.stop()
+
+
+@pytest.fixture(scope="session")
+def answers():
+    """Prompts with the greedy answer that the shipped model gives."""
+    return json.loads((ROOT / "demos" / "tiny_chat" / "answers.json").read_text())
