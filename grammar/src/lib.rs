@@ -1,1 +1,34 @@
-//! placeholder
+//! Graph files: protobuf text format with spans, typed graphs, diagnostics.
+//!
+//! ```
+//! use graphmill_grammar::{parse_graph, SourceMap};
+//!
+//! let mut sources = SourceMap::new();
+//! let parsed = parse_graph(&mut sources, "pass.pbtxt", r#"
+//!     input_stream: "in"
+//!     node { calculator: "PassThroughCalculator" input_stream: "in" output_stream: "out" }
+//! "#);
+//! assert_eq!(parsed.into_result().unwrap().0.node[0].output_stream[0].name.value, "out");
+//! ```
+//!
+//! The crate does no input or output and knows no calculator. The phases accumulate diagnostics and never stop at the
+//! first: [`parse()`] gives a tree, [`graph::lower`] a [`GraphConfig`], [`de::from_message`] reads option bodies into a
+//! calculator's own type, [`render`] shows diagnostics to people and programs.
+
+pub mod ast;
+pub mod codes;
+pub mod de;
+pub mod diag;
+pub mod graph;
+pub mod parse;
+pub mod render;
+mod scalar;
+pub mod span;
+pub mod suggest;
+
+pub use codes::Code;
+pub use de::from_message;
+pub use diag::{Diagnostic, Severity};
+pub use graph::{GraphConfig, Node, OptionsMessage, PortSpec};
+pub use parse::{ParsedGraph, parse, parse_graph};
+pub use span::{FileId, SourceMap, Span, Spanned};

@@ -1,0 +1,51 @@
+//! The registry of diagnostic codes: every kind of mistake has a number, a title, and an explanation with an example.
+//!
+//! A code is a constant, so a check cannot name one that does not exist, and the reference page, `--explain` and the
+//! tests read the same text. Each crate keeps its own list; the first two digits are the theme:
+//!
+//! | codes | theme | where |
+//! |---|---|---|
+//! | GM01xx | syntax | [`syntax`] |
+//! | GM02xx | fields, options, port names | [`fields`], [`ports`] |
+//! | GM03xx | streams | engine |
+//! | GM04xx | types | engine |
+//! | GM05xx | side packets and resources | engine |
+//! | GM06xx | cycles | engine |
+//! | GM07xx | executors | engine |
+//! | GM08xx | calculators | engine |
+//! | GM09xx | `config.json` | server |
+
+pub mod fields;
+pub mod ports;
+pub mod syntax;
+
+use std::fmt;
+
+/// A kind of mistake.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Code {
+    /// The number that is shown as `GM0123`.
+    pub number: u16,
+    /// What is wrong, in a few words.
+    pub title: &'static str,
+    /// Why it is wrong and what to do, in one or two paragraphs of Markdown.
+    pub explanation: &'static str,
+    /// A file, or an excerpt of one, that has the mistake.
+    pub wrong: &'static str,
+    /// The same without the mistake.
+    pub right: &'static str,
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "GM{:04}", self.number)
+    }
+}
+
+/// All codes of this crate, by number.
+pub fn all() -> impl Iterator<Item = &'static Code> {
+    [syntax::ALL, fields::ALL, ports::ALL]
+        .into_iter()
+        .flatten()
+        .copied()
+}

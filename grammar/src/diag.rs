@@ -1,0 +1,167 @@
+//! Diagnostics as data: what is wrong with a user's file, where, and what to do about it.
+//!
+//! A diagnostic is never thrown and never a bare string: every check pushes one and goes on, so that a file's errors are
+//! reported together. The same values feed the terminal, JSON output, the reload API and editors; [`crate::render`]
+//! turns them into text. Headlines are lower case, name things in backticks and say what was expected; advice is a hint.
+
+use std::fmt;
+
+use crate::codes::Code;
+use crate::span::Span;
+
+/// How bad it is.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// The file works, but probably not as meant.
+    Warning,
+    /// The file cannot be used.
+    Error,
+}
+
+impl Severity {
+    /// The word for it, as shown to people and in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A place with a word about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Label {
+    /// The place.
+    pub span: Span,
+    /// What is to be seen there; may be empty.
+    pub text: String,
+}
+
+/// Replaces a piece of a file; an empty span inserts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Edit {
+    /// What to replace.
+    pub span: Span,
+    /// What to put there.
+    pub replacement: String,
+}
+
+/// Advice, and where it is certain enough the edits that follow it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hint {
+    /// The advice in words, complete without the edits.
+    pub text: String,
+    /// Edits that carry it out; empty where a person has to decide.
+    pub edits: Vec<Edit>,
+}
+
+/// One thing that is wrong in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// Which kind of thing.
+    pub code: &'static Code,
+    /// How bad it is.
+    pub severity: Severity,
+    /// The headline: one sentence, lower case, no full stop.
+    pub message: String,
+    /// Where it is.
+    pub primary: Label,
+    /// Other places that explain it, such as the first of two definitions.
+    pub secondary: Vec<Label>,
+    /// What to do.
+    pub hints: Vec<Hint>,
+}
+
+impl Diagnostic {
+    /// An error at `span`.
+    pub fn error(code: &'static Code, span: Span, message: impl Into<String>) -> Self {
+        Self::new(code, Severity::Error, span, message.into())
+    }
+
+    /// A warning at `span`.
+    pub fn warning(code: &'static Code, span: Span, message: impl Into<String>) -> Self {
+        Self::new(code, Severity::Warning, span, message.into())
+    }
+
+    fn new(code: &'static Code, severity: Severity, span: Span, message: String) -> Self {
+        let primary = Label {
+            span,
+            text: String::new(),
+        };
+        Self {
+            code,
+            severity,
+            message,
+            primary,
+            secondary: Vec::new(),
+            hints: Vec::new(),
+        }
+    }
+
+    /// Says what is to be seen at the primary place.
+    #[must_use]
+    pub fn label(mut self, text: impl Into<String>) -> Self {
+        self.primary.text = text.into();
+        self
+    }
+
+    /// Adds another place.
+    #[must_use]
+    pub fn also(mut self, span: Span, text: impl Into<String>) -> Self {
+        self.secondary.push(Label {
+            span,
+            text: text.into(),
+        });
+        self
+    }
+
+    /// Adds advice.
+    #[must_use]
+    pub fn hint(mut self, text: impl Into<String>) -> Self {
+        self.hints.push(Hint {
+            text: text.into(),
+            edits: Vec::new(),
+        });
+        self
+    }
+
+    /// Adds advice that one edit carries out.
+    #[must_use]
+    pub fn fix(
+        mut self,
+        text: impl Into<String>,
+        span: Span,
+        replacement: impl Into<String>,
+    ) -> Self {
+        self.hints.push(Hint {
+            text: text.into(),
+            edits: vec![Edit {
+                span,
+                replacement: replacement.into(),
+            }],
+        });
+        self
+    }
+
+    /// Tells whether this makes the file unusable.
+    pub fn is_error(&self) -> bool {
+        self.severity == Severity::Error
+    }
+}
+
+/// Tells whether any of the diagnostics is an error.
+pub fn has_errors(diagnostics: &[Diagnostic]) -> bool {
+    diagnostics.iter().any(Diagnostic::is_error)
+}
+
+/// Puts diagnostics into the order of the files and places they point to; those at one place keep their order.
+pub fn sort(diagnostics: &mut [Diagnostic]) {
+    diagnostics
+        .sort_by_key(|diagnostic| (diagnostic.primary.span.file, diagnostic.primary.span.start));
+}

@@ -1,0 +1,140 @@
+//! A node of a graph, with the parts that only nodes have.
+
+use super::options::{self, Extensions, OptionsMessage};
+use super::port::{self, PortSpec, TagIndex};
+use super::settings::{InputStreamHandlerConfig, OutputStreamHandlerConfig, ProfilerConfig};
+use super::table::{Lowering, Read, message};
+use crate::ast::{Field, Value, ValueKind};
+use crate::codes::fields;
+use crate::diag::Diagnostic;
+use crate::scalar;
+use crate::span::{Span, Spanned};
+
+message! {
+    /// A node: `CalculatorGraphConfig.Node`.
+    pub struct Node = "Node", finish = Node::check {
+        /// Its label; absent is the calculator's name.
+        "name" name: Option<Spanned<String>>;
+        /// The registered calculator or subgraph.
+        "calculator" calculator: Option<Spanned<String>>;
+        /// Streams that it takes.
+        "input_stream" input_stream: Vec<PortSpec>;
+        /// Streams that it makes.
+        "output_stream" output_stream: Vec<PortSpec>;
+        /// Side packets that it takes.
+        "input_side_packet" input_side_packet: Vec<PortSpec>;
+        /// Side packets that it makes.
+        "output_side_packet" output_side_packet: Vec<PortSpec>;
+        /// Options in extension form.
+        "options" options: Option<Extensions>;
+        /// Options with type URLs.
+        "node_options" node_options: Vec<OptionsMessage>;
+        /// Layer of a source node: it starts when the sources of all lower layers are closed.
+        "source_layer" source_layer: Option<Spanned<i32>>;
+        /// Packets that a queue should be able to hold; raises the limit of all queues of the graph.
+        "buffer_size_hint" buffer_size_hint: Option<Spanned<i32>>;
+        /// Input policy.
+        "input_stream_handler" input_stream_handler: Option<InputStreamHandlerConfig>;
+        /// Output handler.
+        "output_stream_handler" output_stream_handler: Option<OutputStreamHandlerConfig>;
+        /// What is special about its inputs: back edges.
+        "input_stream_info" input_stream_info: Vec<InputStreamInfo>;
+        /// Name of the executor that it runs on; absent or empty is the default one.
+        "executor" executor: Option<Spanned<String>>;
+        /// Has no effect.
+        "profiler_config" profiler_config: Option<ProfilerConfig>, deprecated = "it has no effect on a node: set `profiler_config` of the graph";
+        /// How many calls of `process` may run at once; 0 and absent are one.
+        "max_in_flight" max_in_flight: Option<Spanned<i32>>;
+        /// Option fields that take their values from the graph's options.
+        "option_value" option_value: Vec<OptionValue>;
+        /// Old name of `input_side_packet`, without effect.
+        "external_input" external_input: Vec<Spanned<String>>, deprecated = "it has no effect: use `input_side_packet`";
+    }
+}
+
+message! {
+    /// What is special about one input of a node.
+    pub struct InputStreamInfo = "InputStreamInfo" {
+        /// Which input; absent is the first one without a tag.
+        "tag_index" tag_index: Option<TagIndex>;
+        /// Whether the stream closes a loop.
+        "back_edge" back_edge: Option<Spanned<bool>>;
+    }
+}
+
+impl Node {
+    /// The node's options in both forms, extensions first: where one type is given in both, the first counts.
+    pub fn all_options(&self) -> impl Iterator<Item = &OptionsMessage> {
+        options::both(self.options.as_ref(), &self.node_options)
+    }
+
+    /// What to point to when speaking of the node: the name of its calculator, or where it begins.
+    pub fn place(&self) -> Span {
+        self.calculator
+            .as_ref()
+            .map_or(self.head, |calculator| calculator.span)
+    }
+
+    fn check(&mut self, cx: &mut Lowering) {
+        port::number(&mut self.input_stream, cx);
+        port::number(&mut self.output_stream, cx);
+        port::number(&mut self.input_side_packet, cx);
+        port::number(&mut self.output_side_packet, cx);
+        options::report_duplicates(&self.node_options, cx);
+        if self
+            .calculator
+            .as_ref()
+            .is_none_or(|calculator| calculator.is_empty())
+            && !self.incomplete
+        {
+            let place = self.place();
+            cx.report(
+                Diagnostic::error(&fields::MISSING_FIELD, place, "node without a `calculator`")
+                    .label("which calculator does this node run?")
+                    .hint("add `calculator: \"..\"` with the name of a calculator or subgraph"),
+            );
+            self.incomplete = true;
+        }
+    }
+}
+
+/// An option field that takes its value from the graph's options: `"node_field:graph_field"`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OptionValue {
+    /// Path of the node's option field, `/` between its parts.
+    pub field: Spanned<String>,
+    /// Path of the graph's option field that the value is taken from.
+    pub source: Spanned<String>,
+}
+
+impl Read for OptionValue {
+    fn read(value: &Value, field: &Field, cx: &mut Lowering) -> Option<Self> {
+        let text = cx.accept(scalar::string(value), value, field)?;
+        // The separator is a single colon; `Ext::package.Type` inside a path has two.
+        let colon = text.char_indices().find(|&(i, c)| {
+            c == ':' && !text[i + 1..].starts_with(':') && !text[..i].ends_with(':')
+        });
+        let Some((colon, _)) = colon.filter(|&(i, _)| i > 0 && i + 1 < text.len()) else {
+            cx.report(
+                Diagnostic::error(&fields::INVALID_VALUE, value.span, "`option_value` is not of the form `field:source`")
+                    .label("expected `node_field:graph_field`")
+                    .hint("write the node's option field, a colon, and the graph's option field: `\"threshold:options/threshold\"`"),
+            );
+            return None;
+        };
+        let ValueKind::String(string) = &value.value else {
+            return None;
+        };
+        let part = |range: std::ops::Range<usize>| {
+            Spanned::new(text[range.clone()].to_owned(), string.span_of(range))
+        };
+        Some(Self {
+            field: part(0..colon),
+            source: part(colon + 1..text.len()),
+        })
+    }
+
+    fn place(&self) -> Span {
+        self.field.span
+    }
+}

@@ -1,0 +1,402 @@
+//! Port strings: `name`, `TAG:name`, `TAG:index:name`, and references to ports, `TAG`, `TAG:index`, `:index`.
+//!
+//! Each part keeps its place inside the string literal, so that a message about a tag points at the tag.
+
+use std::fmt;
+use std::ops::Range;
+
+use super::table::{Lowering, Read};
+use crate::ast::{Field, StringValue, Value, ValueKind};
+use crate::codes::ports;
+use crate::diag::Diagnostic;
+use crate::scalar;
+use crate::span::{Span, Spanned};
+
+/// The highest index of a port.
+pub const MAX_INDEX: u32 = 10_000;
+
+/// One entry of `input_stream`, `output_stream`, `input_side_packet` or `output_side_packet`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PortSpec {
+    /// The tag; empty for a port without one.
+    pub tag: Spanned<String>,
+    /// The index within the tag: as written, 0 where a tag stands alone, counted by occurrence where there is no tag.
+    pub index: u32,
+    /// The name of the stream or side packet.
+    pub name: Spanned<String>,
+    /// All of it, without the quotes.
+    pub span: Span,
+}
+
+impl fmt::Display for PortSpec {
+    /// Writes the port in the form that leaves out an index of 0.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.tag.as_str(), self.index) {
+            ("", _) => write!(f, "{}", self.name),
+            (tag, 0) => write!(f, "{tag}:{}", self.name),
+            (tag, index) => write!(f, "{tag}:{index}:{}", self.name),
+        }
+    }
+}
+
+/// A reference to a port of a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TagIndex {
+    /// The tag; empty for a port without one.
+    pub tag: String,
+    /// The index within the tag.
+    pub index: u32,
+    /// All of it, without the quotes.
+    pub span: Span,
+}
+
+impl fmt::Display for TagIndex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.tag.as_str(), self.index) {
+            ("", index) => write!(f, ":{index}"),
+            (tag, 0) => f.write_str(tag),
+            (tag, index) => write!(f, "{tag}:{index}"),
+        }
+    }
+}
+
+/// A string whose parts can be pointed to.
+struct Text<'a> {
+    text: &'a str,
+    literal: Option<&'a StringValue>,
+    /// Where the text as a whole is, for a text that is no literal of a file.
+    span: Span,
+}
+
+impl Text<'_> {
+    fn span_of(&self, range: Range<usize>) -> Span {
+        self.literal
+            .map_or(self.span, |literal| literal.span_of(range))
+    }
+
+    fn whole(&self) -> Span {
+        // An empty string is pointed to with its quotes: between them there is nothing to see.
+        if self.text.is_empty() {
+            self.span
+        } else {
+            self.span_of(0..self.text.len())
+        }
+    }
+
+    fn part(&self, range: Range<usize>) -> Spanned<String> {
+        Spanned::new(self.text[range.clone()].to_owned(), self.span_of(range))
+    }
+}
+
+fn text_of<'a>(value: &'a Value, field: &Field, cx: &mut Lowering) -> Option<Text<'a>> {
+    let text = cx.accept(scalar::string(value), value, field)?;
+    let ValueKind::String(literal) = &value.value else {
+        return None;
+    };
+    Some(Text {
+        text,
+        literal: Some(literal),
+        span: value.span,
+    })
+}
+
+impl Read for PortSpec {
+    fn read(value: &Value, field: &Field, cx: &mut Lowering) -> Option<Self> {
+        let text = text_of(value, field, cx)?;
+        parse_port(&text)
+            .map_err(|diagnostic| cx.report(*diagnostic))
+            .ok()
+    }
+
+    fn place(&self) -> Span {
+        self.span
+    }
+}
+
+impl PortSpec {
+    /// Parses one port string that no file contains; an untagged port has index 0 until it is numbered among its peers.
+    pub fn parse(text: &str) -> Result<Self, Box<Diagnostic>> {
+        parse_port(&Text {
+            text,
+            literal: None,
+            span: Span::NONE,
+        })
+    }
+}
+
+impl Read for TagIndex {
+    fn read(value: &Value, field: &Field, cx: &mut Lowering) -> Option<Self> {
+        let text = text_of(value, field, cx)?;
+        parse_tag_index(&text)
+            .map_err(|diagnostic| cx.report(*diagnostic))
+            .ok()
+    }
+
+    fn place(&self) -> Span {
+        self.span
+    }
+}
+
+impl TagIndex {
+    /// Parses a reference to a port, as options such as `sync_set` hold it; `span` is where the text stands, quotes included.
+    pub fn parse(text: &str, span: Span) -> Result<Self, Box<Diagnostic>> {
+        parse_tag_index(&Text {
+            text,
+            literal: None,
+            span,
+        })
+    }
+}
+
+fn is_name(text: &str) -> bool {
+    is_word(text, |byte| byte.is_ascii_lowercase())
+}
+
+fn is_tag(text: &str) -> bool {
+    is_word(text, |byte| byte.is_ascii_uppercase())
+}
+
+fn is_word(text: &str, is_letter: impl Fn(u8) -> bool) -> bool {
+    let letter = |byte: u8| is_letter(byte) || byte == b'_';
+    text.bytes().next().is_some_and(letter)
+        && text
+            .bytes()
+            .all(|byte| letter(byte) || byte.is_ascii_digit())
+}
+
+/// Reads an index: decimal digits without leading zeros, at most [`MAX_INDEX`].
+fn index(text: &str) -> Option<u32> {
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let canonical = digits && (text == "0" || !text.starts_with('0'));
+    text.parse()
+        .ok()
+        .filter(|&index| canonical && index <= MAX_INDEX)
+}
+
+fn parse_port(text: &Text<'_>) -> Result<PortSpec, Box<Diagnostic>> {
+    let parts = parts(text.text);
+    let (tag, number, name) = match parts.as_slice() {
+        [name] => (None, None, name.clone()),
+        [tag, name] => (Some(tag.clone()), None, name.clone()),
+        [tag, number, name] => (Some(tag.clone()), Some(number.clone()), name.clone()),
+        _ => return Err(bad_port(text, "more than two colons")),
+    };
+    let tag = match tag {
+        None => Spanned::new(String::new(), text.span_of(0..0)),
+        Some(range) if range.is_empty() => {
+            return Err(bad_port(text, "no tag before the first colon"));
+        }
+        Some(range) => read_tag(text, range)?,
+    };
+    let index = match number {
+        None => 0,
+        Some(range) if range.is_empty() => {
+            return Err(bad_port(text, "no index between the colons"));
+        }
+        Some(range) => read_index(text, range)?,
+    };
+    if name.is_empty() {
+        return Err(bad_port(
+            text,
+            if parts.len() == 1 {
+                "the string is empty"
+            } else {
+                "no name after the last colon"
+            },
+        ));
+    }
+    Ok(PortSpec {
+        tag,
+        index,
+        name: read_name(text, name)?,
+        span: text.whole(),
+    })
+}
+
+fn parse_tag_index(text: &Text<'_>) -> Result<TagIndex, Box<Diagnostic>> {
+    let bad = |span: Span, why: &str| {
+        Box::new(
+            Diagnostic::error(&ports::BAD_TAG_INDEX, span, format!("`{}` is not a reference to a port", text.text))
+                .label(why)
+                .hint("write the port's tag, `TAG`, its tag and index, `TAG:1`, or `:1` where it has no tag"),
+        )
+    };
+    let parts = parts(text.text);
+    let (tag, number) = match parts.as_slice() {
+        [tag] => (tag.clone(), None),
+        [tag, number] => (tag.clone(), Some(number.clone())),
+        _ => return Err(bad(text.whole(), "more than one colon")),
+    };
+    if !tag.is_empty() && !is_tag(&text.text[tag.clone()]) {
+        return Err(bad(
+            text.span_of(tag),
+            "not a tag: tags are capital letters, digits and `_`",
+        ));
+    }
+    let index = match number {
+        None => 0,
+        Some(range) => index(&text.text[range.clone()])
+            .ok_or_else(|| bad(text.span_of(range), "expected an index here, not a name"))?,
+    };
+    Ok(TagIndex {
+        tag: text.text[tag].to_owned(),
+        index,
+        span: text.whole(),
+    })
+}
+
+/// The ranges between the colons of `text`.
+fn parts(text: &str) -> Vec<Range<usize>> {
+    let mut start = 0;
+    text.split(':')
+        .map(|part| {
+            let range = start..start + part.len();
+            start = range.end + 1;
+            range
+        })
+        .collect()
+}
+
+fn bad_port(text: &Text<'_>, why: &str) -> Box<Diagnostic> {
+    Box::new(
+        Diagnostic::error(
+            &ports::BAD_PORT,
+            text.whole(),
+            format!("`{}` is not a port", text.text),
+        )
+        .label(why)
+        .hint("write `name`, `TAG:name` or `TAG:index:name`"),
+    )
+}
+
+fn read_tag(text: &Text<'_>, range: Range<usize>) -> Result<Spanned<String>, Box<Diagnostic>> {
+    let tag = &text.text[range.clone()];
+    if is_tag(tag) {
+        return Ok(text.part(range));
+    }
+    let span = text.span_of(range);
+    let diagnostic = Diagnostic::error(&ports::BAD_TAG, span, format!("`{tag}` is not a tag"))
+        .label("tags are capital letters, digits and `_`, and begin with no digit");
+    let upper = to_snake(tag).to_ascii_uppercase();
+    Err(Box::new(if is_tag(&upper) {
+        diagnostic.fix(format!("write `{upper}`"), span, upper)
+    } else {
+        diagnostic
+    }))
+}
+
+fn read_index(text: &Text<'_>, range: Range<usize>) -> Result<u32, Box<Diagnostic>> {
+    let written = &text.text[range.clone()];
+    index(written).ok_or_else(|| {
+        Box::new(
+            Diagnostic::error(
+                &ports::BAD_INDEX,
+                text.span_of(range),
+                format!("`{written}` is not an index"),
+            )
+            .label(format!(
+                "expected a number from 0 to {MAX_INDEX} without leading zeros"
+            )),
+        )
+    })
+}
+
+fn read_name(text: &Text<'_>, range: Range<usize>) -> Result<Spanned<String>, Box<Diagnostic>> {
+    let name = &text.text[range.clone()];
+    if is_name(name) {
+        return Ok(text.part(range));
+    }
+    let span = text.span_of(range);
+    let diagnostic = Diagnostic::error(
+        &ports::BAD_STREAM_NAME,
+        span,
+        format!("`{name}` is not a name of a stream or side packet"),
+    )
+    .label("names are lower-case letters, digits and `_`, and begin with no digit");
+    let snake = to_snake(name);
+    Err(Box::new(if is_name(&snake) {
+        diagnostic.fix(format!("write `{snake}`"), span, snake)
+    } else {
+        diagnostic
+    }))
+}
+
+/// `inputImage`, `input-image` and `Input Image` as `input_image`.
+fn to_snake(text: &str) -> String {
+    let mut snake = String::new();
+    let mut previous = '_';
+    for c in text.trim().chars() {
+        if c.is_ascii_uppercase() && (previous.is_ascii_lowercase() || previous.is_ascii_digit()) {
+            snake.push('_');
+        }
+        snake.push(if matches!(c, '-' | ' ' | '.' | '/') {
+            '_'
+        } else {
+            c.to_ascii_lowercase()
+        });
+        previous = c;
+    }
+    snake
+}
+
+/// Numbers the ports without a tag and checks that each tag's indexes are `0..n`, each given once.
+pub(super) fn number(ports: &mut [PortSpec], cx: &mut Lowering) {
+    let untagged = ports.iter_mut().filter(|port| port.tag.is_empty());
+    for (index, port) in untagged.enumerate() {
+        port.index = index as u32;
+    }
+    let mut sorted: Vec<&PortSpec> = ports.iter().filter(|port| !port.tag.is_empty()).collect();
+    sorted.sort_by(|a, b| (&a.tag.value, a.index).cmp(&(&b.tag.value, b.index)));
+    for tag in sorted.chunk_by(|a, b| a.tag.value == b.tag.value) {
+        let mut expected = 0;
+        for (i, port) in tag.iter().enumerate() {
+            if i > 0 && tag[i - 1].index == port.index {
+                cx.report(given_twice(tag[i - 1], port, tag));
+            } else if port.index > expected {
+                cx.report(gap(port, expected));
+                break;
+            } else {
+                expected += 1;
+            }
+        }
+    }
+}
+
+fn given_twice(first: &PortSpec, second: &PortSpec, tag: &[&PortSpec]) -> Diagnostic {
+    let (name, index) = (&second.tag, second.index);
+    let free = (0..)
+        .find(|&free| tag.iter().all(|port| port.index != free))
+        .unwrap_or(index);
+    Diagnostic::error(
+        &ports::DUPLICATE_PORT,
+        second.span,
+        format!("index {index} of tag `{name}` is given twice"),
+    )
+    .label("given again here")
+    .also(first.span, "first given here")
+    .fix(
+        format!(
+            "give it the next free index: `{name}:{free}:{}`",
+            second.name
+        ),
+        second.span,
+        format!("{name}:{free}:{}", second.name),
+    )
+}
+
+fn gap(port: &PortSpec, missing: u32) -> Diagnostic {
+    let tag = &port.tag;
+    Diagnostic::error(
+        &ports::MISSING_INDEX,
+        port.span,
+        format!(
+            "tag `{tag}` has index {} but no index {missing}",
+            port.index
+        ),
+    )
+    .label(format!("index {missing} is missing"))
+    .hint(format!(
+        "the indexes of a tag begin at 0 and leave none out: is this `{tag}:{missing}:{}`?",
+        port.name
+    ))
+}

@@ -1,0 +1,255 @@
+//! The field table: declares a message's struct and the lowering of its fields in one place.
+//!
+//! `message!` takes a struct whose fields are preceded by their names in the file. The type of a field says all the rest:
+//! `Option` is a singular field (twice is an error), `Vec` a repeated one (lists are joined in), and what is inside
+//! implements [`Read`]: `Spanned<String>`, a port, options, another message. A table so written cannot lack a field that
+//! its struct has.
+
+use crate::ast::{Field, Message, NameKind, Value, ValueKind};
+use crate::codes::fields;
+use crate::diag::Diagnostic;
+use crate::scalar::{self, Mismatch};
+use crate::span::{Span, Spanned};
+use crate::suggest;
+
+/// Collects diagnostics while a tree is lowered.
+#[derive(Default)]
+pub(crate) struct Lowering {
+    pub(crate) diagnostics: Vec<Diagnostic>,
+}
+
+impl Lowering {
+    pub(crate) fn report(&mut self, diagnostic: Diagnostic) {
+        self.diagnostics.push(diagnostic);
+    }
+
+    /// Reports the mismatch and gives nothing.
+    pub(crate) fn accept<T>(
+        &mut self,
+        read: Result<T, Mismatch>,
+        value: &Value,
+        field: &Field,
+    ) -> Option<T> {
+        read.map_err(|mismatch| {
+            self.diagnostics
+                .extend(mismatch.diagnose(value, field.name.as_str()))
+        })
+        .ok()
+    }
+}
+
+/// A value that a field can hold.
+pub(crate) trait Read: Sized {
+    /// Reads `value`, one of the values of `field`; reports and gives nothing if it is no such value.
+    fn read(value: &Value, field: &Field, cx: &mut Lowering) -> Option<Self>;
+
+    /// Where it was written.
+    fn place(&self) -> Span;
+}
+
+/// A field of a struct, singular or repeated.
+pub(crate) trait Slot {
+    /// Takes the values of one occurrence; false if any was refused.
+    fn take(&mut self, field: &Field, cx: &mut Lowering) -> bool;
+}
+
+impl<T: Read> Slot for Option<T> {
+    fn take(&mut self, field: &Field, cx: &mut Lowering) -> bool {
+        if let Some(first) = self {
+            cx.report(duplicate(field, first.place()));
+            return false;
+        }
+        *self = T::read(&field.value, field, cx);
+        self.is_some()
+    }
+}
+
+impl<T: Read> Slot for Vec<T> {
+    fn take(&mut self, field: &Field, cx: &mut Lowering) -> bool {
+        let values = match &field.value.value {
+            ValueKind::List(values) => values.as_slice(),
+            _ => std::slice::from_ref(&field.value),
+        };
+        let before = self.len();
+        self.extend(values.iter().filter_map(|value| T::read(value, field, cx)));
+        self.len() == before + values.len()
+    }
+}
+
+/// The diagnostic for a second occurrence of a singular field.
+pub(crate) fn duplicate(field: &Field, first: Span) -> Diagnostic {
+    let name = field.name.as_str();
+    Diagnostic::error(
+        &fields::DUPLICATE_FIELD,
+        field.name.span,
+        format!("`{name}` is given twice"),
+    )
+    .label("given again here")
+    .also(first, "first given here")
+}
+
+/// The diagnostic for a field that a message does not have.
+pub(crate) fn unknown<'a>(
+    field: &Field,
+    message: &str,
+    known: impl IntoIterator<Item = &'a str> + Clone,
+) -> Diagnostic {
+    let name = &field.name;
+    let diagnostic = Diagnostic::error(
+        &fields::UNKNOWN_FIELD,
+        name.span,
+        format!("`{message}` has no field `{name}`"),
+    )
+    .label("unknown field");
+    if let (NameKind::Plain(plain), mut names) = (&name.kind, known.clone().into_iter()) {
+        if let Some(near) = suggest::nearest(plain, known) {
+            return diagnostic.fix(format!("did you mean `{near}`?"), name.span, near);
+        }
+        if names.next().is_none() {
+            return diagnostic.hint(format!("`{message}` has no fields"));
+        }
+    }
+    diagnostic
+}
+
+/// A message that is lowered field by field.
+pub(crate) trait Table: Default {
+    /// The message's name for people.
+    const NAME: &'static str;
+    /// The names of its fields.
+    const FIELDS: &'static [&'static str];
+    /// Deprecated fields, each with what to do instead.
+    const DEPRECATED: &'static [(&'static str, &'static str)];
+
+    /// The slot of a field.
+    fn slot(&mut self, name: &str) -> Option<&mut dyn Slot>;
+    /// Looks at the message as a whole, when all fields are in.
+    fn finish(&mut self, cx: &mut Lowering);
+    /// Says where the message stands and whether something in it was refused.
+    fn set_place(&mut self, span: Span, head: Span, incomplete: bool);
+}
+
+/// Lowers the fields of `message`; `head` is what a diagnostic about the message as a whole points to.
+pub(crate) fn lower<T: Table>(message: &Message, head: Span, cx: &mut Lowering) -> T {
+    let mut lowered = T::default();
+    let mut incomplete = message.incomplete;
+    for field in &message.fields {
+        let Some(slot) = field.name.as_plain().and_then(|name| lowered.slot(name)) else {
+            cx.report(unknown(field, T::NAME, T::FIELDS.iter().copied()));
+            incomplete = true;
+            continue;
+        };
+        incomplete |= !slot.take(field, cx);
+        let name = field.name.as_str();
+        if let Some((_, instead)) = T::DEPRECATED
+            .iter()
+            .find(|(deprecated, _)| *deprecated == name)
+        {
+            let message = format!("`{name}` of `{}` is deprecated", T::NAME);
+            cx.report(
+                Diagnostic::warning(&fields::DEPRECATED_FIELD, field.name.span, message)
+                    .hint(*instead),
+            );
+        }
+    }
+    lowered.set_place(message.span, head, incomplete);
+    lowered.finish(cx);
+    lowered
+}
+
+/// Declares a message: its struct, its table, and how it is read as a field's value.
+macro_rules! message {
+    (
+        $(#[$attribute:meta])*
+        pub struct $message:ident = $name:literal $(, finish = $finish:path)? {
+            $( $(#[$field_attribute:meta])* $field_name:literal $field:ident : $type:ty $(, deprecated = $instead:literal)? ; )*
+        }
+    ) => {
+        $(#[$attribute])*
+        #[derive(Clone, Debug, PartialEq)]
+        pub struct $message {
+            $( $(#[$field_attribute])* pub $field: $type, )*
+            /// All of the message, delimiters included.
+            pub span: $crate::span::Span,
+            /// What to point to when speaking of the message as a whole: the name of the field that it is the value of.
+            pub head: $crate::span::Span,
+            /// True when something in the message was refused, and reported: what seems to be missing may be there.
+            pub incomplete: bool,
+        }
+
+        impl Default for $message {
+            fn default() -> Self {
+                Self {
+                    $( $field: Default::default(), )*
+                    span: $crate::span::Span::NONE,
+                    head: $crate::span::Span::NONE,
+                    incomplete: false,
+                }
+            }
+        }
+
+        impl $crate::graph::table::Table for $message {
+            const NAME: &'static str = $name;
+            const FIELDS: &'static [&'static str] = &[$($field_name),*];
+            const DEPRECATED: &'static [(&'static str, &'static str)] = &[$($(($field_name, $instead),)?)*];
+
+            fn slot(&mut self, name: &str) -> Option<&mut dyn $crate::graph::table::Slot> {
+                match name {
+                    $( $field_name => Some(&mut self.$field), )*
+                    _ => None,
+                }
+            }
+
+            #[allow(unused_variables, reason = "most messages have nothing to check as a whole")]
+            fn finish(&mut self, cx: &mut $crate::graph::table::Lowering) {
+                $( $finish(self, cx); )?
+            }
+
+            fn set_place(&mut self, span: $crate::span::Span, head: $crate::span::Span, incomplete: bool) {
+                (self.span, self.head, self.incomplete) = (span, head, incomplete);
+            }
+        }
+
+        impl $crate::graph::table::Read for $message {
+            fn read(value: &$crate::ast::Value, field: &$crate::ast::Field, cx: &mut $crate::graph::table::Lowering) -> Option<Self> {
+                let message = $crate::graph::table::message_of(value, field, cx)?;
+                Some($crate::graph::table::lower(message, field.name.span, cx))
+            }
+
+            fn place(&self) -> $crate::span::Span {
+                self.head
+            }
+        }
+    };
+}
+pub(crate) use message;
+
+/// The message that is `value`; reports anything else.
+pub(crate) fn message_of<'a>(
+    value: &'a Value,
+    field: &Field,
+    cx: &mut Lowering,
+) -> Option<&'a Message> {
+    cx.accept(scalar::message(value), value, field)
+}
+
+macro_rules! read_scalar {
+    ($type:ty, $value:ident => $read:expr) => {
+        impl Read for Spanned<$type> {
+            fn read($value: &Value, field: &Field, cx: &mut Lowering) -> Option<Self> {
+                let read = cx.accept($read, $value, field)?;
+                Some(Spanned::new(read, $value.span))
+            }
+
+            fn place(&self) -> Span {
+                self.span
+            }
+        }
+    };
+}
+
+read_scalar!(String, value => scalar::string(value).map(str::to_owned));
+read_scalar!(bool, value => scalar::boolean(value));
+read_scalar!(i32, value => scalar::integer(value, i32::MIN.into()..=i32::MAX.into()).map(|number| number as i32));
+read_scalar!(u32, value => scalar::integer(value, 0..=u32::MAX.into()).map(|number| number as u32));
+read_scalar!(i64, value => scalar::integer(value, i64::MIN.into()..=i64::MAX.into()).map(|number| number as i64));

@@ -1,0 +1,1 @@
+//! Shows diagnostics: to people on a terminal, to programs as JSON.
