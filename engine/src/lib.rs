@@ -1,1 +1,42 @@
-//! placeholder
+//! The dataflow graph engine: packets, timestamps, contracts, plans and sessions.
+//!
+//! A graph file is compiled once into a [`Plan`]; each request runs in its own cheap [`Session`] of that plan. What outlives
+//! a request is a [`Resource`]. The engine knows no HTTP, no JSON, no tokens and no models.
+
+pub mod calculator;
+pub mod context;
+pub mod contract;
+pub mod emits;
+pub mod error;
+pub mod events;
+pub mod input;
+mod node;
+pub mod packet;
+pub mod policy;
+pub mod port;
+pub mod registry;
+pub mod resource;
+pub mod run;
+pub mod session;
+mod tags;
+pub mod timestamp;
+pub mod world;
+
+pub use calculator::{AsyncCalculator, Calculator, Flow, NoOptions, Run};
+pub use context::{Cx, OpenCx};
+pub use contract::{Arity, Contract, Group, Offset};
+pub use emits::Emits;
+pub use error::{Error, Kind, Result};
+pub use events::{EventSender, Hold, SessionEnded, Wake};
+pub use input::{InputQueue, InputSet};
+pub use packet::{Packet, Payload, TypeInfo};
+pub use policy::{InputPolicy, Policy, Readiness, Waiting};
+pub use port::{Events, In, Ins, Out, OutSide, OutSides, Outs, Res, Side, Sides};
+pub use registry::Registry;
+pub use resource::{Resource, ResourceCache};
+pub use run::{CancelToken, Clock, Priority, RequestId, RunCx, SystemClock, TraceContext};
+pub use timestamp::Timestamp;
+pub use world::{Files, World};
+
+#[doc(hidden)]
+pub use inventory;

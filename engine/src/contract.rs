@@ -1,0 +1,482 @@
+//! Contracts: what a node declares about its ports and behaviour when a plan is compiled.
+//!
+//! The declarations are checked against the ports that the graph really connects. Nothing here fails: what does not fit
+//! is noted, and the plan turns all notes of all nodes into diagnostics with spans.
+
+use std::any::{Any, TypeId};
+
+use crate::{
+    calculator::Run,
+    packet::{Payload, TypeInfo},
+    policy::Policy,
+    port::{Events, In, Ins, Out, OutSide, OutSides, Outs, PortType, Res, Side, Sides},
+    resource::{Resource, ResourceNeed},
+    tags::TagMap,
+};
+
+/// How the timestamp bounds of a node's outputs follow from its inputs.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub enum Offset {
+    /// An output at `t` comes from the input at `t`: bounds are passed on, whether or not a packet is emitted. The default.
+    #[default]
+    Same,
+    /// An output comes this much later (or, negative, earlier) than its input.
+    By(i64),
+    /// Outputs are not tied to inputs: bounds move only with packets, explicit bounds and the close.
+    Unset,
+}
+
+impl Offset {
+    pub(crate) fn value(self) -> Option<i64> {
+        match self {
+            Self::Same => Some(0),
+            Self::By(offset) => Some(offset),
+            Self::Unset => None,
+        }
+    }
+}
+
+/// One of the four groups of a node's ports.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Group {
+    /// `input_stream`
+    Inputs,
+    /// `output_stream`
+    Outputs,
+    /// `input_side_packet`
+    InputSides,
+    /// `output_side_packet`
+    OutputSides,
+}
+
+impl Group {
+    /// The words for one port of the group.
+    pub fn noun(self) -> &'static str {
+        match self {
+            Self::Inputs => "input stream",
+            Self::Outputs => "output stream",
+            Self::InputSides => "input side packet",
+            Self::OutputSides => "output side packet",
+        }
+    }
+
+    /// The field of a node that lists the ports of the group.
+    pub fn field(self) -> &'static str {
+        match self {
+            Self::Inputs => "input_stream",
+            Self::Outputs => "output_stream",
+            Self::InputSides => "input_side_packet",
+            Self::OutputSides => "output_side_packet",
+        }
+    }
+}
+
+/// The type a contract gives to a port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum PortSpec {
+    /// Any type.
+    Any,
+    /// This one.
+    Exact(TypeInfo),
+    /// One of these.
+    OneOf(Vec<TypeInfo>),
+    /// That of another port of the same node.
+    SameAs(Group, u16),
+}
+
+impl PortSpec {
+    fn of<T: ?Sized + PortType>() -> Self {
+        T::port_type().map_or(Self::Any, Self::Exact)
+    }
+}
+
+/// How often a declared port may be connected.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Arity {
+    /// Exactly once.
+    Required,
+    /// Once or not at all.
+    Optional,
+    /// At least once, as `TAG:0`, `TAG:1`, ...
+    Repeated,
+    /// Any number of times.
+    OptionalRepeated,
+}
+
+/// One declaration of a contract, as `describe` lists it.
+#[derive(Clone, Debug)]
+pub(crate) struct Declared {
+    pub(crate) group: Group,
+    pub(crate) tag: String,
+    pub(crate) arity: Arity,
+    pub(crate) spec: PortSpec,
+}
+
+#[derive(Debug, Default)]
+struct Ports {
+    tags: TagMap,
+    specs: Vec<Option<PortSpec>>,
+}
+
+impl Ports {
+    fn new(tags: TagMap) -> Self {
+        let specs = vec![None; tags.len()];
+        Self { tags, specs }
+    }
+}
+
+/// What a node declares. Passed to `contract` of its calculator.
+pub struct Contract {
+    ports: [Ports; 4],
+    /// True while a calculator is only described: every declared port exists then.
+    describing: bool,
+    pub(crate) declared: Vec<Declared>,
+    pub(crate) missing: Vec<Declared>,
+    pub(crate) problems: Vec<String>,
+    pub(crate) resources: Vec<ResourceNeed>,
+    pub(crate) event_types: Vec<TypeId>,
+    pub(crate) policy: Option<Policy>,
+    pub(crate) offset: Offset,
+    pub(crate) output_offsets: Vec<(u16, Offset)>,
+    pub(crate) bounds: bool,
+    pub(crate) run: Option<Run>,
+}
+
+impl Contract {
+    pub(crate) fn new(ports: [TagMap; 4]) -> Self {
+        Self {
+            ports: ports.map(Ports::new),
+            describing: false,
+            declared: Vec::new(),
+            missing: Vec::new(),
+            problems: Vec::new(),
+            resources: Vec::new(),
+            event_types: Vec::new(),
+            policy: None,
+            offset: Offset::default(),
+            output_offsets: Vec::new(),
+            bounds: false,
+            run: None,
+        }
+    }
+
+    pub(crate) fn describing() -> Self {
+        let mut contract = Self::new(Default::default());
+        contract.describing = true;
+        contract
+    }
+
+    /// A required input stream. A tag may carry an index: `"TAG:1"`, `":1"`; the empty tag is the untagged stream.
+    /// `In<dyn Payload>` takes any type.
+    pub fn input<T: ?Sized + PortType>(&mut self, tag: &str) -> In<T> {
+        self.one(Group::Inputs, tag, Arity::Required, PortSpec::of::<T>())
+            .map_or(In::absent(), In::new)
+    }
+
+    /// An input stream that may be left unconnected.
+    pub fn optional<T: ?Sized + PortType>(&mut self, tag: &str) -> In<T> {
+        self.one(Group::Inputs, tag, Arity::Optional, PortSpec::of::<T>())
+            .map_or(In::absent(), In::new)
+    }
+
+    /// One or more input streams: `TAG:0`, `TAG:1`, ..., or the untagged ones.
+    pub fn inputs<T: ?Sized + PortType>(&mut self, tag: &str) -> Ins<T> {
+        Ins::new(self.many(Group::Inputs, tag, Arity::Repeated, PortSpec::of::<T>()))
+    }
+
+    /// Any number of input streams, zero included.
+    pub fn optional_inputs<T: ?Sized + PortType>(&mut self, tag: &str) -> Ins<T> {
+        Ins::new(self.many(
+            Group::Inputs,
+            tag,
+            Arity::OptionalRepeated,
+            PortSpec::of::<T>(),
+        ))
+    }
+
+    /// A required input stream of any type; the same as `input::<dyn Payload>`.
+    pub fn any(&mut self, tag: &str) -> In<dyn Payload> {
+        self.input(tag)
+    }
+
+    /// A required input stream of one of these types.
+    pub fn one_of(&mut self, tag: &str, types: &[TypeInfo]) -> In<dyn Payload> {
+        self.one(
+            Group::Inputs,
+            tag,
+            Arity::Required,
+            PortSpec::OneOf(types.to_vec()),
+        )
+        .map_or(In::absent(), In::new)
+    }
+
+    /// A required output stream.
+    pub fn output<T: ?Sized + PortType>(&mut self, tag: &str) -> Out<T> {
+        self.one(Group::Outputs, tag, Arity::Required, PortSpec::of::<T>())
+            .map_or(Out::absent(), Out::new)
+    }
+
+    /// An output stream that may be left unconnected.
+    pub fn optional_output<T: ?Sized + PortType>(&mut self, tag: &str) -> Out<T> {
+        self.one(Group::Outputs, tag, Arity::Optional, PortSpec::of::<T>())
+            .map_or(Out::absent(), Out::new)
+    }
+
+    /// One or more output streams.
+    pub fn outputs<T: ?Sized + PortType>(&mut self, tag: &str) -> Outs<T> {
+        Outs::new(self.many(Group::Outputs, tag, Arity::Repeated, PortSpec::of::<T>()))
+    }
+
+    /// Any number of output streams, zero included.
+    pub fn optional_outputs<T: ?Sized + PortType>(&mut self, tag: &str) -> Outs<T> {
+        Outs::new(self.many(
+            Group::Outputs,
+            tag,
+            Arity::OptionalRepeated,
+            PortSpec::of::<T>(),
+        ))
+    }
+
+    /// A required output stream that carries what `input` carries.
+    pub fn same_as(&mut self, tag: &str, input: In<dyn Payload>) -> Out<dyn Payload> {
+        let spec = same_as(input);
+        self.one(Group::Outputs, tag, Arity::Required, spec)
+            .map_or(Out::absent(), Out::new)
+    }
+
+    /// An output stream that carries what `input` carries and may be left unconnected.
+    pub fn optional_same_as(&mut self, tag: &str, input: In<dyn Payload>) -> Out<dyn Payload> {
+        let spec = same_as(input);
+        self.one(Group::Outputs, tag, Arity::Optional, spec)
+            .map_or(Out::absent(), Out::new)
+    }
+
+    /// Output streams of which each carries what the input with its index carries. Their number has to be that of `inputs`.
+    pub fn outputs_same_as(&mut self, tag: &str, inputs: Ins<dyn Payload>) -> Outs<dyn Payload> {
+        let outputs: Outs<dyn Payload> =
+            Outs::new(self.many(Group::Outputs, tag, Arity::Repeated, PortSpec::Any));
+        if outputs.len() != inputs.len() && !self.describing {
+            self.error(format!(
+                "the number of output streams has to be the number of input streams, {}, but is {}",
+                inputs.len(),
+                outputs.len()
+            ));
+        }
+        for (input, output) in inputs.iter().zip(outputs.iter()) {
+            if let Some(index) = output.index() {
+                self.ports[Group::Outputs as usize].specs[index] = Some(same_as(input));
+            }
+        }
+        outputs
+    }
+
+    /// A required input side packet.
+    pub fn side<T: ?Sized + PortType>(&mut self, tag: &str) -> Side<T> {
+        self.one(Group::InputSides, tag, Arity::Required, PortSpec::of::<T>())
+            .map_or(Side::absent(), Side::new)
+    }
+
+    /// An input side packet that may be left unconnected.
+    pub fn optional_side<T: ?Sized + PortType>(&mut self, tag: &str) -> Side<T> {
+        self.one(Group::InputSides, tag, Arity::Optional, PortSpec::of::<T>())
+            .map_or(Side::absent(), Side::new)
+    }
+
+    /// Any number of input side packets.
+    pub fn optional_sides<T: ?Sized + PortType>(&mut self, tag: &str) -> Sides<T> {
+        Sides::new(self.many(
+            Group::InputSides,
+            tag,
+            Arity::OptionalRepeated,
+            PortSpec::of::<T>(),
+        ))
+    }
+
+    /// A required output side packet.
+    pub fn output_side<T: ?Sized + PortType>(&mut self, tag: &str) -> OutSide<T> {
+        self.one(
+            Group::OutputSides,
+            tag,
+            Arity::Required,
+            PortSpec::of::<T>(),
+        )
+        .map_or(OutSide::absent(), OutSide::new)
+    }
+
+    /// Any number of output side packets.
+    pub fn optional_output_sides<T: ?Sized + PortType>(&mut self, tag: &str) -> OutSides<T> {
+        OutSides::new(self.many(
+            Group::OutputSides,
+            tag,
+            Arity::OptionalRepeated,
+            PortSpec::of::<T>(),
+        ))
+    }
+
+    /// A required output side packet that carries what `side` carries.
+    pub fn side_same_as(&mut self, tag: &str, side: Side<dyn Payload>) -> OutSide<dyn Payload> {
+        let spec = side.index().map_or(PortSpec::Any, |index| {
+            PortSpec::SameAs(Group::InputSides, index as u16)
+        });
+        self.one(Group::OutputSides, tag, Arity::Required, spec)
+            .map_or(OutSide::absent(), OutSide::new)
+    }
+
+    /// A required shared resource, named by an input side packet. With `Some(spec)` the node defines what the resource of
+    /// that name is; with `None` it uses the one that another node of the graph defines.
+    pub fn resource<R: Resource>(&mut self, tag: &str, spec: Option<R::Spec>) -> Res<R> {
+        self.need_resource(tag, Arity::Required, spec)
+    }
+
+    /// A shared resource whose side packet may be left unconnected.
+    pub fn optional_resource<R: Resource>(&mut self, tag: &str, spec: Option<R::Spec>) -> Res<R> {
+        self.need_resource(tag, Arity::Optional, spec)
+    }
+
+    fn need_resource<R: Resource>(
+        &mut self,
+        tag: &str,
+        arity: Arity,
+        spec: Option<R::Spec>,
+    ) -> Res<R> {
+        let declared = PortSpec::Exact(TypeInfo::of::<R>());
+        let Some(side) = self.one(Group::InputSides, tag, arity, declared) else {
+            return Res::absent();
+        };
+        self.resources.push(ResourceNeed::new::<R>(side, spec));
+        Res::new(side)
+    }
+
+    /// A port for things of type `T` that arrive from outside the graph; `OpenCx::sender` makes the sending end.
+    pub fn events<T: Any + Send>(&mut self) -> Events<T> {
+        self.event_types.push(TypeId::of::<T>());
+        Events::new(self.event_types.len() as u16 - 1)
+    }
+
+    /// The input policy, unless the graph file sets one. The default is [`Policy::Default`].
+    pub fn policy(&mut self, policy: Policy) {
+        self.policy = Some(policy);
+    }
+
+    /// The timestamp offset of all outputs. The default is [`Offset::Same`].
+    pub fn offset(&mut self, offset: Offset) {
+        self.offset = offset;
+    }
+
+    /// The timestamp offset of one output.
+    pub fn output_offset<T: ?Sized + PortType>(&mut self, output: Out<T>, offset: Offset) {
+        if let Some(index) = output.index() {
+            self.output_offsets.push((index as u16, offset));
+        }
+    }
+
+    /// Asks for a call also at timestamps that are settled without a packet on any input.
+    pub fn process_timestamp_bounds(&mut self) {
+        self.bounds = true;
+    }
+
+    /// Where the node runs, unless the graph file says so. The default is [`Run::Inline`].
+    pub fn run(&mut self, run: Run) {
+        self.run = Some(run);
+    }
+
+    /// Says that the combination of ports or options is wrong.
+    pub fn error(&mut self, message: impl Into<String>) {
+        if !self.describing {
+            self.problems.push(message.into());
+        }
+    }
+
+    /// The tags of one group's connected ports, sorted, each once. While the calculator is only described: the empty tag.
+    pub fn tags(&self, group: Group) -> Vec<String> {
+        if self.describing {
+            return vec![String::new()];
+        }
+        self.ports[group as usize]
+            .tags
+            .tags()
+            .map(str::to_owned)
+            .collect()
+    }
+
+    /// How many ports of a tag the graph connects.
+    pub fn count(&self, group: Group, tag: &str) -> usize {
+        self.ports[group as usize].tags.range(tag).len()
+    }
+
+    pub(crate) fn spec(&self, group: Group, index: usize) -> Option<&PortSpec> {
+        self.ports[group as usize].specs[index].as_ref()
+    }
+
+    pub(crate) fn tag_map(&self, group: Group) -> &TagMap {
+        &self.ports[group as usize].tags
+    }
+
+    fn one(&mut self, group: Group, tag: &str, arity: Arity, spec: PortSpec) -> Option<u16> {
+        let declared = Declared {
+            group,
+            tag: tag.to_owned(),
+            arity,
+            spec: spec.clone(),
+        };
+        self.declared.push(declared.clone());
+        let ports = &mut self.ports[group as usize];
+        if self.describing {
+            ports.specs.push(Some(spec));
+            return Some(ports.specs.len() as u16 - 1);
+        }
+        let (tag, at) = split_index(tag);
+        let range = ports.tags.range(tag);
+        let index = range.start + at;
+        if index < range.end {
+            ports.specs[index] = Some(spec);
+            return Some(index as u16);
+        }
+        if arity == Arity::Required {
+            self.missing.push(declared);
+        }
+        None
+    }
+
+    fn many(
+        &mut self,
+        group: Group,
+        tag: &str,
+        arity: Arity,
+        spec: PortSpec,
+    ) -> std::ops::Range<u16> {
+        let declared = Declared {
+            group,
+            tag: tag.to_owned(),
+            arity,
+            spec: spec.clone(),
+        };
+        self.declared.push(declared.clone());
+        let ports = &mut self.ports[group as usize];
+        if self.describing {
+            ports.specs.push(Some(spec));
+            let index = ports.specs.len() as u16;
+            return index - 1..index;
+        }
+        let range = ports.tags.range(tag);
+        if range.is_empty() && arity == Arity::Repeated {
+            self.missing.push(declared);
+        }
+        ports.specs[range.clone()].fill(Some(spec));
+        range.start as u16..range.end as u16
+    }
+}
+
+fn same_as(input: In<dyn Payload>) -> PortSpec {
+    input.index().map_or(PortSpec::Any, |index| {
+        PortSpec::SameAs(Group::Inputs, index as u16)
+    })
+}
+
+/// Splits `TAG:2` into `TAG` and 2; a tag without an index has index 0.
+fn split_index(tag: &str) -> (&str, usize) {
+    match tag.split_once(':') {
+        Some((tag, index)) => (tag, index.parse().unwrap_or(0)),
+        None => (tag, 0),
+    }
+}

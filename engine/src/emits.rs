@@ -1,0 +1,111 @@
+//! What a call of a node puts out. It leaves the node when the call has returned, in the order it was written.
+
+use crate::{
+    packet::{Packet, Payload},
+    port::{Out, OutSide, PortType},
+    timestamp::Timestamp,
+};
+
+/// One thing a call puts out; `output` counts within the node.
+#[derive(Debug)]
+pub(crate) enum Emission {
+    Packet { output: u16, packet: Packet },
+    Bound { output: u16, at: Timestamp },
+    Close { output: u16 },
+    Side { output: u16, packet: Packet },
+}
+
+/// Collects the outputs of one call.
+#[derive(Debug)]
+pub struct Emits {
+    time: Timestamp,
+    pub(crate) list: Vec<Emission>,
+    /// How many holds the call made.
+    pub(crate) holds: u32,
+}
+
+impl Default for Emits {
+    fn default() -> Self {
+        Self {
+            time: Timestamp::UNSET,
+            list: Vec::new(),
+            holds: 0,
+        }
+    }
+}
+
+impl Emits {
+    /// Starts a call whose outputs without an explicit timestamp get `time`.
+    pub(crate) fn start(&mut self, time: Timestamp) {
+        self.time = time;
+        self.list.clear();
+        self.holds = 0;
+    }
+
+    /// The timestamp that [`Self::emit`] gives: that of the input set, or, for an event and while closing, the first one
+    /// that is still free on all outputs of the node.
+    pub fn time(&self) -> Timestamp {
+        self.time
+    }
+
+    /// Emits a value at [`Self::time`].
+    pub fn emit<T: Payload>(&mut self, port: Out<T>, value: T) {
+        if let Some(output) = output(port) {
+            let packet = Packet::new(self.time, value);
+            self.list.push(Emission::Packet { output, packet });
+        }
+    }
+
+    /// Emits a value at a timestamp of its own.
+    pub fn emit_at<T: Payload>(&mut self, port: Out<T>, time: impl Into<Timestamp>, value: T) {
+        if let Some(output) = output(port) {
+            let packet = Packet::new(time, value);
+            self.list.push(Emission::Packet { output, packet });
+        }
+    }
+
+    /// Emits a packet as it is, sharing its value.
+    pub fn emit_packet<T: ?Sized + PortType>(&mut self, port: Out<T>, packet: Packet) {
+        if let Some(output) = output(port) {
+            self.list.push(Emission::Packet { output, packet });
+        }
+    }
+
+    /// Says that nothing before `at` will be emitted any more.
+    pub fn bound<T: ?Sized + PortType>(&mut self, port: Out<T>, at: Timestamp) {
+        if let Some(output) = output(port) {
+            self.list.push(Emission::Bound { output, at });
+        }
+    }
+
+    /// Closes one output; what is emitted there afterwards is an error.
+    pub fn close<T: ?Sized + PortType>(&mut self, port: Out<T>) {
+        if let Some(output) = output(port) {
+            self.list.push(Emission::Close { output });
+        }
+    }
+
+    /// Sets an output side packet; each once.
+    pub fn side<T: Payload>(&mut self, port: OutSide<T>, value: T) {
+        if let Some(output) = port.index() {
+            self.list.push(Emission::Side {
+                output: output as u16,
+                packet: Packet::side(value),
+            });
+        }
+    }
+
+    /// Sets an output side packet to a value that is shared with another.
+    pub fn side_packet<T: ?Sized + PortType>(&mut self, port: OutSide<T>, packet: Packet) {
+        if let Some(output) = port.index() {
+            self.list.push(Emission::Side {
+                output: output as u16,
+                packet,
+            });
+        }
+    }
+}
+
+fn output<T: ?Sized + PortType>(port: Out<T>) -> Option<u16> {
+    port.index().map(|index| index as u16)
+}

@@ -1,0 +1,117 @@
+//! Calculators with their types erased: what a plan keeps of one, and what a session calls.
+
+use std::{future::Future, pin::Pin};
+
+use crate::{
+    calculator::{AsyncCalculator, Calculator, Flow},
+    context::{Cx, OpenCx},
+    emits::Emits,
+    error::Result,
+    input::InputSet,
+};
+
+/// Makes the node of one session; part of the plan.
+pub(crate) trait Factory: Send + Sync {
+    fn open(&self, cx: &mut OpenCx<'_>) -> Result<Instance>;
+}
+
+/// A node of one session.
+pub(crate) enum Instance {
+    Sync(Box<dyn Node>),
+    Async(Box<dyn AsyncNode>),
+}
+
+pub(crate) trait Node: Send {
+    fn process(&mut self, cx: &mut Cx<'_>) -> Result<Flow>;
+    fn close(&mut self, cx: &mut Cx<'_>) -> Result<()>;
+}
+
+pub(crate) trait AsyncNode: Send {
+    /// Moves the node into the future of one call; it comes back with the outcome.
+    fn process(
+        self: Box<Self>,
+        set: InputSet,
+        out: Emits,
+    ) -> Pin<Box<dyn Future<Output = Returned> + Send>>;
+    fn close(&mut self, cx: &mut Cx<'_>) -> Result<()>;
+}
+
+/// What an async call gives back.
+pub(crate) struct Returned {
+    pub(crate) node: Box<dyn AsyncNode>,
+    pub(crate) out: Emits,
+    pub(crate) flow: Result<Flow>,
+}
+
+/// The factory of a calculator.
+pub(crate) struct Compiled<C: Calculator> {
+    pub(crate) options: C::Options,
+    pub(crate) io: C::Ports,
+}
+
+struct Bound<C: Calculator> {
+    calculator: C,
+    io: C::Ports,
+}
+
+impl<C: Calculator> Factory for Compiled<C> {
+    fn open(&self, cx: &mut OpenCx<'_>) -> Result<Instance> {
+        let calculator = C::open(&self.options, self.io, cx)?;
+        Ok(Instance::Sync(Box::new(Bound::<C> {
+            calculator,
+            io: self.io,
+        })))
+    }
+}
+
+impl<C: Calculator> Node for Bound<C> {
+    fn process(&mut self, cx: &mut Cx<'_>) -> Result<Flow> {
+        self.calculator.process(self.io, cx)
+    }
+
+    fn close(&mut self, cx: &mut Cx<'_>) -> Result<()> {
+        self.calculator.close(self.io, cx)
+    }
+}
+
+/// The factory of an async calculator.
+pub(crate) struct AsyncCompiled<C: AsyncCalculator> {
+    pub(crate) options: C::Options,
+    pub(crate) io: C::Ports,
+}
+
+struct AsyncBound<C: AsyncCalculator> {
+    calculator: C,
+    io: C::Ports,
+}
+
+impl<C: AsyncCalculator> Factory for AsyncCompiled<C> {
+    fn open(&self, cx: &mut OpenCx<'_>) -> Result<Instance> {
+        let calculator = C::open(&self.options, self.io, cx)?;
+        Ok(Instance::Async(Box::new(AsyncBound::<C> {
+            calculator,
+            io: self.io,
+        })))
+    }
+}
+
+impl<C: AsyncCalculator> AsyncNode for AsyncBound<C> {
+    fn process(
+        mut self: Box<Self>,
+        set: InputSet,
+        mut out: Emits,
+    ) -> Pin<Box<dyn Future<Output = Returned> + Send>> {
+        Box::pin(async move {
+            let flow = self.calculator.process(self.io, set, &mut out).await;
+            Returned {
+                node: self,
+                out,
+                flow,
+            }
+        })
+    }
+
+    fn close(&mut self, cx: &mut Cx<'_>) -> Result<()> {
+        self.calculator.close(self.io, cx)
+    }
+}

@@ -1,0 +1,155 @@
+//! Packets: an immutable value of any type, shared by reference count, at a timestamp.
+//!
+//! Typed at the edges ([`Packet::new`], [`Packet::get`]) and erased in between, so that a stream of any type costs the same.
+
+use std::{any::Any, any::TypeId, fmt, sync::Arc};
+
+use crate::timestamp::Timestamp;
+
+/// Anything that can travel in a packet. Implemented for every type that qualifies.
+pub trait Payload: Any + Send + Sync + fmt::Debug {
+    #[doc(hidden)]
+    fn type_info(&self) -> TypeInfo;
+}
+
+impl<T: Any + Send + Sync + fmt::Debug> Payload for T {
+    fn type_info(&self) -> TypeInfo {
+        TypeInfo::of::<T>()
+    }
+}
+
+/// A value at a timestamp; cloning shares the value.
+#[derive(Clone)]
+pub struct Packet {
+    /// Where it stands in its stream; [`Timestamp::UNSET`] in a side packet.
+    pub time: Timestamp,
+    value: Arc<dyn Payload>,
+}
+
+impl Packet {
+    /// A packet of `value` at `time`.
+    pub fn new<T: Payload>(time: impl Into<Timestamp>, value: T) -> Self {
+        Self {
+            time: time.into(),
+            value: Arc::new(value),
+        }
+    }
+
+    /// A side packet: a value without a timestamp.
+    pub fn side<T: Payload>(value: T) -> Self {
+        Self::new(Timestamp::UNSET, value)
+    }
+
+    /// The same value at another timestamp.
+    #[must_use]
+    pub fn at(mut self, time: impl Into<Timestamp>) -> Self {
+        self.time = time.into();
+        self
+    }
+
+    /// The value, if it is a `T`.
+    pub fn get<T: Payload>(&self) -> Option<&T> {
+        (&*self.value as &dyn Any).downcast_ref()
+    }
+
+    /// The value itself, if it is a `T` and nobody else holds it; otherwise the packet back.
+    pub fn into_inner<T: Payload>(self) -> Result<T, Self> {
+        if !self.is::<T>() {
+            return Err(self);
+        }
+        let time = self.time;
+        let value: Arc<dyn Any + Send + Sync> = self.value;
+        let typed = value.downcast::<T>().expect("the type was just checked");
+        Arc::try_unwrap(typed).map_err(|value| Self { time, value })
+    }
+
+    /// The value itself: moved out if nobody else holds it, cloned if somebody does. `None` if it is no `T`.
+    pub fn into_value<T: Payload + Clone>(self) -> Option<T> {
+        match self.into_inner::<T>() {
+            Ok(value) => Some(value),
+            Err(packet) => packet.get::<T>().cloned(),
+        }
+    }
+
+    /// Whether the value is a `T`.
+    pub fn is<T: Payload>(&self) -> bool {
+        self.type_info().id() == TypeId::of::<T>()
+    }
+
+    /// The type of the value.
+    pub fn type_info(&self) -> TypeInfo {
+        (*self.value).type_info()
+    }
+
+    /// The value without its type, for printing.
+    pub fn payload(&self) -> &dyn Payload {
+        &*self.value
+    }
+}
+
+impl fmt::Debug for Packet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}{:?}", self.value, self.time)
+    }
+}
+
+/// A payload's type as plans and messages know it.
+#[derive(Copy, Clone)]
+pub struct TypeInfo {
+    id: fn() -> TypeId,
+    path: fn() -> &'static str,
+}
+
+impl TypeInfo {
+    /// That of `T`.
+    pub const fn of<T: 'static>() -> Self {
+        Self {
+            id: TypeId::of::<T>,
+            path: std::any::type_name::<T>,
+        }
+    }
+
+    /// Rust's identity of the type.
+    pub fn id(self) -> TypeId {
+        (self.id)()
+    }
+
+    /// The name for people: without module paths, so `alloc::vec::Vec<u32>` is `Vec<u32>`.
+    pub fn name(self) -> String {
+        let mut short = String::new();
+        let mut segment = String::new();
+        for c in (self.path)().chars() {
+            match c {
+                ':' => segment.clear(),
+                c if c.is_alphanumeric() || c == '_' => segment.push(c),
+                c => {
+                    short.push_str(&segment);
+                    segment.clear();
+                    short.push(c);
+                }
+            }
+        }
+        short.push_str(&segment);
+        short
+    }
+}
+
+impl PartialEq for TypeInfo {
+    fn eq(&self, other: &Self) -> bool {
+        self.id() == other.id()
+    }
+}
+
+impl Eq for TypeInfo {}
+
+impl fmt::Debug for TypeInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name())
+    }
+}
+
+impl fmt::Display for TypeInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name())
+    }
+}

@@ -1,0 +1,171 @@
+//! Port handles: what a calculator keeps of its contract.
+//!
+//! A handle is a small number with a type. It is resolved once, when the plan is compiled, so that nothing is looked up by
+//! name while packets flow. Handles of optional ports that the graph leaves unconnected are still valid: reading one finds
+//! nothing, writing one does nothing.
+
+use std::{marker::PhantomData, ops::Range};
+
+use crate::{
+    packet::{Payload, TypeInfo},
+    resource::Resource,
+};
+
+/// Marks a port that the graph does not connect.
+const ABSENT: u16 = u16::MAX;
+
+/// What can be the type of a port: any payload type, or `dyn Payload` for a port that takes any.
+pub trait PortType: 'static {
+    #[doc(hidden)]
+    fn port_type() -> Option<TypeInfo>;
+}
+
+impl<T: Payload> PortType for T {
+    fn port_type() -> Option<TypeInfo> {
+        Some(TypeInfo::of::<T>())
+    }
+}
+
+impl PortType for dyn Payload {
+    fn port_type() -> Option<TypeInfo> {
+        None
+    }
+}
+
+macro_rules! port {
+    ($(#[$doc:meta])* $name:ident $bound:path) => {
+        $(#[$doc])*
+        pub struct $name<T: ?Sized>(u16, PhantomData<fn() -> Box<T>>);
+
+        impl<T: ?Sized> Clone for $name<T> {
+            fn clone(&self) -> Self {
+                *self
+            }
+        }
+
+        impl<T: ?Sized> Copy for $name<T> {}
+
+        impl<T: ?Sized> std::fmt::Debug for $name<T> {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                write!(f, concat!(stringify!($name), "({})"), self.0)
+            }
+        }
+
+        impl<T: ?Sized + $bound> $name<T> {
+            pub(crate) const fn new(index: u16) -> Self {
+                Self(index, PhantomData)
+            }
+
+            pub(crate) const fn absent() -> Self {
+                Self(ABSENT, PhantomData)
+            }
+
+            #[allow(dead_code, reason = "one macro makes all handle types; not every one is read by index")]
+            pub(crate) const fn index(self) -> Option<usize> {
+                if self.0 == ABSENT { None } else { Some(self.0 as usize) }
+            }
+
+            /// Whether the graph connects the port.
+            pub const fn is_connected(self) -> bool {
+                self.0 != ABSENT
+            }
+        }
+    };
+}
+
+/// Bounds nothing; lets one macro make handles with and without a bound on their type.
+pub trait Anything {}
+impl<T: ?Sized> Anything for T {}
+
+port! {
+    /// An input stream of a node.
+    In PortType
+}
+port! {
+    /// An output stream of a node.
+    Out PortType
+}
+port! {
+    /// An input side packet of a node.
+    Side PortType
+}
+port! {
+    /// An output side packet of a node.
+    OutSide PortType
+}
+port! {
+    /// A shared resource of a node.
+    Res Resource
+}
+port! {
+    /// Things that arrive at a node from outside the graph.
+    Events Anything
+}
+
+macro_rules! ports {
+    ($(#[$doc:meta])* $name:ident of $one:ident) => {
+        $(#[$doc])*
+        pub struct $name<T: ?Sized> {
+            start: u16,
+            end: u16,
+            of: PhantomData<fn() -> Box<T>>,
+        }
+
+        impl<T: ?Sized> Clone for $name<T> {
+            fn clone(&self) -> Self {
+                *self
+            }
+        }
+
+        impl<T: ?Sized> Copy for $name<T> {}
+
+        impl<T: ?Sized> std::fmt::Debug for $name<T> {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                write!(f, concat!(stringify!($name), "({}..{})"), self.start, self.end)
+            }
+        }
+
+        impl<T: ?Sized + PortType> $name<T> {
+            pub(crate) const fn new(range: Range<u16>) -> Self {
+                Self { start: range.start, end: range.end, of: PhantomData }
+            }
+
+            /// How many there are.
+            pub const fn len(self) -> usize {
+                (self.end - self.start) as usize
+            }
+
+            /// Whether the graph connects none.
+            pub const fn is_empty(self) -> bool {
+                self.start == self.end
+            }
+
+            /// The port with this index.
+            pub const fn get(self, index: usize) -> Option<$one<T>> {
+                if index < self.len() { Some($one::new(self.start + index as u16)) } else { None }
+            }
+
+            /// All of them, by index.
+            pub fn iter(self) -> impl ExactSizeIterator<Item = $one<T>> + use<T> {
+                (self.start..self.end).map($one::new)
+            }
+        }
+    };
+}
+
+ports! {
+    /// The input streams `TAG:0`, `TAG:1`, ... of a node.
+    Ins of In
+}
+ports! {
+    /// The output streams `TAG:0`, `TAG:1`, ... of a node.
+    Outs of Out
+}
+ports! {
+    /// The input side packets `TAG:0`, `TAG:1`, ... of a node.
+    Sides of Side
+}
+ports! {
+    /// The output side packets `TAG:0`, `TAG:1`, ... of a node.
+    OutSides of OutSide
+}

@@ -1,0 +1,345 @@
+//! The calculators and subgraphs that graphs can name.
+//!
+//! `register!(MyNode);` puts a calculator into every registry made by [`Registry::global`] in a program that links the crate
+//! it is written in; a crate that nothing names links to nothing, so a server names its node crates with `use my_nodes as _;`.
+
+use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
+
+use graphmill_grammar::{ast, de, diag::Diagnostic};
+use serde::{Serialize, de::DeserializeOwned};
+
+use crate::{
+    calculator::{AsyncCalculator, Calculator},
+    contract::{Arity, Contract, Group, PortSpec},
+    node::{AsyncCompiled, Compiled, Factory},
+};
+
+/// A calculator that can be named in a graph.
+pub struct Registration {
+    /// Its name in graph files.
+    pub name: &'static str,
+    pub(crate) option_names: &'static [&'static str],
+    pub(crate) compile:
+        fn(&mut Contract, Option<&ast::Message>) -> Result<Box<dyn Factory>, Vec<Diagnostic>>,
+    describe: fn() -> Description,
+}
+
+impl Registration {
+    /// That of a calculator.
+    pub const fn of<C: Calculator>() -> Self {
+        Self {
+            name: C::NAME,
+            option_names: C::OPTION_NAMES,
+            compile: |contract, options| {
+                let options = read_options::<C::Options>(options)?;
+                let io = C::contract(contract, &options);
+                Ok(Box::new(Compiled::<C> { options, io }))
+            },
+            describe: || {
+                let mut contract = Contract::describing();
+                C::contract(&mut contract, &C::Options::default());
+                Description::new(
+                    C::NAME,
+                    C::DOC,
+                    &contract,
+                    C::OPTION_NAMES,
+                    schemars::schema_for!(C::Options),
+                )
+            },
+        }
+    }
+
+    /// That of an async calculator.
+    pub const fn of_async<C: AsyncCalculator>() -> Self {
+        Self {
+            name: C::NAME,
+            option_names: C::OPTION_NAMES,
+            compile: |contract, options| {
+                let options = read_options::<C::Options>(options)?;
+                let io = C::contract(contract, &options);
+                Ok(Box::new(AsyncCompiled::<C> { options, io }))
+            },
+            describe: || {
+                let mut contract = Contract::describing();
+                C::contract(&mut contract, &C::Options::default());
+                Description::new(
+                    C::NAME,
+                    C::DOC,
+                    &contract,
+                    C::OPTION_NAMES,
+                    schemars::schema_for!(C::Options),
+                )
+            },
+        }
+    }
+
+    /// What `graphmill calculators` prints.
+    pub fn describe(&self) -> Description {
+        (self.describe)()
+    }
+}
+
+fn read_options<O: DeserializeOwned + Default>(
+    options: Option<&ast::Message>,
+) -> Result<O, Vec<Diagnostic>> {
+    options.map_or_else(
+        || Ok(O::default()),
+        |options| de::from_message(options, "options"),
+    )
+}
+
+inventory::collect!(Registration);
+
+/// A graph that can be used as a node.
+#[derive(Clone, Debug)]
+pub struct Subgraph {
+    /// Its name in graph files.
+    pub name: Cow<'static, str>,
+    /// The name of its file, for diagnostics.
+    pub file: Cow<'static, str>,
+    /// Its text.
+    pub text: Cow<'static, str>,
+    /// The name or calculator of the inner node that receives the outer node's options, `input_stream_info`,
+    /// `input_stream_handler` and `executor`. Without one, a node that has any of these is refused.
+    pub primary: Option<Cow<'static, str>>,
+    /// One or a few sentences for `graphmill calculators`.
+    pub doc: Cow<'static, str>,
+}
+
+/// A [`Subgraph`] known at compile time, as `register_subgraph!` makes it.
+pub struct SubgraphRegistration(pub fn() -> Subgraph);
+
+inventory::collect!(SubgraphRegistration);
+
+/// Makes a calculator known to [`Registry::global`].
+#[macro_export]
+macro_rules! register {
+    ($calculator:ty) => {
+        $crate::inventory::submit! { $crate::registry::Registration::of::<$calculator>() }
+    };
+}
+
+/// Makes an async calculator known to [`Registry::global`].
+#[macro_export]
+macro_rules! register_async {
+    ($calculator:ty) => {
+        $crate::inventory::submit! { $crate::registry::Registration::of_async::<$calculator>() }
+    };
+}
+
+/// Makes a subgraph known to [`Registry::global`]: its name, its file beside the source file, and its primary inner node.
+///
+/// `register_subgraph!("HttpLLMCalculator", "http_llm.pbtxt", primary: "LLMCalculator", doc: "Serves chat");`
+#[macro_export]
+macro_rules! register_subgraph {
+    ($name:literal, $file:literal, primary: $primary:literal, doc: $doc:literal $(,)?) => {
+        $crate::inventory::submit! {
+            $crate::registry::SubgraphRegistration(|| $crate::registry::Subgraph {
+                name: $name.into(),
+                file: $file.into(),
+                text: include_str!($file).into(),
+                primary: Some($primary.into()),
+                doc: $doc.into(),
+            })
+        }
+    };
+}
+
+/// What a graph can name.
+#[derive(Clone, Default)]
+pub struct Registry {
+    calculators: BTreeMap<&'static str, Arc<Registration>>,
+    subgraphs: BTreeMap<String, Arc<Subgraph>>,
+}
+
+impl Registry {
+    /// A registry of nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// All that the linked crates register.
+    pub fn global() -> Self {
+        let mut registry = Self::new();
+        for registration in inventory::iter::<Registration> {
+            let copy = Registration { ..*registration };
+            registry
+                .calculators
+                .insert(registration.name, Arc::new(copy));
+        }
+        for SubgraphRegistration(subgraph) in inventory::iter::<SubgraphRegistration> {
+            registry = registry.with_subgraph(subgraph());
+        }
+        registry
+    }
+
+    /// Adds a calculator.
+    #[must_use]
+    pub fn with<C: Calculator>(mut self) -> Self {
+        self.calculators
+            .insert(C::NAME, Arc::new(Registration::of::<C>()));
+        self
+    }
+
+    /// Adds an async calculator.
+    #[must_use]
+    pub fn with_async<C: AsyncCalculator>(mut self) -> Self {
+        self.calculators
+            .insert(C::NAME, Arc::new(Registration::of_async::<C>()));
+        self
+    }
+
+    /// Adds a subgraph; one of the same name is replaced.
+    #[must_use]
+    pub fn with_subgraph(mut self, subgraph: Subgraph) -> Self {
+        self.subgraphs
+            .insert(subgraph.name.to_string(), Arc::new(subgraph));
+        self
+    }
+
+    /// All calculators, by name.
+    pub fn calculators(&self) -> impl Iterator<Item = &Registration> {
+        self.calculators.values().map(AsRef::as_ref)
+    }
+
+    /// All subgraphs, by name.
+    pub fn subgraphs(&self) -> impl Iterator<Item = &Subgraph> {
+        self.subgraphs.values().map(AsRef::as_ref)
+    }
+
+    /// Describes every calculator, by name.
+    pub fn describe(&self) -> Vec<Description> {
+        self.calculators().map(Registration::describe).collect()
+    }
+
+    /// Looks a calculator up: `name` as it is written, seen from `package`.
+    pub(crate) fn calculator(&self, name: &str, package: &str) -> Option<&Arc<Registration>> {
+        candidates(name, package).find_map(|name| self.calculators.get(name.as_str()))
+    }
+
+    /// Looks a subgraph up.
+    pub(crate) fn subgraph(&self, name: &str, package: &str) -> Option<&Arc<Subgraph>> {
+        candidates(name, package).find_map(|name| self.subgraphs.get(&name))
+    }
+
+    /// Everything a node's `calculator` can be.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        let subgraphs = self.subgraphs.keys().map(String::as_str);
+        self.calculators.keys().copied().chain(subgraphs)
+    }
+}
+
+impl std::fmt::Debug for Registry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.names()).finish()
+    }
+}
+
+/// The names a written name can stand for: in `package`, in the packages around it, at the top, and, for the namespace
+/// that graphs of other origin spell out, without it. `.` and `::` are the same.
+fn candidates(name: &str, package: &str) -> impl Iterator<Item = String> {
+    let name = name.replace("::", ".");
+    let absolute = name.strip_prefix('.').map(str::to_owned);
+    let mut names = Vec::new();
+    if absolute.is_none() {
+        let mut scope = package.replace("::", ".");
+        while !scope.is_empty() {
+            names.push(format!("{scope}.{name}"));
+            scope.truncate(scope.rfind('.').unwrap_or(0));
+        }
+    }
+    let name = absolute.unwrap_or(name);
+    let bare = name.strip_prefix("mediapipe.").map(str::to_owned);
+    names.push(name);
+    names.extend(bare);
+    names.into_iter()
+}
+
+/// What is known about a calculator without a graph.
+#[derive(Clone, Debug, Serialize)]
+pub struct Description {
+    /// Its name in graph files.
+    pub name: &'static str,
+    /// What it does.
+    pub doc: &'static str,
+    /// Its ports, as the contract declares them for default options.
+    pub ports: Vec<PortDescription>,
+    /// The message types that may carry its options.
+    pub option_names: Vec<String>,
+    /// The JSON schema of its options.
+    pub options: schemars::Schema,
+}
+
+/// A port of a [`Description`].
+#[derive(Clone, Debug, Serialize)]
+pub struct PortDescription {
+    /// `input_stream`, `output_stream`, `input_side_packet` or `output_side_packet`.
+    pub kind: &'static str,
+    /// The tag; empty for untagged ports.
+    pub tag: String,
+    /// The type's name, `any`, or `same as TAG`.
+    pub ty: String,
+    /// Whether it may be left unconnected.
+    pub optional: bool,
+    /// Whether there may be several: `TAG:0`, `TAG:1`, ...
+    pub repeated: bool,
+}
+
+impl Description {
+    fn new(
+        name: &'static str,
+        doc: &'static str,
+        contract: &Contract,
+        option_names: &[&str],
+        options: schemars::Schema,
+    ) -> Self {
+        let mut ports: Vec<PortDescription> = Vec::new();
+        for declared in &contract.declared {
+            ports.push(PortDescription {
+                kind: declared.group.field(),
+                tag: declared.tag.clone(),
+                ty: describe_type(&declared.spec, contract),
+                optional: matches!(declared.arity, Arity::Optional | Arity::OptionalRepeated),
+                repeated: matches!(declared.arity, Arity::Repeated | Arity::OptionalRepeated),
+            });
+        }
+        let own = format!("{name}Options");
+        let option_names = option_names
+            .iter()
+            .map(|name| (*name).to_owned())
+            .chain([own])
+            .collect();
+        Self {
+            name,
+            doc,
+            ports,
+            option_names,
+            options,
+        }
+    }
+}
+
+fn describe_type(spec: &PortSpec, contract: &Contract) -> String {
+    match spec {
+        PortSpec::Any => "any".to_owned(),
+        PortSpec::Exact(of) => of.name(),
+        PortSpec::OneOf(types) => {
+            let names: Vec<String> = types.iter().map(|of| of.name()).collect();
+            names.join(" | ")
+        }
+        PortSpec::SameAs(group, index) => {
+            let mut others = contract
+                .declared
+                .iter()
+                .filter(|declared| declared.group == *group);
+            let other = others
+                .nth(*index as usize)
+                .map_or("", |declared| declared.tag.as_str());
+            match (other, *group) {
+                ("", Group::InputSides) => "same as the side packet".to_owned(),
+                ("", _) => "same as the input".to_owned(),
+                (tag, _) => format!("same as {tag}"),
+            }
+        }
+    }
+}

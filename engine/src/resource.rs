@@ -1,0 +1,188 @@
+//! Resources: what outlives a request. Weights and their engine thread, caches, limiters, tables.
+//!
+//! A resource is loaded when a plan is compiled and shared by every session of every plan that asks for the same thing:
+//! the cache is keyed by content, that is by the resource's type and its resolved [`Resource::Spec`]. It holds no resource
+//! alive: the last plan that drops one frees it. A resource synchronises itself.
+
+use std::{
+    any::{Any, TypeId},
+    collections::HashMap,
+    fmt::Debug,
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::{Arc, Mutex, PoisonError, Weak},
+};
+
+use crate::{error::Result, packet::TypeInfo, world::World};
+
+/// Something that is shared between sessions and plans.
+pub trait Resource: Send + Sync + Sized + 'static {
+    /// Everything that decides what is loaded. Two equal specs share one resource.
+    type Spec: Clone + Debug + Hash + Eq + Send + Sync + 'static;
+
+    /// Makes the spec independent of where it was written: relative paths become absolute, so that one thing named in two
+    /// ways is loaded once.
+    fn resolve(spec: Self::Spec, _world: &dyn World) -> Result<Self::Spec> {
+        Ok(spec)
+    }
+
+    /// Loads it. May take long; happens while a plan is compiled, never in a session.
+    fn load(spec: &Self::Spec, world: &dyn World) -> Result<Self>;
+}
+
+/// A loaded resource, whatever it is.
+pub(crate) type AnyResource = Arc<dyn Any + Send + Sync>;
+
+/// A spec, whatever it is of.
+trait AnySpec: Any + Debug + Send + Sync {
+    fn same(&self, other: &dyn AnySpec) -> bool;
+    fn content_hash(&self) -> u64;
+}
+
+impl<S: Clone + Debug + Hash + Eq + Send + Sync + 'static> AnySpec for S {
+    fn same(&self, other: &dyn AnySpec) -> bool {
+        (other as &dyn Any).downcast_ref::<S>() == Some(self)
+    }
+
+    fn content_hash(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.hash(&mut hasher);
+        hasher.finish()
+    }
+}
+
+/// A spec with the type of its resource: the key of the cache.
+#[derive(Clone, Debug)]
+pub(crate) struct ResourceKey {
+    resource: TypeId,
+    spec: Arc<dyn AnySpec>,
+}
+
+impl PartialEq for ResourceKey {
+    fn eq(&self, other: &Self) -> bool {
+        self.resource == other.resource && self.spec.same(&*other.spec)
+    }
+}
+
+impl Eq for ResourceKey {}
+
+impl Hash for ResourceKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.resource.hash(state);
+        state.write_u64((*self.spec).content_hash());
+    }
+}
+
+type Resolve = fn(&ResourceKey, &dyn World) -> Result<ResourceKey>;
+type Load = fn(&ResourceKey, &dyn World) -> Result<AnyResource>;
+
+/// What a node's contract says about a resource.
+#[derive(Clone, Debug)]
+pub(crate) struct ResourceNeed {
+    /// The input side packet that names it.
+    pub(crate) side: u16,
+    pub(crate) of: TypeInfo,
+    /// Present in the node that defines the resource.
+    pub(crate) key: Option<ResourceKey>,
+    pub(crate) resolve: Resolve,
+    pub(crate) load: Load,
+}
+
+impl ResourceNeed {
+    pub(crate) fn new<R: Resource>(side: u16, spec: Option<R::Spec>) -> Self {
+        Self {
+            side,
+            of: TypeInfo::of::<R>(),
+            key: spec.map(key_of::<R>),
+            resolve: |key, world| R::resolve(spec_of::<R>(key).clone(), world).map(key_of::<R>),
+            load: |key, world| Ok(Arc::new(R::load(spec_of::<R>(key), world)?)),
+        }
+    }
+}
+
+fn key_of<R: Resource>(spec: R::Spec) -> ResourceKey {
+    ResourceKey {
+        resource: TypeId::of::<R>(),
+        spec: Arc::new(spec),
+    }
+}
+
+fn spec_of<R: Resource>(key: &ResourceKey) -> &R::Spec {
+    (&*key.spec as &dyn Any)
+        .downcast_ref()
+        .expect("a need makes its own keys")
+}
+
+type Slot = Arc<Mutex<Option<Weak<dyn Any + Send + Sync>>>>;
+
+/// The resources that are loaded now. One of these serves all graphs of a process.
+#[derive(Default)]
+pub struct ResourceCache {
+    slots: Mutex<HashMap<ResourceKey, Slot>>,
+}
+
+impl ResourceCache {
+    /// An empty cache.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// How many resources are in use.
+    pub fn len(&self) -> usize {
+        let slots: Vec<Slot> = self.slots().values().cloned().collect();
+        let alive = |slot: &Slot| {
+            lock(slot)
+                .as_ref()
+                .is_some_and(|weak| weak.strong_count() > 0)
+        };
+        slots.iter().filter(|slot| alive(slot)).count()
+    }
+
+    /// Whether no resource is in use.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The resource of a need, loaded if nobody has it. Who asks for one that is being loaded waits for it.
+    pub(crate) fn get(
+        &self,
+        need: &ResourceNeed,
+        key: &ResourceKey,
+        world: &dyn World,
+    ) -> Result<AnyResource> {
+        let key = (need.resolve)(key, world)?;
+        let slot = {
+            let mut slots = self.slots();
+            // A slot that nobody else holds is not being loaded, and one without a living resource is of no use.
+            slots.retain(|_, slot| {
+                Arc::strong_count(slot) > 1
+                    || lock(slot)
+                        .as_ref()
+                        .is_some_and(|weak| weak.strong_count() > 0)
+            });
+            Arc::clone(slots.entry(key.clone()).or_default())
+        };
+        let mut loaded = lock(&slot);
+        if let Some(resource) = loaded.as_ref().and_then(Weak::upgrade) {
+            return Ok(resource);
+        }
+        let resource = (need.load)(&key, world)?;
+        *loaded = Some(Arc::downgrade(&resource));
+        Ok(resource)
+    }
+
+    fn slots(&self) -> std::sync::MutexGuard<'_, HashMap<ResourceKey, Slot>> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Debug for ResourceCache {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ResourceCache")
+            .field("loaded", &self.len())
+            .finish()
+    }
+}

@@ -1,0 +1,5 @@
+//! Sessions: one run of a plan, for one request.
+
+mod shared;
+
+pub(crate) use shared::{Message, Shared};

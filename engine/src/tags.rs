@@ -1,0 +1,80 @@
+//! The ports of one group of a node, in the order that all of the engine uses: by tag, then by index.
+//!
+//! Untagged ports have the empty tag and are numbered as they come. The position in this order is what "input 3" means.
+
+use std::ops::Range;
+
+use graphmill_grammar::span::Span;
+
+/// One connected port.
+#[derive(Clone, Debug)]
+pub(crate) struct TagEntry {
+    pub(crate) tag: String,
+    pub(crate) index: usize,
+    /// The stream or side packet it is connected to.
+    pub(crate) name: String,
+    /// Where the graph file says so.
+    pub(crate) span: Span,
+}
+
+/// The connected ports of one group, sorted.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TagMap {
+    entries: Vec<TagEntry>,
+}
+
+impl TagMap {
+    /// Sorts the entries; their indexes have to be gap-free in each tag.
+    pub(crate) fn new(mut entries: Vec<TagEntry>) -> Self {
+        entries.sort_by(|a, b| (&a.tag, a.index).cmp(&(&b.tag, b.index)));
+        Self { entries }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub(crate) fn entries(&self) -> &[TagEntry] {
+        &self.entries
+    }
+
+    /// The positions of a tag's ports.
+    pub(crate) fn range(&self, tag: &str) -> Range<usize> {
+        let start = self
+            .entries
+            .partition_point(|entry| entry.tag.as_str() < tag);
+        let end = self
+            .entries
+            .partition_point(|entry| entry.tag.as_str() <= tag);
+        start..end
+    }
+
+    /// Each tag once.
+    pub(crate) fn tags(&self) -> impl Iterator<Item = &str> {
+        self.entries
+            .iter()
+            .filter(|entry| entry.index == 0)
+            .map(|entry| entry.tag.as_str())
+    }
+
+    /// The position of `TAG`, `TAG:2`, `:3` or the empty string, which is `:0`.
+    pub(crate) fn position(&self, tag_index: &str) -> Option<usize> {
+        let (tag, index) = match tag_index.split_once(':') {
+            Some((tag, index)) => (tag, index.parse().ok()?),
+            None => (tag_index, 0),
+        };
+        let range = self.range(tag);
+        (index < range.len()).then(|| range.start + index)
+    }
+
+    /// How a port is written: `name` is left out, so `TAG`, `TAG:1` or, untagged, its stream.
+    pub(crate) fn label(&self, position: usize) -> String {
+        let entry = &self.entries[position];
+        match (entry.tag.is_empty(), self.range(&entry.tag).len()) {
+            (true, 1) => entry.name.clone(),
+            (true, _) => format!(":{}", entry.index),
+            (false, 1) => entry.tag.clone(),
+            (false, _) => format!("{}:{}", entry.tag, entry.index),
+        }
+    }
+}

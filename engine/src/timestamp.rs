@@ -1,0 +1,154 @@
+//! Timestamps: the order of packets in a stream, in microseconds by convention.
+//!
+//! The values at both ends of the range are special; [`Timestamp::next`] and [`Timestamp::prev`] know which of them a stream
+//! may hold. The order of all values is the order of the constants below.
+
+use std::{
+    fmt,
+    ops::{Add, Sub},
+};
+
+/// A point in the time line of a stream.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(i64);
+
+impl Timestamp {
+    /// No timestamp: that of a side packet.
+    pub const UNSET: Self = Self(i64::MIN);
+    /// Before everything: the input timestamp while a node opens.
+    pub const UNSTARTED: Self = Self(i64::MIN + 1);
+    /// A packet here is the only one of its stream and comes before all others: a header.
+    pub const PRE_STREAM: Self = Self(i64::MIN + 2);
+    /// The first ordinary timestamp.
+    pub const MIN: Self = Self(i64::MIN + 3);
+    /// The last ordinary timestamp.
+    pub const MAX: Self = Self(i64::MAX - 3);
+    /// A packet here is the only one of its stream and comes after all others: a summary.
+    pub const POST_STREAM: Self = Self(i64::MAX - 2);
+    /// A bound only: nothing more can come.
+    pub const ONE_OVER_POST_STREAM: Self = Self(i64::MAX - 1);
+    /// A bound only: the stream is closed; the input timestamp while a node closes.
+    pub const DONE: Self = Self(i64::MAX);
+    /// The ordinary timestamp zero.
+    pub const ZERO: Self = Self(0);
+
+    /// The ordinary timestamp nearest to `value`.
+    pub const fn new(value: i64) -> Self {
+        if value < Self::MIN.0 {
+            Self::MIN
+        } else if value > Self::MAX.0 {
+            Self::MAX
+        } else {
+            Self(value)
+        }
+    }
+
+    /// The number behind it, special or not.
+    pub const fn value(self) -> i64 {
+        self.0
+    }
+
+    /// Whether it is an ordinary timestamp, from [`Self::MIN`] to [`Self::MAX`].
+    pub const fn is_range(self) -> bool {
+        self.0 >= Self::MIN.0 && self.0 <= Self::MAX.0
+    }
+
+    /// Whether a packet of a stream may have it.
+    pub const fn is_allowed_in_stream(self) -> bool {
+        self.0 >= Self::PRE_STREAM.0 && self.0 <= Self::POST_STREAM.0
+    }
+
+    /// The smallest timestamp that may follow a packet at this one.
+    #[must_use]
+    pub const fn next(self) -> Self {
+        if self.0 >= Self::MAX.0 || self.0 == Self::PRE_STREAM.0 {
+            Self::ONE_OVER_POST_STREAM
+        } else if self.0 < Self::MIN.0 {
+            Self::MIN
+        } else {
+            Self(self.0 + 1)
+        }
+    }
+
+    /// The largest timestamp that is settled when this one is the bound.
+    #[must_use]
+    pub const fn prev(self) -> Self {
+        if self.0 <= Self::MIN.0 || self.0 == Self::POST_STREAM.0 {
+            Self::UNSTARTED
+        } else if self.0 > Self::MAX.0 {
+            Self::MAX
+        } else {
+            Self(self.0 - 1)
+        }
+    }
+
+    /// This ordinary timestamp moved by `offset`, kept within the ordinary range; a special one stays as it is.
+    #[must_use]
+    pub const fn shift(self, offset: i64) -> Self {
+        if self.is_range() {
+            Self::new(self.0.saturating_add(offset))
+        } else {
+            self
+        }
+    }
+
+    /// The bound that an output with timestamp offset `offset` gets once the input at this timestamp is processed.
+    pub(crate) const fn offset_bound(self, offset: i64) -> Self {
+        if self.0 == Self::PRE_STREAM.0 {
+            Self::MIN
+        } else if self.0 == Self::MAX.0 {
+            if offset >= 0 {
+                Self::POST_STREAM
+            } else {
+                self.shift(offset).next()
+            }
+        } else if self.0 == Self::POST_STREAM.0 {
+            Self::ONE_OVER_POST_STREAM
+        } else {
+            self.next().shift(offset)
+        }
+    }
+}
+
+impl From<i64> for Timestamp {
+    fn from(value: i64) -> Self {
+        Self::new(value)
+    }
+}
+
+impl Add<i64> for Timestamp {
+    type Output = Self;
+    fn add(self, offset: i64) -> Self {
+        self.shift(offset)
+    }
+}
+
+impl Sub for Timestamp {
+    type Output = i64;
+    /// The distance, saturating at the ends of `i64`.
+    fn sub(self, other: Self) -> i64 {
+        self.0.saturating_sub(other.0)
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::UNSET => f.write_str("Unset"),
+            Self::UNSTARTED => f.write_str("Unstarted"),
+            Self::PRE_STREAM => f.write_str("PreStream"),
+            Self::MIN => f.write_str("Min"),
+            Self::MAX => f.write_str("Max"),
+            Self::POST_STREAM => f.write_str("PostStream"),
+            Self::ONE_OVER_POST_STREAM => f.write_str("OneOverPostStream"),
+            Self::DONE => f.write_str("Done"),
+            Self(value) => write!(f, "{value}"),
+        }
+    }
+}
+
+impl fmt::Debug for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "@{self}")
+    }
+}
