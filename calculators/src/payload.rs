@@ -1,0 +1,184 @@
+//! What the streams of a chat graph carry.
+//!
+//! ```text
+//! HttpRequestPayload ─► TextRequest + GenerationParams ─► Prompts ─► TokenPrompts ─► TokenChunk… ─► TextChunk… ─► HttpResponse…
+//! ```
+//!
+//! None of these is a wire format: the request node reads one, the response node writes one, and the nodes in between
+//! serve every dialect.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use graphmill_llm::{SamplingParams, Token, Tokens, Usage};
+use serde_json::{Map, Value};
+
+/// An HTTP request as it enters a graph, on the stream tagged `HTTP_REQUEST_PAYLOAD`.
+#[derive(Clone, Debug, Default)]
+pub struct HttpRequestPayload {
+    /// `POST`, mostly.
+    pub method: String,
+    /// Path and query, such as `/v3/chat/completions`.
+    pub uri: String,
+    /// Names in lower case, with values that are text.
+    pub headers: Vec<(String, String)>,
+    /// The body as it came.
+    pub body: Bytes,
+    /// The body as JSON, where it is JSON.
+    pub json: Option<Arc<Value>>,
+}
+
+/// A piece of the answer as it leaves a graph, on the stream tagged `HTTP_RESPONSE_PAYLOAD`.
+///
+/// The first packet decides: a `Body` is the whole answer, an `Event` begins a stream of server-sent events.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HttpResponse {
+    /// The whole answer of a request that does not stream.
+    Body {
+        /// Its media type, such as `application/json`.
+        content_type: &'static str,
+        /// Its bytes.
+        bytes: Bytes,
+    },
+    /// The data of one server-sent event: one line of JSON, without the framing.
+    Event(String),
+    /// The stream ended well.
+    Done,
+}
+
+/// Which of the OpenAI endpoints a request came to, and so the shape of its answer.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Endpoint {
+    /// `chat/completions`.
+    Chat,
+    /// `completions`.
+    Completions,
+}
+
+/// A request that was checked: everything the answer needs apart from how tokens are generated.
+#[derive(Clone, Debug)]
+pub struct TextRequest {
+    /// The answer's id, such as `chatcmpl-1f3a…`.
+    pub id: Arc<str>,
+    /// Seconds since 1970, when the request was read.
+    pub created: u64,
+    /// The model as the request names it.
+    pub model: Arc<str>,
+    /// Where it came to.
+    pub endpoint: Endpoint,
+    /// What is asked.
+    pub input: RequestInput,
+    /// How many choices the answer has: the number of prompts times the number of generations of each.
+    pub choices: u32,
+    /// Whether the answer streams.
+    pub stream: bool,
+    /// Whether a stream ends with a chunk of token counts.
+    pub include_usage: bool,
+}
+
+/// What a request asks.
+#[derive(Clone, Debug)]
+pub enum RequestInput {
+    /// A conversation, for a chat template.
+    Chat(ChatInput),
+    /// Prompts as they are. Shared, because they can be large.
+    Prompts(Arc<[Prompt]>),
+}
+
+/// The variables of a chat template.
+#[derive(Clone, Debug, Default)]
+pub struct ChatInput {
+    /// The messages, each an object with at least `role` and `content`; the content's text parts are joined, and the arguments
+    /// of past tool calls are objects.
+    pub messages: Arc<Vec<Value>>,
+    /// The tools as the request lists them, unless it forbids their use.
+    pub tools: Option<Arc<Vec<Value>>>,
+    /// `chat_template_kwargs`: more variables.
+    pub template_kwargs: Arc<Map<String, Value>>,
+}
+
+/// How the tokens of a request are generated.
+#[derive(Clone, Debug, Default)]
+pub struct GenerationParams {
+    /// How a token is chosen.
+    pub sampling: SamplingParams,
+    /// Most tokens to generate for each choice; none when the request does not say.
+    pub max_tokens: Option<u32>,
+    /// Tokens to generate before the model may end the text.
+    pub min_tokens: u32,
+    /// Strings that end the text where they appear.
+    pub stop: Vec<String>,
+    /// Whether the string that ended the text is part of it.
+    pub include_stop: bool,
+    /// Tokens that end the text.
+    pub stop_tokens: Vec<Token>,
+    /// Whether generation goes on after the model's end token.
+    pub ignore_eos: bool,
+    /// Generations of each prompt.
+    pub n: u32,
+}
+
+/// One prompt, before it is tokenized.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Prompt {
+    /// Text as a user wrote it. The spelling of special tokens in it is text; the model's begin token is added.
+    Text(String),
+    /// Text as a chat template made it: special tokens are spelled out, and nothing is added.
+    Templated(String),
+    /// Tokens.
+    Tokens(Vec<Token>),
+}
+
+/// The prompts of one request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Prompts(pub Arc<[Prompt]>);
+
+/// The prompts of one request as tokens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TokenPrompts(pub Vec<Vec<Token>>);
+
+/// Why a choice ended.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Finish {
+    /// The model ended the text, or a stop string or stop token came.
+    Stop,
+    /// `max_tokens` or the end of the context was reached.
+    Length,
+}
+
+impl Finish {
+    /// OpenAI's `finish_reason`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Stop => "stop",
+            Self::Length => "length",
+        }
+    }
+}
+
+/// Tokens of one choice from one step of the engine.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TokenChunk {
+    /// The choice: prompt `index / n`, generation `index % n`.
+    pub index: u32,
+    /// The new tokens.
+    pub tokens: Tokens,
+    /// Set on the last chunk of the choice.
+    pub finish: Option<Finish>,
+    /// The choice's counts so far.
+    pub usage: Usage,
+}
+
+/// Text of one choice. Chunks follow tokens, but what is held back (part of a character, of a stop string) comes later, so a
+/// chunk's text can be empty.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TextChunk {
+    /// The choice.
+    pub index: u32,
+    /// The new text: whole characters.
+    pub text: String,
+    /// Set on the last chunk of the choice.
+    pub finish: Option<Finish>,
+    /// The choice's counts so far.
+    pub usage: Usage,
+}
