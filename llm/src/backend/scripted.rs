@@ -1,0 +1,366 @@
+//! A backend that follows a script instead of a model.
+//!
+//! Like a model's, its next token is a function of the sequence's tokens alone, so cells can be dropped, recomputed, shared and
+//! batched in any way without changing a text. Its vocabulary is the 256 bytes and a few `ChatML` specials.
+//!
+//! In an assistant's turn (after `<|im_start|>assistant\n`) it gives the first reply whose `when` occurs in the text before that
+//! turn, or repeats the last user message; outside of one it counts: the next byte is the last one plus one.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::{Backend, BatchToken, Capacity, DecodeError, Slot};
+use crate::protocol::{LoadError, Token};
+use crate::spec::EngineSpec;
+use crate::vocab::{TokenizeError, Vocab};
+
+const IM_START: Token = 256;
+const IM_END: Token = 257;
+const END_OF_TEXT: Token = 258;
+const SPECIALS: [(&str, Token); 3] = [
+    ("<|im_start|>", IM_START),
+    ("<|im_end|>", IM_END),
+    ("<|endoftext|>", END_OF_TEXT),
+];
+const N_VOCAB: usize = 259;
+const ASSISTANT: &[u8] = b"assistant\n";
+const CHATML: &str = "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>\n' }}{% endfor %}\
+     {% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
+
+/// What a scripted model does. The JSON form is the content of a `.script.json` file.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Script {
+    /// The model's name.
+    pub name: String,
+    /// KV cells of all sequences together.
+    pub cells: u32,
+    /// Tokens a sequence can have.
+    pub context: u32,
+    /// The chat template.
+    pub chat_template: String,
+    /// Answers, the first that fits is given.
+    pub replies: Vec<Reply>,
+    /// How long a step takes, in microseconds; gives the timing of a real model to tests that need a generation to last.
+    pub step_micros: u64,
+    /// Steps, counted from 1, whose batch fails.
+    pub fail_steps: Vec<u64>,
+    /// Steps, counted from 1, that panic.
+    pub panic_steps: Vec<u64>,
+}
+
+impl Default for Script {
+    fn default() -> Self {
+        Self {
+            name: "scripted".to_owned(),
+            cells: 16_384,
+            context: 4_096,
+            chat_template: CHATML.to_owned(),
+            replies: Vec::new(),
+            step_micros: 0,
+            fail_steps: Vec::new(),
+            panic_steps: Vec::new(),
+        }
+    }
+}
+
+/// One answer of a [`Script`].
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Reply {
+    /// A text that must occur before the assistant's turn; empty fits always.
+    pub when: String,
+    /// The answer.
+    pub text: String,
+    /// What follows the answer's last byte.
+    pub then: Then,
+}
+
+/// What a [`Reply`] ends with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Then {
+    /// The end token.
+    #[default]
+    End,
+    /// The answer again, without end.
+    Repeat,
+    /// A failing step.
+    Fail,
+    /// A panicking step.
+    Panic,
+}
+
+/// The backend that plays a [`Script`].
+#[derive(Debug)]
+pub struct ScriptedBackend {
+    script: Script,
+    capacity: Capacity,
+    slots: Vec<Vec<Token>>,
+    steps: u64,
+    rows: Vec<Option<Token>>,
+    logits: Vec<f32>,
+}
+
+impl ScriptedBackend {
+    /// A backend for a script, and the vocabulary that goes with it.
+    pub fn new(script: Script, spec: &EngineSpec) -> (Self, Arc<dyn Vocab>) {
+        let context = script.context.min(spec.max_context.unwrap_or(u32::MAX));
+        let capacity = Capacity {
+            total_cells: script.cells,
+            cells_per_sequence: context.min(script.cells),
+            max_sequences: spec.max_num_seqs,
+            max_batch_tokens: spec.max_num_batched_tokens,
+        };
+        let vocab = ByteVocab {
+            name: script.name.clone(),
+            chat_template: script.chat_template.clone(),
+            context: capacity.cells_per_sequence as usize,
+        };
+        let backend = Self {
+            script,
+            capacity,
+            slots: vec![Vec::new(); capacity.max_sequences as usize],
+            steps: 0,
+            rows: Vec::new(),
+            logits: vec![0.0; N_VOCAB],
+        };
+        (backend, Arc::new(vocab))
+    }
+
+    /// Reads the script that the spec names.
+    ///
+    /// # Errors
+    /// [`LoadError`] if the file cannot be read or is not a script.
+    pub fn load(spec: &EngineSpec) -> Result<(Self, Arc<dyn Vocab>), LoadError> {
+        let path = &spec.model;
+        let text = std::fs::read_to_string(path).map_err(|source| LoadError::Read {
+            path: path.clone(),
+            source,
+        })?;
+        let script = serde_json::from_str(&text).map_err(|error| LoadError::Script {
+            path: path.clone(),
+            message: error.to_string(),
+        })?;
+        Ok(Self::new(script, spec))
+    }
+
+    fn cells_used(&self) -> usize {
+        self.slots.iter().map(Vec::len).sum()
+    }
+}
+
+impl Backend for ScriptedBackend {
+    fn capacity(&self) -> Capacity {
+        self.capacity
+    }
+
+    fn n_vocab(&self) -> usize {
+        N_VOCAB
+    }
+
+    fn decode(&mut self, batch: &[BatchToken]) -> Result<(), DecodeError> {
+        self.steps += 1;
+        if self.script.step_micros > 0 {
+            std::thread::sleep(Duration::from_micros(self.script.step_micros));
+        }
+        assert!(
+            !self.script.panic_steps.contains(&self.steps),
+            "scripted panic at step {}",
+            self.steps
+        );
+        if self.script.fail_steps.contains(&self.steps) {
+            return Err(DecodeError::Failed(format!(
+                "scripted failure at step {}",
+                self.steps
+            )));
+        }
+        assert!(
+            batch.len() <= self.capacity.max_batch_tokens as usize,
+            "the batch exceeds its limit"
+        );
+        if self.cells_used() + batch.len() > self.capacity.total_cells as usize {
+            return Err(DecodeError::NoCells);
+        }
+        self.rows.clear();
+        for entry in batch {
+            let history = &mut self.slots[entry.slot.0 as usize];
+            assert_eq!(
+                history.len(),
+                entry.position as usize,
+                "a token must follow its slot's last cell"
+            );
+            history.push(entry.token);
+            let row = if entry.logits {
+                Some(next_token(&self.script, history)?)
+            } else {
+                None
+            };
+            self.rows.push(row);
+        }
+        Ok(())
+    }
+
+    fn logits(&mut self, index: usize) -> &[f32] {
+        let token = self.rows[index].expect("logits are read only where the batch asked for them");
+        self.logits.fill(0.0);
+        self.logits[token as usize] = 20.0;
+        &self.logits
+    }
+
+    fn remove(&mut self, slot: Slot, from: u32) {
+        self.slots[slot.0 as usize].truncate(from as usize);
+    }
+
+    fn copy(&mut self, from: Slot, to: Slot, cells: u32) {
+        let prefix = self.slots[from.0 as usize][..cells as usize].to_vec();
+        self.slots[to.0 as usize] = prefix;
+    }
+
+    fn clear(&mut self) {
+        self.slots.iter_mut().for_each(Vec::clear);
+    }
+}
+
+/// The token after `history`.
+fn next_token(script: &Script, history: &[Token]) -> Result<Token, DecodeError> {
+    let Some((before, said)) = assistant_turn(history) else {
+        let last = history
+            .iter()
+            .rev()
+            .find(|token| **token < 256)
+            .copied()
+            .unwrap_or(0);
+        return Ok((last + 1) % 256);
+    };
+    let before = text(before);
+    let reply = script
+        .replies
+        .iter()
+        .find(|reply| before.contains(&reply.when));
+    let (answer, then) = match reply {
+        Some(reply) => (reply.text.as_bytes(), reply.then),
+        None => (last_user_message(&before).as_bytes(), Then::End),
+    };
+    if let Some(byte) = answer.get(said) {
+        return Ok(Token::from(*byte));
+    }
+    match then {
+        Then::Repeat if !answer.is_empty() => Ok(Token::from(answer[said % answer.len()])),
+        Then::Fail => Err(DecodeError::Failed("scripted failure".to_owned())),
+        Then::Panic => panic!("scripted panic"),
+        Then::End | Then::Repeat => Ok(IM_END),
+    }
+}
+
+/// Splits the history at the assistant's turn, if it is in one: what came before, and how many tokens of the turn there are.
+fn assistant_turn(history: &[Token]) -> Option<(&[Token], usize)> {
+    let start = history.iter().rposition(|token| *token == IM_START)?;
+    let turn = &history[start + 1..];
+    let role = turn.get(..ASSISTANT.len())?;
+    let is_assistant = role
+        .iter()
+        .zip(ASSISTANT)
+        .all(|(token, byte)| *token == Token::from(*byte));
+    is_assistant.then(|| (&history[..start], turn.len() - ASSISTANT.len()))
+}
+
+fn last_user_message(before: &str) -> &str {
+    let Some((_, message)) = before.rsplit_once("<|im_start|>user\n") else {
+        return "";
+    };
+    message.split("<|im_end|>").next().unwrap_or("")
+}
+
+fn text(tokens: &[Token]) -> String {
+    let mut bytes = Vec::with_capacity(tokens.len());
+    for token in tokens {
+        push_piece(*token, true, &mut bytes);
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn push_piece(token: Token, special: bool, out: &mut Vec<u8>) {
+    if let Ok(byte) = u8::try_from(token) {
+        out.push(byte);
+    } else if special
+        && let Some((spelling, _)) = SPECIALS.iter().find(|(_, special)| *special == token)
+    {
+        out.extend_from_slice(spelling.as_bytes());
+    }
+}
+
+/// The 256 bytes and the specials.
+#[derive(Debug)]
+struct ByteVocab {
+    name: String,
+    chat_template: String,
+    context: usize,
+}
+
+impl Vocab for ByteVocab {
+    fn tokenize(
+        &self,
+        text: &str,
+        _add_special: bool,
+        parse_special: bool,
+    ) -> Result<Vec<Token>, TokenizeError> {
+        let mut tokens = Vec::with_capacity(text.len());
+        let mut rest = text;
+        while let Some(byte) = rest.bytes().next() {
+            let special = SPECIALS
+                .iter()
+                .find(|(spelling, _)| parse_special && rest.starts_with(spelling));
+            if let Some((spelling, token)) = special {
+                tokens.push(*token);
+                rest = &rest[spelling.len()..];
+            } else if byte.is_ascii() {
+                tokens.push(Token::from(byte));
+                rest = &rest[1..];
+            } else {
+                let width = rest.chars().next().map_or(1, char::len_utf8);
+                tokens.extend(rest.as_bytes()[..width].iter().copied().map(Token::from));
+                rest = &rest[width..];
+            }
+        }
+        Ok(tokens)
+    }
+
+    fn piece(&self, token: Token, special: bool, out: &mut Vec<u8>) {
+        push_piece(token, special, out);
+    }
+
+    fn is_eog(&self, token: Token) -> bool {
+        token == IM_END || token == END_OF_TEXT
+    }
+
+    fn is_control(&self, token: Token) -> bool {
+        token >= IM_START
+    }
+
+    fn bos(&self) -> Option<Token> {
+        None
+    }
+
+    fn eos(&self) -> Option<Token> {
+        Some(IM_END)
+    }
+
+    fn chat_template(&self, name: Option<&str>) -> Option<&str> {
+        name.is_none().then_some(self.chat_template.as_str())
+    }
+
+    fn n_vocab(&self) -> usize {
+        N_VOCAB
+    }
+
+    fn context_length(&self) -> usize {
+        self.context
+    }
+
+    fn model_name(&self) -> &str {
+        &self.name
+    }
+}

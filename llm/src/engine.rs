@@ -1,0 +1,375 @@
+//! The engine as the rest of the program sees it: load, submit, status. The work happens on its thread, in [`step`].
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::mpsc::{self, Sender};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use crate::backend::{self, Backend, Capacity, Serve};
+use crate::protocol::{GenerationRequest, LoadError, SequenceId, SubmitError};
+use crate::sequence::Sequence;
+use crate::spec::{EngineSpec, SpecError};
+use crate::vocab::Vocab;
+
+mod delivery;
+mod step;
+
+use step::Core;
+
+/// A loaded model that generates for many requests at once. Dropping it stops its thread; sequences that still run end with an
+/// error.
+pub struct Engine {
+    spec: EngineSpec,
+    vocab: Arc<dyn Vocab>,
+    capacity: Capacity,
+    shared: Arc<Shared>,
+    commands: Sender<Command>,
+    next_id: AtomicU64,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What sessions tell the engine thread. The channel needs no bound of its own: submissions are bounded by `max_waiting`, a
+/// cancellation comes once per sequence, and a grant comes at most once per delivered output.
+pub(crate) enum Command {
+    Submit(Box<Sequence>),
+    Grant(SequenceId, u32),
+    Cancel(SequenceId),
+    Shutdown,
+}
+
+/// Numbers that the engine thread publishes. Each is an independent counter for display, hence `Relaxed` throughout, except
+/// `queued`, which is also the queue's bound and is only changed by atomic read-modify-write.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    started: Instant,
+    /// Submitted and not yet admitted for the first time.
+    queued: AtomicU32,
+    /// Admitted before, preempted, waiting again.
+    preempted: AtomicU32,
+    running: AtomicU32,
+    cells_used: AtomicU32,
+    steps: AtomicU64,
+    prompt_tokens: AtomicU64,
+    generated_tokens: AtomicU64,
+    preemptions: AtomicU64,
+    failed_steps: AtomicU64,
+    idle: AtomicBool,
+    stopped: AtomicBool,
+    heartbeat_micros: AtomicU64,
+}
+
+impl Shared {
+    fn new() -> Self {
+        Self {
+            started: Instant::now(),
+            queued: AtomicU32::new(0),
+            preempted: AtomicU32::new(0),
+            running: AtomicU32::new(0),
+            cells_used: AtomicU32::new(0),
+            steps: AtomicU64::new(0),
+            prompt_tokens: AtomicU64::new(0),
+            generated_tokens: AtomicU64::new(0),
+            preemptions: AtomicU64::new(0),
+            failed_steps: AtomicU64::new(0),
+            idle: AtomicBool::new(true),
+            stopped: AtomicBool::new(false),
+            heartbeat_micros: AtomicU64::new(0),
+        }
+    }
+}
+
+/// What an engine is doing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EngineStatus {
+    /// The model's name.
+    pub model: String,
+    /// Sequences that have a place in the batches.
+    pub sequences_running: u32,
+    /// Sequences that wait for one.
+    pub sequences_waiting: u32,
+    /// KV cells that hold a token.
+    pub kv_cells_used: u32,
+    /// KV cells there are.
+    pub kv_cells_total: u32,
+    /// Most tokens of a sequence.
+    pub context_length: u32,
+    /// Steps computed.
+    pub steps: u64,
+    /// Prompt tokens computed, those computed again after a preemption included.
+    pub prompt_tokens: u64,
+    /// Tokens generated.
+    pub generated_tokens: u64,
+    /// How often a sequence gave up its cells to be computed again.
+    pub preemptions: u64,
+    /// Steps that failed or panicked.
+    pub failed_steps: u64,
+    /// Whether there is nothing to compute.
+    pub idle: bool,
+    /// Whether the engine's thread has ended.
+    pub stopped: bool,
+    /// When the engine last began or ended a step or became idle.
+    pub last_heartbeat: Instant,
+}
+
+impl EngineStatus {
+    /// How long the engine has had work without making progress; zero while it is idle.
+    pub fn stalled_for(&self) -> Duration {
+        if self.idle {
+            Duration::ZERO
+        } else {
+            self.last_heartbeat.elapsed()
+        }
+    }
+}
+
+impl Engine {
+    /// Loads the model of a spec and starts its thread. Blocks until the model is ready.
+    ///
+    /// # Errors
+    /// [`LoadError`] says which file or option is wrong, and why.
+    pub fn load(spec: EngineSpec) -> Result<Self, LoadError> {
+        let to_open = spec.clone();
+        Self::start(spec, move |serve| backend::open(&to_open, serve))
+    }
+
+    /// Starts an engine on a backend of the caller's own, which `open` creates on the engine thread.
+    ///
+    /// # Errors
+    /// Whatever `open` returns, and [`LoadError::Spec`] for values out of range.
+    pub fn with_backend<B, F>(spec: EngineSpec, open: F) -> Result<Self, LoadError>
+    where
+        B: Backend,
+        F: FnOnce() -> Result<(B, Arc<dyn Vocab>), LoadError> + Send + 'static,
+    {
+        Self::start(spec, move |serve| {
+            let (mut backend, vocab) = open()?;
+            serve(&mut backend, vocab);
+            Ok(())
+        })
+    }
+
+    fn start<F>(spec: EngineSpec, open: F) -> Result<Self, LoadError>
+    where
+        F: FnOnce(&mut Serve<'_>) -> Result<(), LoadError> + Send + 'static,
+    {
+        spec.validate().map_err(|error| match error {
+            SpecError::OutOfRange { field, message } => LoadError::Spec { field, message },
+            other => LoadError::Spec {
+                field: "plugin_config",
+                message: other.to_string(),
+            },
+        })?;
+        let shared = Arc::new(Shared::new());
+        let (commands, inbox) = mpsc::channel();
+        let (ready, loaded) = mpsc::channel();
+        let thread = {
+            let (spec, shared) = (spec.clone(), Arc::clone(&shared));
+            let name = format!(
+                "engine {}",
+                spec.model.file_stem().unwrap_or_default().to_string_lossy()
+            );
+            thread::Builder::new().name(name).spawn(move || {
+                let failed = ready.clone();
+                let mut serve = |backend: &mut dyn Backend, vocab: Arc<dyn Vocab>| {
+                    let mut core =
+                        Core::new(&spec, backend, Arc::clone(&vocab), Arc::clone(&shared));
+                    // The receiver waits in `start` until this message or the error below.
+                    ready.send(Ok((vocab, core.capacity()))).ok();
+                    core.run(&inbox);
+                };
+                let outcome = step::catch(|| open(&mut serve))
+                    .unwrap_or_else(|message| Err(LoadError::Panicked { message }));
+                shared.stopped.store(true, Ordering::Relaxed);
+                if let Err(error) = outcome {
+                    failed.send(Err(error)).ok(); // nobody waits any more if loading had succeeded
+                }
+            })
+        };
+        let thread = thread.map_err(|source| LoadError::Read {
+            path: spec.model.clone(),
+            source,
+        })?;
+        let ended = || LoadError::Panicked {
+            message: "the engine thread ended while loading".to_owned(),
+        };
+        let (vocab, capacity) = loaded.recv().map_err(|_| ended())??;
+        Ok(Self {
+            spec,
+            vocab,
+            capacity,
+            shared,
+            commands,
+            next_id: AtomicU64::new(1),
+            thread: Some(thread),
+        })
+    }
+
+    /// Adds a generation. Its outputs go to its sink until one with a finish reason; dropping the handle cancels it.
+    ///
+    /// # Errors
+    /// [`SubmitError`] for a request that cannot be run, or not now because too many wait.
+    pub fn submit(&self, request: GenerationRequest) -> Result<SequenceHandle, SubmitError> {
+        self.check(&request)?;
+        let limit = self.spec.max_waiting;
+        let below_limit = |queued: u32| (queued < limit).then_some(queued + 1);
+        if let Err(waiting) =
+            self.shared
+                .queued
+                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, below_limit)
+        {
+            return Err(SubmitError::QueueFull {
+                waiting: waiting as usize,
+                limit: limit as usize,
+            });
+        }
+        let id = SequenceId(self.next_id.fetch_add(1, Ordering::Relaxed));
+        let sequence = Box::new(Sequence::new(id, request, self.capacity.cells_per_sequence));
+        if self.commands.send(Command::Submit(sequence)).is_err() {
+            self.shared.queued.fetch_sub(1, Ordering::Relaxed);
+            return Err(SubmitError::Stopped);
+        }
+        Ok(SequenceHandle {
+            id,
+            commands: self.commands.clone(),
+        })
+    }
+
+    fn check(&self, request: &GenerationRequest) -> Result<(), SubmitError> {
+        let n_vocab = self.vocab.n_vocab();
+        request.sampling.validate(n_vocab)?;
+        if request.max_tokens == Some(0) {
+            return Err(SubmitError::InvalidParameter {
+                field: "max_tokens",
+                message: "must be at least 1".to_owned(),
+            });
+        }
+        let n_prompt_tokens = request.prompt.len();
+        if n_prompt_tokens == 0 {
+            return Err(SubmitError::EmptyPrompt);
+        }
+        let n_ctx = self.capacity.cells_per_sequence as usize;
+        if n_prompt_tokens + 1 > n_ctx {
+            return Err(SubmitError::PromptTooLong {
+                n_prompt_tokens,
+                n_ctx,
+            });
+        }
+        let max_num_batched_tokens = self.capacity.max_batch_tokens as usize;
+        if !self.spec.dynamic_split_fuse && n_prompt_tokens > max_num_batched_tokens {
+            return Err(SubmitError::PromptExceedsBatch {
+                n_prompt_tokens,
+                max_num_batched_tokens,
+            });
+        }
+        match request
+            .prompt
+            .iter()
+            .position(|token| !self.vocab.contains(*token))
+        {
+            Some(position) => Err(SubmitError::InvalidToken {
+                token: request.prompt[position],
+                position,
+                n_vocab,
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// The model's vocabulary, shared with every session.
+    pub fn vocab(&self) -> Arc<dyn Vocab> {
+        Arc::clone(&self.vocab)
+    }
+
+    /// The spec the engine was loaded from.
+    pub fn spec(&self) -> &EngineSpec {
+        &self.spec
+    }
+
+    /// Most tokens of a sequence, prompt and generated together.
+    pub fn context_length(&self) -> usize {
+        self.capacity.cells_per_sequence as usize
+    }
+
+    /// What the engine is doing now.
+    pub fn status(&self) -> EngineStatus {
+        let shared = &self.shared;
+        let number = |value: &AtomicU64| value.load(Ordering::Relaxed);
+        EngineStatus {
+            model: self.vocab.model_name().to_owned(),
+            sequences_running: shared.running.load(Ordering::Relaxed),
+            sequences_waiting: shared.queued.load(Ordering::Relaxed)
+                + shared.preempted.load(Ordering::Relaxed),
+            kv_cells_used: shared.cells_used.load(Ordering::Relaxed),
+            kv_cells_total: self.capacity.total_cells,
+            context_length: self.capacity.cells_per_sequence,
+            steps: number(&shared.steps),
+            prompt_tokens: number(&shared.prompt_tokens),
+            generated_tokens: number(&shared.generated_tokens),
+            preemptions: number(&shared.preemptions),
+            failed_steps: number(&shared.failed_steps),
+            idle: shared.idle.load(Ordering::Relaxed),
+            stopped: shared.stopped.load(Ordering::Relaxed),
+            last_heartbeat: shared.started
+                + Duration::from_micros(number(&shared.heartbeat_micros)),
+        }
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        // Fails only if the thread has ended already.
+        self.commands.send(Command::Shutdown).ok();
+        if let Some(thread) = self.thread.take()
+            && thread.thread().id() != thread::current().id()
+        {
+            // A panic of the thread has been reported and counted there.
+            thread.join().ok();
+        }
+    }
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine")
+            .field("spec", &self.spec)
+            .field("capacity", &self.capacity)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A generation in an engine. Dropping it cancels the generation: its cells are free after the step that is being computed, and
+/// no finish is delivered. Outputs of that step may still arrive.
+pub struct SequenceHandle {
+    id: SequenceId,
+    commands: Sender<Command>,
+}
+
+impl SequenceHandle {
+    /// The sequence's number.
+    pub fn id(&self) -> SequenceId {
+        self.id
+    }
+
+    /// Allows this many more outputs.
+    pub fn grant(&self, credits: u32) {
+        // Fails only when the engine has stopped, which ended the sequence.
+        self.commands.send(Command::Grant(self.id, credits)).ok();
+    }
+}
+
+impl Drop for SequenceHandle {
+    fn drop(&mut self) {
+        // Fails only when the engine has stopped, which ended the sequence.
+        self.commands.send(Command::Cancel(self.id)).ok();
+    }
+}
+
+impl fmt::Debug for SequenceHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SequenceHandle")
+            .field("id", &self.id)
+            .finish_non_exhaustive()
+    }
+}

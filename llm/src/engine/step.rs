@@ -1,0 +1,472 @@
+//! The engine thread: take in commands, plan, decode, sample, hand out; once per step, until told to stop.
+//!
+//! Invariants: `running` and `waiting` are in order of arrival; a sequence holds a slot exactly while it is in `running`;
+//! `cells_used` is the sum of all `computed`; what fails in a step ends the sequences of its batch and no others.
+
+use std::any::Any;
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, TryRecvError};
+
+use super::delivery::Outbox;
+use super::{Command, Shared};
+use crate::backend::{Backend, BatchToken, Capacity, DecodeError, Slot};
+use crate::protocol::{ErrorKind, FinishReason, GenerationError, SequenceId, Token};
+use crate::sampler::{Sampled, Scratch};
+use crate::schedule::{self, Limits, Now, Plan, Row};
+use crate::sequence::Sequence;
+use crate::spec::EngineSpec;
+use crate::vocab::Vocab;
+
+/// Runs `f` and turns a panic into its message.
+pub(super) fn catch<T>(f: impl FnOnce() -> T) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(f)).map_err(|payload| panic_message(payload.as_ref()))
+}
+
+fn panic_message(payload: &(dyn Any + Send)) -> String {
+    let text = payload
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned());
+    text.or_else(|| payload.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "panic without a message".to_owned())
+}
+
+/// The state of the engine thread.
+pub(super) struct Core<'a> {
+    backend: &'a mut dyn Backend,
+    vocab: Arc<dyn Vocab>,
+    shared: Arc<Shared>,
+    outbox: Option<Outbox>,
+    capacity: Capacity,
+    limits: Limits,
+    end_tokens: Vec<Token>,
+    running: Vec<Sequence>,
+    waiting: VecDeque<Sequence>,
+    free_slots: Vec<Slot>,
+    cells_used: u32,
+    /// Cells the backend proved able to hold, at most `capacity.total_cells`.
+    cells_usable: u32,
+    step: u64,
+    // Memory reused from step to step.
+    plan: Plan,
+    running_rows: Vec<Row>,
+    waiting_rows: Vec<Row>,
+    batch: Vec<BatchToken>,
+    samples: Vec<(SequenceId, Option<Sampled>)>,
+    finished: Vec<SequenceId>,
+    scratch: Scratch,
+}
+
+impl<'a> Core<'a> {
+    pub(super) fn new(
+        spec: &EngineSpec,
+        backend: &'a mut dyn Backend,
+        vocab: Arc<dyn Vocab>,
+        shared: Arc<Shared>,
+    ) -> Self {
+        let capacity = backend.capacity();
+        let limits = Limits {
+            batch_tokens: capacity.max_batch_tokens,
+            max_sequences: capacity.max_sequences,
+            split_prompts: spec.dynamic_split_fuse,
+        };
+        let outbox = Outbox::start(vocab.model_name())
+            .inspect_err(|error| tracing::error!(%error, "cannot start the delivery thread"))
+            .ok();
+        Self {
+            end_tokens: (0..vocab.n_vocab() as Token)
+                .filter(|token| vocab.is_eog(*token))
+                .collect(),
+            backend,
+            vocab,
+            shared,
+            outbox,
+            capacity,
+            limits,
+            running: Vec::new(),
+            waiting: VecDeque::new(),
+            free_slots: (0..capacity.max_sequences).rev().map(Slot).collect(),
+            cells_used: 0,
+            cells_usable: capacity.total_cells,
+            step: 0,
+            plan: Plan::default(),
+            running_rows: Vec::new(),
+            waiting_rows: Vec::new(),
+            batch: Vec::new(),
+            samples: Vec::new(),
+            finished: Vec::new(),
+            scratch: Scratch::default(),
+        }
+    }
+
+    pub(super) fn capacity(&self) -> Capacity {
+        self.capacity
+    }
+
+    /// Steps until the engine is dropped. Every sequence that is left then ends with an error.
+    pub(super) fn run(&mut self, inbox: &Receiver<Command>) {
+        let outcome = catch(|| self.serve(inbox));
+        if let Err(message) = &outcome {
+            tracing::error!(%message, "the engine thread panicked outside of a step");
+        }
+        let error = GenerationError {
+            kind: ErrorKind::Unavailable,
+            message: "the engine has stopped".to_owned(),
+        };
+        for sequence in self.running.drain(..).chain(self.waiting.drain(..)) {
+            let output = sequence.end(FinishReason::Error(error.clone()));
+            if let Some(outbox) = &mut self.outbox {
+                outbox.current.push((sequence.sink, output));
+            }
+        }
+        self.cells_used = 0;
+        self.shared.queued.store(0, Ordering::Relaxed);
+        self.publish(true);
+        self.flush();
+    }
+
+    fn serve(&mut self, inbox: &Receiver<Command>) {
+        loop {
+            loop {
+                match inbox.try_recv() {
+                    Ok(Command::Shutdown) | Err(TryRecvError::Disconnected) => return,
+                    Ok(command) => self.take_in(command),
+                    Err(TryRecvError::Empty) => break,
+                }
+            }
+            self.plan();
+            let changes = !self.plan.preempt.is_empty();
+            self.move_sequences();
+            if !self.plan.work.is_empty() {
+                self.publish(false);
+                self.step();
+            } else if !changes {
+                self.publish(true);
+                match inbox.recv() {
+                    Ok(Command::Shutdown) | Err(_) => return,
+                    Ok(command) => self.take_in(command),
+                }
+            }
+        }
+    }
+
+    fn take_in(&mut self, command: Command) {
+        match command {
+            Command::Submit(sequence) => self.enqueue(*sequence),
+            Command::Grant(id, credits) => {
+                if let Some(sequence) = self.find(id) {
+                    sequence.grant(credits);
+                }
+            }
+            Command::Cancel(id) => self.cancel(id),
+            Command::Shutdown => {}
+        }
+    }
+
+    fn find(&mut self, id: SequenceId) -> Option<&mut Sequence> {
+        if let Ok(index) = self.running_index(id) {
+            return self.running.get_mut(index);
+        }
+        let index = self
+            .waiting
+            .binary_search_by_key(&id, |sequence| sequence.id)
+            .ok()?;
+        self.waiting.get_mut(index)
+    }
+
+    fn running_index(&self, id: SequenceId) -> Result<usize, usize> {
+        self.running
+            .binary_search_by_key(&id, |sequence| sequence.id)
+    }
+
+    fn cancel(&mut self, id: SequenceId) {
+        if let Ok(index) = self.running_index(id) {
+            let mut sequence = self.running.remove(index);
+            self.release(&mut sequence);
+        } else if let Ok(index) = self
+            .waiting
+            .binary_search_by_key(&id, |sequence| sequence.id)
+            && let Some(sequence) = self.waiting.remove(index)
+        {
+            self.leave_queue(&sequence);
+        }
+    }
+
+    /// Puts a sequence where its arrival says, which is the end for a new one.
+    fn enqueue(&mut self, sequence: Sequence) {
+        let index = self.waiting.partition_point(|other| other.id < sequence.id);
+        self.waiting.insert(index, sequence);
+    }
+
+    fn leave_queue(&self, sequence: &Sequence) {
+        if !sequence.was_admitted {
+            self.shared.queued.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Takes slot and cells away from a sequence.
+    fn release(&mut self, sequence: &mut Sequence) {
+        if let Some(slot) = sequence.slot.take() {
+            self.backend.remove(slot, 0);
+            self.free_slots.push(slot);
+        }
+        self.cells_used -= sequence.computed;
+        sequence.computed = 0;
+    }
+
+    fn plan(&mut self) {
+        self.running_rows.clear();
+        self.running_rows
+            .extend(self.running.iter().map(Sequence::row));
+        self.waiting_rows.clear();
+        let admissible = self
+            .waiting
+            .iter()
+            .map(Sequence::row)
+            .filter(|row| row.has_credit);
+        self.waiting_rows
+            .extend(admissible.take(self.limits.max_sequences as usize));
+        let now = Now {
+            step: self.step,
+            free_cells: self.cells_usable.saturating_sub(self.cells_used),
+            running: &self.running_rows,
+            waiting: &self.waiting_rows,
+            prompt_had_turn: self.plan.prompt_turn,
+        };
+        schedule::plan_step(&self.limits, &now, &mut self.plan);
+    }
+
+    fn move_sequences(&mut self) {
+        let plan = std::mem::take(&mut self.plan);
+        for id in &plan.preempt {
+            self.preempt(*id);
+        }
+        for id in &plan.admit {
+            let index = self
+                .waiting
+                .binary_search_by_key(id, |sequence| sequence.id)
+                .expect("only waiting sequences are admitted");
+            let mut sequence = self
+                .waiting
+                .remove(index)
+                .expect("the index was just found");
+            self.leave_queue(&sequence);
+            sequence.was_admitted = true;
+            sequence.last_step = self.step;
+            sequence.slot = Some(
+                self.free_slots
+                    .pop()
+                    .expect("no more sequences are admitted than there are slots"),
+            );
+            let index = self.running.partition_point(|other| other.id < sequence.id);
+            self.running.insert(index, sequence);
+        }
+        self.plan = plan;
+    }
+
+    fn preempt(&mut self, id: SequenceId) {
+        let index = self
+            .running_index(id)
+            .expect("only running sequences are preempted");
+        let mut sequence = self.running.remove(index);
+        tracing::debug!(%id, cells = sequence.computed, "preempted");
+        self.release(&mut sequence);
+        self.enqueue(sequence);
+        self.shared.preemptions.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn step(&mut self) {
+        self.step += 1;
+        self.fill_batch();
+        self.samples.clear();
+        let outcome = catch(|| {
+            self.backend.decode(&self.batch)?;
+            self.sample();
+            Ok(())
+        });
+        match outcome {
+            Ok(Ok(())) => self.commit(),
+            Ok(Err(DecodeError::NoCells)) => self.retry_with_fewer_cells(),
+            Ok(Err(DecodeError::Failed(message))) => self.fail_batch(ErrorKind::Internal, &message),
+            Err(message) => self.fail_batch(
+                ErrorKind::Internal,
+                &format!("the step panicked: {message}"),
+            ),
+        }
+        self.publish(false);
+        self.flush();
+    }
+
+    fn fill_batch(&mut self) {
+        self.batch.clear();
+        for work in &self.plan.work {
+            let index = self
+                .running_index(work.id)
+                .expect("only running sequences have work");
+            let sequence = &mut self.running[index];
+            sequence.last_step = self.step;
+            let slot = sequence.slot.expect("running sequences have a slot");
+            for position in sequence.computed..sequence.computed + work.tokens {
+                self.batch.push(BatchToken {
+                    token: sequence.tokens[position as usize],
+                    position,
+                    slot,
+                    logits: position as usize + 1 == sequence.tokens.len(),
+                });
+            }
+        }
+    }
+
+    /// Samples a token for each sequence whose last token was in the batch.
+    fn sample(&mut self) {
+        let mut last = 0;
+        for work in &self.plan.work {
+            last += work.tokens as usize;
+            if !self.batch[last - 1].logits {
+                continue;
+            }
+            let index = self
+                .running_index(work.id)
+                .expect("only running sequences have work");
+            let sequence = &mut self.running[index];
+            let banned: &[Token] = if sequence.bans_end() {
+                &self.end_tokens
+            } else {
+                &[]
+            };
+            let sampled =
+                sequence
+                    .sampler
+                    .sample(self.backend.logits(last - 1), banned, &mut self.scratch);
+            self.samples.push((work.id, sampled));
+        }
+    }
+
+    /// Books the batch's cells and hands out what was sampled.
+    fn commit(&mut self) {
+        let mut generated = 0;
+        let mut prompt_tokens = 0;
+        for work in &self.plan.work {
+            let index = self
+                .running_index(work.id)
+                .expect("only running sequences have work");
+            let sequence = &mut self.running[index];
+            prompt_tokens += u64::from(sequence.prompt_left().min(work.tokens));
+            sequence.computed += work.tokens;
+            self.cells_used += work.tokens;
+        }
+        self.finished.clear();
+        for (id, sampled) in self.samples.drain(..) {
+            let index = self
+                .running
+                .binary_search_by_key(&id, |sequence| sequence.id)
+                .expect("only running sequences are sampled");
+            let sequence = &mut self.running[index];
+            let output = if let Some(sampled) = sampled {
+                generated += 1;
+                sequence.accept(sampled, &*self.vocab)
+            } else {
+                let message = "the model gave no finite logit".to_owned();
+                sequence.end(FinishReason::Error(GenerationError {
+                    kind: ErrorKind::Internal,
+                    message,
+                }))
+            };
+            if output.finish.is_some() {
+                self.finished.push(id);
+            }
+            if let Some(outbox) = &mut self.outbox {
+                outbox.current.push((Arc::clone(&sequence.sink), output));
+            }
+        }
+        while let Some(id) = self.finished.pop() {
+            self.cancel(id);
+        }
+        self.shared.steps.fetch_add(1, Ordering::Relaxed);
+        self.shared
+            .prompt_tokens
+            .fetch_add(prompt_tokens, Ordering::Relaxed);
+        self.shared
+            .generated_tokens
+            .fetch_add(generated, Ordering::Relaxed);
+    }
+
+    /// The backend has fewer free cells than it should: plan with what it has shown to hold. If only one sequence holds cells, it
+    /// can never go on.
+    fn retry_with_fewer_cells(&mut self) {
+        let tried = self.cells_used + self.batch.len() as u32;
+        tracing::warn!(
+            tried,
+            usable = self.cells_usable,
+            "the KV cache is smaller than it reported"
+        );
+        self.cells_usable = self.cells_usable.min(tried - 1);
+        if self.running.len() == 1 {
+            self.fail_batch(
+                ErrorKind::ResourceExhausted,
+                "the KV cache cannot hold the sequence",
+            );
+        } else if let Some(youngest) = self.running.last() {
+            self.preempt(youngest.id);
+        }
+    }
+
+    /// Ends the sequences of the batch. The cache's content is lost with the step, so the others are computed again.
+    fn fail_batch(&mut self, kind: ErrorKind, message: &str) {
+        tracing::error!(
+            step = self.step,
+            sequences = self.plan.work.len(),
+            message,
+            "step failed"
+        );
+        self.shared.failed_steps.fetch_add(1, Ordering::Relaxed);
+        let plan = std::mem::take(&mut self.plan);
+        for work in &plan.work {
+            let Ok(index) = self.running_index(work.id) else {
+                continue;
+            };
+            let mut sequence = self.running.remove(index);
+            self.release(&mut sequence);
+            let error = GenerationError {
+                kind,
+                message: message.to_owned(),
+            };
+            let output = sequence.end(FinishReason::Error(error));
+            if let Some(outbox) = &mut self.outbox {
+                outbox.current.push((sequence.sink, output));
+            }
+        }
+        self.plan = plan;
+        while let Some(sequence) = self.running.last() {
+            self.preempt(sequence.id);
+        }
+        self.backend.clear();
+    }
+
+    fn publish(&self, idle: bool) {
+        let shared = &self.shared;
+        let preempted = self
+            .waiting
+            .iter()
+            .filter(|sequence| sequence.was_admitted)
+            .count();
+        shared.preempted.store(preempted as u32, Ordering::Relaxed);
+        shared
+            .running
+            .store(self.running.len() as u32, Ordering::Relaxed);
+        shared.cells_used.store(self.cells_used, Ordering::Relaxed);
+        shared.idle.store(idle, Ordering::Relaxed);
+        shared.heartbeat_micros.store(
+            shared.started.elapsed().as_micros() as u64,
+            Ordering::Relaxed,
+        );
+    }
+
+    fn flush(&mut self) {
+        if let Some(outbox) = &mut self.outbox {
+            outbox.flush();
+        }
+    }
+}

@@ -1,0 +1,383 @@
+//! What crosses the border of the engine thread: requests in, step outputs out, and the errors of both directions.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use smallvec::SmallVec;
+
+/// A token's id in the model's vocabulary.
+pub type Token = i32;
+
+/// Tokens of one step of one sequence: one without speculation, so kept inline.
+pub type Tokens = SmallVec<[Token; 4]>;
+
+/// A sequence's number: increases in order of submission, which is also the order of admission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SequenceId(pub u64);
+
+impl fmt::Display for SequenceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+/// Receives what a sequence produces. It is called on the engine's delivery thread, in order, once per step that produced
+/// something; the call that carries a [`StepOutput::finish`] is the last.
+///
+/// `deliver` must not block: all sequences of the engine share the thread that calls it.
+pub trait StepSink: Send + Sync + 'static {
+    /// Takes the output of one step.
+    fn deliver(&self, output: StepOutput);
+}
+
+impl<F: Fn(StepOutput) + Send + Sync + 'static> StepSink for F {
+    fn deliver(&self, output: StepOutput) {
+        self(output);
+    }
+}
+
+/// One generation to run: a prompt, how to sample, when to end and where to send the tokens.
+pub struct GenerationRequest {
+    /// Prompt tokens, at least one. Nothing is added to them.
+    pub prompt: Vec<Token>,
+    /// How tokens are chosen.
+    pub sampling: SamplingParams,
+    /// Most tokens to generate; `None` generates until the model ends the text or the context is full.
+    pub max_tokens: Option<u32>,
+    /// Tokens to generate before the model may end the text.
+    pub min_tokens: u32,
+    /// Tokens that end the generation besides the model's own end tokens. They are not part of the text.
+    pub stop_tokens: Vec<Token>,
+    /// Goes on after the model's end token, which then counts as an ordinary token.
+    pub ignore_eos: bool,
+    /// How many step outputs may be delivered before [`SequenceHandle::grant`](crate::SequenceHandle::grant) allows more;
+    /// `u32::MAX` means without limit. A sequence without credit sits out the batches.
+    pub credits: u32,
+    /// Where the outputs go.
+    pub sink: Box<dyn StepSink>,
+}
+
+impl GenerationRequest {
+    /// A greedy request without limits that sends its outputs to `sink`.
+    pub fn new(prompt: Vec<Token>, sink: impl StepSink) -> Self {
+        Self {
+            prompt,
+            sampling: SamplingParams::greedy(),
+            max_tokens: None,
+            min_tokens: 0,
+            stop_tokens: Vec::new(),
+            ignore_eos: false,
+            credits: u32::MAX,
+            sink: Box::new(sink),
+        }
+    }
+}
+
+impl fmt::Debug for GenerationRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GenerationRequest")
+            .field("prompt_tokens", &self.prompt.len())
+            .field("sampling", &self.sampling)
+            .field("max_tokens", &self.max_tokens)
+            .field("credits", &self.credits)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How a token is chosen from the model's logits.
+///
+/// The steps, in order: `logit_bias`; the penalties; then with a temperature of 0 the highest logit, else the temperature,
+/// `top_k`, `top_p` (over what `top_k` left) and `min_p`, and a draw from what is left.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SamplingParams {
+    /// Divides the logits; 0 always takes the most likely token.
+    pub temperature: f32,
+    /// Keeps the `top_k` most likely tokens; 0 or -1 keeps all.
+    pub top_k: i32,
+    /// Keeps the smallest set of most likely tokens whose probabilities sum to at least this; 1 keeps all.
+    pub top_p: f32,
+    /// Drops tokens less likely than this share of the most likely one; 0 drops none.
+    pub min_p: f32,
+    /// Subtracted from the logit of every token that was generated before. The prompt does not count.
+    pub presence_penalty: f32,
+    /// Subtracted from a token's logit as often as it was generated before. The prompt does not count.
+    pub frequency_penalty: f32,
+    /// Divides positive and multiplies negative logits of every token in the prompt or generated before; 1 changes nothing.
+    pub repetition_penalty: f32,
+    /// Seed of the draw. The same seed on the same model and prompt gives the same tokens; `None` takes a random one.
+    pub seed: Option<u64>,
+    /// Added to the logits of single tokens.
+    pub logit_bias: Vec<(Token, f32)>,
+    /// Reports the log probability of each chosen token and of this many most likely ones, before any of the steps above.
+    pub logprobs: Option<u8>,
+}
+
+impl SamplingParams {
+    /// Always the most likely token, nothing else applied.
+    pub fn greedy() -> Self {
+        Self {
+            temperature: 0.0,
+            ..Self::default()
+        }
+    }
+
+    /// Checks every field's range.
+    ///
+    /// # Errors
+    /// [`SubmitError::InvalidParameter`] names the first field that is out of its range, and the range.
+    pub fn validate(&self, n_vocab: usize) -> Result<(), SubmitError> {
+        let invalid =
+            |field, message: String| Err(SubmitError::InvalidParameter { field, message });
+        if !(self.temperature.is_finite() && self.temperature >= 0.0) {
+            return invalid(
+                "temperature",
+                format!("must be a number of at least 0, not {}", self.temperature),
+            );
+        }
+        if self.top_k < -1 {
+            return invalid(
+                "top_k",
+                format!(
+                    "must be -1 (all tokens), 0 (all tokens) or positive, not {}",
+                    self.top_k
+                ),
+            );
+        }
+        if !(0.0..=1.0).contains(&self.top_p) {
+            return invalid("top_p", format!("must be in [0, 1], not {}", self.top_p));
+        }
+        if !(0.0..=1.0).contains(&self.min_p) {
+            return invalid("min_p", format!("must be in [0, 1], not {}", self.min_p));
+        }
+        for (field, value) in [
+            ("presence_penalty", self.presence_penalty),
+            ("frequency_penalty", self.frequency_penalty),
+        ] {
+            if !value.is_finite() {
+                return invalid(field, format!("must be a finite number, not {value}"));
+            }
+        }
+        if !(self.repetition_penalty.is_finite() && self.repetition_penalty > 0.0) {
+            return invalid(
+                "repetition_penalty",
+                format!("must be a number above 0, not {}", self.repetition_penalty),
+            );
+        }
+        for (token, bias) in &self.logit_bias {
+            if usize::try_from(*token).is_ok_and(|token| token < n_vocab) {
+                if bias.is_nan() {
+                    return invalid(
+                        "logit_bias",
+                        format!("the bias of token {token} is not a number"),
+                    );
+                }
+            } else {
+                return invalid(
+                    "logit_bias",
+                    format!("token {token} is not in the vocabulary of {n_vocab} tokens"),
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Default for SamplingParams {
+    /// Draws from the model's own distribution: temperature 1, nothing cut, nothing penalised, a random seed.
+    fn default() -> Self {
+        Self {
+            temperature: 1.0,
+            top_k: 0,
+            top_p: 1.0,
+            min_p: 0.0,
+            presence_penalty: 0.0,
+            frequency_penalty: 0.0,
+            repetition_penalty: 1.0,
+            seed: None,
+            logit_bias: Vec::new(),
+            logprobs: None,
+        }
+    }
+}
+
+/// What one step produced for one sequence.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StepOutput {
+    /// New tokens of the text, in order. Empty when the step only ended the sequence.
+    pub tokens: Tokens,
+    /// The end token that finished the sequence; it is not part of the text.
+    pub end_token: Option<Token>,
+    /// One entry per token of `tokens` when log probabilities were asked for, else empty.
+    pub logprobs: Vec<TokenLogprob>,
+    /// Set on the last output of a sequence.
+    pub finish: Option<FinishReason>,
+    /// Counts so far.
+    pub usage: Usage,
+}
+
+/// The log probability of a chosen token and of the likeliest ones at its place.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TokenLogprob {
+    /// The chosen token.
+    pub token: Token,
+    /// Its natural log probability under the model.
+    pub logprob: f32,
+    /// The most likely tokens with theirs, likeliest first.
+    pub top: Vec<(Token, f32)>,
+}
+
+/// How many tokens a sequence has taken and made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Tokens of the prompt.
+    pub prompt_tokens: u32,
+    /// Prompt tokens whose KV cells were taken over from another sequence instead of computed.
+    pub cached_tokens: u32,
+    /// Tokens generated, the end token included.
+    pub generated_tokens: u32,
+}
+
+/// Why a sequence ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FinishReason {
+    /// The model ended the text, or a stop token came.
+    Stop,
+    /// `max_tokens` or the end of the context was reached.
+    Length,
+    /// The engine could not go on with this sequence.
+    Error(GenerationError),
+}
+
+/// Why the engine gave up a sequence it had accepted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct GenerationError {
+    /// Whose fault it is, and whether trying again can help.
+    pub kind: ErrorKind,
+    /// What went wrong.
+    pub message: String,
+}
+
+/// The kinds of [`GenerationError`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// A step failed or panicked.
+    Internal,
+    /// The KV cache could not hold the sequence.
+    ResourceExhausted,
+    /// The engine is shutting down or lost its backend.
+    Unavailable,
+}
+
+/// Why a request was not accepted.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum SubmitError {
+    /// The prompt has no token.
+    #[error("the prompt has no tokens")]
+    EmptyPrompt,
+    /// The prompt leaves no room for a single generated token.
+    #[error(
+        "the prompt has {n_prompt_tokens} tokens, and the context of {n_ctx} tokens must also hold at least one generated token"
+    )]
+    PromptTooLong {
+        /// Tokens of the prompt.
+        n_prompt_tokens: usize,
+        /// Tokens a sequence can have: prompt and generated together.
+        n_ctx: usize,
+    },
+    /// Prompts are not split (`dynamic_split_fuse: false`) and this one is longer than a batch.
+    #[error(
+        "the prompt has {n_prompt_tokens} tokens, more than max_num_batched_tokens ({max_num_batched_tokens}), and dynamic_split_fuse is off"
+    )]
+    PromptExceedsBatch {
+        /// Tokens of the prompt.
+        n_prompt_tokens: usize,
+        /// Tokens a batch can have.
+        max_num_batched_tokens: usize,
+    },
+    /// A prompt token is not in the vocabulary.
+    #[error(
+        "token {token} at position {position} of the prompt is not in the vocabulary of {n_vocab} tokens"
+    )]
+    InvalidToken {
+        /// The token.
+        token: Token,
+        /// Its index in the prompt.
+        position: usize,
+        /// Tokens in the vocabulary.
+        n_vocab: usize,
+    },
+    /// A parameter is out of its range.
+    #[error("`{field}` {message}")]
+    InvalidParameter {
+        /// The parameter's name.
+        field: &'static str,
+        /// What was expected.
+        message: String,
+    },
+    /// Too many requests wait already; trying again later can help.
+    #[error("{waiting} requests are waiting, and the queue holds {limit}")]
+    QueueFull {
+        /// Requests that wait.
+        waiting: usize,
+        /// The queue's bound.
+        limit: usize,
+    },
+    /// The engine's thread has ended.
+    #[error("the engine has stopped")]
+    Stopped,
+}
+
+/// Why a model could not be loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The file cannot be read.
+    #[error("cannot read `{}`", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The script of a scripted model is wrong.
+    #[error("`{}` is not a model script: {message}", path.display())]
+    Script {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// The backend refused the model file.
+    #[error("cannot load model `{}`: {message}", path.display())]
+    Model {
+        /// The file.
+        path: PathBuf,
+        /// What the backend said.
+        message: String,
+    },
+    /// A value of the spec cannot work on this machine or with this model.
+    #[error("`{field}` {message}")]
+    Spec {
+        /// The option's name.
+        field: &'static str,
+        /// What was expected.
+        message: String,
+    },
+    /// This build has no backend for the model file.
+    #[error("`{}` needs the {backend} backend, which this build does not have (cargo feature `{feature}`)", path.display())]
+    BackendMissing {
+        /// The file.
+        path: PathBuf,
+        /// The backend's name.
+        backend: &'static str,
+        /// The cargo feature that adds it.
+        feature: &'static str,
+    },
+    /// Loading panicked.
+    #[error("loading panicked: {message}")]
+    Panicked {
+        /// The panic's message.
+        message: String,
+    },
+}

@@ -1,0 +1,81 @@
+//! The vocabulary as sessions see it: shared between threads, independent of the engine thread.
+
+use std::fmt;
+
+use crate::protocol::Token;
+
+/// A model's vocabulary and the texts stored with it.
+pub trait Vocab: Send + Sync + fmt::Debug {
+    /// Turns text into tokens. `add_special` adds what the model wants around a text (a begin token, mostly); `parse_special`
+    /// reads the spelling of special tokens in `text` as these tokens, so it is for prompts that a template made, not for what
+    /// a user typed.
+    ///
+    /// # Errors
+    /// [`TokenizeError`] if the text is larger than the tokenizer can take.
+    fn tokenize(
+        &self,
+        text: &str,
+        add_special: bool,
+        parse_special: bool,
+    ) -> Result<Vec<Token>, TokenizeError>;
+
+    /// Appends the bytes of a token, which need not be whole characters. Special tokens have bytes only with `special`.
+    fn piece(&self, token: Token, special: bool, out: &mut Vec<u8>);
+
+    /// Whether the token ends a generation.
+    fn is_eog(&self, token: Token) -> bool;
+
+    /// Whether the token steers the model and is not text.
+    fn is_control(&self, token: Token) -> bool;
+
+    /// The token that begins a text, if the model has one.
+    fn bos(&self) -> Option<Token>;
+
+    /// The token that ends a text, if the model has one.
+    fn eos(&self) -> Option<Token>;
+
+    /// The chat template stored with the model: the default one, or the one called `name`.
+    fn chat_template(&self, name: Option<&str>) -> Option<&str>;
+
+    /// Number of tokens in the vocabulary.
+    fn n_vocab(&self) -> usize;
+
+    /// Tokens a sequence can have, prompt and generated together.
+    fn context_length(&self) -> usize;
+
+    /// The model's name, as stored in the file or else the file's name.
+    fn model_name(&self) -> &str;
+
+    /// Whether the token exists.
+    fn contains(&self, token: Token) -> bool {
+        usize::try_from(token).is_ok_and(|token| token < self.n_vocab())
+    }
+
+    /// How the begin token is written in templates; empty if there is none.
+    fn bos_text(&self) -> String {
+        special_text(self, self.bos())
+    }
+
+    /// How the end token is written in templates; empty if there is none.
+    fn eos_text(&self) -> String {
+        special_text(self, self.eos())
+    }
+}
+
+fn special_text<V: Vocab + ?Sized>(vocab: &V, token: Option<Token>) -> String {
+    let mut bytes = Vec::new();
+    if let Some(token) = token {
+        vocab.piece(token, true, &mut bytes);
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// The text cannot be tokenized.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a text of {bytes} bytes is too large to tokenize; the limit is {limit} bytes")]
+pub struct TokenizeError {
+    /// Size of the text.
+    pub bytes: usize,
+    /// The largest size that is accepted.
+    pub limit: usize,
+}
