@@ -4,3 +4,4 @@
 //! environment and never touches a socket.
 
 pub mod payload;
+pub mod text;

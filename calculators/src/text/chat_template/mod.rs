@@ -1,0 +1,147 @@
+//! Hugging Face chat templates, rendered as Python's jinja2 renders them.
+//!
+//! minijinja parses, compiles and runs a template; [`rewrite`] makes its operators call Python's ([`python`]), and
+//! [`builtins`] has the filters, tests and functions of jinja2 and transformers. The same input gives the same text, byte for
+//! byte, and what fails there fails here: a template that would be misread must not reach a model.
+//!
+//! ```
+//! use graphmill_calculators::text::chat_template::ChatTemplate;
+//!
+//! let template = ChatTemplate::new("{% for m in messages %}<{{ m.role }}>{{ m['content'].strip() }}{% endfor %}")?;
+//! let text = template.render(&serde_json::json!({"messages": [{"role": "user", "content": " Hi "}]}))?;
+//! assert_eq!(text, "<user>Hi");
+//! # Ok::<(), graphmill_calculators::text::chat_template::TemplateError>(())
+//! ```
+
+mod builtins;
+mod python;
+mod rewrite;
+
+use std::sync::Arc;
+
+use chrono::NaiveDateTime;
+use minijinja::syntax::SyntaxConfig;
+use minijinja::{Environment, Error};
+
+use self::builtins::Raised;
+use self::rewrite::Rewritten;
+
+/// Where `strftime_now` reads the local time.
+pub type Clock = Arc<dyn Fn() -> NaiveDateTime + Send + Sync>;
+
+/// Steps a template may take: more than any honest one needs for a conversation of a million messages.
+const MAX_NESTING: usize = 200;
+
+/// A compiled chat template. Rendering needs no lock; share it freely.
+pub struct ChatTemplate {
+    environment: Environment<'static>,
+    rewritten: Rewritten,
+}
+
+/// Why a template does not compile or render.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TemplateError {
+    /// The template is no valid Jinja.
+    #[error("chat template, line {line}: {message}")]
+    Syntax {
+        /// Line in the template, from one.
+        line: usize,
+        /// What is wrong there.
+        message: String,
+    },
+    /// The template itself refused the conversation with `raise_exception`.
+    #[error("{0}")]
+    Raised(String),
+    /// The template failed on this conversation, as it would in Python.
+    #[error("chat template, line {line}: {message}")]
+    Render {
+        /// Line in the template, from one.
+        line: usize,
+        /// What happened there.
+        message: String,
+    },
+}
+
+impl ChatTemplate {
+    /// Compiles a template; `strftime_now` tells the local time.
+    pub fn new(source: &str) -> Result<Self, TemplateError> {
+        Self::with_clock(source, Arc::new(|| chrono::Local::now().naive_local()))
+    }
+
+    /// Compiles a template whose `strftime_now` reads `clock`.
+    pub fn with_clock(source: &str, clock: Clock) -> Result<Self, TemplateError> {
+        let rewritten =
+            rewrite::rewrite(source).map_err(|error| syntax_error(&error, error.line()))?;
+        let mut environment = Environment::empty();
+        builtins::install(&mut environment, clock);
+        environment.set_recursion_limit(MAX_NESTING);
+        environment.set_formatter(|out, _, value| {
+            out.write_str(&python::text::str(value))
+                .map_err(Error::from)
+        });
+        let mut syntax = SyntaxConfig::builder();
+        syntax.keep_trailing_newline(true);
+        environment.set_syntax(syntax.build().map_err(|error| syntax_error(&error, None))?);
+        environment
+            .add_template_owned("chat_template", rewritten.source.clone())
+            .map_err(|error| {
+                syntax_error(
+                    &error,
+                    error.line().and_then(|line| rewritten.original_line(line)),
+                )
+            })?;
+        Ok(Self {
+            environment,
+            rewritten,
+        })
+    }
+
+    /// Renders the template with `variables` (`messages`, `tools`, `add_generation_prompt`, ..).
+    pub fn render(&self, variables: &serde_json::Value) -> Result<String, TemplateError> {
+        let variables = python::json::from_json(variables);
+        self.environment
+            .get_template("chat_template")
+            .and_then(|template| template.render(variables))
+            .map_err(|error| self.render_error(&error))
+    }
+
+    fn render_error(&self, error: &Error) -> TemplateError {
+        let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+        let mut innermost = error;
+        while let Some(current) = cause {
+            if let Some(Raised(message)) = current.downcast_ref() {
+                return TemplateError::Raised(message.clone());
+            }
+            innermost = current.downcast_ref().unwrap_or(innermost);
+            cause = current.source();
+        }
+        let line = innermost
+            .line()
+            .or(error.line())
+            .and_then(|line| self.rewritten.original_line(line))
+            .unwrap_or(1);
+        TemplateError::Render {
+            line,
+            message: message_of(innermost),
+        }
+    }
+}
+
+impl std::fmt::Debug for ChatTemplate {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ChatTemplate").finish_non_exhaustive()
+    }
+}
+
+fn syntax_error(error: &Error, line: Option<usize>) -> TemplateError {
+    TemplateError::Syntax {
+        line: line.unwrap_or(1),
+        message: message_of(error),
+    }
+}
+
+fn message_of(error: &Error) -> String {
+    error
+        .detail()
+        .map_or_else(|| error.kind().to_string(), str::to_owned)
+}

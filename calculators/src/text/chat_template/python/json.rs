@@ -1,0 +1,177 @@
+//! `json.dumps` and `json.loads`.
+
+use std::fmt::Write;
+
+use minijinja::Error;
+use minijinja::value::Value;
+
+use super::text;
+use super::value::{Type, as_float, error, items, pairs};
+
+/// How `json.dumps` lays its text out.
+#[derive(Debug)]
+pub(crate) struct Layout {
+    /// What one level is indented by; `None` keeps everything on one line.
+    pub(crate) indent: Option<String>,
+    pub(crate) item_separator: String,
+    pub(crate) key_separator: String,
+    pub(crate) ascii: bool,
+    pub(crate) sort_keys: bool,
+}
+
+/// `json.dumps(value)`.
+pub(crate) fn dump(value: &Value, layout: &Layout) -> Result<String, Error> {
+    let mut out = String::new();
+    write_value(&mut out, value, layout, 0)?;
+    Ok(out)
+}
+
+fn write_value(
+    out: &mut String,
+    value: &Value,
+    layout: &Layout,
+    depth: usize,
+) -> Result<(), Error> {
+    match Type::of(value) {
+        Type::Str => write_string(out, value.as_str().unwrap_or_default(), layout.ascii),
+        Type::List | Type::Tuple => {
+            let elements = items(value);
+            write_container(out, layout, depth, ['[', ']'], &elements, |out, item| {
+                write_value(out, item, layout, depth + 1)
+            })?;
+        }
+        Type::Dict => {
+            let mut entries = Vec::new();
+            for (key, value) in pairs(value) {
+                entries.push((key_text(&key)?, value));
+            }
+            if layout.sort_keys {
+                entries.sort_by(|a, b| a.0.cmp(&b.0));
+            }
+            write_container(
+                out,
+                layout,
+                depth,
+                ['{', '}'],
+                &entries,
+                |out, (key, value)| {
+                    write_string(out, key, layout.ascii);
+                    out.push_str(&layout.key_separator);
+                    write_value(out, value, layout, depth + 1)
+                },
+            )?;
+        }
+        _ => out.push_str(&scalar(value)?),
+    }
+    Ok(())
+}
+
+fn write_container<T>(
+    out: &mut String,
+    layout: &Layout,
+    depth: usize,
+    [open, close]: [char; 2],
+    elements: &[T],
+    mut write: impl FnMut(&mut String, &T) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let new_line = |out: &mut String, depth: usize| {
+        if let Some(indent) = &layout.indent {
+            out.push('\n');
+            out.extend(std::iter::repeat_n(indent.as_str(), depth));
+        }
+    };
+    out.push(open);
+    for (index, element) in elements.iter().enumerate() {
+        if index > 0 {
+            out.push_str(&layout.item_separator);
+        }
+        new_line(out, depth + 1);
+        write(out, element)?;
+    }
+    if !elements.is_empty() {
+        new_line(out, depth);
+    }
+    out.push(close);
+    Ok(())
+}
+
+/// A number, a boolean or null.
+fn scalar(value: &Value) -> Result<String, Error> {
+    match Type::of(value) {
+        Type::None => Ok("null".to_owned()),
+        Type::Bool => Ok(value.is_true().to_string()),
+        Type::Int => Ok(text::str(value).into_owned()),
+        Type::Float => Ok(match as_float(value).unwrap_or(f64::NAN) {
+            number if number.is_nan() => "NaN".to_owned(),
+            f64::INFINITY => "Infinity".to_owned(),
+            f64::NEG_INFINITY => "-Infinity".to_owned(),
+            number => text::float(number),
+        }),
+        other => Err(error(format!(
+            "Object of type {} is not JSON serializable",
+            other.name()
+        ))),
+    }
+}
+
+fn key_text(key: &Value) -> Result<String, Error> {
+    match key.as_str() {
+        Some(key) => Ok(key.to_owned()),
+        None => scalar(key).map_err(|_| {
+            error(format!(
+                "keys must be str, int, float, bool or None, not {}",
+                Type::of(key).name()
+            ))
+        }),
+    }
+}
+
+fn write_string(out: &mut String, text: &str, ascii: bool) {
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\x08' => out.push_str("\\b"),
+            '\x0c' => out.push_str("\\f"),
+            c if c < ' ' || (ascii && !(' '..='~').contains(&c)) => {
+                for unit in c.encode_utf16(&mut [0; 2]) {
+                    // writing to a String cannot fail
+                    let _ = write!(out, "\\u{unit:04x}");
+                }
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+}
+
+/// `json.loads(text)`.
+pub(crate) fn load(text: &str) -> Result<Value, Error> {
+    serde_json::from_str::<serde_json::Value>(text)
+        .map(|value| from_json(&value))
+        .map_err(|cause| error(format!("invalid JSON: {cause}")))
+}
+
+/// A JSON value as a template sees it; the order of keys stays.
+pub(crate) fn from_json(value: &serde_json::Value) -> Value {
+    match value {
+        serde_json::Value::Null => Value::from(()),
+        serde_json::Value::Bool(flag) => Value::from(*flag),
+        serde_json::Value::Number(number) => match (number.as_i64(), number.as_u64()) {
+            (Some(int), _) => Value::from(int),
+            (None, Some(int)) => Value::from(int),
+            (None, None) => Value::from(number.as_f64().unwrap_or(f64::NAN)),
+        },
+        serde_json::Value::String(text) => Value::from(text.as_str()),
+        serde_json::Value::Array(items) => items.iter().map(from_json).collect::<Vec<_>>().into(),
+        serde_json::Value::Object(entries) => Value::from_pairs(
+            entries
+                .iter()
+                .map(|(key, value)| (key.as_str(), from_json(value))),
+        ),
+    }
+}

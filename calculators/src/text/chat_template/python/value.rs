@@ -1,0 +1,288 @@
+//! Python's view of a value: its type, equality, order, membership and iteration.
+
+use std::cmp::Ordering;
+use std::sync::{Arc, LazyLock};
+
+use minijinja::value::{DynObject, Enumerator, Object, ObjectRepr, Value, ValueKind};
+use minijinja::{Error, ErrorKind};
+
+/// The Python types a template can meet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Type {
+    Undefined,
+    None,
+    Bool,
+    Int,
+    Float,
+    Str,
+    List,
+    Tuple,
+    Dict,
+    /// Iterable once or lazily: a dict's view, the result of `map`, a range.
+    Iterable,
+    /// Macros, namespaces, the `loop` variable, functions.
+    Object,
+}
+
+impl Type {
+    pub(crate) fn of(value: &Value) -> Self {
+        match value.kind() {
+            ValueKind::Undefined => Self::Undefined,
+            ValueKind::None => Self::None,
+            ValueKind::Bool => Self::Bool,
+            ValueKind::Number if value.is_integer() => Self::Int,
+            ValueKind::Number => Self::Float,
+            ValueKind::String => Self::Str,
+            ValueKind::Seq if value.is_tuple() => Self::Tuple,
+            ValueKind::Seq => Self::List,
+            ValueKind::Map if is_dict(value) => Self::Dict,
+            ValueKind::Iterable => Self::Iterable,
+            _ => Self::Object,
+        }
+    }
+
+    /// The name Python's error messages use.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Undefined => "Undefined",
+            Self::None => "NoneType",
+            Self::Bool => "bool",
+            Self::Int => "int",
+            Self::Float => "float",
+            Self::Str => "str",
+            Self::List => "list",
+            Self::Tuple => "tuple",
+            Self::Dict => "dict",
+            Self::Iterable => "generator",
+            Self::Object => "object",
+        }
+    }
+
+    pub(crate) fn is_number(self) -> bool {
+        matches!(self, Self::Bool | Self::Int | Self::Float)
+    }
+}
+
+/// minijinja also reports namespaces and the loop variable as maps; only its plain map type is a `dict`.
+fn is_dict(value: &Value) -> bool {
+    static PLAIN: LazyLock<Option<&'static str>> = LazyLock::new(|| {
+        Value::from_pairs([("", "")])
+            .as_object()
+            .map(DynObject::type_name)
+    });
+    value.as_object().map(DynObject::type_name) == *PLAIN
+}
+
+/// Python's `TypeError`, `ValueError` and their like.
+pub(crate) fn error(message: impl Into<String>) -> Error {
+    Error::new(ErrorKind::InvalidOperation, message.into())
+}
+
+/// jinja2's `UndefinedError`.
+pub(crate) fn undefined_error(message: impl Into<String>) -> Error {
+    Error::new(ErrorKind::UndefinedError, message.into())
+}
+
+/// A lazily produced sequence: it can be iterated, but has no length, no index and is always true.
+#[derive(Debug)]
+pub(crate) struct Generator(pub(crate) Vec<Value>);
+
+impl Object for Generator {
+    fn repr(self: &Arc<Self>) -> ObjectRepr {
+        ObjectRepr::Iterable
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        Enumerator::Values(self.0.clone())
+    }
+
+    fn is_true(self: &Arc<Self>) -> bool {
+        true
+    }
+}
+
+/// What `dict.keys()`, `.values()` and `.items()` give: iterable and sized, but no list.
+#[derive(Debug)]
+pub(crate) struct DictView {
+    pub(crate) name: &'static str,
+    pub(crate) items: Vec<Value>,
+}
+
+impl Object for DictView {
+    fn repr(self: &Arc<Self>) -> ObjectRepr {
+        ObjectRepr::Iterable
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        Enumerator::Values(self.items.clone())
+    }
+}
+
+pub(crate) fn generator(items: Vec<Value>) -> Value {
+    Value::from_object(Generator(items))
+}
+
+pub(crate) fn as_int(value: &Value) -> Option<i128> {
+    match Type::of(value) {
+        Type::Bool => Some(i128::from(value.is_true())),
+        Type::Int => i128::try_from(value.clone()).ok(),
+        _ => None,
+    }
+}
+
+pub(crate) fn as_float(value: &Value) -> Option<f64> {
+    match Type::of(value) {
+        Type::Float => f64::try_from(value.clone()).ok(),
+        _ => as_int(value).map(|int| int as f64),
+    }
+}
+
+/// An integer as the smallest representation that holds it.
+pub(crate) fn from_int(int: i128) -> Value {
+    i64::try_from(int).map_or_else(|_| Value::from(int), Value::from)
+}
+
+/// `a == b`.
+pub(crate) fn equal(a: &Value, b: &Value) -> bool {
+    match (Type::of(a), Type::of(b)) {
+        (Type::Undefined, Type::Undefined) | (Type::None, Type::None) => true,
+        (Type::Str, Type::Str) => a.as_str() == b.as_str(),
+        (left, right) if left.is_number() && right.is_number() => match (as_int(a), as_int(b)) {
+            (Some(a), Some(b)) => a == b,
+            _ => as_float(a) == as_float(b),
+        },
+        (Type::List, Type::List) | (Type::Tuple, Type::Tuple) => {
+            let (a, b) = (items(a), items(b));
+            a.len() == b.len() && a.iter().zip(&b).all(|(a, b)| equal(a, b))
+        }
+        (Type::Dict, Type::Dict) => {
+            a.len() == b.len()
+                && pairs(a)
+                    .iter()
+                    .all(|(key, value)| dict_get(b, key).is_some_and(|other| equal(value, &other)))
+        }
+        (Type::Object | Type::Iterable, Type::Object | Type::Iterable) => a == b,
+        _ => false,
+    }
+}
+
+/// `a < b` and its like; `Ok(None)` where Python compares and neither is less (NaN).
+pub(crate) fn compare(a: &Value, b: &Value, operator: &str) -> Result<Option<Ordering>, Error> {
+    match (Type::of(a), Type::of(b)) {
+        (Type::Undefined, _) | (_, Type::Undefined) => Err(undefined_error(format!(
+            "an undefined value is used with `{operator}`"
+        ))),
+        (Type::Str, Type::Str) => Ok(Some(a.as_str().cmp(&b.as_str()))),
+        (left, right) if left.is_number() && right.is_number() => {
+            Ok(match (as_int(a), as_int(b)) {
+                (Some(a), Some(b)) => Some(a.cmp(&b)),
+                _ => as_float(a).partial_cmp(&as_float(b)),
+            })
+        }
+        (Type::List, Type::List) | (Type::Tuple, Type::Tuple) => {
+            let (a, b) = (items(a), items(b));
+            for (a, b) in a.iter().zip(&b) {
+                if !equal(a, b) {
+                    return compare(a, b, operator);
+                }
+            }
+            Ok(Some(a.len().cmp(&b.len())))
+        }
+        (left, right) => Err(error(format!(
+            "'{operator}' not supported between instances of '{}' and '{}'",
+            left.name(),
+            right.name()
+        ))),
+    }
+}
+
+/// `needle in container`.
+pub(crate) fn contains(container: &Value, needle: &Value) -> Result<bool, Error> {
+    match Type::of(container) {
+        Type::Undefined => Ok(false),
+        Type::Str => match (container.as_str(), needle.as_str()) {
+            (Some(container), Some(needle)) => Ok(container.contains(needle)),
+            _ => Err(error(format!(
+                "'in <string>' requires string as left operand, not {}",
+                Type::of(needle).name()
+            ))),
+        },
+        Type::Dict => Ok(dict_get(container, hashable(needle)?).is_some()),
+        Type::List | Type::Tuple | Type::Iterable => {
+            Ok(items(container).iter().any(|item| equal(item, needle)))
+        }
+        other => Err(error(format!(
+            "argument of type '{}' is not iterable",
+            other.name()
+        ))),
+    }
+}
+
+/// The value under `key`. `1`, `1.0` and `True` are one key, as in Python.
+pub(crate) fn dict_get(dict: &Value, key: &Value) -> Option<Value> {
+    let object = dict.as_object()?;
+    if let Some(name) = key.as_str() {
+        return object.get_value_by_str(name);
+    }
+    object.get_value(key).or_else(|| {
+        pairs(dict)
+            .into_iter()
+            .find(|(other, _)| equal(other, key))
+            .map(|(_, value)| value)
+    })
+}
+
+/// Refuses a key that Python cannot hash.
+pub(crate) fn hashable(key: &Value) -> Result<&Value, Error> {
+    match Type::of(key) {
+        kind @ (Type::List | Type::Dict) => {
+            Err(error(format!("unhashable type: '{}'", kind.name())))
+        }
+        Type::Tuple => items(key)
+            .iter()
+            .try_for_each(|item| hashable(item).map(drop))
+            .map(|()| key),
+        _ => Ok(key),
+    }
+}
+
+/// `iter(value)`, collected.
+pub(crate) fn iterate(value: &Value) -> Result<Vec<Value>, Error> {
+    match Type::of(value) {
+        Type::Undefined => Ok(Vec::new()),
+        Type::Str | Type::List | Type::Tuple | Type::Dict | Type::Iterable => Ok(items(value)),
+        Type::Object if value.kind() != ValueKind::Map && value.try_iter().is_ok() => {
+            Ok(items(value))
+        }
+        other => Err(error(format!("'{}' object is not iterable", other.name()))),
+    }
+}
+
+/// `len(value)`.
+pub(crate) fn length(value: &Value) -> Result<usize, Error> {
+    match Type::of(value) {
+        Type::Undefined => Ok(0),
+        Type::Str => Ok(value.as_str().map_or(0, |text| text.chars().count())),
+        Type::List | Type::Tuple | Type::Dict => Ok(value.len().unwrap_or(0)),
+        Type::Iterable if value.downcast_object_ref::<Generator>().is_none() => {
+            Ok(items(value).len())
+        }
+        other => Err(error(format!(
+            "object of type '{}' has no len()",
+            other.name()
+        ))),
+    }
+}
+
+/// The elements of a value that is known to be iterable.
+pub(crate) fn items(value: &Value) -> Vec<Value> {
+    value.try_iter().map(Iterator::collect).unwrap_or_default()
+}
+
+/// The entries of a `dict`, in order.
+pub(crate) fn pairs(dict: &Value) -> Vec<(Value, Value)> {
+    dict.as_object()
+        .and_then(DynObject::try_iter_pairs)
+        .map(Iterator::collect)
+        .unwrap_or_default()
+}

@@ -1,0 +1,3 @@
+//! Nodes on text: chat templates, tokens to text and back, stop strings.
+
+pub mod chat_template;

@@ -1,0 +1,122 @@
+//! Public chat templates give the text that Python's jinja2 gives, and fail where it fails.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use graphmill_calculators::text::chat_template::{ChatTemplate, Clock, TemplateError};
+use serde_json::Value;
+
+fn shared() -> PathBuf {
+    std::env::var_os("GRAPHMILL_SHARED").map_or_else(
+        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared")),
+        PathBuf::from,
+    )
+}
+
+fn clock() -> Clock {
+    let date = chrono::NaiveDate::from_ymd_opt(2026, 1, 2).expect("a date");
+    let time = date.and_hms_opt(3, 4, 5).expect("a time");
+    Arc::new(move || time)
+}
+
+#[test]
+fn public_templates_render_as_in_python() {
+    let folder = shared().join("conformance/chat_templates");
+    let Ok(files) = std::fs::read_dir(&folder) else {
+        println!("skipped: no {}", folder.display());
+        return;
+    };
+    let mut failures = Vec::new();
+    let mut cases = 0;
+    for file in files {
+        let path = file.expect("a folder entry").path();
+        if path.extension().is_none_or(|extension| extension != "json") {
+            continue;
+        }
+        let suite: Value =
+            serde_json::from_slice(&std::fs::read(&path).expect("a case file")).expect("JSON");
+        let name = suite["template"].as_str().expect("the template's name");
+        let source = std::fs::read_to_string(shared().join("corpus/chat_templates").join(name))
+            .expect("the template");
+        let template = ChatTemplate::with_clock(&source, clock());
+        for case in suite["cases"].as_array().expect("cases") {
+            cases += 1;
+            let rendered = template
+                .as_ref()
+                .map_err(Clone::clone)
+                .and_then(|template| template.render(&case["input"]));
+            if let Some(failure) = judge(case, rendered) {
+                failures.push(format!("{name} / {}: {failure}", case["name"]));
+            }
+        }
+    }
+    assert!(
+        failures.is_empty(),
+        "{} of {cases} cases:\n{}",
+        failures.len(),
+        failures.join("\n")
+    );
+    println!("{cases} cases");
+}
+
+fn judge(case: &Value, rendered: Result<String, TemplateError>) -> Option<String> {
+    match (case.get("error"), case["expected"].as_str(), rendered) {
+        (Some(Value::String(message)), _, Err(TemplateError::Raised(raised)))
+            if *message == raised =>
+        {
+            None
+        }
+        (Some(Value::Null), _, Err(_)) => None,
+        (Some(error), _, outcome) => Some(format!("expected the error {error}, got {outcome:?}")),
+        (None, Some(expected), Ok(text)) if expected == text => None,
+        (None, expected, outcome) => Some(format!("expected {expected:?}\n     got {outcome:?}")),
+    }
+}
+
+/// `jinja2/cases.json`: operators, methods, filters, tests, loops, macros and white space, answered by Python's jinja2.
+#[test]
+fn every_construct_means_what_it_means_in_python() {
+    let suite: Value = serde_json::from_str(include_str!("jinja2/cases.json")).expect("JSON");
+    let mut failures = Vec::new();
+    for case in suite["cases"].as_array().expect("cases") {
+        let source = case["template"].as_str().expect("a template");
+        let rendered = ChatTemplate::with_clock(source, clock())
+            .and_then(|template| template.render(&suite["variables"]));
+        let agrees = match (case["expected"].as_str(), &rendered) {
+            (Some(expected), Ok(text)) => expected == text,
+            (None, Err(_)) => true,
+            _ => false,
+        };
+        if !agrees {
+            failures.push(format!(
+                "{source:?}\n  python {case}\n  here   {rendered:?}"
+            ));
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+#[test]
+fn errors_name_the_line_of_the_template() {
+    let syntax =
+        ChatTemplate::new("a\n{% if x %}\n{{ y z }}{% endif %}").expect_err("a syntax error");
+    assert!(
+        matches!(&syntax, TemplateError::Syntax { line: 3, .. }),
+        "{syntax:?}"
+    );
+    let template =
+        ChatTemplate::new("a\n{% for m in messages %}\n\n{{ m.role + 1 }}{% endfor %}")
+            .expect("a template");
+    let failure = template
+        .render(&serde_json::json!({"messages": [{"role": "user"}]}))
+        .expect_err("a type error");
+    assert_eq!(
+        failure.to_string(),
+        "chat template, line 4: can only concatenate str (not \"int\") to str"
+    );
+    let raised = ChatTemplate::new("{{ raise_exception('no ' ~ 1) }}").expect("a template");
+    assert_eq!(
+        raised.render(&serde_json::json!({})),
+        Err(TemplateError::Raised("no 1".to_owned()))
+    );
+}
