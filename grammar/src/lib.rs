@@ -20,11 +20,14 @@ pub mod codes;
 pub mod de;
 pub mod diag;
 pub mod graph;
+mod literal;
 pub mod parse;
 pub mod render;
 mod scalar;
+mod scan;
 pub mod span;
 pub mod suggest;
+mod tree;
 
 pub use codes::Code;
 pub use de::from_message;

@@ -1,1 +1,293 @@
-//! Shows diagnostics: to people on a terminal, to programs as JSON.
+//! Shows diagnostics: to people, with the source line and a caret, and to programs as JSON.
+//!
+//! Both forms hold the same facts. The human form is for a terminal; nothing should read it back.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use annotate_snippets::renderer::DecorStyle;
+use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Patch, Snippet};
+use serde::Serialize;
+
+use crate::diag::{Diagnostic, Hint, Label, Severity};
+use crate::span::{FileId, Source, SourceMap, Span};
+
+/// Whether the human form is coloured.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Color {
+    /// ANSI colours, for a terminal.
+    Ansi,
+    /// Plain text, for files and pipes.
+    Plain,
+}
+
+/// Renders diagnostics for people, one after the other with an empty line between; ends with a line break.
+pub fn human(sources: &SourceMap, diagnostics: &[Diagnostic], color: Color) -> String {
+    let renderer = match color {
+        Color::Ansi => annotate_snippets::Renderer::styled(),
+        Color::Plain => annotate_snippets::Renderer::plain(),
+    };
+    let renderer = renderer.decor_style(DecorStyle::Ascii);
+    let mut text = String::new();
+    for diagnostic in diagnostics {
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(&renderer.render(&report(sources, diagnostic)));
+        text.push('\n');
+    }
+    text
+}
+
+/// Says in one line how many errors and warnings there are, such as `2 errors, 1 warning`; nothing if there are none.
+pub fn summary(diagnostics: &[Diagnostic]) -> Option<String> {
+    let errors = diagnostics
+        .iter()
+        .filter(|diagnostic| diagnostic.is_error())
+        .count();
+    let warnings = diagnostics.len() - errors;
+    let count = |count: usize, what: &str| match count {
+        0 => None,
+        1 => Some(format!("1 {what}")),
+        _ => Some(format!("{count} {what}s")),
+    };
+    let parts: Vec<_> = [count(errors, "error"), count(warnings, "warning")]
+        .into_iter()
+        .flatten()
+        .collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+fn report<'a>(sources: &'a SourceMap, diagnostic: &'a Diagnostic) -> Vec<Group<'a>> {
+    let level = match diagnostic.severity {
+        Severity::Error => Level::ERROR,
+        Severity::Warning => Level::WARNING,
+    };
+    let title = level
+        .primary_title(&diagnostic.message)
+        .id(diagnostic.code.to_string());
+    let mut group = Group::with_title(title).elements(snippets(sources, diagnostic));
+    let mut patched = Vec::new();
+    for hint in &diagnostic.hints {
+        match patch(sources, hint) {
+            Some(snippet) => patched.push(Level::HELP.secondary_title(&hint.text).element(snippet)),
+            None => group = group.element(Level::HELP.message(&hint.text)),
+        }
+    }
+    std::iter::once(group).chain(patched).collect()
+}
+
+/// One snippet a file, the primary label's first.
+fn snippets<'a>(
+    sources: &'a SourceMap,
+    diagnostic: &'a Diagnostic,
+) -> Vec<Snippet<'a, Annotation<'a>>> {
+    let mut files: BTreeMap<(bool, FileId), Vec<(AnnotationKind, &Label)>> = BTreeMap::new();
+    let first = diagnostic.primary.span.file;
+    let labels = std::iter::once((AnnotationKind::Primary, &diagnostic.primary)).chain(
+        diagnostic
+            .secondary
+            .iter()
+            .map(|label| (AnnotationKind::Context, label)),
+    );
+    for (kind, label) in labels {
+        files
+            .entry((label.span.file != first, label.span.file))
+            .or_default()
+            .push((kind, label));
+    }
+    let snippet = |((_, file), labels): ((bool, FileId), Vec<(AnnotationKind, &'a Label)>)| {
+        let source = sources.get(file)?;
+        let window = Window::around(source, labels.iter().map(|(_, label)| label.span));
+        let annotations = labels.into_iter().map(|(kind, label)| {
+            let annotation = kind.span(window.range_of(label.span));
+            if label.text.is_empty() {
+                annotation
+            } else {
+                annotation.label(&label.text)
+            }
+        });
+        Some(
+            window
+                .snippet(source)
+                .annotations(annotations.collect::<Vec<_>>()),
+        )
+    };
+    files.into_iter().filter_map(snippet).collect()
+}
+
+/// The hint's edits as a patch, where they are short enough to show.
+fn patch<'a>(sources: &'a SourceMap, hint: &'a Hint) -> Option<Snippet<'a, Patch<'a>>> {
+    let file = hint.edits.first()?.span.file;
+    let source = sources.get(file)?;
+    let window = Window::around(source, hint.edits.iter().map(|edit| edit.span));
+    let one_line = hint
+        .edits
+        .iter()
+        .all(|edit| edit.span.file == file && !edit.replacement.contains('\n'))
+        && !source.text()[window.range.clone()].contains('\n')
+        && window.range.len() <= 200;
+    let patches = hint
+        .edits
+        .iter()
+        .map(|edit| Patch::new(window.range_of(edit.span), edit.replacement.as_str()));
+    one_line.then(|| window.snippet(source).patches(patches.collect::<Vec<_>>()))
+}
+
+/// The lines of a file that a snippet shows: only they are handed to the renderer, however long the file is.
+struct Window {
+    /// Bytes of the file, without the last line's end.
+    range: Range<usize>,
+    /// Number of the first line, from 1.
+    line: usize,
+}
+
+impl Window {
+    fn around(source: &Source, spans: impl Iterator<Item = Span> + Clone) -> Self {
+        let text = source.text();
+        let start = spans
+            .clone()
+            .map(|span| span.range().start)
+            .min()
+            .unwrap_or(0)
+            .min(text.len());
+        let end = spans
+            .map(|span| span.range().end)
+            .max()
+            .unwrap_or(0)
+            .clamp(start, text.len());
+        let bytes = text.as_bytes();
+        let line_start = bytes[..start]
+            .iter()
+            .rposition(|&byte| byte == b'\n')
+            .map_or(0, |newline| newline + 1);
+        let line_end = bytes[end..]
+            .iter()
+            .position(|&byte| byte == b'\n')
+            .map_or(text.len(), |newline| end + newline);
+        Self {
+            range: line_start..line_end,
+            line: source.line_col(start).line,
+        }
+    }
+
+    fn range_of(&self, span: Span) -> Range<usize> {
+        let within = |offset: u32| {
+            (offset as usize).clamp(self.range.start, self.range.end) - self.range.start
+        };
+        within(span.start)..within(span.end)
+    }
+
+    fn snippet<'a, T: Clone>(&self, source: &'a Source) -> Snippet<'a, T> {
+        Snippet::source(&source.text()[self.range.clone()])
+            .line_start(self.line)
+            .path(source.name())
+    }
+}
+
+/// A diagnostic as JSON: stable field names, lines and columns from 1, offsets in bytes from 0.
+#[derive(Clone, Debug, Serialize)]
+pub struct Json<'a> {
+    /// `GM0123`.
+    pub code: String,
+    /// The code's title.
+    pub title: &'static str,
+    /// `error` or `warning`.
+    pub severity: &'static str,
+    /// The headline.
+    pub message: &'a str,
+    /// The primary place; absent where no file is concerned.
+    pub place: Option<JsonPlace<'a>>,
+    /// Other places.
+    pub related: Vec<JsonPlace<'a>>,
+    /// Advice.
+    pub hints: Vec<JsonHint<'a>>,
+}
+
+/// A place in a file, with a word about it.
+#[derive(Clone, Debug, Serialize)]
+pub struct JsonPlace<'a> {
+    /// The file's name.
+    pub file: &'a str,
+    /// First line.
+    pub line: usize,
+    /// First column, in characters.
+    pub column: usize,
+    /// Last line.
+    pub end_line: usize,
+    /// One past the last column.
+    pub end_column: usize,
+    /// First byte.
+    pub start: usize,
+    /// One past the last byte.
+    pub end: usize,
+    /// What is to be seen there; may be empty.
+    pub label: &'a str,
+}
+
+/// Advice and the edits that follow it.
+#[derive(Clone, Debug, Serialize)]
+pub struct JsonHint<'a> {
+    /// The advice.
+    pub text: &'a str,
+    /// Edits that carry it out, each with its `replacement`.
+    pub edits: Vec<JsonEdit<'a>>,
+}
+
+/// One edit.
+#[derive(Clone, Debug, Serialize)]
+pub struct JsonEdit<'a> {
+    /// What is replaced.
+    #[serde(flatten)]
+    pub place: JsonPlace<'a>,
+    /// What it is replaced with.
+    pub replacement: &'a str,
+}
+
+/// The diagnostic in the form that is written as JSON.
+pub fn json<'a>(sources: &'a SourceMap, diagnostic: &'a Diagnostic) -> Json<'a> {
+    let hint = |hint: &'a Hint| JsonHint {
+        text: &hint.text,
+        edits: hint
+            .edits
+            .iter()
+            .filter_map(|edit| {
+                Some(JsonEdit {
+                    place: place(sources, edit.span, "")?,
+                    replacement: &edit.replacement,
+                })
+            })
+            .collect(),
+    };
+    Json {
+        code: diagnostic.code.to_string(),
+        title: diagnostic.code.title,
+        severity: diagnostic.severity.as_str(),
+        message: &diagnostic.message,
+        place: place(sources, diagnostic.primary.span, &diagnostic.primary.text),
+        related: diagnostic
+            .secondary
+            .iter()
+            .filter_map(|label| place(sources, label.span, &label.text))
+            .collect(),
+        hints: diagnostic.hints.iter().map(hint).collect(),
+    }
+}
+
+fn place<'a>(sources: &'a SourceMap, span: Span, label: &'a str) -> Option<JsonPlace<'a>> {
+    let source = sources.get(span.file)?;
+    let (start, end) = (
+        source.line_col(span.start as usize),
+        source.line_col(span.end as usize),
+    );
+    Some(JsonPlace {
+        file: source.name(),
+        line: start.line,
+        column: start.column,
+        end_line: end.line,
+        end_column: end.column,
+        start: span.start as usize,
+        end: span.end as usize,
+        label,
+    })
+}

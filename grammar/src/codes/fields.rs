@@ -1,4 +1,4 @@
-//! GM02xx, first part: fields and their values, of the graph's own messages and of calculators' options.
+//! `GM02xx`, first part: fields and their values, of the graph's own messages and of calculators' options.
 
 use super::Code;
 

@@ -1,4 +1,4 @@
-//! GM02xx, second part: the strings that name streams and side packets, `TAG:index:name`.
+//! `GM02xx`, second part: the strings that name streams and side packets, `TAG:index:name`.
 
 use super::Code;
 

@@ -1,4 +1,4 @@
-//! GM01xx: the text is not valid protobuf text format.
+//! `GM01xx`: the text is not valid protobuf text format.
 
 use super::Code;
 

@@ -62,7 +62,7 @@ impl fmt::Display for TagIndex {
 
 /// A string whose parts can be pointed to.
 struct Text<'a> {
-    text: &'a str,
+    content: &'a str,
     literal: Option<&'a StringValue>,
     /// Where the text as a whole is, for a text that is no literal of a file.
     span: Span,
@@ -76,15 +76,15 @@ impl Text<'_> {
 
     fn whole(&self) -> Span {
         // An empty string is pointed to with its quotes: between them there is nothing to see.
-        if self.text.is_empty() {
+        if self.content.is_empty() {
             self.span
         } else {
-            self.span_of(0..self.text.len())
+            self.span_of(0..self.content.len())
         }
     }
 
     fn part(&self, range: Range<usize>) -> Spanned<String> {
-        Spanned::new(self.text[range.clone()].to_owned(), self.span_of(range))
+        Spanned::new(self.content[range.clone()].to_owned(), self.span_of(range))
     }
 }
 
@@ -94,7 +94,7 @@ fn text_of<'a>(value: &'a Value, field: &Field, cx: &mut Lowering) -> Option<Tex
         return None;
     };
     Some(Text {
-        text,
+        content: text,
         literal: Some(literal),
         span: value.span,
     })
@@ -117,7 +117,7 @@ impl PortSpec {
     /// Parses one port string that no file contains; an untagged port has index 0 until it is numbered among its peers.
     pub fn parse(text: &str) -> Result<Self, Box<Diagnostic>> {
         parse_port(&Text {
-            text,
+            content: text,
             literal: None,
             span: Span::NONE,
         })
@@ -141,7 +141,7 @@ impl TagIndex {
     /// Parses a reference to a port, as options such as `sync_set` hold it; `span` is where the text stands, quotes included.
     pub fn parse(text: &str, span: Span) -> Result<Self, Box<Diagnostic>> {
         parse_tag_index(&Text {
-            text,
+            content: text,
             literal: None,
             span,
         })
@@ -174,36 +174,35 @@ fn index(text: &str) -> Option<u32> {
 }
 
 fn parse_port(text: &Text<'_>) -> Result<PortSpec, Box<Diagnostic>> {
-    let parts = parts(text.text);
+    let parts = parts(text.content);
     let (tag, number, name) = match parts.as_slice() {
         [name] => (None, None, name.clone()),
         [tag, name] => (Some(tag.clone()), None, name.clone()),
         [tag, number, name] => (Some(tag.clone()), Some(number.clone()), name.clone()),
-        _ => return Err(bad_port(text, "more than two colons")),
+        _ => return Err(bad_port(text, "more than two colons").into()),
     };
     let tag = match tag {
         None => Spanned::new(String::new(), text.span_of(0..0)),
         Some(range) if range.is_empty() => {
-            return Err(bad_port(text, "no tag before the first colon"));
+            return Err(bad_port(text, "no tag before the first colon").into());
         }
         Some(range) => read_tag(text, range)?,
     };
     let index = match number {
         None => 0,
         Some(range) if range.is_empty() => {
-            return Err(bad_port(text, "no index between the colons"));
+            return Err(bad_port(text, "no index between the colons").into());
         }
         Some(range) => read_index(text, range)?,
     };
     if name.is_empty() {
-        return Err(bad_port(
-            text,
-            if parts.len() == 1 {
-                "the string is empty"
-            } else {
-                "no name after the last colon"
-            },
-        ));
+        let alone = parts.len() == 1;
+        let why = if alone {
+            "the string is empty"
+        } else {
+            "no name after the last colon"
+        };
+        return Err(bad_port(text, why).into());
     }
     Ok(PortSpec {
         tag,
@@ -216,18 +215,18 @@ fn parse_port(text: &Text<'_>) -> Result<PortSpec, Box<Diagnostic>> {
 fn parse_tag_index(text: &Text<'_>) -> Result<TagIndex, Box<Diagnostic>> {
     let bad = |span: Span, why: &str| {
         Box::new(
-            Diagnostic::error(&ports::BAD_TAG_INDEX, span, format!("`{}` is not a reference to a port", text.text))
+            Diagnostic::error(&ports::BAD_TAG_INDEX, span, format!("`{}` is not a reference to a port", text.content))
                 .label(why)
                 .hint("write the port's tag, `TAG`, its tag and index, `TAG:1`, or `:1` where it has no tag"),
         )
     };
-    let parts = parts(text.text);
+    let parts = parts(text.content);
     let (tag, number) = match parts.as_slice() {
         [tag] => (tag.clone(), None),
         [tag, number] => (tag.clone(), Some(number.clone())),
         _ => return Err(bad(text.whole(), "more than one colon")),
     };
-    if !tag.is_empty() && !is_tag(&text.text[tag.clone()]) {
+    if !tag.is_empty() && !is_tag(&text.content[tag.clone()]) {
         return Err(bad(
             text.span_of(tag),
             "not a tag: tags are capital letters, digits and `_`",
@@ -235,11 +234,11 @@ fn parse_tag_index(text: &Text<'_>) -> Result<TagIndex, Box<Diagnostic>> {
     }
     let index = match number {
         None => 0,
-        Some(range) => index(&text.text[range.clone()])
+        Some(range) => index(&text.content[range.clone()])
             .ok_or_else(|| bad(text.span_of(range), "expected an index here, not a name"))?,
     };
     Ok(TagIndex {
-        tag: text.text[tag].to_owned(),
+        tag: text.content[tag].to_owned(),
         index,
         span: text.whole(),
     })
@@ -257,20 +256,15 @@ fn parts(text: &str) -> Vec<Range<usize>> {
         .collect()
 }
 
-fn bad_port(text: &Text<'_>, why: &str) -> Box<Diagnostic> {
-    Box::new(
-        Diagnostic::error(
-            &ports::BAD_PORT,
-            text.whole(),
-            format!("`{}` is not a port", text.text),
-        )
+fn bad_port(text: &Text<'_>, why: &str) -> Diagnostic {
+    let message = format!("`{}` is not a port", text.content);
+    Diagnostic::error(&ports::BAD_PORT, text.whole(), message)
         .label(why)
-        .hint("write `name`, `TAG:name` or `TAG:index:name`"),
-    )
+        .hint("write `name`, `TAG:name` or `TAG:index:name`")
 }
 
 fn read_tag(text: &Text<'_>, range: Range<usize>) -> Result<Spanned<String>, Box<Diagnostic>> {
-    let tag = &text.text[range.clone()];
+    let tag = &text.content[range.clone()];
     if is_tag(tag) {
         return Ok(text.part(range));
     }
@@ -286,7 +280,7 @@ fn read_tag(text: &Text<'_>, range: Range<usize>) -> Result<Spanned<String>, Box
 }
 
 fn read_index(text: &Text<'_>, range: Range<usize>) -> Result<u32, Box<Diagnostic>> {
-    let written = &text.text[range.clone()];
+    let written = &text.content[range.clone()];
     index(written).ok_or_else(|| {
         Box::new(
             Diagnostic::error(
@@ -302,7 +296,7 @@ fn read_index(text: &Text<'_>, range: Range<usize>) -> Result<u32, Box<Diagnosti
 }
 
 fn read_name(text: &Text<'_>, range: Range<usize>) -> Result<Spanned<String>, Box<Diagnostic>> {
-    let name = &text.text[range.clone()];
+    let name = &text.content[range.clone()];
     if is_name(name) {
         return Ok(text.part(range));
     }
@@ -364,7 +358,7 @@ pub(super) fn number(ports: &mut [PortSpec], cx: &mut Lowering) {
 
 fn given_twice(first: &PortSpec, second: &PortSpec, tag: &[&PortSpec]) -> Diagnostic {
     let (name, index) = (&second.tag, second.index);
-    let free = (0..)
+    let free = (0..=MAX_INDEX)
         .find(|&free| tag.iter().all(|port| port.index != free))
         .unwrap_or(index);
     Diagnostic::error(

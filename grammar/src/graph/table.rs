@@ -32,7 +32,7 @@ impl Lowering {
     ) -> Option<T> {
         read.map_err(|mismatch| {
             self.diagnostics
-                .extend(mismatch.diagnose(value, field.name.as_str()))
+                .extend(mismatch.diagnose(value, field.name.as_str()));
         })
         .ok()
     }

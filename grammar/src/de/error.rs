@@ -1,0 +1,188 @@
+//! The error of one reading: what serde or a field's type has found wrong, and with which value.
+
+use std::fmt;
+
+use serde::de::{Expected, Unexpected};
+
+use crate::ast::{Field, Value, ValueKind};
+use crate::codes::fields;
+use crate::diag::Diagnostic;
+use crate::scalar::Mismatch;
+use crate::span::Span;
+use crate::suggest;
+
+/// An error on its way up to where its place is known.
+#[derive(Debug)]
+pub(super) struct Error<'t> {
+    pub(super) problem: Problem,
+    /// The value that is wrong, and its field.
+    pub(super) culprit: Option<(&'t Field, &'t Value)>,
+    /// For a problem of a whole message: where it is.
+    pub(super) place: Option<Span>,
+}
+
+/// What is wrong.
+#[derive(Debug)]
+pub(super) enum Problem {
+    /// It has been reported.
+    Reported,
+    /// The diagnostic is made already.
+    Diagnosed(Box<Diagnostic>),
+    /// The value is not of the field's type.
+    Mismatch(Mismatch),
+    /// The value is not of the type that a `Deserialize` implementation of its own expects.
+    Unexpected { expected: String },
+    /// The value's type is right, but the value is none of those expected.
+    Invalid { expected: String },
+    /// The word is none of the enum's.
+    Variant {
+        name: String,
+        variants: &'static [&'static str],
+    },
+    /// The message lacks a field that has no default.
+    Missing { field: &'static str },
+    /// Whatever a `Deserialize` implementation says.
+    Custom(String),
+}
+
+impl<'t> Error<'t> {
+    pub(super) fn of(problem: Problem, field: &'t Field, value: &'t Value) -> Self {
+        Self {
+            problem,
+            culprit: Some((field, value)),
+            place: None,
+        }
+    }
+
+    /// The error, at `value` unless a place further inside is known.
+    pub(super) fn within(mut self, field: &'t Field, value: &'t Value) -> Self {
+        self.culprit = self.culprit.or(Some((field, value)));
+        self
+    }
+}
+
+impl From<Problem> for Error<'_> {
+    fn from(problem: Problem) -> Self {
+        Self {
+            problem,
+            culprit: None,
+            place: None,
+        }
+    }
+}
+
+impl fmt::Display for Error<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.problem)
+    }
+}
+
+impl std::error::Error for Error<'_> {}
+
+impl serde::de::Error for Error<'_> {
+    fn custom<T: fmt::Display>(message: T) -> Self {
+        Problem::Custom(message.to_string()).into()
+    }
+
+    fn invalid_type(_: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        Problem::Unexpected {
+            expected: expected.to_string(),
+        }
+        .into()
+    }
+
+    fn invalid_value(_: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        Problem::Invalid {
+            expected: expected.to_string(),
+        }
+        .into()
+    }
+
+    fn unknown_variant(variant: &str, variants: &'static [&'static str]) -> Self {
+        Problem::Variant {
+            name: variant.to_owned(),
+            variants,
+        }
+        .into()
+    }
+
+    fn missing_field(field: &'static str) -> Self {
+        Problem::Missing { field }.into()
+    }
+}
+
+impl Problem {
+    /// The diagnostic, if the problem was not reported before; `message` and `head` are the message that is read.
+    pub(super) fn diagnose(
+        self,
+        message: &str,
+        head: Span,
+        culprit: Option<(&Field, &Value)>,
+    ) -> Option<Diagnostic> {
+        let what = culprit.map_or(message, |(field, _)| field.name.as_str());
+        let span = culprit.map_or(head, |(_, value)| value.span);
+        Some(match self {
+            Self::Reported => return None,
+            Self::Diagnosed(diagnostic) => *diagnostic,
+            Self::Mismatch(mismatch) => return mismatch.diagnose(culprit?.1, what),
+            Self::Unexpected { expected } => match culprit {
+                Some((_, value)) => return Mismatch::Type { expected }.diagnose(value, what),
+                None => Diagnostic::error(
+                    &fields::WRONG_TYPE,
+                    span,
+                    format!("`{what}` takes {expected}"),
+                ),
+            },
+            Self::Invalid { expected } => Diagnostic::error(
+                &fields::INVALID_VALUE,
+                span,
+                format!("invalid value for `{what}`"),
+            )
+            .label(format!("expected {expected}")),
+            Self::Variant { name, variants } => {
+                let diagnostic = Diagnostic::error(
+                    &fields::UNKNOWN_ENUM_VALUE,
+                    span,
+                    format!("`{what}` has no value `{name}`"),
+                )
+                .label(format!("expected {}", one_of(variants)));
+                match suggest::nearest(&name, variants.iter().copied()) {
+                    Some(near) => diagnostic.fix(format!("did you mean `{near}`?"), span, near),
+                    None => diagnostic,
+                }
+            }
+            Self::Missing { field } => {
+                let place = self_place(head, culprit);
+                Diagnostic::error(
+                    &fields::MISSING_FIELD,
+                    place,
+                    format!("`{message}` needs a `{field}`"),
+                )
+                .label(format!("`{field}` is missing"))
+            }
+            Self::Custom(why) => Diagnostic::error(
+                &fields::INVALID_VALUE,
+                span,
+                format!("invalid value for `{what}`: {why}"),
+            ),
+        })
+    }
+}
+
+/// Where to point for something that a message lacks: the name of the field that the message is the value of.
+fn self_place(head: Span, culprit: Option<(&Field, &Value)>) -> Span {
+    match culprit {
+        Some((field, value)) if matches!(value.value, ValueKind::Message(_)) => field.name.span,
+        _ => head,
+    }
+}
+
+/// The names as an enumeration: `` `A`, `B` or `C` ``.
+pub(super) fn one_of(names: &[&str]) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    match quoted.as_slice() {
+        [] => "nothing".to_owned(),
+        [one] => one.clone(),
+        [first @ .., last] => format!("{} or {last}", first.join(", ")),
+    }
+}

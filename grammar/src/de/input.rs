@@ -1,0 +1,432 @@
+//! The value of a field as serde sees it: all occurrences of a repeated field, or one value.
+
+use serde::de::value::{BorrowedStrDeserializer, U64Deserializer};
+use serde::de::{DeserializeSeed, EnumAccess, SeqAccess, VariantAccess, Visitor};
+
+use super::Context;
+use super::error::{Error, Problem, one_of};
+use super::message::{Body, Entries, map_entry};
+use crate::ast::{Field, Literal, Message, Value, ValueKind};
+use crate::codes::fields;
+use crate::diag::Diagnostic;
+use crate::graph::table;
+use crate::scalar::{self, Mismatch};
+
+/// What a field holds.
+#[derive(Clone)]
+pub(super) struct Input<'t, 'c> {
+    cx: &'c Context,
+    kind: Kind<'t>,
+}
+
+#[derive(Clone)]
+enum Kind<'t> {
+    /// Every occurrence of the field; at least one.
+    Fields(Vec<&'t Field>),
+    /// One value of a repeated field.
+    Element(&'t Field, &'t Value),
+}
+
+impl<'t, 'c> Input<'t, 'c> {
+    pub(super) fn fields(cx: &'c Context, fields: Vec<&'t Field>) -> Self {
+        Self {
+            cx,
+            kind: Kind::Fields(fields),
+        }
+    }
+
+    /// The one value, for a type that is not repeated.
+    fn one(&self) -> Result<(&'t Field, &'t Value), Error<'t>> {
+        match &self.kind {
+            Kind::Element(field, value) => Ok((field, value)),
+            Kind::Fields(occurrences) => match occurrences.as_slice() {
+                [first, second, ..] => {
+                    let diagnostic = Box::new(table::duplicate(second, first.name.span));
+                    Err(Error::of(
+                        Problem::Diagnosed(diagnostic),
+                        second,
+                        &second.value,
+                    ))
+                }
+                [field] => Ok((field, &field.value)),
+                [] => Err(Problem::Reported.into()),
+            },
+        }
+    }
+
+    /// Every value, lists joined in, without those that were set aside.
+    fn all(&self) -> Vec<(&'t Field, &'t Value)> {
+        let occurrences = match &self.kind {
+            Kind::Element(field, value) => return vec![(*field, *value)],
+            Kind::Fields(occurrences) => occurrences,
+        };
+        let mut values = Vec::new();
+        for field in occurrences {
+            match &field.value.value {
+                ValueKind::List(list) => values.extend(list.iter().map(|value| (*field, value))),
+                _ => values.push((*field, &field.value)),
+            }
+        }
+        values.retain(|(_, value)| !self.cx.is_aside(value));
+        values
+    }
+
+    /// Reads the one value as a scalar.
+    fn scalar<T>(
+        &self,
+        read: impl FnOnce(&'t Value) -> Result<T, Mismatch>,
+    ) -> Result<T, Error<'t>> {
+        let (field, value) = self.one()?;
+        read(value).map_err(|mismatch| Error::of(Problem::Mismatch(mismatch), field, value))
+    }
+
+    fn message(&self) -> Result<(&'t Field, &'t Message), Error<'t>> {
+        let (field, value) = self.one()?;
+        let message = scalar::message(value)
+            .map_err(|mismatch| Error::of(Problem::Mismatch(mismatch), field, value))?;
+        Ok((field, message))
+    }
+
+    fn with_body<V>(
+        self,
+        read: impl FnOnce(Body<'t, '_>) -> Result<V, Error<'t>>,
+    ) -> Result<V, Error<'t>> {
+        let (field, value) = self.one()?;
+        let (_, message) = self.message()?;
+        let read = read(Body::new(
+            self.cx,
+            message,
+            field.name.as_str(),
+            field.name.span,
+        ));
+        read.map_err(|error| error.within(field, value))
+    }
+}
+
+macro_rules! integers {
+    ($($method:ident $visit:ident $type:ty;)*) => {
+        $(fn $method<V: Visitor<'t>>(self, visitor: V) -> Result<V::Value, Error<'t>> {
+            let range = i128::from(<$type>::MIN)..=i128::from(<$type>::MAX);
+            visitor.$visit(self.scalar(|value| scalar::integer(value, range))? as $type)
+        })*
+    };
+}
+
+impl<'t> serde::Deserializer<'t> for Input<'t, '_> {
+    type Error = Error<'t>;
+
+    fn deserialize_any<V: Visitor<'t>>(self, visitor: V) -> Result<V::Value, Error<'t>> {
+        if let Kind::Fields(occurrences) = &self.kind
+            && (occurrences.len() > 1 || matches!(occurrences[0].value.value, ValueKind::List(_)))
+        {
+            return self.deserialize_seq(visitor);
+        }
+        let (field, value) = self.one()?;
+        match &value.value {
+            ValueKind::Message(_) => self.deserialize_map(visitor),
+            ValueKind::String(string) => match string.as_str() {
+                Some(text) => visitor.visit_borrowed_str(text),
+                None => visitor.visit_borrowed_bytes(&string.bytes),
+            },
+            ValueKind::Number(number) => match number.literal {
+                Literal::Integer { .. } if number.negative => self.deserialize_i64(visitor),
+                Literal::Integer { .. } => self.deserialize_u64(visitor),
+                Literal::HugeInteger(_) | Literal::Float(_) => self.deserialize_f64(visitor),
+            },
+            ValueKind::Identifier { negative, name } => {
+                if let Ok(value) = scalar::boolean(value) {
+                    visitor.visit_bool(value)
+                } else if *negative {
+                    self.deserialize_f64(visitor)
+                } else {
+                    visitor.visit_borrowed_str(name)
+                }
+            }
+            ValueKind::List(_) => Err(Error::of(Problem::Mismatch(Mismatch::List), field, value)),
+            ValueKind::Invalid => Err(Error::of(Problem::Reported, field, value)),
+        }
+    }
+
+    fn deserialize_bool<V: Visitor<'t>>(self, visitor: V) -> Result<V::Value, Error<'t>> {
+        visitor.visit_bool(self.scalar(scalar::boolean)?)
+    }
+
+    integers! {
+        deserialize_i8 visit_i8 i8;
+        deserialize_i16 visit_i16 i16;
+        deserialize_i32 visit_i32 i32;
+        deserialize_i64 visit_i64 i64;
+        deserialize_u8 visit_u8 u8;
+        deserialize_u16 visit_u16 u16;
+        deserialize_u32 visit_u32 u32;
+        deserialize_u64 visit_u64 u64;
+    }
+
+    fn deserialize_f32<V: Visitor<'t>>(self, visitor: V) -> Result<V::Value, Error<'t>> {
+        visitor.visit_f32(self.scalar(scalar::float)? as f32)
+    }
+
+    fn deserialize_f64<V: Visitor<'t>>(self, visitor: V) -> Result<V::Value, Error<'t>> {
+        visitor.visit_f64(self.scalar(scalar::float)?)
+    }
+
+    fn deserialize_char<V: Visitor<'t>>(self, visitor: V) -> Result<V::Value, Error<'t>> {
+        self.deserialize_str(visitor)
+    }
+
+    fn deserialize_str<V: Visitor<'t>>(self, visitor: V) -> Result<V::Value, Error<'t>> {
+        visitor.visit_borrowed_str(self.scalar(scalar::string)?)
+    }
+
+    fn deserialize_string<V: Visitor<'t>>(self, visitor: V) -> Result<V::Value, Error<'t>> {
+        self.deserialize_str(visitor)
+    }
+
+    fn deserialize_bytes<V: Visitor<'t>>(self, visitor: V) -> Result<V::Value, Error<'t>> {
+        visitor.visit_borrowed_bytes(self.scalar(scalar::bytes)?)
+    }
+
+    fn deserialize_byte_buf<V: Visitor<'t>>(self, visitor: V) -> Result<V::Value, Error<'t>> {
+        self.deserialize_bytes(visitor)
+    }
+
+    fn deserialize_option<V: Visitor<'t>>(self, visitor: V) -> Result<V::Value, Error<'t>> {
+        visitor.visit_some(self)
+    }
+
+    fn deserialize_unit<V: Visitor<'t>>(self, visitor: V) -> Result<V::Value, Error<'t>> {
+        self.with_body(|body| body.deserialize_unit(visitor))
+    }
+
+    fn deserialize_unit_struct<V: Visitor<'t>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Error<'t>> {
+        self.deserialize_unit(visitor)
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'t>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Error<'t>> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_seq<V: Visitor<'t>>(self, visitor: V) -> Result<V::Value, Error<'t>> {
+        visitor.visit_seq(Elements {
+            cx: self.cx,
+            values: self.all().into_iter(),
+        })
+    }
+
+    fn deserialize_tuple<V: Visitor<'t>>(
+        self,
+        _: usize,
+        visitor: V,
+    ) -> Result<V::Value, Error<'t>> {
+        self.deserialize_seq(visitor)
+    }
+
+    fn deserialize_tuple_struct<V: Visitor<'t>>(
+        self,
+        _: &'static str,
+        _: usize,
+        visitor: V,
+    ) -> Result<V::Value, Error<'t>> {
+        self.deserialize_seq(visitor)
+    }
+
+    fn deserialize_map<V: Visitor<'t>>(self, visitor: V) -> Result<V::Value, Error<'t>> {
+        let entry =
+            |(_, value): (&'t Field, &'t Value)| map_entry(self.cx, scalar::message(value).ok()?);
+        let entries: Option<Vec<_>> = self.all().into_iter().map(entry).collect();
+        match entries {
+            Some(entries) => visitor.visit_map(Entries {
+                cx: self.cx,
+                pairs: entries.into_iter(),
+                value: None,
+            }),
+            None => self.with_body(|body| body.deserialize_any(visitor)),
+        }
+    }
+
+    fn deserialize_struct<V: Visitor<'t>>(
+        self,
+        name: &'static str,
+        fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Error<'t>> {
+        self.with_body(|body| body.deserialize_struct(name, fields, visitor))
+    }
+
+    fn deserialize_enum<V: Visitor<'t>>(
+        self,
+        _: &'static str,
+        variants: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Error<'t>> {
+        let (field, value) = self.one()?;
+        let variant = match &value.value {
+            ValueKind::Identifier {
+                negative: false,
+                name,
+            } => Variant::Name(name),
+            ValueKind::Number(number) if !number.negative => match number.literal {
+                Literal::Integer { value: index, .. } if index < variants.len() as u64 => {
+                    Variant::Index(index)
+                }
+                _ => return Err(Error::of(no_variant(value, variants), field, value)),
+            },
+            ValueKind::Message(message) if message.fields.len() == 1 => {
+                Variant::Field(self.cx, &message.fields[0])
+            }
+            ValueKind::Invalid => return Err(Error::of(Problem::Reported, field, value)),
+            ValueKind::List(_) => {
+                return Err(Error::of(Problem::Mismatch(Mismatch::List), field, value));
+            }
+            _ => return Err(Error::of(no_variant(value, variants), field, value)),
+        };
+        visitor
+            .visit_enum(variant)
+            .map_err(|error| error.within(field, value))
+    }
+
+    fn deserialize_identifier<V: Visitor<'t>>(self, visitor: V) -> Result<V::Value, Error<'t>> {
+        self.deserialize_any(visitor)
+    }
+
+    fn deserialize_ignored_any<V: Visitor<'t>>(self, visitor: V) -> Result<V::Value, Error<'t>> {
+        visitor.visit_unit()
+    }
+}
+
+/// What is wrong with a value that is no word of the enum; a quoted word is told to lose its quotes.
+fn no_variant(value: &Value, variants: &[&str]) -> Problem {
+    let expected = one_of(variants);
+    match scalar::string(value)
+        .ok()
+        .filter(|text| variants.contains(text))
+    {
+        Some(text) => Problem::Diagnosed(Box::new(
+            Diagnostic::error(
+                &fields::WRONG_TYPE,
+                value.span,
+                "words of an enum stand without quotes",
+            )
+            .label(format!("expected {expected}"))
+            .fix(format!("remove the quotes: `{text}`"), value.span, text),
+        )),
+        None => Problem::Mismatch(Mismatch::Type { expected }),
+    }
+}
+
+struct Elements<'t, 'c> {
+    cx: &'c Context,
+    values: std::vec::IntoIter<(&'t Field, &'t Value)>,
+}
+
+impl<'t> SeqAccess<'t> for Elements<'t, '_> {
+    type Error = Error<'t>;
+
+    fn next_element_seed<S: DeserializeSeed<'t>>(
+        &mut self,
+        seed: S,
+    ) -> Result<Option<S::Value>, Error<'t>> {
+        let Some((field, value)) = self.values.next() else {
+            return Ok(None);
+        };
+        let element = Input {
+            cx: self.cx,
+            kind: Kind::Element(field, value),
+        };
+        seed.deserialize(element)
+            .map(Some)
+            .map_err(|error| error.within(field, value))
+    }
+
+    fn size_hint(&self) -> Option<usize> {
+        Some(self.values.len())
+    }
+}
+
+/// The value of an enum.
+enum Variant<'t, 'c> {
+    /// A word.
+    Name(&'t str),
+    /// A number: the position among the enum's words.
+    Index(u64),
+    /// A message of one field, for an enum whose values carry something: one of several fields may be given.
+    Field(&'c Context, &'t Field),
+}
+
+impl<'t, 'c> EnumAccess<'t> for Variant<'t, 'c> {
+    type Error = Error<'t>;
+    type Variant = Content<'t, 'c>;
+
+    fn variant_seed<S: DeserializeSeed<'t>>(
+        self,
+        seed: S,
+    ) -> Result<(S::Value, Content<'t, 'c>), Error<'t>> {
+        match self {
+            Self::Name(name) => Ok((
+                seed.deserialize(BorrowedStrDeserializer::<Error<'t>>::new(name))?,
+                Content(None),
+            )),
+            Self::Index(index) => Ok((
+                seed.deserialize(U64Deserializer::<Error<'t>>::new(index))?,
+                Content(None),
+            )),
+            Self::Field(cx, field) => {
+                let name = BorrowedStrDeserializer::<Error<'t>>::new(field.name.as_str());
+                Ok((
+                    seed.deserialize(name)?,
+                    Content(Some(Input::fields(cx, vec![field]))),
+                ))
+            }
+        }
+    }
+}
+
+/// What an enum's value carries.
+struct Content<'t, 'c>(Option<Input<'t, 'c>>);
+
+impl<'t, 'c> Content<'t, 'c> {
+    fn input(self) -> Result<Input<'t, 'c>, Error<'t>> {
+        let expected = "a message with the one field that is meant".to_owned();
+        self.0
+            .ok_or_else(|| Problem::Unexpected { expected }.into())
+    }
+}
+
+impl<'t> VariantAccess<'t> for Content<'t, '_> {
+    type Error = Error<'t>;
+
+    fn unit_variant(self) -> Result<(), Error<'t>> {
+        match self.0 {
+            None => Ok(()),
+            Some(input) => serde::Deserialize::deserialize(input),
+        }
+    }
+
+    fn newtype_variant_seed<S: DeserializeSeed<'t>>(self, seed: S) -> Result<S::Value, Error<'t>> {
+        seed.deserialize(self.input()?)
+    }
+
+    fn tuple_variant<V: Visitor<'t>>(
+        self,
+        length: usize,
+        visitor: V,
+    ) -> Result<V::Value, Error<'t>> {
+        serde::Deserializer::deserialize_tuple(self.input()?, length, visitor)
+    }
+
+    fn struct_variant<V: Visitor<'t>>(
+        self,
+        fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Error<'t>> {
+        serde::Deserializer::deserialize_struct(self.input()?, "", fields, visitor)
+    }
+}
