@@ -3,5 +3,6 @@
 //! A calculator talks to the outside through its ports, options and resources alone: it never spawns, never reads the
 //! environment and never touches a socket.
 
+pub mod http;
 pub mod payload;
 pub mod text;

@@ -68,12 +68,23 @@ pub struct TextRequest {
     pub endpoint: Endpoint,
     /// What is asked.
     pub input: RequestInput,
-    /// How many choices the answer has: the number of prompts times the number of generations of each.
-    pub choices: u32,
+    /// Generations of each prompt.
+    pub n: u32,
     /// Whether the answer streams.
     pub stream: bool,
     /// Whether a stream ends with a chunk of token counts.
     pub include_usage: bool,
+}
+
+impl TextRequest {
+    /// How many choices the answer has: `n` for each prompt.
+    pub fn choices(&self) -> usize {
+        let prompts = match &self.input {
+            RequestInput::Chat(_) => 1,
+            RequestInput::Prompts(prompts) => prompts.len(),
+        };
+        prompts * self.n as usize
+    }
 }
 
 /// What a request asks.

@@ -1,0 +1,151 @@
+//! Reading the fields of a JSON object with errors that name the field. A `null` counts as not given, as OpenAI has it.
+
+use std::ops::RangeInclusive;
+
+use graphmill_engine::{Error, Result};
+use serde_json::{Map, Value};
+
+/// A JSON object whose fields are read one by one.
+#[derive(Copy, Clone)]
+pub(super) struct Fields<'a>(pub(super) &'a Map<String, Value>);
+
+impl<'a> Fields<'a> {
+    /// The field, unless it is missing or `null`.
+    pub(super) fn get(self, name: &str) -> Option<&'a Value> {
+        self.0.get(name).filter(|value| !value.is_null())
+    }
+
+    pub(super) fn bool(self, name: &'static str) -> Result<Option<bool>> {
+        self.typed(name, "a boolean", Value::as_bool)
+    }
+
+    pub(super) fn object(self, name: &'static str) -> Result<Option<&'a Map<String, Value>>> {
+        self.typed(name, "an object", Value::as_object)
+    }
+
+    pub(super) fn array(self, name: &'static str) -> Result<Option<&'a Vec<Value>>> {
+        self.typed(name, "an array", Value::as_array)
+    }
+
+    pub(super) fn str(self, name: &'static str) -> Result<Option<&'a str>> {
+        self.typed(name, "a string", Value::as_str)
+    }
+
+    /// A number within `range`.
+    pub(super) fn number(
+        self,
+        name: &'static str,
+        range: RangeInclusive<f32>,
+    ) -> Result<Option<f32>> {
+        let Some(number) = self.typed(name, "a number", Value::as_f64)? else {
+            return Ok(None);
+        };
+        let number = number as f32;
+        if range.contains(&number) {
+            return Ok(Some(number));
+        }
+        let (start, end) = (range.start(), range.end());
+        Err(invalid(
+            name,
+            format!("must be between {start} and {end}, not {number}"),
+        ))
+    }
+
+    /// An integer within `range`.
+    pub(super) fn integer(
+        self,
+        name: &'static str,
+        range: RangeInclusive<i64>,
+    ) -> Result<Option<i64>> {
+        let Some(value) = self.get(name) else {
+            return Ok(None);
+        };
+        match value.as_i64() {
+            Some(integer) if range.contains(&integer) => Ok(Some(integer)),
+            _ if value.is_i64() || value.is_u64() => {
+                let (start, end) = (range.start(), range.end());
+                let bounds = if *end == i64::MAX {
+                    format!("at least {start}")
+                } else {
+                    format!("between {start} and {end}")
+                };
+                Err(invalid(name, format!("must be {bounds}, not {value}")))
+            }
+            _ => Err(wrong_type(name, "an integer", value)),
+        }
+    }
+
+    /// A count: an integer from `least` to the largest that 32 bits hold.
+    pub(super) fn count(self, name: &'static str, least: u32) -> Result<Option<u32>> {
+        let count = self.integer(name, i64::from(least)..=i64::from(u32::MAX))?;
+        Ok(count.map(|count| count as u32))
+    }
+
+    /// Refuses a field that asks for something this graph does not do. `harmless` are the values that ask for nothing.
+    pub(super) fn unsupported(
+        self,
+        name: &'static str,
+        harmless: impl Fn(&Value) -> bool,
+    ) -> Result<()> {
+        match self.get(name) {
+            Some(value) if !harmless(value) => {
+                let value = shortened(value);
+                Err(
+                    invalid(name, format!("is not supported with the value {value}"))
+                        .with_code("unsupported_parameter"),
+                )
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn typed<T>(
+        self,
+        name: &'static str,
+        expected: &str,
+        read: impl Fn(&'a Value) -> Option<T>,
+    ) -> Result<Option<T>> {
+        match self.get(name) {
+            None => Ok(None),
+            Some(value) => read(value)
+                .map(Some)
+                .ok_or_else(|| wrong_type(name, expected, value)),
+        }
+    }
+}
+
+/// An error about one field.
+pub(super) fn invalid(field: impl Into<String>, message: impl std::fmt::Display) -> Error {
+    let field = field.into();
+    Error::invalid(format!("`{field}` {message}")).with_field(field)
+}
+
+/// An error about a field's type.
+pub(super) fn wrong_type(field: impl Into<String>, expected: &str, found: &Value) -> Error {
+    invalid(field, format!("must be {expected}, not {}", kind(found)))
+}
+
+/// An error about a field that is not there.
+pub(super) fn missing(field: impl Into<String>) -> Error {
+    invalid(field, "is missing").with_code("missing_required_parameter")
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(number) if number.is_f64() => "a number with a fraction",
+        Value::Number(_) => "an integer",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
+}
+
+fn shortened(value: &Value) -> String {
+    let text = value.to_string();
+    match text.char_indices().nth(60) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}

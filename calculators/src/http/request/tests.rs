@@ -1,0 +1,397 @@
+//! Bodies in; the request, or the field and message of the refusal, out.
+
+use serde_json::json;
+
+use super::*;
+use crate::payload::{ChatInput, Prompt, RequestInput};
+
+fn read_body(path: &str, body: Value) -> Result<(TextRequest, GenerationParams)> {
+    let payload = HttpRequestPayload {
+        method: "POST".into(),
+        uri: path.into(),
+        json: Some(Arc::new(body)),
+        ..HttpRequestPayload::default()
+    };
+    read(&payload, &OpenAIRequestOptions::default(), "1")
+}
+
+/// A chat request with `extra` fields laid over the least that is valid.
+fn chat(extra: Value) -> Result<(TextRequest, GenerationParams)> {
+    read_body(
+        "/v3/chat/completions",
+        with(
+            json!({"model": "m", "messages": [{"role": "user", "content": "hi"}]}),
+            extra,
+        ),
+    )
+}
+
+fn completion(extra: Value) -> Result<(TextRequest, GenerationParams)> {
+    read_body(
+        "/v1/completions",
+        with(json!({"model": "m", "prompt": "hi"}), extra),
+    )
+}
+
+fn with(mut body: Value, extra: Value) -> Value {
+    let (Value::Object(body_fields), Value::Object(extra)) = (&mut body, extra) else {
+        panic!("both are objects");
+    };
+    body_fields.extend(extra);
+    body
+}
+
+fn chat_input(extra: Value) -> ChatInput {
+    match chat(extra).expect("valid").0.input {
+        RequestInput::Chat(input) => input,
+        RequestInput::Prompts(_) => panic!("a chat"),
+    }
+}
+
+#[test]
+fn the_least_chat_request_gets_defaults() {
+    let (request, params) = chat(json!({})).expect("valid");
+    assert_eq!(request.endpoint, Endpoint::Chat);
+    assert_eq!(&*request.id, "chatcmpl-1");
+    assert_eq!(&*request.model, "m");
+    assert_eq!(request.choices(), 1);
+    assert!(!request.stream && !request.include_usage);
+    assert_eq!(params.sampling, graphmill_llm::SamplingParams::default());
+    assert_eq!((params.max_tokens, params.n), (None, 1));
+}
+
+#[test]
+fn fields_of_generation_are_read() {
+    let (_, params) = chat(json!({
+        "temperature": 0.5, "top_p": 0.9, "top_k": 40, "min_p": 0.05, "seed": 7, "presence_penalty": 1, "frequency_penalty": -1,
+        "repetition_penalty": 1.1, "logit_bias": {"5": -100, "6": 2.5}, "stop": ["a", "b", "a"], "max_tokens": 9, "max_completion_tokens": 8,
+        "ignore_eos": true, "n": 3, "stop_token_ids": [4], "min_tokens": 2, "include_stop_str_in_output": true,
+    }))
+    .expect("valid");
+    let sampling = &params.sampling;
+    assert_eq!(
+        (
+            sampling.temperature,
+            sampling.top_p,
+            sampling.top_k,
+            sampling.min_p
+        ),
+        (0.5, 0.9, 40, 0.05)
+    );
+    assert_eq!(
+        (
+            sampling.presence_penalty,
+            sampling.frequency_penalty,
+            sampling.repetition_penalty
+        ),
+        (1.0, -1.0, 1.1)
+    );
+    assert_eq!(sampling.seed, Some(7));
+    assert_eq!(sampling.logit_bias, [(5, -100.0), (6, 2.5)]);
+    assert_eq!(params.stop, ["a", "b"]);
+    assert_eq!(params.max_tokens, Some(8));
+    assert_eq!(
+        (
+            params.ignore_eos,
+            params.include_stop,
+            params.min_tokens,
+            params.n
+        ),
+        (true, true, 2, 3)
+    );
+    assert_eq!(params.stop_tokens, [4]);
+}
+
+#[test]
+fn a_null_counts_as_not_given() {
+    let names = [
+        "temperature",
+        "top_p",
+        "top_k",
+        "min_p",
+        "seed",
+        "presence_penalty",
+        "frequency_penalty",
+        "repetition_penalty",
+        "logit_bias",
+        "stop",
+        "max_tokens",
+        "max_completion_tokens",
+        "ignore_eos",
+        "n",
+        "stop_token_ids",
+        "stream",
+        "stream_options",
+        "tools",
+        "tool_choice",
+        "response_format",
+        "logprobs",
+        "top_logprobs",
+        "chat_template_kwargs",
+        "parallel_tool_calls",
+        "best_of",
+        "user",
+        "functions",
+    ];
+    for name in names {
+        assert!(chat(json!({name: null})).is_ok(), "{name}");
+    }
+}
+
+#[test]
+fn graphs_set_defaults_that_requests_override() {
+    let defaults = OpenAIRequestOptions {
+        temperature: Some(0.2),
+        max_tokens: Some(64),
+        ..OpenAIRequestOptions::default()
+    };
+    let payload = |body: Value| HttpRequestPayload {
+        uri: "/v3/completions".into(),
+        json: Some(Arc::new(body)),
+        ..HttpRequestPayload::default()
+    };
+    let (_, params) = read(
+        &payload(json!({"model": "m", "prompt": "p"})),
+        &defaults,
+        "1",
+    )
+    .expect("valid");
+    assert_eq!(
+        (params.sampling.temperature, params.max_tokens),
+        (0.2, Some(64))
+    );
+    let (_, params) = read(
+        &payload(json!({"model": "m", "prompt": "p", "temperature": 1, "max_tokens": 5})),
+        &defaults,
+        "1",
+    )
+    .expect("valid");
+    assert_eq!(
+        (params.sampling.temperature, params.max_tokens),
+        (1.0, Some(5))
+    );
+}
+
+#[test]
+fn refusals_name_the_field() {
+    let cases = [
+        (json!({"messages": null}), "messages"),
+        (json!({"messages": []}), "messages"),
+        (json!({"messages": "hi"}), "messages"),
+        (json!({"messages": ["hi"]}), "messages[0]"),
+        (json!({"messages": [{}]}), "messages[0].role"),
+        (json!({"messages": [{"role": 1}]}), "messages[0].role"),
+        (
+            json!({"messages": [{"role": "user", "content": 1}]}),
+            "messages[0].content",
+        ),
+        (
+            json!({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}),
+            "messages[0].content[0].type",
+        ),
+        (
+            json!({"messages": [{"role": "user", "content": [{"type": "text"}]}]}),
+            "messages[0].content[0].text",
+        ),
+        (
+            json!({"messages": [{"role": "assistant", "tool_calls": [{}]}]}),
+            "messages[0].tool_calls[0].function",
+        ),
+        (
+            json!({"messages": [{"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": "{"}}]}]}),
+            "messages[0].tool_calls[0].function.arguments",
+        ),
+        (json!({"model": 1}), "model"),
+        (json!({"stream": "yes"}), "stream"),
+        (
+            json!({"stream_options": {"include_usage": true}}),
+            "stream_options",
+        ),
+        (
+            json!({"stream": true, "stream_options": {"include_usage": 1}}),
+            "stream_options.include_usage",
+        ),
+        (
+            json!({"stream": true, "stream_options": {"other": 1}}),
+            "stream_options.other",
+        ),
+        (json!({"temperature": 3}), "temperature"),
+        (json!({"temperature": -0.1}), "temperature"),
+        (json!({"temperature": "hot"}), "temperature"),
+        (json!({"top_p": 3}), "top_p"),
+        (json!({"min_p": -0.1}), "min_p"),
+        (json!({"top_k": -2}), "top_k"),
+        (json!({"top_k": 1.5}), "top_k"),
+        (json!({"seed": -1}), "seed"),
+        (json!({"presence_penalty": 3}), "presence_penalty"),
+        (json!({"frequency_penalty": -3}), "frequency_penalty"),
+        (json!({"repetition_penalty": 0}), "repetition_penalty"),
+        (json!({"max_tokens": 0}), "max_tokens"),
+        (json!({"max_tokens": -5}), "max_tokens"),
+        (json!({"max_tokens": 4_294_967_296_u64}), "max_tokens"),
+        (
+            json!({"max_completion_tokens": "x"}),
+            "max_completion_tokens",
+        ),
+        (json!({"n": 0}), "n"),
+        (json!({"best_of": 2}), "best_of"),
+        (json!({"stop": 5}), "stop"),
+        (json!({"stop": ["a", 5]}), "stop[1]"),
+        (json!({"stop": ""}), "stop"),
+        (json!({"stop": vec!["x"; 17]}), "stop"),
+        (json!({"logit_bias": {"five": 1}}), "logit_bias.five"),
+        (json!({"logit_bias": {"5": 101}}), "logit_bias.5"),
+        (json!({"logit_bias": [1]}), "logit_bias"),
+        (json!({"ignore_eos": "yes"}), "ignore_eos"),
+        (json!({"tools": {}}), "tools"),
+        (json!({"tools": [{"type": "web_search"}]}), "tools[0].type"),
+        (
+            json!({"tools": [{"type": "function", "function": {}}]}),
+            "tools[0].function.name",
+        ),
+        (json!({"tool_choice": "sometimes"}), "tool_choice"),
+        (json!({"tool_choice": "required"}), "tool_choice"),
+        (
+            json!({"response_format": {"type": "json_object"}}),
+            "response_format",
+        ),
+        (json!({"logprobs": true}), "logprobs"),
+        (json!({"guided_json": {}}), "guided_json"),
+        (json!({"functions": [{}]}), "functions"),
+        (json!({"chat_template_kwargs": []}), "chat_template_kwargs"),
+        (
+            json!({"chat_template_kwargs": {"add_generation_prompt": 1}}),
+            "chat_template_kwargs.add_generation_prompt",
+        ),
+    ];
+    for (extra, field) in cases {
+        let error = chat(extra.clone()).expect_err(&extra.to_string());
+        assert_eq!(error.field.as_deref(), Some(field), "{extra}: {error}");
+        assert_eq!(
+            error.kind,
+            graphmill_engine::Kind::InvalidArgument,
+            "{extra}"
+        );
+        assert!(error.message.contains(field), "{extra}: {error}");
+    }
+    let prompts = [
+        json!(null),
+        json!(""),
+        json!([]),
+        json!([[]]),
+        json!(1),
+        json!(["a", 1]),
+        json!([1, "a"]),
+        json!([-1]),
+    ];
+    for prompt in prompts {
+        let error = completion(json!({"prompt": prompt})).expect_err(&prompt.to_string());
+        assert!(
+            error
+                .field
+                .as_deref()
+                .is_some_and(|field| field.starts_with("prompt")),
+            "{prompt}: {error}"
+        );
+    }
+    for extra in [
+        json!({"echo": true}),
+        json!({"suffix": "x"}),
+        json!({"logprobs": 1}),
+    ] {
+        assert!(completion(extra.clone()).is_err(), "{extra}");
+    }
+}
+
+#[test]
+fn prompts_come_as_text_or_tokens_alone_or_in_lists() {
+    let text = |text: &str| Prompt::Text(text.into());
+    let cases = [
+        (json!("a"), vec![text("a")]),
+        (json!(["a", "b"]), vec![text("a"), text("b")]),
+        (json!([1, 2]), vec![Prompt::Tokens(vec![1, 2])]),
+        (
+            json!([[1], [2, 3]]),
+            vec![Prompt::Tokens(vec![1]), Prompt::Tokens(vec![2, 3])],
+        ),
+    ];
+    for (prompt, expected) in cases {
+        let (request, _) = completion(json!({"prompt": prompt, "n": 2})).expect("valid");
+        assert_eq!(request.choices(), 2 * expected.len());
+        let RequestInput::Prompts(prompts) = request.input else {
+            panic!("prompts");
+        };
+        assert_eq!(*prompts, expected);
+    }
+}
+
+#[test]
+fn messages_are_made_ready_for_templates() {
+    let input = chat_input(json!({"messages": [
+        {"role": "developer", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]},
+        {"role": "assistant", "content": null, "tool_calls": [{"id": "1", "type": "function", "function": {"name": "f", "arguments": "{\"x\": 1}"}}]},
+        {"role": "tool", "tool_call_id": "1", "content": "ok", "name": "f"},
+        {"role": "assistant", "tool_calls": []},
+    ]}));
+    assert_eq!(
+        Value::Array(input.messages.to_vec()),
+        json!([
+            {"role": "system", "content": "a\nb"},
+            {"role": "assistant", "content": "", "tool_calls": [{"id": "1", "type": "function", "function": {"name": "f", "arguments": {"x": 1}}}]},
+            {"role": "tool", "tool_call_id": "1", "content": "ok", "name": "f"},
+            {"role": "assistant", "content": ""},
+        ])
+    );
+}
+
+#[test]
+fn tools_reach_the_template_unless_the_choice_is_none() {
+    let tool = json!({"type": "function", "function": {"name": "f", "description": "does"}});
+    assert_eq!(
+        chat_input(json!({"tools": [tool]})).tools.as_deref(),
+        Some(&vec![tool.clone()])
+    );
+    assert_eq!(
+        chat_input(json!({"tools": [tool], "tool_choice": "none"})).tools,
+        None
+    );
+    assert_eq!(chat_input(json!({"tools": []})).tools, None);
+}
+
+#[test]
+fn template_variables_come_from_the_request() {
+    let input = chat_input(
+        json!({"chat_template_kwargs": {"enable_thinking": true}, "add_generation_prompt": false, "reasoning_effort": "low"}),
+    );
+    assert_eq!(
+        Value::Object((*input.template_kwargs).clone()),
+        json!({"enable_thinking": true, "add_generation_prompt": false, "reasoning_effort": "low"})
+    );
+}
+
+#[test]
+fn fields_that_change_nothing_are_accepted() {
+    let harmless = json!({
+        "user": "u", "metadata": {"a": "b"}, "store": false, "logprobs": false, "top_logprobs": 0, "response_format": {"type": "text"},
+        "parallel_tool_calls": true, "modalities": ["text"], "length_penalty": 1.0, "something_new": [1],
+    });
+    assert!(chat(harmless).is_ok());
+}
+
+#[test]
+fn other_paths_and_other_bodies_are_refused() {
+    assert_eq!(
+        read_body("/v3/embeddings", json!({}))
+            .expect_err("not served")
+            .kind,
+        graphmill_engine::Kind::NotFound
+    );
+    assert!(read_body("/v3/completions", json!([1])).is_err());
+    assert!(read_body("/v3/completions?x=1", json!({"model": "m", "prompt": "p"})).is_ok());
+    let form = HttpRequestPayload {
+        uri: "/v3/completions".into(),
+        ..HttpRequestPayload::default()
+    };
+    let error = read(&form, &OpenAIRequestOptions::default(), "1").expect_err("no JSON");
+    assert!(error.message.contains("content-type"));
+}

@@ -1,0 +1,283 @@
+//! `OpenAIResponseCalculator`: writes the answer of the OpenAI dialect, whole or as a stream of chunks.
+
+use graphmill_engine::{
+    Calculator, Contract, Cx, Error, Flow, In, NoOptions, Offset, OpenCx, Out, Result, register,
+};
+use graphmill_llm::Usage as Counts;
+use serde::Serialize;
+
+use super::wire::{
+    Answer, ChatChoice, ChatDelta, Delta, Message, PromptTokensDetails, TextChoice, Usage,
+};
+use crate::payload::{Endpoint, Finish, HttpResponse, TextChunk, TextRequest};
+
+/// Makes an answer of a request's text: one body when all choices have ended, or an event for each chunk.
+///
+/// A stream begins, with the first chunk of text, by naming the role once for each choice, the first choice first. Each choice
+/// ends with a chunk of its finish reason. Token counts follow where the request asks for them. The output has a time
+/// line of its own, a timestamp for each event.
+///
+/// ```pbtxt
+/// input_stream: "REQUEST:request"
+/// input_stream: "TEXT:text"
+/// output_stream: "HTTP_RESPONSE_PAYLOAD:output"
+/// node {
+///   calculator: "OpenAIResponseCalculator"
+///   input_stream: "REQUEST:request"
+///   input_stream: "TEXT:text"
+///   output_stream: "HTTP_RESPONSE_PAYLOAD:output"
+/// }
+/// ```
+#[derive(Default)]
+pub struct OpenAIResponse {
+    request: Option<TextRequest>,
+    choices: Vec<Choice>,
+    /// Whether the stream has begun.
+    begun: bool,
+    /// The timestamp of the next event.
+    next: i64,
+}
+
+/// What is known of one choice.
+#[derive(Clone, Default)]
+struct Choice {
+    /// Its text, kept where the answer is one body.
+    text: String,
+    finish: Option<Finish>,
+    counts: Counts,
+}
+
+/// The ports of [`OpenAIResponse`].
+#[derive(Copy, Clone, Debug)]
+pub struct OpenAIResponsePorts {
+    request: In<TextRequest>,
+    text: In<TextChunk>,
+    response: Out<HttpResponse>,
+}
+
+impl Calculator for OpenAIResponse {
+    const NAME: &'static str = "OpenAIResponseCalculator";
+    const DOC: &'static str = "Writes the answer of OpenAI's chat/completions and completions endpoints, whole or streamed.";
+    type Options = NoOptions;
+    type Ports = OpenAIResponsePorts;
+
+    fn contract(c: &mut Contract, _: &NoOptions) -> OpenAIResponsePorts {
+        c.offset(Offset::Unset);
+        OpenAIResponsePorts {
+            request: c.input("REQUEST"),
+            text: c.input("TEXT"),
+            response: c.output("HTTP_RESPONSE_PAYLOAD"),
+        }
+    }
+
+    fn open(_: &NoOptions, _: OpenAIResponsePorts, _: &mut OpenCx<'_>) -> Result<Self> {
+        Ok(Self::default())
+    }
+
+    fn process(&mut self, io: OpenAIResponsePorts, cx: &mut Cx<'_>) -> Result<Flow> {
+        if let Some(request) = cx.take(io.request) {
+            self.choices = vec![Choice::default(); request.choices()];
+            self.request = Some(request);
+        }
+        let Some(chunk) = cx.take(io.text) else {
+            return Ok(Flow::Continue);
+        };
+        let request = self
+            .request
+            .take()
+            .ok_or_else(|| Error::internal("text came before the request it answers"))?;
+        let mut out = Vec::new();
+        let ended = self.answer(&request, &chunk, &mut out)?;
+        self.request = Some(request);
+        for response in out {
+            cx.emit_at(io.response, self.next, response);
+            self.next += 1;
+        }
+        Ok(if ended { Flow::Stop } else { Flow::Continue })
+    }
+}
+register!(OpenAIResponse);
+
+impl OpenAIResponse {
+    /// Takes a chunk in; true when the answer is complete.
+    fn answer(
+        &mut self,
+        request: &TextRequest,
+        chunk: &TextChunk,
+        out: &mut Vec<HttpResponse>,
+    ) -> Result<bool> {
+        if request.stream && !self.begun {
+            begin(request, out)?;
+            self.begun = true;
+        }
+        let count = self.choices.len();
+        let choice = self.choices.get_mut(chunk.index as usize).ok_or_else(|| {
+            Error::internal(format!("text for choice {} of {count}", chunk.index))
+        })?;
+        if choice.finish.is_some() {
+            return Ok(false);
+        }
+        choice.counts = chunk.usage;
+        choice.finish = chunk.finish;
+        if request.stream {
+            extend(request, chunk, out)?;
+        } else {
+            choice.text.push_str(&chunk.text);
+        }
+        if self.choices.iter().any(|choice| choice.finish.is_none()) {
+            return Ok(false);
+        }
+        if request.stream {
+            if request.include_usage {
+                let mut last = Answer::new(request, chunk_object(request.endpoint), [(); 0]);
+                last.usage = Some(Some(self.usage(request)));
+                out.push(HttpResponse::Event(json(&last)?));
+            }
+            out.push(HttpResponse::Done);
+        } else {
+            let body = self.body(request)?;
+            out.push(HttpResponse::Body {
+                content_type: "application/json",
+                bytes: body.into(),
+            });
+        }
+        Ok(true)
+    }
+
+    /// A whole answer.
+    fn body(&self, request: &TextRequest) -> Result<String> {
+        let usage = Some(Some(self.usage(request)));
+        let choices = self.choices.iter().zip(0..);
+        match request.endpoint {
+            Endpoint::Chat => {
+                let choices: Vec<_> = choices
+                    .map(|(choice, index)| ChatChoice {
+                        index,
+                        message: Message {
+                            role: "assistant",
+                            content: &choice.text,
+                            refusal: (),
+                        },
+                        logprobs: (),
+                        finish_reason: choice.finish.map_or("stop", Finish::as_str),
+                    })
+                    .collect();
+                let mut answer = Answer::new(request, "chat.completion", choices);
+                answer.usage = usage;
+                json(&answer)
+            }
+            Endpoint::Completions => {
+                let choices: Vec<_> = choices
+                    .map(|(choice, index)| text_choice(index, &choice.text, choice.finish))
+                    .collect();
+                let mut answer = Answer::new(request, "text_completion", choices);
+                answer.usage = usage;
+                json(&answer)
+            }
+        }
+    }
+
+    /// Counts each prompt once, however often it was answered.
+    fn usage(&self, request: &TextRequest) -> Usage {
+        let mut usage = Usage::default();
+        for (index, choice) in self.choices.iter().enumerate() {
+            usage.completion_tokens += choice.counts.generated_tokens;
+            if index % request.n.max(1) as usize == 0 {
+                usage.prompt_tokens += choice.counts.prompt_tokens;
+                usage.prompt_tokens_details = PromptTokensDetails {
+                    cached_tokens: usage.prompt_tokens_details.cached_tokens
+                        + choice.counts.cached_tokens,
+                };
+            }
+        }
+        usage.total_tokens = usage.prompt_tokens + usage.completion_tokens;
+        usage
+    }
+}
+
+/// Names the role of each choice of a chat.
+fn begin(request: &TextRequest, out: &mut Vec<HttpResponse>) -> Result<()> {
+    if request.endpoint == Endpoint::Completions {
+        return Ok(());
+    }
+    for index in 0..request.choices() as u32 {
+        let delta = Delta {
+            role: Some("assistant"),
+            content: Some(""),
+        };
+        chat_event(request, index, delta, None, out)?;
+    }
+    Ok(())
+}
+
+/// Emits what a chunk adds.
+fn extend(request: &TextRequest, chunk: &TextChunk, out: &mut Vec<HttpResponse>) -> Result<()> {
+    match request.endpoint {
+        Endpoint::Chat => {
+            if !chunk.text.is_empty() {
+                let delta = Delta {
+                    role: None,
+                    content: Some(&chunk.text),
+                };
+                chat_event(request, chunk.index, delta, None, out)?;
+            }
+            if chunk.finish.is_some() {
+                chat_event(request, chunk.index, Delta::default(), chunk.finish, out)?;
+            }
+        }
+        Endpoint::Completions => {
+            if !chunk.text.is_empty() || chunk.finish.is_some() {
+                let choice = text_choice(chunk.index, &chunk.text, chunk.finish);
+                event(request, choice, out)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn chat_event(
+    request: &TextRequest,
+    index: u32,
+    delta: Delta<'_>,
+    finish: Option<Finish>,
+    out: &mut Vec<HttpResponse>,
+) -> Result<()> {
+    let choice = ChatDelta {
+        index,
+        delta,
+        logprobs: (),
+        finish_reason: finish.map(Finish::as_str),
+    };
+    event(request, choice, out)
+}
+
+fn event(request: &TextRequest, choice: impl Serialize, out: &mut Vec<HttpResponse>) -> Result<()> {
+    let mut chunk = Answer::new(request, chunk_object(request.endpoint), [choice]);
+    chunk.usage = request.include_usage.then_some(None);
+    out.push(HttpResponse::Event(json(&chunk)?));
+    Ok(())
+}
+
+fn text_choice(index: u32, text: &str, finish: Option<Finish>) -> TextChoice<'_> {
+    TextChoice {
+        text,
+        index,
+        logprobs: (),
+        finish_reason: finish.map(Finish::as_str),
+    }
+}
+
+fn chunk_object(endpoint: Endpoint) -> &'static str {
+    match endpoint {
+        Endpoint::Chat => "chat.completion.chunk",
+        Endpoint::Completions => "text_completion",
+    }
+}
+
+fn json(value: &impl Serialize) -> Result<String> {
+    serde_json::to_string(value)
+        .map_err(|error| Error::internal("the answer cannot be written as JSON").with_source(error))
+}
+
+#[cfg(test)]
+mod tests;

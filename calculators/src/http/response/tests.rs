@@ -1,0 +1,1 @@
+//! Chunks of text in, answers out.

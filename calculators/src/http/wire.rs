@@ -1,0 +1,95 @@
+//! The JSON of answers, field by field in OpenAI's order.
+
+use serde::Serialize;
+
+/// Names the software in every answer; changes where a change of it can change answers.
+const SYSTEM_FINGERPRINT: &str = concat!("graphmill-", env!("CARGO_PKG_VERSION"));
+
+/// An answer, or a chunk of one; `C` is the kind of its choices.
+#[derive(Serialize)]
+pub(super) struct Answer<'a, C> {
+    pub(super) id: &'a str,
+    pub(super) object: &'static str,
+    pub(super) created: u64,
+    pub(super) model: &'a str,
+    system_fingerprint: &'static str,
+    pub(super) choices: C,
+    /// Absent in the chunks of streams that do not ask for it, null in the others' chunks but the last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) usage: Option<Option<Usage>>,
+}
+
+impl<'a, C> Answer<'a, C> {
+    pub(super) fn new(
+        head: &'a crate::payload::TextRequest,
+        object: &'static str,
+        choices: C,
+    ) -> Self {
+        Self {
+            id: &head.id,
+            object,
+            created: head.created,
+            model: &head.model,
+            system_fingerprint: SYSTEM_FINGERPRINT,
+            choices,
+            usage: None,
+        }
+    }
+}
+
+/// Token counts of a request.
+#[derive(Copy, Clone, Debug, Default, Serialize)]
+pub(super) struct Usage {
+    pub(super) prompt_tokens: u32,
+    pub(super) completion_tokens: u32,
+    pub(super) total_tokens: u32,
+    pub(super) prompt_tokens_details: PromptTokensDetails,
+}
+
+#[derive(Copy, Clone, Debug, Default, Serialize)]
+pub(super) struct PromptTokensDetails {
+    pub(super) cached_tokens: u32,
+}
+
+/// A choice of a whole chat answer.
+#[derive(Serialize)]
+pub(super) struct ChatChoice<'a> {
+    pub(super) index: u32,
+    pub(super) message: Message<'a>,
+    pub(super) logprobs: (),
+    pub(super) finish_reason: &'static str,
+}
+
+#[derive(Serialize)]
+pub(super) struct Message<'a> {
+    pub(super) role: &'static str,
+    pub(super) content: &'a str,
+    pub(super) refusal: (),
+}
+
+/// A choice of a chat chunk.
+#[derive(Serialize)]
+pub(super) struct ChatDelta<'a> {
+    pub(super) index: u32,
+    pub(super) delta: Delta<'a>,
+    pub(super) logprobs: (),
+    pub(super) finish_reason: Option<&'static str>,
+}
+
+/// What a chunk adds to a message. Clients concatenate every string they see, so the role comes once.
+#[derive(Default, Serialize)]
+pub(super) struct Delta<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) role: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) content: Option<&'a str>,
+}
+
+/// A choice of a text completion, whole or chunk.
+#[derive(Serialize)]
+pub(super) struct TextChoice<'a> {
+    pub(super) text: &'a str,
+    pub(super) index: u32,
+    pub(super) logprobs: (),
+    pub(super) finish_reason: Option<&'static str>,
+}
