@@ -189,6 +189,11 @@ impl Cx<'_> {
         self.out
     }
 
+    /// The sending end of an event port, for a node that waits for the outside only once it has asked for something.
+    pub fn sender<T: Any + Send>(&mut self, port: Events<T>) -> EventSender<T> {
+        EventSender::new(self.hold(), port)
+    }
+
     /// Keeps the node open, although its inputs may be closed, until it is dropped.
     pub fn hold(&mut self) -> Hold {
         self.out.holds += 1;
