@@ -4,5 +4,6 @@
 //! environment and never touches a socket.
 
 pub mod http;
+pub mod llm;
 pub mod payload;
 pub mod text;

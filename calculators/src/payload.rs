@@ -7,6 +7,7 @@
 //! None of these is a wire format: the request node reads one, the response node writes one, and the nodes in between
 //! serve every dialect.
 
+use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -178,6 +179,8 @@ pub struct TokenChunk {
     pub finish: Option<Finish>,
     /// The choice's counts so far.
     pub usage: Usage,
+    /// Ends the choice's generation.
+    pub stop: StopSignal,
 }
 
 /// Text of one choice. Chunks follow tokens, but what is held back (part of a character, of a stop string) comes later, so a
@@ -192,4 +195,37 @@ pub struct TextChunk {
     pub finish: Option<Finish>,
     /// The choice's counts so far.
     pub usage: Usage,
+    /// Ends the choice's generation.
+    pub stop: StopSignal,
+}
+
+/// Ends the generation of one choice, wherever downstream that is decided: travels with the choice's tokens and text.
+#[derive(Clone, Default)]
+pub struct StopSignal(Option<Arc<dyn Fn() + Send + Sync>>);
+
+impl StopSignal {
+    /// A signal that calls `stop`. The default signal does nothing.
+    pub fn new(stop: impl Fn() + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(stop)))
+    }
+
+    /// No more tokens of this choice are wanted.
+    pub fn stop(&self) {
+        if let Some(stop) = &self.0 {
+            stop();
+        }
+    }
+}
+
+impl fmt::Debug for StopSignal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("StopSignal")
+    }
+}
+
+/// Signals are not part of what a chunk says, so they do not tell chunks apart.
+impl PartialEq for StopSignal {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
 }

@@ -104,9 +104,8 @@ fn errors_name_the_line_of_the_template() {
         matches!(&syntax, TemplateError::Syntax { line: 3, .. }),
         "{syntax:?}"
     );
-    let template =
-        ChatTemplate::new("a\n{% for m in messages %}\n\n{{ m.role + 1 }}{% endfor %}")
-            .expect("a template");
+    let template = ChatTemplate::new("a\n{% for m in messages %}\n\n{{ m.role + 1 }}{% endfor %}")
+        .expect("a template");
     let failure = template
         .render(&serde_json::json!({"messages": [{"role": "user"}]}))
         .expect_err("a type error");

@@ -14,8 +14,11 @@
 //! ```
 
 mod builtins;
+mod calculator;
 mod python;
 mod rewrite;
+
+pub use calculator::{ApplyChatTemplate, ApplyChatTemplatePorts};
 
 use std::sync::Arc;
 

@@ -1,0 +1,328 @@
+//! `LLMCalculator`: generates tokens.
+
+use std::sync::Arc;
+
+use graphmill_engine::{
+    Calculator, Contract, Cx, Error, EventSender, Events, Flow, In, Kind, Offset, OpenCx, Out,
+    Policy, Res, Result, register,
+};
+use graphmill_llm::{
+    ErrorKind, FinishReason, GenerationError, GenerationRequest, SequenceHandle, StepOutput,
+    SubmitError, Token,
+};
+
+use super::{LanguageModel, LlmOptions};
+use crate::payload::{Finish, GenerationParams, StopSignal, TokenChunk, TokenPrompts};
+
+/// Step outputs of one choice that may be on their way through the graph before the engine waits for credit: enough to hide
+/// the session's latency behind the next steps, few enough that a client that stops reading stops its generation soon.
+const CREDITS: u32 = 8;
+
+/// A turn of the loop: the output of one more step of this choice may come.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Credit {
+    /// The choice.
+    pub index: u32,
+}
+
+/// Generates tokens for prompts, all choices at once, batched with those of every other session of the same model.
+///
+/// `TOKENS` and `PARAMS` are read once. Each step of a choice gives one packet on `TOKENS` and one on `LOOPBACK`, at the same
+/// timestamp, counted from 0. The back edge returns the `LOOPBACK` packet, and with it the engine's credit for one more step:
+/// while a client does not read, the loop stands still and the sequence sits out the batches. Without a back edge the credit
+/// returns when the packet is put out. The node closes when all choices have ended.
+///
+/// The node defines the resource it names: model, vocabulary and chat template, for the nodes that name it too.
+///
+/// ```pbtxt
+/// input_stream: "TOKENS:prompts"
+/// input_stream: "PARAMS:params"
+/// output_stream: "TOKENS:tokens"
+/// input_side_packet: "llm"
+/// node {
+///   name: "llm"
+///   calculator: "LLMCalculator"
+///   input_side_packet: "LLM_NODE_RESOURCES:llm"
+///   input_stream: "TOKENS:prompts"
+///   input_stream: "PARAMS:params"
+///   input_stream: "LOOPBACK:loopback"
+///   input_stream_info { tag_index: "LOOPBACK" back_edge: true }
+///   output_stream: "TOKENS:tokens"
+///   output_stream: "LOOPBACK:loopback"
+///   node_options {
+///     [type.googleapis.com/mediapipe.LLMCalculatorOptions] { models_path: "./" cache_size: 2 }
+///   }
+/// }
+/// ```
+pub struct Llm {
+    model: Arc<LanguageModel>,
+    limits: Limits,
+    prompts: Option<TokenPrompts>,
+    params: Option<GenerationParams>,
+    /// None before the prompts were submitted.
+    choices: Option<Vec<Option<Choice>>>,
+    running: usize,
+    /// Whether credit comes back through the graph.
+    looped: bool,
+}
+
+/// A choice that has not ended. Dropping it cancels what still runs.
+struct Choice {
+    sequence: SequenceHandle,
+    stop: StopSignal,
+}
+
+/// What the options allow a request.
+#[derive(Copy, Clone, Debug)]
+struct Limits {
+    n: u32,
+    max_tokens: Option<u32>,
+}
+
+/// What reaches the node from outside of the graph, and from nodes that end a choice.
+#[derive(Debug)]
+enum Event {
+    Step { index: u32, output: StepOutput },
+    Stop { index: u32 },
+}
+
+/// The ports of [`Llm`].
+#[derive(Copy, Clone, Debug)]
+pub struct LlmPorts {
+    prompts: In<TokenPrompts>,
+    params: In<GenerationParams>,
+    credit: In<Credit>,
+    tokens: Out<TokenChunk>,
+    again: Out<Credit>,
+    events: Events<Event>,
+    model: Res<LanguageModel>,
+}
+
+impl Calculator for Llm {
+    const NAME: &'static str = "LLMCalculator";
+    const DOC: &'static str =
+        "Generates tokens for prompts, batched with those of all sessions of the same model.";
+    const OPTION_NAMES: &'static [&'static str] = &["mediapipe.LLMCalculatorOptions"];
+    type Options = LlmOptions;
+    type Ports = LlmPorts;
+
+    fn contract(c: &mut Contract, options: &LlmOptions) -> LlmPorts {
+        c.policy(Policy::Immediate);
+        c.offset(Offset::Unset);
+        options.warn_of_ignored();
+        let spec = options.model_spec(c);
+        LlmPorts {
+            prompts: c.input("TOKENS"),
+            params: c.input("PARAMS"),
+            credit: c.optional("LOOPBACK"),
+            tokens: c.output("TOKENS"),
+            again: c.optional_output("LOOPBACK"),
+            events: c.events(),
+            model: c.resource("LLM_NODE_RESOURCES", Some(spec)),
+        }
+    }
+
+    fn open(options: &LlmOptions, io: LlmPorts, cx: &mut OpenCx<'_>) -> Result<Self> {
+        let limits = Limits {
+            n: options.best_of_limit,
+            max_tokens: (options.max_tokens_limit > 0).then_some(options.max_tokens_limit),
+        };
+        Ok(Self {
+            model: cx.resource(io.model),
+            limits,
+            prompts: None,
+            params: None,
+            choices: None,
+            running: 0,
+            looped: io.credit.is_connected() && io.again.is_connected(),
+        })
+    }
+
+    fn process(&mut self, io: LlmPorts, cx: &mut Cx<'_>) -> Result<Flow> {
+        match cx.event(io.events) {
+            Some(Event::Step { index, output }) => self.step(io, cx, index, output)?,
+            Some(Event::Stop { index }) => self.end(index),
+            None => self.take_inputs(io, cx)?,
+        }
+        let ended = self.choices.is_some() && self.running == 0;
+        Ok(if ended { Flow::Stop } else { Flow::Continue })
+    }
+}
+register!(Llm);
+
+impl Llm {
+    fn take_inputs(&mut self, io: LlmPorts, cx: &mut Cx<'_>) -> Result<()> {
+        if let Some(credit) = cx.take(io.credit) {
+            self.grant(credit.index);
+        }
+        if let Some(prompts) = cx.take(io.prompts) {
+            self.prompts = Some(prompts);
+        }
+        if let Some(params) = cx.take(io.params) {
+            self.params = Some(params);
+        }
+        if self.choices.is_none()
+            && let (Some(prompts), Some(params)) = (&mut self.prompts, &self.params)
+        {
+            let prompts = std::mem::take(&mut prompts.0);
+            let choices = start(
+                &self.model,
+                self.limits,
+                prompts,
+                params,
+                &cx.sender(io.events),
+            )?;
+            self.running = choices.len();
+            self.choices = Some(choices.into_iter().map(Some).collect());
+        }
+        Ok(())
+    }
+
+    fn step(
+        &mut self,
+        io: LlmPorts,
+        cx: &mut Cx<'_>,
+        index: u32,
+        output: StepOutput,
+    ) -> Result<()> {
+        let Some(choice) = self.choice(index) else {
+            // it was on its way when the choice ended
+            return Ok(());
+        };
+        let finish = match output.finish {
+            None => None,
+            Some(FinishReason::Stop) => Some(Finish::Stop),
+            Some(FinishReason::Length) => Some(Finish::Length),
+            Some(FinishReason::Error(error)) => return Err(failed(error)),
+        };
+        let stop = choice.stop.clone();
+        cx.emit(
+            io.tokens,
+            TokenChunk {
+                index,
+                tokens: output.tokens,
+                finish,
+                usage: output.usage,
+                stop,
+            },
+        );
+        if finish.is_some() {
+            self.end(index);
+        } else if self.looped {
+            cx.emit(io.again, Credit { index });
+        } else {
+            self.grant(index);
+        }
+        Ok(())
+    }
+
+    fn choice(&self, index: u32) -> Option<&Choice> {
+        self.choices.as_ref()?.get(index as usize)?.as_ref()
+    }
+
+    fn grant(&self, index: u32) {
+        if let Some(choice) = self.choice(index) {
+            choice.sequence.grant(1);
+        }
+    }
+
+    fn end(&mut self, index: u32) {
+        let choice = self
+            .choices
+            .as_mut()
+            .and_then(|choices| choices.get_mut(index as usize))
+            .and_then(Option::take);
+        if choice.is_some() {
+            self.running -= 1;
+        }
+    }
+}
+
+/// Submits every generation of every prompt; all or none.
+fn start(
+    model: &LanguageModel,
+    limits: Limits,
+    prompts: Vec<Vec<Token>>,
+    params: &GenerationParams,
+    events: &EventSender<Event>,
+) -> Result<Vec<Choice>> {
+    let max_tokens = limits.max_tokens(params)?;
+    let mut choices = Vec::with_capacity(prompts.len() * params.n as usize);
+    for prompt in prompts {
+        for generation in 0..params.n {
+            let index = choices.len() as u32;
+            let steps = events.clone();
+            let mut request = GenerationRequest::new(prompt.clone(), move |output| {
+                // a session that has ended dropped its sequences, so nobody waits for this
+                steps.send(Event::Step { index, output }).ok();
+            });
+            request.sampling = params.sampling.clone();
+            request.sampling.seed = params
+                .sampling
+                .seed
+                .map(|seed| seed.wrapping_add(u64::from(generation)));
+            request.max_tokens = max_tokens;
+            request.min_tokens = params.min_tokens;
+            request.stop_tokens.clone_from(&params.stop_tokens);
+            request.ignore_eos = params.ignore_eos;
+            request.credits = CREDITS;
+            let sequence = model.engine().submit(request).map_err(refused)?;
+            let stops = events.clone();
+            let stop = StopSignal::new(move || {
+                // as above
+                stops.send(Event::Stop { index }).ok();
+            });
+            choices.push(Choice { sequence, stop });
+        }
+    }
+    Ok(choices)
+}
+
+impl Limits {
+    /// Most tokens of each choice, once the request is within the limits.
+    fn max_tokens(self, params: &GenerationParams) -> Result<Option<u32>> {
+        if params.n >= self.n {
+            let message = format!(
+                "`n` is {} and has to be below {} (best_of_limit of the graph)",
+                params.n, self.n
+            );
+            return Err(Error::invalid(message).with_field("n"));
+        }
+        match (params.max_tokens, self.max_tokens) {
+            (Some(wanted), Some(limit)) if wanted > limit => {
+                let message = format!(
+                    "`max_tokens` is {wanted}, more than the {limit} that the graph allows (max_tokens_limit)"
+                );
+                Err(Error::invalid(message).with_field("max_tokens"))
+            }
+            (wanted, limit) => Ok(wanted.or(limit)),
+        }
+    }
+}
+
+/// Why a prompt was not taken, for the client.
+fn refused(error: SubmitError) -> Error {
+    let message = error.to_string();
+    let refusal = match &error {
+        SubmitError::PromptTooLong { .. } | SubmitError::PromptExceedsBatch { .. } => {
+            Error::invalid(message).with_code("context_length_exceeded")
+        }
+        SubmitError::InvalidParameter { field, .. } => Error::invalid(message).with_field(*field),
+        SubmitError::InvalidToken { .. } | SubmitError::EmptyPrompt => {
+            Error::invalid(message).with_field("prompt")
+        }
+        SubmitError::QueueFull { .. } => Error::exhausted(message),
+        SubmitError::Stopped => Error::unavailable(message),
+    };
+    refusal.with_source(error)
+}
+
+/// Why a choice could not go on.
+fn failed(error: GenerationError) -> Error {
+    let kind = match error.kind {
+        ErrorKind::Internal => Kind::Internal,
+        ErrorKind::ResourceExhausted => Kind::ResourceExhausted,
+        ErrorKind::Unavailable => Kind::Unavailable,
+    };
+    Error::new(kind, error.message.clone()).with_source(error)
+}

@@ -1,0 +1,9 @@
+//! The language model as a node, and as the resource that all nodes around it share.
+
+mod calculator;
+mod model;
+mod options;
+
+pub use calculator::{Credit, Llm, LlmPorts};
+pub use model::{LanguageModel, ModelSpec};
+pub use options::{LlmOptions, PipelineType};

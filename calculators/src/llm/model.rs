@@ -1,0 +1,153 @@
+//! The resource behind the side packet `llm`: a model's batching engine, its vocabulary and its chat template.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use graphmill_engine::{Error, Kind, Resource, Result, World};
+use graphmill_llm::{
+    BackendKind, Engine, EngineSpec, LoadError, SpecError, Vocab, resolve_model_path,
+};
+
+use crate::text::chat_template::{ChatTemplate, TemplateError};
+
+/// File beside a model that replaces the chat template inside it.
+const TEMPLATE_FILE: &str = "chat_template.jinja";
+/// Name of the template that some models have for conversations with tools.
+const TOOL_TEMPLATE: &str = "tool_use";
+
+/// What a [`LanguageModel`] is loaded from.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ModelSpec {
+    /// The engine and its model file; before the spec is resolved, the path as the graph names it.
+    pub engine: EngineSpec,
+    /// A chat template that replaces the model's own.
+    pub chat_template: Option<PathBuf>,
+}
+
+/// A loaded model. Every session of every graph that names the same model and limits shares one.
+#[derive(Debug)]
+pub struct LanguageModel {
+    engine: Engine,
+    vocab: Arc<dyn Vocab>,
+    template: Option<Result<ChatTemplate, TemplateError>>,
+    tool_template: Option<Result<ChatTemplate, TemplateError>>,
+}
+
+impl LanguageModel {
+    /// The engine that batches this model's sequences.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// The model's vocabulary.
+    pub fn vocab(&self) -> &Arc<dyn Vocab> {
+        &self.vocab
+    }
+
+    /// The chat template for a conversation, with tools or without.
+    ///
+    /// # Errors
+    /// A model without a template cannot chat; one whose template does not compile says where.
+    pub fn chat_template(&self, with_tools: bool) -> Result<&ChatTemplate> {
+        let own = self.tool_template.as_ref().filter(|_| with_tools);
+        match own.or(self.template.as_ref()) {
+            Some(Ok(template)) => Ok(template),
+            Some(Err(error)) => Err(Error::internal(error.to_string()).with_source(error.clone())),
+            None => Err(Error::invalid(format!(
+                "the model `{}` has no chat template: use the completions endpoint, or put a `{TEMPLATE_FILE}` beside the model",
+                self.vocab.model_name()
+            ))),
+        }
+    }
+}
+
+impl Resource for LanguageModel {
+    type Spec = ModelSpec;
+
+    fn resolve(mut spec: ModelSpec, world: &dyn World) -> Result<ModelSpec> {
+        let base = world.resolve(Path::new("."));
+        let model =
+            resolve_model_path(&base, &spec.engine.model.to_string_lossy()).map_err(unusable)?;
+        spec.engine.backend = BackendKind::of(&model);
+        spec.engine.model = world.resolve(&model);
+        spec.chat_template = spec.chat_template.map(|path| world.resolve(&path));
+        Ok(spec)
+    }
+
+    fn load(spec: &ModelSpec, world: &dyn World) -> Result<Self> {
+        spec.engine.validate().map_err(unusable)?;
+        let chosen = match &spec.chat_template {
+            Some(path) => Some(read_template(path, world)?),
+            None => template_beside(&spec.engine.model, world)?,
+        };
+        let engine = Engine::load(spec.engine.clone()).map_err(not_loaded)?;
+        let vocab = engine.vocab();
+        let (template, tool_template) = match chosen {
+            Some(template) => (Some(Ok(template)), None),
+            None => (
+                own_template(&*vocab, None),
+                own_template(&*vocab, Some(TOOL_TEMPLATE)),
+            ),
+        };
+        if template.is_none() {
+            tracing::warn!(
+                model = vocab.model_name(),
+                "the model has no chat template; chat/completions will be refused"
+            );
+        }
+        Ok(Self {
+            engine,
+            vocab,
+            template,
+            tool_template,
+        })
+    }
+}
+
+/// The template stored with the model. One that does not compile makes chat fail, and completions still work.
+fn own_template(
+    vocab: &dyn Vocab,
+    name: Option<&str>,
+) -> Option<Result<ChatTemplate, TemplateError>> {
+    let compiled = ChatTemplate::new(vocab.chat_template(name)?);
+    if let Err(error) = &compiled {
+        tracing::warn!(model = vocab.model_name(), %error, "the model's chat template cannot be used");
+    }
+    Some(compiled)
+}
+
+fn template_beside(model: &Path, world: &dyn World) -> Result<Option<ChatTemplate>> {
+    let path = model.with_file_name(TEMPLATE_FILE);
+    match world.read(&path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        _ => read_template(&path, world).map(Some),
+    }
+}
+
+fn read_template(path: &Path, world: &dyn World) -> Result<ChatTemplate> {
+    let unreadable = |reason: String| {
+        Error::invalid(format!(
+            "cannot read the chat template `{}`: {reason}",
+            path.display()
+        ))
+    };
+    let bytes = world
+        .read(path)
+        .map_err(|error| unreadable(error.to_string()).with_source(error))?;
+    let source = String::from_utf8(bytes).map_err(|_| unreadable("it is not UTF-8".to_owned()))?;
+    ChatTemplate::new(&source).map_err(|error| {
+        Error::invalid(format!("`{}`: {error}", path.display())).with_source(error)
+    })
+}
+
+fn unusable(error: SpecError) -> Error {
+    let kind = match error {
+        SpecError::Missing { .. } | SpecError::NoModel { .. } => Kind::NotFound,
+        _ => Kind::InvalidArgument,
+    };
+    Error::new(kind, error.to_string()).with_source(error)
+}
+
+fn not_loaded(error: LoadError) -> Error {
+    Error::unavailable(error.to_string()).with_source(error)
+}

@@ -1,0 +1,263 @@
+//! `LLMCalculatorOptions`: the options of OVMS graphs, field by field.
+//!
+//! A field either means the same here, or is refused because no answer could be right without it, or is accepted with a
+//! warning that says what does not happen.
+
+use graphmill_engine::Contract;
+use graphmill_llm::{Device, EngineSpec, PluginConfig, SpecError};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::model::ModelSpec;
+
+/// Options of [`Llm`](super::Llm).
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct LlmOptions {
+    /// Folder with one `.gguf` file, or such a file; relative to the graph's folder. Required.
+    pub models_path: String,
+    /// Most tokens of one step, prompt chunks and decodes together.
+    pub max_num_batched_tokens: u32,
+    /// Most GB the KV cache may take; 0 takes what the model and this machine can use. A ceiling, never a reservation.
+    pub cache_size: u64,
+    /// Most sequences that compute at the same time.
+    pub max_num_seqs: u32,
+    /// Splits long prompts over steps; without it, prompts longer than `max_num_batched_tokens` are refused.
+    pub dynamic_split_fuse: bool,
+    /// `CPU`, `GPU`, `GPU.1` or `AUTO`.
+    pub device: String,
+    /// JSON object with the backend's knobs: `threads`, `batch_threads`, `ubatch`, `flash_attention`, `kv_type_k`,
+    /// `kv_type_v`, `kv_unified`, `mmap`, `mlock`, `gpu_layers`.
+    pub plugin_config: String,
+    /// `n` of a request has to be below this.
+    pub best_of_limit: u32,
+    /// Most tokens a choice may have, and how many it has when the request does not say; 0 is without limit.
+    pub max_tokens_limit: u32,
+    /// Prefixes of prompts are shared where possible whatever this says.
+    pub enable_prefix_caching: bool,
+    /// Most tokens of a sequence; 0 takes what the model was trained for.
+    pub max_context: u32,
+    /// Most requests that wait for a place in the batches; more are refused.
+    pub max_waiting: u32,
+    /// A Jinja file, relative to the graph's folder, that replaces the model's chat template.
+    pub chat_template_file: String,
+    /// Kinds that do more than text are refused.
+    pub pipeline_type: PipelineType,
+    /// Both modes are rendered in the same way.
+    pub chat_template_mode: ChatTemplateMode,
+    /// Without effect: nothing is drafted.
+    pub draft_models_path: String,
+    /// Without effect, see `draft_models_path`.
+    pub draft_device: String,
+    /// Without effect, see `draft_models_path`.
+    pub draft_max_num_batched_tokens: Option<u64>,
+    /// Without effect, see `draft_models_path`.
+    pub draft_cache_size: Option<u64>,
+    /// Without effect, see `draft_models_path`.
+    pub draft_block_size: Option<u64>,
+    /// Without effect, see `draft_models_path`.
+    pub draft_max_num_seqs: Option<u64>,
+    /// Without effect, see `draft_models_path`.
+    pub draft_dynamic_split_fuse: Option<bool>,
+    /// Without effect, see `draft_models_path`.
+    pub draft_eagle3_mode: bool,
+    /// Without effect: nothing of a live sequence is evicted.
+    pub cache_eviction_config: Option<CacheEvictionConfig>,
+    /// Without effect: attention is exact.
+    pub sparse_attention_config: Option<SparseAttentionConfig>,
+    /// Without effect.
+    pub cache_interval_multiplier: Option<u64>,
+    /// Without effect yet: tool calls stay in the text.
+    pub tool_parser: String,
+    /// Without effect yet: reasoning stays in the text.
+    pub reasoning_parser: String,
+    /// Without effect yet: tool calls are not constrained.
+    pub enable_tool_guided_generation: bool,
+}
+
+impl Default for LlmOptions {
+    fn default() -> Self {
+        Self {
+            models_path: String::new(),
+            max_num_batched_tokens: 256,
+            cache_size: 0,
+            max_num_seqs: 256,
+            dynamic_split_fuse: true,
+            device: String::new(),
+            plugin_config: String::new(),
+            best_of_limit: 20,
+            max_tokens_limit: 0,
+            enable_prefix_caching: false,
+            max_context: 0,
+            max_waiting: 1024,
+            chat_template_file: String::new(),
+            pipeline_type: PipelineType::Auto,
+            chat_template_mode: ChatTemplateMode::Jinja,
+            draft_models_path: String::new(),
+            draft_device: String::new(),
+            draft_max_num_batched_tokens: None,
+            draft_cache_size: None,
+            draft_block_size: None,
+            draft_max_num_seqs: None,
+            draft_dynamic_split_fuse: None,
+            draft_eagle3_mode: false,
+            cache_eviction_config: None,
+            sparse_attention_config: None,
+            cache_interval_multiplier: None,
+            tool_parser: String::new(),
+            reasoning_parser: String::new(),
+            enable_tool_guided_generation: false,
+        }
+    }
+}
+
+/// What kind of model a graph expects.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum PipelineType {
+    /// Text.
+    Lm,
+    /// Text and images.
+    Vlm,
+    /// Text, with continuous batching.
+    #[serde(rename = "LM_CB")]
+    LmCb,
+    /// Text and images, with continuous batching.
+    #[serde(rename = "VLM_CB")]
+    VlmCb,
+    /// Text, images and sound.
+    Omni,
+    /// Whatever the model is.
+    #[default]
+    Auto,
+}
+
+/// Which program renders chat templates elsewhere.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum ChatTemplateMode {
+    /// A renderer in C++.
+    Minja,
+    /// Python's jinja2.
+    #[default]
+    Jinja,
+}
+
+/// Which cells of a long sequence would be given up. Read, so that graphs that have it compile.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[expect(missing_docs, reason = "the fields have no meaning here")]
+pub struct CacheEvictionConfig {
+    pub aggregation_mode: String,
+    pub start_size: u64,
+    pub recent_size: u64,
+    pub max_cache_size: u64,
+    pub apply_rotation: bool,
+    pub snapkv_window_size: u64,
+    pub kv_crush_config: Option<KvCrushConfig>,
+}
+
+/// A part of [`CacheEvictionConfig`].
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[expect(missing_docs, reason = "the fields have no meaning here")]
+pub struct KvCrushConfig {
+    pub budget: u64,
+    pub anchor_point_mode: String,
+    pub rng_seed: u64,
+}
+
+/// Which cells attention would leave out. Read, so that graphs that have it compile.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[expect(missing_docs, reason = "the fields have no meaning here")]
+pub struct SparseAttentionConfig {
+    pub mode: String,
+    pub num_last_dense_tokens_in_prefill: u64,
+    pub num_retained_start_tokens_in_cache: u64,
+    pub num_retained_recent_tokens_in_cache: u64,
+    pub xattention_threshold: f64,
+    pub xattention_block_size: u64,
+    pub xattention_stride: u64,
+}
+
+impl LlmOptions {
+    /// What the model is loaded from; what is wrong with the options goes to `c`.
+    pub(super) fn model_spec(&self, c: &mut Contract) -> ModelSpec {
+        if self.models_path.is_empty() {
+            c.error("`models_path` is required: a folder with one `.gguf` file, or such a file");
+        }
+        if matches!(
+            self.pipeline_type,
+            PipelineType::Vlm | PipelineType::VlmCb | PipelineType::Omni
+        ) {
+            c.error(format!(
+                "`pipeline_type` {:?} is not available: models of text only",
+                self.pipeline_type
+            ));
+        }
+        let mut engine = EngineSpec::new(&self.models_path);
+        engine.max_num_batched_tokens = self.max_num_batched_tokens;
+        engine.max_num_seqs = self.max_num_seqs;
+        engine.cache_size = self.cache_size;
+        engine.dynamic_split_fuse = self.dynamic_split_fuse;
+        engine.max_context = (self.max_context > 0).then_some(self.max_context);
+        engine.max_waiting = self.max_waiting;
+        engine.device = accepted(c, self.device.parse::<Device>());
+        engine.plugin_config = accepted(c, PluginConfig::from_json(&self.plugin_config));
+        if !self.models_path.is_empty()
+            && let Err(error) = engine.validate()
+        {
+            c.error(error.to_string());
+        }
+        let chat_template = Some(&self.chat_template_file).filter(|path| !path.is_empty());
+        ModelSpec {
+            engine,
+            chat_template: chat_template.map(Into::into),
+        }
+    }
+
+    /// Logs which of the options do nothing.
+    pub(super) fn warn_of_ignored(&self) {
+        let drafts = !self.draft_models_path.is_empty() || self.draft_eagle3_mode;
+        let ignored = [
+            ("draft_models_path", drafts, "nothing is drafted"),
+            (
+                "cache_eviction_config",
+                self.cache_eviction_config.is_some(),
+                "nothing of a live sequence is evicted",
+            ),
+            (
+                "sparse_attention_config",
+                self.sparse_attention_config.is_some(),
+                "attention is exact",
+            ),
+            (
+                "tool_parser",
+                !matches!(self.tool_parser.as_str(), "" | "none"),
+                "tool calls stay in the text",
+            ),
+            (
+                "reasoning_parser",
+                !matches!(self.reasoning_parser.as_str(), "" | "none"),
+                "reasoning stays in the text",
+            ),
+            (
+                "enable_tool_guided_generation",
+                self.enable_tool_guided_generation,
+                "tool calls are not constrained",
+            ),
+        ];
+        for (option, _, effect) in ignored.iter().filter(|(_, given, _)| *given) {
+            tracing::warn!(option, effect, "an option of the LLM node has no effect");
+        }
+    }
+}
+
+/// A value, or its default and a word about what is wrong.
+fn accepted<T: Default>(c: &mut Contract, value: Result<T, SpecError>) -> T {
+    value.unwrap_or_else(|error| {
+        c.error(error.to_string());
+        T::default()
+    })
+}

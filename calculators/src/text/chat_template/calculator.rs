@@ -1,0 +1,110 @@
+//! `ChatTemplateCalculator`: conversations to prompts.
+
+use std::sync::Arc;
+
+use graphmill_engine::{
+    Calculator, Contract, Cx, Error, Flow, In, NoOptions, OpenCx, Out, Res, Result, Run, register,
+};
+use serde_json::{Map, Value};
+
+use super::TemplateError;
+use crate::llm::LanguageModel;
+use crate::payload::{ChatInput, Prompt, Prompts, RequestInput, TextRequest};
+
+/// Makes the prompt of a conversation with the model's chat template; prompts of plain completions pass as they are.
+///
+/// The template is the file `chat_template_file` of the LLM node, or `chat_template.jinja` beside the model, or the one inside
+/// the model (its `tool_use` template, if it has one, for conversations with tools). It sees `messages`, `tools`, `documents`,
+/// `add_generation_prompt`, `bos_token`, `eos_token` and whatever the request gives in `chat_template_kwargs`. Runs on the
+/// executor `cpu`, because a conversation can have megabytes.
+///
+/// ```pbtxt
+/// input_stream: "REQUEST:request"
+/// output_stream: "PROMPT:prompt"
+/// input_side_packet: "llm"
+/// node {
+///   calculator: "ChatTemplateCalculator"
+///   input_side_packet: "LLM_NODE_RESOURCES:llm"
+///   input_stream: "REQUEST:request"
+///   output_stream: "PROMPT:prompt"
+/// }
+/// ```
+pub struct ApplyChatTemplate {
+    model: Arc<LanguageModel>,
+}
+
+/// The ports of [`ApplyChatTemplate`].
+#[derive(Copy, Clone, Debug)]
+pub struct ApplyChatTemplatePorts {
+    request: In<TextRequest>,
+    prompt: Out<Prompts>,
+    model: Res<LanguageModel>,
+}
+
+impl Calculator for ApplyChatTemplate {
+    const NAME: &'static str = "ChatTemplateCalculator";
+    const DOC: &'static str = "Makes the prompt of a conversation with the model's chat template.";
+    type Options = NoOptions;
+    type Ports = ApplyChatTemplatePorts;
+
+    fn contract(c: &mut Contract, _: &NoOptions) -> ApplyChatTemplatePorts {
+        c.run(Run::Offload("cpu"));
+        ApplyChatTemplatePorts {
+            request: c.input("REQUEST"),
+            prompt: c.output("PROMPT"),
+            model: c.resource("LLM_NODE_RESOURCES", None),
+        }
+    }
+
+    fn open(_: &NoOptions, io: ApplyChatTemplatePorts, cx: &mut OpenCx<'_>) -> Result<Self> {
+        Ok(Self {
+            model: cx.resource(io.model),
+        })
+    }
+
+    fn process(&mut self, io: ApplyChatTemplatePorts, cx: &mut Cx<'_>) -> Result<Flow> {
+        let prompts = match cx.get(io.request).map(|request| &request.input) {
+            None => return Ok(Flow::Continue),
+            Some(RequestInput::Prompts(prompts)) => Arc::clone(prompts),
+            Some(RequestInput::Chat(chat)) => Arc::new([Prompt::Templated(self.render(chat)?)]),
+        };
+        cx.emit(io.prompt, Prompts(prompts));
+        Ok(Flow::Continue)
+    }
+}
+register!(ApplyChatTemplate);
+
+impl ApplyChatTemplate {
+    fn render(&self, chat: &ChatInput) -> Result<String> {
+        let vocab = self.model.vocab();
+        let list = |values: &Vec<Value>| Value::Array(values.clone());
+        let mut variables = Map::new();
+        variables.insert("messages".to_owned(), list(&chat.messages));
+        variables.insert(
+            "tools".to_owned(),
+            chat.tools.as_deref().map_or(Value::Null, list),
+        );
+        variables.insert("documents".to_owned(), Value::Null);
+        variables.insert("add_generation_prompt".to_owned(), Value::Bool(true));
+        variables.insert("bos_token".to_owned(), Value::String(vocab.bos_text()));
+        variables.insert("eos_token".to_owned(), Value::String(vocab.eos_text()));
+        for (name, value) in &*chat.template_kwargs {
+            variables.insert(name.clone(), value.clone());
+        }
+        let template = self.model.chat_template(chat.tools.is_some())?;
+        template.render(&Value::Object(variables)).map_err(rejected)
+    }
+}
+
+/// A conversation that the template refuses is the client's to change.
+fn rejected(error: TemplateError) -> Error {
+    let message = match &error {
+        TemplateError::Raised(message) => {
+            format!("the model's chat template refuses the conversation: {message}")
+        }
+        _ => format!("the model's chat template fails on the conversation: {error}"),
+    };
+    Error::invalid(message)
+        .with_field("messages")
+        .with_source(error)
+}

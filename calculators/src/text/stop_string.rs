@@ -1,0 +1,274 @@
+//! `StopStringCalculator`: ends a text where a stop string appears in it.
+
+use std::sync::Arc;
+
+use graphmill_engine::{
+    Calculator, Contract, Cx, Flow, In, NoOptions, OpenCx, Out, Result, register,
+};
+
+use crate::payload::{Finish, GenerationParams, TextChunk};
+
+/// Ends a choice's text at the first stop string in it, and its generation with it.
+///
+/// A stop string can be spread over any number of chunks: text that could still become one is held back, and no more than
+/// that. The text ends before the stop string, or after it where the request wants it included. The match that is complete
+/// first counts; of several complete at once, the longest.
+///
+/// ```pbtxt
+/// input_stream: "TEXT:text"
+/// input_stream: "PARAMS:params"
+/// output_stream: "TEXT:stopped"
+/// node {
+///   calculator: "StopStringCalculator"
+///   input_stream: "TEXT:text"
+///   input_stream: "PARAMS:params"
+///   output_stream: "TEXT:stopped"
+/// }
+/// ```
+#[derive(Default)]
+pub struct StopString {
+    patterns: Arc<[Pattern]>,
+    include: bool,
+    /// By choice.
+    matchers: Vec<Matcher>,
+}
+
+/// The ports of [`StopString`].
+#[derive(Copy, Clone, Debug)]
+pub struct StopStringPorts {
+    text: In<TextChunk>,
+    params: In<GenerationParams>,
+    out: Out<TextChunk>,
+}
+
+impl Calculator for StopString {
+    const NAME: &'static str = "StopStringCalculator";
+    const DOC: &'static str =
+        "Ends a text, and its generation, at the first stop string of the request.";
+    type Options = NoOptions;
+    type Ports = StopStringPorts;
+
+    fn contract(c: &mut Contract, _: &NoOptions) -> StopStringPorts {
+        StopStringPorts {
+            text: c.input("TEXT"),
+            params: c.input("PARAMS"),
+            out: c.output("TEXT"),
+        }
+    }
+
+    fn open(_: &NoOptions, _: StopStringPorts, _: &mut OpenCx<'_>) -> Result<Self> {
+        Ok(Self::default())
+    }
+
+    fn process(&mut self, io: StopStringPorts, cx: &mut Cx<'_>) -> Result<Flow> {
+        if let Some(params) = cx.get(io.params) {
+            self.patterns = params
+                .stop
+                .iter()
+                .filter(|stop| !stop.is_empty())
+                .map(|stop| Pattern::new(stop))
+                .collect();
+            self.include = params.include_stop;
+        }
+        if self.patterns.is_empty() {
+            cx.forward(io.text, io.out);
+            return Ok(Flow::Continue);
+        }
+        let Some(mut chunk) = cx.take(io.text) else {
+            return Ok(Flow::Continue);
+        };
+        let choice = chunk.index as usize;
+        while self.matchers.len() <= choice {
+            self.matchers.push(Matcher::new(Arc::clone(&self.patterns)));
+        }
+        let matcher = &mut self.matchers[choice];
+        if matcher.matched {
+            // what was on its way when the text ended
+            return Ok(Flow::Continue);
+        }
+        chunk.text = matcher.push(&chunk.text, self.include);
+        if matcher.matched {
+            chunk.stop.stop();
+            chunk.finish = Some(Finish::Stop);
+        } else if chunk.finish.is_some() {
+            chunk.text.push_str(&matcher.finish());
+        }
+        if !chunk.text.is_empty() || chunk.finish.is_some() {
+            cx.emit(io.out, chunk);
+        }
+        Ok(Flow::Continue)
+    }
+}
+register!(StopString);
+
+/// A stop string with, for each of its prefixes, the length of the longest shorter prefix that ends it.
+#[derive(Debug)]
+struct Pattern {
+    bytes: Vec<u8>,
+    fallback: Vec<usize>,
+}
+
+impl Pattern {
+    fn new(stop: &str) -> Self {
+        let bytes = stop.as_bytes().to_vec();
+        let mut pattern = Self {
+            fallback: vec![0; bytes.len() + 1],
+            bytes,
+        };
+        for end in 2..=pattern.bytes.len() {
+            pattern.fallback[end] = pattern.next(pattern.fallback[end - 1], pattern.bytes[end - 1]);
+        }
+        pattern
+    }
+
+    /// How much of the pattern ends the text, when `state` of it ended the text before `byte`.
+    fn next(&self, mut state: usize, byte: u8) -> usize {
+        loop {
+            if self.bytes[state] == byte {
+                return state + 1;
+            }
+            if state == 0 {
+                return 0;
+            }
+            state = self.fallback[state];
+        }
+    }
+}
+
+/// Searches one choice's text for all patterns, byte by byte, so that its division into chunks makes no difference.
+#[derive(Debug)]
+struct Matcher {
+    patterns: Arc<[Pattern]>,
+    /// How much of each pattern ends the text.
+    states: Vec<usize>,
+    /// Text that could be the beginning of a pattern.
+    held: String,
+    matched: bool,
+}
+
+impl Matcher {
+    fn new(patterns: Arc<[Pattern]>) -> Self {
+        Self {
+            states: vec![0; patterns.len()],
+            patterns,
+            held: String::new(),
+            matched: false,
+        }
+    }
+
+    /// Takes text in and gives what is certain to be no part of a match. After a match, the text ends.
+    fn push(&mut self, text: &str, include: bool) -> String {
+        let before = self.held.len();
+        for (position, byte) in text.bytes().enumerate() {
+            let mut matched = 0;
+            for (state, pattern) in self.states.iter_mut().zip(&*self.patterns) {
+                *state = pattern.next(*state, byte);
+                if *state == pattern.bytes.len() {
+                    matched = matched.max(*state);
+                }
+            }
+            if matched > 0 {
+                self.matched = true;
+                let mut released = std::mem::take(&mut self.held);
+                released.push_str(&text[..=position]);
+                if !include {
+                    released.truncate(before + position + 1 - matched);
+                }
+                return released;
+            }
+        }
+        self.held.push_str(text);
+        let keep = self.states.iter().copied().max().unwrap_or(0);
+        let held = self.held.split_off(self.held.len() - keep);
+        std::mem::replace(&mut self.held, held)
+    }
+
+    /// What was held back, at the end of the text.
+    fn finish(&mut self) -> String {
+        std::mem::take(&mut self.held)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{Matcher, Pattern};
+
+    /// The text that comes out for text that comes in pieces.
+    fn run<'a>(
+        stops: &[String],
+        include: bool,
+        pieces: impl IntoIterator<Item = &'a str>,
+    ) -> String {
+        let mut matcher = Matcher::new(stops.iter().map(|stop| Pattern::new(stop)).collect());
+        let mut text = String::new();
+        for piece in pieces {
+            text.push_str(&matcher.push(piece, include));
+            if matcher.matched {
+                return text;
+            }
+        }
+        text + &matcher.finish()
+    }
+
+    /// The same by looking at every prefix of the whole text.
+    fn expected(stops: &[String], include: bool, text: &str) -> String {
+        for (end, c) in text.char_indices().map(|(at, c)| (at + c.len_utf8(), c)) {
+            let _ = c;
+            let longest = stops
+                .iter()
+                .filter(|stop| text[..end].ends_with(stop.as_str()))
+                .map(String::len)
+                .max();
+            if let Some(len) = longest {
+                return text[..if include { end } else { end - len }].to_owned();
+            }
+        }
+        text.to_owned()
+    }
+
+    #[test]
+    fn only_what_could_be_a_stop_string_is_held_back() {
+        let mut matcher = Matcher::new(["END", "é!"].map(Pattern::new).into());
+        assert_eq!(matcher.push("one E", false), "one ");
+        assert_eq!(matcher.push("N", false), "");
+        assert_eq!(matcher.push("E", false), "EN");
+        assert_eq!(matcher.push("xé", false), "Ex");
+        assert_eq!(matcher.push("?", false), "é?");
+        assert_eq!(matcher.push("E", false), "");
+        assert_eq!(matcher.push("ND of", false), "");
+        assert!(matcher.matched);
+    }
+
+    #[test]
+    fn a_stop_string_inside_another_ends_the_text_first() {
+        let stops = ["abcd".to_owned(), "bc".to_owned()];
+        assert_eq!(run(&stops, false, ["xab", "cd"]), "xa");
+        assert_eq!(run(&stops, true, ["xab", "cd"]), "xabc");
+    }
+
+    proptest! {
+        #[test]
+        fn any_division_ends_at_the_same_place(
+            text in "[abé]{0,30}",
+            stops in prop::collection::vec("[abé]{1,4}", 1..4),
+            include: bool,
+            cuts in prop::collection::vec(1usize..4, 1..30),
+        ) {
+            let chars: Vec<char> = text.chars().collect();
+            let mut pieces: Vec<String> = Vec::new();
+            let mut rest = chars.as_slice();
+            for cut in cuts.iter().cycle() {
+                if rest.is_empty() {
+                    break;
+                }
+                let (piece, remainder) = rest.split_at((*cut).min(rest.len()));
+                pieces.push(piece.iter().collect());
+                rest = remainder;
+            }
+            let pieces: Vec<&str> = pieces.iter().map(String::as_str).collect();
+            prop_assert_eq!(run(&stops, include, pieces), expected(&stops, include, &text));
+        }
+    }
+}
