@@ -9,6 +9,8 @@ use crate::protocol::{LoadError, Token};
 use crate::spec::{BackendKind, EngineSpec};
 use crate::vocab::Vocab;
 
+#[cfg(feature = "llama")]
+mod llama;
 pub mod scripted;
 
 /// A place for one sequence in the backend's KV cache, numbered from 0.
@@ -92,10 +94,22 @@ pub(crate) fn open(spec: &EngineSpec, serve: &mut Serve<'_>) -> Result<(), LoadE
             serve(&mut backend, vocab);
             Ok(())
         }
+        #[cfg(feature = "llama")]
+        BackendKind::Llama => llama::open(spec, serve),
+        #[cfg(not(feature = "llama"))]
         BackendKind::Llama => Err(LoadError::BackendMissing {
             path: spec.model.clone(),
             backend: "llama.cpp",
             feature: "llama",
         }),
     }
+}
+
+/// Loads only the vocabulary of a GGUF file: its tokens, special tokens and chat template, without the weights.
+///
+/// # Errors
+/// [`LoadError`] if the file cannot be read or is not a model.
+#[cfg(feature = "llama")]
+pub fn load_vocab(model: &std::path::Path) -> Result<Arc<dyn Vocab>, LoadError> {
+    llama::open_vocab(model)
 }
