@@ -1,0 +1,55 @@
+"""Turns corpus examples into batches of similar length, so that little is spent on padding."""
+
+import random
+
+import torch
+
+import chat
+import corpus
+
+POOL = 1500
+LONGEST = 1100
+
+
+def encode(tokenizer, example):
+    """(token ids, whether each is learned)."""
+    if "text" in example:
+        ids = tokenizer.encode(example["text"]).ids + [tokenizer.token_to_id("<|endoftext|>")]
+        return ids, [True] * len(ids)
+    ids, learned = [], []
+    for text, learn in chat.segments(example["messages"], example["tools"], example["only_last"], **example["kwargs"]):
+        piece = tokenizer.encode(text).ids
+        ids += piece
+        learned += [learn] * len(piece)
+    return ids, learned
+
+
+def collate(rows):
+    """tokens [batch, length], flat positions that are learned from, and the token that follows each."""
+    length = max(len(ids) for ids, _ in rows) - 1
+    tokens = torch.zeros(len(rows), length, dtype=torch.long)
+    positions, targets = [], []
+    for r, (ids, learned) in enumerate(rows):
+        tokens[r, : len(ids) - 1] = torch.tensor(ids[:-1])
+        for i in range(1, len(ids)):
+            if learned[i]:
+                positions.append(r * length + i - 1)
+                targets.append(ids[i])
+    return tokens, torch.tensor(positions), torch.tensor(targets)
+
+
+def batches(tokenizer, rng: random.Random, tokens_per_batch: int):
+    """Endless batches of at least two rows; the order of lengths is shuffled within a pool."""
+    while True:
+        pool = [encode(tokenizer, corpus.sample(rng)) for _ in range(POOL)]
+        pool = sorted((row for row in pool if len(row[0]) <= LONGEST), key=lambda row: len(row[0]))
+        groups, rows = [], []
+        for row in pool:
+            if len(rows) > 1 and (len(rows) + 1) * len(row[0]) > tokens_per_batch:
+                groups.append(rows)
+                rows = []
+            rows.append(row)
+        if len(rows) > 1:
+            groups.append(rows)
+        rng.shuffle(groups)
+        yield from map(collate, groups)
