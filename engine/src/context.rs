@@ -159,13 +159,9 @@ impl Cx<'_> {
     }
 
     /// Passes the packet of an input on as it is, if there is one.
-    pub fn forward<T: ?Sized + PortType, U: ?Sized + PortType>(
-        &mut self,
-        input: In<T>,
-        output: Out<U>,
-    ) {
+    pub fn forward<T: ?Sized + PortType>(&mut self, input: In<T>, output: Out<T>) {
         if let Some(packet) = self.set.take_packet(input) {
-            self.out.emit_packet(output, packet);
+            self.out.pass(output, packet);
         }
     }
 

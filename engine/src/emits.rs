@@ -65,7 +65,12 @@ impl Emits {
     }
 
     /// Emits a packet as it is, sharing its value.
-    pub fn emit_packet<T: ?Sized + PortType>(&mut self, port: Out<T>, packet: Packet) {
+    pub fn emit_packet(&mut self, port: Out<dyn Payload>, packet: Packet) {
+        self.pass(port, packet);
+    }
+
+    /// Emits a packet of which the caller knows that it is a `T`.
+    pub(crate) fn pass<T: ?Sized + PortType>(&mut self, port: Out<T>, packet: Packet) {
         if let Some(output) = output(port) {
             self.list.push(Emission::Packet { output, packet });
         }
@@ -96,7 +101,7 @@ impl Emits {
     }
 
     /// Sets an output side packet to a value that is shared with another.
-    pub fn side_packet<T: ?Sized + PortType>(&mut self, port: OutSide<T>, packet: Packet) {
+    pub fn side_packet(&mut self, port: OutSide<dyn Payload>, packet: Packet) {
         if let Some(output) = port.index() {
             self.list.push(Emission::Side {
                 output: output as u16,

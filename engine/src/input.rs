@@ -19,6 +19,8 @@ use crate::{
 pub struct InputQueue {
     packets: VecDeque<Packet>,
     bound: Timestamp,
+    /// A packet has come.
+    begun: bool,
 }
 
 impl Default for InputQueue {
@@ -26,6 +28,7 @@ impl Default for InputQueue {
         Self {
             packets: VecDeque::new(),
             bound: Timestamp::PRE_STREAM,
+            begun: false,
         }
     }
 }
@@ -94,16 +97,11 @@ impl InputQueue {
         }
     }
 
-    /// Drops the packets before `at` and refuses, without an error, those that may still come.
-    pub fn forget_before(&mut self, at: Timestamp) {
-        self.drop_before(at);
-        self.bound = self.bound.max(at);
-    }
-
     /// Appends a packet. With `timed`, its timestamp has to be at the bound or later.
     pub(crate) fn add(&mut self, packet: Packet, timed: bool) -> Result<(), BadTime> {
         if timed {
-            if packet.time < self.bound {
+            let alone = packet.time == Timestamp::POST_STREAM && self.begun;
+            if packet.time < self.bound || alone {
                 return Err(BadTime {
                     bound: self.bound,
                     time: packet.time,
@@ -111,6 +109,7 @@ impl InputQueue {
             }
             self.bound = packet.time.next();
         }
+        self.begun = true;
         self.packets.push_back(packet);
         Ok(())
     }

@@ -4,14 +4,18 @@
 //! a request is a [`Resource`]. The engine knows no HTTP, no JSON, no tokens and no models.
 
 pub mod calculator;
+pub mod codes;
 pub mod context;
 pub mod contract;
 pub mod emits;
+pub mod environment;
 pub mod error;
 pub mod events;
+pub mod executor;
 pub mod input;
 mod node;
 pub mod packet;
+pub mod plan;
 pub mod policy;
 pub mod port;
 pub mod registry;
@@ -19,6 +23,8 @@ pub mod resource;
 pub mod run;
 pub mod session;
 mod tags;
+#[cfg(feature = "testing")]
+pub mod testing;
 pub mod timestamp;
 pub mod world;
 
@@ -26,15 +32,19 @@ pub use calculator::{AsyncCalculator, Calculator, Flow, NoOptions, Run};
 pub use context::{Cx, OpenCx};
 pub use contract::{Arity, Contract, Group, Offset};
 pub use emits::Emits;
+pub use environment::Environment;
 pub use error::{Error, Kind, Result};
 pub use events::{EventSender, Hold, SessionEnded, Wake};
+pub use executor::{Executor, Executors, ThreadPool};
 pub use input::{InputQueue, InputSet};
 pub use packet::{Packet, Payload, TypeInfo};
-pub use policy::{InputPolicy, Policy, Readiness, Waiting};
+pub use plan::{Explain, Plan};
+pub use policy::{FixedSize, InputPolicy, Policy, Readiness, Waiting};
 pub use port::{Events, In, Ins, Out, OutSide, OutSides, Outs, Res, Side, Sides};
-pub use registry::Registry;
+pub use registry::{Registry, Subgraph};
 pub use resource::{Resource, ResourceCache};
 pub use run::{CancelToken, Clock, Priority, RequestId, RunCx, SystemClock, TraceContext};
+pub use session::{Handle, OutputStream, Session, SidePackets, Summary, Why};
 pub use timestamp::Timestamp;
 pub use world::{Files, World};
 

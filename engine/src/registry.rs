@@ -5,7 +5,7 @@
 
 use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
-use graphmill_grammar::{ast, de, diag::Diagnostic};
+use graphmill_grammar::{Diagnostic, OptionsMessage, de};
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
@@ -20,7 +20,7 @@ pub struct Registration {
     pub name: &'static str,
     pub(crate) option_names: &'static [&'static str],
     pub(crate) compile:
-        fn(&mut Contract, Option<&ast::Message>) -> Result<Box<dyn Factory>, Vec<Diagnostic>>,
+        fn(&mut Contract, Option<&OptionsMessage>) -> Result<Box<dyn Factory>, Vec<Diagnostic>>,
     describe: fn() -> Description,
 }
 
@@ -80,12 +80,9 @@ impl Registration {
 }
 
 fn read_options<O: DeserializeOwned + Default>(
-    options: Option<&ast::Message>,
+    options: Option<&OptionsMessage>,
 ) -> Result<O, Vec<Diagnostic>> {
-    options.map_or_else(
-        || Ok(O::default()),
-        |options| de::from_message(options, "options"),
-    )
+    options.map_or_else(|| Ok(O::default()), de::from_options)
 }
 
 inventory::collect!(Registration);

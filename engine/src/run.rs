@@ -127,7 +127,7 @@ impl CancelToken {
         std::future::poll_fn(move |cx| token.poll_cancelled(cx))
     }
 
-    fn poll_cancelled(&self, cx: &Context<'_>) -> Poll<()> {
+    pub(crate) fn poll_cancelled(&self, cx: &Context<'_>) -> Poll<()> {
         if self.is_cancelled() {
             return Poll::Ready(());
         }

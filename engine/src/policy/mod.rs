@@ -4,7 +4,19 @@
 //! time and any number of times; `fill` takes the packets of the timestamp it announced. A timestamp is *settled* on a
 //! stream when the stream has a packet at it or its bound is past it.
 
+mod barrier;
+mod default;
+mod early_close;
+mod fixed_size;
+mod immediate;
+mod mux;
+mod settle;
+mod sync_set;
+mod timestamp_align;
+
 use std::sync::Arc;
+
+pub use fixed_size::FixedSize;
 
 use crate::{
     input::{InputQueue, InputSet},
@@ -39,8 +51,10 @@ pub trait InputPolicy: Send {
     /// Takes the inputs of the call at `at`, which `readiness` has just announced.
     fn fill(&mut self, at: Timestamp, queues: &mut [InputQueue], set: &mut InputSet);
 
-    /// Called when a packet or bound has arrived: a policy that drops packets does it here.
-    fn arrived(&mut self, _queues: &mut [InputQueue]) {}
+    /// Called when a packet has arrived: a policy that drops packets does it here, and says that it may have.
+    fn arrived(&mut self, _queues: &mut [InputQueue]) -> bool {
+        false
+    }
 
     /// Whether packets have to arrive in the order of their timestamps.
     fn timed(&self) -> bool {
@@ -58,6 +72,16 @@ pub enum Policy {
     SyncSet(Vec<Vec<u16>>),
     /// Each input by itself: a packet is delivered when it arrives.
     Immediate,
+    /// The default policy, but queues that grow are cut to their newest packets.
+    FixedSize(FixedSize),
+    /// One packet of each input, whatever their timestamps.
+    Barrier,
+    /// The last input says, at each of its timestamps, which other input is delivered with it.
+    Mux,
+    /// The default policy, but the node closes as soon as any input is done.
+    EarlyClose,
+    /// The default policy on time lines that are shifted so that the first packets meet; this input gives the time.
+    TimestampAlign(u16),
     /// A policy of the calculator's own.
     Custom(Arc<dyn Fn() -> Box<dyn InputPolicy> + Send + Sync>),
 }
@@ -68,7 +92,32 @@ impl std::fmt::Debug for Policy {
             Self::Default => f.write_str("Default"),
             Self::SyncSet(sets) => f.debug_tuple("SyncSet").field(sets).finish(),
             Self::Immediate => f.write_str("Immediate"),
+            Self::FixedSize(sizes) => sizes.fmt(f),
+            Self::Barrier => f.write_str("Barrier"),
+            Self::Mux => f.write_str("Mux"),
+            Self::EarlyClose => f.write_str("EarlyClose"),
+            Self::TimestampAlign(base) => f.debug_tuple("TimestampAlign").field(base).finish(),
             Self::Custom(_) => f.write_str("Custom"),
+        }
+    }
+}
+
+impl Policy {
+    /// The policy of one node of one session. With `bounds`, settled timestamps without packets are delivered too.
+    pub(crate) fn build(&self, inputs: usize, bounds: bool) -> Box<dyn InputPolicy> {
+        match self {
+            Self::Default if bounds => Box::new(default::WithBounds::default()),
+            Self::Default => Box::new(default::Packets),
+            Self::SyncSet(sets) => Box::new(sync_set::SyncSets::new(sets, inputs, bounds)),
+            Self::Immediate => Box::new(immediate::Immediate::new(inputs, bounds)),
+            Self::FixedSize(sizes) => Box::new(fixed_size::Truncating::new(*sizes, bounds)),
+            Self::Barrier => Box::new(barrier::Barrier),
+            Self::Mux => Box::new(mux::Mux),
+            Self::EarlyClose => Box::new(early_close::EarlyClose::new(bounds)),
+            Self::TimestampAlign(base) => {
+                Box::new(timestamp_align::TimestampAlign::new(usize::from(*base)))
+            }
+            Self::Custom(build) => build(),
         }
     }
 }

@@ -1,5 +1,193 @@
 //! Sessions: one run of a plan, for one request.
+//!
+//! A session is one future, owned by one task. Inside it everything is plain data reached by index: queues, policies, nodes.
+//! Other threads meet it in [`shared`] only. Each poll runs what can run, nodes nearest to the outputs first, until nothing
+//! can, or until it has run so many nodes that other tasks should have their turn.
 
+mod calls;
+mod handle;
+mod idle;
+mod open;
+mod output;
+mod ready;
+mod running;
 mod shared;
+mod sides;
+mod streams;
+mod summary;
+mod why;
+
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+pub use handle::Handle;
+pub use output::OutputStream;
+pub use sides::SidePackets;
+pub use summary::{NodeSummary, Summary};
+pub use why::{Stall, Why};
 
 pub(crate) use shared::{Message, Shared};
+
+use crate::{
+    error::{Error, Result},
+    packet::Packet,
+    plan::Plan,
+    run::RunCx,
+    timestamp::Timestamp,
+};
+
+use idle::Idle;
+use running::{Frame, Running};
+
+/// After this many calls a session lets other tasks run: a runtime cannot see how long its own loop takes.
+const CALLS_PER_POLL: usize = 128;
+
+/// One run of a plan. Spawn it; it resolves when all of it is done, or with the error that ended it.
+///
+/// Dropping it cancels: its nodes are dropped, and with them all they hold.
+pub struct Session {
+    plan: Arc<Plan>,
+    shared: Arc<Shared>,
+    running: Running,
+    /// Resolves at the request's deadline.
+    deadline: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    ended: bool,
+}
+
+impl Session {
+    /// A session of `plan`, not started yet, and the handle to talk to it. Fails if a side packet that the graph needs is
+    /// missing or has the wrong type.
+    pub fn new(plan: &Arc<Plan>, run: RunCx, sides: SidePackets) -> Result<(Self, Handle)> {
+        let given = sides::check(plan, sides)?;
+        let deadline = run.deadline.map(|at| run.clock.sleep_until(at));
+        let shared = Arc::new(Shared::new(Arc::new(run), plan));
+        let handle = Handle::new(Arc::clone(plan), Arc::clone(&shared));
+        plan.session_opened();
+        let session = Self {
+            running: Running::new(plan, given),
+            plan: Arc::clone(plan),
+            shared,
+            deadline,
+            ended: false,
+        };
+        Ok((session, handle))
+    }
+
+    /// Calls `observer` with every packet of a stream, inside the session. With `bounds`, also with the timestamps up to
+    /// which the stream is settled without one. Only before the session is first polled.
+    pub fn observe(
+        &mut self,
+        stream: &str,
+        bounds: bool,
+        observer: impl FnMut(Timestamp, Option<&Packet>) -> Result<()> + Send + 'static,
+    ) -> Result<()> {
+        let Some(stream) = self.plan.stream(stream) else {
+            return Err(Error::not_found(format!(
+                "the graph has no stream `{stream}`"
+            )));
+        };
+        self.running.observe(stream, bounds, Box::new(observer));
+        Ok(())
+    }
+
+    /// What the session waits for.
+    pub fn why(&self) -> Why {
+        why::why(&self.plan, &self.running)
+    }
+
+    fn run(&mut self, cx: &mut Context<'_>) -> Poll<Result<Summary>> {
+        let frame = Frame {
+            plan: &self.plan,
+            shared: &self.shared,
+        };
+        if let Some(deadline) = &mut self.deadline
+            && deadline.as_mut().poll(cx).is_ready()
+        {
+            return Poll::Ready(Err(Error::deadline("the deadline of the request passed")));
+        }
+        if self.shared.run.cancel.poll_cancelled(cx).is_ready() {
+            return Poll::Ready(Err(cancelled()));
+        }
+        let running = &mut self.running;
+        running.begin(frame);
+        let mut calls = 0;
+        while calls < CALLS_PER_POLL {
+            running.receive(frame);
+            while calls < CALLS_PER_POLL
+                && running.failed.is_none()
+                && let Some(node) = running.ready.pop()
+            {
+                calls += usize::from(running.visit(frame, usize::from(node)));
+                if self.shared.run.cancel.is_cancelled() {
+                    return Poll::Ready(Err(cancelled()));
+                }
+            }
+            if let Some(error) = running.failed.take() {
+                return Poll::Ready(Err(error));
+            }
+            if !running.ready.is_empty() {
+                continue;
+            }
+            match running.idle(frame) {
+                Idle::Again => calls += 1,
+                Idle::Finished => {
+                    running.close_rest(frame);
+                    let failed = running.failed.take().map_or(Ok(()), Err);
+                    return Poll::Ready(failed.map(|()| running.summary(&self.plan)));
+                }
+                Idle::Waiting => {
+                    if running.publish(frame, Some(cx)) {
+                        return Poll::Pending;
+                    }
+                }
+            }
+        }
+        running.publish(frame, None);
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    fn end(&mut self, outcome: Result<Summary>) {
+        if std::mem::replace(&mut self.ended, true) {
+            return;
+        }
+        self.running.flush(&self.shared);
+        // The nodes go first: what they hold may still send, and is told that the session has ended.
+        self.running.clear();
+        self.shared.end(outcome);
+        self.plan.session_closed();
+    }
+}
+
+fn cancelled() -> Error {
+    Error::cancelled("the session was cancelled")
+}
+
+impl Future for Session {
+    type Output = Result<Summary>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let session = &mut *self;
+        if session.ended {
+            return Poll::Ready(Err(Error::precondition("the session has ended")));
+        }
+        let outcome = session.run(cx);
+        if let Poll::Ready(outcome) = &outcome {
+            session.end(outcome.clone());
+        }
+        outcome
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.shared.run.cancel.cancel();
+            self.end(Err(cancelled()));
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! GM07xx: executors.
+
+use graphmill_grammar::Code;
+
+/// All codes of this theme, by number.
+pub const ALL: &[&Code] = &[
+    &UNKNOWN_EXECUTOR,
+    &DUPLICATE_EXECUTOR,
+    &RESERVED_EXECUTOR,
+    &UNKNOWN_EXECUTOR_TYPE,
+    &BAD_THREADS,
+];
+
+/// An executor that is not declared.
+pub static UNKNOWN_EXECUTOR: Code = Code {
+    number: 701,
+    title: "unknown executor",
+    explanation: "A node names an executor that the graph does not declare. `cpu` exists without a declaration.",
+    wrong: "node { calculator: \"PassThroughCalculator\" input_stream: \"a\" output_stream: \"b\" executor: \"pool\" }",
+    right: "executor { name: \"pool\" type: \"ThreadPoolExecutor\" } node { calculator: \"PassThroughCalculator\" input_stream: \"a\" output_stream: \"b\" executor: \"pool\" }",
+};
+
+/// An executor that is declared twice.
+pub static DUPLICATE_EXECUTOR: Code = Code {
+    number: 702,
+    title: "executor declared twice",
+    explanation: "Each executor is declared once; the one without a name is the default executor, and `num_threads` of the graph declares it too.",
+    wrong: "executor { name: \"x\" } executor { name: \"x\" }",
+    right: "executor { name: \"x\" } executor { name: \"y\" }",
+};
+
+/// A reserved executor name.
+pub static RESERVED_EXECUTOR: Code = Code {
+    number: 703,
+    title: "reserved executor name",
+    explanation: "`default`, `gpu` and names that begin with `__` are reserved.",
+    wrong: "executor { name: \"default\" type: \"ThreadPoolExecutor\" }",
+    right: "executor { name: \"pool\" type: \"ThreadPoolExecutor\" }",
+};
+
+/// An executor type that does not exist.
+pub static UNKNOWN_EXECUTOR_TYPE: Code = Code {
+    number: 704,
+    title: "unknown executor type",
+    explanation: "An executor's `type` is `ThreadPoolExecutor`; the default executor may also be an `ApplicationThreadExecutor`.",
+    wrong: "executor { name: \"x\" type: \"PoolExecutor\" }",
+    right: "executor { name: \"x\" type: \"ThreadPoolExecutor\" }",
+};
+
+/// A thread count that makes no pool.
+pub static BAD_THREADS: Code = Code {
+    number: 705,
+    title: "thread count that makes no pool",
+    explanation: "`num_threads` of an executor is a number above 0.",
+    wrong: "executor { name: \"x\" type: \"ThreadPoolExecutor\" options { [mediapipe.ThreadPoolExecutorOptions.ext] { num_threads: -2 } } }",
+    right: "executor { name: \"x\" type: \"ThreadPoolExecutor\" options { [mediapipe.ThreadPoolExecutorOptions.ext] { num_threads: 2 } } }",
+};

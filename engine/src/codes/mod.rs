@@ -1,0 +1,25 @@
+//! The engine's part of the registry of diagnostic codes: GM03xx to GM08xx, one theme a file.
+
+pub mod calculators;
+pub mod cycles;
+pub mod executors;
+pub mod sides;
+pub mod streams;
+pub mod types;
+
+use graphmill_grammar::Code;
+
+/// All codes of this crate, by number.
+pub fn all() -> impl Iterator<Item = &'static Code> {
+    [
+        streams::ALL,
+        types::ALL,
+        sides::ALL,
+        cycles::ALL,
+        executors::ALL,
+        calculators::ALL,
+    ]
+    .into_iter()
+    .flatten()
+    .copied()
+}

@@ -1,0 +1,81 @@
+//! Everything a graph is compiled against.
+
+use std::{any::Any, collections::HashMap, sync::Arc};
+
+use crate::{
+    executor::Executors,
+    registry::Registry,
+    resource::{AnyResource, Resource, ResourceCache},
+    world::{Files, World},
+};
+
+/// What a plan is compiled against: calculators, files, shared resources, executors. Cheap to clone.
+#[derive(Clone)]
+pub struct Environment {
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) world: Arc<dyn World>,
+    pub(crate) resources: Arc<ResourceCache>,
+    pub(crate) executors: Arc<Executors>,
+    pub(crate) provided: HashMap<String, AnyResource>,
+    pub(crate) load: bool,
+}
+
+impl Environment {
+    /// With the file system as seen from the current folder, no resources loaded, and the executor `cpu`.
+    pub fn new(registry: Registry) -> Self {
+        Self {
+            registry: Arc::new(registry),
+            world: Arc::new(Files::default()),
+            resources: Arc::default(),
+            executors: Arc::default(),
+            provided: HashMap::new(),
+            load: true,
+        }
+    }
+
+    /// The registry.
+    pub fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    /// The cache of loaded resources.
+    pub fn resources(&self) -> &Arc<ResourceCache> {
+        &self.resources
+    }
+
+    /// Takes files from `world`: usually [`Files`] seen from the graph's folder.
+    #[must_use]
+    pub fn with_world(mut self, world: impl World + 'static) -> Self {
+        self.world = Arc::new(world);
+        self
+    }
+
+    /// Shares resources with all that use the same cache.
+    #[must_use]
+    pub fn with_resources(mut self, resources: Arc<ResourceCache>) -> Self {
+        self.resources = resources;
+        self
+    }
+
+    /// Uses these executors.
+    #[must_use]
+    pub fn with_executors(mut self, executors: Arc<Executors>) -> Self {
+        self.executors = executors;
+        self
+    }
+
+    /// Uses `resource` wherever a graph names a resource `name`, whatever its nodes define.
+    #[must_use]
+    pub fn with_resource<R: Resource>(mut self, name: impl Into<String>, resource: Arc<R>) -> Self {
+        let resource: Arc<dyn Any + Send + Sync> = resource;
+        self.provided.insert(name.into(), resource);
+        self
+    }
+
+    /// Checks graphs without loading resources; sessions of such a plan are refused if a node needs one.
+    #[must_use]
+    pub fn without_loading(mut self) -> Self {
+        self.load = false;
+        self
+    }
+}

@@ -1,0 +1,91 @@
+//! Executors: named pools of threads for nodes that would hold up their session.
+//!
+//! An executor runs jobs and knows nothing of sessions; a job reports back to its session's inbox.
+
+use std::{
+    collections::BTreeMap,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, Mutex, PoisonError},
+    thread::available_parallelism,
+};
+
+/// A piece of work.
+pub type Job = Box<dyn FnOnce() + Send>;
+
+/// Something that runs jobs on threads of its own.
+pub trait Executor: Send + Sync {
+    /// Runs the job, some time. Never blocks and never runs it in the calling thread.
+    fn spawn(&self, job: Job);
+}
+
+/// A work-stealing pool of threads. Dropping it lets the jobs it has finish.
+pub struct ThreadPool(rayon_core::ThreadPool);
+
+impl ThreadPool {
+    /// A pool of `threads` threads named after `name`; as many as the machine has cores if none are given.
+    pub fn new(
+        name: &str,
+        threads: Option<usize>,
+    ) -> Result<Self, rayon_core::ThreadPoolBuildError> {
+        let name = name.to_owned();
+        rayon_core::ThreadPoolBuilder::new()
+            .num_threads(threads.unwrap_or_else(cores))
+            .thread_name(move |index| format!("{name}-{index}"))
+            .build()
+            .map(Self)
+    }
+}
+
+impl Executor for ThreadPool {
+    fn spawn(&self, job: Job) {
+        // A job catches the panics of the node it runs; this guards the pool against one in what remains.
+        self.0.spawn(move || {
+            if catch_unwind(AssertUnwindSafe(job)).is_err() {
+                tracing::error!("a job panicked outside of its node");
+            }
+        });
+    }
+}
+
+fn cores() -> usize {
+    available_parallelism().map_or(1, usize::from)
+}
+
+/// The executors that exist without a declaration in the graph, made when first used.
+#[derive(Default)]
+pub struct Executors {
+    named: Mutex<BTreeMap<String, Arc<dyn Executor>>>,
+}
+
+impl Executors {
+    /// The name of the executor for work that computes.
+    pub const CPU: &'static str = "cpu";
+
+    /// Only `cpu`.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Gives an executor a name, `cpu` included.
+    pub fn insert(&self, name: impl Into<String>, executor: Arc<dyn Executor>) {
+        self.named().insert(name.into(), executor);
+    }
+
+    /// The executor of this name, if there is one.
+    pub fn get(&self, name: &str) -> Option<Arc<dyn Executor>> {
+        let mut named = self.named();
+        if let Some(executor) = named.get(name) {
+            return Some(Arc::clone(executor));
+        }
+        if name != Self::CPU {
+            return None;
+        }
+        let pool: Arc<dyn Executor> = Arc::new(ThreadPool::new(name, None).ok()?);
+        named.insert(name.to_owned(), Arc::clone(&pool));
+        Some(pool)
+    }
+
+    fn named(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Arc<dyn Executor>>> {
+        self.named.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,199 @@
+//! From a draft without errors to the plan.
+
+use std::sync::{Arc, atomic::AtomicUsize};
+
+use crate::contract::{Group, Offset};
+
+use super::{
+    GraphPort, Plan, PlanInput, PlanNode, PlanSide, PlanStream, Producer, SideSource,
+    draft::{Draft, DraftNode},
+    explain, sides,
+};
+
+/// MediaPipe's default for `max_queue_size`: deep enough that bursts pass, small enough to notice a stuck consumer.
+const QUEUE_LIMIT: usize = 100;
+
+pub(super) fn assemble(mut draft: Draft<'_>) -> Plan {
+    let explain = explain::explain(&draft);
+    let queue_limit = queue_limit(&draft);
+    let mut unloaded = None;
+    let (mut nodes, mut inputs, mut outputs) = (Vec::new(), Vec::new(), Vec::new());
+    let mut input_ids: Vec<usize> = Vec::new();
+    let drafted = std::mem::take(&mut draft.nodes);
+    for (number, node) in drafted.iter().enumerate() {
+        input_ids.push(inputs.len());
+        for (input, stream) in node.inputs.iter().enumerate() {
+            inputs.push(PlanInput {
+                node: number as u16,
+                stream: stream.expect("every input of a plan without errors has a stream"),
+                back_edge: node.back_edges[input],
+            });
+        }
+    }
+    for (number, mut node) in drafted.into_iter().enumerate() {
+        let first_output = outputs.len();
+        outputs.extend(&node.outputs);
+        let upstream = upstream(&draft, &node, number);
+        let sides = side_sources(&draft, &node, &mut unloaded);
+        let side_outputs = node
+            .contract
+            .tag_map(Group::OutputSides)
+            .entries()
+            .iter()
+            .map(|entry| draft.side_ids[&entry.name])
+            .collect();
+        let factory = node
+            .factory
+            .take()
+            .expect("every node of a plan without errors has a factory");
+        let first_input = input_ids[number];
+        nodes.push(PlanNode {
+            inputs: first_input..first_input + node.inputs.len(),
+            outputs: first_output..outputs.len(),
+            offsets: offsets(&node),
+            policy: node.policy.clone(),
+            bounds: node.contract.bounds,
+            place: node.place,
+            sides,
+            side_outputs,
+            layer: node
+                .config
+                .source_layer
+                .as_ref()
+                .map_or(0, |layer| layer.value),
+            has_events: !node.contract.event_types.is_empty(),
+            upstream,
+            name: node.name.into(),
+            factory,
+        });
+    }
+    let streams: Vec<PlanStream> = draft
+        .streams
+        .iter()
+        .map(|stream| PlanStream {
+            name: stream.name.as_str().into(),
+            producer: stream.producer,
+            consumers: stream
+                .consumers
+                .iter()
+                .map(|&(node, input)| (input_ids[usize::from(node)] + usize::from(input)) as u32)
+                .collect(),
+            check: if stream.check {
+                stream.types.as_slice().into()
+            } else {
+                Box::default()
+            },
+        })
+        .collect();
+    let sides = draft.sides.iter().map(|side| PlanSide {
+        name: side.name.as_str().into(),
+        produced: side.producer.is_some(),
+        required: side.required,
+        check: side.types.as_slice().into(),
+    });
+    let sides = sides.collect();
+    let port = |port: &graphmill_grammar::PortSpec| {
+        let stream = *draft.stream_ids.get(port.name.as_str())?;
+        Some(GraphPort {
+            tag: port.tag.value.clone(),
+            index: port.index,
+            name: Arc::clone(&streams[stream as usize].name),
+            stream,
+        })
+    };
+    Plan {
+        graph_inputs: draft.graph.input_stream.iter().filter_map(port).collect(),
+        graph_outputs: draft.graph.output_stream.iter().filter_map(port).collect(),
+        nodes,
+        inputs,
+        outputs,
+        streams,
+        sides,
+        executors: draft.executors,
+        queue_limit,
+        report_deadlock: draft
+            .graph
+            .report_deadlock
+            .as_ref()
+            .is_some_and(|report| report.value),
+        explain,
+        unloaded,
+        open_sessions: AtomicUsize::new(0),
+    }
+}
+
+fn queue_limit(draft: &Draft<'_>) -> usize {
+    let limit = draft
+        .graph
+        .max_queue_size
+        .as_ref()
+        .map_or(0, |limit| limit.value);
+    let hints = draft
+        .nodes
+        .iter()
+        .filter_map(|node| node.config.buffer_size_hint.as_ref());
+    let hint = hints
+        .map(|hint| usize::try_from(hint.value).unwrap_or(0))
+        .max()
+        .unwrap_or(0);
+    match usize::try_from(limit) {
+        Ok(0) => QUEUE_LIMIT.max(hint),
+        Ok(limit) => limit.max(hint),
+        Err(_) => usize::MAX,
+    }
+}
+
+fn offsets(node: &DraftNode) -> Box<[Option<i64>]> {
+    let mut offsets: Box<[Option<i64>]> =
+        vec![node.contract.offset.value(); node.outputs.len()].into();
+    for &(output, offset) in &node.contract.output_offsets {
+        offsets[usize::from(output)] = Offset::value(offset);
+    }
+    offsets
+}
+
+fn upstream(draft: &Draft<'_>, node: &DraftNode, number: usize) -> Box<[u16]> {
+    let mut upstream: Vec<u16> = Vec::new();
+    for (input, stream) in node.inputs.iter().enumerate() {
+        let producer = stream.map(|stream| draft.streams[stream as usize].producer);
+        if let Some(Producer::Node(from)) = producer
+            && !node.back_edges[input]
+            && usize::from(from) != number
+        {
+            upstream.push(from);
+        }
+    }
+    upstream.sort_unstable();
+    upstream.dedup();
+    upstream.into()
+}
+
+fn side_sources(
+    draft: &Draft<'_>,
+    node: &DraftNode,
+    unloaded: &mut Option<String>,
+) -> Box<[SideSource]> {
+    let source = |(input, entry): (usize, &crate::tags::TagEntry)| {
+        let id = draft.side_ids[&entry.name];
+        let side = &draft.sides[id as usize];
+        if !sides::is_resource(node, input) {
+            return SideSource::Packet(id);
+        }
+        if let Some(loaded) = side
+            .resource
+            .as_ref()
+            .and_then(|resource| resource.loaded.clone())
+        {
+            return SideSource::Resource(loaded);
+        }
+        unloaded.get_or_insert_with(|| side.name.clone());
+        SideSource::Unloaded
+    };
+    node.contract
+        .tag_map(Group::InputSides)
+        .entries()
+        .iter()
+        .enumerate()
+        .map(source)
+        .collect()
+}

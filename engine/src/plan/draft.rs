@@ -1,0 +1,131 @@
+//! A plan in the making: what the phases of compilation know so far.
+
+use std::collections::HashMap;
+
+use graphmill_grammar::{Diagnostic, GraphConfig, Node, Span, graph::InputStreamHandlerConfig};
+
+use crate::{
+    contract::{Contract, Group},
+    environment::Environment,
+    node::Factory,
+    packet::TypeInfo,
+    policy::Policy,
+    resource::AnyResource,
+    tags::TagEntry,
+};
+
+use super::{Place, Producer};
+
+pub(super) struct Draft<'a> {
+    pub(super) graph: &'a GraphConfig,
+    pub(super) environment: &'a Environment,
+    pub(super) diagnostics: Vec<Diagnostic>,
+    pub(super) nodes: Vec<DraftNode>,
+    pub(super) streams: Vec<DraftStream>,
+    pub(super) stream_ids: HashMap<String, u32>,
+    pub(super) sides: Vec<DraftSide>,
+    pub(super) side_ids: HashMap<String, u32>,
+    /// Named executors, in the order of their first use.
+    pub(super) executors: Vec<std::sync::Arc<dyn crate::executor::Executor>>,
+    /// Something of the graph could not be read, so that what seems to be missing may be there.
+    pub(super) incomplete: bool,
+}
+
+/// A node after expansion.
+pub(super) struct DraftNode {
+    pub(super) config: Node,
+    pub(super) name: String,
+    /// The subgraphs it comes from, outermost first.
+    pub(super) within: Vec<String>,
+    pub(super) contract: Contract,
+    /// Absent if the calculator is unknown or its options are wrong.
+    pub(super) factory: Option<Box<dyn Factory>>,
+    /// By input: the stream, once it is known.
+    pub(super) inputs: Vec<Option<u32>>,
+    pub(super) back_edges: Vec<bool>,
+    pub(super) outputs: Vec<u32>,
+    pub(super) policy: Policy,
+    pub(super) place: Place,
+}
+
+pub(super) struct DraftStream {
+    pub(super) name: String,
+    pub(super) producer: Producer,
+    pub(super) span: Span,
+    /// Node and input.
+    pub(super) consumers: Vec<(u16, u16)>,
+    pub(super) types: Vec<TypeInfo>,
+    pub(super) check: bool,
+}
+
+pub(super) struct DraftSide {
+    pub(super) name: String,
+    /// Node and output.
+    pub(super) producer: Option<(u16, u16)>,
+    pub(super) span: Span,
+    pub(super) required: bool,
+    pub(super) types: Vec<TypeInfo>,
+    /// Present where the name is that of a resource.
+    pub(super) resource: Option<DraftResource>,
+}
+
+pub(super) struct DraftResource {
+    pub(super) of: TypeInfo,
+    /// The node that defines it, and the position of the definition among its needs.
+    pub(super) defined: Option<(u16, u16)>,
+    pub(super) loaded: Option<AnyResource>,
+}
+
+impl<'a> Draft<'a> {
+    pub(super) fn new(graph: &'a GraphConfig, environment: &'a Environment) -> Self {
+        Self {
+            graph,
+            environment,
+            diagnostics: Vec::new(),
+            nodes: Vec::new(),
+            streams: Vec::new(),
+            stream_ids: HashMap::new(),
+            sides: Vec::new(),
+            side_ids: HashMap::new(),
+            executors: Vec::new(),
+            incomplete: graph.incomplete || graph.node.iter().any(|node| node.incomplete),
+        }
+    }
+
+    pub(super) fn report(&mut self, diagnostic: Diagnostic) {
+        self.diagnostics.push(diagnostic);
+    }
+
+    pub(super) fn package(&self) -> &'a str {
+        self.graph
+            .package
+            .as_ref()
+            .map_or("", |package| package.as_str())
+    }
+}
+
+impl DraftNode {
+    pub(super) fn calculator(&self) -> &str {
+        self.config
+            .calculator
+            .as_ref()
+            .map_or("", |name| name.as_str())
+    }
+
+    pub(super) fn port(&self, group: Group, index: usize) -> &TagEntry {
+        &self.contract.tag_map(group).entries()[index]
+    }
+
+    pub(super) fn port_label(&self, group: Group, index: usize) -> String {
+        self.contract.tag_map(group).label(index)
+    }
+
+    /// The policy the graph file sets, of the node or of the whole graph.
+    pub(super) fn handler<'b>(
+        &'b self,
+        graph: &'b GraphConfig,
+    ) -> Option<&'b InputStreamHandlerConfig> {
+        let own = self.config.input_stream_handler.as_ref();
+        own.or(graph.input_stream_handler.as_ref())
+    }
+}

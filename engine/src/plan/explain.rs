@@ -1,0 +1,122 @@
+//! The expanded graph with all that compilation resolved, for people and tools.
+
+use serde::Serialize;
+
+use crate::contract::Group;
+
+use super::{
+    Place,
+    draft::{Draft, DraftNode},
+    types,
+};
+
+/// An expanded graph.
+#[derive(Clone, Debug, Serialize)]
+pub struct Explain {
+    /// The nodes, in the order in which packets pass them.
+    pub nodes: Vec<ExplainNode>,
+    /// The graph's input streams.
+    pub inputs: Vec<String>,
+    /// The graph's output streams.
+    pub outputs: Vec<String>,
+}
+
+/// A node of an expanded graph.
+#[derive(Clone, Debug, Serialize)]
+pub struct ExplainNode {
+    /// Its name.
+    pub name: String,
+    /// Its calculator.
+    pub calculator: String,
+    /// The subgraphs it comes from, outermost first.
+    pub within: Vec<String>,
+    /// When it is called.
+    pub policy: String,
+    /// Whether it runs inline or on an executor.
+    pub runs: String,
+    /// Its input streams.
+    pub inputs: Vec<ExplainPort>,
+    /// Its output streams.
+    pub outputs: Vec<ExplainPort>,
+    /// Its input side packets and resources.
+    pub side_inputs: Vec<ExplainPort>,
+    /// Its output side packets.
+    pub side_outputs: Vec<ExplainPort>,
+}
+
+/// A port of a node.
+#[derive(Clone, Debug, Serialize)]
+pub struct ExplainPort {
+    /// The tag and index as a graph file writes them.
+    pub port: String,
+    /// The stream, side packet or resource.
+    pub name: String,
+    /// What it carries; `any` if nothing decides it.
+    pub ty: String,
+    /// Whether it closes a loop.
+    pub back_edge: bool,
+}
+
+pub(super) fn explain(draft: &Draft<'_>) -> Explain {
+    let names = |ports: &[graphmill_grammar::PortSpec]| {
+        ports.iter().map(|port| port.name.value.clone()).collect()
+    };
+    Explain {
+        nodes: draft
+            .nodes
+            .iter()
+            .map(|node| explain_node(draft, node))
+            .collect(),
+        inputs: names(&draft.graph.input_stream),
+        outputs: names(&draft.graph.output_stream),
+    }
+}
+
+fn explain_node(draft: &Draft<'_>, node: &DraftNode) -> ExplainNode {
+    let ports = |group: Group| -> Vec<ExplainPort> {
+        let map = node.contract.tag_map(group);
+        let port = |(index, entry): (usize, &crate::tags::TagEntry)| {
+            let known = match group {
+                Group::Inputs | Group::Outputs => draft
+                    .stream_ids
+                    .get(&entry.name)
+                    .map(|&id| &draft.streams[id as usize].types),
+                Group::InputSides | Group::OutputSides => draft
+                    .side_ids
+                    .get(&entry.name)
+                    .map(|&id| &draft.sides[id as usize].types),
+            };
+            let ty = match known {
+                Some(known) if !known.is_empty() => types::names(known).replace('`', ""),
+                _ => "any".to_owned(),
+            };
+            ExplainPort {
+                port: map.label(index),
+                name: entry.name.clone(),
+                ty,
+                back_edge: group == Group::Inputs && node.back_edges[index],
+            }
+        };
+        map.entries().iter().enumerate().map(port).collect()
+    };
+    ExplainNode {
+        name: node.name.clone(),
+        calculator: node.calculator().to_owned(),
+        within: node.within.clone(),
+        policy: format!("{:?}", node.policy),
+        runs: match (node.place, &node.config.executor, node.contract.run) {
+            (Place::Inline, ..) => "inline".to_owned(),
+            (Place::Executor(_), Some(name), _) if !name.is_empty() => {
+                format!("on `{}`", name.value)
+            }
+            (Place::Executor(_), _, Some(crate::calculator::Run::Offload(name))) => {
+                format!("on `{name}`")
+            }
+            (Place::Executor(_), ..) => "on an executor".to_owned(),
+        },
+        inputs: ports(Group::Inputs),
+        outputs: ports(Group::Outputs),
+        side_inputs: ports(Group::InputSides),
+        side_outputs: ports(Group::OutputSides),
+    }
+}

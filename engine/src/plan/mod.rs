@@ -1,0 +1,259 @@
+//! Plans: a graph compiled once, run any number of times.
+//!
+//! A plan is immutable. Everything a session needs is resolved to an index here: which queue a stream feeds, which packet
+//! type it carries, which resource a side packet names. Nodes are numbered in topological order, so that a higher number
+//! is nearer to the outputs. Compilation goes on after a mistake for as long as what follows would not lie.
+
+mod assemble;
+mod contracts;
+mod draft;
+mod executors;
+mod expand;
+mod explain;
+mod order;
+mod policies;
+mod sides;
+mod streams;
+mod types;
+
+use std::{
+    any::Any,
+    ops::Range,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use graphmill_grammar::{Diagnostic, GraphConfig, SourceMap, diag};
+
+pub use explain::{Explain, ExplainNode, ExplainPort};
+
+use crate::{
+    environment::Environment,
+    executor::Executor,
+    node::Factory,
+    packet::TypeInfo,
+    policy::Policy,
+    resource::{AnyResource, Resource},
+};
+
+/// A compiled graph.
+pub struct Plan {
+    pub(crate) nodes: Vec<PlanNode>,
+    /// The inputs of all nodes; those of one node are adjacent.
+    pub(crate) inputs: Vec<PlanInput>,
+    /// The streams written by the outputs of all nodes; those of one node are adjacent.
+    pub(crate) outputs: Vec<u32>,
+    pub(crate) streams: Vec<PlanStream>,
+    pub(crate) sides: Vec<PlanSide>,
+    pub(crate) graph_inputs: Vec<GraphPort>,
+    pub(crate) graph_outputs: Vec<GraphPort>,
+    pub(crate) executors: Vec<Arc<dyn Executor>>,
+    /// The most packets a queue takes before its producer has to wait; `usize::MAX` for no limit.
+    pub(crate) queue_limit: usize,
+    pub(crate) report_deadlock: bool,
+    pub(crate) explain: Explain,
+    /// A node needs a resource that was not loaded.
+    pub(crate) unloaded: Option<String>,
+    open_sessions: AtomicUsize,
+}
+
+/// A node of a plan.
+pub(crate) struct PlanNode {
+    pub(crate) name: Arc<str>,
+    pub(crate) factory: Box<dyn Factory>,
+    pub(crate) inputs: Range<usize>,
+    pub(crate) outputs: Range<usize>,
+    /// By output: the timestamp offset.
+    pub(crate) offsets: Box<[Option<i64>]>,
+    pub(crate) policy: Policy,
+    /// Whether it is called for settled timestamps without packets.
+    pub(crate) bounds: bool,
+    pub(crate) place: Place,
+    pub(crate) sides: Box<[SideSource]>,
+    pub(crate) side_outputs: Box<[u32]>,
+    pub(crate) layer: i32,
+    pub(crate) has_events: bool,
+    /// The nodes whose outputs it reads, back edges left out: they open first.
+    pub(crate) upstream: Box<[u16]>,
+}
+
+impl PlanNode {
+    /// Whether it makes packets by itself.
+    pub(crate) fn is_source(&self) -> bool {
+        self.inputs.is_empty() && !self.outputs.is_empty() && !self.has_events
+    }
+}
+
+/// Where a node runs.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    Inline,
+    /// On an executor of the plan.
+    Executor(u16),
+}
+
+/// An input of a node.
+pub(crate) struct PlanInput {
+    pub(crate) node: u16,
+    pub(crate) stream: u32,
+    pub(crate) back_edge: bool,
+}
+
+/// A stream: one producer, any number of consumers.
+pub(crate) struct PlanStream {
+    pub(crate) name: Arc<str>,
+    pub(crate) producer: Producer,
+    /// Positions in `Plan::inputs`.
+    pub(crate) consumers: Box<[u32]>,
+    /// The types a packet may have, where the producer's port does not guarantee it; empty if any is right.
+    pub(crate) check: Box<[TypeInfo]>,
+}
+
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Producer {
+    Node(u16),
+    /// Position in `Plan::graph_inputs`.
+    Graph(u16),
+}
+
+/// A side packet of the graph.
+pub(crate) struct PlanSide {
+    pub(crate) name: Arc<str>,
+    /// A node makes it.
+    pub(crate) produced: bool,
+    /// It has to be given when a session starts.
+    pub(crate) required: bool,
+    /// The types it may have; empty if any is right.
+    pub(crate) check: Box<[TypeInfo]>,
+}
+
+/// Where the value of a node's input side packet comes from.
+#[derive(Clone)]
+pub(crate) enum SideSource {
+    /// Position in `Plan::sides`.
+    Packet(u32),
+    Resource(AnyResource),
+    Unloaded,
+}
+
+/// A stream at the border of the graph.
+#[derive(Clone, Debug)]
+pub(crate) struct GraphPort {
+    pub(crate) tag: String,
+    pub(crate) index: u32,
+    pub(crate) name: Arc<str>,
+    pub(crate) stream: u32,
+}
+
+impl Plan {
+    /// Compiles a graph. Files of subgraphs are added to `sources`, so that diagnostics can point into them. There is a plan
+    /// if there is no error among the diagnostics.
+    pub fn compile(
+        graph: &GraphConfig,
+        sources: &mut SourceMap,
+        environment: &Environment,
+    ) -> (Option<Arc<Self>>, Vec<Diagnostic>) {
+        let mut draft = draft::Draft::new(graph, environment);
+        expand::expand(&mut draft, sources);
+        contracts::resolve(&mut draft);
+        streams::connect(&mut draft);
+        order::sort(&mut draft);
+        types::check(&mut draft);
+        policies::resolve(&mut draft);
+        executors::resolve(&mut draft);
+        sides::connect(&mut draft);
+        let mut plan = None;
+        if !diag::has_errors(&draft.diagnostics) {
+            sides::load(&mut draft);
+        }
+        let mut diagnostics = std::mem::take(&mut draft.diagnostics);
+        if !diag::has_errors(&diagnostics) {
+            plan = Some(Arc::new(assemble::assemble(draft)));
+        }
+        diag::sort(&mut diagnostics);
+        (plan, diagnostics)
+    }
+
+    /// The streams that the graph takes in, in order.
+    pub fn graph_inputs(&self) -> impl Iterator<Item = &str> {
+        self.graph_inputs.iter().map(|port| &*port.name)
+    }
+
+    /// The streams that the graph gives out, in order.
+    pub fn graph_outputs(&self) -> impl Iterator<Item = &str> {
+        self.graph_outputs.iter().map(|port| &*port.name)
+    }
+
+    /// The graph's input stream with this tag and index 0.
+    pub fn input_with_tag(&self, tag: &str) -> Option<&str> {
+        with_tag(&self.graph_inputs, tag)
+    }
+
+    /// The graph's output stream with this tag and index 0.
+    pub fn output_with_tag(&self, tag: &str) -> Option<&str> {
+        with_tag(&self.graph_outputs, tag)
+    }
+
+    /// The resources of one type that the graph's nodes use, each once.
+    pub fn resources<R: Resource>(&self) -> Vec<Arc<R>> {
+        let mut found: Vec<Arc<R>> = Vec::new();
+        for node in &self.nodes {
+            for side in &node.sides {
+                let SideSource::Resource(resource) = side else {
+                    continue;
+                };
+                let resource: Arc<dyn Any + Send + Sync> = Arc::clone(resource);
+                if let Ok(resource) = resource.downcast::<R>()
+                    && !found.iter().any(|other| Arc::ptr_eq(other, &resource))
+                {
+                    found.push(resource);
+                }
+            }
+        }
+        found
+    }
+
+    /// How many sessions of the plan exist now.
+    pub fn open_sessions(&self) -> usize {
+        self.open_sessions.load(Ordering::Relaxed)
+    }
+
+    /// The expanded graph with everything the plan resolved, for people and tools.
+    pub fn explain(&self) -> &Explain {
+        &self.explain
+    }
+
+    pub(crate) fn stream(&self, name: &str) -> Option<u32> {
+        let found = self
+            .streams
+            .iter()
+            .position(|stream| &*stream.name == name)?;
+        Some(found as u32)
+    }
+
+    pub(crate) fn session_opened(&self) {
+        self.open_sessions.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn session_closed(&self) {
+        self.open_sessions.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn with_tag<'a>(ports: &'a [GraphPort], tag: &str) -> Option<&'a str> {
+    let port = ports
+        .iter()
+        .find(|port| port.tag == tag && port.index == 0)?;
+    Some(&port.name)
+}
+
+impl std::fmt::Debug for Plan {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names = self.nodes.iter().map(|node| &node.name);
+        f.debug_struct("Plan")
+            .field("nodes", &names.collect::<Vec<_>>())
+            .finish()
+    }
+}

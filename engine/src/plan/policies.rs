@@ -1,0 +1,294 @@
+//! Input policies: from the graph file, else from the contract, else the default.
+
+use graphmill_grammar::{
+    Diagnostic, OptionsMessage, Span,
+    ast::{Message, ValueKind},
+    de,
+    graph::InputStreamHandlerConfig,
+    suggest,
+};
+use serde::Deserialize;
+
+use crate::{
+    codes::streams,
+    contract::Group,
+    policy::{FixedSize, Policy},
+};
+
+use super::draft::{Draft, DraftNode};
+
+const NAMES: [&str; 8] = [
+    "DefaultInputStreamHandler",
+    "ImmediateInputStreamHandler",
+    "SyncSetInputStreamHandler",
+    "FixedSizeInputStreamHandler",
+    "BarrierInputStreamHandler",
+    "MuxInputStreamHandler",
+    "EarlyCloseInputStreamHandler",
+    "TimestampAlignInputStreamHandler",
+];
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct SyncSetOptions {
+    sync_set: Vec<SyncSetEntry>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct SyncSetEntry {
+    tag_index: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct DefaultOptions {
+    batch_size: i32,
+}
+
+impl Default for DefaultOptions {
+    fn default() -> Self {
+        Self { batch_size: 1 }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct FixedSizeOptions {
+    trigger_queue_size: i32,
+    target_queue_size: i32,
+    fixed_min_size: bool,
+}
+
+impl Default for FixedSizeOptions {
+    fn default() -> Self {
+        Self {
+            trigger_queue_size: 2,
+            target_queue_size: 1,
+            fixed_min_size: false,
+        }
+    }
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct TimestampAlignOptions {
+    timestamp_base_tag_index: String,
+}
+
+pub(super) fn resolve(draft: &mut Draft<'_>) {
+    let mut found = Vec::new();
+    let mut policies = Vec::with_capacity(draft.nodes.len());
+    for node in &draft.nodes {
+        let declared = || node.contract.policy.clone().unwrap_or_default();
+        let inherited = node.config.input_stream_handler.is_none();
+        policies.push(match node.handler(draft.graph) {
+            // A graph's policy is for nodes that have inputs to wait for.
+            Some(_) if inherited && node.inputs.is_empty() => declared(),
+            Some(handler) => from_config(node, handler, &mut found).unwrap_or_else(declared),
+            None => declared(),
+        });
+    }
+    for (node, policy) in draft.nodes.iter_mut().zip(policies) {
+        node.policy = policy;
+    }
+    draft.diagnostics.extend(found);
+}
+
+fn from_config(
+    node: &DraftNode,
+    handler: &InputStreamHandlerConfig,
+    found: &mut Vec<Diagnostic>,
+) -> Option<Policy> {
+    let (name, span) = match &handler.input_stream_handler {
+        Some(name) => (name.value.as_str(), name.span),
+        None => (NAMES[0], handler.span),
+    };
+    let messages = handler
+        .options
+        .as_ref()
+        .map_or(&[][..], |options| &options.messages);
+    let options = messages
+        .iter()
+        .find(|message| message.short_name() == format!("{name}Options"));
+    if let Some(other) = messages
+        .iter()
+        .find(|message| message.short_name() != format!("{name}Options"))
+        && NAMES.contains(&name)
+    {
+        let message = format!("`{name}` takes no options of type `{}`", other.type_name());
+        found.push(Diagnostic::error(
+            &streams::BAD_POLICY,
+            other.name.span,
+            message,
+        ));
+    }
+    let mut refuse = |span: Span, message: String| {
+        found.push(Diagnostic::error(&streams::BAD_POLICY, span, message));
+    };
+    match name.strip_suffix("InputStreamHandler") {
+        Some("Default") => {
+            let read: DefaultOptions = read(options, found)?;
+            if read.batch_size != 1 {
+                let message = format!(
+                    "batch_size {} is not supported: a call gets one input set",
+                    read.batch_size
+                );
+                found.push(Diagnostic::error(&streams::BAD_POLICY, span, message));
+            }
+            Some(Policy::Default)
+        }
+        Some("Immediate") => Some(Policy::Immediate),
+        Some("Barrier") => Some(Policy::Barrier),
+        Some("EarlyClose") => Some(Policy::EarlyClose),
+        Some("Mux") => {
+            if node.inputs.len() < 2 {
+                refuse(
+                    span,
+                    format!(
+                        "`{name}` needs at least one data input and, sorted last, a control input"
+                    ),
+                );
+            }
+            Some(Policy::Mux)
+        }
+        Some("SyncSet") => sync_sets(node, options, span, found),
+        Some("FixedSize") => {
+            let read: FixedSizeOptions = read(options, found)?;
+            let (trigger, target) = (read.trigger_queue_size, read.target_queue_size);
+            if trigger < 1 || target < 1 || trigger < target {
+                let message = format!(
+                    "`{name}` needs trigger_queue_size >= target_queue_size >= 1, but has {trigger} and {target}"
+                );
+                found.push(Diagnostic::error(&streams::BAD_POLICY, span, message));
+                return None;
+            }
+            Some(Policy::FixedSize(FixedSize {
+                trigger: trigger as usize,
+                target: target as usize,
+                min: read.fixed_min_size,
+            }))
+        }
+        Some("TimestampAlign") => {
+            let read: TimestampAlignOptions = read(options, found)?;
+            let wanted = read.timestamp_base_tag_index;
+            let Some(base) = node.contract.tag_map(Group::Inputs).position(&wanted) else {
+                found.push(no_such_input(
+                    node,
+                    &wanted,
+                    options.map_or(span, |options| find(&options.body, &wanted)),
+                ));
+                return None;
+            };
+            Some(Policy::TimestampAlign(base as u16))
+        }
+        _ => {
+            let diagnostic = Diagnostic::error(
+                &streams::UNKNOWN_POLICY,
+                span,
+                format!("unknown input policy `{name}`"),
+            );
+            found.push(match suggest::nearest(name, NAMES) {
+                Some(near) => diagnostic.fix(
+                    format!("did you mean `{near}`?"),
+                    span,
+                    format!("\"{near}\""),
+                ),
+                None => diagnostic.hint(format!("there are {}", NAMES.join(", "))),
+            });
+            None
+        }
+    }
+}
+
+fn read<O: Default + serde::de::DeserializeOwned>(
+    options: Option<&OptionsMessage>,
+    found: &mut Vec<Diagnostic>,
+) -> Option<O> {
+    let Some(options) = options else {
+        return Some(O::default());
+    };
+    match de::from_options(options) {
+        Ok(read) => Some(read),
+        Err(diagnostics) => {
+            found.extend(diagnostics);
+            None
+        }
+    }
+}
+
+fn sync_sets(
+    node: &DraftNode,
+    options: Option<&OptionsMessage>,
+    span: Span,
+    found: &mut Vec<Diagnostic>,
+) -> Option<Policy> {
+    let read: SyncSetOptions = read(options, found)?;
+    let place = |text: &str| options.map_or(span, |options| find(&options.body, text));
+    let mut sets: Vec<Vec<u16>> = Vec::new();
+    for entry in &read.sync_set {
+        let mut set = Vec::new();
+        if entry.tag_index.is_empty() {
+            let message = "a sync set names at least one input".to_owned();
+            found.push(Diagnostic::error(
+                &streams::BAD_POLICY,
+                options.map_or(span, |options| options.name.span),
+                message,
+            ));
+        }
+        for wanted in &entry.tag_index {
+            let Some(input) = node.contract.tag_map(Group::Inputs).position(wanted) else {
+                found.push(no_such_input(node, wanted, place(wanted)));
+                continue;
+            };
+            if set.contains(&(input as u16)) || sets.iter().any(|set| set.contains(&(input as u16)))
+            {
+                let message = format!("input `{wanted}` is in two sync sets");
+                found.push(
+                    Diagnostic::error(&streams::BAD_POLICY, place(wanted), message)
+                        .label("each input is in one set"),
+                );
+            }
+            set.push(input as u16);
+        }
+        sets.push(set);
+    }
+    Some(Policy::SyncSet(sets))
+}
+
+fn no_such_input(node: &DraftNode, wanted: &str, span: Span) -> Diagnostic {
+    let labels: Vec<String> = (0..node.inputs.len())
+        .map(|input| node.port_label(Group::Inputs, input))
+        .collect();
+    let diagnostic = Diagnostic::error(
+        &streams::BAD_POLICY,
+        span,
+        format!("`{wanted}` is no input of `{}`", node.calculator()),
+    )
+    .label("no such input");
+    match suggest::nearest(wanted, labels.iter().map(String::as_str)) {
+        Some(near) => diagnostic.hint(format!("did you mean `{near}`?")),
+        None => diagnostic.hint(format!("its inputs are {}", labels.join(", "))),
+    }
+}
+
+/// Where a string with this content is written in a message; the message itself if nowhere.
+fn find(message: &Message, text: &str) -> Span {
+    fn search(value: &ValueKind, span: Span, text: &str) -> Option<Span> {
+        match value {
+            ValueKind::String(string) => (string.as_str() == Some(text)).then_some(span),
+            ValueKind::List(values) => values
+                .iter()
+                .find_map(|value| search(&value.value, value.span, text)),
+            ValueKind::Message(message) => message
+                .fields
+                .iter()
+                .find_map(|field| search(&field.value.value, field.value.span, text)),
+            _ => None,
+        }
+    }
+    let mut fields = message.fields.iter();
+    fields
+        .find_map(|field| search(&field.value.value, field.value.span, text))
+        .unwrap_or(message.head())
+}

@@ -1,0 +1,247 @@
+//! Side packets and resources: every input side packet finds its producer, its resource, or waits for the session's start.
+
+use graphmill_grammar::Diagnostic;
+
+use crate::{
+    codes::sides,
+    contract::{Arity, Group, PortSpec},
+    resource::ResourceNeed,
+};
+
+use super::{
+    draft::{Draft, DraftNode, DraftResource, DraftSide},
+    types::{self, Types},
+};
+
+pub(super) fn connect(draft: &mut Draft<'_>) {
+    produce(draft);
+    consume(draft);
+    check_types(draft);
+    define_resources(draft);
+}
+
+fn side(draft: &mut Draft<'_>, name: &str, span: graphmill_grammar::Span) -> u32 {
+    if let Some(&id) = draft.side_ids.get(name) {
+        return id;
+    }
+    let id = draft.sides.len() as u32;
+    draft.side_ids.insert(name.to_owned(), id);
+    draft.sides.push(DraftSide {
+        name: name.to_owned(),
+        producer: None,
+        span,
+        required: false,
+        types: Vec::new(),
+        resource: None,
+    });
+    id
+}
+
+fn produce(draft: &mut Draft<'_>) {
+    for node in 0..draft.nodes.len() {
+        for output in 0..draft.nodes[node].contract.tag_map(Group::OutputSides).len() {
+            let port = draft.nodes[node].port(Group::OutputSides, output).clone();
+            let known = draft.side_ids.get(&port.name).copied();
+            let id = side(draft, &port.name, port.span);
+            if let Some(first) = known {
+                let first = draft.sides[first as usize].span;
+                let message = format!("side packet `{}` is produced twice", port.name);
+                draft.report(
+                    Diagnostic::error(&sides::TWO_SIDE_PRODUCERS, port.span, message)
+                        .label("produced again here")
+                        .also(first, "first produced here"),
+                );
+            } else {
+                draft.sides[id as usize].producer = Some((node as u16, output as u16));
+            }
+        }
+    }
+}
+
+fn consume(draft: &mut Draft<'_>) {
+    for node in 0..draft.nodes.len() {
+        for input in 0..draft.nodes[node].contract.tag_map(Group::InputSides).len() {
+            let port = draft.nodes[node].port(Group::InputSides, input).clone();
+            let id = side(draft, &port.name, port.span);
+            let required = is_required(&draft.nodes[node], input);
+            let side = &mut draft.sides[id as usize];
+            side.required |= required && side.producer.is_none();
+        }
+    }
+}
+
+/// Whether the contract declares the input side packet without allowing that it is missing.
+fn is_required(node: &DraftNode, input: usize) -> bool {
+    let port = node.port(Group::InputSides, input);
+    let declared = node.contract.declared.iter();
+    let mut same = declared.filter(|declared| {
+        declared.group == Group::InputSides
+            && declared.tag.split(':').next().unwrap_or("") == port.tag
+    });
+    same.any(|declared| matches!(declared.arity, Arity::Required | Arity::Repeated))
+}
+
+fn check_types(draft: &mut Draft<'_>) {
+    let mut types = Types::default();
+    let variables: Vec<usize> = draft.sides.iter().map(|_| types.fresh(None)).collect();
+    let mut inputs = Vec::new();
+    for node in 0..draft.nodes.len() {
+        let ins = types.ports(draft, node, Group::InputSides);
+        let outs = types.ports(draft, node, Group::OutputSides);
+        types.same(
+            draft,
+            node,
+            Group::OutputSides,
+            &outs,
+            (Group::InputSides, &ins),
+        );
+        for (output, &variable) in outs.iter().enumerate() {
+            let id = draft.side_ids[&draft.nodes[node].port(Group::OutputSides, output).name];
+            types.unify(variables[id as usize], variable);
+        }
+        inputs.push(ins);
+    }
+    let mut found = Vec::new();
+    for (node, ins) in inputs.iter().enumerate() {
+        for (input, &variable) in ins.iter().enumerate() {
+            let port = draft.nodes[node].port(Group::InputSides, input);
+            let id = draft.side_ids[&port.name] as usize;
+            if !types.unify(variables[id], variable) {
+                let carried = types.known(variables[id]).unwrap_or_default();
+                let wanted = types.known(variable).unwrap_or_default();
+                let message = format!(
+                    "side packet `{}` is {}, but `{}` takes {}",
+                    port.name,
+                    types::names(&carried),
+                    draft.nodes[node].calculator(),
+                    types::names(&wanted)
+                );
+                let first = draft.sides[id].span;
+                let diagnostic = Diagnostic::error(&sides::SIDE_TYPE, port.span, message)
+                    .label(format!("expected {}", types::names(&wanted)));
+                found.push(if first == port.span {
+                    diagnostic
+                } else {
+                    diagnostic.also(first, format!("{} here", types::names(&carried)))
+                });
+            }
+        }
+    }
+    for (id, &variable) in variables.iter().enumerate() {
+        draft.sides[id].types = types.known(variable).unwrap_or_default();
+    }
+    draft.diagnostics.extend(found);
+}
+
+/// Finds for each resource the node that defines it.
+fn define_resources(draft: &mut Draft<'_>) {
+    let mut found = Vec::new();
+    for node in 0..draft.nodes.len() {
+        for at in 0..draft.nodes[node].contract.resources.len() {
+            let need = draft.nodes[node].contract.resources[at].clone();
+            let port = draft.nodes[node]
+                .port(Group::InputSides, usize::from(need.side))
+                .clone();
+            let id = draft.side_ids[&port.name] as usize;
+            let defined = draft.sides[id]
+                .resource
+                .get_or_insert(DraftResource {
+                    of: need.of,
+                    defined: None,
+                    loaded: None,
+                })
+                .defined;
+            let Some(key) = &need.key else { continue };
+            let Some(first) = defined else {
+                if let Some(resource) = &mut draft.sides[id].resource {
+                    resource.defined = Some((node as u16, at as u16));
+                }
+                continue;
+            };
+            let (first_need, first_span) = definition(draft, first);
+            if first_need.key.as_ref() != Some(key) {
+                let message = format!("resource `{}` is defined in two ways", port.name);
+                found.push(
+                    Diagnostic::error(&sides::TWO_RESOURCES, port.span, message)
+                        .label(format!("`{}` defines it again here, with other options", draft.nodes[node].calculator()))
+                        .also(first_span, "first defined here")
+                        .hint("give one of them another side packet name, or make their options equal"),
+                );
+            }
+        }
+    }
+    for side in &mut draft.sides {
+        let Some(resource) = &side.resource else {
+            continue;
+        };
+        side.required = false;
+        if resource.defined.is_none()
+            && !draft.environment.provided.contains_key(&side.name)
+            && !draft.incomplete
+        {
+            let message = format!("no node defines the resource `{}`", side.name);
+            found.push(
+                Diagnostic::error(&sides::NO_RESOURCE, side.span, message)
+                    .label(format!("a `{}` is used here", resource.of))
+                    .hint("give this side packet the name that the node which loads the resource gives it"),
+            );
+        }
+    }
+    draft.diagnostics.extend(found);
+}
+
+fn definition<'b>(
+    draft: &'b Draft<'_>,
+    (node, at): (u16, u16),
+) -> (&'b ResourceNeed, graphmill_grammar::Span) {
+    let node = &draft.nodes[usize::from(node)];
+    let need = &node.contract.resources[usize::from(at)];
+    (
+        need,
+        node.port(Group::InputSides, usize::from(need.side)).span,
+    )
+}
+
+/// Loads the resources. The last phase, because it is the only dear one.
+pub(super) fn load(draft: &mut Draft<'_>) {
+    for id in 0..draft.sides.len() {
+        let side = &draft.sides[id];
+        let Some(resource) = &side.resource else {
+            continue;
+        };
+        let loaded = match (draft.environment.provided.get(&side.name), resource.defined) {
+            (Some(provided), _) => Ok(provided.clone()),
+            (None, Some(defined)) if draft.environment.load => {
+                let (need, span) = definition(draft, defined);
+                let key = need.key.as_ref().expect("a definition has a key");
+                let environment = draft.environment;
+                environment
+                    .resources
+                    .get(need, key, &*environment.world)
+                    .map_err(|error| (error, span))
+            }
+            (None, _) => continue,
+        };
+        match loaded {
+            Ok(loaded) => {
+                if let Some(resource) = &mut draft.sides[id].resource {
+                    resource.loaded = Some(loaded);
+                }
+            }
+            Err((error, span)) => {
+                let message = format!("cannot load resource `{}`: {error}", draft.sides[id].name);
+                draft.report(Diagnostic::error(&sides::RESOURCE_FAILED, span, message));
+            }
+        }
+    }
+}
+
+/// Whether an input side packet of a node is one of its resources.
+pub(super) fn is_resource(node: &DraftNode, input: usize) -> bool {
+    let needs = &node.contract.resources;
+    needs.iter().any(|need| usize::from(need.side) == input)
+        && matches!(
+            node.contract.spec(Group::InputSides, input),
+            Some(PortSpec::Exact(_))
+        )
+}

@@ -1,0 +1,50 @@
+//! The default policy: all inputs form one set, delivered timestamp by timestamp, each once it is settled.
+//!
+//! Deterministic: what a node sees does not depend on the order in which packets arrive on different streams.
+
+use crate::{
+    input::{InputQueue, InputSet},
+    timestamp::Timestamp,
+};
+
+use super::{InputPolicy, Readiness, settle::Settled};
+
+/// Delivers timestamps with at least one packet.
+pub(super) struct Packets;
+
+impl InputPolicy for Packets {
+    fn readiness(&self, queues: &[InputQueue]) -> Readiness {
+        Settled::new(false).readiness(queues, 0..queues.len())
+    }
+
+    fn fill(&mut self, at: Timestamp, queues: &mut [InputQueue], set: &mut InputSet) {
+        fill(at, queues, set);
+    }
+}
+
+/// Delivers settled timestamps without packets as well.
+pub(super) struct WithBounds(Settled);
+
+impl Default for WithBounds {
+    fn default() -> Self {
+        Self(Settled::new(true))
+    }
+}
+
+impl InputPolicy for WithBounds {
+    fn readiness(&self, queues: &[InputQueue]) -> Readiness {
+        self.0.readiness(queues, 0..queues.len())
+    }
+
+    fn fill(&mut self, at: Timestamp, queues: &mut [InputQueue], set: &mut InputSet) {
+        self.0.reached(at);
+        fill(at, queues, set);
+    }
+}
+
+/// Delivers what every queue has at `at`.
+pub(super) fn fill(at: Timestamp, queues: &mut [InputQueue], set: &mut InputSet) {
+    for (input, queue) in queues.iter_mut().enumerate() {
+        set.fill(input, queue, at);
+    }
+}

@@ -1,0 +1,89 @@
+//! The immediate policy: each input is a set of its own, so a packet is delivered when it arrives.
+//!
+//! Inputs that are ready at the same timestamp are delivered together. Timestamps of calls may go back. When one input
+//! becomes done while others go on, there is one more call, without packets, so that the node can notice.
+
+use crate::{
+    input::{InputQueue, InputSet},
+    timestamp::Timestamp,
+};
+
+use super::{InputPolicy, Readiness, Waiting, settle::Settled};
+
+pub(super) struct Immediate {
+    inputs: Vec<Input>,
+}
+
+struct Input {
+    settled: Settled,
+    /// The node has been called since the input became done.
+    done_seen: bool,
+}
+
+impl Immediate {
+    pub(super) fn new(inputs: usize, bounds: bool) -> Self {
+        let input = || Input {
+            settled: Settled::new(bounds),
+            done_seen: false,
+        };
+        Self {
+            inputs: std::iter::repeat_with(input).take(inputs).collect(),
+        }
+    }
+
+    /// When an input makes a call; an input that is done makes one, in bounds mode at the end of its time line.
+    fn input_readiness(&self, input: usize, queues: &[InputQueue]) -> Readiness {
+        let state = &self.inputs[input];
+        match state.settled.readiness(queues, std::iter::once(input)) {
+            Readiness::Close if state.settled.with_bounds() && !state.done_seen => {
+                Readiness::Process(Timestamp::MAX)
+            }
+            readiness => readiness,
+        }
+    }
+}
+
+impl InputPolicy for Immediate {
+    fn readiness(&self, queues: &[InputQueue]) -> Readiness {
+        let (mut ready, mut newly_done) = (None, false);
+        let mut waiting: Option<Waiting> = None;
+        let mut all_done = true;
+        for (input, state) in self.inputs.iter().enumerate() {
+            let done = queues[input].is_empty()
+                && queues[input].bound() >= Timestamp::ONE_OVER_POST_STREAM;
+            all_done &= done;
+            newly_done |= done && !state.done_seen;
+            match self.input_readiness(input, queues) {
+                Readiness::Process(at) => {
+                    ready = Some(ready.map_or(at, |first: Timestamp| first.min(at)))
+                }
+                Readiness::Waiting(new) if waiting.is_none_or(|old| new.until < old.until) => {
+                    waiting = Some(new)
+                }
+                Readiness::Waiting(_) | Readiness::Close => {}
+            }
+        }
+        match (ready, waiting) {
+            _ if all_done => Readiness::Close,
+            (Some(at), _) => Readiness::Process(at),
+            (None, Some(waiting)) if newly_done => Readiness::Process(waiting.until),
+            (None, Some(waiting)) => Readiness::Waiting(waiting),
+            (None, None) => Readiness::Close,
+        }
+    }
+
+    fn fill(&mut self, at: Timestamp, queues: &mut [InputQueue], set: &mut InputSet) {
+        for input in 0..self.inputs.len() {
+            let ready = self.input_readiness(input, queues) == Readiness::Process(at);
+            let done = queues[input].is_empty()
+                && queues[input].bound() >= Timestamp::ONE_OVER_POST_STREAM;
+            self.inputs[input].done_seen |= done;
+            if ready {
+                set.fill(input, &mut queues[input], at);
+                self.inputs[input].settled.reached(at);
+            } else {
+                set.hold_back(input, &queues[input]);
+            }
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! When a set of streams is settled: the rule that most policies share.
+
+use crate::{input::InputQueue, timestamp::Timestamp};
+
+use super::{Readiness, Waiting};
+
+/// Remembers up to which timestamp calls without packets have been made. Absent where only packets are delivered.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Settled(Option<Timestamp>);
+
+impl Settled {
+    pub(super) fn new(bounds: bool) -> Self {
+        Self(bounds.then_some(Timestamp::UNSTARTED))
+    }
+
+    pub(super) fn reached(&mut self, at: Timestamp) {
+        if let Some(last) = &mut self.0 {
+            *last = at;
+        }
+    }
+
+    pub(super) fn with_bounds(self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Whether the streams `members` of `queues` make a call, as one set.
+    pub(super) fn readiness(
+        self,
+        queues: &[InputQueue],
+        members: impl Iterator<Item = usize>,
+    ) -> Readiness {
+        // Of the streams without a packet the smallest bound, of those with one the smallest timestamp.
+        let (mut bound, mut packet) = (Timestamp::DONE, Timestamp::DONE);
+        let mut laggard = 0;
+        for member in members {
+            let queue = &queues[member];
+            match queue.head() {
+                Some(head) => packet = packet.min(head),
+                None if queue.bound() < bound => (bound, laggard) = (queue.bound(), member),
+                None => {}
+            }
+        }
+        let first = bound.min(packet);
+        if first >= Timestamp::ONE_OVER_POST_STREAM {
+            return Readiness::Close;
+        }
+        let ready = match self.0 {
+            None => (bound > packet).then_some(packet),
+            Some(last) => {
+                let settled = if packet == Timestamp::POST_STREAM && bound > packet {
+                    packet
+                } else {
+                    bound.prev()
+                };
+                let at = packet.min(settled);
+                (at > last).then_some(at)
+            }
+        };
+        ready.map_or(
+            Readiness::Waiting(Waiting {
+                stream: laggard as u16,
+                until: first,
+            }),
+            Readiness::Process,
+        )
+    }
+}

@@ -1,0 +1,230 @@
+//! The outside's end of a session: inputs, outputs, cancellation, questions.
+
+use std::{future::poll_fn, sync::Arc, task::Poll};
+
+use tokio::sync::oneshot;
+
+use crate::{
+    error::{Error, Result},
+    events::Wake,
+    packet::Packet,
+    plan::Plan,
+    run::RunCx,
+    timestamp::Timestamp,
+};
+
+use super::{
+    output::OutputStream,
+    shared::{Message, Output, Shared},
+    summary::Summary,
+    why::Why,
+};
+
+/// Talks to a session. Dropping it cancels the session, if it has not ended.
+pub struct Handle {
+    plan: Arc<Plan>,
+    shared: Arc<Shared>,
+}
+
+impl Handle {
+    pub(super) fn new(plan: Arc<Plan>, shared: Arc<Shared>) -> Self {
+        Self { plan, shared }
+    }
+
+    /// The request the session works for.
+    pub fn run(&self) -> &Arc<RunCx> {
+        &self.shared.run
+    }
+
+    /// Takes the packets of a stream, of the graph's outputs or any other, through a queue of
+    /// [`OutputStream::CAPACITY`] packets. What nobody takes is thrown away. Only before the session is first polled.
+    pub fn output(&self, stream: &str) -> Result<OutputStream> {
+        let Some(id) = self.plan.stream(stream) else {
+            return Err(Error::not_found(format!(
+                "the graph has no stream `{stream}`"
+            )));
+        };
+        let mut state = self.shared.lock();
+        if state.started {
+            let message = format!("output `{stream}` has to be taken before the session starts");
+            return Err(Error::precondition(message));
+        }
+        state.outputs.push(Output {
+            stream: id,
+            ..Output::default()
+        });
+        let index = state.outputs.len() - 1;
+        drop(state);
+        Ok(OutputStream::new(Arc::clone(&self.shared), index))
+    }
+
+    /// Sends a packet to a graph input, waiting while its queues are full. A packet for a closed input is dropped.
+    pub async fn push(&self, stream: &str, packet: Packet) -> Result<()> {
+        let input = self.input(stream)?;
+        check_time(stream, packet.time)?;
+        let mut packet = Some(packet);
+        poll_fn(|cx| match self.send(input, &mut packet) {
+            Ok(Sent::Full) => {
+                let mut state = self.shared.lock();
+                let gate = &mut state.gates[usize::from(input)];
+                // The session may have made room since; it tells only those it finds here.
+                if gate.staged < gate.room {
+                    cx.waker().wake_by_ref();
+                } else if !gate.pushers.iter().any(|waker| waker.will_wake(cx.waker())) {
+                    gate.pushers.push(cx.waker().clone());
+                }
+                Poll::Pending
+            }
+            Ok(Sent::Yes) => Poll::Ready(Ok(())),
+            Err(error) => Poll::Ready(Err(error)),
+        })
+        .await
+    }
+
+    /// Sends a packet to a graph input, or fails with `Unavailable` if its queues are full.
+    pub fn try_push(&self, stream: &str, packet: Packet) -> Result<()> {
+        let input = self.input(stream)?;
+        check_time(stream, packet.time)?;
+        match self.send(input, &mut Some(packet))? {
+            Sent::Yes => Ok(()),
+            Sent::Full => Err(Error::unavailable(format!(
+                "the queues of graph input `{stream}` are full"
+            ))),
+        }
+    }
+
+    /// Says that no packet before `at` will be sent to a graph input.
+    pub fn bound(&self, stream: &str, at: Timestamp) -> Result<()> {
+        let input = self.input(stream)?;
+        self.tell(Message::Bound { input, at })
+    }
+
+    /// Closes a graph input. Closing it again does nothing.
+    pub fn close(&self, stream: &str) -> Result<()> {
+        let input = self.input(stream)?;
+        self.close_input(input);
+        Ok(())
+    }
+
+    /// Closes all graph inputs.
+    pub fn close_all(&self) {
+        (0..self.plan.graph_inputs.len() as u16).for_each(|input| self.close_input(input));
+    }
+
+    /// Ends the session with an error of kind `Cancelled`.
+    pub fn cancel(&self) {
+        self.shared.run.cancel.cancel();
+    }
+
+    /// How the session ended, once it has.
+    pub async fn outcome(&self) -> Result<Summary> {
+        poll_fn(|cx| {
+            let mut state = self.shared.lock();
+            if let Some(outcome) = &state.outcome {
+                return Poll::Ready(outcome.clone());
+            }
+            if !state
+                .outcome_waiters
+                .iter()
+                .any(|waker| waker.will_wake(cx.waker()))
+            {
+                state.outcome_waiters.push(cx.waker().clone());
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// What the session waits for. Answered by the session itself, between two calls of nodes.
+    pub async fn why(&self) -> Why {
+        let (answer, answered) = oneshot::channel();
+        if self.tell(Message::Why(answer)).is_err() {
+            return Why::ended();
+        }
+        answered.await.unwrap_or_else(|_| Why::ended())
+    }
+
+    fn input(&self, stream: &str) -> Result<u16> {
+        let found = self
+            .plan
+            .graph_inputs
+            .iter()
+            .position(|port| &*port.name == stream);
+        found
+            .map(|input| input as u16)
+            .ok_or_else(|| Error::not_found(format!("`{stream}` is no input stream of the graph")))
+    }
+
+    fn send(&self, input: u16, packet: &mut Option<Packet>) -> Result<Sent> {
+        let mut state = self.shared.lock();
+        state.ended()?;
+        let gate = &mut state.gates[usize::from(input)];
+        if gate.closed {
+            tracing::debug!(
+                input = &*self.plan.graph_inputs[usize::from(input)].name,
+                "packet for a closed input dropped"
+            );
+            return Ok(Sent::Yes);
+        }
+        if gate.staged >= gate.room {
+            return Ok(Sent::Full);
+        }
+        if let Some(packet) = packet.take() {
+            gate.staged += 1;
+            state.inbox.push_back(Message::Packet { input, packet });
+        }
+        let wake = Wake(state.waker.take());
+        drop(state);
+        drop(wake);
+        Ok(Sent::Yes)
+    }
+
+    fn close_input(&self, input: u16) {
+        let mut state = self.shared.lock();
+        let gate = &mut state.gates[usize::from(input)];
+        if std::mem::replace(&mut gate.closed, true) || state.outcome.is_some() {
+            return;
+        }
+        state.inbox.push_back(Message::CloseInput { input });
+        let wake = Wake(state.waker.take());
+        drop(state);
+        drop(wake);
+    }
+
+    fn tell(&self, message: Message) -> Result<()> {
+        match self.shared.send(message) {
+            Ok(wake) => {
+                drop(wake);
+                Ok(())
+            }
+            Err(_) => self.shared.lock().ended(),
+        }
+    }
+}
+
+enum Sent {
+    Yes,
+    Full,
+}
+
+fn check_time(stream: &str, time: Timestamp) -> Result<()> {
+    if time.is_allowed_in_stream() {
+        Ok(())
+    } else {
+        Err(crate::input::illegal_time(stream, time))
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.shared.run.cancel.cancel();
+    }
+}
+
+impl std::fmt::Debug for Handle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Handle")
+            .field("request", &self.shared.run.id)
+            .finish()
+    }
+}

@@ -1,0 +1,477 @@
+//! The inside of a session: plain data, reached by index.
+
+use std::{
+    collections::VecDeque,
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Waker},
+    time::{Duration, Instant},
+};
+
+use crate::{
+    emits::Emits,
+    error::{Error, Result},
+    input::{Event, InputQueue, InputSet},
+    node::{self, Instance},
+    packet::Packet,
+    plan::{Plan, Producer},
+    policy::InputPolicy,
+    timestamp::Timestamp,
+};
+
+use super::{
+    calls::{Call, PollNode},
+    output::OutputStream,
+    ready::ReadySet,
+    shared::{Message, Shared, State},
+    summary::Summary,
+    why,
+};
+
+/// What all of a session's work needs to see and never changes.
+#[derive(Copy, Clone)]
+pub(super) struct Frame<'a> {
+    pub(super) plan: &'a Arc<Plan>,
+    pub(super) shared: &'a Arc<Shared>,
+}
+
+/// Where a node is in its life.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Status {
+    /// Waits for its side packets or for the nodes before it.
+    Unopened,
+    Open,
+    /// In a call that is not over: on an executor, or an async one.
+    Busy,
+    Closed,
+}
+
+pub(super) type NodeFuture = Pin<Box<dyn Future<Output = node::Returned> + Send>>;
+pub(super) type Observer = Box<dyn FnMut(Timestamp, Option<&Packet>) -> Result<()> + Send>;
+
+pub(super) struct NodeState {
+    pub(super) status: Status,
+    /// Present while the node is open and not busy.
+    pub(super) instance: Option<Instance>,
+    pub(super) policy: Box<dyn InputPolicy>,
+    pub(super) timed: bool,
+    pub(super) set: InputSet,
+    pub(super) events: VecDeque<Event>,
+    /// Holds that exist. May be below zero for a moment: a hold that a call on an executor made and dropped is reported
+    /// before the call's end is.
+    pub(super) holds: i32,
+    /// How many queues that it feeds are full; while there is one, it does not run.
+    pub(super) full_edges: u16,
+    /// The call of an async node that is not over.
+    pub(super) future: Option<(Call, NodeFuture)>,
+    pub(super) poll: Option<Arc<PollNode>>,
+    pub(super) runs: u64,
+    pub(super) time: Duration,
+    /// When its last call ended.
+    pub(super) since: Option<Instant>,
+}
+
+/// The limit of one queue.
+pub(super) struct Limit {
+    pub(super) limit: usize,
+    pub(super) full: bool,
+}
+
+/// The producing end of a stream.
+pub(super) struct StreamState {
+    /// The smallest timestamp that may still be emitted.
+    pub(super) bound: Timestamp,
+    pub(super) closed: bool,
+    /// Somebody outside looks at it: an output or an observer.
+    pub(super) tapped: bool,
+}
+
+/// Somebody outside who gets the packets of a stream.
+pub(super) struct Tap {
+    pub(super) stream: u32,
+    /// The last timestamp it was told of.
+    pub(super) last: Timestamp,
+    pub(super) to: TapTo,
+}
+
+pub(super) enum TapTo {
+    Observer {
+        bounds: bool,
+        observer: Observer,
+    },
+    /// A queue whose other half is in [`Shared`]: `index` among its outputs, packets not handed over yet, and how many the
+    /// reader has left.
+    Output {
+        index: usize,
+        local: Vec<Packet>,
+        unread: usize,
+        full: bool,
+        abandoned: bool,
+    },
+}
+
+pub(super) struct Running {
+    pub(super) nodes: Vec<NodeState>,
+    /// The queues of all inputs, as in the plan.
+    pub(super) queues: Vec<InputQueue>,
+    pub(super) limits: Vec<Limit>,
+    pub(super) streams: Vec<StreamState>,
+    pub(super) sides: Vec<Option<Packet>>,
+    pub(super) taps: Vec<Tap>,
+    pub(super) ready: ReadySet,
+    /// What inline calls put out; used again and again.
+    pub(super) emits: Emits,
+    pub(super) inbox: VecDeque<Message>,
+    pub(super) started: Option<Instant>,
+    /// When the call before this moment ended.
+    pub(super) now: Option<Instant>,
+    pub(super) unopened: usize,
+    /// A node has set a side packet that others may wait for.
+    pub(super) sides_changed: bool,
+    pub(super) busy: usize,
+    pub(super) open_inputs: usize,
+    pub(super) failed: Option<Error>,
+}
+
+impl Running {
+    pub(super) fn new(plan: &Plan, sides: Vec<Option<Packet>>) -> Self {
+        let node = |node: &crate::plan::PlanNode| {
+            let policy = node.policy.build(node.inputs.len(), node.bounds);
+            NodeState {
+                status: Status::Unopened,
+                instance: None,
+                timed: policy.timed(),
+                policy,
+                set: InputSet::new(node.inputs.len()),
+                events: VecDeque::new(),
+                holds: 0,
+                full_edges: 0,
+                future: None,
+                poll: None,
+                runs: 0,
+                time: Duration::ZERO,
+                since: None,
+            }
+        };
+        let stream = || StreamState {
+            bound: Timestamp::PRE_STREAM,
+            closed: false,
+            tapped: false,
+        };
+        let limit = || Limit {
+            limit: plan.queue_limit,
+            full: false,
+        };
+        Self {
+            nodes: plan.nodes.iter().map(node).collect(),
+            queues: plan.inputs.iter().map(|_| InputQueue::default()).collect(),
+            limits: plan.inputs.iter().map(|_| limit()).collect(),
+            streams: plan.streams.iter().map(|_| stream()).collect(),
+            sides,
+            taps: Vec::new(),
+            ready: ReadySet::new(plan.nodes.len()),
+            emits: Emits::default(),
+            inbox: VecDeque::new(),
+            started: None,
+            now: None,
+            unopened: plan.nodes.len(),
+            sides_changed: false,
+            busy: 0,
+            open_inputs: plan.graph_inputs.len(),
+            failed: None,
+        }
+    }
+
+    pub(super) fn observe(&mut self, stream: u32, bounds: bool, observer: Observer) {
+        self.tap(stream, TapTo::Observer { bounds, observer });
+    }
+
+    fn tap(&mut self, stream: u32, to: TapTo) {
+        self.streams[stream as usize].tapped = true;
+        self.taps.push(Tap {
+            stream,
+            last: Timestamp::UNSTARTED,
+            to,
+        });
+    }
+
+    /// The beginning of a poll; of the first one, the start of the session.
+    pub(super) fn begin(&mut self, frame: Frame<'_>) {
+        let now = Instant::now();
+        self.now = Some(now);
+        if self.started.is_some() {
+            return;
+        }
+        self.started = Some(now);
+        let taken: Vec<u32> = {
+            let mut state = frame.shared.lock();
+            state.started = true;
+            state.outputs.iter().map(|output| output.stream).collect()
+        };
+        for (index, stream) in taken.into_iter().enumerate() {
+            let output = TapTo::Output {
+                index,
+                local: Vec::new(),
+                unread: 0,
+                full: false,
+                abandoned: false,
+            };
+            self.tap(stream, output);
+        }
+        self.open_nodes(frame);
+    }
+
+    /// Takes in what the outside has sent.
+    pub(super) fn receive(&mut self, frame: Frame<'_>) {
+        let mut inbox = std::mem::take(&mut self.inbox);
+        {
+            let mut state = frame.shared.lock();
+            std::mem::swap(&mut inbox, &mut state.inbox);
+            for gate in &mut state.gates {
+                gate.room = gate.room.saturating_sub(gate.staged);
+                gate.staged = 0;
+            }
+            self.look_at_readers(frame, &state);
+        }
+        for message in inbox.drain(..) {
+            if let Err(error) = self.handle(frame, message) {
+                self.failed.get_or_insert(error);
+            }
+        }
+        self.inbox = inbox;
+    }
+
+    fn handle(&mut self, frame: Frame<'_>, message: Message) -> Result<()> {
+        match message {
+            Message::Packet { input, packet } => {
+                let stream = frame.plan.graph_inputs[usize::from(input)].stream;
+                self.put(frame, stream as usize, packet)
+            }
+            Message::Bound { input, at } => {
+                let stream = frame.plan.graph_inputs[usize::from(input)].stream as usize;
+                self.bound(frame, stream, at)
+            }
+            Message::CloseInput { input } => {
+                self.open_inputs -= 1;
+                let stream = frame.plan.graph_inputs[usize::from(input)].stream;
+                self.close_stream(frame, stream as usize)
+            }
+            Message::Event { node, event } => {
+                let state = &mut self.nodes[usize::from(node)];
+                if state.status != Status::Closed {
+                    state.events.push_back(event);
+                    self.ready.insert(node);
+                }
+                Ok(())
+            }
+            Message::Released { node } => {
+                self.nodes[usize::from(node)].holds -= 1;
+                self.ready.insert(node);
+                Ok(())
+            }
+            Message::Poll { node } => {
+                self.poll_future(frame, usize::from(node));
+                Ok(())
+            }
+            Message::Returned { node, returned } => {
+                self.returned(frame, usize::from(node), *returned);
+                Ok(())
+            }
+            Message::Why(answer) => {
+                // Who asked may have given up since.
+                drop(answer.send(why::why(frame.plan, self)));
+                Ok(())
+            }
+        }
+    }
+
+    /// Notes how far the readers of the outputs have come, and lets writers go on.
+    fn look_at_readers(&mut self, frame: Frame<'_>, state: &State) {
+        for at in 0..self.taps.len() {
+            let tap = &mut self.taps[at];
+            let TapTo::Output {
+                index,
+                local,
+                unread,
+                abandoned,
+                ..
+            } = &mut tap.to
+            else {
+                continue;
+            };
+            let output = &state.outputs[*index];
+            *unread = output.packets.len();
+            *abandoned = output.abandoned;
+            if *abandoned {
+                local.clear();
+            }
+            self.refresh_tap(frame, at);
+        }
+    }
+
+    /// Notes whether an output is full.
+    pub(super) fn refresh_tap(&mut self, frame: Frame<'_>, at: usize) {
+        let tap = &mut self.taps[at];
+        let TapTo::Output {
+            local,
+            unread,
+            full,
+            abandoned,
+            ..
+        } = &mut tap.to
+        else {
+            return;
+        };
+        let now_full = !*abandoned && *unread + local.len() >= OutputStream::CAPACITY;
+        let was_full = std::mem::replace(full, now_full);
+        let producer = frame.plan.streams[tap.stream as usize].producer;
+        self.edge_changed(producer, was_full, now_full);
+    }
+
+    /// Notes whether a queue is full.
+    pub(super) fn refresh(&mut self, frame: Frame<'_>, input: usize) {
+        let limit = &mut self.limits[input];
+        let plan_input = &frame.plan.inputs[input];
+        let now_full = !plan_input.back_edge && self.queues[input].len() >= limit.limit;
+        let was_full = std::mem::replace(&mut limit.full, now_full);
+        let producer = frame.plan.streams[plan_input.stream as usize].producer;
+        self.edge_changed(producer, was_full, now_full);
+    }
+
+    fn edge_changed(&mut self, producer: Producer, was_full: bool, now_full: bool) {
+        let Producer::Node(node) = producer else {
+            return;
+        };
+        let edges = &mut self.nodes[usize::from(node)].full_edges;
+        match (was_full, now_full) {
+            (false, true) => *edges += 1,
+            (true, false) => {
+                *edges -= 1;
+                self.ready.insert(node);
+            }
+            _ => {}
+        }
+    }
+
+    /// Hands over packets, opens gates and, if `sleep` is given, goes to sleep. False if there is more to do instead.
+    pub(super) fn publish(&mut self, frame: Frame<'_>, sleep: Option<&Context<'_>>) -> bool {
+        let rooms: smallvec::SmallVec<[usize; 2]> = frame
+            .plan
+            .graph_inputs
+            .iter()
+            .map(|port| self.room(frame, port.stream as usize))
+            .collect();
+        let mut wakers: Vec<Waker> = Vec::new();
+        let mut state = frame.shared.lock();
+        self.hand_over(&mut state, &mut wakers);
+        for (gate, room) in state.gates.iter_mut().zip(rooms) {
+            gate.room = room;
+            if gate.staged < room {
+                wakers.append(&mut gate.pushers);
+            }
+        }
+        let mut asleep = false;
+        if let Some(cx) = sleep {
+            let readers_moved = self.taps.iter().any(|tap| match &tap.to {
+                // The reader has emptied it since the session last looked.
+                TapTo::Output {
+                    index, full: true, ..
+                } => {
+                    let output = &mut state.outputs[*index];
+                    output.full = true;
+                    output.abandoned || output.packets.len() <= OutputStream::CAPACITY / 2
+                }
+                TapTo::Output { .. } | TapTo::Observer { .. } => false,
+            });
+            if state.inbox.is_empty() && !readers_moved {
+                state.waker = Some(cx.waker().clone());
+                asleep = true;
+            }
+        }
+        drop(state);
+        wakers.into_iter().for_each(Waker::wake);
+        asleep
+    }
+
+    /// Hands over what is left, at the end.
+    pub(super) fn flush(&mut self, shared: &Shared) {
+        let mut wakers = Vec::new();
+        let mut state = shared.lock();
+        self.hand_over(&mut state, &mut wakers);
+        drop(state);
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
+    fn hand_over(&mut self, state: &mut State, wakers: &mut Vec<Waker>) {
+        for tap in &mut self.taps {
+            let TapTo::Output {
+                index,
+                local,
+                unread,
+                ..
+            } = &mut tap.to
+            else {
+                continue;
+            };
+            let output = &mut state.outputs[*index];
+            let closed = self.streams[tap.stream as usize].closed;
+            if !local.is_empty() || closed != output.closed {
+                wakers.extend(output.reader.take());
+            }
+            output.closed = closed;
+            if output.abandoned {
+                local.clear();
+            }
+            output.packets.extend(local.drain(..));
+            *unread = output.packets.len();
+        }
+    }
+
+    /// How many more packets of a graph input its consumers take.
+    fn room(&self, frame: Frame<'_>, stream: usize) -> usize {
+        let consumers = &frame.plan.streams[stream].consumers;
+        let room = |&input: &u32| {
+            let input = input as usize;
+            let node = usize::from(frame.plan.inputs[input].node);
+            if self.nodes[node].status == Status::Closed || frame.plan.inputs[input].back_edge {
+                return usize::MAX;
+            }
+            self.limits[input]
+                .limit
+                .saturating_sub(self.queues[input].len())
+        };
+        let tapped = self.streams[stream].tapped
+            && self.taps.iter().any(|tap| {
+                tap.stream as usize == stream && matches!(tap.to, TapTo::Output { full: true, .. })
+            });
+        if tapped {
+            0
+        } else {
+            consumers.iter().map(room).min().unwrap_or(usize::MAX)
+        }
+    }
+
+    /// Drops the nodes and everything that waits for them.
+    pub(super) fn clear(&mut self) {
+        self.nodes.clear();
+        self.queues.clear();
+        self.inbox.clear();
+        self.taps.clear();
+    }
+
+    pub(super) fn summary(&self, plan: &Arc<Plan>) -> Summary {
+        let elapsed = self
+            .started
+            .map_or(Duration::ZERO, |started| started.elapsed());
+        Summary {
+            plan: Arc::clone(plan),
+            counts: self
+                .nodes
+                .iter()
+                .map(|node| (node.runs, node.time))
+                .collect(),
+            elapsed,
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! The side packets a session is started with.
+
+use std::collections::HashMap;
+
+use crate::{
+    error::{Error, Result},
+    packet::{Packet, Payload},
+    plan::Plan,
+    timestamp::Timestamp,
+};
+
+/// Side packets by name.
+#[derive(Clone, Debug, Default)]
+pub struct SidePackets(HashMap<String, Packet>);
+
+impl SidePackets {
+    /// None.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a side packet.
+    #[must_use]
+    pub fn with<T: Payload>(self, name: impl Into<String>, value: T) -> Self {
+        self.with_packet(name, Packet::side(value))
+    }
+
+    /// Adds a side packet with a value that is shared.
+    #[must_use]
+    pub fn with_packet(mut self, name: impl Into<String>, packet: Packet) -> Self {
+        self.0.insert(name.into(), packet.at_unset());
+        self
+    }
+}
+
+impl Packet {
+    fn at_unset(mut self) -> Self {
+        self.time = Timestamp::UNSET;
+        self
+    }
+}
+
+/// The values by position among the plan's side packets. Names that the graph does not use are ignored.
+pub(super) fn check(plan: &Plan, mut given: SidePackets) -> Result<Vec<Option<Packet>>> {
+    if let Some(name) = &plan.unloaded {
+        return Err(Error::precondition(format!(
+            "the resource `{name}` was not loaded with the plan"
+        )));
+    }
+    let mut problems = Vec::new();
+    let mut values = Vec::with_capacity(plan.sides.len());
+    for side in &plan.sides {
+        let value = given.0.remove(&*side.name);
+        match &value {
+            Some(_) if side.produced => problems.push(format!(
+                "side packet `{}` is given, but a node of the graph makes it",
+                side.name
+            )),
+            Some(packet) if !side.check.is_empty() && !side.check.contains(&packet.type_info()) => {
+                let wanted: Vec<String> = side.check.iter().map(|of| format!("`{of}`")).collect();
+                problems.push(format!(
+                    "side packet `{}` is `{}`, but the graph takes {}",
+                    side.name,
+                    packet.type_info(),
+                    wanted.join(" or ")
+                ));
+            }
+            None if side.required => problems.push(format!(
+                "side packet `{}` is required, but not given",
+                side.name
+            )),
+            Some(_) | None => {}
+        }
+        values.push(value);
+    }
+    if problems.is_empty() {
+        Ok(values)
+    } else {
+        Err(Error::invalid(problems.join("; ")))
+    }
+}

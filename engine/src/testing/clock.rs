@@ -1,0 +1,67 @@
+//! A clock that moves only when it is told to.
+
+use std::{
+    future::{Future, poll_fn},
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError},
+    task::{Poll, Waker},
+    time::{Duration, Instant},
+};
+
+use crate::run::Clock;
+
+/// A clock that moves only when it is told to. Clones are the same clock.
+#[derive(Clone, Debug)]
+pub struct VirtualClock(Arc<Mutex<State>>);
+
+#[derive(Debug)]
+struct State {
+    now: Instant,
+    sleepers: Vec<(Instant, Waker)>,
+}
+
+impl Default for VirtualClock {
+    fn default() -> Self {
+        Self(Arc::new(Mutex::new(State {
+            now: Instant::now(),
+            sleepers: Vec::new(),
+        })))
+    }
+}
+
+impl VirtualClock {
+    /// Moves the clock and wakes those whose time has come.
+    pub fn advance(&self, by: Duration) {
+        let mut state = self.lock();
+        state.now += by;
+        let now = state.now;
+        let due: Vec<_> = state
+            .sleepers
+            .extract_if(.., |(at, _)| *at <= now)
+            .collect();
+        drop(state);
+        due.into_iter().for_each(|(_, waker)| waker.wake());
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Clock for VirtualClock {
+    fn now(&self) -> Instant {
+        self.lock().now
+    }
+
+    fn sleep_until(&self, at: Instant) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        let clock = self.clone();
+        Box::pin(poll_fn(move |cx| {
+            let mut state = clock.lock();
+            if state.now >= at {
+                return Poll::Ready(());
+            }
+            state.sleepers.push((at, cx.waker().clone()));
+            Poll::Pending
+        }))
+    }
+}

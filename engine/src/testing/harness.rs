@@ -1,0 +1,492 @@
+//! The harness: compile a graph text, push, expect.
+
+use std::{
+    collections::BTreeMap,
+    fmt::Debug,
+    future::Future,
+    pin::Pin,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll, Wake, Waker},
+    thread::Thread,
+    time::{Duration, Instant},
+};
+
+use graphmill_grammar::{GraphConfig, PortSpec, SourceMap, parse_graph, render};
+
+use crate::{
+    calculator::{AsyncCalculator, Calculator},
+    environment::Environment,
+    error::{Error, Result},
+    executor::Executors,
+    packet::{Packet, Payload},
+    plan::Plan,
+    registry::Registry,
+    run::RunCx,
+    session::{Handle, Session, SidePackets, Summary, Why},
+    timestamp::Timestamp,
+};
+
+use super::{ManualExecutor, VirtualClock};
+
+/// The longest [`Harness::block_until`] waits for other threads.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Renders the diagnostics of a graph text; empty if there are none.
+pub fn check(text: &str, environment: &Environment) -> String {
+    let mut sources = SourceMap::new();
+    let (_, diagnostics) = compile(text, &mut sources, environment);
+    render::human(&sources, &diagnostics, render::Color::Plain)
+}
+
+fn compile(
+    text: &str,
+    sources: &mut SourceMap,
+    environment: &Environment,
+) -> (Option<Arc<Plan>>, Vec<graphmill_grammar::Diagnostic>) {
+    let parsed = parse_graph(sources, "graph.pbtxt", text);
+    let mut diagnostics = parsed.diagnostics;
+    let Some(mut graph) = parsed.graph else {
+        return (None, diagnostics);
+    };
+    if graph.input_stream.is_empty() && graph.output_stream.is_empty() {
+        open_border(&mut graph);
+    }
+    let (plan, more) = Plan::compile(&graph, sources, environment);
+    diagnostics.extend(more);
+    let plan = plan.filter(|_| !graphmill_grammar::diag::has_errors(&diagnostics));
+    (plan, diagnostics)
+}
+
+/// Makes the streams without a producer the graph's inputs, and those without a consumer its outputs.
+fn open_border(graph: &mut GraphConfig) {
+    let read: Vec<&PortSpec> = graph
+        .node
+        .iter()
+        .flat_map(|node| &node.input_stream)
+        .collect();
+    let written: Vec<&PortSpec> = graph
+        .node
+        .iter()
+        .flat_map(|node| &node.output_stream)
+        .collect();
+    let rest = |of: &[&PortSpec], without: &[&PortSpec]| {
+        let mut names: Vec<&str> = Vec::new();
+        for port in of {
+            let name = port.name.as_str();
+            if !names.contains(&name) && !without.iter().any(|other| other.name.as_str() == name) {
+                names.push(name);
+            }
+        }
+        let ports = names
+            .into_iter()
+            .filter_map(|name| PortSpec::parse(name).ok());
+        ports.collect::<Vec<PortSpec>>()
+    };
+    (graph.input_stream, graph.output_stream) = (rest(&read, &written), rest(&written, &read));
+}
+
+/// What was observed on one stream and not yet asked for.
+#[derive(Default)]
+struct Seen {
+    packets: Vec<Packet>,
+    bounds: Vec<Timestamp>,
+}
+
+type Streams = Arc<Mutex<BTreeMap<String, Seen>>>;
+
+/// Runs one session by hand. A text without graph inputs and outputs gets its loose ends as such, so that a single node is
+/// a graph.
+///
+/// Jobs on the executor `cpu` run in the calling thread, so that tests are deterministic.
+///
+/// # Panics
+///
+/// Where something is not as expected, with a message that shows what was.
+pub struct Harness {
+    plan: Arc<Plan>,
+    run: RunCx,
+    clock: VirtualClock,
+    executor: Arc<ManualExecutor>,
+    sides: SidePackets,
+    seen: Streams,
+    woken: Arc<Woken>,
+    session: Option<(Session, Handle)>,
+    outcome: Option<Result<Summary>>,
+}
+
+struct Woken {
+    flag: AtomicBool,
+    thread: Thread,
+}
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.flag.store(true, Ordering::Release);
+        self.thread.unpark();
+    }
+}
+
+impl Harness {
+    /// A harness for a graph text of one calculator's nodes.
+    #[track_caller]
+    pub fn of<C: Calculator>(text: &str) -> Self {
+        Self::new(text, Environment::new(Registry::new().with::<C>()))
+    }
+
+    /// A harness for a graph text of one async calculator's nodes.
+    #[track_caller]
+    pub fn of_async<C: AsyncCalculator>(text: &str) -> Self {
+        Self::new(text, Environment::new(Registry::new().with_async::<C>()))
+    }
+
+    /// A harness for a graph text of all registered calculators.
+    #[track_caller]
+    pub fn global(text: &str) -> Self {
+        Self::new(text, Environment::new(Registry::global()))
+    }
+
+    /// A harness for a graph text.
+    #[track_caller]
+    pub fn new(text: &str, environment: Environment) -> Self {
+        let executor = Arc::new(ManualExecutor::default());
+        let executors = Executors::new();
+        executors.insert(Executors::CPU, executor.clone());
+        let environment = environment.with_executors(Arc::new(executors));
+        let mut sources = SourceMap::new();
+        let (plan, diagnostics) = compile(text, &mut sources, &environment);
+        let Some(plan) = plan else {
+            panic!(
+                "the graph does not compile:\n{}",
+                render::human(&sources, &diagnostics, render::Color::Plain)
+            )
+        };
+        let clock = VirtualClock::default();
+        let mut run = RunCx::new("test");
+        run.clock = Arc::new(clock.clone());
+        Self {
+            plan,
+            run,
+            clock,
+            executor,
+            sides: SidePackets::new(),
+            seen: Streams::default(),
+            woken: Arc::new(Woken {
+                flag: AtomicBool::new(true),
+                thread: std::thread::current(),
+            }),
+            session: None,
+            outcome: None,
+        }
+    }
+
+    /// Gives a side packet. Before anything else.
+    #[must_use]
+    pub fn side<T: Payload>(mut self, name: &str, value: T) -> Self {
+        self.sides = self.sides.with(name, value);
+        self
+    }
+
+    /// Changes the request context. Before anything else.
+    #[must_use]
+    pub fn request(mut self, change: impl FnOnce(&mut RunCx)) -> Self {
+        change(&mut self.run);
+        self
+    }
+
+    /// The clock of the session.
+    pub fn clock(&self) -> &VirtualClock {
+        &self.clock
+    }
+
+    /// The plan.
+    pub fn plan(&self) -> &Arc<Plan> {
+        &self.plan
+    }
+
+    /// Starts the session and runs it as far as it goes.
+    #[track_caller]
+    pub fn start(&mut self) -> &mut Self {
+        if self.session.is_none() && self.outcome.is_none() {
+            let started = Session::new(&self.plan, self.run.clone(), self.sides.clone());
+            let (mut session, handle) =
+                started.unwrap_or_else(|error| panic!("the session does not start: {error}"));
+            for stream in &self.plan.streams {
+                let (name, seen) = (stream.name.to_string(), Arc::clone(&self.seen));
+                let observer = move |time: Timestamp, packet: Option<&Packet>| {
+                    let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+                    let seen = seen.entry(name.clone()).or_default();
+                    match packet {
+                        Some(packet) => seen.packets.push(packet.clone()),
+                        None => seen.bounds.push(time),
+                    }
+                    Ok(())
+                };
+                session
+                    .observe(&stream.name, true, observer)
+                    .expect("the plan has all its streams");
+            }
+            self.session = Some((session, handle));
+            self.settle();
+        }
+        self
+    }
+
+    /// Pushes a packet to a graph input and runs the session as far as it goes.
+    #[track_caller]
+    pub fn push<T: Payload>(
+        &mut self,
+        stream: &str,
+        time: impl Into<Timestamp>,
+        value: T,
+    ) -> &mut Self {
+        self.push_packet(stream, Packet::new(time, value))
+    }
+
+    /// Pushes a packet and runs the session as far as it goes.
+    #[track_caller]
+    pub fn push_packet(&mut self, stream: &str, packet: Packet) -> &mut Self {
+        let shown = format!("{packet:?}");
+        self.act(&format!("pushing {shown} to `{stream}`"), |handle| {
+            handle.try_push(stream, packet)
+        })
+    }
+
+    /// Moves the bound of a graph input.
+    #[track_caller]
+    pub fn bound(&mut self, stream: &str, at: impl Into<Timestamp>) -> &mut Self {
+        let at = at.into();
+        self.act(&format!("moving the bound of `{stream}`"), |handle| {
+            handle.bound(stream, at)
+        })
+    }
+
+    /// Closes a graph input.
+    #[track_caller]
+    pub fn close(&mut self, stream: &str) -> &mut Self {
+        self.act(&format!("closing `{stream}`"), |handle| {
+            handle.close(stream)
+        })
+    }
+
+    /// Closes all graph inputs.
+    #[track_caller]
+    pub fn close_all(&mut self) -> &mut Self {
+        self.act("closing all inputs", |handle| {
+            handle.close_all();
+            Ok(())
+        })
+    }
+
+    /// Moves the clock and runs the session as far as it goes.
+    #[track_caller]
+    pub fn advance(&mut self, by: Duration) -> &mut Self {
+        self.start();
+        self.clock.advance(by);
+        self.settle()
+    }
+
+    #[track_caller]
+    fn act(&mut self, what: &str, act: impl FnOnce(&Handle) -> Result<()>) -> &mut Self {
+        self.start();
+        match (&self.session, &self.outcome) {
+            (Some((_, handle)), None) => {
+                if let Err(error) = act(handle) {
+                    panic!("{what} failed: {error}");
+                }
+            }
+            (_, Some(Err(error))) => panic!("{what}, but the session has failed: {error}"),
+            (_, Some(Ok(_)) | None) => panic!("{what}, but the session has ended"),
+        }
+        self.settle()
+    }
+
+    /// Runs the session, and jobs on `cpu`, until nothing more can happen without the outside.
+    pub fn settle(&mut self) -> &mut Self {
+        while self.outcome.is_none() {
+            if self.woken.flag.swap(false, Ordering::Acquire) {
+                self.poll();
+            } else if !self.executor.run_one() {
+                break;
+            }
+        }
+        self
+    }
+
+    fn poll(&mut self) {
+        let Some((session, _)) = &mut self.session else {
+            return;
+        };
+        let waker = Waker::from(Arc::clone(&self.woken));
+        if let Poll::Ready(outcome) = Pin::new(session).poll(&mut Context::from_waker(&waker)) {
+            self.outcome = Some(outcome);
+        }
+    }
+
+    /// Runs the session while other threads work for it, until `done` is true.
+    #[track_caller]
+    pub fn block_until(&mut self, mut done: impl FnMut(&Self) -> bool) -> &mut Self {
+        self.start();
+        let begun = Instant::now();
+        while !done(self) {
+            assert!(
+                begun.elapsed() < PATIENCE,
+                "waited too long; the session says:\n{}",
+                self.why()
+            );
+            if !self.woken.flag.load(Ordering::Acquire) && self.outcome.is_none() {
+                std::thread::park_timeout(Duration::from_millis(50));
+            }
+            self.settle();
+        }
+        self
+    }
+
+    /// Whether the session has ended.
+    pub fn ended(&self) -> bool {
+        self.outcome.is_some()
+    }
+
+    /// Takes the packets seen on a stream, any stream of the graph, since the last look.
+    #[track_caller]
+    pub fn packets(&mut self, stream: &str) -> Vec<Packet> {
+        self.start();
+        self.known(stream);
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut seen.entry(stream.to_owned()).or_default().packets)
+    }
+
+    /// How many packets were seen on a stream since the last look.
+    pub fn count(&self, stream: &str) -> usize {
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.get(stream).map_or(0, |seen| seen.packets.len())
+    }
+
+    /// Takes the timestamps up to which a stream was seen to be settled without a packet.
+    #[track_caller]
+    pub fn bounds(&mut self, stream: &str) -> Vec<Timestamp> {
+        self.start();
+        self.known(stream);
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut seen.entry(stream.to_owned()).or_default().bounds)
+    }
+
+    /// Expects exactly these packets on a stream since the last look.
+    #[track_caller]
+    pub fn expect<T, I, P>(&mut self, stream: &str, expected: P) -> &mut Self
+    where
+        T: Payload + PartialEq,
+        I: Into<Timestamp>,
+        P: IntoIterator<Item = (I, T)>,
+    {
+        let packets = self.packets(stream);
+        let expected: Vec<(Timestamp, T)> = expected
+            .into_iter()
+            .map(|(time, value)| (time.into(), value))
+            .collect();
+        let same = packets.len() == expected.len()
+            && packets
+                .iter()
+                .zip(&expected)
+                .all(|(packet, (time, value))| {
+                    packet.time == *time && packet.get::<T>() == Some(value)
+                });
+        if !same {
+            panic!(
+                "stream `{stream}` is not as expected\n{}",
+                self.difference(&packets, &expected)
+            );
+        }
+        self
+    }
+
+    /// Expects that nothing came on a stream since the last look.
+    #[track_caller]
+    pub fn expect_nothing(&mut self, stream: &str) -> &mut Self {
+        let packets = self.packets(stream);
+        assert!(
+            packets.is_empty(),
+            "nothing was expected on stream `{stream}`, but there are {packets:?}"
+        );
+        self
+    }
+
+    fn difference<T: Debug>(&self, packets: &[Packet], expected: &[(Timestamp, T)]) -> String {
+        let mut text = String::new();
+        for row in 0..packets.len().max(expected.len()) {
+            let wanted = expected
+                .get(row)
+                .map_or("-".to_owned(), |(time, value)| format!("{value:?}{time:?}"));
+            let found = packets
+                .get(row)
+                .map_or("-".to_owned(), |packet| format!("{packet:?}"));
+            let mark = if wanted == found { ' ' } else { '!' };
+            text.push_str(&format!("{mark} expected {wanted:<40} found {found}\n"));
+        }
+        match &self.outcome {
+            None => text.push_str(&format!("the session goes on:\n{}", self.why())),
+            Some(Ok(_)) => text.push_str("the session has ended"),
+            Some(Err(error)) => text.push_str(&format!("the session has failed: {error}")),
+        }
+        text
+    }
+
+    #[track_caller]
+    fn known(&self, stream: &str) {
+        assert!(
+            self.plan.stream(stream).is_some(),
+            "the graph has no stream `{stream}`"
+        );
+    }
+
+    /// What the session waits for.
+    pub fn why(&self) -> Why {
+        self.session
+            .as_ref()
+            .map_or_else(Why::ended, |(session, _)| session.why())
+    }
+
+    /// The handle of the session.
+    #[track_caller]
+    pub fn handle(&mut self) -> &Handle {
+        self.start();
+        let (_, handle) = self.session.as_ref().expect("the session was just started");
+        handle
+    }
+
+    /// Closes all inputs and expects that the session ends well.
+    #[track_caller]
+    pub fn finish(&mut self) -> Summary {
+        self.start();
+        if self.outcome.is_none() {
+            self.close_all();
+        }
+        match &self.outcome {
+            Some(Ok(summary)) => summary.clone(),
+            Some(Err(error)) => panic!("the session failed: {error}"),
+            None => panic!("the session does not end:\n{}", self.why()),
+        }
+    }
+
+    /// Expects that the session has failed, and gives the error.
+    #[track_caller]
+    pub fn error(&mut self) -> Error {
+        self.start();
+        match &self.outcome {
+            Some(Err(error)) => error.clone(),
+            Some(Ok(_)) => panic!("the session was expected to fail, but ended well"),
+            None => panic!(
+                "the session was expected to fail, but goes on:\n{}",
+                self.why()
+            ),
+        }
+    }
+
+    /// Drops the session, as a server does when a client leaves.
+    pub fn drop_session(&mut self) {
+        self.session = None;
+        self.settle();
+    }
+}
