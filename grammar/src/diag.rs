@@ -6,8 +6,11 @@
 
 use std::fmt;
 
-use crate::codes::Code;
+use crate::codes::{Code, syntax};
 use crate::span::Span;
+
+/// How many errors and warnings of one file are listed.
+pub const MAX_LISTED: usize = 100;
 
 /// How bad it is.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -164,4 +167,19 @@ pub fn has_errors(diagnostics: &[Diagnostic]) -> bool {
 pub fn sort(diagnostics: &mut [Diagnostic]) {
     diagnostics
         .sort_by_key(|diagnostic| (diagnostic.primary.span.file, diagnostic.primary.span.start));
+}
+
+/// Cuts a sorted list at [`MAX_LISTED`] and says so at its end; an error is among what is left if there was one.
+pub fn truncate(diagnostics: &mut Vec<Diagnostic>) {
+    let is_cut = |diagnostic: &Diagnostic| diagnostic.code == &syntax::TOO_MANY_ERRORS;
+    if diagnostics.len() <= MAX_LISTED + usize::from(diagnostics.iter().any(is_cut)) {
+        return;
+    }
+    let span = diagnostics[MAX_LISTED].primary.span;
+    diagnostics.truncate(MAX_LISTED);
+    diagnostics.retain(|diagnostic| !is_cut(diagnostic));
+    let message = "more errors in this file are not listed";
+    diagnostics.push(
+        Diagnostic::error(&syntax::TOO_MANY_ERRORS, span, message).label("the next one is here"),
+    );
 }

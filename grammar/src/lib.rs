@@ -30,7 +30,7 @@ pub mod suggest;
 mod tree;
 
 pub use codes::Code;
-pub use de::from_message;
+pub use de::{from_message, from_options};
 pub use diag::{Diagnostic, Severity};
 pub use graph::{GraphConfig, Node, OptionsMessage, PortSpec};
 pub use parse::{ParsedGraph, parse, parse_graph};

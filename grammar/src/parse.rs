@@ -18,9 +18,6 @@ use crate::tree::Reader;
 /// How deep messages and lists may be nested.
 pub const MAX_DEPTH: usize = 100;
 
-/// How many syntax errors of one file are listed.
-pub const MAX_ERRORS: usize = 100;
-
 mod grammar {
     #![allow(missing_docs, reason = "the derive documents no rule")]
 
@@ -95,7 +92,7 @@ pub fn parse(sources: &SourceMap, file: FileId) -> (File, Vec<Diagnostic>) {
         ..Message::empty()
     });
     merge(sources, &mut diagnostics, reader.diagnostics);
-    truncate(&mut diagnostics);
+    diag::truncate(&mut diagnostics);
     (
         File {
             id: file,
@@ -112,7 +109,7 @@ fn merge(sources: &SourceMap, diagnostics: &mut Vec<Diagnostic>, found: Vec<Diag
     let line = |span: Span| {
         sources
             .get(span.file)
-            .map(|source| source.line_col(span.start as usize).line)
+            .map(|source| source.line(span.range().start))
     };
     let lines: HashSet<_> = diagnostics
         .iter()
@@ -124,18 +121,6 @@ fn merge(sources: &SourceMap, diagnostics: &mut Vec<Diagnostic>, found: Vec<Diag
             .filter(|found| lines.is_empty() || !lines.contains(&line(found.primary.span))),
     );
     diag::sort(diagnostics);
-}
-
-/// Cuts the list at [`MAX_ERRORS`].
-fn truncate(diagnostics: &mut Vec<Diagnostic>) {
-    if let Some(first) = diagnostics.get(MAX_ERRORS) {
-        let more = diagnostics.len() - MAX_ERRORS;
-        let message = format!("{more} more syntax errors in this file are not listed");
-        let last = Diagnostic::error(&syntax::TOO_MANY_ERRORS, first.primary.span, message)
-            .label("the next one is here");
-        diagnostics.truncate(MAX_ERRORS);
-        diagnostics.push(last);
-    }
 }
 
 /// What has become of a graph file.
@@ -159,15 +144,40 @@ impl ParsedGraph {
 }
 
 /// Adds a graph file to the source map, parses it and lowers it.
+///
+/// The contents are text, or bytes as they were read; bytes that are no UTF-8 are reported.
 pub fn parse_graph(
     sources: &mut SourceMap,
     name: impl Into<String>,
-    text: impl Into<String>,
+    contents: impl Into<Vec<u8>>,
 ) -> ParsedGraph {
-    let file = sources.add(name, text);
+    let (file, undecodable) = add(sources, name.into(), contents.into());
+    if let Some(diagnostic) = undecodable {
+        return ParsedGraph {
+            graph: None,
+            diagnostics: vec![diagnostic],
+        };
+    }
     let (tree, mut diagnostics) = parse(sources, file);
     let (graph, found) = graph::lower(&tree);
     diagnostics.extend(found);
     diag::sort(&mut diagnostics);
+    diag::truncate(&mut diagnostics);
     ParsedGraph { graph, diagnostics }
+}
+
+/// Adds a file by its bytes; what is no UTF-8 is shown as U+FFFD and reported.
+fn add(sources: &mut SourceMap, name: String, bytes: Vec<u8>) -> (FileId, Option<Diagnostic>) {
+    let error = match String::from_utf8(bytes) {
+        Ok(text) => return (sources.add(name, text), None),
+        Err(error) => error,
+    };
+    let at = error.utf8_error().valid_up_to();
+    let byte = error.as_bytes()[at];
+    let file = sources.add(name, String::from_utf8_lossy(error.as_bytes()));
+    let span = Span::new(file, at..at + char::REPLACEMENT_CHARACTER.len_utf8());
+    let diagnostic = Diagnostic::error(&syntax::UNUSABLE_FILE, span, "the file is not UTF-8 text")
+        .label(format!("byte 0x{byte:02x} begins no character"))
+        .hint("save the file as UTF-8");
+    (file, Some(diagnostic))
 }

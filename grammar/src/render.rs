@@ -6,11 +6,17 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use annotate_snippets::renderer::DecorStyle;
-use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Patch, Snippet};
+use annotate_snippets::{Annotation, AnnotationKind, Element, Group, Level, Patch, Snippet};
 use serde::Serialize;
 
 use crate::diag::{Diagnostic, Hint, Label, Severity};
 use crate::span::{FileId, Source, SourceMap, Span};
+
+/// Lines beyond this are not shown whole.
+const MAX_LINE_BYTES: usize = 240;
+
+/// How much of a long line is shown before and after the start of what is wrong.
+const EXCERPT_BYTES: usize = 60;
 
 /// Whether the human form is coloured.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -78,10 +84,7 @@ fn report<'a>(sources: &'a SourceMap, diagnostic: &'a Diagnostic) -> Vec<Group<'
 }
 
 /// One snippet a file, the primary label's first.
-fn snippets<'a>(
-    sources: &'a SourceMap,
-    diagnostic: &'a Diagnostic,
-) -> Vec<Snippet<'a, Annotation<'a>>> {
+fn snippets<'a>(sources: &'a SourceMap, diagnostic: &'a Diagnostic) -> Vec<Element<'a>> {
     let mut files: BTreeMap<(bool, FileId), Vec<(AnnotationKind, &Label)>> = BTreeMap::new();
     let first = diagnostic.primary.span.file;
     let labels = std::iter::once((AnnotationKind::Primary, &diagnostic.primary)).chain(
@@ -91,29 +94,53 @@ fn snippets<'a>(
             .map(|label| (AnnotationKind::Context, label)),
     );
     for (kind, label) in labels {
-        files
-            .entry((label.span.file != first, label.span.file))
-            .or_default()
-            .push((kind, label));
+        let file = (label.span.file != first, label.span.file);
+        files.entry(file).or_default().push((kind, label));
     }
-    let snippet = |((_, file), labels): ((bool, FileId), Vec<(AnnotationKind, &'a Label)>)| {
-        let source = sources.get(file)?;
+    let mut elements = Vec::new();
+    for ((_, file), labels) in files {
+        let Some(source) = sources.get(file) else {
+            continue;
+        };
         let window = Window::around(source, labels.iter().map(|(_, label)| label.span));
-        let annotations = labels.into_iter().map(|(kind, label)| {
-            let annotation = kind.span(window.range_of(label.span));
-            if label.text.is_empty() {
-                annotation
-            } else {
-                annotation.label(&label.text)
-            }
-        });
-        Some(
-            window
-                .snippet(source)
-                .annotations(annotations.collect::<Vec<_>>()),
-        )
+        if window.has_long_line(source) {
+            elements.extend(excerpt(source, &labels));
+        } else {
+            let annotations = labels
+                .into_iter()
+                .map(|(kind, label)| window.annotation(kind, label));
+            let snippet = window.snippet(source).path(source.name());
+            elements.push(snippet.annotations(annotations.collect::<Vec<_>>()).into());
+        }
+    }
+    elements
+}
+
+/// What is around the first label, for lines so long that nobody wants to see them whole.
+fn excerpt<'a>(source: &'a Source, labels: &[(AnnotationKind, &'a Label)]) -> Vec<Element<'a>> {
+    let Some((_, first)) = labels.first() else {
+        return Vec::new();
     };
-    files.into_iter().filter_map(snippet).collect()
+    let window = Window::excerpt(source, first.span);
+    let inside = labels.iter().filter(|(_, label)| {
+        let range = label.span.range();
+        std::ptr::eq(*label, *first)
+            || (window.range.start <= range.start && range.end <= window.range.end)
+    });
+    let annotations = inside.map(|&(kind, label)| window.annotation(kind, label));
+    // The renderer would count columns from the excerpt, so that the place is said apart from it.
+    let place = source.line_col(first.span.range().start);
+    let note = format!(
+        "at {}:{place}, of which line only a part is shown",
+        source.name()
+    );
+    vec![
+        window
+            .snippet(source)
+            .annotations(annotations.collect::<Vec<_>>())
+            .into(),
+        Level::NOTE.message(note).into(),
+    ]
 }
 
 /// The hint's edits as a patch, where they are short enough to show.
@@ -126,12 +153,17 @@ fn patch<'a>(sources: &'a SourceMap, hint: &'a Hint) -> Option<Snippet<'a, Patch
         .iter()
         .all(|edit| edit.span.file == file && !edit.replacement.contains('\n'))
         && !source.text()[window.range.clone()].contains('\n')
-        && window.range.len() <= 200;
+        && window.range.len() <= MAX_LINE_BYTES;
     let patches = hint
         .edits
         .iter()
         .map(|edit| Patch::new(window.range_of(edit.span), edit.replacement.as_str()));
-    one_line.then(|| window.snippet(source).patches(patches.collect::<Vec<_>>()))
+    one_line.then(|| {
+        window
+            .snippet(source)
+            .path(source.name())
+            .patches(patches.collect::<Vec<_>>())
+    })
 }
 
 /// The lines of a file that a snippet shows: only they are handed to the renderer, however long the file is.
@@ -143,6 +175,7 @@ struct Window {
 }
 
 impl Window {
+    /// The lines that hold the spans.
     fn around(source: &Source, spans: impl Iterator<Item = Span> + Clone) -> Self {
         let text = source.text();
         let start = spans
@@ -161,14 +194,37 @@ impl Window {
             .iter()
             .rposition(|&byte| byte == b'\n')
             .map_or(0, |newline| newline + 1);
-        let line_end = bytes[end..]
+        let mut line_end = bytes[end..]
             .iter()
             .position(|&byte| byte == b'\n')
-            .map_or(text.len(), |newline| end + newline);
+            .map_or(text.len(), |length| end + length);
+        if bytes[end..line_end].ends_with(b"\r") {
+            line_end -= 1;
+        }
         Self {
             range: line_start..line_end,
-            line: source.line_col(start).line,
+            line: source.line(start),
         }
+    }
+
+    /// The part of one line that is near the start of the span.
+    fn excerpt(source: &Source, span: Span) -> Self {
+        let line = Self::around(source, std::iter::once(span.at_start()));
+        let text = source.text();
+        let at = span.range().start.min(text.len());
+        let start =
+            text.floor_char_boundary(at.saturating_sub(EXCERPT_BYTES).max(line.range.start));
+        let end = text.ceil_char_boundary((at + EXCERPT_BYTES).min(line.range.end));
+        Self {
+            range: start..end,
+            line: line.line,
+        }
+    }
+
+    fn has_long_line(&self, source: &Source) -> bool {
+        source.text()[self.range.clone()]
+            .split('\n')
+            .any(|line| line.len() > MAX_LINE_BYTES)
     }
 
     fn range_of(&self, span: Span) -> Range<usize> {
@@ -178,10 +234,17 @@ impl Window {
         within(span.start)..within(span.end)
     }
 
+    fn annotation<'a>(&self, kind: AnnotationKind, label: &'a Label) -> Annotation<'a> {
+        let annotation = kind.span(self.range_of(label.span));
+        if label.text.is_empty() {
+            annotation
+        } else {
+            annotation.label(&label.text)
+        }
+    }
+
     fn snippet<'a, T: Clone>(&self, source: &'a Source) -> Snippet<'a, T> {
-        Snippet::source(&source.text()[self.range.clone()])
-            .line_start(self.line)
-            .path(source.name())
+        Snippet::source(&source.text()[self.range.clone()]).line_start(self.line)
     }
 }
 

@@ -67,6 +67,8 @@ struct Scanner<'t> {
     diagnostics: Vec<Diagnostic>,
     /// Whether a delimiter stands in a string or comment that does not end: then counting proves nothing.
     swallowed: bool,
+    /// Whether a comment of another language goes to the end of the file.
+    in_comment: bool,
 }
 
 /// Scans `text`.
@@ -86,6 +88,7 @@ pub(crate) fn scan(file: FileId, text: &str) -> Scan<'_> {
         blanked: Vec::new(),
         diagnostics: Vec::new(),
         swallowed: false,
+        in_comment: false,
     };
     let too_deep = scanner.run();
     if let Some(at) = too_deep {
@@ -125,7 +128,7 @@ impl<'t> Scanner<'t> {
                     end
                 }
                 b'"' | b'\'' => self.string(at),
-                b'/' if self.open.last().is_none_or(|open| open.byte != b'[') => self.slash(at),
+                b'/' => self.slash(at),
                 b'{' | b'<' | b'[' => {
                     if self.open.len() == MAX_DEPTH {
                         return Some(at);
@@ -184,6 +187,7 @@ impl<'t> Scanner<'t> {
                     self.newlines(at, at + 2 + length + 2)
                 } else {
                     self.swallow(at, self.text.len());
+                    self.in_comment = true;
                     self.text.len()
                 }
             }
@@ -244,7 +248,7 @@ impl<'t> Scanner<'t> {
             self.blanked.push(unclosed.at);
             let found = &self.text[at..=at];
             let diagnostic = self
-                .unclosed(&unclosed)
+                .unclosed(unclosed.at)
                 .also(
                     self.byte_span(self.open[position].at),
                     format!("this is what `{found}` closes"),
@@ -304,11 +308,11 @@ impl<'t> Scanner<'t> {
         self.diagnostics.push(diagnostic);
     }
 
-    fn unclosed(&self, open: &Open) -> Diagnostic {
-        let byte = char::from(open.byte);
+    fn unclosed(&self, at: usize) -> Diagnostic {
+        let byte = &self.text[at..=at];
         Diagnostic::error(
             &syntax::UNCLOSED_DELIMITER,
-            self.byte_span(open.at),
+            self.byte_span(at),
             format!("unclosed `{byte}`"),
         )
         .label("opened here")
@@ -317,57 +321,58 @@ impl<'t> Scanner<'t> {
     /// Reports what the end of the file has left open.
     fn report_open(&mut self) {
         for open in &self.open {
-            let wanted = closer(open.byte);
-            let end = self.span(self.text.trim_end().len(), self.text.trim_end().len());
-            let diagnostic = self.unclosed(open);
             let suspect = self
                 .suspects
                 .iter()
-                .position(|suspect| suspect.meant == open.at);
-            let diagnostic = if let Some(wrong) = open.wrong_close {
-                let found = &self.text[wrong..=wrong];
-                diagnostic
-                    .also(
-                        self.byte_span(wrong),
-                        format!("expected `{wanted}`, found `{found}`"),
-                    )
-                    .fix(
-                        format!("write `{wanted}`"),
-                        self.byte_span(wrong),
-                        wanted.to_string(),
-                    )
-            } else if let Some(outdented) = open.outdented {
-                diagnostic
+                .find(|suspect| suspect.meant == open.at);
+            let earlier =
+                suspect.filter(|it| open.outdented.is_none_or(|outdented| it.close < outdented));
+            let diagnostic = match (open.wrong_close, earlier, open.outdented) {
+                (Some(wrong), ..) => self.closed_wrongly(open, wrong),
+                (None, Some(suspect), _) => self.closed_by_another(open, suspect),
+                (None, None, Some(outdented)) => self
+                    .unclosed(open.at)
                     .also(
                         self.byte_span(outdented),
                         "by its indentation, this stands outside already",
                     )
-                    .hint(format!("add `{wanted}` before it"))
-            } else if let Some(suspect) = suspect.map(|i| &self.suspects[i]) {
-                let byte = char::from(self.text.as_bytes()[suspect.open]);
-                Diagnostic::error(
-                    &syntax::UNCLOSED_DELIMITER,
-                    self.byte_span(suspect.open),
-                    format!("unclosed `{byte}`"),
-                )
-                .label("opened here")
-                .also(
-                    self.byte_span(suspect.close),
-                    "this closes it, but is indented like the other",
-                )
-                .also(
-                    self.byte_span(open.at),
-                    "so that this one is left open at the end of the file",
-                )
-                .hint(format!(
-                    "add `{}` before the line of the second place",
-                    closer(self.text.as_bytes()[suspect.open])
-                ))
-            } else {
-                diagnostic.also(end, format!("the file ends without `{wanted}`"))
+                    .hint(format!("add `{}` before it", closer(open.byte))),
+                (None, None, None) => {
+                    let end = self.text.trim_end().len();
+                    let message = format!("the file ends without `{}`", closer(open.byte));
+                    self.unclosed(open.at).also(self.span(end, end), message)
+                }
             };
             self.diagnostics.push(diagnostic);
         }
+    }
+
+    fn closed_wrongly(&self, open: &Open, wrong: usize) -> Diagnostic {
+        let wanted = closer(open.byte);
+        let found = &self.text[wrong..=wrong];
+        self.unclosed(open.at)
+            .also(
+                self.byte_span(wrong),
+                format!("expected `{wanted}`, found `{found}`"),
+            )
+            .fix(
+                format!("write `{wanted}`"),
+                self.byte_span(wrong),
+                wanted.to_string(),
+            )
+    }
+
+    fn closed_by_another(&self, open: &Open, suspect: &Suspect) -> Diagnostic {
+        let wanted = closer(self.text.as_bytes()[suspect.open]);
+        self.unclosed(suspect.open)
+            .also(
+                self.byte_span(open.at),
+                format!("the `{wanted}` below is indented like this"),
+            )
+            .also(
+                self.byte_span(suspect.close),
+                format!("`{wanted}` is missing before this line"),
+            )
     }
 
     fn report_depth(&mut self, at: usize) {
@@ -390,7 +395,7 @@ impl<'t> Scanner<'t> {
                 bytes[at] = b' ';
             }
             // On a line of its own, because the last one may be a comment or a string without an end.
-            bytes.push(b'\n');
+            bytes.extend_from_slice(if self.in_comment { b"*/" } else { b"\n" });
             bytes.extend(self.open.iter().rev().map(|open| closer(open.byte) as u8));
             Cow::Owned(String::from_utf8(bytes).expect("delimiters are single ASCII bytes"))
         };

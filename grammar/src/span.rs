@@ -234,6 +234,11 @@ impl Source {
         &self.text
     }
 
+    /// The line, from 1, of a byte offset.
+    pub fn line(&self, offset: usize) -> usize {
+        self.lines.line_of(offset) + 1
+    }
+
     /// Line and column of a byte offset.
     pub fn line_col(&self, offset: usize) -> LineCol {
         self.lines.line_col(&self.text, offset)

@@ -70,8 +70,8 @@ pub static UNKNOWN_ENUM_VALUE: Code = Code {
     number: 206,
     title: "unknown enum value",
     explanation: "The field takes one of a fixed set of words, written without quotes. This is none of them.",
-    wrong: "input_side_packet: \"a\" status_handler { status_handler: \"X\" options { merge_fields: maybe } }",
-    right: "input_side_packet: \"a\" status_handler { status_handler: \"X\" options { merge_fields: true } }",
+    wrong: "executor { options { [mediapipe.ThreadPoolExecutorOptions.ext] { require_processor_performance: FAST } } }",
+    right: "executor { options { [mediapipe.ThreadPoolExecutorOptions.ext] { require_processor_performance: HIGH } } }",
 };
 
 /// A field that must be given.

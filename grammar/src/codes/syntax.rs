@@ -58,7 +58,7 @@ pub static TOO_DEEP: Code = Code {
     explanation: "Messages and lists may be nested 100 deep, which is also the limit of protobuf's own parsers. No real graph comes \
                   near it; a file that does is damaged or hostile.",
     wrong: "a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a",
-    right: "node { options { } }",
+    right: "node { calculator: \"PassThroughCalculator\" }",
 };
 
 /// A scalar field without its colon.
@@ -76,8 +76,8 @@ pub static MISSING_VALUE: Code = Code {
     number: 106,
     title: "field without a value",
     explanation: "A field's name must be followed by a value. To leave a field unset, leave out its name as well.",
-    wrong: "node { name: }",
-    right: "node { name: \"first\" }",
+    wrong: "node { calculator: \"PassThroughCalculator\" name: }",
+    right: "node { calculator: \"PassThroughCalculator\" name: \"first\" }",
 };
 
 /// A message or list that belongs to no field.
@@ -124,8 +124,8 @@ pub static BAD_ESCAPE: Code = Code {
     title: "invalid escape sequence",
     explanation: "Escapes are `\\a \\b \\f \\n \\r \\t \\v \\? \\\\ \\' \\\"`, one to three octal digits, `\\x` with one or two hexadecimal \
                   digits, `\\u` with four and `\\U` with eight (at most `0010FFFF`). A backslash itself is written `\\\\`.",
-    wrong: r#"node { name: "C:\models" }"#,
-    right: r#"node { name: "C:\\models" }"#,
+    wrong: r#"node { calculator: "PassThroughCalculator" name: "C:\models" }"#,
+    right: r#"node { calculator: "PassThroughCalculator" name: "C:\\models" }"#,
 };
 
 /// Something that begins like a number.
@@ -144,8 +144,8 @@ pub static BAD_BRACKET_NAME: Code = Code {
     title: "malformed name in brackets",
     explanation: "A name in brackets is either an extension's full name, `[mediapipe.GateCalculatorOptions.ext]`, or a URL prefix, a slash \
                   and a message's full name, `[type.googleapis.com/mediapipe.GateCalculatorOptions]`.",
-    wrong: "node { options { [mediapipe..ext] { } } }",
-    right: "node { options { [mediapipe.GateCalculatorOptions.ext] { } } }",
+    wrong: "node { calculator: \"GateCalculator\" options { [mediapipe..ext] { } } }",
+    right: "node { calculator: \"GateCalculator\" options { [mediapipe.GateCalculatorOptions.ext] { } } }",
 };
 
 /// A comment of another language.
@@ -171,7 +171,7 @@ pub static UNUSABLE_FILE: Code = Code {
 pub static TOO_MANY_ERRORS: Code = Code {
     number: 116,
     title: "too many errors",
-    explanation: "Only the first hundred errors of a file's syntax are listed. A file with that many is usually not a graph file.",
+    explanation: "Only the first hundred errors of a file are listed. A file with that many is usually not a graph file.",
     wrong: "",
     right: "",
 };

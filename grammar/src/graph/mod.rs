@@ -95,7 +95,7 @@ impl GraphConfig {
 /// Lowers a parsed file to a graph and reports what is wrong with it.
 ///
 /// The graph is as complete as the file allows; it may be run only if there is no error among the diagnostics of both
-/// [`crate::parse`] and this function. A file whose delimiters do not match is not looked at.
+/// [`crate::parse()`] and this function. A file whose delimiters do not match is not looked at.
 pub fn lower(file: &ast::File) -> (Option<GraphConfig>, Vec<Diagnostic>) {
     if !file.balanced {
         return (None, Vec::new());

@@ -83,6 +83,29 @@ impl Text<'_> {
         }
     }
 
+    /// Tells whether the range is written as it reads, so that an edit may replace it.
+    fn is_verbatim(&self, range: &Range<usize>) -> bool {
+        let literal = self
+            .literal
+            .filter(|literal| literal.pieces.len() == 1 && literal.pieces[0].offsets.is_empty());
+        literal.is_some() && !range.is_empty()
+    }
+
+    /// Proposes another spelling of the range.
+    fn correct(
+        &self,
+        diagnostic: Diagnostic,
+        range: Range<usize>,
+        corrected: String,
+    ) -> Diagnostic {
+        let advice = format!("write `{corrected}`");
+        if self.is_verbatim(&range) {
+            diagnostic.fix(advice, self.span_of(range), corrected)
+        } else {
+            diagnostic.hint(advice)
+        }
+    }
+
     fn part(&self, range: Range<usize>) -> Spanned<String> {
         Spanned::new(self.content[range.clone()].to_owned(), self.span_of(range))
     }
@@ -268,12 +291,15 @@ fn read_tag(text: &Text<'_>, range: Range<usize>) -> Result<Spanned<String>, Box
     if is_tag(tag) {
         return Ok(text.part(range));
     }
-    let span = text.span_of(range);
-    let diagnostic = Diagnostic::error(&ports::BAD_TAG, span, format!("`{tag}` is not a tag"))
-        .label("tags are capital letters, digits and `_`, and begin with no digit");
+    let diagnostic = Diagnostic::error(
+        &ports::BAD_TAG,
+        text.span_of(range.clone()),
+        format!("`{tag}` is not a tag"),
+    )
+    .label("tags are capital letters, digits and `_`, and begin with no digit");
     let upper = to_snake(tag).to_ascii_uppercase();
     Err(Box::new(if is_tag(&upper) {
-        diagnostic.fix(format!("write `{upper}`"), span, upper)
+        text.correct(diagnostic, range, upper)
     } else {
         diagnostic
     }))
@@ -300,16 +326,16 @@ fn read_name(text: &Text<'_>, range: Range<usize>) -> Result<Spanned<String>, Bo
     if is_name(name) {
         return Ok(text.part(range));
     }
-    let span = text.span_of(range);
+    let message = format!("`{name}` is not a name of a stream or side packet");
     let diagnostic = Diagnostic::error(
         &ports::BAD_STREAM_NAME,
-        span,
-        format!("`{name}` is not a name of a stream or side packet"),
+        text.span_of(range.clone()),
+        message,
     )
     .label("names are lower-case letters, digits and `_`, and begin with no digit");
     let snake = to_snake(name);
     Err(Box::new(if is_name(&snake) {
-        diagnostic.fix(format!("write `{snake}`"), span, snake)
+        text.correct(diagnostic, range, snake)
     } else {
         diagnostic
     }))
@@ -358,24 +384,27 @@ pub(super) fn number(ports: &mut [PortSpec], cx: &mut Lowering) {
 
 fn given_twice(first: &PortSpec, second: &PortSpec, tag: &[&PortSpec]) -> Diagnostic {
     let (name, index) = (&second.tag, second.index);
-    let free = (0..=MAX_INDEX)
-        .find(|&free| tag.iter().all(|port| port.index != free))
-        .unwrap_or(index);
-    Diagnostic::error(
-        &ports::DUPLICATE_PORT,
-        second.span,
-        format!("index {index} of tag `{name}` is given twice"),
-    )
-    .label("given again here")
-    .also(first.span, "first given here")
-    .fix(
-        format!(
-            "give it the next free index: `{name}:{free}:{}`",
-            second.name
-        ),
-        second.span,
-        format!("{name}:{free}:{}", second.name),
-    )
+    let message = format!("index {index} of tag `{name}` is given twice");
+    let diagnostic = Diagnostic::error(&ports::DUPLICATE_PORT, second.span, message)
+        .label("given again here")
+        .also(first.span, "first given here");
+    let Some(free) = (0..=MAX_INDEX).find(|&free| tag.iter().all(|port| port.index != free)) else {
+        return diagnostic;
+    };
+    let free = format!("{name}:{free}:{}", second.name);
+    let advice = format!("give it the next free index: `{free}`");
+    // Joined or escaped literals are left to a person.
+    let is_verbatim = [
+        format!("{name}:{}", second.name),
+        format!("{name}:{index}:{}", second.name),
+    ]
+    .iter()
+    .any(|written| written.len() == second.span.len());
+    if is_verbatim {
+        diagnostic.fix(advice, second.span, free)
+    } else {
+        diagnostic.hint(advice)
+    }
 }
 
 fn gap(port: &PortSpec, missing: u32) -> Diagnostic {

@@ -29,6 +29,7 @@ pub(crate) fn parsed(text: &str) -> (SourceMap, ParsedGraph) {
     (sources, parsed)
 }
 
+#[allow(dead_code, reason = "not every test binary shows them")]
 /// Diagnostics as a terminal shows them, without colour.
 pub(crate) fn shown(sources: &SourceMap, diagnostics: &[Diagnostic]) -> String {
     render::human(sources, diagnostics, Color::Plain)

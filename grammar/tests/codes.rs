@@ -1,0 +1,126 @@
+//! The registry of codes: its examples are what they claim to be.
+
+use graphmill_grammar::codes::{self, fields};
+use graphmill_grammar::{Diagnostic, SourceMap, from_options, parse_graph};
+use serde::Deserialize;
+
+mod common;
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ThreadPoolExecutorOptions {
+    #[serde(rename = "require_processor_performance")]
+    _performance: Performance,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+enum Performance {
+    #[default]
+    Normal,
+    Low,
+    High,
+}
+
+/// Everything that is wrong with a file, the options of its executors included.
+fn diagnostics(text: &str) -> (SourceMap, Vec<Diagnostic>) {
+    let mut sources = SourceMap::new();
+    let parsed = parse_graph(&mut sources, "example.pbtxt", text);
+    let mut diagnostics = parsed.diagnostics;
+    let executors = parsed.graph.into_iter().flat_map(|graph| graph.executor);
+    for options in executors
+        .filter_map(|executor| executor.options)
+        .flat_map(|options| options.messages)
+    {
+        diagnostics.extend(
+            from_options::<ThreadPoolExecutorOptions>(&options)
+                .err()
+                .unwrap_or_default(),
+        );
+    }
+    (sources, diagnostics)
+}
+
+#[test]
+fn every_example_shows_its_code_and_its_correction_shows_nothing() {
+    for code in codes::all().filter(|code| !code.wrong.is_empty()) {
+        let (sources, found) = diagnostics(code.wrong);
+        let shown = common::shown(&sources, &found);
+        assert!(
+            found.iter().any(|diagnostic| diagnostic.code == code),
+            "{code} is not among\n{shown}"
+        );
+        let (sources, found) = diagnostics(code.right);
+        assert!(
+            found.is_empty(),
+            "{code}\n{}",
+            common::shown(&sources, &found)
+        );
+    }
+}
+
+#[test]
+fn an_example_shows_one_mistake_only() {
+    for code in codes::all().filter(|code| !code.wrong.is_empty()) {
+        let (sources, found) = diagnostics(code.wrong);
+        assert_eq!(
+            found.len(),
+            1,
+            "{code}\n{}",
+            common::shown(&sources, &found)
+        );
+    }
+}
+
+#[test]
+fn numbers_are_unique_and_in_order_and_every_code_is_explained() {
+    let all: Vec<_> = codes::all().collect();
+    assert!(all.windows(2).all(|pair| pair[0].number < pair[1].number));
+    for code in all {
+        assert!(
+            code.explanation.ends_with('.') && code.explanation.len() > 40,
+            "{code}"
+        );
+        assert!(
+            code.title.starts_with(|c: char| c.is_lowercase()) || code.title.starts_with("Any"),
+            "{code}"
+        );
+    }
+    assert_eq!(fields::UNKNOWN_FIELD.to_string(), "GM0201");
+}
+
+#[test]
+fn a_file_that_is_no_text_is_refused_with_the_place() {
+    let mut sources = SourceMap::new();
+    let parsed = parse_graph(
+        &mut sources,
+        "graph.pbtxt",
+        b"input_stream: \"in\"\nnode \xff\xfe{}".as_slice(),
+    );
+    assert!(parsed.graph.is_none());
+    insta::assert_snapshot!(common::shown(&sources, &parsed.diagnostics),
+            @r#"
+        error[GM0115]: the file is not UTF-8 text
+         --> graph.pbtxt:2:6
+          |
+        2 | node ��{}
+          |      ^ byte 0xff begins no character
+          |
+          = help: save the file as UTF-8
+        "#
+    );
+}
+
+#[test]
+fn more_than_a_hundred_errors_are_cut() {
+    let (sources, found) = diagnostics(&format!("num_threads: 1\n{}", "colour: 1\n".repeat(1000)));
+    let (last, listed) = found.split_last().expect("many");
+    assert_eq!(
+        (listed.len(), last.code),
+        (100, &codes::syntax::TOO_MANY_ERRORS)
+    );
+    assert_eq!(
+        sources.locate(last.primary.span).as_deref(),
+        Some("example.pbtxt:102:1")
+    );
+}
