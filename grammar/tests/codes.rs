@@ -1,6 +1,7 @@
 //! The registry of codes: its examples are what they claim to be.
 
 use graphmill_grammar::codes::{self, fields};
+use graphmill_grammar::render::{self, Color};
 use graphmill_grammar::{Diagnostic, SourceMap, from_options, parse_graph};
 use serde::Deserialize;
 
@@ -123,4 +124,95 @@ fn more_than_a_hundred_errors_are_cut() {
         sources.locate(last.primary.span).as_deref(),
         Some("example.pbtxt:102:1")
     );
+}
+
+#[test]
+fn programs_get_the_same_facts_as_json() {
+    let (sources, found) =
+        diagnostics("num_threads: 1\nnum_threads: 2\nnode { calculater: \"é\" }\n");
+    let json: Vec<_> = found
+        .iter()
+        .map(|diagnostic| render::json(&sources, diagnostic))
+        .collect();
+    let text = serde_json::to_string_pretty(&json).expect("plain data");
+    insta::assert_snapshot!(
+        text,
+        @r#"
+        [
+          {
+            "code": "GM0202",
+            "title": "field given twice",
+            "severity": "error",
+            "message": "`num_threads` is given twice",
+            "place": {
+              "file": "example.pbtxt",
+              "line": 2,
+              "column": 1,
+              "end_line": 2,
+              "end_column": 12,
+              "start": 15,
+              "end": 26,
+              "label": "given again here"
+            },
+            "related": [
+              {
+                "file": "example.pbtxt",
+                "line": 1,
+                "column": 14,
+                "end_line": 1,
+                "end_column": 15,
+                "start": 13,
+                "end": 14,
+                "label": "first given here"
+              }
+            ],
+            "hints": []
+          },
+          {
+            "code": "GM0201",
+            "title": "unknown field",
+            "severity": "error",
+            "message": "`Node` has no field `calculater`",
+            "place": {
+              "file": "example.pbtxt",
+              "line": 3,
+              "column": 8,
+              "end_line": 3,
+              "end_column": 18,
+              "start": 37,
+              "end": 47,
+              "label": "unknown field"
+            },
+            "related": [],
+            "hints": [
+              {
+                "text": "did you mean `calculator`?",
+                "edits": [
+                  {
+                    "file": "example.pbtxt",
+                    "line": 3,
+                    "column": 8,
+                    "end_line": 3,
+                    "end_column": 18,
+                    "start": 37,
+                    "end": 47,
+                    "label": "",
+                    "replacement": "calculator"
+                  }
+                ]
+              }
+            ]
+          }
+        ]
+        "#
+    );
+}
+
+#[test]
+fn colours_are_on_request() {
+    let (sources, found) = diagnostics("colour: 1 num_threads: 1");
+    assert!(render::human(&sources, &found, Color::Ansi).contains('\u{1b}'));
+    assert!(!render::human(&sources, &found, Color::Plain).contains('\u{1b}'));
+    assert_eq!(render::summary(&found).as_deref(), Some("1 error"));
+    assert_eq!(render::summary(&[]), None);
 }

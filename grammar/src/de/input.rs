@@ -280,7 +280,11 @@ impl<'t> serde::Deserializer<'t> for Input<'t, '_> {
                 _ => return Err(Error::of(no_variant(value, variants), field, value)),
             },
             ValueKind::Message(message) if message.fields.len() == 1 => {
-                Variant::Field(self.cx, &message.fields[0])
+                let inner = &message.fields[0];
+                if self.cx.is_aside(&inner.value) {
+                    return Err(Error::of(Problem::Reported, field, value));
+                }
+                Variant::Field(self.cx, inner)
             }
             ValueKind::Invalid => return Err(Error::of(Problem::Reported, field, value)),
             ValueKind::List(_) => {

@@ -105,11 +105,12 @@ impl Context {
         } = error;
         let diagnostic = problem.diagnose(name, place.unwrap_or(head), culprit);
         match culprit {
-            Some((_, value)) if !self.is_aside(value) => {
+            Some((_, value)) if self.is_aside(value) => false,
+            Some((_, value)) => {
                 self.set_aside(value, diagnostic);
                 true
             }
-            _ => {
+            None => {
                 self.diagnostics.borrow_mut().extend(diagnostic);
                 false
             }
