@@ -1,1 +1,5 @@
-fn main() {}
+//! The `graphmill` binary.
+
+fn main() -> std::process::ExitCode {
+    graphmill_server::main()
+}

@@ -1,0 +1,182 @@
+//! The composition root: the one place that builds the server, starts it and stops it.
+//!
+//! Listeners open before models load, so that probes and waiting clients are answered from the first moment.
+
+use std::{
+    io,
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use axum::serve::ListenerExt as _;
+use graphmill_engine::Registry;
+use tokio::{
+    net::TcpListener,
+    sync::watch,
+    task::{JoinHandle, JoinSet},
+};
+
+use crate::{config::Config, servable::Servables, stack::stack};
+
+/// What a server is started with.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What to serve.
+    pub config: Config,
+    /// Where to listen; port 0 takes a free one.
+    pub addresses: Vec<SocketAddr>,
+    /// The longest silence in a stream of events, which a comment then breaks.
+    pub keep_alive: Duration,
+    /// How long running requests may take to end when the server stops.
+    pub grace: Duration,
+}
+
+impl Options {
+    /// Serves `config` at `address`, with the usual times.
+    pub fn new(config: Config, address: SocketAddr) -> Self {
+        Self {
+            config,
+            addresses: vec![address],
+            keep_alive: Duration::from_secs(15),
+            grace: Duration::from_secs(5),
+        }
+    }
+}
+
+/// Why a server could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// An address cannot be listened on.
+    #[error("cannot listen on {address}: {source}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// Why, such as that another program has it.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// How far the server is from its end.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Stage {
+    /// It serves.
+    Running,
+    /// It takes no new request and lets the running ones end.
+    Draining,
+    /// It ends the running ones.
+    Cut,
+}
+
+/// What handlers share.
+pub(crate) struct App {
+    pub(crate) options: Options,
+    pub(crate) servables: Servables,
+    pub(crate) started: Instant,
+    pub(crate) stage: watch::Receiver<Stage>,
+}
+
+impl App {
+    /// Why requests would not be served now; `None` when they would.
+    pub(crate) fn unready(&self) -> Option<String> {
+        if *self.stage.borrow() != Stage::Running {
+            return Some("the server is stopping".to_owned());
+        }
+        self.servables.unready()
+    }
+}
+
+/// A running server. Dropping it aborts it; [`Server::stop`] ends it well.
+pub struct Server {
+    app: Arc<App>,
+    addresses: Vec<SocketAddr>,
+    stage: watch::Sender<Stage>,
+    serving: JoinSet<()>,
+    loading: JoinHandle<()>,
+}
+
+/// How long requests that were told to end may take to do so.
+const CUT_GRACE: Duration = Duration::from_secs(1);
+
+impl Server {
+    /// Opens the listeners and starts to load the graphs.
+    pub async fn start(options: Options, registry: Registry) -> Result<Self, StartError> {
+        let mut listeners = Vec::new();
+        for &address in &options.addresses {
+            let listen = TcpListener::bind(address).await;
+            listeners.push(listen.map_err(|source| StartError::Listen { address, source })?);
+        }
+        let addresses = listeners
+            .iter()
+            .filter_map(|listener| listener.local_addr().ok())
+            .collect();
+        let (stage, stage_now) = watch::channel(Stage::Running);
+        let servables = Servables::new(&options.config, registry);
+        let app = Arc::new(App {
+            options,
+            servables,
+            started: Instant::now(),
+            stage: stage_now,
+        });
+        let mut serving = JoinSet::new();
+        for listener in listeners {
+            // Tokens are small writes: waiting to fill a segment would hold each back.
+            let listener = listener.tap_io(|stream| {
+                if let Err(error) = stream.set_nodelay(true) {
+                    tracing::debug!("TCP_NODELAY: {error}");
+                }
+            });
+            let mut stage = app.stage.clone();
+            let draining = async move {
+                // Fails when the sender is gone, and the server with it.
+                let _ = stage.wait_for(|stage| *stage >= Stage::Draining).await;
+            };
+            let service =
+                axum::serve(listener, stack(Arc::clone(&app))).with_graceful_shutdown(draining);
+            serving.spawn(async move {
+                if let Err(error) = service.await {
+                    tracing::error!("the listener failed: {error}");
+                }
+            });
+        }
+        let loader = Arc::clone(&app);
+        let loading = tokio::task::spawn_blocking(move || loader.servables.load());
+        Ok(Self {
+            app,
+            addresses,
+            stage,
+            serving,
+            loading,
+        })
+    }
+
+    /// Where it listens.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// Waits until each graph has been loaded or has failed; tells why the server is not ready, if it is not.
+    pub async fn loaded(&mut self) -> Option<String> {
+        if !self.loading.is_finished() {
+            // Panics of a load are caught and kept as the state of the graph.
+            let _ = (&mut self.loading).await;
+        }
+        self.app.unready()
+    }
+
+    /// Takes no new requests, waits for the running ones for [`Options::grace`], then ends them: each learns that the server
+    /// stops. A graph that is being loaded is left to the end of the process.
+    pub async fn stop(mut self) {
+        let grace = self.app.options.grace;
+        for (stage, patience) in [(Stage::Draining, grace), (Stage::Cut, CUT_GRACE)] {
+            self.stage.send_replace(stage);
+            let ended = async { while self.serving.join_next().await.is_some() {} };
+            if tokio::time::timeout(patience, ended).await.is_ok() {
+                return;
+            }
+            tracing::info!("requests are still running after {} s", patience.as_secs());
+        }
+        self.serving.abort_all();
+    }
+}

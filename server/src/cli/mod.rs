@@ -1,0 +1,119 @@
+//! The command line: one file a verb. Flags are spelled with underscores, as in OpenVINO Model Server, or with dashes.
+
+mod calculators;
+mod check;
+mod report;
+mod serve;
+
+use std::{ffi::OsString, process::ExitCode};
+
+use clap::{Parser, Subcommand};
+
+/// Serves inference pipelines that are written as dataflow graphs.
+#[derive(Debug, Parser)]
+#[command(name = "graphmill", version)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Serve the graphs of a config.json.
+    Serve(serve::Arguments),
+    /// Check graph files or a config.json without serving them: exit status 1 if anything is wrong.
+    Check(check::Arguments),
+    /// List the calculators that graphs can use, or describe one.
+    Calculators(calculators::Arguments),
+}
+
+/// Runs the command line of this process: what a server binary does.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse_from(normalised(std::env::args_os()));
+    match &cli.verb {
+        Verb::Serve(arguments) => serve::run(arguments),
+        Verb::Check(arguments) => check::run(arguments),
+        Verb::Calculators(arguments) => calculators::run(arguments),
+    }
+}
+
+/// Spells flags with underscores, and adds the verb that a command line of OpenVINO Model Server leaves out.
+fn normalised(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut normalised: Vec<OsString> = Vec::new();
+    let mut flags_ended = false;
+    for argument in arguments {
+        flags_ended |= argument == "--";
+        let flag = if flags_ended {
+            None
+        } else {
+            argument
+                .to_str()
+                .and_then(|argument| argument.strip_prefix("--"))
+        };
+        let Some(flag) = flag else {
+            normalised.push(argument);
+            continue;
+        };
+        let (name, value) = flag.find('=').map_or((flag, ""), |at| flag.split_at(at));
+        if normalised.len() == 1 && !matches!(name, "help" | "version") {
+            normalised.push("serve".into());
+        }
+        normalised.push(format!("--{}{value}", name.replace('-', "_")).into());
+    }
+    normalised
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(arguments: &str) -> Result<Cli, clap::Error> {
+        Cli::try_parse_from(normalised(arguments.split(' ').map(OsString::from)))
+    }
+
+    #[test]
+    fn dashes_and_underscores_are_the_same_in_flags_and_untouched_in_values() {
+        let arguments = [
+            "graphmill",
+            "serve",
+            "--config-path=a-b.json",
+            "--rest-port",
+            "80",
+            "--",
+            "--x-y",
+        ];
+        assert_eq!(
+            normalised(arguments.into_iter().map(OsString::from)),
+            [
+                "graphmill",
+                "serve",
+                "--config_path=a-b.json",
+                "--rest_port",
+                "80",
+                "--",
+                "--x-y"
+            ]
+        );
+        assert!(
+            parsed("graphmill serve --config-path a.json --rest-port 8000 --rest-bind-address ::1")
+                .is_ok()
+        );
+        assert!(parsed("graphmill serve --config_path a.json --rest_port 8000 --rest_bind_address localhost").is_ok());
+    }
+
+    #[test]
+    fn the_published_command_line_needs_no_verb() {
+        let cli = parsed("graphmill --rest_port 8000 --port 9000 --config_path config.json")
+            .expect("valid");
+        let Verb::Serve(arguments) = cli.verb else {
+            panic!("not serve")
+        };
+        assert_eq!((arguments.rest_port, arguments.port), (8000, Some(9000)));
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        use clap::CommandFactory as _;
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,144 @@
+//! `graphmill serve`.
+
+use std::{
+    net::{SocketAddr, ToSocketAddrs as _},
+    path::PathBuf,
+    process::ExitCode,
+    time::{Duration, Instant},
+};
+
+use clap::{Args, value_parser};
+use graphmill_engine::Registry;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use super::report;
+use crate::{
+    app::{Options, Server},
+    config,
+    observe::log::{self, Level},
+};
+
+#[derive(Debug, Args)]
+#[command(rename_all = "snake_case")]
+pub(super) struct Arguments {
+    /// The config.json that lists the graphs.
+    #[arg(long, value_name = "FILE")]
+    config_path: PathBuf,
+    /// The port of the REST API.
+    #[arg(long, value_name = "PORT", value_parser = value_parser!(u16).range(1..))]
+    pub(super) rest_port: u16,
+    /// Where the REST API listens: addresses or host names, separated by commas. The default is every interface of the machine;
+    /// 127.0.0.1 keeps to the machine.
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        value_delimiter = ',',
+        default_value = "0.0.0.0"
+    )]
+    rest_bind_address: Vec<String>,
+    /// The port of the gRPC API. Accepted so that existing command lines work; gRPC is not built.
+    #[arg(long, value_name = "PORT")]
+    pub(super) port: Option<u16>,
+    /// How much is logged: TRACE, DEBUG, INFO, WARNING or ERROR.
+    #[arg(long, value_name = "LEVEL", default_value = "INFO")]
+    log_level: Level,
+    /// How long running requests may take to end when the server stops, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 5)]
+    shutdown_grace_seconds: u64,
+}
+
+pub(super) fn run(arguments: &Arguments) -> ExitCode {
+    let started = Instant::now();
+    log::start(arguments.log_level);
+    let loaded = config::load(&arguments.config_path);
+    report::show(&loaded.sources, &loaded.diagnostics);
+    let Some(config) = loaded.config else {
+        return ExitCode::FAILURE;
+    };
+    let addresses = match resolve(&arguments.rest_bind_address, arguments.rest_port) {
+        Ok(addresses) => addresses,
+        Err(message) => return fail(&message),
+    };
+    tracing::info!("Graphmill {}", env!("CARGO_PKG_VERSION"));
+    if let Some(port) = arguments.port {
+        tracing::warn!("gRPC is not built: nothing listens on port {port} (--port)");
+    }
+    let grace = Duration::from_secs(arguments.shutdown_grace_seconds);
+    let options = Options {
+        addresses,
+        grace,
+        ..Options::new(config, ([0, 0, 0, 0], 0).into())
+    };
+    let runtime = match tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+    {
+        Ok(runtime) => runtime,
+        Err(error) => return fail(&format!("cannot start threads: {error}")),
+    };
+    let ended = runtime.block_on(serve(options, started));
+    // A graph that is still being loaded does not keep the process.
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => fail(&message),
+    }
+}
+
+fn fail(message: &str) -> ExitCode {
+    report::error(message);
+    ExitCode::FAILURE
+}
+
+/// The socket addresses of hosts, each once.
+fn resolve(hosts: &[String], port: u16) -> Result<Vec<SocketAddr>, String> {
+    let mut addresses = Vec::new();
+    for host in hosts.iter().map(|host| host.trim()) {
+        let found = (host, port).to_socket_addrs();
+        addresses.extend(
+            found.map_err(|error| {
+                format!("cannot resolve `{host}` (--rest_bind_address): {error}")
+            })?,
+        );
+    }
+    addresses.sort();
+    addresses.dedup();
+    Ok(addresses)
+}
+
+/// Serves until a signal says to stop.
+async fn serve(options: Options, started: Instant) -> Result<(), String> {
+    let install =
+        |kind| signal(kind).map_err(|error| format!("cannot listen for signals: {error}"));
+    let (mut interrupt, mut terminate) = (
+        install(SignalKind::interrupt())?,
+        install(SignalKind::terminate())?,
+    );
+    let mut server = Server::start(options, Registry::global())
+        .await
+        .map_err(|error| error.to_string())?;
+    for address in server.addresses() {
+        tracing::info!("listening on http://{address}");
+    }
+    tokio::select! {
+        unready = server.loaded() => match unready {
+            None => tracing::info!("ready after {:.2} s", started.elapsed().as_secs_f64()),
+            Some(reason) => tracing::error!("not ready: {reason}"),
+        },
+        () = stop_signal(&mut interrupt, &mut terminate) => return Ok(()),
+    }
+    stop_signal(&mut interrupt, &mut terminate).await;
+    tracing::info!("stopping; a second signal does not wait for running requests");
+    tokio::select! {
+        () = server.stop() => {}
+        () = stop_signal(&mut interrupt, &mut terminate) => tracing::warn!("running requests are cut off"),
+    }
+    Ok(())
+}
+
+async fn stop_signal(interrupt: &mut Signal, terminate: &mut Signal) {
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+}

@@ -1,0 +1,82 @@
+//! The diagnostic codes of `config.json`: `GM0901` and on.
+
+use graphmill_grammar::codes::Code;
+
+/// All codes of this crate, by number.
+pub const ALL: &[&Code] = &[
+    &UNREADABLE,
+    &NOT_JSON,
+    &UNKNOWN_KEY,
+    &WRONG_VALUE,
+    &CLASSIC_MODEL,
+    &DUPLICATE_NAME,
+    &NO_EFFECT,
+];
+
+/// The configuration file cannot be read.
+pub static UNREADABLE: Code = Code {
+    number: 901,
+    title: "the configuration cannot be read",
+    explanation: "The file that `--config_path` names does not exist, is a folder, or is not readable by the server's user. A \
+                  relative path is relative to the folder that the server is started in.",
+    wrong: "graphmill serve --config_path missing.json --rest_port 8000",
+    right: "graphmill serve --config_path config.json --rest_port 8000",
+};
+
+/// The configuration file is not JSON.
+pub static NOT_JSON: Code = Code {
+    number: 902,
+    title: "the configuration is not JSON",
+    explanation: "The file has to be one JSON object. JSON has no comments, no comma after the last element, and its strings \
+                  are in double quotes.",
+    wrong: r#"{"model_config_list": [],}"#,
+    right: r#"{"model_config_list": []}"#,
+};
+
+/// A key that means nothing where it stands.
+pub static UNKNOWN_KEY: Code = Code {
+    number: 903,
+    title: "a key is unknown",
+    explanation: "A key that is not known is refused rather than ignored, so that a slip of the keys cannot change what is served.",
+    wrong: r#"{"model_config_list": [], "mediapipe_config_lst": []}"#,
+    right: r#"{"model_config_list": [], "mediapipe_config_list": []}"#,
+};
+
+/// A value of the wrong type, or none where one is needed.
+pub static WRONG_VALUE: Code = Code {
+    number: 904,
+    title: "a value is missing or of the wrong type",
+    explanation: "Every graph needs a `name`, a string that is not empty. Paths are strings, lists are lists of objects; each \
+                  element of `model_config_list` is an object with the one key `config`.",
+    wrong: r#"{"model_config_list": [{"config": {"base_path": "chat"}}]}"#,
+    right: r#"{"model_config_list": [{"config": {"name": "chat", "base_path": "chat"}}]}"#,
+};
+
+/// Something that only classic OpenVINO models have.
+pub static CLASSIC_MODEL: Code = Code {
+    number: 905,
+    title: "classic OpenVINO models are not served",
+    explanation: "Graphmill serves graphs. Pipelines of classic models, custom loaders and the options of classic models \
+                  (`batch_size`, `shape`, `target_device`, ...) have no meaning for a graph: its options are in its nodes.",
+    wrong: r#"{"model_config_list": [{"config": {"name": "resnet", "base_path": "resnet", "batch_size": 8}}]}"#,
+    right: r#"{"model_config_list": [{"config": {"name": "chat", "base_path": "chat"}}]}"#,
+};
+
+/// Two graphs with one name.
+pub static DUPLICATE_NAME: Code = Code {
+    number: 906,
+    title: "two graphs have the same name",
+    explanation: "The `model` of a request selects the graph by its name, so the second graph cannot be reached: the first one is \
+                  served. `mediapipe_config_list` comes before `model_config_list`.",
+    wrong: r#"{"mediapipe_config_list": [{"name": "chat"}, {"name": "chat", "base_path": "other"}]}"#,
+    right: r#"{"mediapipe_config_list": [{"name": "chat"}, {"name": "other"}]}"#,
+};
+
+/// A setting that is accepted and does nothing.
+pub static NO_EFFECT: Code = Code {
+    number: 907,
+    title: "a setting has no effect",
+    explanation: "The setting is accepted so that existing configurations run unchanged, but this build does not have what it configures.",
+    wrong: r#"{"model_config_list": [], "monitoring": {"metrics": {"enable": true}}}"#,
+    right: r#"{"model_config_list": []}"#,
+};

@@ -1,0 +1,291 @@
+//! `config.json`: the graphs to serve, in OpenVINO Model Server's format.
+//!
+//! ```json
+//! {
+//!   "model_config_list": [],
+//!   "mediapipe_config_list": [{"name": "my/llm", "base_path": "my_llm"}]
+//! }
+//! ```
+//!
+//! Everything wrong in the file is a diagnostic with the place in it; nothing unknown is ignored. A graph that cannot be
+//! loaded is no error of this file: it is reported with its own diagnostics, and the other graphs are served.
+
+pub mod codes;
+mod resolve;
+mod schema;
+
+use std::path::{Path, PathBuf};
+
+use graphmill_grammar::{
+    diag::{Diagnostic, has_errors},
+    span::{FileId, SourceMap, Span},
+    suggest,
+};
+
+/// The graphs that a configuration lists.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// In the order of the file, names unique.
+    pub graphs: Vec<GraphEntry>,
+}
+
+/// One graph of the configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GraphEntry {
+    /// What the `model` of a request says; may contain `/`.
+    pub name: String,
+    /// The folder that paths in the graph's node options are relative to.
+    pub base: PathBuf,
+    /// The graph file.
+    pub file: PathBuf,
+    /// Where the graph's classic models would be listed.
+    pub subconfig: PathBuf,
+}
+
+impl GraphEntry {
+    /// Why the graph's subconfig keeps it from being served, if it does.
+    pub fn refused_subconfig(&self) -> Option<String> {
+        resolve::refused_subconfig(&self.subconfig)
+    }
+}
+
+/// What reading a configuration gave: the graphs unless there was an error, and what is to be said about the file.
+#[derive(Debug)]
+pub struct Loaded {
+    /// `None` when a diagnostic is an error.
+    pub config: Option<Config>,
+    /// The file's text, for showing diagnostics.
+    pub sources: SourceMap,
+    /// Errors and warnings, in the order of the file.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Reads a configuration file.
+pub fn load(path: &Path) -> Loaded {
+    match std::fs::read(path).map(String::from_utf8) {
+        Ok(Ok(text)) => parse(path, &text),
+        Ok(Err(_)) => unreadable(format!("`{}` is not UTF-8 text", path.display())),
+        Err(error) => unreadable(format!(
+            "cannot read the configuration `{}`: {error}",
+            path.display()
+        )),
+    }
+}
+
+fn unreadable(message: String) -> Loaded {
+    let diagnostics = vec![Diagnostic::error(&codes::UNREADABLE, Span::NONE, message)];
+    Loaded {
+        config: None,
+        sources: SourceMap::new(),
+        diagnostics,
+    }
+}
+
+/// Reads the text of a configuration that lies at `path`.
+pub fn parse(path: &Path, text: &str) -> Loaded {
+    let mut sources = SourceMap::new();
+    let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
+    let file = sources.add(path.display().to_string(), text);
+    let places = Text { file, text };
+    let mut diagnostics = Vec::new();
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let read: Result<schema::File, _> = serde_path_to_error::deserialize(&mut deserializer);
+    let graphs = match read {
+        // serde takes a list of values for a struct's fields; nobody writes that on purpose.
+        Ok(_) if !text.trim_start().starts_with('{') => {
+            diagnostics.push(Diagnostic::error(
+                &codes::WRONG_VALUE,
+                places.at(1, 1),
+                "the configuration is not a JSON object",
+            ));
+            Vec::new()
+        }
+        Err(error) => {
+            diagnostics.push(places.explain(&error));
+            Vec::new()
+        }
+        Ok(config) => {
+            if let Err(error) = deserializer.end() {
+                let span = places.at(error.line(), error.column());
+                diagnostics.push(Diagnostic::error(
+                    &codes::NOT_JSON,
+                    span,
+                    "more text follows the configuration",
+                ));
+            }
+            places.refuse_unsupported(&config, &mut diagnostics);
+            let folder = path.parent().unwrap_or(Path::new(""));
+            resolve::graphs(&config, folder, &places, &mut diagnostics)
+        }
+    };
+    let config = (!has_errors(&diagnostics)).then_some(Config { graphs });
+    Loaded {
+        config,
+        sources,
+        diagnostics,
+    }
+}
+
+/// The file's text, to find the places that messages are about.
+struct Text<'a> {
+    file: FileId,
+    text: &'a str,
+}
+
+impl Text<'_> {
+    /// The place of `serde_json`'s line and column, both from 1, the column in bytes.
+    fn at(&self, line: usize, column: usize) -> Span {
+        let start: usize = self
+            .text
+            .split_inclusive('\n')
+            .take(line.saturating_sub(1))
+            .map(str::len)
+            .sum();
+        let mut end = (start + column).min(self.text.len());
+        let mut begin = end.saturating_sub(1);
+        while !self.text.is_char_boundary(begin) {
+            begin -= 1;
+        }
+        while !self.text.is_char_boundary(end) {
+            end += 1;
+        }
+        Span::new(self.file, begin..end)
+    }
+
+    /// The place after the last character.
+    fn end(&self) -> Span {
+        Span::new(self.file, self.text.len()..self.text.len())
+    }
+
+    /// The last string `text` that ends at or before `place`, with its quotes; else the place itself.
+    fn string_before(&self, text: &str, place: Span) -> Span {
+        let quoted = serde_json::Value::from(text).to_string();
+        match self.text[..place.range().end].rfind(&quoted) {
+            Some(start) => Span::new(self.file, start..start + quoted.len()),
+            None => place,
+        }
+    }
+
+    /// What serde says, in our words and at the place it is about.
+    fn explain(&self, error: &serde_path_to_error::Error<serde_json::Error>) -> Diagnostic {
+        let json = error.inner();
+        let place = self.at(json.line(), json.column());
+        let said = json.to_string();
+        let said = said
+            .rsplit_once(" at line ")
+            .map_or(said.as_str(), |(message, _)| message);
+        if !json.is_data() {
+            return Diagnostic::error(
+                &codes::NOT_JSON,
+                place,
+                format!("the configuration is not JSON: {}", lower_first(said)),
+            );
+        }
+        let path = error.path().to_string();
+        if let Some(rest) = said.strip_prefix("unknown field ") {
+            let names: Vec<&str> = rest.split('`').skip(1).step_by(2).collect();
+            let (key, known) = names
+                .split_first()
+                .expect("serde quotes the field it does not know");
+            return self.unknown_key(key, known, &path, place);
+        }
+        let place_name = if path == "." {
+            "the configuration".to_owned()
+        } else {
+            format!("`{path}`")
+        };
+        Diagnostic::error(
+            &codes::WRONG_VALUE,
+            place,
+            format!("{place_name}: {}", lower_first(said)),
+        )
+    }
+
+    fn unknown_key(&self, key: &str, known: &[&str], path: &str, place: Span) -> Diagnostic {
+        let span = self.string_before(key, place);
+        if schema::CLASSIC_KEYS.contains(&key) {
+            let message =
+                format!("`{path}` is an option of classic OpenVINO models, which are not served");
+            return Diagnostic::error(&codes::CLASSIC_MODEL, span, message)
+                .hint("a graph's options are in its nodes, in the graph file");
+        }
+        let diagnostic =
+            Diagnostic::error(&codes::UNKNOWN_KEY, span, format!("unknown key `{path}`"));
+        match suggest::nearest(key, known.iter().copied()) {
+            Some(near) => diagnostic.fix(
+                format!("did you mean `{near}`?"),
+                span,
+                format!("\"{near}\""),
+            ),
+            None => diagnostic.hint(format!("known here: {}", known.join(", "))),
+        }
+    }
+
+    fn refuse_unsupported(&self, config: &schema::File, diagnostics: &mut Vec<Diagnostic>) {
+        let lists = [
+            ("pipeline_config_list", &config.pipeline_config_list),
+            (
+                "custom_node_library_config_list",
+                &config.custom_node_library_config_list,
+            ),
+            (
+                "custom_loader_config_list",
+                &config.custom_loader_config_list,
+            ),
+        ];
+        for (key, list) in lists {
+            if !list.is_empty() {
+                let message =
+                    format!("`{key}` is about classic OpenVINO models, which are not served");
+                diagnostics.push(Diagnostic::error(
+                    &codes::CLASSIC_MODEL,
+                    self.string_before(key, self.end()),
+                    message,
+                ));
+            }
+        }
+        if config
+            .monitoring
+            .as_ref()
+            .is_some_and(|monitoring| monitoring.metrics.enable)
+        {
+            let message = "metrics are not built: `monitoring` has no effect";
+            diagnostics.push(Diagnostic::warning(
+                &codes::NO_EFFECT,
+                self.string_before("monitoring", self.end()),
+                message,
+            ));
+        }
+    }
+}
+
+impl resolve::Places for Text<'_> {
+    fn name(&self, name: &str, occurrence: usize) -> Span {
+        let quoted = serde_json::Value::from(name).to_string();
+        let is_name = |&(start, _): &(usize, &str)| {
+            let before = self.text[..start].trim_end().strip_suffix(':');
+            before.is_some_and(|before| before.trim_end().ends_with("\"name\""))
+        };
+        match self
+            .text
+            .match_indices(&quoted)
+            .filter(is_name)
+            .nth(occurrence)
+        {
+            Some((start, _)) => Span::new(self.file, start..start + quoted.len()),
+            None => Span::NONE,
+        }
+    }
+}
+
+/// The message with its first letter in lower case, as all messages are.
+fn lower_first(message: &str) -> String {
+    let mut chars = message.chars();
+    match chars.next() {
+        Some(first) if !message.starts_with("EOF") => first.to_lowercase().chain(chars).collect(),
+        _ => message.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

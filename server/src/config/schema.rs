@@ -1,0 +1,74 @@
+//! The keys of `config.json`, as they are written. Unknown keys are errors; what the values mean is decided in [`super::resolve`].
+
+use serde::{Deserialize, de::IgnoredAny};
+
+/// The whole file.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct File {
+    #[serde(default)]
+    pub(super) model_config_list: Vec<ModelEntry>,
+    #[serde(default)]
+    pub(super) mediapipe_config_list: Vec<Graph>,
+    #[serde(default)]
+    pub(super) monitoring: Option<Monitoring>,
+    /// Accepted while empty, as tools write it.
+    #[serde(default)]
+    pub(super) pipeline_config_list: Vec<IgnoredAny>,
+    /// Accepted while empty.
+    #[serde(default)]
+    pub(super) custom_node_library_config_list: Vec<IgnoredAny>,
+    /// Accepted while empty.
+    #[serde(default)]
+    pub(super) custom_loader_config_list: Vec<IgnoredAny>,
+}
+
+/// An element of `model_config_list`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ModelEntry {
+    pub(super) config: Graph,
+}
+
+/// A graph: an element of `mediapipe_config_list`, or the `config` of a [`ModelEntry`].
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(clippy::struct_field_names, reason = "the file's keys")]
+pub(super) struct Graph {
+    pub(super) name: String,
+    #[serde(default)]
+    pub(super) base_path: String,
+    #[serde(default)]
+    pub(super) graph_path: String,
+    #[serde(default)]
+    pub(super) subconfig: String,
+}
+
+/// What is measured.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Monitoring {
+    pub(super) metrics: Metrics,
+}
+
+/// The metrics endpoint.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Metrics {
+    pub(super) enable: bool,
+    #[serde(default, rename = "metrics_list")]
+    _metrics_list: Vec<String>,
+}
+
+/// Keys of classic models in OpenVINO Model Server's schema. A graph has no use for them.
+pub(super) const CLASSIC_KEYS: &[&str] = &[
+    "allow_cache",
+    "batch_size",
+    "custom_loader_options",
+    "layout",
+    "model_version_policy",
+    "nireq",
+    "plugin_config",
+    "shape",
+    "target_device",
+];

@@ -1,0 +1,179 @@
+use super::*;
+
+fn parse_text(text: &str) -> Loaded {
+    parse(Path::new("conf/config.json"), text)
+}
+
+/// The one diagnostic of a configuration: `code place message | hint`.
+fn complaint(text: &str) -> String {
+    let loaded = parse_text(text);
+    let [diagnostic] = loaded.diagnostics.as_slice() else {
+        panic!("{:#?}", loaded.diagnostics)
+    };
+    let place = loaded
+        .sources
+        .locate(diagnostic.primary.span)
+        .unwrap_or_default();
+    let hint = diagnostic
+        .hints
+        .first()
+        .map_or(String::new(), |hint| format!(" | {}", hint.text));
+    assert_eq!(loaded.config.is_none(), diagnostic.is_error());
+    format!(
+        "{} {} {}{hint}",
+        diagnostic.code,
+        place.trim_start_matches("conf/"),
+        diagnostic.message
+    )
+}
+
+#[test]
+fn paths_are_relative_to_the_file_and_default_to_the_name() {
+    let config = parse_text(
+        r#"{
+            "model_config_list": [{"config": {"name": "c", "base_path": "/models/c", "graph_path": "other.pbtxt"}}],
+            "mediapipe_config_list": [{"name": "org/model"}, {"name": "b", "base_path": "graphs/b/", "subconfig": "s.json"}]
+        }"#,
+    )
+    .config
+    .expect("no error");
+    let files: Vec<_> = config
+        .graphs
+        .iter()
+        .map(|graph| (graph.name.as_str(), graph.file.to_str().expect("UTF-8")))
+        .collect();
+    assert_eq!(
+        files,
+        [
+            ("org/model", "conf/org/model/graph.pbtxt"),
+            ("b", "conf/graphs/b/graph.pbtxt"),
+            ("c", "/models/c/other.pbtxt"),
+        ]
+    );
+    assert_eq!(
+        config.graphs[1].subconfig,
+        Path::new("conf/graphs/b/s.json")
+    );
+}
+
+#[test]
+fn a_numbered_version_folder_is_found_for_an_entry_of_the_model_list() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let versioned = folder.path().join("chat/1/graph.pbtxt");
+    std::fs::create_dir_all(versioned.parent().expect("it has one")).expect("writable");
+    std::fs::write(&versioned, "").expect("writable");
+    let text = r#"{"model_config_list": [{"config": {"name": "chat"}}]}"#;
+    let config = parse(&folder.path().join("config.json"), text)
+        .config
+        .expect("no error");
+    assert_eq!(config.graphs[0].file, versioned);
+    assert_eq!(config.graphs[0].base, folder.path().join("chat"));
+}
+
+#[test]
+fn what_is_wrong_is_named_with_its_place() {
+    for (text, expected) in [
+        (
+            "",
+            "GM0902 config.json:1:1 the configuration is not JSON: EOF while parsing a value",
+        ),
+        (
+            "{\n  \"model_config_list\": [],\n}",
+            "GM0902 config.json:3:1 the configuration is not JSON: trailing comma",
+        ),
+        (
+            "{} x",
+            "GM0902 config.json:1:4 more text follows the configuration",
+        ),
+        (
+            "[]",
+            "GM0904 config.json:1:1 the configuration is not a JSON object",
+        ),
+        (
+            "{\n  \"model_config_list\": [],\n  \"mediapipe_config_lst\": []\n}",
+            "GM0903 config.json:3:3 unknown key `mediapipe_config_lst` | did you mean `mediapipe_config_list`?",
+        ),
+        (
+            r#"{"mediapipe_config_list": [{"name": "a", "graph_queue_size": 4}]}"#,
+            "GM0903 config.json:1:42 unknown key `mediapipe_config_list[0].graph_queue_size` | known here: name, base_path, graph_path, subconfig",
+        ),
+        (
+            r#"{"model_config_list": [{"config": {"name": "a", "batch_size": 4}}]}"#,
+            "GM0905 config.json:1:49 `model_config_list[0].config.batch_size` is an option of classic OpenVINO models, which are not served | a graph's options are in its nodes, in the graph file",
+        ),
+        (
+            r#"{"pipeline_config_list": [{}]}"#,
+            "GM0905 config.json:1:2 `pipeline_config_list` is about classic OpenVINO models, which are not served",
+        ),
+        (
+            r#"{"mediapipe_config_list": [{"base_path": "a"}]}"#,
+            "GM0904 config.json:1:45 `mediapipe_config_list[0]`: missing field `name`",
+        ),
+        (
+            r#"{"mediapipe_config_list": [{"name": ""}]}"#,
+            "GM0904 config.json:1:37 the `name` of a graph is empty | the `model` of a request selects the graph by this name",
+        ),
+        (
+            r#"{"mediapipe_config_list": [{"name": 7}]}"#,
+            "GM0904 config.json:1:37 `mediapipe_config_list[0].name`: invalid type: integer `7`, expected a string",
+        ),
+        (
+            r#"{"mediapipe_config_list": [{"name": "a"}, {"name": "a", "base_path": "a"}]}"#,
+            "GM0906 config.json:1:52 `a` names more than one graph; `conf/a/graph.pbtxt` is served",
+        ),
+        (
+            r#"{"monitoring": {"metrics": {"enable": true, "metrics_list": ["x"]}}}"#,
+            "GM0907 config.json:1:2 metrics are not built: `monitoring` has no effect",
+        ),
+    ] {
+        assert_eq!(complaint(text), expected, "{text}");
+    }
+}
+
+#[test]
+fn a_missing_file_is_named() {
+    let loaded = load(Path::new("/nowhere/config.json"));
+    assert!(loaded.config.is_none());
+    assert!(
+        loaded.diagnostics[0]
+            .message
+            .contains("`/nowhere/config.json`"),
+        "{:?}",
+        loaded.diagnostics
+    );
+}
+
+#[test]
+fn every_code_has_an_example_that_is_wrong_and_one_that_is_right() {
+    for code in codes::ALL
+        .iter()
+        .filter(|code| **code != &codes::UNREADABLE)
+    {
+        assert!(
+            complaint(code.wrong).starts_with(&code.to_string()),
+            "{code}: {}",
+            code.wrong
+        );
+        assert_eq!(
+            parse_text(code.right).diagnostics,
+            [],
+            "{code}: {}",
+            code.right
+        );
+    }
+}
+
+#[test]
+fn a_subconfig_with_classic_models_keeps_a_graph_from_being_served() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("subconfig.json");
+    assert_eq!(resolve::refused_subconfig(&path), None, "it may be absent");
+    std::fs::write(&path, r#"{"model_config_list": []}"#).expect("writable");
+    assert_eq!(resolve::refused_subconfig(&path), None, "it may be empty");
+    std::fs::write(
+        &path,
+        r#"{"model_config_list": [{"config": {"name": "resnet"}}]}"#,
+    )
+    .expect("writable");
+    assert!(resolve::refused_subconfig(&path).is_some_and(|why| why.contains("classic")));
+}

@@ -1,0 +1,108 @@
+//! A POST that a graph answers: the body goes in as one packet, and what comes out is the answer.
+//!
+//! The status line waits for the first packet, so that whatever fails before it has its own status. From then on the session
+//! belongs to the answer's body: a client that leaves drops the body, and with it everything that works for it.
+
+use std::sync::Arc;
+
+use axum::{
+    extract::{FromRequest as _, Path, Request, State},
+    http::{HeaderMap, HeaderValue, Method, Uri, header},
+    response::{IntoResponse as _, Response},
+};
+use bytes::Bytes;
+use graphmill_calculators::payload::{HttpRequestPayload, HttpResponse};
+
+use super::{body::ParsedBody, stream};
+use crate::{
+    app::App,
+    http::{sse, unknown_route},
+    observe::{access::Entry, request_id::Id},
+    rescue::Failure,
+    servable::{Answer, Servable},
+};
+
+/// What of a request's head the graph sees, and what accompanies it.
+struct Head {
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    id: Id,
+    entry: Entry,
+}
+
+/// Splits a request into its head and its body, read as far as the limit allows.
+async fn read(request: Request) -> (Head, Result<ParsedBody, Failure>) {
+    let (parts, body) = request.into_parts();
+    let extension = "the layers around every route set it";
+    let head = Head {
+        method: parts.method.clone(),
+        uri: parts.uri.clone(),
+        headers: parts.headers.clone(),
+        id: parts.extensions.get::<Id>().expect(extension).clone(),
+        entry: parts.extensions.get::<Entry>().expect(extension).clone(),
+    };
+    let bytes = Bytes::from_request(Request::from_parts(parts, body), &()).await;
+    (head, ParsedBody::parse(bytes).await)
+}
+
+/// A path that every chat graph serves: the body has to be right.
+pub(super) async fn endpoint(
+    State(app): State<Arc<App>>,
+    request: Request,
+) -> Result<Response, Failure> {
+    let (head, body) = read(request).await;
+    let body = body?;
+    let servable = app.servables.find(body.model()?)?;
+    answer(&app, servable, head, body).await
+}
+
+/// Any other path. The graph is named by `model`, or by the path itself; where neither names one, the path is unknown.
+pub(super) async fn any_path(
+    State(app): State<Arc<App>>,
+    Path(path): Path<String>,
+    request: Request,
+) -> Result<Response, Failure> {
+    let (head, body) = read(request).await;
+    let named = body.as_ref().ok().and_then(|body| body.model().ok());
+    let Some(servable) = app.servables.get(named.unwrap_or(&path)) else {
+        return Err(unknown_route(head.method, head.uri).await);
+    };
+    answer(&app, servable, head, body?).await
+}
+
+async fn answer(
+    app: &App,
+    servable: &Arc<Servable>,
+    head: Head,
+    body: ParsedBody,
+) -> Result<Response, Failure> {
+    head.entry.model(servable.name());
+    let headers = head
+        .headers
+        .iter()
+        .filter_map(|(name, value)| Some((name.to_string(), value.to_str().ok()?.to_owned())));
+    let payload = HttpRequestPayload {
+        method: head.method.to_string(),
+        uri: head.uri.to_string(),
+        headers: headers.collect(),
+        body: body.bytes,
+        json: Some(body.json),
+    };
+    let mut answer = Answer::open(app, servable, &head.id, payload).await?;
+    match answer.first().await? {
+        HttpResponse::Body {
+            content_type,
+            bytes,
+        } => {
+            let content_type = HeaderValue::from_static(content_type);
+            Ok(([(header::CONTENT_TYPE, content_type)], bytes).into_response())
+        }
+        first => Ok(sse::response(stream::body(
+            first,
+            answer,
+            head.entry,
+            app.options.keep_alive,
+        ))),
+    }
+}

@@ -1,0 +1,95 @@
+//! A session's packets as a stream of events. However it ends, the client can tell: `[DONE]`, or one event with an error.
+
+use std::{convert::Infallible, time::Duration};
+
+use axum::body::Body;
+use bytes::{Bytes, BytesMut};
+use futures_util::{FutureExt as _, stream};
+use graphmill_calculators::payload::HttpResponse;
+
+use super::error_object;
+use crate::{
+    http::sse,
+    observe::access::Entry,
+    rescue::{Cause, Failure},
+    servable::Answer,
+};
+
+/// Most bytes in one write, where more events wait: a client that reads slowly must not make this buffer grow.
+const WRITE_BYTES: usize = 16 << 10;
+
+/// The body of an answer whose first packet is `first`. Dropping it ends the session.
+pub(super) fn body(
+    first: HttpResponse,
+    answer: Answer,
+    entry: Entry,
+    keep_alive: Duration,
+) -> Body {
+    let events = Events {
+        next: Some(first),
+        answer,
+        entry,
+        keep_alive,
+    };
+    Body::from_stream(stream::unfold(Some(events), |events| async move {
+        Some(events?.write().await)
+    }))
+}
+
+struct Events {
+    /// The packet to write next, where it has been taken already.
+    next: Option<HttpResponse>,
+    answer: Answer,
+    entry: Entry,
+    /// The longest silence.
+    keep_alive: Duration,
+}
+
+/// What one write of a body makes, and what is left to write from.
+type Written = (Result<Bytes, Infallible>, Option<Events>);
+
+impl Events {
+    /// Writes what is there, at least one event; a comment if nothing comes for long.
+    async fn write(mut self) -> Written {
+        let mut out = BytesMut::new();
+        let mut packet = match self.next.take() {
+            Some(first) => Ok(Some(first)),
+            None => match tokio::time::timeout(self.keep_alive, self.answer.next()).await {
+                Ok(packet) => packet,
+                Err(_) => return (Ok(Bytes::from_static(sse::PING)), Some(self)),
+            },
+        };
+        loop {
+            match packet {
+                Ok(Some(HttpResponse::Event(data))) => sse::write_event(&mut out, &data),
+                Ok(Some(HttpResponse::Done)) => {
+                    sse::write_done(&mut out);
+                    return (Ok(out.freeze()), None);
+                }
+                Ok(Some(HttpResponse::Body { .. })) => {
+                    return self.fail(out, &no_answer("a whole body inside a stream of events"));
+                }
+                Ok(None) => return self.fail(out, &no_answer("no end")),
+                Err(failure) => return self.fail(out, &failure),
+            }
+            if out.len() >= WRITE_BYTES {
+                break;
+            }
+            match self.answer.next().now_or_never() {
+                Some(ready) => packet = ready,
+                None => break,
+            }
+        }
+        (Ok(out.freeze()), Some(self))
+    }
+
+    fn fail(self, mut out: BytesMut, failure: &Failure) -> Written {
+        self.entry.failed(&failure.message);
+        sse::write_event(&mut out, &error_object(failure).to_string());
+        (Ok(out.freeze()), None)
+    }
+}
+
+fn no_answer(what: &str) -> Failure {
+    Failure::new(Cause::NoAnswer, format!("the graph's answer has {what}"))
+}

@@ -1,0 +1,79 @@
+//! The SSE writer: how events, their end and silence look on the wire. It knows nothing of what an event says.
+
+use axum::{
+    body::Body,
+    http::{HeaderValue, header},
+    response::Response,
+};
+use bytes::{BufMut, BytesMut};
+
+/// Says that the stream ended well.
+const DONE: &str = "[DONE]";
+
+/// A comment, which clients skip: keeps proxies from closing a connection that is silent for long.
+pub(crate) const PING: &[u8] = b": ping\n\n";
+
+/// Appends one event. Each line of `data` becomes a `data:` line, so that no text can end the event or add a field to it.
+pub(crate) fn write_event(out: &mut BytesMut, data: &str) {
+    let lines = data
+        .split('\n')
+        .flat_map(|line| line.strip_suffix('\r').unwrap_or(line).split('\r'));
+    for line in lines {
+        out.reserve(line.len() + 8);
+        out.put_slice(b"data: ");
+        out.put_slice(line.as_bytes());
+        out.put_u8(b'\n');
+    }
+    out.put_u8(b'\n');
+}
+
+/// Appends the event that ends a stream.
+pub(crate) fn write_done(out: &mut BytesMut) {
+    write_event(out, DONE);
+}
+
+/// The answer that has `body` for its stream of events.
+pub(crate) fn response(body: Body) -> Response {
+    let mut response = Response::new(body);
+    let headers = response.headers_mut();
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("text/event-stream; charset=utf-8"),
+    );
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    // Proxies that buffer answers would hold tokens back.
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(data: &str) -> String {
+        let mut out = BytesMut::new();
+        write_event(&mut out, data);
+        String::from_utf8(out.to_vec()).expect("UTF-8")
+    }
+
+    #[test]
+    fn an_event_is_one_data_line_and_a_blank_one() {
+        assert_eq!(event(r#"{"a": "é"}"#), "data: {\"a\": \"é\"}\n\n");
+        assert_eq!(event(""), "data: \n\n");
+    }
+
+    #[test]
+    fn no_text_breaks_the_framing() {
+        assert_eq!(
+            event("a\nb\r\nc\rid: 7\n\nend"),
+            "data: a\ndata: b\ndata: c\ndata: id: 7\ndata: \ndata: end\n\n"
+        );
+    }
+
+    #[test]
+    fn a_stream_ends_with_done() {
+        let mut out = BytesMut::new();
+        write_done(&mut out);
+        assert_eq!(&out[..], b"data: [DONE]\n\n");
+    }
+}

@@ -1,0 +1,46 @@
+//! `GET /v3/status`: what the server is doing now, for each engine and each graph.
+
+use std::sync::Arc;
+
+use axum::{Json, extract::State};
+use serde_json::{Value, json};
+
+use crate::app::App;
+
+pub(crate) async fn status(State(app): State<Arc<App>>) -> Json<Value> {
+    let engines: Vec<Value> = app
+        .servables
+        .engines()
+        .iter()
+        .map(|engine| {
+            json!({
+                "model": engine.model,
+                "sequences_running": engine.sequences_running,
+                "sequences_waiting": engine.sequences_waiting,
+                "kv_cells_used": engine.kv_cells_used,
+                "kv_cells_total": engine.kv_cells_total,
+            })
+        })
+        .collect();
+    let graphs: Vec<Value> = app
+        .servables
+        .iter()
+        .map(|servable| {
+            let mut graph = json!({
+                "name": servable.name(),
+                "state": servable.state_name().as_str(),
+                "open_sessions": servable.open_sessions(),
+            });
+            if let Some(reason) = servable.failure() {
+                graph["reason"] = reason.as_ref().into();
+            }
+            graph
+        })
+        .collect();
+    Json(json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "uptime_seconds": app.started.elapsed().as_secs(),
+        "engines": engines,
+        "graphs": graphs,
+    }))
+}

@@ -1,0 +1,134 @@
+//! One log line for each request, written when its answer has been sent or its client has left.
+
+use std::{
+    pin::Pin,
+    sync::{Arc, OnceLock},
+    task::{Context, Poll},
+    time::Instant,
+};
+
+use axum::{
+    body::{Body, HttpBody},
+    extract::Request,
+    http::{Method, StatusCode},
+    middleware::Next,
+    response::Response,
+};
+use bytes::Bytes;
+use hyper::body::{Frame, SizeHint};
+
+use super::request_id::Id;
+
+/// What the line of a request says; the handler adds what only it knows.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry(Arc<Facts>);
+
+#[derive(Debug)]
+struct Facts {
+    id: Arc<str>,
+    method: Method,
+    path: String,
+    received: Instant,
+    model: OnceLock<String>,
+    /// What went wrong after the status line was sent.
+    failure: OnceLock<String>,
+}
+
+impl Entry {
+    /// Says which graph the request is for.
+    pub(crate) fn model(&self, name: &str) {
+        self.0.model.get_or_init(|| name.to_owned());
+    }
+
+    /// Says that the answer ended with an error.
+    pub(crate) fn failed(&self, message: &str) {
+        self.0.failure.get_or_init(|| message.to_owned());
+    }
+
+    fn write(&self, status: Option<StatusCode>, whole: bool) {
+        let facts = &*self.0;
+        let milliseconds = facts.received.elapsed().as_millis() as u64;
+        let status = status.map_or("-".to_owned(), |status| status.as_u16().to_string());
+        let model = facts.model.get().map_or("-", String::as_str);
+        let end = match (facts.failure.get(), whole) {
+            (Some(failure), _) => format!("failed: {failure}"),
+            (None, true) => "done".to_owned(),
+            (None, false) => "client left".to_owned(),
+        };
+        let (id, method, path) = (&facts.id, &facts.method, &facts.path);
+        // Probes come every second and say nothing.
+        if path.starts_with("/v2/health/") {
+            tracing::debug!(%id, %status, milliseconds, "{method} {path} {end}");
+        } else {
+            tracing::info!(%id, model, %status, milliseconds, "{method} {path} {end}");
+        }
+    }
+}
+
+/// Writes the line of each request.
+pub(crate) async fn layer(mut request: Request, next: Next) -> Response {
+    let id = request
+        .extensions()
+        .get::<Id>()
+        .expect("the layer outside this one sets it");
+    let entry = Entry(Arc::new(Facts {
+        id: Arc::clone(&id.0),
+        method: request.method().clone(),
+        path: request.uri().path().to_owned(),
+        received: Instant::now(),
+        model: OnceLock::new(),
+        failure: OnceLock::new(),
+    }));
+    request.extensions_mut().insert(entry.clone());
+    // Dropped without a status when the client leaves before there is one.
+    let mut line = Line {
+        entry,
+        status: None,
+        whole: false,
+    };
+    let response = next.run(request).await;
+    line.status = Some(response.status());
+    line.whole = response.body().is_end_stream();
+    response.map(|body| Body::new(Watched { body, line }))
+}
+
+/// Writes the line when it is dropped.
+struct Line {
+    entry: Entry,
+    status: Option<StatusCode>,
+    whole: bool,
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        self.entry.write(self.status, self.whole);
+    }
+}
+
+/// A body that knows whether it was sent to its end.
+struct Watched {
+    body: Body,
+    line: Line,
+}
+
+impl HttpBody for Watched {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let frame = Pin::new(&mut self.body).poll_frame(cx);
+        self.line.whole = matches!(frame, Poll::Ready(None)) || self.body.is_end_stream();
+        frame
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

@@ -1,0 +1,257 @@
+//! The error table: what went wrong, as an HTTP status, a type, a code, and whether to try again.
+//!
+//! Everything that refuses or fails a request becomes a [`Failure`] here and nowhere else, so that a status code is never
+//! chosen at the place that failed. A failure that would repeat itself is never sent as one to retry.
+
+use std::{borrow::Cow, sync::Arc};
+
+use axum::http::StatusCode;
+use graphmill_engine::{Error, Kind};
+
+/// Why a request gets no answer.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// The body or one of its fields is wrong.
+    BadRequest,
+    /// The prompt can never fit.
+    ContextLength,
+    /// No graph has the name that `model` says.
+    UnknownModel,
+    /// A node says that something the request names does not exist.
+    NotFound,
+    /// Nothing is served at the path.
+    UnknownRoute,
+    /// The path is served, but not with this method.
+    WrongMethod,
+    /// The body is longer than the server reads.
+    BodyTooLarge,
+    /// A queue or a cache is full.
+    QueueFull,
+    /// The graph's models are being loaded.
+    Loading,
+    /// The graph could not be loaded.
+    GraphFailed,
+    /// The server is stopping.
+    Draining,
+    /// Something that the graph needs is not there now.
+    Unavailable,
+    /// The deadline passed.
+    Deadline,
+    /// A node or the server cancelled the request.
+    Cancelled,
+    /// A node failed or panicked.
+    NodeFailed,
+    /// The graph ended without an answer, or in the middle of one.
+    NoAnswer,
+    /// The server itself panicked.
+    Panic,
+}
+
+/// Whether a client should send the same request again.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Retry {
+    /// The status code says enough.
+    Implied,
+    /// After this many seconds.
+    After(u32),
+    /// Clients that retry this status by themselves should not: the same request fails again.
+    Never,
+}
+
+/// One row of the table.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Row {
+    pub(crate) status: StatusCode,
+    /// OpenAI's `type`.
+    pub(crate) kind: &'static str,
+    /// OpenAI's `code`, unless the failure brings its own.
+    pub(crate) code: Option<&'static str>,
+    pub(crate) retry: Retry,
+}
+
+/// The table.
+#[rustfmt::skip]
+pub(crate) const fn row(cause: Cause) -> Row {
+    use Retry::{After, Implied, Never};
+    let (status, kind, code, retry) = match cause {
+        Cause::BadRequest    => (StatusCode::BAD_REQUEST,           "invalid_request_error", None,                            Implied),
+        Cause::ContextLength => (StatusCode::BAD_REQUEST,           "invalid_request_error", Some("context_length_exceeded"), Implied),
+        Cause::UnknownModel  => (StatusCode::NOT_FOUND,             "invalid_request_error", Some("model_not_found"),         Implied),
+        Cause::NotFound      => (StatusCode::NOT_FOUND,             "invalid_request_error", Some("not_found"),               Implied),
+        Cause::UnknownRoute  => (StatusCode::NOT_FOUND,             "invalid_request_error", Some("unknown_url"),             Implied),
+        Cause::WrongMethod   => (StatusCode::METHOD_NOT_ALLOWED,    "invalid_request_error", Some("method_not_supported"),    Implied),
+        Cause::BodyTooLarge  => (StatusCode::PAYLOAD_TOO_LARGE,     "invalid_request_error", Some("request_too_large"),       Implied),
+        Cause::QueueFull     => (StatusCode::TOO_MANY_REQUESTS,     "rate_limit_error",      Some("queue_full"),              After(1)),
+        Cause::Loading       => (StatusCode::SERVICE_UNAVAILABLE,   "unavailable_error",     Some("loading"),                 After(1)),
+        Cause::GraphFailed   => (StatusCode::SERVICE_UNAVAILABLE,   "unavailable_error",     Some("graph_failed"),            Never),
+        Cause::Draining      => (StatusCode::SERVICE_UNAVAILABLE,   "unavailable_error",     Some("draining"),                After(1)),
+        Cause::Unavailable   => (StatusCode::SERVICE_UNAVAILABLE,   "unavailable_error",     Some("engine_failed"),           After(5)),
+        Cause::Deadline      => (StatusCode::GATEWAY_TIMEOUT,       "timeout_error",         Some("deadline"),                Implied),
+        Cause::Cancelled     => (StatusCode::INTERNAL_SERVER_ERROR, "server_error",          Some("cancelled"),               Never),
+        Cause::NodeFailed    => (StatusCode::INTERNAL_SERVER_ERROR, "server_error",          Some("node_failed"),             Never),
+        Cause::NoAnswer      => (StatusCode::INTERNAL_SERVER_ERROR, "server_error",          Some("no_answer"),               Never),
+        Cause::Panic         => (StatusCode::INTERNAL_SERVER_ERROR, "server_error",          Some("internal_error"),          Never),
+    };
+    Row { status, kind, code, retry }
+}
+
+/// Why a request got no answer, or no whole one, in the words of the client.
+#[derive(Clone, Debug)]
+pub(crate) struct Failure {
+    pub(crate) cause: Cause,
+    pub(crate) message: String,
+    /// A code more specific than the table's.
+    code: Option<Cow<'static, str>>,
+    /// The field of the request that is at fault.
+    pub(crate) param: Option<Cow<'static, str>>,
+    /// The node that failed, where it is not the request's fault.
+    pub(crate) node: Option<Arc<str>>,
+}
+
+impl Failure {
+    pub(crate) fn new(cause: Cause, message: impl Into<String>) -> Self {
+        Self {
+            cause,
+            message: message.into(),
+            code: None,
+            param: None,
+            node: None,
+        }
+    }
+
+    /// Names the field of the request that is at fault.
+    #[must_use]
+    pub(crate) fn of_field(mut self, param: impl Into<Cow<'static, str>>) -> Self {
+        self.param = Some(param.into());
+        self
+    }
+
+    /// Adds a code more specific than the table's.
+    #[must_use]
+    pub(crate) fn with_code(mut self, code: &'static str) -> Self {
+        self.code = Some(code.into());
+        self
+    }
+
+    pub(crate) fn row(&self) -> Row {
+        row(self.cause)
+    }
+
+    /// OpenAI's `code`.
+    pub(crate) fn code(&self) -> Option<&str> {
+        self.code.as_deref().or(self.row().code)
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let cause = match error.kind {
+            Kind::InvalidArgument if error.code.as_deref() == Some("context_length_exceeded") => {
+                Cause::ContextLength
+            }
+            Kind::InvalidArgument => Cause::BadRequest,
+            Kind::NotFound => Cause::NotFound,
+            Kind::ResourceExhausted => Cause::QueueFull,
+            Kind::DeadlineExceeded => Cause::Deadline,
+            Kind::Cancelled => Cause::Cancelled,
+            Kind::Unavailable => Cause::Unavailable,
+            Kind::FailedPrecondition | Kind::Internal => Cause::NodeFailed,
+        };
+        // The request's own faults name their field; the node that found them is of no use to the client.
+        let node = row(cause)
+            .status
+            .is_server_error()
+            .then_some(error.node)
+            .flatten();
+        Self {
+            cause,
+            message: error.message,
+            code: error.code,
+            param: error.field,
+            node,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_of_the_engine_keeps_its_code_and_field() {
+        let error = Error::invalid("`temperature` is 3, at most 2 is possible")
+            .with_code("out_of_range")
+            .with_field("temperature");
+        let failure = Failure::from(error);
+        assert_eq!(failure.row().status, StatusCode::BAD_REQUEST);
+        assert_eq!(
+            (failure.code(), failure.param.as_deref()),
+            (Some("out_of_range"), Some("temperature"))
+        );
+    }
+
+    #[test]
+    fn a_node_is_named_only_where_the_request_is_not_at_fault() {
+        let node: Arc<str> = "Mask".into();
+        assert_eq!(
+            Failure::from(Error::invalid("wrong").at_node(&node)).node,
+            None
+        );
+        assert_eq!(
+            Failure::from(Error::internal("broken").at_node(&node))
+                .node
+                .as_deref(),
+            Some("Mask")
+        );
+    }
+
+    #[test]
+    fn kinds_have_the_statuses_that_clients_act_on() {
+        for (error, status, code, retry) in [
+            (Error::invalid("x"), 400, None, Retry::Implied),
+            (
+                Error::invalid("x").with_code("context_length_exceeded"),
+                400,
+                Some("context_length_exceeded"),
+                Retry::Implied,
+            ),
+            (
+                Error::not_found("x"),
+                404,
+                Some("not_found"),
+                Retry::Implied,
+            ),
+            (
+                Error::exhausted("x"),
+                429,
+                Some("queue_full"),
+                Retry::After(1),
+            ),
+            (Error::deadline("x"), 504, Some("deadline"), Retry::Implied),
+            (
+                Error::unavailable("x"),
+                503,
+                Some("engine_failed"),
+                Retry::After(5),
+            ),
+            (
+                Error::precondition("x"),
+                500,
+                Some("node_failed"),
+                Retry::Never,
+            ),
+            (Error::internal("x"), 500, Some("node_failed"), Retry::Never),
+            (Error::cancelled("x"), 500, Some("cancelled"), Retry::Never),
+        ] {
+            let failure = Failure::from(error);
+            assert_eq!(
+                (
+                    failure.row().status.as_u16(),
+                    failure.code(),
+                    failure.row().retry
+                ),
+                (status, code, retry)
+            );
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! One request's session, as its answer: packets until the end, then the reason if it ended badly.
+//!
+//! An `Answer` owns the session's handle, and the session ends when the handle is dropped. So does everything that works for the
+//! request: there is no other way to cancel, and none is needed.
+
+use graphmill_calculators::payload::{HttpRequestPayload, HttpResponse};
+use graphmill_engine::{Error, Handle, OutputStream, Packet, RunCx, Session, SidePackets, Summary};
+use tokio::{sync::watch, task::JoinHandle};
+
+use super::{
+    load::{REQUEST_TAG, RESPONSE_TAG},
+    state::Servable,
+};
+use crate::{
+    app::{App, Stage},
+    observe::request_id::Id,
+    rescue::{Cause, Failure},
+};
+
+/// The answer of a graph to one request.
+pub(crate) struct Answer {
+    packets: OutputStream,
+    /// How the session ended; taken when it has been asked.
+    session: Option<JoinHandle<Result<Summary, Error>>>,
+    stage: watch::Receiver<Stage>,
+    /// Cancels the session when it is dropped.
+    _handle: Handle,
+}
+
+impl Answer {
+    /// Opens a session on a graph and gives it the request.
+    pub(crate) async fn open(
+        app: &App,
+        servable: &Servable,
+        id: &Id,
+        request: HttpRequestPayload,
+    ) -> Result<Self, Failure> {
+        let plan = servable.plan()?;
+        let (Some(input), Some(output)) = (
+            plan.input_with_tag(REQUEST_TAG),
+            plan.output_with_tag(RESPONSE_TAG),
+        ) else {
+            return Err(Failure::new(
+                Cause::GraphFailed,
+                "the graph does not take requests",
+            ));
+        };
+        let (session, handle) = Session::new(&plan, RunCx::new(id.0.clone()), SidePackets::new())?;
+        let packets = handle.output(output)?;
+        let session = tokio::spawn(session);
+        handle.push(input, Packet::new(0, request)).await?;
+        handle.close(input)?;
+        Ok(Self {
+            packets,
+            session: Some(session),
+            stage: app.stage.clone(),
+            _handle: handle,
+        })
+    }
+
+    /// The first packet of the answer.
+    pub(crate) async fn first(&mut self) -> Result<HttpResponse, Failure> {
+        let none = || Failure::new(Cause::NoAnswer, "the graph ended without an answer");
+        self.next().await?.ok_or_else(none)
+    }
+
+    /// The next packet; `None` when the session has ended well. May be dropped before it is ready: no packet is lost.
+    pub(crate) async fn next(&mut self) -> Result<Option<HttpResponse>, Failure> {
+        let Self {
+            packets,
+            session,
+            stage,
+            ..
+        } = self;
+        tokio::select! {
+            biased;
+            packet = packets.next() => match packet {
+                Some(packet) => packet.into_value().map(Some).ok_or_else(wrong_type),
+                None => ended(session).await.map(|()| None),
+            },
+            () = cut(stage) => Err(Failure::new(Cause::Draining, "the server is stopping")),
+        }
+    }
+}
+
+/// Waits until the server ends running requests, or is gone.
+async fn cut(stage: &mut watch::Receiver<Stage>) {
+    // Fails when the server was dropped without a stop, which ends requests too.
+    let _ = stage.wait_for(|stage| *stage == Stage::Cut).await;
+}
+
+/// How a session ended. It has closed its outputs, so this is about to be known.
+async fn ended(session: &mut Option<JoinHandle<Result<Summary, Error>>>) -> Result<(), Failure> {
+    let Some(task) = session.as_mut() else {
+        return Ok(());
+    };
+    let outcome = task.await;
+    *session = None;
+    match outcome {
+        Ok(outcome) => outcome.map(drop).map_err(Failure::from),
+        Err(_) => Err(Failure::new(Cause::Panic, "the session failed")),
+    }
+}
+
+fn wrong_type() -> Failure {
+    Failure::new(
+        Cause::NoAnswer,
+        "the graph's answer is a packet of another type than `HttpResponse`",
+    )
+}

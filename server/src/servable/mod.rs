@@ -1,0 +1,218 @@
+//! The graphs that are served: each has a name, a state, and when it is available a plan to open sessions on.
+//!
+//! The list is fixed when the server starts; a graph's state changes behind it in one atomic swap, so a request sees one
+//! state from beginning to end.
+
+mod answer;
+mod load;
+mod state;
+
+use std::{
+    any::Any,
+    collections::BTreeMap,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use graphmill_calculators::llm::LanguageModel;
+use graphmill_engine::{Environment, Registry};
+use graphmill_grammar::{
+    Diagnostic,
+    render::{self, Color},
+    suggest,
+};
+use graphmill_llm::EngineStatus;
+
+pub(crate) use answer::Answer;
+pub(crate) use load::{answers_http, compile};
+pub(crate) use state::{Servable, StateName};
+
+use crate::{
+    config::{Config, GraphEntry},
+    rescue::{Cause, Failure},
+};
+
+/// An engine that has had work for this long without making a step is not healthy. Far above the time of the longest step: a
+/// full prefill batch of a large model on a slow machine.
+const STALLED: Duration = Duration::from_mins(1);
+
+/// All graphs of a server, by name.
+pub(crate) struct Servables {
+    by_name: BTreeMap<String, Arc<Servable>>,
+    /// In the order in which they are loaded.
+    entries: Vec<GraphEntry>,
+    environment: Environment,
+}
+
+impl Servables {
+    /// The graphs of a configuration, none of them loaded.
+    pub(crate) fn new(config: &Config, registry: Registry) -> Self {
+        let by_name = config
+            .graphs
+            .iter()
+            .map(|entry| (entry.name.clone(), Arc::new(Servable::loading(&entry.name))))
+            .collect();
+        Self {
+            by_name,
+            entries: config.graphs.clone(),
+            environment: Environment::new(registry),
+        }
+    }
+
+    /// Loads every graph, one after the other. One that fails, or panics, is reported and does not keep the others.
+    pub(crate) fn load(&self) {
+        for entry in &self.entries {
+            let servable = &self.by_name[&entry.name];
+            let started = Instant::now();
+            let loading = AssertUnwindSafe(|| load::load(entry, &self.environment));
+            let reason = match catch_unwind(loading) {
+                Err(panic) => format!("loading panicked: {}", panic_message(&*panic)),
+                Ok(Err(reason)) => reason,
+                Ok(Ok(compiled)) => {
+                    for diagnostic in &compiled.diagnostics {
+                        let shown = render::human(
+                            &compiled.sources,
+                            std::slice::from_ref(diagnostic),
+                            Color::Plain,
+                        );
+                        if diagnostic.is_error() {
+                            tracing::error!("graph `{}`\n{shown}", entry.name);
+                        } else {
+                            tracing::warn!("graph `{}`\n{shown}", entry.name);
+                        }
+                    }
+                    if let Some(plan) = compiled.plan {
+                        let seconds = started.elapsed().as_secs_f64();
+                        tracing::info!(
+                            "graph `{}` is available after {seconds:.2} s ({})",
+                            entry.name,
+                            entry.file.display()
+                        );
+                        servable.becomes_available(plan);
+                        continue;
+                    }
+                    first_error(&compiled)
+                }
+            };
+            tracing::error!("graph `{}` is not served: {reason}", entry.name);
+            servable.becomes_failed(&reason);
+        }
+    }
+
+    /// By name.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Servable> {
+        self.by_name.values().map(AsRef::as_ref)
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&Arc<Servable>> {
+        self.by_name.get(name)
+    }
+
+    /// The graph of this name, or the failure that a request for it gets.
+    pub(crate) fn find(&self, name: &str) -> Result<&Arc<Servable>, Failure> {
+        self.get(name).ok_or_else(|| self.unknown(name))
+    }
+
+    fn unknown(&self, name: &str) -> Failure {
+        /// Longer names say nothing more, and an answer must not grow with a request.
+        const SHOWN_CHARACTERS: usize = 200;
+        let names = || self.by_name.keys().map(String::as_str);
+        let shown: String = name.chars().take(SHOWN_CHARACTERS).collect();
+        let message = match suggest::nearest(&shown, names()) {
+            Some(near) => format!("the model `{shown}` does not exist; did you mean `{near}`?"),
+            None if self.by_name.is_empty() => {
+                format!("the model `{shown}` does not exist; the configuration lists no graph")
+            }
+            None => {
+                let some: Vec<String> = names().take(10).map(|name| format!("`{name}`")).collect();
+                format!(
+                    "the model `{shown}` does not exist; there are {}",
+                    some.join(", ")
+                )
+            }
+        };
+        Failure::new(Cause::UnknownModel, message).of_field("model")
+    }
+
+    /// What the engines of all available graphs are doing, each engine once.
+    pub(crate) fn engines(&self) -> Vec<EngineStatus> {
+        let mut models: Vec<Arc<LanguageModel>> = Vec::new();
+        for plan in self.iter().filter_map(|servable| servable.plan().ok()) {
+            for model in plan.resources::<LanguageModel>() {
+                if !models.iter().any(|other| Arc::ptr_eq(other, &model)) {
+                    models.push(model);
+                }
+            }
+        }
+        models.iter().map(|model| model.engine().status()).collect()
+    }
+
+    /// Why requests would not be served now; `None` when they would. A graph that failed does not keep the others from serving.
+    pub(crate) fn unready(&self) -> Option<String> {
+        let in_state = |state: StateName| {
+            let names = self
+                .iter()
+                .filter(|servable| servable.state_name() == state)
+                .map(|servable| format!("`{}`", servable.name()));
+            names.collect::<Vec<_>>().join(", ")
+        };
+        let loading = in_state(StateName::Loading);
+        if !loading.is_empty() {
+            return Some(format!("loading {loading}"));
+        }
+        if !self.by_name.is_empty()
+            && self
+                .iter()
+                .all(|servable| servable.state_name() == StateName::Failed)
+        {
+            return Some(format!(
+                "no graph could be loaded: {}",
+                in_state(StateName::Failed)
+            ));
+        }
+        self.engines().iter().find_map(|engine| {
+            let stalled = engine.stalled_for();
+            if engine.stopped {
+                Some(format!("the engine of `{}` has stopped", engine.model))
+            } else if stalled >= STALLED {
+                Some(format!(
+                    "the engine of `{}` has made no step for {} s",
+                    engine.model,
+                    stalled.as_secs()
+                ))
+            } else {
+                None
+            }
+        })
+    }
+}
+
+/// The first error of a graph in one line; all of them are in the log.
+fn first_error(compiled: &load::Compiled) -> String {
+    let errors: Vec<&Diagnostic> = compiled
+        .diagnostics
+        .iter()
+        .filter(|diagnostic| diagnostic.is_error())
+        .collect();
+    let Some(first) = errors.first() else {
+        return "it has no plan".to_owned();
+    };
+    let place = compiled
+        .sources
+        .locate(first.primary.span)
+        .map_or(String::new(), |place| format!("{place}: "));
+    let more = if errors.len() > 1 {
+        format!(" (and {} more)", errors.len() - 1)
+    } else {
+        String::new()
+    };
+    format!("{place}{}: {}{more}", first.code, first.message)
+}
+
+/// What a panic said.
+fn panic_message(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no message")
+}

@@ -1,0 +1,130 @@
+//! One graph and the state it is in.
+
+use std::{
+    sync::Arc,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use arc_swap::ArcSwap;
+use graphmill_engine::Plan;
+
+use crate::rescue::{Cause, Failure};
+
+/// A graph that a configuration lists.
+pub(crate) struct Servable {
+    name: String,
+    state: ArcSwap<State>,
+}
+
+/// Where a graph is between its file and its requests.
+enum State {
+    Loading,
+    Available(Available),
+    /// Why it could not be loaded, in one line.
+    Failed(Arc<str>),
+}
+
+/// What an available graph is served with.
+#[derive(Clone)]
+struct Available {
+    plan: Arc<Plan>,
+    /// Seconds since 1970.
+    since: u64,
+}
+
+/// The name of a [`State`].
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum StateName {
+    Loading,
+    Available,
+    Failed,
+}
+
+impl StateName {
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Loading => "LOADING",
+            Self::Available => "AVAILABLE",
+            Self::Failed => "FAILED",
+        }
+    }
+}
+
+impl Servable {
+    pub(super) fn loading(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            state: ArcSwap::from_pointee(State::Loading),
+        }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn state_name(&self) -> StateName {
+        match &**self.state.load() {
+            State::Loading => StateName::Loading,
+            State::Available(_) => StateName::Available,
+            State::Failed(_) => StateName::Failed,
+        }
+    }
+
+    /// Why the graph could not be loaded, if so.
+    pub(crate) fn failure(&self) -> Option<Arc<str>> {
+        match &**self.state.load() {
+            State::Failed(reason) => Some(Arc::clone(reason)),
+            _ => None,
+        }
+    }
+
+    /// Since when the graph answers, in seconds since 1970, if it does.
+    pub(crate) fn available_since(&self) -> Option<u64> {
+        match &**self.state.load() {
+            State::Available(available) => Some(available.since),
+            _ => None,
+        }
+    }
+
+    /// The plan to open a session on, or the failure that a request for the graph gets.
+    pub(crate) fn plan(&self) -> Result<Arc<Plan>, Failure> {
+        self.available().map(|available| available.plan)
+    }
+
+    /// As [`Servable::available_since`], or the failure that a request for the graph gets.
+    pub(crate) fn require_available(&self) -> Result<u64, Failure> {
+        self.available().map(|available| available.since)
+    }
+
+    fn available(&self) -> Result<Available, Failure> {
+        match &**self.state.load() {
+            State::Available(available) => Ok(available.clone()),
+            State::Loading => Err(Failure::new(
+                Cause::Loading,
+                format!("the graph `{}` is being loaded", self.name),
+            )),
+            State::Failed(reason) => Err(Failure::new(
+                Cause::GraphFailed,
+                format!("the graph `{}` could not be loaded: {reason}", self.name),
+            )),
+        }
+    }
+
+    pub(super) fn becomes_available(&self, plan: Arc<Plan>) {
+        let since = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |since| since.as_secs());
+        self.state
+            .store(Arc::new(State::Available(Available { plan, since })));
+    }
+
+    pub(super) fn becomes_failed(&self, reason: &str) {
+        self.state.store(Arc::new(State::Failed(reason.into())));
+    }
+
+    /// How many requests the graph is working on.
+    pub(crate) fn open_sessions(&self) -> usize {
+        self.available()
+            .map_or(0, |available| available.plan.open_sessions())
+    }
+}
