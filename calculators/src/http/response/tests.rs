@@ -1,1 +1,225 @@
 //! Chunks of text in, answers out.
+
+use graphmill_engine::testing::Harness;
+use graphmill_llm::Usage;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::payload::{Prompt, RequestInput, StopSignal};
+
+const NODE: &str = r#"node {
+    calculator: "OpenAIResponseCalculator"
+    input_stream: "REQUEST:request"
+    input_stream: "TEXT:text"
+    output_stream: "HTTP_RESPONSE_PAYLOAD:output"
+}"#;
+
+fn request(endpoint: Endpoint, stream: bool) -> TextRequest {
+    TextRequest {
+        id: "chatcmpl-1".into(),
+        created: 7,
+        model: "m".into(),
+        endpoint,
+        input: RequestInput::Prompts([Prompt::Text("p".into())].into()),
+        n: 1,
+        stream,
+        include_usage: false,
+    }
+}
+
+fn chunk(index: u32, text: &str, finish: Option<Finish>) -> TextChunk {
+    TextChunk {
+        index,
+        text: text.into(),
+        finish,
+        usage: Usage {
+            prompt_tokens: 9,
+            cached_tokens: 4,
+            generated_tokens: 2,
+        },
+        stop: StopSignal::default(),
+    }
+}
+
+/// What comes out for a request and its chunks, each event as JSON.
+fn answer(request: TextRequest, chunks: impl IntoIterator<Item = TextChunk>) -> Vec<Value> {
+    let mut harness = Harness::of::<OpenAIResponse>(NODE);
+    harness.push("request", 0, request).close("request");
+    for (chunk, time) in chunks.into_iter().zip(0..) {
+        harness.push("text", time, chunk);
+    }
+    harness.close("text");
+    harness
+        .packets("output")
+        .iter()
+        .map(|packet| match packet.get().expect("a response") {
+            HttpResponse::Body {
+                content_type,
+                bytes,
+            } => {
+                assert_eq!(*content_type, "application/json");
+                serde_json::from_slice(bytes).expect("JSON")
+            }
+            HttpResponse::Event(event) => serde_json::from_str(event).expect("JSON"),
+            HttpResponse::Done => json!("[DONE]"),
+        })
+        .collect()
+}
+
+/// The fields that every answer has, with these choices.
+fn head(object: &str, choices: Value) -> Value {
+    let fingerprint = concat!("graphmill-", env!("CARGO_PKG_VERSION"));
+    json!({"id": "chatcmpl-1", "object": object, "created": 7, "model": "m", "system_fingerprint": fingerprint, "choices": choices})
+}
+
+fn with_usage(mut answer: Value, usage: Value) -> Value {
+    answer["usage"] = usage;
+    answer
+}
+
+fn delta(index: u32, delta: Value, finish: Value) -> Value {
+    let choices =
+        json!([{"index": index, "delta": delta, "logprobs": null, "finish_reason": finish}]);
+    head("chat.completion.chunk", choices)
+}
+
+#[test]
+fn a_whole_chat_answer_has_usage_and_one_message() {
+    let answers = answer(
+        request(Endpoint::Chat, false),
+        [chunk(0, "Hel", None), chunk(0, "lo", Some(Finish::Stop))],
+    );
+    let message = json!({"role": "assistant", "content": "Hello", "refusal": null});
+    let choices =
+        json!([{"index": 0, "message": message, "logprobs": null, "finish_reason": "stop"}]);
+    let usage = json!({"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": 11, "prompt_tokens_details": {"cached_tokens": 4}});
+    assert_eq!(
+        answers,
+        [with_usage(head("chat.completion", choices), usage)]
+    );
+}
+
+#[test]
+fn a_chat_stream_names_the_role_once_and_ends_with_its_reason() {
+    let answers = answer(
+        request(Endpoint::Chat, true),
+        [
+            chunk(0, "", None),
+            chunk(0, "Hel", None),
+            chunk(0, "lo", Some(Finish::Length)),
+        ],
+    );
+    assert_eq!(
+        answers,
+        [
+            delta(0, json!({"role": "assistant", "content": ""}), json!(null)),
+            delta(0, json!({"content": "Hel"}), json!(null)),
+            delta(0, json!({"content": "lo"}), json!(null)),
+            delta(0, json!({}), json!("length")),
+            json!("[DONE]"),
+        ]
+    );
+}
+
+#[test]
+fn usage_is_streamed_on_request_only() {
+    let mut asked = request(Endpoint::Chat, true);
+    asked.include_usage = true;
+    let answers = answer(asked, [chunk(0, "a", Some(Finish::Stop))]);
+    let (last, before) = answers[..answers.len() - 1].split_last().expect("events");
+    assert!(
+        before
+            .iter()
+            .all(|event| event["usage"] == json!(null) && event.get("usage").is_some())
+    );
+    assert_eq!(last["choices"], json!([]));
+    assert_eq!(last["usage"]["total_tokens"], 11);
+
+    let answers = answer(
+        request(Endpoint::Chat, true),
+        [chunk(0, "a", Some(Finish::Stop))],
+    );
+    assert!(answers.iter().all(|event| event.get("usage").is_none()));
+}
+
+#[test]
+fn several_choices_begin_in_order_and_end_on_their_own() {
+    let mut asked = request(Endpoint::Chat, true);
+    asked.n = 2;
+    let answers = answer(
+        asked,
+        [
+            chunk(1, "b", None),
+            chunk(1, "", Some(Finish::Stop)),
+            chunk(0, "a", Some(Finish::Length)),
+        ],
+    );
+    let role = json!({"role": "assistant", "content": ""});
+    assert_eq!(
+        answers,
+        [
+            delta(0, role.clone(), json!(null)),
+            delta(1, role, json!(null)),
+            delta(1, json!({"content": "b"}), json!(null)),
+            delta(1, json!({}), json!("stop")),
+            delta(0, json!({"content": "a"}), json!(null)),
+            delta(0, json!({}), json!("length")),
+            json!("[DONE]"),
+        ]
+    );
+}
+
+#[test]
+fn a_prompt_is_counted_once_however_often_it_was_answered() {
+    let mut asked = request(Endpoint::Completions, false);
+    asked.n = 2;
+    asked.input =
+        RequestInput::Prompts([Prompt::Text("p".into()), Prompt::Text("q".into())].into());
+    let answers = answer(
+        asked,
+        (0..4).map(|index| chunk(index, "x", Some(Finish::Stop))),
+    );
+    let usage = &answers[0]["usage"];
+    assert_eq!(
+        (&usage["prompt_tokens"], &usage["completion_tokens"]),
+        (&json!(18), &json!(8))
+    );
+    assert_eq!(answers[0]["choices"].as_array().map(Vec::len), Some(4));
+}
+
+#[test]
+fn completions_have_text_and_no_role() {
+    let choice = |text: &str, finish: Value| json!([{"text": text, "index": 0, "logprobs": null, "finish_reason": finish}]);
+    let chunks = [
+        chunk(0, "a", None),
+        chunk(0, "", None),
+        chunk(0, "b", Some(Finish::Stop)),
+    ];
+    let answers = answer(request(Endpoint::Completions, true), chunks.clone());
+    assert_eq!(
+        answers,
+        [
+            head("text_completion", choice("a", json!(null))),
+            head("text_completion", choice("b", json!("stop"))),
+            json!("[DONE]"),
+        ]
+    );
+    let answers = answer(request(Endpoint::Completions, false), chunks);
+    assert_eq!(answers[0]["choices"], choice("ab", json!("stop")));
+    assert_eq!(answers[0]["object"], "text_completion");
+}
+
+#[test]
+fn nothing_follows_the_end_of_a_choice() {
+    let mut asked = request(Endpoint::Chat, false);
+    asked.n = 2;
+    let answers = answer(
+        asked,
+        [
+            chunk(0, "a", Some(Finish::Stop)),
+            chunk(0, "late", None),
+            chunk(1, "b", Some(Finish::Stop)),
+        ],
+    );
+    assert_eq!(answers[0]["choices"][0]["message"]["content"], "a");
+}
