@@ -243,22 +243,19 @@ impl StringValue {
 
     /// Where in the file the bytes of `range` are written; an empty range at the end is just before the closing quote.
     pub fn span_of(&self, range: Range<usize>) -> Span {
-        let start = self.place(range.start);
+        let Some(first) = self.pieces.first() else {
+            return Span::NONE;
+        };
+        let start = self.start_of(range.start);
         let end = if range.is_empty() {
             start
         } else {
-            self.place(range.end - 1).max(start)
-        };
-        let file = self.pieces[0].span.file;
-        let end = if range.is_empty() {
-            end
-        } else {
-            self.end_of(range.end - 1)
+            self.end_of(range.end - 1).max(start)
         };
         Span {
-            file,
+            file: first.span.file,
             start,
-            end: end.max(start),
+            end,
         }
     }
 
@@ -267,7 +264,8 @@ impl StringValue {
         &self.pieces[after.saturating_sub(1)]
     }
 
-    fn place(&self, byte: usize) -> u32 {
+    /// Where in the file the byte begins.
+    fn start_of(&self, byte: usize) -> u32 {
         let piece = self.piece_of(byte);
         let within = byte - piece.start.min(byte);
         if piece.offsets.is_empty() {
@@ -285,9 +283,9 @@ impl StringValue {
     fn end_of(&self, byte: usize) -> u32 {
         let piece = self.piece_of(byte);
         if piece.offsets.is_empty() {
-            return self.place(byte) + 1;
+            return self.start_of(byte) + 1;
         }
-        let own = self.place(byte);
+        let own = self.start_of(byte);
         let within = byte - piece.start;
         piece.offsets[within..]
             .iter()

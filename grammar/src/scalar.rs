@@ -1,8 +1,9 @@
 //! Reads single values as the scalar types of protobuf, with the rules of its text format for each.
 //!
-//! One function a type, `Ok(None)` never: either the value or what is wrong with it. [`ValueKind::Invalid`] gives
+//! One function a type: it gives either the value or what is wrong with it. [`ValueKind::Invalid`] gives
 //! [`Mismatch::Reported`], so that one unreadable value is reported once.
 
+use std::fmt;
 use std::ops::RangeInclusive;
 
 use crate::ast::{Literal, Message, Radix, Value, ValueKind};
@@ -15,10 +16,7 @@ pub(crate) enum Mismatch {
     /// The parser has reported the value already.
     Reported,
     /// The value is of another type.
-    Type {
-        /// The wanted type, with article.
-        expected: String,
-    },
+    Type(Wanted),
     /// The value is a number that does not fit.
     Range {
         /// What would fit.
@@ -31,13 +29,11 @@ pub(crate) enum Mismatch {
 }
 
 impl Mismatch {
-    fn of_type(value: &Value, expected: &str) -> Self {
+    fn of_type(value: &Value, wanted: Wanted) -> Self {
         match value.value {
             ValueKind::Invalid => Self::Reported,
             ValueKind::List(_) => Self::List,
-            _ => Self::Type {
-                expected: expected.to_owned(),
-            },
+            _ => Self::Type(wanted),
         }
     }
 
@@ -47,17 +43,17 @@ impl Mismatch {
             |code: &'static Code, message: String| Diagnostic::error(code, value.span, message);
         Some(match self {
             Self::Reported => return None,
-            Self::Type { expected } => {
+            Self::Type(wanted) => {
                 let found = value.value.describe();
-                let mut diagnostic = at(
+                let diagnostic = at(
                     &fields::WRONG_TYPE,
-                    format!("`{what}` takes {expected}, not {found}"),
+                    format!("`{what}` takes {wanted}, not {found}"),
                 )
-                .label(format!("expected {expected}"));
-                if let Some((hint, replacement)) = self.repair(value) {
-                    diagnostic = diagnostic.fix(hint, value.span, replacement);
+                .label(format!("expected {wanted}"));
+                match wanted.repair(value) {
+                    Some((hint, replacement)) => diagnostic.fix(hint, value.span, replacement),
+                    None => diagnostic,
                 }
-                diagnostic
             }
             Self::Range { expected } => at(
                 &fields::OUT_OF_RANGE,
@@ -76,47 +72,85 @@ impl Mismatch {
             .label("only repeated fields take a list"),
         })
     }
+}
 
-    /// A slip that can be repaired without knowing what was meant: quotes too few or too many.
+/// The type of value that is wanted.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Wanted {
+    String,
+    Bool,
+    Integer,
+    Float,
+    /// A number that must not be written in octal or hexadecimal, and was.
+    Decimal,
+    Message,
+    /// Whatever a `Deserialize` implementation says that it expects.
+    Other(String),
+}
+
+impl fmt::Display for Wanted {
+    /// Writes the type with its article.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::String => "a string",
+            Self::Bool => "`true` or `false`",
+            Self::Integer => "an integer",
+            Self::Float => "a number",
+            Self::Decimal => "a decimal number",
+            Self::Message => "a message in `{ .. }`",
+            Self::Other(expected) => expected,
+        })
+    }
+}
+
+impl Wanted {
+    /// A slip that can be repaired without knowing what was meant: quotes too few or too many, `yes` for `true`.
     fn repair(&self, value: &Value) -> Option<(String, String)> {
-        let Self::Type { expected } = self else {
-            return None;
-        };
-        match &value.value {
-            ValueKind::Identifier {
-                negative: false,
-                name,
-            } if expected.starts_with(STRING) => Some((
-                format!("write it in quotes: `\"{name}\"`"),
-                format!("\"{name}\""),
-            )),
-            ValueKind::String(string) if !expected.starts_with(STRING) => {
-                let text = string.as_str()?;
-                let is_word = !text.is_empty()
-                    && text.bytes().all(|byte| {
-                        byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-')
-                    });
-                let is_number = text.parse::<f64>().is_ok();
-                let is_bool = BOOL_WORDS.iter().any(|&(word, _)| word == text);
-                let fits = match expected.as_str() {
-                    BOOL => is_bool,
-                    _ if expected.starts_with(INTEGER) => text.parse::<i128>().is_ok(),
-                    FLOAT => is_number,
-                    _ => !is_number && !is_bool,
+        let without_quotes = |text: &str| (format!("remove the quotes: `{text}`"), text.to_owned());
+        match (self, &value.value) {
+            (
+                Self::String,
+                ValueKind::Identifier {
+                    negative: false,
+                    name,
+                },
+            ) => {
+                let quoted = format!("\"{name}\"");
+                Some((format!("write it in quotes: `{quoted}`"), quoted))
+            }
+            (
+                Self::Bool,
+                ValueKind::Identifier {
+                    negative: false,
+                    name,
+                },
+            ) => {
+                let word = match name.to_ascii_lowercase().as_str() {
+                    "yes" | "on" | "true" => "true",
+                    "no" | "off" | "false" => "false",
+                    _ => return None,
                 };
-                (is_word && fits && !expected.contains("message"))
-                    .then(|| (format!("remove the quotes: `{text}`"), text.to_owned()))
+                Some((format!("write `{word}`"), word.to_owned()))
+            }
+            (Self::Bool, ValueKind::String(string)) => {
+                let text = string.as_str()?;
+                BOOL_WORDS
+                    .iter()
+                    .any(|&(word, _)| word == text)
+                    .then(|| without_quotes(text))
+            }
+            (Self::Integer, ValueKind::String(string)) => {
+                let text = string.as_str()?;
+                text.parse::<i64>().is_ok().then(|| without_quotes(text))
+            }
+            (Self::Float, ValueKind::String(string)) => {
+                let text = string.as_str()?;
+                text.parse::<f64>().is_ok().then(|| without_quotes(text))
             }
             _ => None,
         }
     }
 }
-
-pub(crate) const STRING: &str = "a string";
-pub(crate) const BOOL: &str = "`true` or `false`";
-pub(crate) const FLOAT: &str = "a number";
-pub(crate) const INTEGER: &str = "an integer";
-pub(crate) const MESSAGE: &str = "a message in `{ .. }`";
 
 const BOOL_WORDS: [(&str, bool); 6] = [
     ("true", true),
@@ -131,7 +165,7 @@ const BOOL_WORDS: [(&str, bool); 6] = [
 pub(crate) fn string(value: &Value) -> Result<&str, Mismatch> {
     match &value.value {
         ValueKind::String(string) => string.as_str().ok_or(Mismatch::NotUtf8),
-        _ => Err(Mismatch::of_type(value, STRING)),
+        _ => Err(Mismatch::of_type(value, Wanted::String)),
     }
 }
 
@@ -139,7 +173,7 @@ pub(crate) fn string(value: &Value) -> Result<&str, Mismatch> {
 pub(crate) fn bytes(value: &Value) -> Result<&[u8], Mismatch> {
     match &value.value {
         ValueKind::String(string) => Ok(&string.bytes),
-        _ => Err(Mismatch::of_type(value, STRING)),
+        _ => Err(Mismatch::of_type(value, Wanted::String)),
     }
 }
 
@@ -160,16 +194,16 @@ pub(crate) fn boolean(value: &Value) -> Result<bool, Mismatch> {
         },
         _ => None,
     };
-    read.ok_or_else(|| Mismatch::of_type(value, BOOL))
+    read.ok_or_else(|| Mismatch::of_type(value, Wanted::Bool))
 }
 
 /// Reads an integer within `range`.
 pub(crate) fn integer(value: &Value, range: RangeInclusive<i128>) -> Result<i128, Mismatch> {
     let out_of_range = || Mismatch::Range {
-        expected: format!("{INTEGER} from {} to {}", range.start(), range.end()),
+        expected: format!("an integer from {} to {}", range.start(), range.end()),
     };
     let ValueKind::Number(number) = &value.value else {
-        return Err(Mismatch::of_type(value, INTEGER));
+        return Err(Mismatch::of_type(value, Wanted::Integer));
     };
     match number.literal {
         Literal::Integer {
@@ -187,7 +221,7 @@ pub(crate) fn integer(value: &Value, range: RangeInclusive<i128>) -> Result<i128
             }
         }
         Literal::HugeInteger(_) => Err(out_of_range()),
-        Literal::Float(_) => Err(Mismatch::of_type(value, INTEGER)),
+        Literal::Float(_) => Err(Mismatch::of_type(value, Wanted::Integer)),
     }
 }
 
@@ -216,11 +250,11 @@ pub(crate) fn float(value: &Value) -> Result<f64, Mismatch> {
         }
         _ => (false, None),
     };
-    let expected = match &value.value {
-        ValueKind::Number(_) => "a decimal number",
-        _ => FLOAT,
+    let wanted = match &value.value {
+        ValueKind::Number(_) => Wanted::Decimal,
+        _ => Wanted::Float,
     };
-    let magnitude = magnitude.ok_or_else(|| Mismatch::of_type(value, expected))?;
+    let magnitude = magnitude.ok_or_else(|| Mismatch::of_type(value, wanted))?;
     Ok(if negative { -magnitude } else { magnitude })
 }
 
@@ -228,6 +262,6 @@ pub(crate) fn float(value: &Value) -> Result<f64, Mismatch> {
 pub(crate) fn message(value: &Value) -> Result<&Message, Mismatch> {
     match &value.value {
         ValueKind::Message(message) => Ok(message),
-        _ => Err(Mismatch::of_type(value, MESSAGE)),
+        _ => Err(Mismatch::of_type(value, Wanted::Message)),
     }
 }

@@ -716,6 +716,12 @@ input_stream { name: "in" }
           |
         3 | report_deadlock: yes
           |                  ^^^ expected `true` or `false`
+          |
+        help: write `true`
+          |
+        3 - report_deadlock: yes
+        3 + report_deadlock: true
+          |
 
         error[GM0203]: `package` takes a string, not `mediapipe`
          --> graph.pbtxt:4:10

@@ -176,8 +176,18 @@ fn corpus() -> Vec<String> {
     texts
 }
 
+/// `PROPTEST_CASES` asks for more.
+fn config() -> ProptestConfig {
+    let config = ProptestConfig::default();
+    ProptestConfig {
+        cases: config.cases.max(1500),
+        failure_persistence: None,
+        ..config
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(config())]
 
     #[test]
     fn any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
@@ -198,11 +208,6 @@ proptest! {
 #[test]
 fn damaged_files() {
     let texts = corpus();
-    let config = ProptestConfig {
-        cases: 1500,
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    };
     let damage = (
         0..texts.len(),
         prop::collection::vec(
@@ -210,7 +215,7 @@ fn damaged_files() {
             1..6,
         ),
     );
-    proptest!(config, |((text, edits) in damage)| {
+    proptest!(config(), |((text, edits) in damage)| {
         let mut bytes = texts[text].clone().into_bytes();
         bytes.truncate(6000);
         for (at, length, piece) in edits {

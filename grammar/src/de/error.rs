@@ -7,7 +7,7 @@ use serde::de::{Expected, Unexpected};
 use crate::ast::{Field, Value, ValueKind};
 use crate::codes::fields;
 use crate::diag::Diagnostic;
-use crate::scalar::Mismatch;
+use crate::scalar::{Mismatch, Wanted};
 use crate::span::Span;
 use crate::suggest;
 
@@ -126,7 +126,9 @@ impl Problem {
             Self::Diagnosed(diagnostic) => *diagnostic,
             Self::Mismatch(mismatch) => return mismatch.diagnose(culprit?.1, what),
             Self::Unexpected { expected } => match culprit {
-                Some((_, value)) => return Mismatch::Type { expected }.diagnose(value, what),
+                Some((_, value)) => {
+                    return Mismatch::Type(Wanted::Other(expected)).diagnose(value, what);
+                }
                 None => Diagnostic::error(
                     &fields::WRONG_TYPE,
                     span,

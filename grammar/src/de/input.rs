@@ -10,7 +10,7 @@ use crate::ast::{Field, Literal, Message, Value, ValueKind};
 use crate::codes::fields;
 use crate::diag::Diagnostic;
 use crate::graph::table;
-use crate::scalar::{self, Mismatch};
+use crate::scalar::{self, Mismatch, Wanted};
 
 /// What a field holds.
 #[derive(Clone)]
@@ -322,7 +322,7 @@ fn no_variant(value: &Value, variants: &[&str]) -> Problem {
             .label(format!("expected {expected}"))
             .fix(format!("remove the quotes: `{text}`"), value.span, text),
         )),
-        None => Problem::Mismatch(Mismatch::Type { expected }),
+        None => Problem::Mismatch(Mismatch::Type(Wanted::Other(expected))),
     }
 }
 
