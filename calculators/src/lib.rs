@@ -3,7 +3,9 @@
 //! A calculator talks to the outside through its ports, options and resources alone: it never spawns, never reads the
 //! environment and never touches a socket.
 
+pub mod core;
 pub mod http;
 pub mod llm;
 pub mod payload;
+mod subgraphs;
 pub mod text;

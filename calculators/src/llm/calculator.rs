@@ -38,7 +38,6 @@ pub struct Credit {
 /// input_stream: "TOKENS:prompts"
 /// input_stream: "PARAMS:params"
 /// output_stream: "TOKENS:tokens"
-/// input_side_packet: "llm"
 /// node {
 ///   name: "llm"
 ///   calculator: "LLMCalculator"
@@ -251,10 +250,10 @@ fn start(
     for prompt in prompts {
         for generation in 0..params.n {
             let index = choices.len() as u32;
-            let steps = events.clone();
+            let sink = events.clone();
             let mut request = GenerationRequest::new(prompt.clone(), move |output| {
                 // a session that has ended dropped its sequences, so nobody waits for this
-                steps.send(Event::Step { index, output }).ok();
+                sink.send(Event::Step { index, output }).ok();
             });
             request.sampling = params.sampling.clone();
             request.sampling.seed = params
@@ -267,10 +266,10 @@ fn start(
             request.ignore_eos = params.ignore_eos;
             request.credits = CREDITS;
             let sequence = model.engine().submit(request).map_err(refused)?;
-            let stops = events.clone();
+            let signals = events.clone();
             let stop = StopSignal::new(move || {
                 // as above
-                stops.send(Event::Stop { index }).ok();
+                signals.send(Event::Stop { index }).ok();
             });
             choices.push(Choice { sequence, stop });
         }

@@ -146,7 +146,6 @@ pub enum ChatTemplateMode {
 /// Which cells of a long sequence would be given up. Read, so that graphs that have it compile.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-#[expect(missing_docs, reason = "the fields have no meaning here")]
 pub struct CacheEvictionConfig {
     pub aggregation_mode: String,
     pub start_size: u64,
@@ -160,7 +159,6 @@ pub struct CacheEvictionConfig {
 /// A part of [`CacheEvictionConfig`].
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-#[expect(missing_docs, reason = "the fields have no meaning here")]
 pub struct KvCrushConfig {
     pub budget: u64,
     pub anchor_point_mode: String,
@@ -170,7 +168,6 @@ pub struct KvCrushConfig {
 /// Which cells attention would leave out. Read, so that graphs that have it compile.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-#[expect(missing_docs, reason = "the fields have no meaning here")]
 pub struct SparseAttentionConfig {
     pub mode: String,
     pub num_last_dense_tokens_in_prefill: u64,

@@ -18,7 +18,6 @@ use crate::payload::{TextChunk, TokenChunk};
 /// ```pbtxt
 /// input_stream: "TOKENS:tokens"
 /// output_stream: "TEXT:text"
-/// input_side_packet: "llm"
 /// node {
 ///   calculator: "DetokenizerCalculator"
 ///   input_side_packet: "LLM_NODE_RESOURCES:llm"

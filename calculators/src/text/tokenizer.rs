@@ -19,7 +19,6 @@ use crate::payload::{Prompt, Prompts, TokenPrompts};
 /// ```pbtxt
 /// input_stream: "PROMPT:prompt"
 /// output_stream: "TOKENS:tokens"
-/// input_side_packet: "llm"
 /// node {
 ///   calculator: "TokenizerCalculator"
 ///   input_side_packet: "LLM_NODE_RESOURCES:llm"

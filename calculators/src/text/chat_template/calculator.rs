@@ -21,7 +21,6 @@ use crate::payload::{ChatInput, Prompt, Prompts, RequestInput, TextRequest};
 /// ```pbtxt
 /// input_stream: "REQUEST:request"
 /// output_stream: "PROMPT:prompt"
-/// input_side_packet: "llm"
 /// node {
 ///   calculator: "ChatTemplateCalculator"
 ///   input_side_packet: "LLM_NODE_RESOURCES:llm"

@@ -1,0 +1,93 @@
+//! `PassThroughCalculator`: every input to the output of the same tag and index.
+
+use graphmill_engine::{
+    Calculator, Contract, Cx, Flow, Group, Ins, NoOptions, OpenCx, Outs, Payload, Result, register,
+};
+
+/// Most tags one node can have.
+const MAX_TAGS: usize = 32;
+
+/// Passes each input on to the output with its tag and index, packet by packet, with timestamps and bounds as they are.
+///
+/// ```pbtxt
+/// input_stream: "VIDEO:video"
+/// input_stream: "AUDIO:audio"
+/// output_stream: "VIDEO:same_video"
+/// output_stream: "AUDIO:same_audio"
+/// node {
+///   calculator: "PassThroughCalculator"
+///   input_stream: "VIDEO:video"
+///   input_stream: "AUDIO:audio"
+///   output_stream: "VIDEO:same_video"
+///   output_stream: "AUDIO:same_audio"
+/// }
+/// ```
+pub struct PassThrough;
+
+/// The inputs and outputs of each tag.
+type Pairs = [Option<(Ins<dyn Payload>, Outs<dyn Payload>)>; MAX_TAGS];
+
+impl Calculator for PassThrough {
+    const NAME: &'static str = "PassThroughCalculator";
+    const DOC: &'static str = "Passes each input on to the output with its tag and index.";
+    type Options = NoOptions;
+    type Ports = Pairs;
+
+    fn contract(c: &mut Contract, _: &NoOptions) -> Pairs {
+        let mut pairs = [None; MAX_TAGS];
+        let tags = c.tags(Group::Inputs);
+        if tags.len() > MAX_TAGS {
+            c.error(format!(
+                "a node can pass on at most {MAX_TAGS} tags, not {}",
+                tags.len()
+            ));
+        }
+        for (pair, tag) in pairs.iter_mut().zip(&tags) {
+            let inputs = c.inputs(tag);
+            *pair = Some((inputs, c.outputs_same_as(tag, inputs)));
+        }
+        pairs
+    }
+
+    fn open(_: &NoOptions, _: Pairs, _: &mut OpenCx<'_>) -> Result<Self> {
+        Ok(Self)
+    }
+
+    fn process(&mut self, pairs: Pairs, cx: &mut Cx<'_>) -> Result<Flow> {
+        for (inputs, outputs) in pairs.into_iter().flatten() {
+            for (input, output) in inputs.iter().zip(outputs.iter()) {
+                cx.forward(input, output);
+            }
+        }
+        Ok(Flow::Continue)
+    }
+}
+register!(PassThrough);
+
+#[cfg(test)]
+mod tests {
+    use graphmill_engine::testing::Harness;
+
+    use super::PassThrough;
+
+    #[test]
+    fn each_input_goes_to_its_own_output() {
+        let graph = r#"node {
+            calculator: "PassThroughCalculator"
+            input_stream: "A:0:a" input_stream: "A:1:b" input_stream: "c"
+            output_stream: "A:0:x" output_stream: "A:1:y" output_stream: "z"
+        }"#;
+        let mut harness = Harness::of::<PassThrough>(graph);
+        harness
+            .push("a", 0, 1_i64)
+            .push("b", 0, "two")
+            .push("c", 1, '3')
+            .push("b", 1, "four")
+            .push("a", 2, 5_i64);
+        harness.finish();
+        harness
+            .expect("x", [(0, 1_i64), (2, 5)])
+            .expect("y", [(0, "two"), (1, "four")])
+            .expect("z", [(1, '3')]);
+    }
+}

@@ -1,0 +1,152 @@
+//! A scripted model behind a chat graph.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use graphmill_calculators::llm::{LanguageModel, ModelSpec};
+use graphmill_calculators::payload::{HttpRequestPayload, HttpResponse};
+use graphmill_engine::testing::Harness;
+use graphmill_engine::{Environment, Error, Files, Registry, Resource};
+use graphmill_llm::EngineSpec;
+use serde_json::{Value, json};
+
+/// The open chat graph that the project ships.
+pub(crate) const GRAPH: &str = include_str!("../../../graphs/chat/graph.pbtxt");
+
+/// A graph, and the model that every session of it uses.
+pub(crate) struct Chat {
+    graph: String,
+    pub(crate) model: Arc<LanguageModel>,
+}
+
+/// A script whose model answers a conversation that has the first text in it with the second.
+pub(crate) fn script(replies: &[(&str, &str)]) -> Value {
+    let replies: Vec<Value> = replies
+        .iter()
+        .map(|(when, text)| json!({"when": when, "text": text}))
+        .collect();
+    json!({"replies": replies})
+}
+
+impl Chat {
+    pub(crate) fn new(script: &Value) -> Self {
+        Self::with_graph(GRAPH, script)
+    }
+
+    pub(crate) fn with_graph(graph: &str, script: &Value) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("model.script.json");
+        std::fs::write(&path, script.to_string()).expect("a file in it");
+        let spec = ModelSpec {
+            engine: EngineSpec::new(path),
+            chat_template: None,
+        };
+        let model =
+            LanguageModel::load(&spec, &Files::default()).expect("the scripted model loads");
+        Self {
+            graph: graph.to_owned(),
+            model: Arc::new(model),
+        }
+    }
+
+    /// A session with a request in it.
+    pub(crate) fn start(&self, uri: &str, request: &Value) -> Harness {
+        let environment =
+            Environment::new(Registry::global()).with_resource("llm", Arc::clone(&self.model));
+        let mut harness = Harness::new(&self.graph, environment);
+        let payload = HttpRequestPayload {
+            method: "POST".to_owned(),
+            uri: uri.to_owned(),
+            headers: Vec::new(),
+            body: request.to_string().into(),
+            json: Some(Arc::new(request.clone())),
+        };
+        let input = harness
+            .plan()
+            .graph_inputs()
+            .next()
+            .expect("one input")
+            .to_owned();
+        harness.push(&input, 0, payload);
+        if !harness.ended() {
+            harness.close(&input);
+        }
+        harness
+    }
+
+    /// The whole answer to a request.
+    pub(crate) fn ask(&self, uri: &str, request: &Value) -> Vec<HttpResponse> {
+        let mut harness = self.start(uri, request);
+        harness.block_until(Harness::ended);
+        harness.finish();
+        taken(&mut harness)
+    }
+
+    /// The error a request ends with.
+    pub(crate) fn refusal(&self, uri: &str, request: &Value) -> Error {
+        let mut harness = self.start(uri, request);
+        harness.block_until(Harness::ended);
+        harness.error()
+    }
+
+    /// Waits until no sequence is left in the engine.
+    pub(crate) fn wait_until_idle(&self) {
+        let begun = Instant::now();
+        loop {
+            let status = self.model.engine().status();
+            if status.sequences_running + status.sequences_waiting == 0 && status.idle {
+                return;
+            }
+            assert!(
+                begun.elapsed() < Duration::from_secs(20),
+                "the engine still works: {status:?}"
+            );
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// What has come out of a session.
+pub(crate) fn taken(harness: &mut Harness) -> Vec<HttpResponse> {
+    let output = harness
+        .plan()
+        .graph_outputs()
+        .next()
+        .expect("one output")
+        .to_owned();
+    harness
+        .packets(&output)
+        .iter()
+        .map(|packet| packet.get::<HttpResponse>().expect("a response").clone())
+        .collect()
+}
+
+/// The answer of a request that does not stream.
+pub(crate) fn body(out: &[HttpResponse]) -> Value {
+    match out {
+        [
+            HttpResponse::Body {
+                content_type: "application/json",
+                bytes,
+            },
+        ] => serde_json::from_slice(bytes).expect("JSON"),
+        other => panic!("one body was expected, not {other:?}"),
+    }
+}
+
+/// The events of a stream.
+pub(crate) fn events(out: &[HttpResponse]) -> Vec<Value> {
+    let event = |response: &HttpResponse| match response {
+        HttpResponse::Event(text) => Some(serde_json::from_str(text).expect("JSON")),
+        HttpResponse::Body { .. } | HttpResponse::Done => None,
+    };
+    out.iter().filter_map(event).collect()
+}
+
+/// The text of a stream's first choice.
+pub(crate) fn contents(events: &[Value]) -> String {
+    events
+        .iter()
+        .filter_map(|event| event["choices"][0]["delta"]["content"].as_str())
+        .collect()
+}

@@ -1,0 +1,240 @@
+//! The chat graphs, end to end without a server: requests in, answers out, on a scripted model.
+
+mod chat;
+
+use chat::{Chat, GRAPH, body, contents, events, script};
+use graphmill_calculators::payload::HttpResponse;
+use graphmill_engine::Kind;
+use graphmill_engine::testing::Harness;
+use serde_json::{Value, json};
+
+#[test]
+fn a_conversation_gives_the_models_answer_and_counts() {
+    let chat = Chat::new(&script(&[("", "Hello there.")]));
+    let answer = body(&chat.ask(
+        "/v3/chat/completions",
+        &json!({"model": "m", "messages": [{"role": "user", "content": "Hi"}]}),
+    ));
+    assert_eq!(answer["object"], "chat.completion");
+    let message = &answer["choices"][0]["message"];
+    assert_eq!(message["role"], "assistant");
+    assert_eq!(message["content"], "Hello there.");
+    assert_eq!(answer["choices"][0]["finish_reason"], "stop");
+    let prompt = "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n";
+    // the scripted model's tokens are bytes, and each of the three special tokens is one
+    let prompt_tokens = prompt.len() - 2 * ("<|im_start|>".len() - 1) - ("<|im_end|>".len() - 1);
+    assert_eq!(answer["usage"]["prompt_tokens"], prompt_tokens);
+    assert_eq!(
+        answer["usage"]["completion_tokens"],
+        "Hello there.".len() + 1
+    );
+}
+
+#[test]
+fn a_stream_says_the_same_piece_by_piece() {
+    let chat = Chat::new(&script(&[("", "Grüße, 世界 🙂!")]));
+    let request = json!({
+        "model": "m", "stream": true, "stream_options": {"include_usage": true},
+        "messages": [{"role": "user", "content": "Hi"}]
+    });
+    let out = chat.ask("/v3/chat/completions", &request);
+    assert_eq!(out.last(), Some(&HttpResponse::Done));
+    let events = events(&out);
+    assert_eq!(events[0]["choices"][0]["delta"]["role"], "assistant");
+    assert!(
+        events[1..]
+            .iter()
+            .all(|event| event["choices"][0]["delta"].get("role").is_none())
+    );
+    assert_eq!(contents(&events), "Grüße, 世界 🙂!");
+    let usage = &events[events.len() - 1]["usage"];
+    assert_eq!(usage["completion_tokens"], "Grüße, 世界 🙂!".len() + 1);
+    assert_eq!(
+        events[events.len() - 2]["choices"][0]["finish_reason"],
+        "stop"
+    );
+}
+
+#[test]
+fn a_stop_string_ends_the_text_and_the_generation() {
+    let mut model = script(&[("", "count: one, two, three, ")]);
+    model["replies"][0]["then"] = json!("repeat");
+    let chat = Chat::new(&model);
+    let request = json!({"model": "m", "messages": [{"role": "user", "content": "Hi"}], "stop": ["zzz", "two, th"]});
+    let answer = body(&chat.ask("/v3/chat/completions", &request));
+    assert_eq!(answer["choices"][0]["message"]["content"], "count: one, ");
+    assert_eq!(answer["choices"][0]["finish_reason"], "stop");
+    chat.wait_until_idle();
+    let generated = chat.model.engine().status().generated_tokens;
+    assert!(
+        generated < 60,
+        "the reply has no end, yet the engine has made only {generated} tokens"
+    );
+}
+
+#[test]
+fn a_choice_that_stops_leaves_the_others_running() {
+    let chat = Chat::new(&script(&[]));
+    // outside of a conversation, the scripted model counts on from the last byte
+    let request = json!({"model": "m", "prompt": ["A", "a"], "stop": "E", "max_tokens": 8});
+    let answer = body(&chat.ask("/v3/completions", &request));
+    assert_eq!(answer["choices"][0]["text"], "BCD");
+    assert_eq!(answer["choices"][0]["finish_reason"], "stop");
+    assert_eq!(answer["choices"][1]["text"], "bcdefghi");
+    assert_eq!(answer["choices"][1]["finish_reason"], "length");
+}
+
+#[test]
+fn n_generations_are_n_choices() {
+    let chat = Chat::new(&script(&[("", "Yes.")]));
+    let request = json!({"model": "m", "n": 3, "messages": [{"role": "user", "content": "Hi"}]});
+    let answer = body(&chat.ask("/v3/chat/completions", &request));
+    let choices = answer["choices"].as_array().expect("choices");
+    assert_eq!(choices.len(), 3);
+    for (choice, index) in choices.iter().zip(0..) {
+        assert_eq!(choice["index"], index);
+        assert_eq!(choice["message"]["content"], "Yes.");
+    }
+}
+
+#[test]
+fn what_cannot_fit_is_refused_with_the_numbers() {
+    let mut model = script(&[]);
+    model["context"] = json!(64);
+    let chat = Chat::new(&model);
+    let error = chat.refusal(
+        "/v3/completions",
+        &json!({"model": "m", "prompt": "x".repeat(100)}),
+    );
+    assert_eq!(error.kind, Kind::InvalidArgument);
+    assert_eq!(error.code.as_deref(), Some("context_length_exceeded"));
+    assert!(
+        error.message.contains("100") && error.message.contains("64"),
+        "{}",
+        error.message
+    );
+}
+
+#[test]
+fn a_failing_template_is_the_conversations_fault() {
+    let mut model = script(&[("", "Yes.")]);
+    model["chat_template"] =
+        json!("{% if messages|length > 1 %}{{ raise_exception('one message only') }}{% endif %}x");
+    let chat = Chat::new(&model);
+    let message = json!({"role": "user", "content": "Hi"});
+    let error = chat.refusal(
+        "/v3/chat/completions",
+        &json!({"model": "m", "messages": [message, message]}),
+    );
+    assert_eq!(error.kind, Kind::InvalidArgument);
+    assert_eq!(error.field.as_deref(), Some("messages"));
+    assert!(
+        error.message.ends_with("one message only"),
+        "{}",
+        error.message
+    );
+    chat.ask(
+        "/v3/chat/completions",
+        &json!({"model": "m", "messages": [message], "max_tokens": 1}),
+    );
+}
+
+#[test]
+fn a_model_failure_ends_the_request_with_an_internal_error() {
+    let mut model = script(&[("", "Well")]);
+    model["replies"][0]["then"] = json!("fail");
+    let chat = Chat::new(&model);
+    let request = json!({"model": "m", "messages": [{"role": "user", "content": "Hi"}]});
+    let error = chat.refusal("/v3/chat/completions", &request);
+    assert_eq!(error.kind, Kind::Internal);
+}
+
+#[test]
+fn limits_of_the_graph_name_the_field() {
+    let graph = GRAPH.replace(
+        "cache_size: 2",
+        "cache_size: 2 max_tokens_limit: 16 best_of_limit: 3",
+    );
+    let chat = Chat::with_graph(&graph, &script(&[]));
+    let too_many = chat.refusal(
+        "/v3/completions",
+        &json!({"model": "m", "prompt": "A", "max_tokens": 17}),
+    );
+    assert_eq!(too_many.field.as_deref(), Some("max_tokens"));
+    let too_wide = chat.refusal(
+        "/v3/completions",
+        &json!({"model": "m", "prompt": "A", "n": 3}),
+    );
+    assert_eq!(too_wide.field.as_deref(), Some("n"));
+    let answer = body(&chat.ask("/v3/completions", &json!({"model": "m", "prompt": "A"})));
+    assert_eq!(answer["usage"]["completion_tokens"], 16);
+}
+
+#[test]
+fn dropping_the_session_ends_its_sequences() {
+    let mut model = script(&[("", "again and ")]);
+    model["replies"][0]["then"] = json!("repeat");
+    let chat = Chat::new(&model);
+    let request =
+        json!({"model": "m", "stream": true, "messages": [{"role": "user", "content": "Hi"}]});
+    let mut harness = chat.start("/v3/chat/completions", &request);
+    harness.block_until(|harness| harness.count("http_response") > 3);
+    harness.drop_session();
+    chat.wait_until_idle();
+    assert_eq!(chat.model.engine().status().kv_cells_used, 0);
+}
+
+#[test]
+fn a_graph_without_the_back_edge_runs_too() {
+    let graph = GRAPH
+        .lines()
+        .filter(|line| !line.contains("LOOPBACK"))
+        .collect::<Vec<_>>()
+        .join("\n");
+    let reply = "a reply that is longer than the credit of one request lasts";
+    let chat = Chat::with_graph(&graph, &script(&[("", reply)]));
+    let request = json!({"model": "m", "messages": [{"role": "user", "content": "Hi"}]});
+    let answer = body(&chat.ask("/v3/chat/completions", &request));
+    assert_eq!(answer["choices"][0]["message"]["content"], reply);
+}
+
+#[test]
+fn one_node_is_the_same_as_the_seven() {
+    let one = include_str!("../../graphs/ovms_llm/graph.pbtxt");
+    let model = script(&[("", "Hello there, friend.")]);
+    let request =
+        json!({"model": "m", "messages": [{"role": "user", "content": "Hi"}], "stop": "friend"});
+    let answers: Vec<Value> = [GRAPH, one]
+        .map(|graph| body(&Chat::with_graph(graph, &model).ask("/v3/chat/completions", &request)))
+        .into_iter()
+        .map(|mut answer| {
+            answer["id"].take();
+            answer["created"].take();
+            answer
+        })
+        .collect();
+    assert_eq!(answers[0], answers[1]);
+    assert_eq!(
+        answers[0]["choices"][0]["message"]["content"],
+        "Hello there, "
+    );
+}
+
+#[test]
+fn two_conversations_at_once_do_not_mix() {
+    let chat = Chat::new(&script(&[
+        ("first", "One, one, one."),
+        ("second", "Two, two, two."),
+    ]));
+    let request =
+        |text: &str| json!({"model": "m", "messages": [{"role": "user", "content": text}]});
+    let mut first = chat.start("/v3/chat/completions", &request("first"));
+    let mut second = chat.start("/v3/chat/completions", &request("second"));
+    first.block_until(Harness::ended);
+    second.block_until(Harness::ended);
+    let text = |harness: &mut Harness| {
+        body(&chat::taken(harness))["choices"][0]["message"]["content"].clone()
+    };
+    assert_eq!(text(&mut first), "One, one, one.");
+    assert_eq!(text(&mut second), "Two, two, two.");
+}

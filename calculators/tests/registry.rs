@@ -1,0 +1,180 @@
+//! What the crate registers: its names, their documentation, and the graphs that use them.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use graphmill_calculators as _;
+use graphmill_engine::testing::check;
+use graphmill_engine::{Environment, Registry};
+
+/// The node that defines the model, for examples of nodes that only use it.
+const MODEL: &str = r#"
+input_stream: "EXAMPLE_PROMPTS:example_prompts"
+input_stream: "EXAMPLE_PARAMS:example_params"
+output_stream: "EXAMPLE_TOKENS:example_tokens"
+node {
+  calculator: "LLMCalculator"
+  input_side_packet: "LLM_NODE_RESOURCES:llm"
+  input_stream: "TOKENS:example_prompts"
+  input_stream: "PARAMS:example_params"
+  output_stream: "TOKENS:example_tokens"
+  options { [mediapipe.LLMCalculatorOptions.ext] { models_path: "./" } }
+}
+"#;
+
+fn environment() -> Environment {
+    Environment::new(Registry::global()).without_loading()
+}
+
+#[test]
+fn these_calculators_are_registered() {
+    let registry = Registry::global();
+    let mut names: Vec<&str> = registry
+        .calculators()
+        .map(|calculator| calculator.name)
+        .collect();
+    names.extend(registry.subgraphs().map(|subgraph| &*subgraph.name));
+    insta::assert_snapshot!(names.join("\n"), @"
+    ChatTemplateCalculator
+    DetokenizerCalculator
+    LLMCalculator
+    OpenAIRequestCalculator
+    OpenAIResponseCalculator
+    PassThroughCalculator
+    StopStringCalculator
+    TokenizerCalculator
+    HttpLLMCalculator
+    ");
+}
+
+#[test]
+fn each_says_what_it_does() {
+    let registry = Registry::global();
+    for calculator in registry.describe() {
+        assert!(!calculator.doc.is_empty(), "{} has no DOC", calculator.name);
+        assert!(
+            !calculator.ports.is_empty(),
+            "{} has no ports",
+            calculator.name
+        );
+    }
+    for subgraph in registry.subgraphs() {
+        assert!(!subgraph.doc.is_empty(), "{} has no doc", subgraph.name);
+    }
+}
+
+/// Every calculator has an example graph in its documentation, and every example compiles.
+#[test]
+fn examples_in_the_documentation_are_graphs() {
+    let mut shown = BTreeSet::new();
+    for file in rust_files(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src"))) {
+        let source = std::fs::read_to_string(&file).expect("a source file");
+        for example in examples(&source) {
+            let defined =
+                example.contains("LLMCalculatorOptions") || !example.contains("LLM_NODE_RESOURCES");
+            let graph = if defined {
+                example.clone()
+            } else {
+                format!("{example}{MODEL}")
+            };
+            let problems = check(&graph, &environment());
+            assert!(problems.is_empty(), "{}:\n{problems}", file.display());
+            for line in example.lines() {
+                shown.extend(
+                    line.trim()
+                        .strip_prefix("calculator: \"")
+                        .map(|name| name.trim_end_matches('"').to_owned()),
+                );
+            }
+        }
+    }
+    for calculator in Registry::global().calculators() {
+        assert!(
+            shown.contains(calculator.name),
+            "{} has no example graph",
+            calculator.name
+        );
+    }
+}
+
+#[test]
+fn shipped_graphs_compile() {
+    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
+    for graph in ["graphs/chat", "graphs/ovms_llm"] {
+        let text = std::fs::read_to_string(root.join(graph).join("graph.pbtxt")).expect("a graph");
+        assert_eq!(check(&text, &environment()), "", "{graph}");
+    }
+}
+
+#[test]
+fn the_graph_of_the_ovms_demo_compiles_as_it_is() {
+    let shared = std::env::var_os("GRAPHMILL_SHARED").map_or_else(
+        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared")),
+        PathBuf::from,
+    );
+    let path = shared.join("reference/ovms_demo/graph.pbtxt");
+    let Ok(text) = std::fs::read_to_string(&path) else {
+        println!("skipped: no {}", path.display());
+        return;
+    };
+    assert_eq!(check(&text, &environment()), "");
+    // Newer graphs of the same kind name a second side packet, which has nothing to say here.
+    let newer = text.replace(
+        "input_side_packet: \"LLM_NODE_RESOURCES:llm\"",
+        "input_side_packet: \"LLM_NODE_RESOURCES:llm\"\n  input_side_packet: \"LLM_NODE_EXECUTION_CONTEXTS:llm_ctx\"",
+    );
+    assert_eq!(check(&newer, &environment()), "");
+}
+
+#[test]
+fn wrong_options_are_named() {
+    let graph = |options: &str| {
+        include_str!("../../graphs/chat/graph.pbtxt")
+            .replace("cache_size: 2 ", &format!("{options} "))
+    };
+    for (options, named) in [
+        ("cach_size: 2", "cache_size"),
+        ("plugin_config: '{\"thread\": 2}'", "thread"),
+        ("device: \"NPU\"", "NPU"),
+        ("pipeline_type: VLM_CB", "pipeline_type"),
+        ("max_num_seqs: 0", "max_num_seqs"),
+    ] {
+        let problems = check(&graph(options), &environment());
+        assert!(problems.contains(named), "{options}:\n{problems}");
+    }
+}
+
+fn rust_files(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).expect("a source folder") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            files.extend(rust_files(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.push(path);
+        }
+    }
+    files
+}
+
+/// The `pbtxt` blocks of a file's documentation comments.
+fn examples(source: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut open: Option<String> = None;
+    for line in source.lines() {
+        let Some(line) = line.trim().strip_prefix("///") else {
+            open = None;
+            continue;
+        };
+        match (&mut open, line.trim()) {
+            (None, "```pbtxt") => open = Some(String::new()),
+            (Some(_), "```") => found.extend(open.take()),
+            (Some(text), _) => {
+                text.push_str(line);
+                text.push('\n');
+            }
+            (None, _) => {}
+        }
+    }
+    found
+}
