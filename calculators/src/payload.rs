@@ -11,7 +11,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use graphmill_llm::{SamplingParams, Token, Tokens, Usage};
+pub use graphmill_llm::{SamplingParams, Token, Tokens, Usage};
 use serde_json::{Map, Value};
 
 /// An HTTP request as it enters a graph, on the stream tagged `HTTP_REQUEST_PAYLOAD`.
