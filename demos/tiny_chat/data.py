@@ -6,6 +6,7 @@ import torch
 
 import chat
 import corpus
+from corpus import repeats
 
 POOL = 1500
 LONGEST = 1100
@@ -38,10 +39,17 @@ def collate(rows):
     return tokens, torch.tensor(positions), torch.tensor(targets)
 
 
-def batches(tokenizer, rng: random.Random, tokens_per_batch: int):
+def draw(tokenizer, rng: random.Random, repeat_share: float):
+    """One row: of the corpus, or of random tokens that come again."""
+    if rng.random() < repeat_share:
+        return repeats.row(rng, tokenizer.get_vocab_size())
+    return encode(tokenizer, corpus.sample(rng))
+
+
+def batches(tokenizer, rng: random.Random, tokens_per_batch: int, repeat_share: float):
     """Endless batches of at least two rows; the order of lengths is shuffled within a pool."""
     while True:
-        pool = [encode(tokenizer, corpus.sample(rng)) for _ in range(POOL)]
+        pool = [draw(tokenizer, rng, repeat_share) for _ in range(POOL)]
         pool = sorted((row for row in pool if len(row[0]) <= LONGEST), key=lambda row: len(row[0]))
         groups, rows = [], []
         for row in pool:

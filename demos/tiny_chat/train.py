@@ -79,7 +79,7 @@ def work(rank, ranks, shared, config, arguments):
     owned = [(n, p) for n, p in model.named_parameters() if optim.owner(n, p, ranks) == rank]
     optimizers = optim.build(owned)
     base_rates = [o.param_groups[0]["lr"] for o in optimizers]
-    source = data.batches(bpe.load(arguments.tokenizer), random.Random(arguments.seed * 1000 + rank), arguments.tokens)
+    source = data.batches(bpe.load(arguments.tokenizer), random.Random(arguments.seed * 1000 + rank), arguments.tokens, arguments.repeats)
     if rank:
         shared.barrier.wait()  # the first process compiles, the others find the result in the compiler's cache
     compiled = torch.compile(loss_of, dynamic=True)
@@ -140,6 +140,7 @@ def main():
     parser.add_argument("--tokens", type=int, default=1000, help="padded tokens in a micro-batch")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--repeats", type=float, default=0.2, help="share of rows of random tokens that come again")
     parser.add_argument("--start", help="a checkpoint to take the weights from")
     arguments = parser.parse_args()
     torch.manual_seed(arguments.seed)

@@ -219,7 +219,7 @@ def _call(tool, arguments):
     return {"type": "function", "function": {"name": tool["function"]["name"], "arguments": arguments}}
 
 
-def _offered(rng, tool, others=(0, 0, 0, 0, 1, 1, 2, 3)):
+def _offered(rng, tool, others=(0, 0, 0, 0, 0, 1, 1, 2)):
     tools = [tool]
     for _ in range(rng.choice(others)):
         other = rng.choice(MAKERS)(rng)[0]
