@@ -5,8 +5,9 @@ use std::fmt;
 use std::fs;
 
 const GIB: u64 = 1 << 30;
-/// Without `cache_size`, the cache is at least one full context and otherwise about this large.
-const DEFAULT_BYTES: u64 = GIB / 2;
+/// Without `cache_size`, the cache is at least one full context and otherwise about this large: cells are cleared when they are
+/// allocated, so a larger default would be paid for at every start.
+const DEFAULT_BYTES: u64 = GIB / 4;
 
 /// The numbers behind the size of a KV cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -162,6 +163,7 @@ mod tests {
     fn the_default_holds_one_context_even_if_that_is_large() {
         let small = cache_size(&CacheRequest {
             ceiling_gb: 0,
+            context: 4_096,
             ..MODEL
         });
         assert_eq!(

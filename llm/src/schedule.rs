@@ -340,3 +340,6 @@ impl Step<'_> {
         self.free += self.now.running[index].computed;
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -58,21 +58,24 @@ impl EngineSpec {
     /// # Errors
     /// [`SpecError::OutOfRange`] names the first field that is wrong.
     pub fn validate(&self) -> Result<(), SpecError> {
-        let positive = [
-            ("max_num_batched_tokens", Some(self.max_num_batched_tokens)),
-            ("max_num_seqs", Some(self.max_num_seqs)),
-            ("max_waiting", Some(self.max_waiting)),
-            ("max_context", self.max_context),
-            ("threads", self.plugin_config.threads),
-            ("batch_threads", self.plugin_config.batch_threads),
-            ("ubatch", self.plugin_config.ubatch),
+        // A batch of one token could not hold a decode and a piece of a prompt.
+        let least = [
+            (
+                "max_num_batched_tokens",
+                Some(self.max_num_batched_tokens),
+                2,
+            ),
+            ("max_num_seqs", Some(self.max_num_seqs), 1),
+            ("max_waiting", Some(self.max_waiting), 1),
+            ("max_context", self.max_context, 2),
+            ("threads", self.plugin_config.threads, 1),
+            ("batch_threads", self.plugin_config.batch_threads, 1),
+            ("ubatch", self.plugin_config.ubatch, 1),
         ];
-        for (field, value) in positive {
-            if value == Some(0) {
-                return Err(SpecError::OutOfRange {
-                    field,
-                    message: "must be at least 1".to_owned(),
-                });
+        for (field, value, least) in least {
+            if let Some(value) = value.filter(|value| *value < least) {
+                let message = format!("must be at least {least}, not {value}");
+                return Err(SpecError::OutOfRange { field, message });
             }
         }
         if self.plugin_config.kv_type_v.is_quantized()

@@ -96,7 +96,15 @@ pub(super) fn open(spec: &EngineSpec, serve: &mut Serve<'_>) -> Result<(), LoadE
 pub(super) fn open_vocab(path: &Path) -> Result<Arc<dyn Vocab>, LoadError> {
     let params = LlamaModelParams::default().with_vocab_only(true);
     let model = load_file(path, &params)?;
-    let context_length = model.n_ctx_train() as usize;
+    // llama.cpp does not read the model's shape with the vocabulary alone, but keeps the metadata.
+    let architecture = model
+        .meta_val_str("general.architecture")
+        .unwrap_or_default();
+    let length = model.meta_val_str(&format!("{architecture}.context_length"));
+    let context_length = length
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(i32::MAX as usize);
     Ok(Arc::new(LlamaVocabulary::new(
         Arc::new(model),
         path,
@@ -260,7 +268,8 @@ impl ContextPlan {
         let on_cpu = spec.device == Device::Cpu;
         let params = LlamaContextParams::default()
             .with_n_ctx(NonZeroU32::new(self.cells))
-            .with_n_batch(spec.max_num_batched_tokens)
+            // llama.cpp wants room for one output of every sequence; the scheduler keeps to the spec's limit.
+            .with_n_batch(spec.max_num_batched_tokens.max(self.max_sequences))
             .with_n_ubatch(ubatch)
             .with_n_seq_max(self.max_sequences)
             .with_n_threads(self.threads as i32)

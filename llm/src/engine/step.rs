@@ -111,6 +111,9 @@ impl<'a> Core<'a> {
         if let Err(message) = &outcome {
             tracing::error!(%message, "the engine thread panicked outside of a step");
         }
+        while let Ok(command) = inbox.try_recv() {
+            self.take_in(command); // a submission that came too late gets its answer below
+        }
         let error = GenerationError {
             kind: ErrorKind::Unavailable,
             message: "the engine has stopped".to_owned(),
