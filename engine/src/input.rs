@@ -82,7 +82,9 @@ impl InputQueue {
     /// Takes the packet at `at`, dropping earlier ones. Nothing at or before `at` can arrive any more.
     pub fn pop_at(&mut self, at: Timestamp) -> Option<Packet> {
         self.drop_before(at);
-        self.bound = self.bound.max(at.next());
+        if self.bound <= at {
+            self.bound = at.next();
+        }
         if self.head() == Some(at) {
             self.pop()
         } else {

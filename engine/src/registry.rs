@@ -14,13 +14,16 @@ use crate::{
     node::{AsyncCompiled, Compiled, Factory},
 };
 
+/// Reads a node's options and lets its calculator declare its contract.
+type Compile =
+    fn(&mut Contract, Option<&OptionsMessage>) -> Result<Box<dyn Factory>, Vec<Diagnostic>>;
+
 /// A calculator that can be named in a graph.
 pub struct Registration {
     /// Its name in graph files.
     pub name: &'static str,
     pub(crate) option_names: &'static [&'static str],
-    pub(crate) compile:
-        fn(&mut Contract, Option<&OptionsMessage>) -> Result<Box<dyn Factory>, Vec<Diagnostic>>,
+    pub(crate) compile: Compile,
     describe: fn() -> Description,
 }
 

@@ -183,6 +183,6 @@ impl Debug for ResourceCache {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ResourceCache")
             .field("loaded", &self.len())
-            .finish()
+            .finish_non_exhaustive()
     }
 }

@@ -1,4 +1,4 @@
-//! GM08xx: calculators and subgraphs.
+//! `GM08xx`: calculators and subgraphs.
 
 use graphmill_grammar::Code;
 

@@ -1,4 +1,4 @@
-//! GM06xx: loops.
+//! `GM06xx`: loops.
 
 use graphmill_grammar::Code;
 

@@ -1,4 +1,4 @@
-//! GM07xx: executors.
+//! `GM07xx`: executors.
 
 use graphmill_grammar::Code;
 

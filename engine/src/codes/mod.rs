@@ -1,4 +1,4 @@
-//! The engine's part of the registry of diagnostic codes: GM03xx to GM08xx, one theme a file.
+//! The engine's part of the registry of diagnostic codes: `GM03xx` to `GM08xx`, one theme a file.
 
 pub mod calculators;
 pub mod cycles;

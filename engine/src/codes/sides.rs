@@ -1,4 +1,4 @@
-//! GM05xx: side packets and shared resources.
+//! `GM05xx`: side packets and shared resources.
 
 use graphmill_grammar::Code;
 

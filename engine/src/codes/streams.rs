@@ -1,4 +1,4 @@
-//! GM03xx: streams, ports and input policies.
+//! `GM03xx`: streams, ports and input policies.
 
 use graphmill_grammar::Code;
 

@@ -1,4 +1,4 @@
-//! GM04xx: the types that streams carry.
+//! `GM04xx`: the types that streams carry.
 
 use graphmill_grammar::Code;
 

@@ -10,7 +10,7 @@ use super::{
     explain, sides,
 };
 
-/// MediaPipe's default for `max_queue_size`: deep enough that bursts pass, small enough to notice a stuck consumer.
+/// The format's default for `max_queue_size`: deep enough that bursts pass, small enough to notice a stuck consumer.
 const QUEUE_LIMIT: usize = 100;
 
 pub(super) fn assemble(mut draft: Draft<'_>) -> Plan {

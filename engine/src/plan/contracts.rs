@@ -157,7 +157,7 @@ fn compare(node: &DraftNode, found: &mut Vec<Diagnostic>) {
     }
 }
 
-fn declared_of<'a>(node: &'a DraftNode, group: Group) -> impl Iterator<Item = &'a Declared> {
+fn declared_of(node: &DraftNode, group: Group) -> impl Iterator<Item = &Declared> {
     node.contract
         .declared
         .iter()

@@ -41,26 +41,26 @@ pub(super) fn resolve(draft: &mut Draft<'_>) {
             (None, Some(Run::Offload(name))) => name.to_owned(),
             (None, Some(Run::Inline) | None) => continue,
         };
-        let number = match numbers.get(&wanted) {
-            Some(number) => *number,
-            None => {
-                let found = match declared.get(&wanted) {
-                    Some(declared) => declared.clone(),
-                    None => draft.environment.executors.get(&wanted),
-                };
-                let Some(executor) = found else {
-                    if !declared.contains_key(&wanted) {
-                        let span = written.map_or(node.config.place(), |name| name.span);
-                        let diagnostic = unknown(&wanted, span, &declared);
-                        draft.report(diagnostic);
-                    }
-                    continue;
-                };
-                draft.executors.push(executor);
-                let number = draft.executors.len() as u16 - 1;
-                numbers.insert(wanted, number);
-                number
-            }
+        let number = if let Some(&number) = numbers.get(&wanted) {
+            number
+        } else {
+            let is_declared = declared.contains_key(&wanted);
+            let found = declared
+                .get(&wanted)
+                .cloned()
+                .unwrap_or_else(|| draft.environment.executors.get(&wanted));
+            let Some(executor) = found else {
+                if !is_declared {
+                    let span = written.map_or(node.config.place(), |name| name.span);
+                    let diagnostic = unknown(&wanted, span, &declared);
+                    draft.report(diagnostic);
+                }
+                continue;
+            };
+            draft.executors.push(executor);
+            let number = draft.executors.len() as u16 - 1;
+            numbers.insert(wanted, number);
+            number
         };
         draft.nodes[at].place = Place::Executor(number);
     }

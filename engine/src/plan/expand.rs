@@ -113,14 +113,14 @@ fn canonical_names(nodes: &[Unexpanded]) -> Vec<String> {
         own.or(node.config.calculator.as_ref())
             .map_or(String::new(), |name| name.value.clone())
     };
-    let mut uses: HashMap<String, (usize, usize)> = HashMap::new();
+    let mut counts: HashMap<String, (usize, usize)> = HashMap::new();
     for node in nodes {
-        uses.entry(base(node)).or_default().0 += 1;
+        counts.entry(base(node)).or_default().0 += 1;
     }
     let mut names = Vec::with_capacity(nodes.len());
     for node in nodes {
         let base = base(node);
-        let (total, used) = uses.get_mut(&base).expect("all names were just counted");
+        let (total, used) = counts.get_mut(&base).expect("all names were just counted");
         *used += 1;
         names.push(if *total == 1 {
             base

@@ -254,6 +254,6 @@ impl std::fmt::Debug for Plan {
         let names = self.nodes.iter().map(|node| &node.name);
         f.debug_struct("Plan")
             .field("nodes", &names.collect::<Vec<_>>())
-            .finish()
+            .finish_non_exhaustive()
     }
 }

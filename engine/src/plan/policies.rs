@@ -55,17 +55,20 @@ impl Default for DefaultOptions {
 #[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct FixedSizeOptions {
-    trigger_queue_size: i32,
-    target_queue_size: i32,
-    fixed_min_size: bool,
+    #[serde(rename = "trigger_queue_size")]
+    trigger: i32,
+    #[serde(rename = "target_queue_size")]
+    target: i32,
+    #[serde(rename = "fixed_min_size")]
+    min: bool,
 }
 
 impl Default for FixedSizeOptions {
     fn default() -> Self {
         Self {
-            trigger_queue_size: 2,
-            target_queue_size: 1,
-            fixed_min_size: false,
+            trigger: 2,
+            target: 1,
+            min: false,
         }
     }
 }
@@ -155,7 +158,7 @@ fn from_config(
         Some("SyncSet") => sync_sets(node, options, span, found),
         Some("FixedSize") => {
             let read: FixedSizeOptions = read(options, found)?;
-            let (trigger, target) = (read.trigger_queue_size, read.target_queue_size);
+            let (trigger, target) = (read.trigger, read.target);
             if trigger < 1 || target < 1 || trigger < target {
                 let message = format!(
                     "`{name}` needs trigger_queue_size >= target_queue_size >= 1, but has {trigger} and {target}"
@@ -166,7 +169,7 @@ fn from_config(
             Some(Policy::FixedSize(FixedSize {
                 trigger: trigger as usize,
                 target: target as usize,
-                min: read.fixed_min_size,
+                min: read.min,
             }))
         }
         Some("TimestampAlign") => {

@@ -55,10 +55,10 @@ impl InputPolicy for Immediate {
             newly_done |= done && !state.done_seen;
             match self.input_readiness(input, queues) {
                 Readiness::Process(at) => {
-                    ready = Some(ready.map_or(at, |first: Timestamp| first.min(at)))
+                    ready = Some(ready.map_or(at, |first: Timestamp| first.min(at)));
                 }
                 Readiness::Waiting(new) if waiting.is_none_or(|old| new.until < old.until) => {
-                    waiting = Some(new)
+                    waiting = Some(new);
                 }
                 Readiness::Waiting(_) | Readiness::Close => {}
             }

@@ -1,6 +1,6 @@
 //! Mux: the last input says, at each of its timestamps, which of the others is delivered with it.
 //!
-//! Packets of the other inputs that are older than that are dropped. A number that is no input selects none; it is the
+//! Packets of the other inputs up to that timestamp are dropped. A number that is no input selects none; it is the
 //! calculator's to complain.
 
 use crate::{
@@ -55,7 +55,7 @@ impl InputPolicy for Mux {
             if choice == Some(input) {
                 set.fill(input, queue, at);
             } else {
-                queue.drop_before(at);
+                queue.drop_before(at.next());
                 set.hold_back(input, queue);
             }
         }

@@ -44,7 +44,7 @@ impl InputPolicy for SyncSets {
             match self.set_readiness(set, queues) {
                 Readiness::Process(at) => ready = Some(ready.map_or(at, |first| first.min(at))),
                 Readiness::Waiting(new) if waiting.is_none_or(|old| new.until < old.until) => {
-                    waiting = Some(new)
+                    waiting = Some(new);
                 }
                 Readiness::Waiting(_) | Readiness::Close => {}
             }

@@ -225,6 +225,6 @@ impl std::fmt::Debug for Handle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Handle")
             .field("request", &self.shared.run.id)
-            .finish()
+            .finish_non_exhaustive()
     }
 }

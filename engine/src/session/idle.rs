@@ -120,7 +120,7 @@ impl Running {
             self.refresh(frame, input);
             grown |= by_node;
             let limit = self.limits[input].limit;
-            if limit % 100 == 0 {
+            if limit.is_multiple_of(100) {
                 let stream = &*frame.plan.streams[plan_input.stream as usize].name;
                 let node = &*frame.plan.nodes[consumer].name;
                 tracing::warn!(

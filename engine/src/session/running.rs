@@ -292,7 +292,6 @@ impl Running {
             let tap = &mut self.taps[at];
             let TapTo::Output {
                 index,
-                local,
                 unread,
                 abandoned,
                 ..
@@ -303,9 +302,6 @@ impl Running {
             let output = &state.outputs[*index];
             *unread = output.packets.len();
             *abandoned = output.abandoned;
-            if *abandoned {
-                local.clear();
-            }
             self.refresh_tap(frame, at);
         }
     }
@@ -420,10 +416,9 @@ impl Running {
                 wakers.extend(output.reader.take());
             }
             output.closed = closed;
-            if output.abandoned {
-                local.clear();
+            if !output.abandoned {
+                output.packets.extend(local.drain(..));
             }
-            output.packets.extend(local.drain(..));
             *unread = output.packets.len();
         }
     }

@@ -40,7 +40,9 @@ impl VirtualClock {
             .extract_if(.., |(at, _)| *at <= now)
             .collect();
         drop(state);
-        due.into_iter().for_each(|(_, waker)| waker.wake());
+        for (_, waker) in due {
+            waker.wake();
+        }
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {

@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    fmt::Debug,
+    fmt::{Debug, Write as _},
     future::Future,
     pin::Pin,
     sync::{
@@ -393,12 +393,11 @@ impl Harness {
                 .all(|(packet, (time, value))| {
                     packet.time == *time && packet.get::<T>() == Some(value)
                 });
-        if !same {
-            panic!(
-                "stream `{stream}` is not as expected\n{}",
-                self.difference(&packets, &expected)
-            );
-        }
+        assert!(
+            same,
+            "stream `{stream}` is not as expected\n{}",
+            self.difference(&packets, &expected)
+        );
         self
     }
 
@@ -423,13 +422,14 @@ impl Harness {
                 .get(row)
                 .map_or("-".to_owned(), |packet| format!("{packet:?}"));
             let mark = if wanted == found { ' ' } else { '!' };
-            text.push_str(&format!("{mark} expected {wanted:<40} found {found}\n"));
+            _ = writeln!(text, "{mark} expected {wanted:<40} found {found}");
         }
-        match &self.outcome {
-            None => text.push_str(&format!("the session goes on:\n{}", self.why())),
-            Some(Ok(_)) => text.push_str("the session has ended"),
-            Some(Err(error)) => text.push_str(&format!("the session has failed: {error}")),
-        }
+        let state = match &self.outcome {
+            None => format!("the session goes on:\n{}", self.why()),
+            Some(Ok(_)) => "the session has ended".to_owned(),
+            Some(Err(error)) => format!("the session has failed: {error}"),
+        };
+        text.push_str(&state);
         text
     }
 

@@ -1,0 +1,139 @@
+//! Mistakes in graphs, as their authors see them.
+
+use graphmill_engine::testing;
+use insta::assert_snapshot;
+
+use crate::nodes::environment;
+
+fn check(text: &str) -> String {
+    testing::check(text.trim_start(), &environment())
+}
+
+#[test]
+fn an_unknown_calculator() {
+    assert_snapshot!(check(
+        r#"
+input_stream: "in"
+output_stream: "out"
+node { calculator: "PassTroughCalculator" input_stream: "in" output_stream: "mid" }
+node { calculator: "MyOwnCalculator" input_stream: "mid" output_stream: "out" }"#
+    ));
+}
+
+#[test]
+fn wrong_ports() {
+    assert_snapshot!(check(
+        r#"
+input_stream: "in"
+output_stream: "out"
+node { calculator: "LengthCalculator" input_stream: "TXT:in" output_stream: "LENGTH:out" output_stream: "MORE:more" }"#
+    ));
+}
+
+#[test]
+fn numbers_of_ports_that_differ() {
+    assert_snapshot!(check(
+        r#"
+input_stream: "in"
+output_stream: "x" output_stream: "y"
+node { calculator: "PassThroughCalculator" input_stream: "in" output_stream: "x" output_stream: "y" }"#
+    ));
+}
+
+#[test]
+fn types_that_differ() {
+    assert_snapshot!(check(
+        r#"
+input_stream: "text"
+output_stream: "sum"
+node { calculator: "LengthCalculator" input_stream: "TEXT:text" output_stream: "LENGTH:length" }
+node { calculator: "PassThroughCalculator" input_stream: "length" output_stream: "passed" }
+node { calculator: "AddCalculator" input_stream: "passed" input_stream: "text" output_stream: "sum" }"#
+    ));
+}
+
+#[test]
+fn streams_without_and_with_two_producers() {
+    assert_snapshot!(check(
+        r#"
+input_stream: "in"
+output_stream: "sum"
+node { calculator: "AddCalculator" input_stream: "inn" input_stream: "elsewhere" output_stream: "sum" }
+node { calculator: "AddCalculator" input_stream: "in" output_stream: "sum" }"#
+    ));
+}
+
+#[test]
+fn a_cycle() {
+    assert_snapshot!(check(
+        r#"
+input_stream: "in"
+node { name: "first" calculator: "AddCalculator" input_stream: "in" input_stream: "z" output_stream: "x" }
+node { name: "second" calculator: "AddCalculator" input_stream: "x" output_stream: "y" }
+node { name: "third" calculator: "AddCalculator" input_stream: "y" output_stream: "z" }"#
+    ));
+}
+
+#[test]
+fn wrong_back_edges() {
+    assert_snapshot!(check(
+        r#"
+input_stream: "in"
+output_stream: "out"
+node { calculator: "AddCalculator" input_stream: "in" output_stream: "out"
+       input_stream_info { tag_index: "LOOP" back_edge: true }
+       input_stream_info { tag_index: ":0" back_edge: true }
+       input_stream_info { tag_index: ":0" } }"#
+    ));
+}
+
+#[test]
+fn wrong_policies() {
+    assert_snapshot!(check(
+        r#"
+input_stream: "in"
+output_stream: "a" output_stream: "b" output_stream: "c"
+node { calculator: "AddCalculator" input_stream: "in" output_stream: "a"
+       input_stream_handler { input_stream_handler: "SyncInputStreamHandler" } }
+node { calculator: "AddCalculator" input_stream: "in" output_stream: "b"
+       input_stream_handler { input_stream_handler: "SyncSetInputStreamHandler" options { [mediapipe.SyncSetInputStreamHandlerOptions.ext] {
+         sync_set { tag_index: "LOOP" } sync_set { tag_index: ":0" } sync_set { tag_index: ":0" } } } } }
+node { calculator: "AddCalculator" input_stream: "in" output_stream: "c"
+       input_stream_handler { input_stream_handler: "FixedSizeInputStreamHandler" options { [mediapipe.FixedSizeInputStreamHandlerOptions.ext] {
+         trigger_queue_size: 1 target_queue_size: 4 } } } }"#
+    ));
+}
+
+#[test]
+fn options_of_another_calculator_and_wrong_options() {
+    assert_snapshot!(check(
+        r#"
+node { calculator: "CountCalculator" output_stream: "a" node_options { [type.googleapis.com/mediapipe.FailCalculatorOptions] {} } }
+node { calculator: "CountCalculator" output_stream: "b" node_options { [type.googleapis.com/mediapipe.CountCalculatorOptions] { too: 3 } } }
+node { calculator: "AddCalculator" input_stream: "a" input_stream: "b" output_stream: "sum" }"#
+    ));
+}
+
+#[test]
+fn warnings() {
+    assert_snapshot!(check(
+        r#"
+input_stream: "in"
+input_stream: "other"
+output_stream: "out"
+output_stream: "outt"
+node { calculator: "PassThroughCalculator" input_stream: "in" output_stream: "out" }
+node { calculator: "PassThroughCalculator" input_stream: "in" output_stream: "unread" max_in_flight: 4 }"#
+    ));
+}
+
+#[test]
+fn nothing_is_concluded_from_what_could_not_be_read() {
+    assert_snapshot!(check(
+        r#"
+input_stream: "in"
+output_stream: "out"
+node { calculator: "AddCalculator" input_stream: "IN:" output_stream: "mid" }
+node { calculator: "AddCalculator" input_stream: "mid" output_stream: "out" }"#
+    ));
+}

@@ -1,0 +1,18 @@
+//! The engine at its public boundary, one theme a module.
+
+mod backpressure;
+mod bounds;
+mod cancel;
+mod contracts;
+mod diagnostics;
+mod events;
+mod isolation;
+mod loops;
+mod nodes;
+mod offload;
+mod policies;
+mod resources;
+mod sides;
+mod sources;
+mod subgraphs;
+mod timestamps;

@@ -1,0 +1,210 @@
+//! Resources: shared between nodes, sessions and plans, and freed when nobody uses them.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use graphmill_engine::{
+    Calculator, Contract, Cx, Environment, Error, Flow, In, NoOptions, OpenCx, Out, Plan, Registry,
+    Res, Resource, Result, RunCx, Session, SidePackets, World,
+    testing::{Harness, check},
+};
+use graphmill_grammar::{SourceMap, parse_graph};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+static LOADED: AtomicUsize = AtomicUsize::new(0);
+
+/// A text file, loaded once.
+#[derive(Debug)]
+struct Table(String);
+
+impl Resource for Table {
+    type Spec = PathBuf;
+
+    fn resolve(spec: PathBuf, world: &dyn World) -> Result<PathBuf> {
+        Ok(world.resolve(&spec))
+    }
+
+    fn load(spec: &PathBuf, world: &dyn World) -> Result<Self> {
+        let bytes = world.read(spec).map_err(|error| {
+            Error::not_found(format!("cannot read {}: {error}", spec.display()))
+        })?;
+        LOADED.fetch_add(1, Ordering::Relaxed);
+        Ok(Self(String::from_utf8_lossy(&bytes).into_owned()))
+    }
+}
+
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+struct TableOptions {
+    path: String,
+}
+
+/// Defines the resource.
+struct Define(Arc<Table>);
+
+impl Calculator for Define {
+    const NAME: &'static str = "DefineCalculator";
+    const OPTION_NAMES: &'static [&'static str] = &["mediapipe.TableOptions"];
+    type Options = TableOptions;
+    type Ports = (In<i64>, Out<String>, Res<Table>);
+
+    fn contract(c: &mut Contract, options: &TableOptions) -> Self::Ports {
+        (
+            c.input("IN"),
+            c.output("OUT"),
+            c.resource("TABLE", Some(PathBuf::from(&options.path))),
+        )
+    }
+
+    fn open(_: &TableOptions, (_, _, table): Self::Ports, cx: &mut OpenCx<'_>) -> Result<Self> {
+        Ok(Self(cx.resource(table)))
+    }
+
+    fn process(&mut self, (_, output, _): Self::Ports, cx: &mut Cx<'_>) -> Result<Flow> {
+        cx.emit(output, self.0.0.clone());
+        Ok(Flow::Continue)
+    }
+}
+
+/// Refers to it.
+struct Refer(Arc<Table>);
+
+impl Calculator for Refer {
+    const NAME: &'static str = "ReferCalculator";
+    type Options = NoOptions;
+    type Ports = (In<i64>, Out<String>, Res<Table>);
+
+    fn contract(c: &mut Contract, _: &NoOptions) -> Self::Ports {
+        (c.input("IN"), c.output("OUT"), c.resource("TABLE", None))
+    }
+
+    fn open(_: &NoOptions, (_, _, table): Self::Ports, cx: &mut OpenCx<'_>) -> Result<Self> {
+        Ok(Self(cx.resource(table)))
+    }
+
+    fn process(&mut self, (_, output, _): Self::Ports, cx: &mut Cx<'_>) -> Result<Flow> {
+        cx.emit(output, self.0.0.clone());
+        Ok(Flow::Continue)
+    }
+}
+
+/// One file in memory, however it is called.
+struct OneFile;
+
+impl World for OneFile {
+    fn resolve(&self, path: &Path) -> PathBuf {
+        Path::new("/graph").join(path.strip_prefix("./").unwrap_or(path))
+    }
+
+    fn read(&self, path: &Path) -> std::io::Result<Vec<u8>> {
+        if path == Path::new("/graph/table.txt") {
+            Ok(b"content".to_vec())
+        } else {
+            Err(std::io::ErrorKind::NotFound.into())
+        }
+    }
+}
+
+fn environment() -> Environment {
+    Environment::new(Registry::new().with::<Define>().with::<Refer>()).with_world(OneFile)
+}
+
+fn define(name: &str, path: &str, out: &str) -> String {
+    format!(
+        r#"node {{ calculator: "DefineCalculator" input_stream: "IN:in" output_stream: "OUT:{out}" input_side_packet: "TABLE:{name}"
+             node_options {{ [type.googleapis.com/mediapipe.TableOptions] {{ path: "{path}" }} }} }}
+"#
+    )
+}
+
+fn refer(name: &str, out: &str) -> String {
+    format!(
+        r#"node {{ calculator: "ReferCalculator" input_stream: "IN:in" output_stream: "OUT:{out}" input_side_packet: "TABLE:{name}" }}
+"#
+    )
+}
+
+#[test]
+fn one_resource_serves_nodes_sessions_and_plans() {
+    let environment = environment();
+    let before = LOADED.load(Ordering::Relaxed);
+    let text = define("t", "./table.txt", "a") + &refer("t", "b");
+    let mut h = Harness::new(&text, environment.clone());
+    h.push("in", 0, 1_i64)
+        .expect("a", [(0, "content".to_owned())])
+        .expect("b", [(0, "content".to_owned())]);
+    h.finish();
+    let other = Harness::new(
+        &define("another_name", "table.txt", "c"),
+        environment.clone(),
+    );
+    let (ours, theirs) = (
+        h.plan().resources::<Table>(),
+        other.plan().resources::<Table>(),
+    );
+    assert_eq!(ours.len(), 1);
+    assert!(Arc::ptr_eq(&ours[0], &theirs[0]));
+    assert_eq!(LOADED.load(Ordering::Relaxed) - before, 1);
+    assert_eq!(environment.resources().len(), 1);
+    drop((h, other, ours, theirs));
+    assert!(
+        environment.resources().is_empty(),
+        "freed with the last plan"
+    );
+}
+
+#[test]
+fn checking_loads_nothing() {
+    let mut sources = SourceMap::new();
+    let graph = parse_graph(
+        &mut sources,
+        "x",
+        format!(
+            "input_stream: \"in\" output_stream: \"a\" {}",
+            define("t", "missing", "a")
+        ),
+    );
+    let graph = graph.into_result().expect("parses").0;
+    let (plan, diagnostics) = Plan::compile(&graph, &mut sources, &environment().without_loading());
+    assert!(diagnostics.is_empty());
+    let refused = Session::new(
+        &plan.expect("compiles"),
+        RunCx::new("x"),
+        SidePackets::new(),
+    )
+    .err()
+    .expect("refused");
+    assert_eq!(
+        refused.message,
+        "the resource `t` was not loaded with the plan"
+    );
+}
+
+#[test]
+fn a_test_can_provide_the_resource() {
+    let environment = environment().with_resource("t", Arc::new(Table("mine".to_owned())));
+    let mut h = Harness::new(&refer("t", "a"), environment);
+    h.push("in", 0, 1_i64).expect("a", [(0, "mine".to_owned())]);
+}
+
+#[test]
+fn mistakes_about_resources_are_found() {
+    insta::assert_snapshot!("nobody_defines", check(&refer("t", "a"), &environment()));
+    insta::assert_snapshot!(
+        "two_define",
+        check(
+            &(define("t", "table.txt", "a") + &define("t", "other.txt", "b")),
+            &environment()
+        )
+    );
+    insta::assert_snapshot!(
+        "cannot_load",
+        check(&define("t", "missing.txt", "a"), &environment())
+    );
+}

@@ -1,0 +1,177 @@
+//! Graphs as nodes of other graphs.
+
+use graphmill_engine::{
+    Environment, Subgraph,
+    testing::{Harness, check},
+};
+
+use crate::nodes;
+
+fn subgraph(name: &'static str, text: &'static str, primary: Option<&'static str>) -> Subgraph {
+    Subgraph {
+        name: name.into(),
+        file: format!("{name}.pbtxt").into(),
+        text: text.into(),
+        primary: primary.map(Into::into),
+        doc: "".into(),
+    }
+}
+
+const TWICE: &str = r#"
+input_stream: "IN:first"
+output_stream: "OUT:second"
+node { calculator: "AddCalculator" input_stream: "first" output_stream: "middle" }
+node { calculator: "AddCalculator" input_stream: "middle" input_stream: "first" output_stream: "second" }
+"#;
+
+const QUAD: &str = r#"
+input_stream: "IN:a"
+output_stream: "OUT:c"
+node { name: "One" calculator: "TwiceSubgraph" input_stream: "IN:a" output_stream: "OUT:b" }
+node { calculator: "TwiceSubgraph" input_stream: "IN:b" output_stream: "OUT:c" }
+"#;
+
+const FAILING: &str = r#"
+input_stream: "in"
+input_stream: "MORE:more"
+output_stream: "out"
+node { calculator: "FailCalculator" input_stream: "passed" output_stream: "out" }
+node { calculator: "PassThroughCalculator" input_stream: "in" output_stream: "passed" }
+node { calculator: "ProbeCalculator" input_stream: "in" input_stream: "more" output_stream: "CALLS:calls" }
+"#;
+
+const LOOP_A: &str = r#"
+input_stream: "a"
+output_stream: "b"
+node { calculator: "LoopBSubgraph" input_stream: "a" output_stream: "b" }
+"#;
+
+const LOOP_B: &str = r#"
+input_stream: "a"
+output_stream: "b"
+node { calculator: "LoopASubgraph" input_stream: "a" output_stream: "b" }
+"#;
+
+const BROKEN: &str = r#"
+input_stream: "a"
+output_stream: "b"
+node { calculator: "PassThruCalculator" input_stream: "a" output_stream: "b" }
+"#;
+
+fn environment() -> Environment {
+    let registry = nodes::environment().registry().clone();
+    Environment::new(
+        registry
+            .with_subgraph(subgraph("TwiceSubgraph", TWICE, None))
+            .with_subgraph(subgraph("QuadSubgraph", QUAD, None))
+            .with_subgraph(subgraph("FailingSubgraph", FAILING, Some("FailCalculator")))
+            .with_subgraph(subgraph("LoopASubgraph", LOOP_A, None))
+            .with_subgraph(subgraph("LoopBSubgraph", LOOP_B, None))
+            .with_subgraph(subgraph("BrokenSubgraph", BROKEN, None)),
+    )
+}
+
+#[test]
+fn a_nested_subgraph_runs() {
+    let text = r#"
+        node { calculator: "QuadSubgraph" input_stream: "IN:in" output_stream: "OUT:out" }
+        node { calculator: "PassThroughCalculator" input_stream: "out" output_stream: "passed" }"#;
+    let mut h = Harness::new(text, environment());
+    h.push("in", 1, 10_i64).expect("passed", [(1, 40_i64)]);
+    h.finish();
+    let names: Vec<&str> = h
+        .plan()
+        .explain()
+        .nodes
+        .iter()
+        .map(|node| node.name.as_str())
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "quadsubgraph__one__AddCalculator_1",
+            "quadsubgraph__one__AddCalculator_2",
+            "quadsubgraph__twicesubgraph__AddCalculator_1",
+            "quadsubgraph__twicesubgraph__AddCalculator_2",
+            "PassThroughCalculator",
+        ]
+    );
+    let first = &h.plan().explain().nodes[0];
+    assert_eq!(first.within, ["QuadSubgraph", "TwiceSubgraph"]);
+    assert_eq!(
+        (
+            first.inputs[0].name.as_str(),
+            first.outputs[0].name.as_str()
+        ),
+        ("in", "quadsubgraph__one__middle")
+    );
+}
+
+#[test]
+fn the_primary_node_gets_options_and_handler() {
+    let text = r#"
+        input_stream: "in"
+        node { calculator: "FailingSubgraph" input_stream: "in" output_stream: "out" executor: "cpu"
+               input_stream_handler { input_stream_handler: "ImmediateInputStreamHandler" }
+               node_options { [type.x/mediapipe.FailCalculatorOptions] { at: "process" } } }"#;
+    let mut h = Harness::new(text, environment());
+    h.push("in", 1, 13_i64);
+    assert_eq!(
+        h.error().node.as_deref(),
+        Some("failingsubgraph__FailCalculator")
+    );
+    let nodes = &h.plan().explain().nodes;
+    let of = |name: &str| {
+        nodes
+            .iter()
+            .find(|node| node.name.ends_with(name))
+            .expect("it is there")
+    };
+    assert_eq!(
+        (
+            of("FailCalculator").policy.as_str(),
+            of("FailCalculator").runs.as_str()
+        ),
+        ("Immediate", "on `cpu`")
+    );
+    assert_eq!(of("PassThroughCalculator").policy, "Default");
+    assert_eq!(
+        of("ProbeCalculator").inputs.len(),
+        1,
+        "what the outer node leaves out is taken off"
+    );
+}
+
+#[test]
+fn an_inner_stream_has_the_outer_name_at_the_border() {
+    let text = r#"input_stream: "in" node { calculator: "FailingSubgraph" input_stream: "in" input_stream: "MORE:in" output_stream: "out" }"#;
+    let mut h = Harness::new(text, environment());
+    h.push("in", 1, 1_i64).expect("out", [(1, 1_i64)]);
+    assert_eq!(h.packets("failingsubgraph__calls").len(), 1);
+}
+
+#[test]
+fn mistakes_about_subgraphs_are_found() {
+    insta::assert_snapshot!(
+        "misused",
+        check(
+            r#"node { calculator: "TwiceSubgraph" input_stream: "INN:in" output_stream: "OUT:out" source_layer: 1
+       node_options { [type.x/mediapipe.FailCalculatorOptions] {} } }"#,
+            &environment()
+        )
+    );
+    insta::assert_snapshot!(
+        "recursive",
+        check(
+            r#"node { calculator: "LoopASubgraph" input_stream: "in" output_stream: "out" }"#,
+            &environment()
+        )
+    );
+    insta::assert_snapshot!(
+        "broken",
+        check(
+            r#"node { calculator: "BrokenSubgraph" input_stream: "in" output_stream: "out" }"#,
+            &environment()
+        )
+    );
+}
