@@ -32,6 +32,7 @@ pub(super) fn resolve(draft: &mut Draft<'_>) {
         return;
     }
     let registry = &draft.environment.registry;
+    let incomplete = draft.incomplete;
     let mut found = Vec::new();
     for node in &mut draft.nodes {
         let ports = [
@@ -51,7 +52,7 @@ pub(super) fn resolve(draft: &mut Draft<'_>) {
         let options = options(node, registration, &mut found);
         match (registration.compile)(&mut node.contract, options.as_ref()) {
             Ok(factory) => {
-                compare(node, &mut found);
+                compare(node, incomplete, &mut found);
                 node.factory = Some(factory);
             }
             Err(diagnostics) => found.extend(diagnostics),
@@ -79,13 +80,27 @@ fn unknown<'a>(node: &DraftNode, names: impl Iterator<Item = &'a str>) -> Diagno
         format!("unknown calculator `{name}`"),
     )
     .label("not registered in this program");
-    match suggest::nearest(name, names) {
+    match nearest_name(name, names) {
         Some(near) => diagnostic.fix(format!("did you mean `{near}`?"), place, format!("\"{near}\"")),
         None => diagnostic.hint(
             "if it is in a crate of your own, name that crate in the program with `use my_nodes as _;`: \
              a crate that nothing names is not linked",
         ),
     }
+}
+
+/// The registered name that is nearest to `name`. All names end alike, so what they begin with decides whether they are
+/// near at all.
+fn nearest_name<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let begins_alike = |other: &&str| {
+        other
+            .chars()
+            .zip(name.chars())
+            .take_while(|(a, b)| a.eq_ignore_ascii_case(b))
+            .count()
+            >= 3
+    };
+    suggest::nearest(name, names.filter(begins_alike))
 }
 
 /// The message with the calculator's options; any other is refused.
@@ -129,7 +144,7 @@ fn options(
 }
 
 /// Compares the ports that the graph connects with those that the contract declares.
-fn compare(node: &DraftNode, found: &mut Vec<Diagnostic>) {
+fn compare(node: &DraftNode, incomplete: bool, found: &mut Vec<Diagnostic>) {
     let calculator = node.calculator();
     let contract = &node.contract;
     for group in GROUPS {
@@ -139,8 +154,10 @@ fn compare(node: &DraftNode, found: &mut Vec<Diagnostic>) {
             }
         }
     }
-    if !node.config.incomplete {
-        for missing in &contract.missing {
+    let in_doubt = node.config.incomplete || (incomplete && !node.within.is_empty());
+    for missing in contract.missing.iter().filter(|_| !in_doubt) {
+        // A misspelt tag is one mistake, not two.
+        if !misspelt(node, missing) {
             found.push(self::missing(node, missing));
         }
     }
@@ -182,12 +199,7 @@ fn unexpected(node: &DraftNode, group: Group, index: usize, port: &TagEntry) -> 
     let tags: Vec<&str> = declared_of(node, group)
         .map(|declared| declared.tag.as_str())
         .collect();
-    if let Some(near) = suggest::nearest(
-        &port.tag,
-        tags.iter()
-            .copied()
-            .filter(|tag| !tag.is_empty() && *tag != port.tag),
-    ) {
+    if let Some(near) = nearest_tag(node, group, &port.tag) {
         return diagnostic.hint(format!("did you mean `{near}:{}`?", port.name));
     }
     if tags.is_empty() {
@@ -204,6 +216,22 @@ fn unexpected(node: &DraftNode, group: Group, index: usize, port: &TagEntry) -> 
         })
         .collect();
     diagnostic.hint(format!("its {noun}s: {}", list.join(", ")))
+}
+
+/// The declared tag that a tag the calculator does not have may be meant for.
+fn nearest_tag<'a>(node: &'a DraftNode, group: Group, tag: &str) -> Option<&'a str> {
+    let tags = declared_of(node, group).map(|declared| declared.tag.as_str());
+    suggest::nearest(tag, tags.filter(|other| !other.is_empty() && *other != tag))
+}
+
+/// Whether a port that is missing seems to be there under a misspelt tag.
+fn misspelt(node: &DraftNode, missing: &Declared) -> bool {
+    let map = node.contract.tag_map(missing.group);
+    let mut unknown =
+        (0..map.len()).filter(|&index| node.contract.spec(missing.group, index).is_none());
+    unknown.any(|index| {
+        nearest_tag(node, missing.group, &map.entries()[index].tag) == Some(&missing.tag)
+    })
 }
 
 fn missing(node: &DraftNode, missing: &Declared) -> Diagnostic {

@@ -89,6 +89,8 @@ pub(super) fn expand(draft: &mut Draft<'_>, sources: &mut SourceMap) {
             break;
         }
     }
+    // What is inside a subgraph that is used wrongly may seem to lack what its border lacks.
+    draft.incomplete |= diag::has_errors(&draft.diagnostics);
     let names = canonical_names(&nodes);
     for (node, name) in nodes.into_iter().zip(names) {
         draft.nodes.push(DraftNode {

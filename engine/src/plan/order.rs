@@ -2,7 +2,7 @@
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
-use graphmill_grammar::{Diagnostic, Span};
+use graphmill_grammar::{Diagnostic, Span, diag::has_errors};
 
 use crate::{codes::cycles, contract::Group};
 
@@ -49,7 +49,9 @@ pub(super) fn sort(draft: &mut Draft<'_>) {
         draft.report(diagnostic);
         return;
     }
-    warn_of_needless_back_edges(draft, &feeds);
+    if !has_errors(&draft.diagnostics) {
+        warn_of_needless_back_edges(draft, &feeds);
+    }
     // The order of the file counts where it is valid: then nodes keep their numbers.
     let valid = needs
         .iter()

@@ -1,6 +1,6 @@
 //! Streams: every input finds its producer.
 
-use graphmill_grammar::{Diagnostic, Span, suggest};
+use graphmill_grammar::{Diagnostic, Span, diag::has_errors, suggest};
 
 use crate::{
     codes::{cycles, streams},
@@ -152,7 +152,8 @@ fn mark_back_edges(draft: &mut Draft<'_>) {
 
 /// Warns of what is written and never read, and of graph outputs that nobody writes.
 fn outputs(draft: &mut Draft<'_>) {
-    if draft.incomplete {
+    // After a mistake, a stream may seem to be unused only because of it.
+    if draft.incomplete || has_errors(&draft.diagnostics) {
         return;
     }
     let mut found = Vec::new();

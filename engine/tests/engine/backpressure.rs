@@ -50,7 +50,7 @@ fn a_reader_that_does_not_read_stops_the_graph() {
 
     handle.close("in").expect("the session lives");
     let mut read = Vec::new();
-    while let Poll::Pending = poll(&mut session) {
+    while poll(&mut session).is_pending() {
         read.extend(out.try_next().and_then(Packet::into_value::<i64>));
     }
     while let Some(packet) = out.try_next() {
@@ -115,11 +115,11 @@ fn a_source_waits_for_a_full_queue() {
     );
     let mut out = handle.output("out").expect("before the start");
     while poll(&mut session).is_pending() && !session.why().to_string().contains("reader") {}
-    let mut count = 0;
+    let mut count = 0_i64;
     while !matches!(poll(&mut session), Poll::Ready(Ok(_))) {
         let mut batch = 0;
         while let Some(packet) = out.try_next() {
-            assert_eq!(packet.get(), Some(&(count as i64)));
+            assert_eq!(packet.get(), Some(&count));
             count += 1;
             batch += 1;
         }

@@ -7,7 +7,7 @@ use std::{
 
 use graphmill_engine::{
     Calculator, Contract, Cx, Environment, EventSender, Events, Flow, Hold, In, NoOptions, Offset,
-    OpenCx, Out, Registry, Result, SessionEnded, testing::Harness,
+    OpenCx, Out, Packet, Registry, Result, SessionEnded, testing::Harness,
 };
 
 type Ends = Arc<Mutex<Option<(EventSender<i64>, Hold)>>>;
@@ -106,23 +106,23 @@ fn events_come_from_other_threads() {
         .map(|number| {
             let sender = sender.clone();
             thread::spawn(move || {
-                (0..250).for_each(|value| {
+                for value in 0..250 {
                     sender
                         .send(number * 1_000 + value)
-                        .expect("the session lives")
-                })
+                        .expect("the session lives");
+                }
             })
         })
         .collect();
     drop((sender, hold));
     h.block_until(Harness::ended);
-    threads
-        .into_iter()
-        .for_each(|thread| thread.join().expect("it does not panic"));
+    for thread in threads {
+        thread.join().expect("it does not panic");
+    }
     let values: Vec<i64> = h
         .packets("out")
         .into_iter()
-        .filter_map(|packet| packet.into_value())
+        .filter_map(Packet::into_value)
         .collect();
     assert_eq!(values.len(), 1_000);
     for number in 0..4 {

@@ -139,7 +139,7 @@ fn each_step_returns_one_credit() {
     let steps: Vec<i64> = h
         .packets("out")
         .into_iter()
-        .filter_map(|packet| packet.into_value())
+        .filter_map(graphmill_engine::Packet::into_value)
         .collect();
     assert_eq!(steps, (0..10).collect::<Vec<_>>());
     assert_eq!(h.packets("granted").len(), 10);

@@ -35,7 +35,10 @@ pub(crate) fn run(text: &str) -> Harness {
 pub(crate) struct Pass;
 
 #[derive(Copy, Clone)]
-pub(crate) struct PassPorts([Option<(Ins<dyn Payload>, Outs<dyn Payload>)>; 4]);
+pub(crate) struct PassPorts([Option<Pair>; 4]);
+
+/// The inputs and outputs of one tag.
+type Pair = (Ins<dyn Payload>, Outs<dyn Payload>);
 
 impl Calculator for Pass {
     const NAME: &'static str = "PassThroughCalculator";
@@ -127,7 +130,7 @@ pub(crate) fn calls(harness: &mut Harness) -> Vec<String> {
     let packets = harness.packets("calls");
     packets
         .into_iter()
-        .filter_map(|packet| packet.into_value())
+        .filter_map(graphmill_engine::Packet::into_value)
         .collect()
 }
 

@@ -12,10 +12,11 @@ fn probe(inputs: &[&str], policy: &str, options: &str) -> Harness {
     } else {
         ""
     };
-    let streams: String = inputs
+    let streams: Vec<String> = inputs
         .iter()
-        .map(|input| format!("input_stream: \"{input}\" "))
+        .map(|input| format!("input_stream: \"{input}\""))
         .collect();
+    let streams = streams.join(" ");
     let handler = match policy {
         "" => String::new(),
         policy => format!(
@@ -177,7 +178,7 @@ fn default_tells_bounds() {
 
 #[test]
 fn fixed_size_keeps_the_newest() {
-    let options = r#"options { [mediapipe.FixedSizeInputStreamHandlerOptions.ext] { trigger_queue_size: 3 target_queue_size: 2 } }"#;
+    let options = "options { [mediapipe.FixedSizeInputStreamHandlerOptions.ext] { trigger_queue_size: 3 target_queue_size: 2 } }";
     let mut h = probe(&["a", "b"], "FixedSize", options);
     for (time, value) in [(1, "a1"), (2, "a2"), (3, "a3"), (4, "a4")] {
         h.push("a", time, value);
