@@ -16,6 +16,7 @@ use crate::vocab::Vocab;
 mod delivery;
 mod step;
 
+use delivery::Outbox;
 use step::Core;
 
 /// A loaded model that generates for many requests at once. Dropping it stops its thread; sequences that still run end with an
@@ -164,19 +165,19 @@ impl Engine {
         let shared = Arc::new(Shared::new());
         let (commands, inbox) = mpsc::channel();
         let (ready, loaded) = mpsc::channel();
+        let name = spec.model.file_stem().unwrap_or_default().to_string_lossy();
+        let start = |source| LoadError::Thread { source };
+        let mut outbox = Outbox::start(&name).map_err(start)?;
         let thread = {
             let (spec, shared) = (spec.clone(), Arc::clone(&shared));
-            let name = format!(
-                "engine {}",
-                spec.model.file_stem().unwrap_or_default().to_string_lossy()
-            );
+            let name = format!("engine {name}");
             thread::Builder::new().name(name).spawn(move || {
                 let failed = ready.clone();
                 let mut serve = |backend: &mut dyn Backend, vocab: Arc<dyn Vocab>| {
-                    let mut core =
-                        Core::new(&spec, backend, Arc::clone(&vocab), Arc::clone(&shared));
+                    let (to_sessions, shared) = (Arc::clone(&vocab), Arc::clone(&shared));
+                    let mut core = Core::new(&spec, backend, vocab, shared, &mut outbox);
                     // The receiver waits in `start` until this message or the error below.
-                    ready.send(Ok((vocab, core.capacity()))).ok();
+                    ready.send(Ok((to_sessions, core.capacity()))).ok();
                     core.run(&inbox);
                 };
                 let outcome = step::catch(|| open(&mut serve))
@@ -187,10 +188,7 @@ impl Engine {
                 }
             })
         };
-        let thread = thread.map_err(|source| LoadError::Read {
-            path: spec.model.clone(),
-            source,
-        })?;
+        let thread = thread.map_err(start)?;
         let ended = || LoadError::Panicked {
             message: "the engine thread ended while loading".to_owned(),
         };

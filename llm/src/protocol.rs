@@ -374,6 +374,13 @@ pub enum LoadError {
         /// The cargo feature that adds it.
         feature: &'static str,
     },
+    /// The system refused a thread.
+    #[error("cannot start a thread for the engine")]
+    Thread {
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
     /// Loading panicked.
     #[error("loading panicked: {message}")]
     Panicked {

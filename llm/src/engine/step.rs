@@ -38,7 +38,7 @@ pub(super) struct Core<'a> {
     backend: &'a mut dyn Backend,
     vocab: Arc<dyn Vocab>,
     shared: Arc<Shared>,
-    outbox: Option<Outbox>,
+    outbox: &'a mut Outbox,
     capacity: Capacity,
     limits: Limits,
     end_tokens: Vec<Token>,
@@ -65,6 +65,7 @@ impl<'a> Core<'a> {
         backend: &'a mut dyn Backend,
         vocab: Arc<dyn Vocab>,
         shared: Arc<Shared>,
+        outbox: &'a mut Outbox,
     ) -> Self {
         let capacity = backend.capacity();
         let limits = Limits {
@@ -72,9 +73,6 @@ impl<'a> Core<'a> {
             max_sequences: capacity.max_sequences,
             split_prompts: spec.dynamic_split_fuse,
         };
-        let outbox = Outbox::start(vocab.model_name())
-            .inspect_err(|error| tracing::error!(%error, "cannot start the delivery thread"))
-            .ok();
         Self {
             end_tokens: (0..vocab.n_vocab() as Token)
                 .filter(|token| vocab.is_eog(*token))
@@ -120,14 +118,12 @@ impl<'a> Core<'a> {
         };
         for sequence in self.running.drain(..).chain(self.waiting.drain(..)) {
             let output = sequence.end(FinishReason::Error(error.clone()));
-            if let Some(outbox) = &mut self.outbox {
-                outbox.current.push((sequence.sink, output));
-            }
+            self.outbox.current.push((sequence.sink, output));
         }
         self.cells_used = 0;
         self.shared.queued.store(0, Ordering::Relaxed);
         self.publish(true);
-        self.flush();
+        self.outbox.flush();
     }
 
     fn serve(&mut self, inbox: &Receiver<Command>) {
@@ -299,7 +295,7 @@ impl<'a> Core<'a> {
             ),
         }
         self.publish(false);
-        self.flush();
+        self.outbox.flush();
     }
 
     fn fill_batch(&mut self) {
@@ -380,9 +376,9 @@ impl<'a> Core<'a> {
             if output.finish.is_some() {
                 self.finished.push(id);
             }
-            if let Some(outbox) = &mut self.outbox {
-                outbox.current.push((Arc::clone(&sequence.sink), output));
-            }
+            self.outbox
+                .current
+                .push((Arc::clone(&sequence.sink), output));
         }
         while let Some(id) = self.finished.pop() {
             self.cancel(id);
@@ -437,9 +433,7 @@ impl<'a> Core<'a> {
                 message: message.to_owned(),
             };
             let output = sequence.end(FinishReason::Error(error));
-            if let Some(outbox) = &mut self.outbox {
-                outbox.current.push((sequence.sink, output));
-            }
+            self.outbox.current.push((sequence.sink, output));
         }
         self.plan = plan;
         while let Some(sequence) = self.running.last() {
@@ -465,11 +459,5 @@ impl<'a> Core<'a> {
             shared.started.elapsed().as_micros() as u64,
             Ordering::Relaxed,
         );
-    }
-
-    fn flush(&mut self) {
-        if let Some(outbox) = &mut self.outbox {
-            outbox.flush();
-        }
     }
 }
