@@ -34,14 +34,48 @@ impl Default for Files {
 }
 
 impl World for Files {
+    /// Folders are followed to where they really are, so that one file named from two folders is one path; a link that the
+    /// file itself is stays, with what lies beside it.
     fn resolve(&self, path: &Path) -> PathBuf {
         let joined = self.base.join(path);
-        std::path::absolute(&joined)
-            .map(|absolute| absolute.components().collect())
-            .unwrap_or(joined)
+        let joined = std::path::absolute(&joined).unwrap_or(joined);
+        let real = match (joined.parent(), joined.file_name()) {
+            (Some(folder), Some(name)) => folder.canonicalize().map(|folder| folder.join(name)),
+            _ => joined.canonicalize(),
+        };
+        // What does not exist is named as it is written.
+        real.unwrap_or_else(|_| joined.components().collect())
     }
 
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         std::fs::read(self.resolve(path))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_named_from_two_folders_is_one_path() {
+        let root = std::env::temp_dir().join(format!("graphmill-world-{}", std::process::id()));
+        for folder in ["a", "b"] {
+            std::fs::create_dir_all(root.join(folder)).expect("writable");
+        }
+        std::fs::write(root.join("model"), "").expect("writable");
+        let from = |folder: &str| Files::new(root.join(folder)).resolve(Path::new("../model"));
+        let (a, b) = (from("a"), from("b"));
+        std::fs::remove_dir_all(&root).expect("writable");
+        assert_eq!(a, b);
+        assert!(a.is_absolute() && a.ends_with("model") && !a.to_string_lossy().contains(".."));
+    }
+
+    #[test]
+    fn a_path_that_does_not_exist_is_only_joined() {
+        let files = Files::new("/nowhere/graph");
+        assert_eq!(
+            files.resolve(Path::new("./model")),
+            Path::new("/nowhere/graph/model")
+        );
     }
 }
