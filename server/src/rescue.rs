@@ -133,6 +133,15 @@ impl Failure {
         self
     }
 
+    /// Names the field that holds the prompt, where a prompt is at fault: what found that out knows no field names.
+    #[must_use]
+    pub(crate) fn of_prompt(mut self, field: Option<&'static str>) -> Self {
+        if self.cause == Cause::ContextLength && self.param.is_none() {
+            self.param = field.map(Cow::Borrowed);
+        }
+        self
+    }
+
     pub(crate) fn row(&self) -> Row {
         row(self.cause)
     }

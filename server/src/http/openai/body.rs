@@ -38,6 +38,13 @@ impl ParsedBody {
         })
     }
 
+    /// The field that holds the prompt.
+    pub(super) fn prompt_field(&self) -> Option<&'static str> {
+        ["messages", "prompt"]
+            .into_iter()
+            .find(|field| self.json.get(field).is_some())
+    }
+
     /// The graph that the request names.
     pub(super) fn model(&self) -> Result<&str, Failure> {
         let wrong = |message: &str| Err(Failure::new(Cause::BadRequest, message).of_field("model"));

@@ -78,6 +78,7 @@ async fn answer(
     body: ParsedBody,
 ) -> Result<Response, Failure> {
     head.entry.model(servable.name());
+    let prompt_field = body.prompt_field();
     let headers = head
         .headers
         .iter()
@@ -90,7 +91,8 @@ async fn answer(
         json: Some(body.json),
     };
     let mut answer = Answer::open(app, servable, &head.id, payload).await?;
-    match answer.first().await? {
+    let first = answer.first().await;
+    match first.map_err(|failure| failure.of_prompt(prompt_field))? {
         HttpResponse::Body {
             content_type,
             bytes,
