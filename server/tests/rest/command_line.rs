@@ -1,0 +1,221 @@
+//! The binary: what it says and how it exits.
+
+use std::{
+    io::{BufRead as _, BufReader},
+    net::TcpListener,
+    path::Path,
+    process::{Child, Command, Output, Stdio},
+};
+
+use crate::support::{CHAT, Setup};
+
+fn graphmill(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_graphmill"))
+        .args(arguments)
+        .output()
+        .expect("it runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn serve(config: &Path) -> Output {
+    graphmill(&[
+        "serve",
+        "--config_path",
+        config.to_str().expect("UTF-8"),
+        "--rest_port",
+        "1",
+    ])
+}
+
+#[test]
+fn a_configuration_that_is_wrong_is_fatal() {
+    let setup = Setup::new();
+    let file = setup.path().join("config.json");
+    for (content, said) in [
+        ("{\n  \"model_config_list\": [],\n}", "config.json:3:1"),
+        (
+            "{\n  \"mediapipe_config_lst\": []\n}",
+            "did you mean `mediapipe_config_list`?",
+        ),
+        (
+            "{\"mediapipe_config_list\": [{\"base_path\": \"a\"}]}",
+            "missing field `name`",
+        ),
+    ] {
+        std::fs::write(&file, content).expect("writable");
+        let output = serve(&file);
+        assert_eq!(output.status.code(), Some(1));
+        assert!(
+            text(&output.stderr).contains(said),
+            "{}",
+            text(&output.stderr)
+        );
+    }
+    let output = serve(&setup.path().join("missing.json"));
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        text(&output.stderr).contains("missing.json"),
+        "{}",
+        text(&output.stderr)
+    );
+}
+
+#[test]
+fn a_command_line_that_is_wrong_is_a_usage_error() {
+    for arguments in [
+        &["serve"][..],
+        &["serve", "--config_path", "c", "--rest_port", "0"],
+        &["serve", "--rest_prt", "8000"],
+        &["srve"],
+    ] {
+        let output = graphmill(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(!output.stderr.is_empty());
+    }
+}
+
+#[test]
+fn a_port_that_is_taken_is_named() {
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = taken.local_addr().expect("an address").port().to_string();
+    let config = Setup::new();
+    let path = config.config();
+    let arguments = [
+        "serve",
+        "--rest-bind-address",
+        "127.0.0.1",
+        "--rest-port",
+        &port,
+        "--config-path",
+    ];
+    let output = graphmill(&[&arguments[..], &[path.to_str().expect("UTF-8")]].concat());
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        text(&output.stderr).contains(&format!("cannot listen on 127.0.0.1:{port}")),
+        "{}",
+        text(&output.stderr)
+    );
+}
+
+/// A server that does not outlive its test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Fails when it has ended, which is what should be.
+        let _ = self.0.kill();
+    }
+}
+
+#[test]
+fn a_signal_stops_the_server_well() {
+    let setup = Setup::new()
+        .graph("chat", CHAT)
+        .script(&serde_json::json!({}));
+    let config = setup.config();
+    for signal in ["-INT", "-TERM"] {
+        // A free port may be taken by another program before the server has it; then the server says so and the test fails.
+        let port = TcpListener::bind("127.0.0.1:0")
+            .and_then(|listener| listener.local_addr())
+            .expect("a port")
+            .port();
+        let server = Command::new(env!("CARGO_BIN_EXE_graphmill"))
+            .args([
+                "--rest_port",
+                &port.to_string(),
+                "--port",
+                "9000",
+                "--rest_bind_address",
+                "127.0.0.1",
+                "--config_path",
+            ])
+            .arg(&config)
+            .stderr(Stdio::piped())
+            .spawn();
+        let mut server = Running(server.expect("it runs"));
+        let mut log = BufReader::new(server.0.stderr.take().expect("piped")).lines();
+        let mut said = String::new();
+        while !said.contains("ready after") {
+            let line = log
+                .next()
+                .unwrap_or_else(|| panic!("it ended:\n{said}"))
+                .expect("text");
+            said.push_str(&line);
+            said.push('\n');
+            assert!(!said.contains("not ready"), "{said}");
+        }
+        assert!(
+            said.contains("gRPC is not built") && said.contains("graph `chat` is available"),
+            "{said}"
+        );
+        let killed = Command::new("kill")
+            .args([signal, &server.0.id().to_string()])
+            .status()
+            .expect("kill runs");
+        assert!(killed.success());
+        assert_eq!(server.0.wait().expect("it ends").code(), Some(0));
+    }
+}
+
+#[test]
+fn calculators_are_listed_and_described() {
+    let output = graphmill(&["calculators"]);
+    let list = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0));
+    for name in [
+        "LLMCalculator",
+        "ChatTemplateCalculator",
+        "HttpLLMCalculator (subgraph)",
+    ] {
+        assert!(list.lines().any(|line| line == name), "{name} in {list}");
+    }
+    let described = text(&graphmill(&["calculators", "LLMCalculator"]).stdout);
+    for part in [
+        "Input streams",
+        "TOKENS",
+        "LOOPBACK",
+        "Output streams",
+        "Options",
+        "models_path: string",
+    ] {
+        assert!(described.contains(part), "{part} in {described}");
+    }
+    let json: serde_json::Value = serde_json::from_slice(
+        &graphmill(&["calculators", "LLMCalculator", "--format", "json"]).stdout,
+    )
+    .expect("JSON");
+    assert_eq!(json["calculators"][0]["name"], "LLMCalculator");
+    assert!(json["calculators"][0]["options"]["properties"]["models_path"].is_object());
+
+    let output = graphmill(&["calculators", "LLMCalculater"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("did you mean `LLMCalculator`?"));
+}
+
+#[test]
+fn check_tells_good_files_from_bad_ones() {
+    let setup = Setup::new().graph("good", CHAT).graph(
+        "bad",
+        &CHAT.replace("HttpLLMCalculator", "HttpLMCalculator"),
+    );
+    let config = setup.config();
+    let check = |path: &Path| graphmill(&["check", path.to_str().expect("UTF-8")]);
+    let good = check(&setup.path().join("0/graph.pbtxt"));
+    assert_eq!(good.status.code(), Some(0), "{}", text(&good.stderr));
+    for bad in [config, setup.path().join("1/graph.pbtxt")] {
+        let output = check(&bad);
+        assert_eq!(output.status.code(), Some(1));
+        let said = text(&output.stderr);
+        assert!(
+            said.contains("1/graph.pbtxt:6:19") && said.contains("HttpLLMCalculator"),
+            "{said}"
+        );
+    }
+    assert_eq!(
+        check(&setup.path().join("missing.pbtxt")).status.code(),
+        Some(1)
+    );
+}

@@ -1,0 +1,12 @@
+//! The server over real sockets: a server in this process on a free port, and an HTTP client that knows nothing of it.
+
+mod actor;
+mod cancel;
+mod chat;
+mod command_line;
+mod errors;
+mod isolation;
+mod routes;
+mod streams;
+mod support;
+mod tiny_model;

@@ -1,0 +1,178 @@
+//! Each route, and the states of graphs that they show.
+
+use serde_json::json;
+
+use crate::support::{ACTOR, CHAT, Setup, TestServer, question, read};
+
+async fn two_graphs() -> TestServer {
+    let script = json!({ "name": "scripted", "cells": 640, "replies": [{ "text": "hello" }] });
+    Setup::new()
+        .graph("org/chat", CHAT)
+        .graph("b", CHAT)
+        .graph("actor", ACTOR)
+        .script(&script)
+        .start()
+        .await
+}
+
+#[tokio::test]
+async fn health() {
+    let server = two_graphs().await;
+    let live = server.get("/v2/health/live").await;
+    assert_eq!((live.status, live.json()), (200, json!({ "live": true })));
+    let ready = server.get("/v2/health/ready").await;
+    assert_eq!(
+        (ready.status, ready.json()),
+        (200, json!({ "ready": true }))
+    );
+}
+
+#[tokio::test]
+async fn models_are_listed_and_found_by_names_with_slashes() {
+    let server = two_graphs().await;
+    for prefix in ["/v1", "/v3", "/v3/v1"] {
+        let list = server.get(&format!("{prefix}/models")).await.json();
+        assert_eq!(list["object"], "list");
+        let ids: Vec<_> = list["data"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .map(|model| model["id"].as_str().expect("text"))
+            .collect();
+        assert_eq!(ids, ["actor", "b", "org/chat"]);
+        for name in ["org/chat", "org%2Fchat"] {
+            let model = server.get(&format!("{prefix}/models/{name}")).await.json();
+            assert_eq!(
+                (&model["id"], &model["object"], &model["owned_by"]),
+                (&json!("org/chat"), &json!("model"), &json!("graphmill"))
+            );
+            assert!(model["created"].as_u64().expect("seconds") > 1_700_000_000);
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_configuration_has_the_shape_of_openvino_model_server() {
+    let server = two_graphs().await;
+    let version = json!({ "version": "1", "state": "AVAILABLE", "status": { "error_code": "OK", "error_message": "OK" } });
+    let graph = json!({ "model_version_status": [version] });
+    let expected = json!({ "actor": graph, "b": graph, "org/chat": graph });
+    assert_eq!(server.get("/v1/config").await.json(), expected);
+    assert_eq!(
+        Setup::new().start().await.get("/v1/config").await.json(),
+        json!({})
+    );
+}
+
+#[tokio::test]
+async fn graphs_with_one_model_share_one_engine() {
+    let server = two_graphs().await;
+    let status = server.status().await;
+    let engines = status["engines"].as_array().expect("a list");
+    assert_eq!(engines.len(), 1, "{status:#}");
+    let idle = json!({ "model": "scripted", "sequences_running": 0, "sequences_waiting": 0, "kv_cells_used": 0, "kv_cells_total": 640 });
+    assert_eq!(engines[0], idle);
+    let graph = |name: &str| json!({ "name": name, "state": "AVAILABLE", "open_sessions": 0 });
+    assert_eq!(
+        status["graphs"],
+        json!([graph("actor"), graph("b"), graph("org/chat")])
+    );
+}
+
+#[tokio::test]
+async fn the_model_of_the_body_selects_the_graph_on_every_prefix() {
+    let server = two_graphs().await;
+    for prefix in ["/v1", "/v3", "/v3/v1"] {
+        for name in ["org/chat", "b"] {
+            let reply = read(server.post(
+                &format!("{prefix}/chat/completions"),
+                question(name, "hi").to_string(),
+            ))
+            .await;
+            assert_eq!(
+                (reply.status, &reply.json()["model"]),
+                (200, &json!(name)),
+                "{}",
+                reply.text
+            );
+        }
+        let body = json!({ "model": "b", "prompt": "a", "max_tokens": 3 });
+        let reply = read(server.post(&format!("{prefix}/completions"), body.to_string())).await;
+        assert_eq!(
+            (reply.status, &reply.json()["object"]),
+            (200, &json!("text_completion")),
+            "{}",
+            reply.text
+        );
+    }
+}
+
+#[tokio::test]
+async fn any_path_reaches_the_graph_that_the_body_or_the_path_names() {
+    let server = two_graphs().await;
+    let body = json!({ "model": "actor", "actions": [{ "body": "by model" }] }).to_string();
+    assert_eq!(
+        read(server.post("/v3/my/own/path", body)).await.text,
+        "by model"
+    );
+    let body = json!({ "actions": [{ "body": "by path" }] }).to_string();
+    assert_eq!(read(server.post("/v1/actor", body)).await.text, "by path");
+}
+
+#[tokio::test]
+async fn a_graph_that_cannot_be_loaded_does_not_keep_the_others() {
+    let server = Setup::new()
+        .graph("actor", ACTOR)
+        .graph(
+            "misspelt",
+            &ACTOR.replace("ActorCalculator", "ActrCalculator"),
+        )
+        .graph("no model", CHAT)
+        .graph("no border", r#"input_stream: "in" output_stream: "in""#)
+        .start()
+        .await;
+    assert_eq!(server.get("/v2/health/ready").await.status, 200);
+    assert_eq!(
+        server.act(json!([{ "body": "served" }])).await.text,
+        "served"
+    );
+
+    let config = server.get("/v1/config").await.json();
+    let failed = json!({ "version": "1", "state": "LOADING",
+        "status": { "error_code": "FAILED_PRECONDITION", "error_message": "FAILED_PRECONDITION" } });
+    for name in ["misspelt", "no model", "no border"] {
+        assert_eq!(config[name]["model_version_status"][0], failed, "{name}");
+    }
+    for (name, reason) in [
+        ("misspelt", "ActrCalculator"),
+        ("no model", "model.script.json"),
+        ("no border", "HTTP_REQUEST_PAYLOAD"),
+    ] {
+        let reply = server.chat(&json!({ "model": name })).await;
+        assert_eq!(
+            (reply.status, &reply.json()["error"]["code"]),
+            (503, &json!("graph_failed")),
+            "{}",
+            reply.text
+        );
+        assert!(reply.text.contains(reason), "{}", reply.text);
+        assert_eq!(reply.header("x-should-retry"), Some("false"));
+        let reply = server.get(&format!("/v3/models/{name}")).await;
+        assert_eq!(reply.json()["error"]["code"], "graph_failed");
+    }
+    let models = server.get("/v3/models").await.json();
+    assert_eq!(
+        models["data"].as_array().map(Vec::len),
+        Some(1),
+        "only what answers is listed"
+    );
+}
+
+#[tokio::test]
+async fn nothing_is_ready_when_no_graph_could_be_loaded() {
+    let server = Setup::new().graph("chat", CHAT).start().await;
+    let reply = server.get("/v2/health/ready").await;
+    assert_eq!(reply.status, 503);
+    assert!(reply.text.contains("`chat`"), "{}", reply.text);
+    assert_eq!(server.get("/v2/health/live").await.status, 200);
+}

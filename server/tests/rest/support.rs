@@ -1,0 +1,285 @@
+//! A server to talk to, and what tests ask of it.
+
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use graphmill_engine::Registry;
+use graphmill_server::{Options, Server, config};
+use serde_json::{Value, json};
+
+/// The chat graph as OpenVINO Model Server publishes it, with another model.
+pub(crate) const CHAT: &str = r#"
+    input_stream: "HTTP_REQUEST_PAYLOAD:input"
+    output_stream: "HTTP_RESPONSE_PAYLOAD:output"
+    node: {
+      name: "LLMExecutor"
+      calculator: "HttpLLMCalculator"
+      input_stream: "LOOPBACK:loopback"
+      input_stream: "HTTP_REQUEST_PAYLOAD:input"
+      input_side_packet: "LLM_NODE_RESOURCES:llm"
+      output_stream: "LOOPBACK:loopback"
+      output_stream: "HTTP_RESPONSE_PAYLOAD:output"
+      input_stream_info: { tag_index: 'LOOPBACK:0', back_edge: true }
+      node_options: {
+        [type.googleapis.com / mediapipe.LLMCalculatorOptions]: {
+          models_path: "../model.script.json",
+          max_num_seqs: 4
+        }
+      }
+      input_stream_handler {
+        input_stream_handler: "SyncSetInputStreamHandler",
+        options { [mediapipe.SyncSetInputStreamHandlerOptions.ext] { sync_set { tag_index: "LOOPBACK:0" } } }
+      }
+    }
+"#;
+
+/// A graph of the one node in [`crate::actor`].
+pub(crate) const ACTOR: &str = r#"
+    input_stream: "HTTP_REQUEST_PAYLOAD:input"
+    output_stream: "HTTP_RESPONSE_PAYLOAD:output"
+    node {
+      name: "Actor"
+      calculator: "ActorCalculator"
+      input_stream: "HTTP_REQUEST_PAYLOAD:input"
+      output_stream: "HTTP_RESPONSE_PAYLOAD:output"
+    }
+"#;
+
+/// How long anything that a test waits for may take, on a machine that does other things too.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Graphs and a script in a folder, to be served.
+pub(crate) struct Setup {
+    folder: tempfile::TempDir,
+    names: Vec<String>,
+    keep_alive: Option<Duration>,
+    grace: Option<Duration>,
+}
+
+impl Setup {
+    pub(crate) fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        Self {
+            folder,
+            names: Vec::new(),
+            keep_alive: None,
+            grace: None,
+        }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Adds a graph.
+    pub(crate) fn graph(mut self, name: &str, text: &str) -> Self {
+        let folder = self.path().join(self.names.len().to_string());
+        std::fs::create_dir(&folder).expect("writable");
+        std::fs::write(folder.join("graph.pbtxt"), text).expect("writable");
+        self.names.push(name.to_owned());
+        self
+    }
+
+    /// Writes the script of the model that [`CHAT`] runs.
+    pub(crate) fn script(self, script: &Value) -> Self {
+        std::fs::write(self.path().join("model.script.json"), script.to_string())
+            .expect("writable");
+        self
+    }
+
+    /// Breaks silence after this long.
+    pub(crate) fn keep_alive(mut self, interval: Duration) -> Self {
+        self.keep_alive = Some(interval);
+        self
+    }
+
+    /// Lets requests run on for this long when the server stops.
+    pub(crate) fn grace(mut self, grace: Duration) -> Self {
+        self.grace = Some(grace);
+        self
+    }
+
+    /// Writes the configuration.
+    pub(crate) fn config(&self) -> PathBuf {
+        let graphs: Vec<Value> = self
+            .names
+            .iter()
+            .enumerate()
+            .map(|(i, name)| json!({ "name": name, "base_path": i.to_string() }))
+            .collect();
+        let path = self.path().join("config.json");
+        let config = json!({ "model_config_list": [], "mediapipe_config_list": graphs });
+        std::fs::write(&path, config.to_string()).expect("writable");
+        path
+    }
+
+    /// Starts the server, without waiting for the graphs.
+    pub(crate) async fn start_loading(self) -> TestServer {
+        let loaded = config::load(&self.config());
+        let mut options = Options::new(
+            loaded.config.expect("a good configuration"),
+            SocketAddr::from(([127, 0, 0, 1], 0)),
+        );
+        options.keep_alive = self.keep_alive.unwrap_or(options.keep_alive);
+        options.grace = self.grace.unwrap_or(options.grace);
+        let server = Server::start(options, Registry::global())
+            .await
+            .expect("it starts");
+        let url = format!("http://{}", server.addresses()[0]);
+        TestServer {
+            url,
+            server,
+            client: reqwest::Client::new(),
+            _folder: self.folder,
+        }
+    }
+
+    /// Starts the server and waits until each graph is loaded or has failed.
+    pub(crate) async fn start(self) -> TestServer {
+        let mut server = self.start_loading().await;
+        server.server.loaded().await;
+        server
+    }
+}
+
+/// A running server.
+pub(crate) struct TestServer {
+    pub(crate) url: String,
+    pub(crate) server: Server,
+    pub(crate) client: reqwest::Client,
+    _folder: tempfile::TempDir,
+}
+
+/// An answer that was read to its end.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) headers: reqwest::header::HeaderMap,
+    pub(crate) text: String,
+}
+
+impl Reply {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {}", self.text))
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers
+            .get(name)
+            .map(|value| value.to_str().expect("text"))
+    }
+
+    /// The JSON of each event; the last has to be `[DONE]`.
+    pub(crate) fn events(&self) -> Vec<Value> {
+        let mut events: Vec<&str> = self.text.split_terminator("\n\n").collect();
+        assert_eq!(events.pop(), Some("data: [DONE]"), "{}", self.text);
+        let data = events
+            .iter()
+            .map(|event| event.strip_prefix("data: ").expect("a data line"));
+        data.map(|data| serde_json::from_str(data).expect("JSON"))
+            .collect()
+    }
+}
+
+impl TestServer {
+    pub(crate) async fn get(&self, path: &str) -> Reply {
+        read(self.client.get(format!("{}{path}", self.url))).await
+    }
+
+    pub(crate) fn post(
+        &self,
+        path: &str,
+        body: impl Into<reqwest::Body>,
+    ) -> reqwest::RequestBuilder {
+        self.client
+            .post(format!("{}{path}", self.url))
+            .header("content-type", "application/json")
+            .body(body)
+    }
+
+    /// POSTs a body to the chat endpoint.
+    pub(crate) async fn chat(&self, body: &Value) -> Reply {
+        read(self.post("/v3/chat/completions", body.to_string())).await
+    }
+
+    /// Has the actor play.
+    pub(crate) async fn act(&self, actions: Value) -> Reply {
+        self.chat(&json!({ "model": "actor", "actions": actions }))
+            .await
+    }
+
+    /// The status object.
+    pub(crate) async fn status(&self) -> Value {
+        self.get("/v3/status").await.json()
+    }
+
+    /// Polls the status until it is as wanted.
+    pub(crate) async fn until(&self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let status = self.status().await;
+            if wanted(&status) {
+                return status;
+            }
+            assert!(
+                Instant::now() < deadline,
+                "{what}: not in {PATIENCE:?}; the status is {status:#}"
+            );
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Waits until no session is open, no sequence exists and no KV cell is used.
+    pub(crate) async fn until_idle(&self) {
+        self.until("idle", |status| {
+            sessions(status) == 0 && engine_numbers(status) == [0, 0, 0]
+        })
+        .await;
+    }
+}
+
+pub(crate) async fn read(request: reqwest::RequestBuilder) -> Reply {
+    let answer = tokio::time::timeout(PATIENCE, async {
+        let response = request.send().await.expect("an answer");
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        Reply {
+            status,
+            headers,
+            text: response.text().await.expect("a body"),
+        }
+    });
+    answer.await.expect("an answer in time")
+}
+
+/// A chat request of one user message.
+pub(crate) fn question(model: &str, text: &str) -> Value {
+    json!({ "model": model, "temperature": 0, "messages": [{ "role": "user", "content": text }] })
+}
+
+/// The same, streaming.
+pub(crate) fn streamed(model: &str, text: &str) -> Value {
+    let mut body = question(model, text);
+    body["stream"] = true.into();
+    body
+}
+
+/// The open sessions of all graphs.
+pub(crate) fn sessions(status: &Value) -> u64 {
+    let graphs = status["graphs"].as_array().expect("graphs");
+    graphs
+        .iter()
+        .map(|graph| graph["open_sessions"].as_u64().expect("a number"))
+        .sum()
+}
+
+/// Running and waiting sequences and used cells of the one engine; zeros where there is none.
+pub(crate) fn engine_numbers(status: &Value) -> [u64; 3] {
+    let Some(engine) = status["engines"].get(0) else {
+        return [0; 3];
+    };
+    ["sequences_running", "sequences_waiting", "kv_cells_used"]
+        .map(|key| engine[key].as_u64().expect("a number"))
+}
