@@ -104,7 +104,9 @@ pub struct SamplingParams {
     pub frequency_penalty: f32,
     /// Divides positive and multiplies negative logits of every token in the prompt or generated before; 1 changes nothing.
     pub repetition_penalty: f32,
-    /// Seed of the draw. The same seed on the same model and prompt gives the same tokens; `None` takes a random one.
+    /// Seed of the draw; `None` takes a random one. The same seed on the same model and prompt gives the same tokens, as far as
+    /// the logits are the same: kernels add floats in an order that depends on what else is in the batch, so a busy engine can
+    /// differ in their last bits, and then in a draw that falls between two tokens.
     pub seed: Option<u64>,
     /// Added to the logits of single tokens.
     pub logit_bias: Vec<(Token, f32)>,
