@@ -238,3 +238,23 @@ fn two_conversations_at_once_do_not_mix() {
     assert_eq!(text(&mut first), "One, one, one.");
     assert_eq!(text(&mut second), "Two, two, two.");
 }
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(48))]
+
+    /// Whatever the model says, a stream's pieces are the unary text, cut at the first stop string.
+    #[test]
+    fn a_stream_and_a_body_say_the_same(reply in "[abé🙂 \n]{1,40}", stop in proptest::option::of("[abé🙂]{1,3}")) {
+        let chat = Chat::new(&script(&[("", &reply)]));
+        let mut request = json!({"model": "m", "messages": [{"role": "user", "content": "Hi"}]});
+        if let Some(stop) = &stop {
+            request["stop"] = json!(stop);
+        }
+        let whole = body(&chat.ask("/v3/chat/completions", &request));
+        request["stream"] = json!(true);
+        let pieces = contents(&events(&chat.ask("/v3/chat/completions", &request)));
+        let text = stop.as_ref().and_then(|stop| reply.split_once(stop.as_str())).map_or(&*reply, |(before, _)| before);
+        proptest::prop_assert_eq!(&whole["choices"][0]["message"]["content"], text);
+        proptest::prop_assert_eq!(pieces, text);
+    }
+}
