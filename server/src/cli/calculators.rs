@@ -27,7 +27,7 @@ pub(super) struct Arguments {
 }
 
 #[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
+pub(super) enum Format {
     /// For people.
     Text,
     /// For programs: everything, with the JSON schema of the options.
@@ -152,6 +152,7 @@ fn describe(out: &mut String, calculator: &Description) {
     for (name, option) in options {
         let default = option
             .get("default")
+            .filter(|default| !default.is_null())
             .map_or(String::new(), |default| format!(", default {default}"));
         let _ = writeln!(out, "    {name}: {}{default}", type_of(option, schema));
         paragraph(

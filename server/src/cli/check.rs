@@ -60,7 +60,14 @@ fn config_is_right(file: &Path, environment: &Environment) -> bool {
             report::error(&format!("graph `{}`: {reason}", graph.name));
             right = false;
         }
-        right &= graph_is_right(&graph.file, &graph.base, environment);
+        if !graph_is_right(&graph.file, &graph.base, environment) {
+            report::error(&format!(
+                "graph `{}` of `{}` is wrong",
+                graph.name,
+                file.display()
+            ));
+            right = false;
+        }
     }
     right
 }

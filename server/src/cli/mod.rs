@@ -2,6 +2,7 @@
 
 mod calculators;
 mod check;
+mod explain;
 mod report;
 mod serve;
 
@@ -23,6 +24,8 @@ enum Verb {
     Serve(serve::Arguments),
     /// Check graph files or a config.json without serving them: exit status 1 if anything is wrong.
     Check(check::Arguments),
+    /// Show a graph as it runs: subgraphs expanded, streams with their types, when and where each node runs.
+    Explain(explain::Arguments),
     /// List the calculators that graphs can use, or describe one.
     Calculators(calculators::Arguments),
 }
@@ -33,6 +36,7 @@ pub fn main() -> ExitCode {
     match &cli.verb {
         Verb::Serve(arguments) => serve::run(arguments),
         Verb::Check(arguments) => check::run(arguments),
+        Verb::Explain(arguments) => explain::run(arguments),
         Verb::Calculators(arguments) => calculators::run(arguments),
     }
 }

@@ -60,7 +60,7 @@ impl Entry {
         if path.starts_with("/v2/health/") {
             tracing::debug!(%id, %status, milliseconds, "{method} {path} {end}");
         } else {
-            tracing::info!(%id, model, %status, milliseconds, "{method} {path} {end}");
+            tracing::info!(%id, %model, %status, milliseconds, "{method} {path} {end}");
         }
     }
 }

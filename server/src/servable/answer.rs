@@ -73,12 +73,13 @@ impl Answer {
             ..
         } = self;
         tokio::select! {
+            // A stop comes first: a client that keeps reading must not hold it up.
             biased;
+            () = cut(stage) => Err(Failure::new(Cause::Draining, "the server is stopping")),
             packet = packets.next() => match packet {
                 Some(packet) => packet.into_value().map(Some).ok_or_else(wrong_type),
                 None => ended(session).await.map(|()| None),
             },
-            () = cut(stage) => Err(Failure::new(Cause::Draining, "the server is stopping")),
         }
     }
 }

@@ -219,3 +219,33 @@ fn check_tells_good_files_from_bad_ones() {
         Some(1)
     );
 }
+
+#[test]
+fn explain_expands_the_published_node() {
+    let setup = Setup::new().graph("chat", CHAT);
+    let file = setup.path().join("0/graph.pbtxt");
+    let output = graphmill(&["explain", file.to_str().expect("UTF-8")]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let shown = text(&output.stdout);
+    for calculator in [
+        "OpenAIRequestCalculator",
+        "ChatTemplateCalculator",
+        "TokenizerCalculator",
+        "LLMCalculator",
+        "DetokenizerCalculator",
+        "StopStringCalculator",
+        "OpenAIResponseCalculator",
+    ] {
+        assert_eq!(
+            shown.matches(&format!("({calculator})")).count(),
+            1,
+            "{shown}"
+        );
+    }
+    assert!(
+        shown
+            .lines()
+            .any(|line| line.contains("LOOPBACK") && line.ends_with("back edge")),
+        "{shown}"
+    );
+}
