@@ -199,6 +199,18 @@ fn a_graph_without_the_back_edge_runs_too() {
 }
 
 #[test]
+fn without_a_prompt_the_llm_node_ends() {
+    let graph = GRAPH
+        .split("\n\n")
+        .filter(|part| part.contains("LLMCalculator"))
+        .collect::<String>();
+    let chat = Chat::with_graph(&graph, &script(&[]));
+    let mut harness = chat.harness();
+    harness.start().close_all();
+    assert!(harness.ended(), "{}", harness.why());
+}
+
+#[test]
 fn one_node_is_the_same_as_the_seven() {
     let one = include_str!("../../graphs/ovms_llm/graph.pbtxt");
     let model = script(&[("", "Hello there, friend.")]);

@@ -119,3 +119,42 @@ fn errors_name_the_line_of_the_template() {
         Err(TemplateError::Raised("no 1".to_owned()))
     );
 }
+
+#[test]
+fn runaway_templates_end_with_an_error() {
+    let endless = "{% macro m(x) %}{{ m(x) }}{% endmacro %}{{ m(1) }}";
+    let nested =
+        "{% macro m(v) %}{% for x in v %}[{{ m(x) }}]{% endfor %}{% endmacro %}{{ m(messages) }}";
+    let mut deep = serde_json::json!([]);
+    for _ in 0..60 {
+        deep = serde_json::json!([deep]);
+    }
+    let variables = serde_json::json!({"messages": deep});
+    // the stack of a thread that serves requests
+    let run = std::thread::Builder::new()
+        .stack_size(2 << 20)
+        .spawn(move || {
+            let render = |source: &str| {
+                ChatTemplate::new(source)
+                    .expect("a template")
+                    .render(&variables)
+            };
+            (render(endless), render(nested))
+        });
+    let (endless, nested) = run.expect("a thread").join().expect("no overflow");
+    assert!(
+        matches!(endless, Err(TemplateError::Render { .. })),
+        "{endless:?}"
+    );
+    assert_eq!(nested, Ok("[".repeat(60) + &"]".repeat(60)));
+    for source in [
+        "{{ 'x' * 100000000 }}",
+        "{{ range(1000000) }}",
+        "{% set __py_add = 1 %}",
+        "{% macro __py_eq() %}{% endmacro %}",
+    ] {
+        let outcome =
+            ChatTemplate::new(source).and_then(|template| template.render(&serde_json::json!({})));
+        assert!(outcome.is_err(), "{source}: {outcome:?}");
+    }
+}

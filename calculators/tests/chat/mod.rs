@@ -49,11 +49,16 @@ impl Chat {
         }
     }
 
-    /// A session with a request in it.
-    pub(crate) fn start(&self, uri: &str, request: &Value) -> Harness {
+    /// A session without a request.
+    pub(crate) fn harness(&self) -> Harness {
         let environment =
             Environment::new(Registry::global()).with_resource("llm", Arc::clone(&self.model));
-        let mut harness = Harness::new(&self.graph, environment);
+        Harness::new(&self.graph, environment)
+    }
+
+    /// A session with a request in it.
+    pub(crate) fn start(&self, uri: &str, request: &Value) -> Harness {
+        let mut harness = self.harness();
         let payload = HttpRequestPayload {
             method: "POST".to_owned(),
             uri: uri.to_owned(),

@@ -1,7 +1,7 @@
 //! Hugging Face chat templates, rendered as Python's jinja2 renders them.
 //!
-//! minijinja parses, compiles and runs a template; [`rewrite`] makes its operators call Python's ([`python`]), and
-//! [`builtins`] has the filters, tests and functions of jinja2 and transformers. The same input gives the same text, byte for
+//! minijinja parses, compiles and runs a template; `rewrite` makes its operators call Python's (`python`), and `builtins` has
+//! the filters, tests and functions of jinja2 and transformers. The same input gives the same text, byte for
 //! byte, and what fails there fails here: a template that would be misread must not reach a model.
 //!
 //! ```
@@ -31,9 +31,6 @@ use self::rewrite::Rewritten;
 
 /// Where `strftime_now` reads the local time.
 pub type Clock = Arc<dyn Fn() -> NaiveDateTime + Send + Sync>;
-
-/// Steps a template may take: more than any honest one needs for a conversation of a million messages.
-const MAX_NESTING: usize = 200;
 
 /// A compiled chat template. Rendering needs no lock; share it freely.
 pub struct ChatTemplate {
@@ -77,7 +74,6 @@ impl ChatTemplate {
             rewrite::rewrite(source).map_err(|error| syntax_error(&error, error.line()))?;
         let mut environment = Environment::empty();
         builtins::install(&mut environment, clock);
-        environment.set_recursion_limit(MAX_NESTING);
         environment.set_formatter(|out, _, value| {
             out.write_str(&python::text::str(value))
                 .map_err(Error::from)

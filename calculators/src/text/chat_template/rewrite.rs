@@ -1,8 +1,8 @@
 //! Rewrites a template so that its operators have Python's meaning.
 //!
 //! minijinja parses the template, with the whitespace rules of Hugging Face; the tree is written out again with every operator,
-//! attribute, item, slice, method call and loop source as a call of a function from [`super::python`] (`a + b` becomes
-//! `py_add(a, b)`), and minijinja compiles and runs that. What short-circuits or binds names (`and`, `or`, `if`, `for`, `set`,
+//! attribute, item, slice, method call and loop source as a call of a function from `super::python` (`a + b` becomes
+//! `__py_add(a, b)`), and minijinja compiles and runs that. What short-circuits or binds names (`and`, `or`, `if`, `for`, `set`,
 //! macros, filters, tests) stays as it is.
 //!
 //! The text that is written has no line breaks of its own: each one starts a piece that came from a known line of the
@@ -83,7 +83,7 @@ fn syntax_error(message: impl Into<String>) -> Error {
 }
 
 /// Names of variables that the rewriting itself gives a meaning to.
-const RESERVED: &str = "py_";
+const RESERVED: &str = "__py_";
 
 struct Writer {
     out: String,
@@ -144,7 +144,7 @@ impl Writer {
                     w.out.push_str("for ");
                     w.target(&node.target)?;
                     w.out.push_str(" in ");
-                    w.call("py_iter", &[&node.iter])?;
+                    w.call("__py_iter", &[&node.iter])?;
                     if let Some(filter) = &node.filter_expr {
                         w.out.push_str(" if ");
                         w.expression(filter)?;
@@ -234,7 +234,7 @@ impl Writer {
             ast::Stmt::Macro(node) => {
                 self.tag(node.span().start_line, |w| {
                     w.out.push_str("macro ");
-                    w.out.push_str(node.name);
+                    w.name(node.name)?;
                     w.parameters(node)
                 })?;
                 self.body(&node.body)?;
@@ -293,17 +293,22 @@ impl Writer {
         Ok(())
     }
 
+    /// A name that the template binds.
+    fn name(&mut self, name: &str) -> Result<(), Error> {
+        if name.starts_with(RESERVED) {
+            return Err(syntax_error(format!(
+                "line {}: `{name}`: names that start with `{RESERVED}` are reserved",
+                self.line
+            )));
+        }
+        self.out.push_str(name);
+        Ok(())
+    }
+
     /// What an assignment or a loop binds: a name, an attribute of a namespace, or several.
     fn target(&mut self, target: &ast::Expr<'_>) -> Result<(), Error> {
         match target {
-            ast::Expr::Var(var) if var.id.starts_with(RESERVED) => Err(syntax_error(format!(
-                "line {}: names that start with `{RESERVED}` are reserved",
-                var.span().start_line
-            ))),
-            ast::Expr::Var(var) => {
-                self.out.push_str(var.id);
-                Ok(())
-            }
+            ast::Expr::Var(var) => self.name(var.id),
             ast::Expr::GetAttr(attribute) => {
                 self.target(&attribute.expr)?;
                 self.out.push('.');

@@ -24,32 +24,32 @@ type Binary = fn(&Value, &Value) -> Result<Value, Error>;
 type Comparison = fn(&Value, &Value) -> Result<bool, Error>;
 
 const BINARY: &[(&str, Binary)] = &[
-    ("py_add", ops::add),
-    ("py_sub", ops::subtract),
-    ("py_mul", ops::multiply),
-    ("py_div", ops::divide),
-    ("py_floordiv", ops::floor_divide),
-    ("py_mod", ops::remainder),
-    ("py_pow", ops::power),
-    ("py_concat", |a, b| Ok(ops::concat(a, b))),
-    ("py_item", access::item),
-    ("py_attr", |object, name| {
+    ("__py_add", ops::add),
+    ("__py_sub", ops::subtract),
+    ("__py_mul", ops::multiply),
+    ("__py_div", ops::divide),
+    ("__py_floordiv", ops::floor_divide),
+    ("__py_mod", ops::remainder),
+    ("__py_pow", ops::power),
+    ("__py_concat", |a, b| Ok(ops::concat(a, b))),
+    ("__py_item", access::item),
+    ("__py_attr", |object, name| {
         access::attribute(object, name.as_str().unwrap_or_default())
     }),
 ];
 
 const COMPARISONS: &[(&str, Comparison)] = &[
-    ("py_eq", |a, b| Ok(equal(a, b))),
-    ("py_ne", |a, b| Ok(!equal(a, b))),
-    ("py_lt", ops::less),
-    ("py_le", ops::less_or_equal),
-    ("py_gt", ops::greater),
-    ("py_ge", ops::greater_or_equal),
-    ("py_in", ops::is_in),
-    ("py_not_in", ops::not_in),
+    ("__py_eq", |a, b| Ok(equal(a, b))),
+    ("__py_ne", |a, b| Ok(!equal(a, b))),
+    ("__py_lt", ops::less),
+    ("__py_le", ops::less_or_equal),
+    ("__py_gt", ops::greater),
+    ("__py_ge", ops::greater_or_equal),
+    ("__py_in", ops::is_in),
+    ("__py_not_in", ops::not_in),
 ];
 
-const UNARY: &[(&str, Unary)] = &[("py_neg", ops::negate), ("py_iter", loop_source)];
+const UNARY: &[(&str, Unary)] = &[("__py_neg", ops::negate), ("__py_iter", loop_source)];
 
 pub(super) fn install(environment: &mut Environment<'static>, clock: Clock) {
     for &(name, function) in BINARY {
@@ -62,13 +62,13 @@ pub(super) fn install(environment: &mut Environment<'static>, clock: Clock) {
         environment.add_function(name, move |value: &Value| function(value));
     }
     environment.add_function(
-        "py_slice",
+        "__py_slice",
         |object: &Value, start: &Value, stop: &Value, step: &Value| {
             access::slice(object, start, stop, step)
         },
     );
     environment.add_function(
-        "py_method",
+        "__py_method",
         |state: &mut State<'_, '_>, object: Value, name: Value, rest: Rest<ValueOrKwargs>| {
             access::call_method(
                 state,

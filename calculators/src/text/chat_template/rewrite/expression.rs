@@ -36,7 +36,7 @@ impl Writer {
             }
             ast::Expr::Const(constant) => self.constant(&constant.value),
             ast::Expr::Slice(node) => {
-                self.out.push_str("py_slice(");
+                self.out.push_str("__py_slice(");
                 self.expression(&node.expr)?;
                 for bound in [&node.start, &node.stop, &node.step] {
                     self.out.push_str(", ");
@@ -49,7 +49,7 @@ impl Writer {
                 Ok(())
             }
             ast::Expr::UnaryOp(node) => match node.op {
-                ast::UnaryOpKind::Neg => self.call("py_neg", &[&node.expr]),
+                ast::UnaryOpKind::Neg => self.call("__py_neg", &[&node.expr]),
                 ast::UnaryOpKind::Not => {
                     self.out.push_str("(not ");
                     self.expression(&node.expr)?;
@@ -126,14 +126,14 @@ impl Writer {
                 Ok(())
             }
             ast::Expr::GetAttr(node) => {
-                self.out.push_str("py_attr(");
+                self.out.push_str("__py_attr(");
                 self.expression(&node.expr)?;
                 self.out.push_str(", ");
                 self.text(node.name);
                 self.out.push(')');
                 Ok(())
             }
-            ast::Expr::GetItem(node) => self.call("py_item", &[&node.expr, &node.subscript_expr]),
+            ast::Expr::GetItem(node) => self.call("__py_item", &[&node.expr, &node.subscript_expr]),
             ast::Expr::Call(node) => self.call_expression(node),
             ast::Expr::List(node) => self.elements('[', &node.items, ']'),
             ast::Expr::Tuple(node) => {
@@ -168,14 +168,14 @@ impl Writer {
         match &node.expr {
             ast::Expr::Var(var) if var.id == "loop" => {
                 // a recursive loop runs over its argument
-                self.out.push_str("loop(py_iter");
+                self.out.push_str("loop(__py_iter");
                 self.arguments(&node.args)?;
                 self.out.push(')');
                 Ok(())
             }
             ast::Expr::GetAttr(attribute) if !matches!(&attribute.expr, ast::Expr::Var(var) if var.id == "self") =>
             {
-                self.out.push_str("py_method(");
+                self.out.push_str("__py_method(");
                 self.expression(&attribute.expr)?;
                 self.out.push_str(", ");
                 self.text(attribute.name);
@@ -284,33 +284,33 @@ impl Writer {
 fn operator_function(operator: ast::BinOpKind) -> Option<&'static str> {
     Some(match operator {
         ast::BinOpKind::ScAnd | ast::BinOpKind::ScOr => return None,
-        ast::BinOpKind::Eq => "py_eq",
-        ast::BinOpKind::Ne => "py_ne",
-        ast::BinOpKind::Lt => "py_lt",
-        ast::BinOpKind::Lte => "py_le",
-        ast::BinOpKind::Gt => "py_gt",
-        ast::BinOpKind::Gte => "py_ge",
-        ast::BinOpKind::Add => "py_add",
-        ast::BinOpKind::Sub => "py_sub",
-        ast::BinOpKind::Mul => "py_mul",
-        ast::BinOpKind::Div => "py_div",
-        ast::BinOpKind::FloorDiv => "py_floordiv",
-        ast::BinOpKind::Rem => "py_mod",
-        ast::BinOpKind::Pow => "py_pow",
-        ast::BinOpKind::Concat => "py_concat",
-        ast::BinOpKind::In => "py_in",
+        ast::BinOpKind::Eq => "__py_eq",
+        ast::BinOpKind::Ne => "__py_ne",
+        ast::BinOpKind::Lt => "__py_lt",
+        ast::BinOpKind::Lte => "__py_le",
+        ast::BinOpKind::Gt => "__py_gt",
+        ast::BinOpKind::Gte => "__py_ge",
+        ast::BinOpKind::Add => "__py_add",
+        ast::BinOpKind::Sub => "__py_sub",
+        ast::BinOpKind::Mul => "__py_mul",
+        ast::BinOpKind::Div => "__py_div",
+        ast::BinOpKind::FloorDiv => "__py_floordiv",
+        ast::BinOpKind::Rem => "__py_mod",
+        ast::BinOpKind::Pow => "__py_pow",
+        ast::BinOpKind::Concat => "__py_concat",
+        ast::BinOpKind::In => "__py_in",
     })
 }
 
 fn comparison_function(operator: ast::CompareOpKind) -> &'static str {
     match operator {
-        ast::CompareOpKind::Eq => "py_eq",
-        ast::CompareOpKind::Ne => "py_ne",
-        ast::CompareOpKind::Lt => "py_lt",
-        ast::CompareOpKind::Lte => "py_le",
-        ast::CompareOpKind::Gt => "py_gt",
-        ast::CompareOpKind::Gte => "py_ge",
-        ast::CompareOpKind::In => "py_in",
-        ast::CompareOpKind::NotIn => "py_not_in",
+        ast::CompareOpKind::Eq => "__py_eq",
+        ast::CompareOpKind::Ne => "__py_ne",
+        ast::CompareOpKind::Lt => "__py_lt",
+        ast::CompareOpKind::Lte => "__py_le",
+        ast::CompareOpKind::Gt => "__py_gt",
+        ast::CompareOpKind::Gte => "__py_ge",
+        ast::CompareOpKind::In => "__py_in",
+        ast::CompareOpKind::NotIn => "__py_not_in",
     }
 }
