@@ -12,6 +12,7 @@ mod nodes;
 mod offload;
 mod policies;
 mod resources;
+mod runtime;
 mod sides;
 mod sources;
 mod subgraphs;
