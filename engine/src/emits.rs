@@ -11,6 +11,7 @@ use crate::{
 pub(crate) enum Emission {
     Packet { output: u16, packet: Packet },
     Bound { output: u16, at: Timestamp },
+    AtLeast { output: u16, at: Timestamp },
     Close { output: u16 },
     Side { output: u16, packet: Packet },
 }
@@ -80,6 +81,13 @@ impl Emits {
     pub fn bound<T: ?Sized + PortType>(&mut self, port: Out<T>, at: Timestamp) {
         if let Some(output) = output(port) {
             self.list.push(Emission::Bound { output, at });
+        }
+    }
+
+    /// As [`Self::bound`], but does nothing if the output is further already.
+    pub fn bound_at_least<T: ?Sized + PortType>(&mut self, port: Out<T>, at: Timestamp) {
+        if let Some(output) = output(port) {
+            self.list.push(Emission::AtLeast { output, at });
         }
     }
 

@@ -149,7 +149,7 @@ pub(crate) struct GraphPort {
 
 impl Plan {
     /// Compiles a graph. Files of subgraphs are added to `sources`, so that diagnostics can point into them. There is a plan
-    /// if there is no error among the diagnostics.
+    /// if the graph could be read as a whole and there is no error among the diagnostics.
     pub fn compile(
         graph: &GraphConfig,
         sources: &mut SourceMap,
@@ -164,14 +164,13 @@ impl Plan {
         policies::resolve(&mut draft);
         executors::resolve(&mut draft);
         sides::connect(&mut draft);
-        let mut plan = None;
-        if !diag::has_errors(&draft.diagnostics) {
+        // What could not be read has been reported by the grammar, and is no graph to run.
+        if !draft.incomplete && !diag::has_errors(&draft.diagnostics) {
             sides::load(&mut draft);
         }
         let mut diagnostics = std::mem::take(&mut draft.diagnostics);
-        if !diag::has_errors(&diagnostics) {
-            plan = Some(Arc::new(assemble::assemble(draft)));
-        }
+        let complete = !draft.incomplete && !diag::has_errors(&diagnostics);
+        let plan = complete.then(|| Arc::new(assemble::assemble(draft)));
         diag::sort(&mut diagnostics);
         (plan, diagnostics)
     }

@@ -376,6 +376,7 @@ impl Running {
         match emission {
             Emission::Packet { output, packet } => self.put(frame, stream(output), packet),
             Emission::Bound { output, at } => self.bound(frame, stream(output), at),
+            Emission::AtLeast { output, at } => self.raise(frame, stream(output), at),
             Emission::Close { output } => self.close_stream(frame, stream(output)),
             Emission::Side { output, packet } => self.set_side(
                 frame,

@@ -111,6 +111,24 @@ impl Handle {
         (0..self.plan.graph_inputs.len() as u16).for_each(|input| self.close_input(input));
     }
 
+    /// A side packet that a node of the graph has set; none while it has not.
+    pub fn side_packet(&self, name: &str) -> Result<Option<Packet>> {
+        let mut made = self
+            .plan
+            .sides
+            .iter()
+            .enumerate()
+            .filter(|(_, side)| side.produced);
+        let Some((id, _)) = made.find(|(_, side)| &*side.name == name) else {
+            return Err(Error::not_found(format!(
+                "no node of the graph makes a side packet `{name}`"
+            )));
+        };
+        let state = self.shared.lock();
+        let set = state.sides.iter().find(|(side, _)| *side == id);
+        Ok(set.map(|(_, packet)| packet.clone()))
+    }
+
     /// Ends the session with an error of kind `Cancelled`.
     pub fn cancel(&self) {
         self.shared.run.cancel.cancel();

@@ -88,6 +88,7 @@ impl Running {
         }
         let mut packet = packet;
         packet.time = Timestamp::UNSET;
+        frame.shared.lock().sides.push((side, packet.clone()));
         self.sides[side] = Some(packet);
         self.sides_changed = true;
         Ok(())

@@ -59,6 +59,8 @@ pub(super) struct State {
     /// By graph input.
     pub(super) gates: SmallVec<[Gate; 2]>,
     pub(super) outputs: SmallVec<[Output; 2]>,
+    /// The side packets that nodes have set, by position in the plan.
+    pub(super) sides: Vec<(usize, Packet)>,
     /// The session has been polled: outputs can no longer be taken.
     pub(super) started: bool,
     pub(super) outcome: Option<Result<Summary>>,

@@ -137,3 +137,21 @@ node { calculator: "AddCalculator" input_stream: "IN:" output_stream: "mid" }
 node { calculator: "AddCalculator" input_stream: "mid" output_stream: "out" }"#
     ));
 }
+
+#[test]
+fn a_graph_that_could_not_be_read_makes_no_plan() {
+    use graphmill_grammar::{SourceMap, parse_graph};
+    for text in [
+        "node { input_stream: \"a\" }",
+        "input_stream: \"a\" node { calculator: \"AddCalculator\" colour: 3 }",
+    ] {
+        let mut sources = SourceMap::new();
+        let parsed = parse_graph(&mut sources, "graph.pbtxt", text);
+        assert!(!parsed.diagnostics.is_empty());
+        let graph = parsed
+            .graph
+            .expect("there is a graph as far as it could be read");
+        let (plan, _) = graphmill_engine::Plan::compile(&graph, &mut sources, &environment());
+        assert!(plan.is_none());
+    }
+}

@@ -103,3 +103,20 @@ node { calculator: "MakeSideCalculator" input_side_packet: "BASE:b" output_side_
         &environment()
     ));
 }
+
+#[test]
+fn a_side_packet_of_a_node_can_be_asked_for() {
+    let mut h = run(
+        r#"input_stream: "value" node { calculator: "MakeSideCalculator" input_stream: "IN:value" output_side_packet: "OUT:s" }"#,
+    );
+    assert!(
+        h.handle()
+            .side_packet("s")
+            .expect("a node makes it")
+            .is_none()
+    );
+    h.push("value", 1, 7_i64);
+    let packet = h.handle().side_packet("s").expect("a node makes it");
+    assert_eq!(packet.and_then(Packet::into_value::<i64>), Some(7));
+    assert!(h.handle().side_packet("t").is_err());
+}
