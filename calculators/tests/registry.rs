@@ -35,13 +35,21 @@ fn these_calculators_are_registered() {
         .collect();
     names.extend(registry.subgraphs().map(|subgraph| &*subgraph.name));
     insta::assert_snapshot!(names.join("\n"), @"
+    BeginLoopIntCalculator
     ChatTemplateCalculator
     DetokenizerCalculator
+    FlowLimiterCalculator
+    GateCalculator
     LLMCalculator
+    MergeCalculator
     OpenAIRequestCalculator
     OpenAIResponseCalculator
+    PacketPresenceCalculator
     PassThroughCalculator
+    PreviousLoopbackCalculator
+    SidePacketToStreamCalculator
     StopStringCalculator
+    StringToIntCalculator
     TokenizerCalculator
     HttpLLMCalculator
     ");

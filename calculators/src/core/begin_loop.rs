@@ -1,0 +1,150 @@
+//! `BeginLoop...Calculator`: a vector's elements, one by one.
+
+use std::marker::PhantomData;
+
+use graphmill_engine::{
+    Calculator, Contract, Cx, Flow, In, Ins, NoOptions, Offset, OpenCx, Out, Outs, Packet, Payload,
+    Result, Timestamp, register,
+};
+
+/// Begins a loop over the elements of vectors: emits each element as an `ITEM` on a time line of its own, 0, 1, 2, ..., with
+/// copies of the `CLONE` inputs beside it, and with the last item of each vector a `BATCH_END` that carries the vector's own
+/// timestamp. An empty vector, or a timestamp without one, is a `BATCH_END` without an item.
+///
+/// ```pbtxt
+/// input_stream: "numbers"
+/// output_stream: "number"
+/// output_stream: "batch_end"
+/// node {
+///   calculator: "BeginLoopIntCalculator"
+///   input_stream: "ITERABLE:numbers"
+///   output_stream: "ITEM:number"
+///   output_stream: "BATCH_END:batch_end"
+/// }
+/// ```
+pub struct BeginLoop<T> {
+    /// The loop's next timestamp.
+    next: Timestamp,
+    of: PhantomData<fn() -> T>,
+}
+
+/// The port handles of [`BeginLoop`].
+#[derive(Debug)]
+pub struct Ports<T> {
+    iterable: In<Vec<T>>,
+    clones: Ins<dyn Payload>,
+    item: Out<T>,
+    copies: Outs<dyn Payload>,
+    batch_end: Out<Timestamp>,
+}
+
+impl<T> Clone for Ports<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Ports<T> {}
+
+/// A type of which vectors can be looped over, with the name of its calculator.
+pub trait Element: Payload + Clone {
+    /// The calculator's name.
+    const BEGIN_LOOP: &'static str;
+}
+
+impl Element for i64 {
+    const BEGIN_LOOP: &'static str = "BeginLoopIntCalculator";
+}
+
+impl<T: Element> Calculator for BeginLoop<T> {
+    const NAME: &'static str = T::BEGIN_LOOP;
+    const DOC: &'static str = "Begins a loop over the elements of vectors.";
+    type Options = NoOptions;
+    type Ports = Ports<T>;
+
+    fn contract(c: &mut Contract, _: &NoOptions) -> Ports<T> {
+        c.offset(Offset::Unset);
+        c.process_timestamp_bounds();
+        let clones = c.optional_inputs("CLONE");
+        let (item, batch_end) = (c.output("ITEM"), c.output("BATCH_END"));
+        let copies = if clones.is_empty() {
+            c.optional_outputs("CLONE")
+        } else {
+            c.outputs_same_as("CLONE", clones)
+        };
+        Ports {
+            iterable: c.input("ITERABLE"),
+            clones,
+            item,
+            copies,
+            batch_end,
+        }
+    }
+
+    fn open(_: &NoOptions, _: Ports<T>, _: &mut OpenCx<'_>) -> Result<Self> {
+        Ok(Self {
+            next: Timestamp::ZERO,
+            of: PhantomData,
+        })
+    }
+
+    fn process(&mut self, io: Ports<T>, cx: &mut Cx<'_>) -> Result<Flow> {
+        let outer = cx.time();
+        let items = cx.take(io.iterable).unwrap_or_default();
+        let clones: Vec<Option<Packet>> = io
+            .clones
+            .iter()
+            .map(|clone| cx.packet(clone).cloned())
+            .collect();
+        let first = self.next;
+        for item in items {
+            cx.emit_at(io.item, self.next, item);
+            for (copy, packet) in io.copies.iter().zip(&clones) {
+                if let Some(packet) = packet {
+                    cx.out().emit_packet(copy, packet.clone().at(self.next));
+                }
+            }
+            self.next = self.next + 1;
+        }
+        if self.next == first {
+            // Nothing to loop over: the end of the batch stands alone.
+            self.next = self.next + 1;
+            cx.bound(io.item, self.next);
+        }
+        cx.emit_at(io.batch_end, self.next + -1, outer);
+        for copy in io.copies.iter() {
+            cx.bound(copy, self.next);
+        }
+        Ok(Flow::Continue)
+    }
+}
+
+/// [`BeginLoop`] over vectors of integers.
+pub type BeginLoopInt = BeginLoop<i64>;
+register!(BeginLoopInt);
+
+#[cfg(test)]
+mod tests {
+    use graphmill_engine::{Timestamp, testing::Harness};
+
+    use super::BeginLoopInt;
+
+    #[test]
+    fn elements_with_the_end_of_each_batch() {
+        let graph = r#"node { calculator: "BeginLoopIntCalculator" input_stream: "ITERABLE:v" input_stream: "CLONE:c"
+            output_stream: "ITEM:i" output_stream: "CLONE:k" output_stream: "BATCH_END:e" }"#;
+        let mut harness = Harness::of::<BeginLoopInt>(graph);
+        harness.push("c", 100, "x").push("v", 100, vec![7_i64, 8]);
+        harness
+            .expect("i", [(0, 7_i64), (1, 8)])
+            .expect("k", [(0, "x"), (1, "x")]);
+        harness.expect("e", [(1, Timestamp::new(100))]);
+        harness
+            .push("c", 200, "y")
+            .push("v", 200, Vec::<i64>::new());
+        harness
+            .expect_nothing("i")
+            .expect("e", [(2, Timestamp::new(200))]);
+        harness.finish();
+    }
+}

@@ -1,0 +1,157 @@
+//! `PreviousLoopbackCalculator`: what a loop made in the round before.
+
+use std::collections::VecDeque;
+
+use graphmill_engine::{
+    Calculator, Contract, Cx, Flow, In, NoOptions, Offset, OpenCx, Out, Packet, Payload, Policy,
+    Result, Timestamp, register,
+};
+
+/// Brings back, at each packet of `MAIN`, the packet of `LOOP` that belongs to the packet of `MAIN` before: same value, at
+/// the time of the new one. The first packet, and one whose predecessor's round made nothing, gets a bound instead. So a
+/// node that reads `MAIN`'s stream and `PREV_LOOP` together works frame by frame.
+///
+/// ```pbtxt
+/// input_stream: "frame"
+/// output_stream: "result"
+/// output_stream: "before"
+/// node {
+///   calculator: "PreviousLoopbackCalculator"
+///   input_stream: "MAIN:frame"
+///   input_stream: "LOOP:result"
+///   input_stream_info { tag_index: "LOOP" back_edge: true }
+///   output_stream: "PREV_LOOP:previous"
+/// }
+/// node {
+///   calculator: "PassThroughCalculator"
+///   input_stream: "frame"
+///   input_stream: "previous"
+///   output_stream: "result"
+///   output_stream: "before"
+/// }
+/// ```
+pub struct PreviousLoopback {
+    /// Timestamps of `MAIN` without an answer yet.
+    rounds: VecDeque<Round>,
+    /// Packets of `LOOP` that a round may still ask for.
+    looped: VecDeque<Packet>,
+    main_known: Timestamp,
+    loop_known: Timestamp,
+    /// Where the packet of `MAIN` before was.
+    before: Option<Timestamp>,
+}
+
+/// A timestamp of `MAIN`.
+struct Round {
+    time: Timestamp,
+    /// Where the packet of `LOOP` that it asks for is; none if it asks for nothing.
+    wants: Option<Timestamp>,
+}
+
+/// The port handles of [`PreviousLoopback`].
+#[derive(Copy, Clone, Debug)]
+pub struct Ports {
+    main: In<dyn Payload>,
+    looped: In<dyn Payload>,
+    previous: Out<dyn Payload>,
+}
+
+impl Calculator for PreviousLoopback {
+    const NAME: &'static str = "PreviousLoopbackCalculator";
+    const DOC: &'static str = "Brings back what a loop made in the round before.";
+    type Options = NoOptions;
+    type Ports = Ports;
+
+    fn contract(c: &mut Contract, _: &NoOptions) -> Ports {
+        c.policy(Policy::Immediate);
+        c.process_timestamp_bounds();
+        c.offset(Offset::Unset);
+        let looped = c.any("LOOP");
+        Ports {
+            main: c.any("MAIN"),
+            looped,
+            previous: c.same_as("PREV_LOOP", looped),
+        }
+    }
+
+    fn open(_: &NoOptions, _: Ports, _: &mut OpenCx<'_>) -> Result<Self> {
+        Ok(Self {
+            rounds: VecDeque::new(),
+            looped: VecDeque::new(),
+            main_known: Timestamp::UNSTARTED,
+            loop_known: Timestamp::UNSTARTED,
+            before: None,
+        })
+    }
+
+    fn process(&mut self, io: Ports, cx: &mut Cx<'_>) -> Result<Flow> {
+        let main = cx.settled(io.main);
+        if main > self.main_known {
+            self.main_known = main;
+            let has_packet = cx.packet(io.main).is_some();
+            let wants = if has_packet {
+                self.before.replace(main)
+            } else {
+                None
+            };
+            self.rounds.push_back(Round { time: main, wants });
+        }
+        self.loop_known = self.loop_known.max(cx.settled(io.looped));
+        self.looped.extend(cx.take_packet(io.looped));
+
+        while let Some(round) = self.rounds.front() {
+            if round.wants.is_some_and(|wanted| wanted > self.loop_known) {
+                break;
+            }
+            let wanted = round.wants.unwrap_or(Timestamp::UNSTARTED);
+            while self
+                .looped
+                .front()
+                .is_some_and(|packet| packet.time < wanted)
+            {
+                self.looped.pop_front();
+            }
+            match self.looped.front() {
+                Some(packet) if packet.time == wanted => cx
+                    .out()
+                    .emit_packet(io.previous, packet.clone().at(round.time)),
+                Some(_) | None => cx.bound(io.previous, round.time.next()),
+            }
+            self.rounds.pop_front();
+        }
+        if self.rounds.is_empty() && self.main_known == Timestamp::MAX {
+            cx.out().close(io.previous);
+        }
+        Ok(Flow::Continue)
+    }
+}
+register!(PreviousLoopback);
+
+#[cfg(test)]
+mod tests {
+    use graphmill_engine::{Environment, Registry, testing::Harness};
+
+    use super::PreviousLoopback;
+    use crate::core::PassThrough;
+
+    #[test]
+    fn each_round_sees_the_one_before() {
+        let graph = r#"
+            input_stream: "in"
+            node { calculator: "PreviousLoopbackCalculator" input_stream: "MAIN:in" input_stream: "LOOP:out"
+                   input_stream_info { tag_index: "LOOP" back_edge: true } output_stream: "PREV_LOOP:previous" }
+            node { calculator: "PassThroughCalculator" input_stream: "in" input_stream: "previous"
+                   output_stream: "out" output_stream: "seen" }"#;
+        let registry = Registry::new()
+            .with::<PreviousLoopback>()
+            .with::<PassThrough>();
+        let mut harness = Harness::new(graph, Environment::new(registry));
+        for time in [1_i64, 2, 5, 15] {
+            harness.push("in", time, time);
+        }
+        harness
+            .expect("seen", [(2, 1_i64), (5, 2), (15, 5)])
+            .expect("out", [(1, 1_i64), (2, 2), (5, 5), (15, 15)]);
+        harness.finish();
+    }
+}
