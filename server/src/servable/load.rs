@@ -3,7 +3,11 @@
 use std::{path::Path, sync::Arc};
 
 use graphmill_engine::{Environment, Files, Plan};
-use graphmill_grammar::{Diagnostic, SourceMap, diag::has_errors, parse_graph};
+use graphmill_grammar::{
+    Diagnostic, SourceMap,
+    diag::{self, has_errors},
+    parse_graph,
+};
 
 use crate::config::GraphEntry;
 
@@ -33,11 +37,16 @@ pub(crate) fn compile(
     let parsed = parse_graph(&mut sources, file.display().to_string(), text);
     let mut diagnostics = parsed.diagnostics;
     let mut plan = None;
-    if let Some(graph) = parsed.graph.filter(|_| !has_errors(&diagnostics)) {
-        let environment = environment.clone().with_world(Files::new(base));
+    if let Some(graph) = parsed.graph {
+        let mut environment = environment.clone().with_world(Files::new(base));
+        if has_errors(&diagnostics) {
+            // What else is wrong is worth knowing; models are not loaded for it.
+            environment = environment.without_loading();
+        }
         let (compiled, more) = Plan::compile(&graph, &mut sources, &environment);
         diagnostics.extend(more);
-        plan = compiled;
+        diag::sort(&mut diagnostics);
+        plan = compiled.filter(|_| !has_errors(&diagnostics));
     }
     Ok(Compiled {
         plan,

@@ -100,6 +100,48 @@ fn a_port_that_is_taken_is_named() {
     );
 }
 
+/// The calculators of a shipped graph, in the order in which packets pass them.
+fn explained(graph: &str) -> Vec<String> {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../graphs")
+        .join(graph)
+        .join("graph.pbtxt");
+    let output = graphmill(&["explain", "--format", "json", file.to_str().expect("UTF-8")]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let graph: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let nodes = graph["nodes"].as_array().expect("nodes");
+    nodes
+        .iter()
+        .map(|node| node["calculator"].as_str().expect("a name").to_owned())
+        .collect()
+}
+
+#[test]
+fn the_embedded_graph_expands_to_the_nodes_of_the_open_one() {
+    let open = explained("chat");
+    assert_eq!(open.len(), 7);
+    assert_eq!(explained("ovms_llm"), open);
+}
+
+#[test]
+fn check_reports_what_is_wrong_with_names_and_options_together() {
+    let setup = Setup::new();
+    let file = setup.path().join("graph.pbtxt");
+    let graph =
+        "input_stream: \"Wrong\"\nnode { calculator: \"LLMCalculater\" }\nmax_queue_sise: 3\n";
+    std::fs::write(&file, graph).expect("writable");
+    let output = graphmill(&["check", file.to_str().expect("UTF-8")]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(&output.stderr);
+    for part in [
+        "graph.pbtxt:1:16",
+        "did you mean `LLMCalculator`?",
+        "did you mean `max_queue_size`?",
+    ] {
+        assert!(said.contains(part), "{said}");
+    }
+}
+
 /// A server that does not outlive its test.
 struct Running(Child);
 
