@@ -6,6 +6,7 @@ mod chat;
 mod command_line;
 mod errors;
 mod isolation;
+mod loading;
 mod routes;
 mod streams;
 mod support;

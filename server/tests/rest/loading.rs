@@ -1,0 +1,119 @@
+//! What a client sees while a graph's model is being loaded.
+
+use std::sync::{Condvar, Mutex};
+
+use graphmill_calculators::payload::{HttpRequestPayload, HttpResponse};
+use graphmill_engine::{
+    Calculator, Contract, Cx, Flow, In, NoOptions, OpenCx, Out, Res, Resource, Result, World,
+    register,
+};
+use serde_json::json;
+
+use crate::support::{ACTOR, Setup, read};
+
+/// A model that loads for as long as the test wants.
+struct SlowModel;
+
+static MAY_LOAD: (Mutex<bool>, Condvar) = (Mutex::new(false), Condvar::new());
+
+impl Resource for SlowModel {
+    type Spec = ();
+
+    fn load((): &(), _: &dyn World) -> Result<Self> {
+        let (may, changed) = &MAY_LOAD;
+        let may = may.lock().expect("no panic");
+        drop(changed.wait_while(may, |may| !*may).expect("no panic"));
+        Ok(Self)
+    }
+}
+
+/// Answers with the name of its model, once it has one.
+struct Slow;
+
+impl Calculator for Slow {
+    const NAME: &'static str = "SlowCalculator";
+    const DOC: &'static str = "Answers when a slow model is loaded.";
+    type Options = NoOptions;
+    type Ports = (In<HttpRequestPayload>, Out<HttpResponse>, Res<SlowModel>);
+
+    fn contract(c: &mut Contract, _: &NoOptions) -> Self::Ports {
+        let (request, response) = (
+            c.input("HTTP_REQUEST_PAYLOAD"),
+            c.output("HTTP_RESPONSE_PAYLOAD"),
+        );
+        (request, response, c.resource("MODEL", Some(())))
+    }
+
+    fn open(_: &NoOptions, _: Self::Ports, _: &mut OpenCx<'_>) -> Result<Self> {
+        Ok(Self)
+    }
+
+    fn process(&mut self, (request, response, _): Self::Ports, cx: &mut Cx<'_>) -> Result<Flow> {
+        if cx.get(request).is_some() {
+            cx.emit(
+                response,
+                HttpResponse::Body {
+                    content_type: "text/plain",
+                    bytes: "loaded".into(),
+                },
+            );
+        }
+        Ok(Flow::Continue)
+    }
+}
+
+register!(Slow);
+
+#[tokio::test]
+async fn a_graph_that_is_being_loaded_says_so_while_others_answer() {
+    let graph = ACTOR.replace(
+        "ActorCalculator\"",
+        "SlowCalculator\" input_side_packet: \"MODEL:model\"",
+    );
+    let mut server = Setup::new()
+        .graph("actor", ACTOR)
+        .graph("slow", &graph)
+        .start_loading()
+        .await;
+    let waits = server
+        .until("the other graph is available", |status| {
+            status["graphs"][0]["state"] == "AVAILABLE"
+        })
+        .await;
+    assert_eq!(waits["graphs"][1]["state"], "LOADING");
+    assert_eq!(
+        server.act(json!([{ "body": "served" }])).await.text,
+        "served"
+    );
+
+    let reply = server.chat(&json!({ "model": "slow" })).await;
+    assert_eq!(
+        (reply.status, &reply.json()["error"]["code"]),
+        (503, &json!("loading")),
+        "{}",
+        reply.text
+    );
+    assert_eq!(reply.header("retry-after"), Some("1"));
+    let ready = server.get("/v2/health/ready").await;
+    assert_eq!(
+        (ready.status, ready.json()["reason"].as_str()),
+        (503, Some("loading `slow`"))
+    );
+    assert_eq!(server.get("/v2/health/live").await.status, 200);
+    let state = &server.get("/v1/config").await.json()["slow"]["model_version_status"][0];
+    assert_eq!(
+        (&state["state"], &state["status"]["error_code"]),
+        (&json!("LOADING"), &json!("OK"))
+    );
+    assert_eq!(server.get("/v3/models/slow").await.status, 503);
+
+    *MAY_LOAD.0.lock().expect("no panic") = true;
+    MAY_LOAD.1.notify_all();
+    assert_eq!(server.server.loaded().await, None);
+    let reply = read(server.post(
+        "/v3/chat/completions",
+        json!({ "model": "slow" }).to_string(),
+    ))
+    .await;
+    assert_eq!((reply.status, reply.text.as_str()), (200, "loaded"));
+}
