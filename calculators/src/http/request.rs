@@ -165,10 +165,11 @@ fn include_usage(body: Fields<'_>, stream: bool) -> Result<bool> {
     for (name, value) in options {
         let path = format!("stream_options.{name}");
         match (name.as_str(), value) {
-            (_, Value::Null) => {}
             ("include_usage", Value::Bool(include)) => include_usage = *include,
+            (_, Value::Null)
+            | ("include_obfuscation", Value::Bool(_))
+            | ("continuous_usage_stats", Value::Bool(false)) => {}
             ("include_usage", other) => return Err(wrong_type(path, "a boolean", other)),
-            ("include_obfuscation" | "continuous_usage_stats", Value::Bool(false)) => {}
             _ => {
                 return Err(invalid(path, "is not supported; `include_usage` is")
                     .with_code("unsupported_parameter"));

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::wire::{
     Answer, ChatChoice, ChatDelta, Delta, Message, PromptTokensDetails, TextChoice, Usage,
+    UsageField,
 };
 use crate::payload::{Endpoint, Finish, HttpResponse, TextChunk, TextRequest};
 
@@ -130,7 +131,7 @@ impl OpenAIResponse {
         if request.stream {
             if request.include_usage {
                 let mut last = Answer::new(request, chunk_object(request.endpoint), [(); 0]);
-                last.usage = Some(Some(self.usage(request)));
+                last.usage = UsageField::Counts(self.usage(request));
                 out.push(HttpResponse::Event(json(&last)?));
             }
             out.push(HttpResponse::Done);
@@ -146,7 +147,7 @@ impl OpenAIResponse {
 
     /// A whole answer.
     fn body(&self, request: &TextRequest) -> Result<String> {
-        let usage = Some(Some(self.usage(request)));
+        let usage = UsageField::Counts(self.usage(request));
         let choices = self.choices.iter().zip(0..);
         match request.endpoint {
             Endpoint::Chat => {
@@ -253,7 +254,9 @@ fn chat_event(
 
 fn event(request: &TextRequest, choice: impl Serialize, out: &mut Vec<HttpResponse>) -> Result<()> {
     let mut chunk = Answer::new(request, chunk_object(request.endpoint), [choice]);
-    chunk.usage = request.include_usage.then_some(None);
+    if request.include_usage {
+        chunk.usage = UsageField::Null;
+    }
     out.push(HttpResponse::Event(json(&chunk)?));
     Ok(())
 }

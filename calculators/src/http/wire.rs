@@ -14,9 +14,8 @@ pub(super) struct Answer<'a, C> {
     pub(super) model: &'a str,
     system_fingerprint: &'static str,
     pub(super) choices: C,
-    /// Absent in the chunks of streams that do not ask for it, null in the others' chunks but the last.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) usage: Option<Option<Usage>>,
+    #[serde(skip_serializing_if = "UsageField::is_absent")]
+    pub(super) usage: UsageField,
 }
 
 impl<'a, C> Answer<'a, C> {
@@ -32,8 +31,26 @@ impl<'a, C> Answer<'a, C> {
             model: &head.model,
             system_fingerprint: SYSTEM_FINGERPRINT,
             choices,
-            usage: None,
+            usage: UsageField::Absent,
         }
+    }
+}
+
+/// The `usage` of an answer.
+#[derive(Copy, Clone, Debug, Serialize)]
+#[serde(untagged)]
+pub(super) enum UsageField {
+    /// No such field: in chunks of streams that do not ask for it, as clients add up what they see.
+    Absent,
+    /// Null: in the chunks but the last of streams that do.
+    Null,
+    /// In whole answers, and in the last chunk.
+    Counts(Usage),
+}
+
+impl UsageField {
+    fn is_absent(&self) -> bool {
+        matches!(self, Self::Absent)
     }
 }
 

@@ -67,17 +67,19 @@ fn answer(request: TextRequest, chunks: impl IntoIterator<Item = TextChunk>) -> 
 }
 
 /// The fields that every answer has, with these choices.
-fn head(object: &str, choices: Value) -> Value {
+fn head(object: &str, choices: impl Into<Value>) -> Value {
+    let choices = choices.into();
     let fingerprint = concat!("graphmill-", env!("CARGO_PKG_VERSION"));
     json!({"id": "chatcmpl-1", "object": object, "created": 7, "model": "m", "system_fingerprint": fingerprint, "choices": choices})
 }
 
-fn with_usage(mut answer: Value, usage: Value) -> Value {
-    answer["usage"] = usage;
+fn with_usage(mut answer: Value, usage: impl Into<Value>) -> Value {
+    answer["usage"] = usage.into();
     answer
 }
 
-fn delta(index: u32, delta: Value, finish: Value) -> Value {
+fn delta(index: u32, delta: impl Into<Value>, finish: impl Into<Value>) -> Value {
+    let (delta, finish) = (delta.into(), finish.into());
     let choices =
         json!([{"index": index, "delta": delta, "logprobs": null, "finish_reason": finish}]);
     head("chat.completion.chunk", choices)
