@@ -150,11 +150,8 @@ fn replay(case: &Value, registry: &Registry) -> Result<(), String> {
     {
         let (name, log) = (stream.to_owned(), Arc::clone(&seen));
         let bounds = case["observe_timestamp_bounds"] == true;
-        let observer = move |time: Timestamp, packet: Option<&Packet>| {
-            let entry = packet.map_or_else(
-                || json!({"empty": true, "ts": time_name(time)}),
-                |packet| shown(packet),
-            );
+        let record = move |time: Timestamp, packet: Option<&Packet>| {
+            let entry = packet.map_or_else(|| json!({"empty": true, "ts": time_name(time)}), shown);
             log.lock()
                 .expect("free")
                 .entry(name.clone())
@@ -162,7 +159,7 @@ fn replay(case: &Value, registry: &Registry) -> Result<(), String> {
                 .push(entry);
             Ok(())
         };
-        if let Err(error) = session.observe(stream, bounds, observer) {
+        if let Err(error) = session.observe(stream, bounds, record) {
             return if observed.get("observe_error").is_some() {
                 Ok(())
             } else {
