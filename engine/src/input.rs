@@ -149,20 +149,15 @@ pub(crate) struct Event {
 }
 
 /// The inputs of one call of a node: for each input stream a packet or none, and how far the stream is settled.
-#[derive(Default)]
 pub struct InputSet {
-    time: Timestamp0,
+    time: Timestamp,
     slots: SmallVec<[Slot; 2]>,
     event: Option<Event>,
 }
 
-/// A timestamp that starts as `Unstarted`.
-#[derive(Copy, Clone)]
-struct Timestamp0(Timestamp);
-
-impl Default for Timestamp0 {
+impl Default for InputSet {
     fn default() -> Self {
-        Self(Timestamp::UNSTARTED)
+        Self::new(0)
     }
 }
 
@@ -173,7 +168,7 @@ impl InputSet {
             time: Timestamp::UNSTARTED,
         };
         Self {
-            time: Timestamp0::default(),
+            time: Timestamp::UNSTARTED,
             slots: std::iter::repeat_with(empty).take(inputs).collect(),
             event: None,
         }
@@ -181,7 +176,7 @@ impl InputSet {
 
     /// The timestamp of the set.
     pub fn time(&self) -> Timestamp {
-        self.time.0
+        self.time
     }
 
     /// The value on an input, if there is one.
@@ -250,7 +245,7 @@ impl InputSet {
     }
 
     pub(crate) fn set_time(&mut self, time: Timestamp) {
-        self.time.0 = time;
+        self.time = time;
     }
 
     pub(crate) fn set_event(&mut self, event: Event) {
@@ -267,7 +262,7 @@ impl InputSet {
 
 impl std::fmt::Debug for InputSet {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:?}", self.time.0)?;
+        write!(f, "{:?}", self.time)?;
         f.debug_list()
             .entries(self.slots.iter().map(|slot| &slot.packet))
             .finish()

@@ -91,7 +91,8 @@ impl Clock for SystemClock {
     }
 
     fn sleep_until(&self, at: Instant) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        Box::pin(tokio::time::sleep_until(at.into()))
+        // Made when it is first polled: a runtime has to be there only then.
+        Box::pin(async move { tokio::time::sleep_until(at.into()).await })
     }
 }
 

@@ -1,7 +1,9 @@
 //! Contracts: each node's calculator is looked up, reads its options and declares its ports, and the ports that the graph
 //! connects are compared with those.
 
-use graphmill_grammar::{Diagnostic, Node, OptionsMessage, PortSpec as Port, suggest};
+use graphmill_grammar::{
+    Diagnostic, GraphConfig, Node, OptionsMessage, PortSpec as Port, Span, suggest,
+};
 
 use crate::{
     codes::{calculators, streams},
@@ -33,7 +35,7 @@ pub(super) fn resolve(draft: &mut Draft<'_>) {
     }
     let registry = &draft.environment.registry;
     let incomplete = draft.incomplete;
-    let mut found = Vec::new();
+    let mut found = unsupported_in_graph(draft.graph);
     for node in &mut draft.nodes {
         let ports = [
             &node.config.input_stream,
@@ -252,6 +254,35 @@ fn missing(node: &DraftNode, missing: &Declared) -> Diagnostic {
     )
     .label("not connected here")
     .hint(format!("add `{field}: \"{example}\"`"))
+}
+
+/// Parts of a graph that are part of the format but mean nothing to this engine.
+fn unsupported_in_graph(graph: &GraphConfig) -> Vec<Diagnostic> {
+    let generators = graph
+        .packet_generator
+        .iter()
+        .map(|part| (part.head, "packet_generator"));
+    let factories = graph
+        .packet_factory
+        .iter()
+        .map(|part| (part.head, "packet_factory"));
+    let handlers = graph
+        .status_handler
+        .iter()
+        .map(|part| (part.head, "status_handler"));
+    let refuse = |(span, field): (Span, &str)| {
+        Diagnostic::error(
+            &calculators::UNSUPPORTED_FIELD,
+            span,
+            format!("`{field}` is not supported"),
+        )
+        .hint("use a calculator with output side packets")
+    };
+    generators
+        .chain(factories)
+        .chain(handlers)
+        .map(refuse)
+        .collect()
 }
 
 /// Fields of a node that are part of the format but mean nothing to this engine.

@@ -391,8 +391,14 @@ impl Running {
         let plan = &frame.plan.nodes[node];
         let state = &mut self.nodes[node];
         state.status = Status::Closed;
-        state.instance = None;
         state.events.clear();
+        let instance = state.instance.take();
+        if let Err(error) = catch(|| {
+            drop(instance);
+            Ok(())
+        }) {
+            self.fail(frame, node, error);
+        }
         for input in plan.inputs.clone() {
             self.queues[input].clear();
             self.refresh(frame, input);

@@ -1,7 +1,7 @@
 //! Sessions: one run of a plan, for one request.
 //!
 //! A session is one future, owned by one task. Inside it everything is plain data reached by index: queues, policies, nodes.
-//! Other threads meet it in [`shared`] only. Each poll runs what can run, nodes nearest to the outputs first, until nothing
+//! Other threads meet it in `shared` only. Each poll runs what can run, nodes nearest to the outputs first, until nothing
 //! can, or until it has run so many nodes that other tasks should have their turn.
 
 mod calls;
@@ -157,7 +157,12 @@ impl Session {
         }
         self.running.flush(&self.shared);
         // The nodes go first: what they hold may still send, and is told that the session has ended.
-        self.running.clear();
+        if let Err(error) = calls::catch(|| {
+            self.running.clear();
+            Ok(())
+        }) {
+            tracing::error!(request = %self.shared.run.id, %error, "a node could not be dropped");
+        }
         self.shared.end(outcome);
         self.plan.session_closed();
     }

@@ -155,3 +155,28 @@ fn a_graph_that_could_not_be_read_makes_no_plan() {
         assert!(plan.is_none());
     }
 }
+
+#[test]
+fn what_is_not_supported_is_refused() {
+    assert_snapshot!(check(
+        r#"
+input_stream: "in"
+output_stream: "out"
+packet_generator { packet_generator: "SomeGenerator" output_side_packet: "s" }
+node { calculator: "AddCalculator" input_stream: "in" output_stream: "out" option_value: "a:options/b"
+       output_stream_handler { output_stream_handler: "SomeOutputStreamHandler" } }"#
+    ));
+}
+
+#[test]
+fn codes_are_unique_and_in_their_theme() {
+    let numbers: Vec<u16> = graphmill_engine::codes::all()
+        .map(|code| code.number)
+        .collect();
+    assert!(numbers.is_sorted_by(|a, b| a < b), "{numbers:?}");
+    assert!(numbers.iter().all(|number| (300..900).contains(number)));
+    assert!(
+        graphmill_engine::codes::all()
+            .all(|code| !code.explanation.is_empty() && code.wrong != code.right)
+    );
+}

@@ -123,3 +123,49 @@ fn a_value_of_another_type_is_refused_where_it_enters() {
             .contains("stream `in` carries `i64`, but the packet at 1 is `&str`")
     );
 }
+
+/// Panics when it is dropped.
+struct Brittle;
+
+impl graphmill_engine::Calculator for Brittle {
+    const NAME: &'static str = "BrittleCalculator";
+    type Options = graphmill_engine::NoOptions;
+    type Ports = graphmill_engine::In<i64>;
+
+    fn contract(c: &mut graphmill_engine::Contract, _: &Self::Options) -> Self::Ports {
+        c.input("")
+    }
+
+    fn open(
+        _: &Self::Options,
+        _: Self::Ports,
+        _: &mut graphmill_engine::OpenCx<'_>,
+    ) -> graphmill_engine::Result<Self> {
+        Ok(Self)
+    }
+
+    fn process(
+        &mut self,
+        _: Self::Ports,
+        _: &mut graphmill_engine::Cx<'_>,
+    ) -> graphmill_engine::Result<graphmill_engine::Flow> {
+        Ok(graphmill_engine::Flow::Continue)
+    }
+}
+
+impl Drop for Brittle {
+    fn drop(&mut self) {
+        panic!("this panic is a part of the test");
+    }
+}
+
+#[test]
+fn a_panic_while_a_node_is_dropped_stays_inside() {
+    let text = r#"node { calculator: "BrittleCalculator" input_stream: "in" }"#;
+    let mut closed = Harness::of::<Brittle>(text);
+    closed.push("in", 1, 1_i64).close("in");
+    assert_eq!(closed.error().node.as_deref(), Some("BrittleCalculator"));
+    let mut dropped = Harness::of::<Brittle>(text);
+    dropped.push("in", 1, 1_i64).drop_session();
+    assert_eq!(dropped.plan().open_sessions(), 0);
+}
