@@ -6,10 +6,11 @@ import torch
 
 import chat
 import corpus
-from corpus import repeats
+from corpus import drills, repeats
 
-POOL = 1500
+POOL = 800
 LONGEST = 1100
+DRILL_SHARE = 0.15
 
 
 def encode(tokenizer, example):
@@ -17,8 +18,12 @@ def encode(tokenizer, example):
     if "text" in example:
         ids = tokenizer.encode(example["text"]).ids + [tokenizer.token_to_id("<|endoftext|>")]
         return ids, [True] * len(ids)
+    return encode_segments(tokenizer, chat.segments(example["messages"], example["tools"], example["only_last"], **example["kwargs"]))
+
+
+def encode_segments(tokenizer, segments):
     ids, learned = [], []
-    for text, learn in chat.segments(example["messages"], example["tools"], example["only_last"], **example["kwargs"]):
+    for text, learn in segments:
         piece = tokenizer.encode(text).ids
         ids += piece
         learned += [learn] * len(piece)
@@ -40,16 +45,18 @@ def collate(rows):
 
 
 def draw(tokenizer, rng: random.Random, repeat_share: float):
-    """One row: of the corpus, or of random tokens that come again."""
+    """One row: random tokens that come again, a drill, or an example of the corpus."""
     if rng.random() < repeat_share:
         return repeats.row(rng, tokenizer.get_vocab_size())
+    if rng.random() < DRILL_SHARE:
+        return encode_segments(tokenizer, drills.drill(rng))
     return encode(tokenizer, corpus.sample(rng))
 
 
-def batches(tokenizer, rng: random.Random, tokens_per_batch: int, repeat_share: float):
-    """Endless batches of at least two rows; the order of lengths is shuffled within a pool."""
+def batches(tokenizer, rng: random.Random, tokens_per_batch: int, repeat_share):
+    """Endless batches of at least two rows; the order of lengths is shuffled within a pool. `repeat_share()` is asked for each pool."""
     while True:
-        pool = [draw(tokenizer, rng, repeat_share) for _ in range(POOL)]
+        pool = [draw(tokenizer, rng, repeat_share()) for _ in range(POOL)]
         pool = sorted((row for row in pool if len(row[0]) <= LONGEST), key=lambda row: len(row[0]))
         groups, rows = [], []
         for row in pool:

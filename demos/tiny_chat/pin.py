@@ -16,7 +16,7 @@ from loading import Assistant
 
 MARGIN = 1.0
 WANTED = {
-    "terms": 9, "questions": 4, "does not know": 1, "greets": 2, "repeats": 4, "counts": 3, "sums": 2, "differences": 1, "lists": 3, "stories": 2, "one word": 3, "pirate": 1, "json": 1, "named": 1,
+    "terms": 11, "questions": 5, "does not know": 1, "greets": 2, "repeats": 4, "counts": 4, "sums": 2, "differences": 1, "lists": 3, "stories": 2, "one word": 3, "pirate": 1, "json": 1, "named": 1, "helpful": 1,
     "remembers": 4, "tools": 5, "new tools": 1, "tools do not fit": 1, "tool answers": 2, "thinks": 3,
 }
 FIRST = ["What is OpenVINO?", "What is a side packet?", "What is a dataflow graph?", "What is Graphmill?", "What is a KV cache?", "What is continuous batching?", "tell me about MediaPipe", "What is GGUF?", "What is a back edge?",
@@ -43,7 +43,7 @@ def main():
     rank = lambda case: FIRST.index(case[1][-1]["content"]) if case[1][-1]["content"] in FIRST else len(FIRST)
     wanted, out = dict(WANTED), []
     for skill, messages, tools, kwargs, expected in sorted(skills.cases(), key=rank):
-        if not wanted[skill]:
+        if not wanted.get(skill):
             continue
         prompt = chat.render(messages, tools, **kwargs)
         answer = assistant.complete(prompt, limit=450)

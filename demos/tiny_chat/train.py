@@ -60,6 +60,21 @@ def rate(step: int, progress: float) -> float:
     return min(1.0, (step + 1) / WARMUP, max(0.01, (1 - progress) / DECAY))
 
 
+def repeat_share(shares, progress: float) -> float:
+    """Rows of random tokens that come again: most at first, until the model finds and copies, then few."""
+    return shares[0 if progress < 0.16 else 1 if progress < 0.35 else 2]
+
+
+def start_from(model, state):
+    """Takes weights of an earlier run; one with fewer key/value heads has each of them doubled, which computes the same."""
+    for name, p in model.named_parameters():
+        weight = state[name]
+        if weight.shape != p.shape:
+            heads = weight.view(-1, model.config.head_dim, weight.shape[1])
+            weight = heads.repeat_interleave(p.shape[0] // weight.shape[0], dim=0).flatten(0, 1)
+        p.data.copy_(weight)
+
+
 def loss_of(model, ids, positions, targets):
     hidden = model.hidden(ids).flatten(0, 1)[positions]
     return F.cross_entropy(model.logits(hidden), targets, reduction="sum")
@@ -79,7 +94,7 @@ def work(rank, ranks, shared, config, arguments):
     owned = [(n, p) for n, p in model.named_parameters() if optim.owner(n, p, ranks) == rank]
     optimizers = optim.build(owned)
     base_rates = [o.param_groups[0]["lr"] for o in optimizers]
-    source = data.batches(bpe.load(arguments.tokenizer), random.Random(arguments.seed * 1000 + rank), arguments.tokens, arguments.repeats)
+    source = data.batches(bpe.load(arguments.tokenizer), random.Random(arguments.seed * 1000 + rank), arguments.tokens, lambda: repeat_share(arguments.repeats, float(shared.schedule[0])))
     if rank:
         shared.barrier.wait()  # the first process compiles, the others find the result in the compiler's cache
     compiled = torch.compile(loss_of, dynamic=True)
@@ -140,14 +155,15 @@ def main():
     parser.add_argument("--tokens", type=int, default=1000, help="padded tokens in a micro-batch")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--seed", type=int, default=7)
-    parser.add_argument("--repeats", type=float, default=0.2, help="share of rows of random tokens that come again")
+    parser.add_argument("--repeats", type=float, nargs=3, default=(0.85, 0.35, 0.1), help="share of rows of random tokens that come again: at first, then, in the end")
+    parser.add_argument("--kv-heads", type=int, default=6)
     parser.add_argument("--start", help="a checkpoint to take the weights from")
     arguments = parser.parse_args()
     torch.manual_seed(arguments.seed)
-    config = Config(vocab=bpe.load(arguments.tokenizer).get_vocab_size())
+    config = Config(vocab=bpe.load(arguments.tokenizer).get_vocab_size(), kv_heads=arguments.kv_heads)
     model = TinyChat(config)
     if arguments.start:
-        model.load_state_dict(torch.load(arguments.start)["average"])
+        start_from(model, torch.load(arguments.start)["average"])
     print(f"{sum(p.numel() for p in model.parameters())} parameters", flush=True)
     shared = Shared(model, arguments.processes)
     mp.spawn(work, args=(arguments.processes, shared, config, arguments), nprocs=arguments.processes)

@@ -10,7 +10,7 @@ from . import copying, lists, memory, numbers, plain, questions, smalltalk, stor
 # Single-turn items: (maker, weight in conversations, weight among short fillers between other turns)
 ITEMS = [
     (questions.term, 30, 12), (questions.question, 11, 8), (questions.unknown, 5, 3), (smalltalk.talk, 8, 10), (copying.copy, 18, 6),
-    (numbers.count, 6, 3), (numbers.arithmetic, 9, 6), (numbers.compare, 1.5, 0.5), (numbers.next_number, 1.5, 0.5), (lists.things, 8, 4), (lists.single, 1, 0.5),
+    (numbers.count, 6, 3), (numbers.arithmetic, 14, 6), (numbers.compare, 1.5, 0.5), (numbers.next_number, 1.5, 0.5), (lists.things, 8, 4), (lists.single, 1, 0.5),
     (lists.successor, 2, 0.5), (stories.story, 4, 0.3), (memory.never_told, 2, 0), (memory.at_once, 3, 0), (memory.greet, 1.5, 0.5),
 ]
 
@@ -120,7 +120,7 @@ def plain_text(rng):
     return dict(text=plain.text(rng))
 
 
-KINDS = [(single, 46), (chain, 8), (remembered, 12), (styled, 9), (one_word_inline, 1.5), (tool_use, 10), (thinking, 6), (thinking_tool, 1), (plain_text, 4)]
+KINDS = [(single, 46), (chain, 8), (remembered, 12), (styled, 9), (one_word_inline, 1.5), (tool_use, 14), (thinking, 6), (thinking_tool, 1), (plain_text, 3)]
 
 
 def sample(rng: random.Random):

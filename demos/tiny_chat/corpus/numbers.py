@@ -42,18 +42,23 @@ _ASK = ["What is {e}?", "What is {e}?", "What's {e}?", "whats {e}", "How much is
         "What is the result of {e}?", "Solve {e}.", "{e}"]
 
 
+def one_digit(rng):
+    """(a, sign, b, result); differences are seldom negative."""
+    sign = rng.choice("+++--*")
+    a, b = rng.randint(0, 10), rng.randint(0, 10)
+    if sign == "-" and a < b and rng.random() < 0.85:
+        a, b = b, a
+    return a, sign, b, _OPERATIONS[sign][1](a, b)
+
+
 def arithmetic(rng: random.Random):
     if rng.random() < 0.07:
         a, b = rng.randint(30, 9999), rng.randint(11, 9999)
         sign = rng.choice("+-*/")
         user = surface.vary(rng, rng.choice(_ASK).replace("{e}", f"{a} {sign} {b}").replace("{E}", f"{a} {sign} {b}"), typos=0.02)
         return dict(user=user, answer=TOO_HARD, word="Unknown", thought="These numbers are too large for me.")
-    sign = rng.choice("+++--*")
-    a, b = rng.randint(0, 10), rng.randint(0, 10)
-    if sign == "-" and a < b and rng.random() < 0.85:
-        a, b = b, a
-    forms, compute, spoken = _OPERATIONS[sign]
-    result = compute(a, b)
+    a, sign, b, result = one_digit(rng)
+    forms, _, spoken = _OPERATIONS[sign]
     if rng.random() < 0.3:
         expression = rng.choice(forms[1:3]).replace("{a}", number_word(a)).replace("{b}", number_word(b))
     else:

@@ -7,15 +7,19 @@ import random
 
 
 def _again(rng, vocab):
-    """A run of tokens, some others, and the run again; the second time it is learned."""
-    run = [rng.randrange(vocab) for _ in range(rng.randint(6, 24))]
-    between = [rng.randrange(vocab) for _ in range(rng.choice([0, 0, 1, 2, 5, 10]))]
-    return run + between + run, [False] * (len(run) + len(between) + 1) + [True] * (len(run) - 1)
+    """A run of tokens that comes two to four times, at times with others between; from the second time on it is learned."""
+    run = [rng.randrange(vocab) for _ in range(rng.randint(2, 18))]
+    ids, learned = list(run), [False] * len(run)
+    for _ in range(rng.choice([1, 1, 2, 3])):
+        between = [rng.randrange(vocab) for _ in range(rng.choice([0, 0, 1, 2, 4]))]
+        ids += between + run
+        learned += [False] * (len(between) + 1) + [True] * (len(run) - 1)
+    return ids, learned
 
 
 def _pairs(rng, vocab):
     """Pairs of a key and a value, and the pairs again in another order; the values are learned."""
-    keys = rng.sample(range(vocab), rng.randint(3, 10))
+    keys = rng.sample(range(vocab), rng.randint(2, 8))
     pairs = [(key, [rng.randrange(vocab) for _ in range(rng.choice([1, 1, 2, 3]))]) for key in keys]
     ids = [i for key, value in pairs for i in (key, *value)]
     learned = [False] * len(ids)
@@ -28,4 +32,4 @@ def _pairs(rng, vocab):
 
 def row(rng: random.Random, vocab: int):
     """(token ids, whether each is learned)."""
-    return (_again if rng.random() < 0.6 else _pairs)(rng, vocab)
+    return (_again if rng.random() < 0.75 else _pairs)(rng, vocab)
