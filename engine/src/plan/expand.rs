@@ -243,7 +243,7 @@ fn inline(
 /// The ports of one group at the border of a subgraph: from inner names to outer ones.
 struct Border<'a> {
     /// Absent if the outer node leaves the port unconnected.
-    outer: HashMap<&'a str, Option<Spanned<String>>>,
+    outer: HashMap<&'a str, Option<PortSpec>>,
     /// Unconnected inputs are taken off the inner nodes; unconnected outputs stay, as private streams.
     is_input: bool,
 }
@@ -260,8 +260,7 @@ impl<'a> Border<'a> {
         let mut map = HashMap::new();
         for port in inner {
             let outer = outer.iter().find(|outer| same(outer, port));
-            let outer = outer.map(|outer| outer.name.clone());
-            map.entry(port.name.as_str()).or_insert(outer);
+            map.entry(port.name.as_str()).or_insert(outer.cloned());
         }
         for port in outer {
             if !inner.iter().any(|inner| same(inner, port)) {
@@ -303,7 +302,9 @@ fn rename(ports: &mut Vec<PortSpec>, borders: &[&Border<'_>], prefix: &str) {
         for border in borders {
             match border.outer.get(port.name.as_str()) {
                 Some(Some(outer)) => {
-                    port.name.value.clone_from(&outer.value);
+                    // What is wrong with this wire is wrong where the user wrote it, not in the subgraph's file.
+                    port.name.clone_from(&outer.name);
+                    port.span = outer.span;
                     return true;
                 }
                 Some(None) if border.is_input => return false,

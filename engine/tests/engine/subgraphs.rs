@@ -175,3 +175,19 @@ fn mistakes_about_subgraphs_are_found() {
         )
     );
 }
+
+#[test]
+fn a_wire_that_crosses_the_border_is_wrong_where_the_user_wrote_it() {
+    let text = r#"
+input_stream: "unused"
+output_stream: "loop"
+node {
+  calculator: "TwiceSubgraph"
+  input_stream: "IN:loop"
+  output_stream: "OUT:loop"
+}"#;
+    let said = check(text, &environment());
+    assert!(said.contains("GM0601"), "{said}");
+    assert!(said.contains("--> graph.pbtxt:6:"), "{said}");
+    assert!(!said.contains("--> TwiceSubgraph.pbtxt"), "{said}");
+}
