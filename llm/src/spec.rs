@@ -165,8 +165,10 @@ pub struct PluginConfig {
     pub kv_type_k: KvType,
     /// Type of the cached values. Quantized types need flash attention.
     pub kv_type_v: KvType,
-    /// One pool of KV cells for all sequences (`true`), or a fixed share for each of the `max_num_seqs`.
-    pub kv_unified: bool,
+    /// One pool of KV cells for all sequences (`true`), or a stream of its own for each of the `max_num_seqs` (`false`). Without
+    /// it, sequences have their own streams where the cache is large enough to give each a whole context: what a sequence
+    /// computes then does not depend on which others are there.
+    pub kv_unified: Option<bool>,
     /// Maps the model file instead of reading it.
     pub mmap: bool,
     /// Keeps the model's pages in memory.
@@ -184,7 +186,7 @@ impl Default for PluginConfig {
             flash_attention: FlashAttention::Auto,
             kv_type_k: KvType::F16,
             kv_type_v: KvType::F16,
-            kv_unified: true,
+            kv_unified: None,
             mmap: true,
             mlock: false,
             gpu_layers: None,

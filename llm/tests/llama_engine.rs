@@ -28,6 +28,9 @@ fn engine() -> Option<Arc<Engine>> {
         .get_or_init(|| {
             let spec = EngineSpec {
                 max_num_batched_tokens: 64,
+                // A whole context for each sequence, and so a stream of its own.
+                max_num_seqs: 32,
+                cache_size: 2,
                 ..EngineSpec::new(model()?)
             };
             Some(Arc::new(Engine::load(spec).expect("the model loads")))
@@ -150,10 +153,10 @@ fn a_prompt_beyond_the_context_is_refused_with_the_numbers() {
 }
 
 #[test]
-fn split_streams_hold_a_fixed_share_each() {
+fn one_pool_for_all_gives_the_same_text_alone() {
     let Some(path) = model() else { return };
     let plugin_config = PluginConfig {
-        kv_unified: false,
+        kv_unified: Some(true),
         ..PluginConfig::default()
     };
     let spec = EngineSpec {
@@ -161,12 +164,12 @@ fn split_streams_hold_a_fixed_share_each() {
         plugin_config,
         ..EngineSpec::new(path)
     };
-    let split = Engine::load(spec).expect("the model loads");
-    let (outputs, _handle) = start(&split, "Hello!", SamplingParams::greedy());
-    let Some(unified) = engine() else { return };
+    let pool = Engine::load(spec).expect("the model loads");
+    let (outputs, _handle) = start(&pool, "Hello!", SamplingParams::greedy());
+    let Some(streams) = engine() else { return };
     assert_eq!(
         tokens(&outputs),
-        tokens(&start(&unified, "Hello!", SamplingParams::greedy()).0)
+        tokens(&start(&streams, "Hello!", SamplingParams::greedy()).0)
     );
 }
 

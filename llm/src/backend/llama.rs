@@ -20,7 +20,7 @@ use llama_cpp_2::{
 };
 
 use super::{Backend, BatchToken, Capacity, DecodeError, Serve, Slot};
-use crate::memory::{self, CacheRequest};
+use crate::memory::{self, Bound, CacheRequest};
 use crate::protocol::LoadError;
 use crate::spec::{Device, EngineSpec, KvType};
 use crate::vocab::Vocab;
@@ -217,8 +217,12 @@ impl ContextPlan {
             "the KV cache is bounded by {}",
             size.bound,
         );
-        let share = if knobs.kv_unified {
+        let whole_contexts = size.bound == Bound::Sequences;
+        let unified = knobs.kv_unified.unwrap_or(!whole_contexts);
+        let share = if unified {
             size.cells
+        } else if whole_contexts {
+            context_length.next_multiple_of(CELL_GRAIN)
         } else {
             size.cells / max_sequences
         };
@@ -228,11 +232,7 @@ impl ContextPlan {
                 size.cells,
                 request.bytes_per_cell,
                 size.bound,
-                if knobs.kv_unified {
-                    ""
-                } else {
-                    " for each sequence"
-                },
+                if unified { "" } else { " for each sequence" },
             );
             return Err(LoadError::Spec {
                 field: "cache_size",
@@ -242,7 +242,7 @@ impl ContextPlan {
         let share = share / CELL_GRAIN * CELL_GRAIN;
         let threads = knobs.threads.unwrap_or_else(default_threads);
         Ok(Self {
-            cells: if knobs.kv_unified {
+            cells: if unified {
                 share
             } else {
                 share * max_sequences
@@ -251,7 +251,7 @@ impl ContextPlan {
             max_sequences,
             threads,
             batch_threads: knobs.batch_threads.unwrap_or(threads),
-            unified: knobs.kv_unified,
+            unified,
         })
     }
 
