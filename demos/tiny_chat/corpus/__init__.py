@@ -9,9 +9,9 @@ from . import copying, lists, memory, numbers, plain, questions, smalltalk, stor
 
 # Single-turn items: (maker, weight in conversations, weight among short fillers between other turns)
 ITEMS = [
-    (questions.term, 30, 12), (questions.question, 11, 8), (questions.unknown, 5, 3), (smalltalk.talk, 8, 10), (copying.copy, 18, 6),
-    (numbers.count, 6, 3), (numbers.arithmetic, 14, 6), (numbers.compare, 1.5, 0.5), (numbers.next_number, 1.5, 0.5), (lists.things, 8, 4), (lists.single, 1, 0.5),
-    (lists.successor, 2, 0.5), (stories.story, 4, 0.3), (memory.never_told, 2, 0), (memory.at_once, 3, 0), (memory.greet, 1.5, 0.5),
+    (questions.term, 24, 10), (questions.question, 11, 8), (questions.unknown, 5, 3), (smalltalk.talk, 8, 10), (copying.copy, 18, 6),
+    (numbers.count, 6, 3), (numbers.arithmetic, 14, 6), (numbers.compare, 1.5, 0.5), (numbers.next_number, 1.5, 0.5), (lists.things, 44, 8), (lists.single, 1, 0.5),
+    (lists.successor, 2, 0.5), (stories.story, 7, 0.3), (memory.never_told, 2, 0), (memory.at_once, 3, 0), (memory.greet, 1.5, 0.5),
 ]
 
 
@@ -56,7 +56,7 @@ def remembered(rng):
 
 def styled(rng):
     """A system prompt that the answers follow, for one or more turns."""
-    style = rng.choices([systems.one_word, systems.pirate, systems.json_object, systems.ending, systems.starting, None], [42, 16, 10, 7, 7, 18])[0]
+    style = rng.choices([systems.one_word, systems.pirate, systems.json_object, systems.ending, systems.starting, None], [64, 10, 8, 4, 4, 10])[0]
     if style is None:
         system, user, answer = systems.named(rng)
         pairs = [(user, answer)]
@@ -120,7 +120,7 @@ def plain_text(rng):
     return dict(text=plain.text(rng))
 
 
-KINDS = [(single, 46), (chain, 8), (remembered, 12), (styled, 9), (one_word_inline, 1.5), (tool_use, 14), (thinking, 6), (thinking_tool, 1), (plain_text, 3)]
+KINDS = [(single, 46), (chain, 8), (remembered, 12), (styled, 34), (one_word_inline, 8), (tool_use, 24), (thinking, 6), (thinking_tool, 1), (plain_text, 3)]
 
 
 def sample(rng: random.Random):
