@@ -8,10 +8,17 @@ with_tests=no
 
 have() { command -v "$1" >/dev/null 2>&1; }
 
+# The C interface of clang and the headers that come with it. `libclang-cpp.so`, which more machines have, is another library.
 have_libclang() {
     [ -n "${LIBCLANG_PATH:-}" ] && return 0
-    compgen -G '/usr/lib/llvm-*/lib/libclang*.so*' >/dev/null || compgen -G '/usr/lib/*/libclang*.so*' >/dev/null \
-        || compgen -G '/usr/lib64/libclang*.so*' >/dev/null || compgen -G '/usr/local/lib/libclang*.so*' >/dev/null
+    local library=no headers=no pattern
+    for pattern in /usr/lib/llvm-*/lib /usr/lib/*-linux-gnu /usr/lib64 /usr/local/lib; do
+        if compgen -G "$pattern/libclang.so*" >/dev/null || compgen -G "$pattern/libclang-[0-9]*.so*" >/dev/null; then library=yes; fi
+    done
+    for pattern in '/usr/lib/llvm-*/lib/clang' '/usr/lib/clang' '/usr/lib64/clang' '/usr/local/lib/clang'; do
+        if compgen -G "$pattern/*/include/stddef.h" >/dev/null; then headers=yes; fi
+    done
+    [ "$library$headers" = yesyes ]
 }
 
 have_venv() { have python3 && python3 -c 'import ensurepip, venv' >/dev/null 2>&1; }
