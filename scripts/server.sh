@@ -14,7 +14,8 @@ start_server() {
             echo "error: the server did not start" >&2
             exit 1
         fi
-        curl -fsS -o /dev/null "http://$host:$port/v2/health/ready" 2>/dev/null && return 0
+        # Its own word, not what answers at the port: that may be another server.
+        grep -q 'ready after' "$server_log" && return 0
         sleep 0.1
     done
     cat "$server_log" >&2

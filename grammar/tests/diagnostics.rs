@@ -1,4 +1,5 @@
-//! What people see when a graph file is wrong: one test a kind of mistake, and some files with several.
+//! What people see when a graph file is wrong: one test a kind of mistake, and some files with several. Long, because each
+//! test holds the whole text that a person sees, and one page of all of them is what shows whether they speak alike.
 #![allow(
     clippy::needless_raw_string_hashes,
     reason = "all texts are written alike"

@@ -33,7 +33,7 @@ pub struct LlmOptions {
     pub best_of_limit: u32,
     /// Most tokens a choice may have, and how many it has when the request does not say; 0 is without limit.
     pub max_tokens_limit: u32,
-    /// Prefixes of prompts are shared where possible whatever this says.
+    /// Without effect yet: every prompt is computed from its beginning.
     pub enable_prefix_caching: bool,
     /// Most tokens of a sequence; 0 takes what the model was trained for.
     pub max_context: u32,
@@ -219,6 +219,11 @@ impl LlmOptions {
         let drafts = !self.draft_models_path.is_empty() || self.draft_eagle3_mode;
         let ignored = [
             ("draft_models_path", drafts, "nothing is drafted"),
+            (
+                "enable_prefix_caching",
+                self.enable_prefix_caching,
+                "every prompt is computed from its beginning",
+            ),
             (
                 "cache_eviction_config",
                 self.cache_eviction_config.is_some(),
