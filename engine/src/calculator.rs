@@ -77,8 +77,8 @@ pub trait Calculator: Sized + Send + 'static {
     const OPTION_NAMES: &'static [&'static str] = &[];
     /// What the graph file can set.
     type Options: DeserializeOwned + JsonSchema + Default + Send + Sync + 'static;
-    /// The handles of the ports.
-    type Ports: Copy + Send + Sync + 'static;
+    /// The handles of the ports. Cloned for each call, so a table of them stands behind an `Arc`.
+    type Ports: Clone + Send + Sync + 'static;
 
     /// Declares the node's ports and behaviour. Called when a plan is compiled, with the node's actual ports and options.
     fn contract(c: &mut Contract, options: &Self::Options) -> Self::Ports;
@@ -108,8 +108,8 @@ pub trait AsyncCalculator: Sized + Send + 'static {
     const OPTION_NAMES: &'static [&'static str] = &[];
     /// What the graph file can set.
     type Options: DeserializeOwned + JsonSchema + Default + Send + Sync + 'static;
-    /// The handles of the ports.
-    type Ports: Copy + Send + Sync + 'static;
+    /// The handles of the ports. Cloned for each call, so a table of them stands behind an `Arc`.
+    type Ports: Clone + Send + Sync + 'static;
 
     /// Declares the node's ports and behaviour.
     fn contract(c: &mut Contract, options: &Self::Options) -> Self::Ports;

@@ -199,6 +199,12 @@ impl Contract {
         self.input(tag)
     }
 
+    /// Input streams, any number of them, that carry what `other` carries.
+    pub fn inputs_like(&mut self, tag: &str, other: In<dyn Payload>) -> Ins<dyn Payload> {
+        let spec = same_as(other);
+        Ins::new(self.many(Group::Inputs, tag, Arity::OptionalRepeated, spec))
+    }
+
     /// A required input stream of one of these types.
     pub fn one_of(&mut self, tag: &str, types: &[TypeInfo]) -> In<dyn Payload> {
         self.one(
@@ -253,8 +259,13 @@ impl Contract {
 
     /// Output streams of which each carries what the input with its index carries. Their number has to be that of `inputs`.
     pub fn outputs_same_as(&mut self, tag: &str, inputs: Ins<dyn Payload>) -> Outs<dyn Payload> {
+        let arity = if inputs.is_empty() {
+            Arity::OptionalRepeated
+        } else {
+            Arity::Repeated
+        };
         let outputs: Outs<dyn Payload> =
-            Outs::new(self.many(Group::Outputs, tag, Arity::Repeated, PortSpec::Any));
+            Outs::new(self.many(Group::Outputs, tag, arity, PortSpec::Any));
         if outputs.len() != inputs.len() && !self.describing {
             self.error(format!(
                 "the number of output streams has to be the number of input streams, {}, but is {}",

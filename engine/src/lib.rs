@@ -5,6 +5,7 @@
 
 pub mod calculator;
 pub mod codes;
+pub mod container;
 pub mod context;
 pub mod contract;
 pub mod emits;
@@ -29,6 +30,7 @@ pub mod timestamp;
 pub mod world;
 
 pub use calculator::{AsyncCalculator, Calculator, Flow, NoOptions, Run};
+pub use container::Container;
 pub use context::{Cx, OpenCx};
 pub use contract::{Arity, Contract, Group, Offset};
 pub use emits::Emits;

@@ -56,21 +56,21 @@ struct Bound<C: Calculator> {
 
 impl<C: Calculator> Factory for Compiled<C> {
     fn open(&self, cx: &mut OpenCx<'_>) -> Result<Instance> {
-        let calculator = C::open(&self.options, self.io, cx)?;
+        let calculator = C::open(&self.options, self.io.clone(), cx)?;
         Ok(Instance::Sync(Box::new(Bound::<C> {
             calculator,
-            io: self.io,
+            io: self.io.clone(),
         })))
     }
 }
 
 impl<C: Calculator> Node for Bound<C> {
     fn process(&mut self, cx: &mut Cx<'_>) -> Result<Flow> {
-        self.calculator.process(self.io, cx)
+        self.calculator.process(self.io.clone(), cx)
     }
 
     fn close(&mut self, cx: &mut Cx<'_>) -> Result<()> {
-        self.calculator.close(self.io, cx)
+        self.calculator.close(self.io.clone(), cx)
     }
 }
 
@@ -87,10 +87,10 @@ struct AsyncBound<C: AsyncCalculator> {
 
 impl<C: AsyncCalculator> Factory for AsyncCompiled<C> {
     fn open(&self, cx: &mut OpenCx<'_>) -> Result<Instance> {
-        let calculator = C::open(&self.options, self.io, cx)?;
+        let calculator = C::open(&self.options, self.io.clone(), cx)?;
         Ok(Instance::Async(Box::new(AsyncBound::<C> {
             calculator,
-            io: self.io,
+            io: self.io.clone(),
         })))
     }
 }
@@ -102,7 +102,10 @@ impl<C: AsyncCalculator> AsyncNode for AsyncBound<C> {
         mut out: Emits,
     ) -> Pin<Box<dyn Future<Output = Returned> + Send>> {
         Box::pin(async move {
-            let flow = self.calculator.process(self.io, set, &mut out).await;
+            let flow = self
+                .calculator
+                .process(self.io.clone(), set, &mut out)
+                .await;
             Returned {
                 node: self,
                 out,
@@ -112,6 +115,6 @@ impl<C: AsyncCalculator> AsyncNode for AsyncBound<C> {
     }
 
     fn close(&mut self, cx: &mut Cx<'_>) -> Result<()> {
-        self.calculator.close(self.io, cx)
+        self.calculator.close(self.io.clone(), cx)
     }
 }

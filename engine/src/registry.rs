@@ -10,6 +10,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
     calculator::{AsyncCalculator, Calculator},
+    container::{Container, ContainerRegistration},
     contract::{Arity, Contract, Group, PortSpec},
     node::{AsyncCompiled, Compiled, Factory},
 };
@@ -82,7 +83,7 @@ impl Registration {
     }
 }
 
-fn read_options<O: DeserializeOwned + Default>(
+pub(crate) fn read_options<O: DeserializeOwned + Default>(
     options: Option<&OptionsMessage>,
 ) -> Result<O, Vec<Diagnostic>> {
     options.map_or_else(|| Ok(O::default()), de::from_options)
@@ -150,6 +151,7 @@ macro_rules! register_subgraph {
 pub struct Registry {
     calculators: BTreeMap<&'static str, Arc<Registration>>,
     subgraphs: BTreeMap<String, Arc<Subgraph>>,
+    containers: BTreeMap<&'static str, ContainerRegistration>,
 }
 
 impl Registry {
@@ -166,6 +168,9 @@ impl Registry {
             registry
                 .calculators
                 .insert(registration.name, Arc::new(copy));
+        }
+        for registration in inventory::iter::<ContainerRegistration> {
+            registry.containers.insert(registration.name, *registration);
         }
         for SubgraphRegistration(subgraph) in inventory::iter::<SubgraphRegistration> {
             registry = registry.with_subgraph(subgraph());
@@ -197,6 +202,14 @@ impl Registry {
         self
     }
 
+    /// Adds a container.
+    #[must_use]
+    pub fn with_container<C: Container>(mut self) -> Self {
+        self.containers
+            .insert(C::NAME, ContainerRegistration::of::<C>());
+        self
+    }
+
     /// All calculators, by name.
     pub fn calculators(&self) -> impl Iterator<Item = &Registration> {
         self.calculators.values().map(AsRef::as_ref)
@@ -207,9 +220,18 @@ impl Registry {
         self.subgraphs.values().map(AsRef::as_ref)
     }
 
-    /// Describes every calculator, by name.
+    /// All containers, by name.
+    pub fn containers(&self) -> impl Iterator<Item = &ContainerRegistration> {
+        self.containers.values()
+    }
+
+    /// Describes every calculator and container, by name.
     pub fn describe(&self) -> Vec<Description> {
-        self.calculators().map(Registration::describe).collect()
+        let containers = self.containers().map(|container| (container.describe)());
+        let calculators = self.calculators().map(Registration::describe);
+        let mut all: Vec<Description> = calculators.chain(containers).collect();
+        all.sort_by_key(|description| description.name);
+        all
     }
 
     /// Looks a calculator up: `name` as it is written, seen from `package`.
@@ -222,10 +244,20 @@ impl Registry {
         candidates(name, package).find_map(|name| self.subgraphs.get(&name))
     }
 
+    /// Looks a container up.
+    pub(crate) fn container(&self, name: &str, package: &str) -> Option<&ContainerRegistration> {
+        candidates(name, package).find_map(|name| self.containers.get(name.as_str()))
+    }
+
     /// Everything a node's `calculator` can be.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         let subgraphs = self.subgraphs.keys().map(String::as_str);
-        self.calculators.keys().copied().chain(subgraphs)
+        let containers = self.containers.keys().copied();
+        self.calculators
+            .keys()
+            .copied()
+            .chain(containers)
+            .chain(subgraphs)
     }
 }
 
@@ -286,7 +318,7 @@ pub struct PortDescription {
 }
 
 impl Description {
-    fn new(
+    pub(crate) fn new(
         name: &'static str,
         doc: &'static str,
         contract: &Contract,

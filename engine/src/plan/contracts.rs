@@ -8,7 +8,6 @@ use graphmill_grammar::{
 use crate::{
     codes::{calculators, streams},
     contract::{Contract, Declared, Group},
-    registry::Registration,
     tags::{TagEntry, TagMap},
 };
 
@@ -51,7 +50,8 @@ pub(super) fn resolve(draft: &mut Draft<'_>) {
             }
             continue;
         };
-        let options = options(node, registration, &mut found);
+        let (own, others) = (registration.name, registration.option_names);
+        let options = options(&node.config, own, others, &mut found);
         match (registration.compile)(&mut node.contract, options.as_ref()) {
             Ok(factory) => {
                 compare(node, incomplete, &mut found);
@@ -106,36 +106,36 @@ fn nearest_name<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<
 }
 
 /// The message with the calculator's options; any other is refused.
-fn options(
-    node: &DraftNode,
-    registration: &Registration,
+pub(super) fn options(
+    node: &Node,
+    calculator: &str,
+    option_names: &[&str],
     found: &mut Vec<Diagnostic>,
 ) -> Option<OptionsMessage> {
-    let own = format!("{}Options", registration.name);
+    let own = format!("{calculator}Options");
     let mut chosen: Option<OptionsMessage> = None;
-    for message in node.config.all_options() {
+    for message in node.all_options() {
         let short = |name: &str| {
             name.rsplit_once('.')
                 .map_or(name, |(_, last)| last)
                 .to_owned()
         };
         let taken = message.short_name() == own
-            || registration
-                .option_names
+            || option_names
                 .iter()
                 .any(|name| short(name) == message.short_name());
         if taken {
             // Of the same options in both forms, the extension comes first and counts.
             chosen.get_or_insert_with(|| message.clone());
         } else {
-            let mut names: Vec<&str> = registration.option_names.to_vec();
+            let mut names: Vec<&str> = option_names.to_vec();
             names.push(&own);
             let given = message.type_name();
             found.push(
                 Diagnostic::error(
                     &calculators::FOREIGN_OPTIONS,
                     message.name.span,
-                    format!("`{}` takes no options of type `{given}`", registration.name),
+                    format!("`{calculator}` takes no options of type `{given}`"),
                 )
                 .label("these options would have no effect")
                 .hint(format!("the type of its options is `{}`", names[0])),

@@ -14,13 +14,14 @@ use graphmill_grammar::{
 
 use crate::{
     codes::calculators,
+    container::ContainerRegistration,
     contract::{Contract, Group},
     policy::Policy,
     registry::Subgraph,
 };
 
 use super::{
-    Place,
+    Place, contracts,
     draft::{Draft, DraftNode},
 };
 
@@ -54,12 +55,16 @@ pub(super) fn expand(draft: &mut Draft<'_>, sources: &mut SourceMap) {
                 .calculator
                 .as_ref()
                 .map_or("", |name| name.as_str());
-            let Some(subgraph) = draft
-                .environment
-                .registry
-                .subgraph(written, draft.package())
-                .cloned()
-            else {
+            let (registry, package) = (&draft.environment.registry, draft.package());
+            if let Some(container) = registry.container(written, package) {
+                found = true;
+                match unpack(&node, &name, container, &mut draft.diagnostics) {
+                    Some(nodes) => expanded.extend(nodes),
+                    None => draft.incomplete = true,
+                }
+                continue;
+            }
+            let Some(subgraph) = registry.subgraph(written, package).cloned() else {
                 plain.push(node);
                 continue;
             };
@@ -72,13 +77,12 @@ pub(super) fn expand(draft: &mut Draft<'_>, sources: &mut SourceMap) {
                 .entry(subgraph.name.to_string())
                 .or_insert_with(|| parse(&subgraph, sources, &mut draft.diagnostics));
             if let Some(inner) = inner {
-                expanded.extend(inline(
-                    &node,
-                    &name,
-                    &subgraph,
-                    inner,
-                    &mut draft.diagnostics,
-                ));
+                let part = Part {
+                    name: &subgraph.name,
+                    primary: subgraph.primary.as_deref(),
+                    reads_options: false,
+                };
+                expanded.extend(inline(&node, &name, &part, inner, &mut draft.diagnostics));
             } else {
                 draft.incomplete = true;
             }
@@ -155,17 +159,47 @@ fn recursion(node: &Unexpanded, subgraph: &Subgraph) -> Diagnostic {
     .label(format!("by way of {}", path.join(" > ")))
 }
 
-/// The nodes of one use of a subgraph.
+/// The nodes of a container; none if it could not be read, which has been reported.
+fn unpack(
+    outer: &Unexpanded,
+    name: &str,
+    container: &ContainerRegistration,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Option<Vec<Unexpanded>> {
+    let (own, others) = (container.name, container.option_names);
+    let options = contracts::options(&outer.config, own, others, diagnostics);
+    let (graph, found) = (container.expand)(&outer.config, options.as_ref());
+    let usable = !diag::has_errors(&found);
+    diagnostics.extend(found);
+    let part = Part {
+        name: container.name,
+        primary: None,
+        reads_options: true,
+    };
+    let graph = graph.filter(|_| usable)?;
+    Some(inline(outer, name, &part, &graph, diagnostics))
+}
+
+/// What a node that is expanded stands for.
+struct Part<'a> {
+    name: &'a str,
+    /// The inner node that gets what the outer node says about a calculator.
+    primary: Option<&'a str>,
+    /// The inner graph was made from the outer node's options.
+    reads_options: bool,
+}
+
+/// The nodes of one use of a subgraph or container.
 fn inline(
     outer: &Unexpanded,
     name: &str,
-    subgraph: &Subgraph,
+    part: &Part<'_>,
     inner: &GraphConfig,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Vec<Unexpanded> {
     let prefix = format!("{}__", name.to_lowercase().replace(['.', ' ', ':'], "_"));
     let outer_node = &outer.config;
-    let of = &*subgraph.name;
+    let of = part.name;
     let inputs = Border::new(
         Group::Inputs,
         &outer_node.input_stream,
@@ -192,7 +226,7 @@ fn inline(
     );
 
     let mut within = outer.within.clone();
-    within.push(subgraph.name.to_string());
+    within.push(part.name.to_owned());
     let mut nodes = Vec::new();
     let names = canonical_names(
         &inner
@@ -204,7 +238,7 @@ fn inline(
             })
             .collect::<Vec<_>>(),
     );
-    let primary = subgraph.primary.as_deref();
+    let primary = part.primary;
     let mut has_primary = false;
     for (config, inner_name) in inner.node.iter().zip(&names) {
         let mut config = config.clone();
@@ -236,7 +270,7 @@ fn inline(
             within: within.clone(),
         });
     }
-    refuse_fields(outer_node, subgraph, has_primary, diagnostics);
+    refuse_fields(outer_node, part, has_primary, diagnostics);
     nodes
 }
 
@@ -370,7 +404,7 @@ fn hand_over(outer: &Node, inner: &mut Node) {
 /// Refuses what would be ignored.
 fn refuse_fields(
     outer: &Node,
-    subgraph: &Subgraph,
+    part: &Part<'_>,
     has_primary: bool,
     diagnostics: &mut Vec<Diagnostic>,
 ) {
@@ -378,7 +412,7 @@ fn refuse_fields(
         let Some(span) = span else { return };
         let message = format!(
             "`{field}` cannot be set on a node that is the subgraph `{}`",
-            subgraph.name
+            part.name
         );
         diagnostics.push(
             Diagnostic::error(&calculators::SUBGRAPH_FIELD, span, message)
@@ -422,7 +456,8 @@ fn refuse_fields(
         "max_in_flight",
         outer.max_in_flight.as_ref().map(|limit| limit.span),
     );
-    for options in outer.all_options() {
+    let options = outer.all_options().filter(|_| !part.reads_options);
+    for options in options {
         refuse("options", Some(options.name.span));
     }
 }

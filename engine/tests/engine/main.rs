@@ -3,6 +3,7 @@
 mod backpressure;
 mod bounds;
 mod cancel;
+mod containers;
 mod contracts;
 mod diagnostics;
 mod events;

@@ -23,7 +23,7 @@ pub use settings::{
 use crate::ast;
 use crate::codes::fields;
 use crate::diag::Diagnostic;
-use crate::span::{FileId, Spanned};
+use crate::span::{FileId, Span, Spanned};
 use table::{Lowering, Table, message};
 
 message! {
@@ -90,6 +90,14 @@ impl GraphConfig {
         port::number(&mut self.output_side_packet, cx);
         options::report_duplicates(&self.graph_options, cx);
     }
+}
+
+/// Reads a message that stands for a node outside of a graph, as in the options of a node that contains others, and reports
+/// what is wrong with it. `head` is what to point to when speaking of the node as a whole.
+pub fn lower_node(message: &ast::Message, head: Span) -> (Node, Vec<Diagnostic>) {
+    let mut cx = Lowering::default();
+    let node = table::lower(message, head, &mut cx);
+    (node, cx.diagnostics)
 }
 
 /// Lowers a parsed file to a graph and reports what is wrong with it.
