@@ -13,12 +13,13 @@
 //!
 //! The crate does no input or output and knows no calculator. The phases accumulate diagnostics and never stop at the
 //! first: [`parse()`] gives a tree, [`graph::lower`] a [`GraphConfig`], [`de::from_message`] reads option bodies into a
-//! calculator's own type, [`render`] shows diagnostics to people and programs.
+//! calculator's own type, [`render`] shows diagnostics to people and programs. [`fmt`] writes a file as it should look.
 
 pub mod ast;
 pub mod codes;
 pub mod de;
 pub mod diag;
+pub mod fmt;
 pub mod graph;
 mod literal;
 pub mod parse;

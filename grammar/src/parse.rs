@@ -151,13 +151,15 @@ pub fn parse_graph(
     name: impl Into<String>,
     contents: impl Into<Vec<u8>>,
 ) -> ParsedGraph {
-    let (file, undecodable) = add(sources, name.into(), contents.into());
-    if let Some(diagnostic) = undecodable {
-        return ParsedGraph {
-            graph: None,
-            diagnostics: vec![diagnostic],
-        };
-    }
+    let file = match add(sources, name, contents) {
+        Ok(file) => file,
+        Err(diagnostic) => {
+            return ParsedGraph {
+                graph: None,
+                diagnostics: vec![*diagnostic],
+            };
+        }
+    };
     let (tree, mut diagnostics) = parse(sources, file);
     let (graph, found) = graph::lower(&tree);
     diagnostics.extend(found);
@@ -167,9 +169,13 @@ pub fn parse_graph(
 }
 
 /// Adds a file by its bytes; what is no UTF-8 is shown as U+FFFD and reported.
-fn add(sources: &mut SourceMap, name: String, bytes: Vec<u8>) -> (FileId, Option<Diagnostic>) {
-    let error = match String::from_utf8(bytes) {
-        Ok(text) => return (sources.add(name, text), None),
+pub(crate) fn add(
+    sources: &mut SourceMap,
+    name: impl Into<String>,
+    contents: impl Into<Vec<u8>>,
+) -> Result<FileId, Box<Diagnostic>> {
+    let error = match String::from_utf8(contents.into()) {
+        Ok(text) => return Ok(sources.add(name, text)),
         Err(error) => error,
     };
     let at = error.utf8_error().valid_up_to();
@@ -179,5 +185,5 @@ fn add(sources: &mut SourceMap, name: String, bytes: Vec<u8>) -> (FileId, Option
     let diagnostic = Diagnostic::error(&syntax::UNUSABLE_FILE, span, "the file is not UTF-8 text")
         .label(format!("byte 0x{byte:02x} begins no character"))
         .hint("save the file as UTF-8");
-    (file, Some(diagnostic))
+    Err(Box::new(diagnostic))
 }
