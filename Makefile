@@ -4,7 +4,7 @@ HOST ?= 127.0.0.1
 PORT ?= 8000
 GRAPHMILL := target/release/graphmill
 
-.PHONY: help setup build demo serve test rust-tests client-tests fmt lint doc ci clean
+.PHONY: help setup build demo serve test rust-tests client-tests bench-engine fmt lint doc ci clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -31,6 +31,10 @@ rust-tests:
 
 client-tests:
 	.venv/bin/python -m pytest -q tests/clients
+
+bench-engine: setup ## measure the graph engine: time, then memory
+	cargo bench --workspace --bench engine
+	cargo bench --workspace --bench memory
 
 fmt: ## format the Rust sources
 	cargo fmt --all

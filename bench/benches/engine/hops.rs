@@ -1,0 +1,40 @@
+//! What it costs to bring a packet from one node to the next, in one session on one thread.
+
+use graphmill_bench::{
+    drive::Driver,
+    graphs::{chain, compile, fan},
+    report::{Goal, Report},
+    samples::Samples,
+};
+use graphmill_engine::Packet;
+
+const SAMPLES: usize = 300;
+/// Packets on their way at once: below the limit of a queue.
+const BATCH: u64 = 64;
+/// Of the fan: what is written by, and what is read by the eight.
+const EDGES: usize = 16;
+
+pub(crate) fn measure(report: &Report) {
+    for length in [10, 100] {
+        for (batch, how) in [(BATCH, "in batches"), (1, "one by one")] {
+            let samples = pass(&chain("PassThroughCalculator", length, ""), batch, length);
+            let what = format!("chain of {length}, packets {how}, a hop");
+            report.samples(&what, &samples, ("ns", 1.0), Goal::AtMost(120.0));
+        }
+    }
+    let samples = pass(&fan("PassThroughCalculator", 8, ""), BATCH, EDGES);
+    let what = "one to 8 nodes and to one that joins, an edge";
+    report.samples(what, &samples, ("ns", 1.0), Goal::AtMost(150.0));
+}
+
+/// Sends packets through a graph in batches; in nanoseconds for each of `parts` that a packet passes.
+fn pass(graph: &str, batch: u64, parts: usize) -> Samples {
+    let mut driver = Driver::new(&compile(graph));
+    let packet = Packet::new(0, 1_i64);
+    let batches = BATCH / batch;
+    let samples = Samples::time(SAMPLES, parts * BATCH as usize, || {
+        (0..batches).for_each(|_| driver.pass(&packet, batch));
+    });
+    driver.finish();
+    samples
+}

@@ -1,0 +1,26 @@
+//! Measures the engine and prints a table: `cargo bench --workspace --bench engine`, with a word of a group's name to
+//! measure only that.
+
+mod compile;
+mod crowd;
+mod executors;
+mod hops;
+mod sessions;
+
+use graphmill_bench::report::Report;
+
+fn main() {
+    let report = Report::from_args();
+    let groups: [(&str, fn(&Report)); 5] = [
+        ("hops", hops::measure),
+        ("sessions", sessions::measure),
+        ("compile", compile::measure),
+        ("executors", executors::measure),
+        ("crowd", crowd::measure),
+    ];
+    for (name, measure) in groups {
+        if report.wants(name) {
+            measure(&report);
+        }
+    }
+}
