@@ -23,6 +23,7 @@ pub mod registry;
 pub mod resource;
 pub mod run;
 pub mod session;
+pub mod subgraph;
 mod tags;
 #[cfg(feature = "testing")]
 pub mod testing;
@@ -43,10 +44,11 @@ pub use packet::{Packet, Payload, TypeInfo};
 pub use plan::{Explain, Plan};
 pub use policy::{FixedSize, InputPolicy, Policy, Readiness, Waiting};
 pub use port::{Events, In, Ins, Out, OutSide, OutSides, Outs, Res, Side, Sides};
-pub use registry::{Registry, Subgraph};
+pub use registry::Registry;
 pub use resource::{Resource, ResourceCache};
 pub use run::{CancelToken, Clock, Priority, RequestId, RunCx, SystemClock, TraceContext};
 pub use session::{Handle, OutputStream, Session, SidePackets, Summary, Why};
+pub use subgraph::Subgraph;
 pub use timestamp::Timestamp;
 pub use world::{Files, World};
 

@@ -3,7 +3,7 @@
 //! `register!(MyNode);` puts a calculator into every registry made by [`Registry::global`] in a program that links the crate
 //! it is written in; a crate that nothing names links to nothing, so a server names its node crates with `use my_nodes as _;`.
 
-use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc};
 
 use graphmill_grammar::{Diagnostic, OptionsMessage, de};
 use serde::{Serialize, de::DeserializeOwned};
@@ -13,6 +13,7 @@ use crate::{
     container::{Container, ContainerRegistration},
     contract::{Arity, Contract, Group, PortSpec},
     node::{AsyncCompiled, Compiled, Factory},
+    subgraph::{Subgraph, SubgraphRegistration},
 };
 
 /// Reads a node's options and lets its calculator declare its contract.
@@ -91,27 +92,6 @@ pub(crate) fn read_options<O: DeserializeOwned + Default>(
 
 inventory::collect!(Registration);
 
-/// A graph that can be used as a node.
-#[derive(Clone, Debug)]
-pub struct Subgraph {
-    /// Its name in graph files.
-    pub name: Cow<'static, str>,
-    /// The name of its file, for diagnostics.
-    pub file: Cow<'static, str>,
-    /// Its text.
-    pub text: Cow<'static, str>,
-    /// The name or calculator of the inner node that receives the outer node's options, `input_stream_info`,
-    /// `input_stream_handler` and `executor`. Without one, a node that has any of these is refused.
-    pub primary: Option<Cow<'static, str>>,
-    /// One or a few sentences for `graphmill calculators`.
-    pub doc: Cow<'static, str>,
-}
-
-/// A [`Subgraph`] known at compile time, as `register_subgraph!` makes it.
-pub struct SubgraphRegistration(pub fn() -> Subgraph);
-
-inventory::collect!(SubgraphRegistration);
-
 /// Makes a calculator known to [`Registry::global`].
 #[macro_export]
 macro_rules! register {
@@ -125,24 +105,6 @@ macro_rules! register {
 macro_rules! register_async {
     ($calculator:ty) => {
         $crate::inventory::submit! { $crate::registry::Registration::of_async::<$calculator>() }
-    };
-}
-
-/// Makes a subgraph known to [`Registry::global`]: its name, its file beside the source file, and its primary inner node.
-///
-/// `register_subgraph!("HttpLLMCalculator", "http_llm.pbtxt", primary: "LLMCalculator", doc: "Serves chat");`
-#[macro_export]
-macro_rules! register_subgraph {
-    ($name:literal, $file:literal, primary: $primary:literal, doc: $doc:literal $(,)?) => {
-        $crate::inventory::submit! {
-            $crate::registry::SubgraphRegistration(|| $crate::registry::Subgraph {
-                name: $name.into(),
-                file: $file.into(),
-                text: include_str!($file).into(),
-                primary: Some($primary.into()),
-                doc: $doc.into(),
-            })
-        }
     };
 }
 

@@ -5,6 +5,7 @@ pub mod cycles;
 pub mod executors;
 pub mod sides;
 pub mod streams;
+pub mod subgraphs;
 pub mod types;
 
 use graphmill_grammar::Code;
@@ -18,6 +19,7 @@ pub fn all() -> impl Iterator<Item = &'static Code> {
         cycles::ALL,
         executors::ALL,
         calculators::ALL,
+        subgraphs::ALL,
     ]
     .into_iter()
     .flatten()

@@ -2,6 +2,8 @@
 
 use std::sync::{Arc, atomic::AtomicUsize};
 
+use graphmill_grammar::SourceMap;
+
 use crate::contract::{Group, Offset};
 
 use super::{
@@ -13,8 +15,8 @@ use super::{
 /// The format's default for `max_queue_size`: deep enough that bursts pass, small enough to notice a stuck consumer.
 const QUEUE_LIMIT: usize = 100;
 
-pub(super) fn assemble(mut draft: Draft<'_>) -> Plan {
-    let explain = explain::explain(&draft);
+pub(super) fn assemble(mut draft: Draft<'_>, sources: &SourceMap) -> Plan {
+    let explain = explain::explain(&draft, sources);
     let queue_limit = queue_limit(&draft);
     let mut unloaded = None;
     let (mut nodes, mut inputs, mut outputs) = (Vec::new(), Vec::new(), Vec::new());

@@ -297,16 +297,6 @@ fn refuse_unsupported(node: &Node, found: &mut Vec<Diagnostic>) {
                 .hint("the only one is `InOrderOutputStreamHandler`"),
         );
     }
-    if let Some(option) = node.option_value.first() {
-        found.push(
-            Diagnostic::error(
-                &calculators::UNSUPPORTED_FIELD,
-                option.field.span,
-                "`option_value` is not supported",
-            )
-            .hint("write the value into the node's options"),
-        );
-    }
     if let Some(limit) = &node.max_in_flight
         && limit.value > 1
     {

@@ -1,5 +1,6 @@
 //! The expanded graph with all that compilation resolved, for people and tools.
 
+use graphmill_grammar::SourceMap;
 use serde::Serialize;
 
 use crate::contract::Group;
@@ -30,6 +31,8 @@ pub struct ExplainNode {
     pub calculator: String,
     /// The subgraphs it comes from, outermost first.
     pub within: Vec<String>,
+    /// Where it is written, as `file:line:column`; absent for a node that no file has.
+    pub place: Option<String>,
     /// When it is called.
     pub policy: String,
     /// Whether it runs inline or on an executor.
@@ -57,7 +60,7 @@ pub struct ExplainPort {
     pub back_edge: bool,
 }
 
-pub(super) fn explain(draft: &Draft<'_>) -> Explain {
+pub(super) fn explain(draft: &Draft<'_>, sources: &SourceMap) -> Explain {
     let names = |ports: &[graphmill_grammar::PortSpec]| {
         ports.iter().map(|port| port.name.value.clone()).collect()
     };
@@ -65,14 +68,14 @@ pub(super) fn explain(draft: &Draft<'_>) -> Explain {
         nodes: draft
             .nodes
             .iter()
-            .map(|node| explain_node(draft, node))
+            .map(|node| explain_node(draft, node, sources))
             .collect(),
         inputs: names(&draft.graph.input_stream),
         outputs: names(&draft.graph.output_stream),
     }
 }
 
-fn explain_node(draft: &Draft<'_>, node: &DraftNode) -> ExplainNode {
+fn explain_node(draft: &Draft<'_>, node: &DraftNode, sources: &SourceMap) -> ExplainNode {
     let ports = |group: Group| -> Vec<ExplainPort> {
         let map = node.contract.tag_map(group);
         let port = |(index, entry): (usize, &crate::tags::TagEntry)| {
@@ -103,6 +106,7 @@ fn explain_node(draft: &Draft<'_>, node: &DraftNode) -> ExplainNode {
         name: node.name.clone(),
         calculator: node.calculator().to_owned(),
         within: node.within.clone(),
+        place: sources.locate(node.config.place()),
         policy: format!("{:?}", node.policy),
         runs: match (node.place, &node.config.executor, node.contract.run) {
             (Place::Inline, ..) => "inline".to_owned(),

@@ -170,8 +170,10 @@ impl Plan {
         }
         let mut diagnostics = std::mem::take(&mut draft.diagnostics);
         let complete = !draft.incomplete && !diag::has_errors(&diagnostics);
-        let plan = complete.then(|| Arc::new(assemble::assemble(draft)));
+        let plan = complete.then(|| Arc::new(assemble::assemble(draft, sources)));
         diag::sort(&mut diagnostics);
+        // What is wrong in a subgraph is wrong once, however often the subgraph is used.
+        diagnostics.dedup();
         (plan, diagnostics)
     }
 

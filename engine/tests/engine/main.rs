@@ -16,5 +16,6 @@ mod resources;
 mod runtime;
 mod sides;
 mod sources;
+mod subgraph_options;
 mod subgraphs;
 mod timestamps;

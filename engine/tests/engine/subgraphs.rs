@@ -1,19 +1,17 @@
 //! Graphs as nodes of other graphs.
 
 use graphmill_engine::{
-    Environment, Subgraph,
+    Environment, Registry, Subgraph,
     testing::{Harness, check},
 };
 
 use crate::nodes;
 
 fn subgraph(name: &'static str, text: &'static str, primary: Option<&'static str>) -> Subgraph {
-    Subgraph {
-        name: name.into(),
-        file: format!("{name}.pbtxt").into(),
-        text: text.into(),
-        primary: primary.map(Into::into),
-        doc: "".into(),
+    let subgraph = Subgraph::new(name, format!("{name}.pbtxt"), text);
+    match primary {
+        Some(primary) => subgraph.with_primary(primary),
+        None => subgraph,
     }
 }
 
@@ -190,4 +188,93 @@ node {
     assert!(said.contains("GM0601"), "{said}");
     assert!(said.contains("--> graph.pbtxt:6:"), "{said}");
     assert!(!said.contains("--> TwiceSubgraph.pbtxt"), "{said}");
+}
+
+#[test]
+fn an_inner_executor_is_that_of_the_graph_that_is_run() {
+    let inner = r#"type: "OnPoolSubgraph" input_stream: "a" output_stream: "b" executor { name: "pool" }
+        node { calculator: "AddCalculator" input_stream: "a" output_stream: "b" executor: "pool" }"#;
+    let registry = nodes::environment().registry().clone();
+    let subgraph = Subgraph::typed("pool.pbtxt", inner).expect("it has a type");
+    let environment = Environment::new(registry.with_subgraph(subgraph));
+    let node = r#"node { calculator: "OnPoolSubgraph" input_stream: "in" output_stream: "out" }"#;
+    let said = check(node, &environment);
+    assert!(
+        said.contains("GM0821") && said.contains("error[GM07"),
+        "{said}"
+    );
+    let declared = format!(
+        r#"input_stream: "in" output_stream: "out" executor {{ name: "pool" type: "ThreadPoolExecutor"
+           options {{ [mediapipe.ThreadPoolExecutorOptions.ext] {{ num_threads: 1 }} }} }} {node}"#
+    );
+    let said = check(&declared, &environment);
+    assert!(!said.contains("error"), "{said}");
+}
+
+#[test]
+fn side_packets_and_repeated_names_get_the_prefix() {
+    let inner = r#"type: "SidesSubgraph" input_side_packet: "IN:a" output_side_packet: "OUT:c"
+        node { calculator: "MakeSideCalculator" input_side_packet: "BASE:a" output_side_packet: "OUT:b" }
+        node { calculator: "MakeSideCalculator" input_side_packet: "BASE:b" output_side_packet: "OUT:c" }"#;
+    let registry = nodes::environment().registry().clone();
+    let subgraph = Subgraph::typed("sides.pbtxt", inner).expect("it has a type");
+    let text = r#"input_stream: "in" input_side_packet: "given" output_side_packet: "made"
+        node { name: "My.Node" calculator: "SidesSubgraph" input_side_packet: "IN:given" output_side_packet: "OUT:made" }"#;
+    let h = Harness::new(text, Environment::new(registry.with_subgraph(subgraph)));
+    let nodes = &h.plan().explain().nodes;
+    let of = |at: usize| {
+        let (input, output) = (&nodes[at].side_inputs[0], &nodes[at].side_outputs[0]);
+        (
+            nodes[at].name.as_str(),
+            input.name.as_str(),
+            output.name.as_str(),
+        )
+    };
+    assert_eq!(
+        of(0),
+        ("my_node__MakeSideCalculator_1", "given", "my_node__b")
+    );
+    assert_eq!(
+        of(1),
+        ("my_node__MakeSideCalculator_2", "my_node__b", "made")
+    );
+}
+
+#[test]
+fn what_is_wrong_in_a_subgraph_is_said_once() {
+    let node = |at: usize| {
+        format!(
+            r#"node {{ calculator: "BrokenSubgraph" input_stream: "in" output_stream: "out{at}" }}"#
+        )
+    };
+    let said = check(&(0..3).map(node).collect::<String>(), &environment());
+    assert_eq!(said.matches("error[").count(), 1, "{said}");
+}
+
+#[test]
+fn subgraphs_without_measure_are_refused() {
+    let twice = |level: usize, uses: usize| {
+        let node = format!("node {{ calculator: \"Level{}\" }} ", level - 1);
+        Subgraph::new(
+            format!("Level{level}"),
+            format!("{level}.pbtxt"),
+            node.repeat(uses),
+        )
+    };
+    let levels = |count: usize, uses: usize| {
+        let subgraphs = (1..=count).map(|level| twice(level, uses));
+        let registry = nodes::environment().registry().clone();
+        let zero = Subgraph::new(
+            "Level0",
+            "0.pbtxt",
+            "node { calculator: \"CountCalculator\" output_stream: \"a\" }",
+        );
+        let registry = subgraphs.fold(registry.with_subgraph(zero), Registry::with_subgraph);
+        check(
+            &format!("node {{ calculator: \"Level{count}\" }}"),
+            &Environment::new(registry),
+        )
+    };
+    assert!(levels(40, 2).contains("GM0807"), "doubled forty times");
+    assert!(levels(70, 1).contains("GM0820"), "nested seventy deep");
 }

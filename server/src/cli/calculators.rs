@@ -8,8 +8,8 @@ use std::{
 
 use clap::{Args, ValueEnum};
 use graphmill_engine::{
-    Registry,
-    registry::{Description, PortDescription, Subgraph},
+    Registry, Subgraph,
+    registry::{Description, PortDescription},
 };
 use graphmill_grammar::suggest;
 use serde_json::{Value, json};

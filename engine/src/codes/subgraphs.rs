@@ -1,0 +1,46 @@
+//! `GM082x`: subgraphs and their options.
+
+use graphmill_grammar::Code;
+
+/// All codes of this theme, by number.
+pub const ALL: &[&Code] = &[&NESTING, &SETTING, &OPTION_PATH, &UNUSED_OPTION];
+
+/// Subgraphs within subgraphs, too many.
+pub static NESTING: Code = Code {
+    number: 820,
+    title: "subgraphs nested too deep",
+    explanation: "A subgraph may contain subgraphs, which may contain subgraphs, 64 deep.",
+    wrong: "node { calculator: \"Level65\" }",
+    right: "node { calculator: \"Level64\" }",
+};
+
+/// A setting of a graph that is used as a node.
+pub static SETTING: Code = Code {
+    number: 821,
+    title: "setting that has no effect in a subgraph",
+    explanation: "A graph that is used as a node has no run of its own: queues, threads, executors and the default input policy are \
+                  those of the graph that is run. The setting has an effect only where the file itself is run.",
+    wrong: "type: \"Sub\" max_queue_size: 4",
+    right: "type: \"Sub\"",
+};
+
+/// A path of `option_value` that leads nowhere.
+pub static OPTION_PATH: Code = Code {
+    number: 822,
+    title: "`option_value` that leads nowhere",
+    explanation: "`option_value: \"field:source\"` copies a value of the graph's options into the node's options. Both sides are paths: \
+                  field names, and for one element of a repeated field its number, with `/` between; `options` stands for all of the \
+                  options. The graph declares its options with `graph_options { [type.googleapis.com/mediapipe.X] { .. } }`.",
+    wrong: "node { calculator: \"GateCalculator\" input_stream: \"a\" output_stream: \"b\" option_value: \"allow:options/open\" }",
+    right: "graph_options { [type.googleapis.com/mediapipe.X] { open: true } }\n\
+            node { calculator: \"GateCalculator\" input_stream: \"a\" output_stream: \"b\" option_value: \"allow:options/open\" }",
+};
+
+/// An option of a subgraph that none of its nodes takes.
+pub static UNUSED_OPTION: Code = Code {
+    number: 823,
+    title: "option that no node of the subgraph takes",
+    explanation: "The nodes of a subgraph take its options by `option_value`. No node takes this one, so it would have no effect.",
+    wrong: "node { calculator: \"SomeSubgraph\" node_options { [type.googleapis.com/mediapipe.SomeOptions] { no_such: 1 } } }",
+    right: "node { calculator: \"SomeSubgraph\" node_options { [type.googleapis.com/mediapipe.SomeOptions] { known: 1 } } }",
+};

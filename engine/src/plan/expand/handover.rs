@@ -1,0 +1,171 @@
+//! What a node says about a calculator where it is a subgraph: the primary inner node has it, or nobody, which is an error.
+
+use graphmill_grammar::{Diagnostic, GraphConfig, Node, OptionsMessage, Span, graph::Extensions};
+
+use crate::codes::{calculators, subgraphs};
+
+/// Gives the primary inner node what the outer node says about a calculator, apart from the options that the subgraph
+/// itself has `declared`.
+pub(super) fn hand_over(
+    outer: &Node,
+    inner: &mut Node,
+    declared: impl Fn(&OptionsMessage) -> bool,
+) {
+    let outer_options: Vec<&OptionsMessage> = outer
+        .all_options()
+        .filter(|message| !declared(message))
+        .collect();
+    let given = |message: &OptionsMessage| {
+        outer_options
+            .iter()
+            .any(|outer| outer.type_name() == message.type_name())
+    };
+    inner.node_options.retain(|message| !given(message));
+    if let Some(options) = &mut inner.options {
+        options.messages.retain(|message| !given(message));
+    }
+    let handed = |messages: &[OptionsMessage]| -> Vec<OptionsMessage> {
+        let handed = messages.iter().filter(|message| !declared(message));
+        handed.cloned().collect()
+    };
+    inner.node_options.extend(handed(&outer.node_options));
+    if let Some(options) = &outer.options {
+        let target = inner.options.get_or_insert_with(Extensions::default);
+        target.messages.extend(handed(&options.messages));
+        target.head = target.head.or(options.head);
+    }
+    if !outer.input_stream_info.is_empty() {
+        inner.input_stream_info.clone_from(&outer.input_stream_info);
+    }
+    if outer.input_stream_handler.is_some() {
+        inner
+            .input_stream_handler
+            .clone_from(&outer.input_stream_handler);
+    }
+    if outer.executor.is_some() {
+        inner.executor.clone_from(&outer.executor);
+    }
+    if outer.max_in_flight.is_some() {
+        inner.max_in_flight = outer.max_in_flight;
+    }
+}
+
+/// Refuses what would be ignored; options apart.
+pub(super) fn refuse_fields(
+    outer: &Node,
+    subgraph: &str,
+    has_primary: bool,
+    diagnostics: &mut Vec<Diagnostic>,
+) {
+    let always = [
+        (
+            "source_layer",
+            outer.source_layer.as_ref().map(|layer| layer.span),
+        ),
+        (
+            "buffer_size_hint",
+            outer.buffer_size_hint.as_ref().map(|hint| hint.span),
+        ),
+        (
+            "output_stream_handler",
+            outer
+                .output_stream_handler
+                .as_ref()
+                .map(|handler| handler.head),
+        ),
+    ];
+    let without_primary = [
+        (
+            "input_stream_info",
+            outer.input_stream_info.first().map(|info| info.head),
+        ),
+        (
+            "input_stream_handler",
+            outer
+                .input_stream_handler
+                .as_ref()
+                .map(|handler| handler.head),
+        ),
+        (
+            "executor",
+            outer.executor.as_ref().map(|executor| executor.span),
+        ),
+        (
+            "max_in_flight",
+            outer.max_in_flight.as_ref().map(|limit| limit.span),
+        ),
+    ];
+    let without_primary = without_primary.into_iter().filter(|_| !has_primary);
+    for (field, span) in always.into_iter().chain(without_primary) {
+        diagnostics.extend(span.map(|span| only_calculators(field, span, subgraph)));
+    }
+}
+
+/// The diagnostic for a field that a node cannot have where it is a subgraph.
+pub(super) fn only_calculators(field: &str, span: Span, subgraph: &str) -> Diagnostic {
+    let message = format!(
+        "`{field}` cannot be set on a node that is the subgraph `{}`",
+        subgraph
+    );
+    Diagnostic::error(&calculators::SUBGRAPH_FIELD, span, message)
+        .label("only calculators have this")
+}
+
+/// Warns of what a graph says about its own run, which it does not have where it is a node.
+pub(super) fn warn_of_settings(
+    graph: &GraphConfig,
+    subgraph: &str,
+    diagnostics: &mut Vec<Diagnostic>,
+) {
+    let settings = [
+        (
+            "num_threads",
+            graph.num_threads.as_ref().map(|threads| threads.span),
+        ),
+        (
+            "max_queue_size",
+            graph.max_queue_size.as_ref().map(|size| size.span),
+        ),
+        (
+            "report_deadlock",
+            graph.report_deadlock.as_ref().map(|report| report.span),
+        ),
+        (
+            "input_stream_handler",
+            graph
+                .input_stream_handler
+                .as_ref()
+                .map(|handler| handler.head),
+        ),
+        (
+            "output_stream_handler",
+            graph
+                .output_stream_handler
+                .as_ref()
+                .map(|handler| handler.head),
+        ),
+        (
+            "executor",
+            graph.executor.first().map(|executor| executor.head),
+        ),
+        (
+            "profiler_config",
+            graph.profiler_config.as_ref().map(|config| config.head),
+        ),
+        (
+            "runtime_info",
+            graph.runtime_info.as_ref().map(|config| config.head),
+        ),
+    ];
+    for (field, span) in settings {
+        let Some(span) = span else { continue };
+        let message = format!(
+            "`{field}` of the graph `{}` has no effect where the graph is a node",
+            subgraph
+        );
+        diagnostics.push(
+            Diagnostic::warning(&subgraphs::SETTING, span, message)
+                .hint(format!("set `{field}` in the graph that is run")),
+        );
+    }
+}

@@ -1,0 +1,342 @@
+//! Expansion: nodes that name a subgraph or container are replaced by the nodes they stand for.
+//!
+//! Streams, side packets and nodes inside a subgraph get the outer node's name as a prefix; what is at the subgraph's
+//! border gets the outer names, matched by tag and index. A border port that the outer node leaves unconnected is taken
+//! off the inner nodes. The outer node's options reach the inner nodes by `option_value`, or go to the primary inner node
+//! with all else that the outer node says about a calculator.
+
+mod border;
+mod handover;
+mod options;
+mod path;
+
+use std::{collections::HashMap, sync::Arc};
+
+use graphmill_grammar::{
+    Diagnostic, GraphConfig, Node, OptionsMessage, SourceMap, Spanned, diag, parse_graph,
+};
+
+use crate::{
+    codes::{calculators, subgraphs},
+    container::ContainerRegistration,
+    contract::{Contract, Group},
+    policy::Policy,
+    subgraph::Subgraph,
+};
+
+use super::{
+    Place, contracts,
+    draft::{Draft, DraftNode},
+};
+use border::{Border, rename};
+use options::GraphOptions;
+
+/// The deepest nesting of subgraphs: far beyond what people write, and little enough to bound the length of names.
+const MAX_NESTING: usize = 64;
+
+/// The most nodes that are expanded; a graph that has as many is refused when its contracts are checked.
+const MAX_NODES: usize = u16::MAX as usize;
+
+/// A node on its way through expansion.
+struct Unexpanded {
+    config: Node,
+    within: Vec<String>,
+}
+
+/// What a node can stand for.
+enum Part {
+    Subgraph(Arc<Subgraph>),
+    Container(ContainerRegistration),
+}
+
+impl Part {
+    fn name(&self) -> &str {
+        match self {
+            Self::Subgraph(subgraph) => &subgraph.name,
+            Self::Container(container) => container.name,
+        }
+    }
+
+    /// The inner node that stands for the whole, by name or calculator.
+    fn primary(&self, nodes: &[Node], names: &[String]) -> Option<usize> {
+        let Self::Subgraph(subgraph) = self else {
+            return None;
+        };
+        let primary = subgraph.primary.as_deref()?;
+        let mut candidates = nodes.iter().zip(names);
+        candidates.position(|(node, name)| {
+            let calculator = node.calculator.as_ref();
+            name == primary || calculator.is_some_and(|calculator| calculator.as_str() == primary)
+        })
+    }
+}
+
+/// What expansion goes by.
+struct Expansion<'a, 'g> {
+    draft: &'a mut Draft<'g>,
+    sources: &'a mut SourceMap,
+    /// The graphs of subgraphs, once parsed; none for one with errors, which have been reported.
+    parsed: HashMap<String, Option<Arc<GraphConfig>>>,
+}
+
+pub(super) fn expand(draft: &mut Draft<'_>, sources: &mut SourceMap) {
+    let graph = draft.graph;
+    let mut expansion = Expansion {
+        draft,
+        sources,
+        parsed: HashMap::new(),
+    };
+    let mut configs = graph.node.clone();
+    let mut own = GraphOptions::new(graph.all_options(), []);
+    expansion.substitute(&mut configs, &mut own);
+    let mut nodes: Vec<Unexpanded> = configs
+        .into_iter()
+        .map(|config| Unexpanded {
+            config,
+            within: Vec::new(),
+        })
+        .collect();
+    while let Some(expanded) = expansion.round(&mut nodes) {
+        nodes.extend(expanded);
+        if nodes.len() >= MAX_NODES {
+            break;
+        }
+    }
+    // What is inside a subgraph that is used wrongly may seem to lack what its border lacks.
+    draft.incomplete |= diag::has_errors(&draft.diagnostics);
+    let names = canonical_names(nodes.iter().map(|node| &node.config));
+    for (node, name) in nodes.into_iter().zip(names) {
+        draft.nodes.push(DraftNode {
+            config: node.config,
+            name,
+            within: node.within,
+            contract: Contract::new(Default::default()),
+            factory: None,
+            inputs: Vec::new(),
+            back_edges: Vec::new(),
+            outputs: Vec::new(),
+            policy: Policy::Default,
+            place: Place::Inline,
+        });
+    }
+}
+
+/// The nodes' names: as written or that of the calculator, numbered from 1 where several are the same.
+fn canonical_names<'a>(nodes: impl Iterator<Item = &'a Node> + Clone) -> Vec<String> {
+    let base = |node: &'a Node| {
+        let own = node.name.as_ref().filter(|name| !name.is_empty());
+        own.or(node.calculator.as_ref())
+            .map_or("", |name| name.as_str())
+    };
+    let mut counts: HashMap<&str, (usize, usize)> = HashMap::new();
+    for node in nodes.clone() {
+        counts.entry(base(node)).or_default().0 += 1;
+    }
+    let named = nodes.map(|node| {
+        let base = base(node);
+        let (total, used) = counts.get_mut(base).expect("all names were just counted");
+        *used += 1;
+        if *total == 1 {
+            base.to_owned()
+        } else {
+            format!("{base}_{used}")
+        }
+    });
+    named.collect()
+}
+
+impl Expansion<'_, '_> {
+    /// Takes the nodes that are subgraphs out of the list; gives the nodes that they stand for, or none if there is no such node.
+    fn round(&mut self, nodes: &mut Vec<Unexpanded>) -> Option<Vec<Unexpanded>> {
+        let names = canonical_names(nodes.iter().map(|node| &node.config));
+        let (mut plain, mut expanded, mut found) = (Vec::new(), Vec::new(), false);
+        for (node, name) in std::mem::take(nodes).into_iter().zip(names) {
+            let part = self.part_of(&node.config);
+            match part.filter(|_| plain.len() + expanded.len() < MAX_NODES) {
+                Some(part) => {
+                    found = true;
+                    expanded.extend(self.inline(&node, &name, &part));
+                }
+                None => plain.push(node),
+            }
+        }
+        *nodes = plain;
+        found.then_some(expanded)
+    }
+
+    fn part_of(&self, node: &Node) -> Option<Part> {
+        let written = node.calculator.as_ref()?.as_str();
+        let (registry, package) = (&self.draft.environment.registry, self.draft.package());
+        let subgraph = || registry.subgraph(written, package).cloned();
+        let container = registry.container(written, package).copied();
+        container
+            .map(Part::Container)
+            .or_else(|| subgraph().map(Part::Subgraph))
+    }
+
+    /// The nodes of one use of a subgraph or container.
+    fn inline(&mut self, outer: &Unexpanded, name: &str, part: &Part) -> Vec<Unexpanded> {
+        if let Some(endless) = endless(outer, part) {
+            self.draft.report(endless);
+            return Vec::new();
+        }
+        let graph = match part {
+            Part::Subgraph(subgraph) => self.parsed(subgraph),
+            Part::Container(container) => self.unpacked(container, &outer.config),
+        };
+        let Some(inner) = graph else {
+            self.draft.incomplete = true;
+            return Vec::new();
+        };
+        let outer_node = &outer.config;
+        let mut configs = inner.node.clone();
+        let inner_names = canonical_names(inner.node.iter());
+        let primary = part.primary(&configs, &inner_names);
+        let mut options = GraphOptions::new(inner.all_options(), outer_node.all_options());
+        self.substitute(&mut configs, &mut options);
+
+        let diagnostics = &mut self.draft.diagnostics;
+        // A container has read its node's options already.
+        if let Part::Subgraph(subgraph) = part {
+            options.refuse_rest(outer_node, &subgraph.name, primary.is_some(), diagnostics);
+        }
+        handover::refuse_fields(outer_node, part.name(), primary.is_some(), diagnostics);
+        if let Some(primary) = primary {
+            let declared = |message: &OptionsMessage| options.declares(message);
+            handover::hand_over(outer_node, &mut configs[primary], declared);
+        }
+
+        let prefix = format!("{}__", name.to_lowercase().replace(['.', ' ', ':'], "_"));
+        let mut border =
+            |group, outer, inner| Border::new(group, outer, inner, part.name(), diagnostics);
+        let streams = [
+            &border(Group::Inputs, &outer_node.input_stream, &inner.input_stream),
+            &border(
+                Group::Outputs,
+                &outer_node.output_stream,
+                &inner.output_stream,
+            ),
+        ];
+        let (taken, made) = (
+            &outer_node.input_side_packet,
+            &outer_node.output_side_packet,
+        );
+        let sides = [
+            &border(Group::InputSides, taken, &inner.input_side_packet),
+            &border(Group::OutputSides, made, &inner.output_side_packet),
+        ];
+        let mut within = outer.within.clone();
+        within.push(part.name().to_owned());
+        for (config, inner_name) in configs.iter_mut().zip(&inner_names) {
+            rename(&mut config.input_stream, &streams, &prefix);
+            rename(&mut config.output_stream, &streams, &prefix);
+            rename(&mut config.input_side_packet, &sides, &prefix);
+            rename(&mut config.output_side_packet, &sides, &prefix);
+            let span = config
+                .name
+                .as_ref()
+                .map_or(config.place(), |name| name.span);
+            config.name = Some(Spanned::new(format!("{prefix}{inner_name}"), span));
+        }
+        configs
+            .into_iter()
+            .map(|config| Unexpanded {
+                config,
+                within: within.clone(),
+            })
+            .collect()
+    }
+
+    /// The graph that a container makes of a node; none if the node is wrong, which has been reported.
+    fn unpacked(
+        &mut self,
+        container: &ContainerRegistration,
+        node: &Node,
+    ) -> Option<Arc<GraphConfig>> {
+        let found = &mut self.draft.diagnostics;
+        let options = contracts::options(node, container.name, container.option_names, found);
+        let (graph, wrong) = (container.expand)(node, options.as_ref());
+        let usable = !diag::has_errors(&wrong);
+        found.extend(wrong);
+        graph.filter(|_| usable).map(Arc::new)
+    }
+
+    /// The graph of a subgraph; none if the file has errors, which have been reported.
+    fn parsed(&mut self, subgraph: &Subgraph) -> Option<Arc<GraphConfig>> {
+        if let Some(parsed) = self.parsed.get(&*subgraph.name) {
+            return parsed.clone();
+        }
+        let parsed = parse_graph(self.sources, subgraph.file.as_ref(), subgraph.text.as_ref());
+        let usable = !diag::has_errors(&parsed.diagnostics);
+        let diagnostics = &mut self.draft.diagnostics;
+        diagnostics.extend(parsed.diagnostics);
+        let graph = parsed.graph.filter(|_| usable).map(Arc::new);
+        if let Some(graph) = &graph {
+            handover::warn_of_settings(graph, &subgraph.name, diagnostics);
+        }
+        self.parsed.insert(subgraph.name.to_string(), graph.clone());
+        graph
+    }
+
+    /// Puts values of a graph's options where the `option_value` of its nodes say.
+    fn substitute(&mut self, nodes: &mut [Node], options: &mut GraphOptions) {
+        for node in nodes {
+            if node.option_value.is_empty() {
+                continue;
+            }
+            let values = std::mem::take(&mut node.option_value);
+            let own_type = self.options_type(node);
+            for value in &values {
+                if let Err(wrong) = options.copy(value, node, &own_type) {
+                    self.draft.report(*wrong);
+                }
+            }
+        }
+    }
+
+    /// The name of the message type that a node's options have, where it has none yet.
+    fn options_type(&mut self, node: &Node) -> String {
+        let calculator = node.calculator.as_ref().map_or("", |name| name.as_str());
+        let by_name = format!("mediapipe.{calculator}Options");
+        let other_names = match self.part_of(node) {
+            Some(Part::Subgraph(subgraph)) => {
+                let declared = self.parsed(&subgraph);
+                let declared = declared
+                    .as_ref()
+                    .and_then(|graph| graph.all_options().next());
+                return declared.map_or(by_name, |message| message.type_name().to_owned());
+            }
+            Some(Part::Container(container)) => container.option_names,
+            None => {
+                let registry = &self.draft.environment.registry;
+                let registration = registry.calculator(calculator, self.draft.package());
+                registration.map_or(&[][..], |registration| registration.option_names)
+            }
+        };
+        other_names
+            .first()
+            .map_or(by_name, |name| (*name).to_owned())
+    }
+}
+
+/// Why the nodes of a subgraph would have no end, if so.
+fn endless(node: &Unexpanded, part: &Part) -> Option<Diagnostic> {
+    let place = node.config.place();
+    let contains_itself =
+        |subgraph: &Subgraph| node.within.iter().any(|within| *within == subgraph.name);
+    // What a container contains is in its options, which end.
+    if let Part::Subgraph(subgraph) = part
+        && contains_itself(subgraph)
+    {
+        let mut path = node.within.clone();
+        path.push(subgraph.name.to_string());
+        let message = format!("subgraph `{}` contains itself", subgraph.name);
+        let diagnostic = Diagnostic::error(&calculators::RECURSION, place, message);
+        return Some(diagnostic.label(format!("by way of {}", path.join(" > "))));
+    }
+    if node.within.len() >= MAX_NESTING {
+        let message = format!("subgraphs are nested more than {MAX_NESTING} deep");
+        return Some(Diagnostic::error(&subgraphs::NESTING, place, message).label("one too many"));
+    }
+    None
+}

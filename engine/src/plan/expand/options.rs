@@ -1,0 +1,272 @@
+//! The options of a graph, and how they get into the options of its nodes.
+//!
+//! A graph declares its options as messages with default values. Where it is a node, that node's options of the same types
+//! are set over them. No schema of these messages is known, so what is set nowhere is simply not copied; but an option that
+//! somebody sets and no node takes is an error.
+
+use graphmill_grammar::{
+    Diagnostic, Node, OptionsMessage, Spanned,
+    ast::{Message, Value, ValueKind},
+    graph::{OptionValue, OptionsKind},
+    suggest,
+};
+
+use crate::codes::{calculators, subgraphs};
+
+use super::{
+    handover,
+    path::{self, Path, Step},
+};
+
+/// The options of one use of a graph.
+pub(super) struct GraphOptions {
+    messages: Vec<Declared>,
+}
+
+/// One options message that a graph declares.
+struct Declared {
+    /// The declared values, with those of the outer node set over them.
+    merged: OptionsMessage,
+    /// The fields that nodes take; none once a node takes the whole.
+    taken: Option<Vec<String>>,
+}
+
+impl GraphOptions {
+    /// What the graph `declared`, with what the outer node has `given` over it.
+    pub(super) fn new<'a>(
+        declared: impl IntoIterator<Item = &'a OptionsMessage>,
+        given: impl IntoIterator<Item = &'a OptionsMessage>,
+    ) -> Self {
+        let mut messages: Vec<Declared> = Vec::new();
+        for message in declared {
+            // Of one type in both forms, the extension comes first and counts.
+            if !messages
+                .iter()
+                .any(|other| same_type(&other.merged, message))
+            {
+                messages.push(Declared {
+                    merged: message.clone(),
+                    taken: Some(Vec::new()),
+                });
+            }
+        }
+        let mut set: Vec<&OptionsMessage> = Vec::new();
+        for message in given {
+            let own = messages
+                .iter_mut()
+                .find(|own| same_type(&own.merged, message));
+            if let Some(own) = own.filter(|_| !set.iter().any(|other| same_type(other, message))) {
+                path::merge(&mut own.merged.body, &message.body);
+                set.push(message);
+            }
+        }
+        Self { messages }
+    }
+
+    /// Whether options are of a type that the graph declares.
+    pub(super) fn declares(&self, message: &OptionsMessage) -> bool {
+        self.messages
+            .iter()
+            .any(|own| same_type(&own.merged, message))
+    }
+
+    /// Copies one value into the options of a node; they are of type `own_type` if the node has none yet.
+    pub(super) fn copy(
+        &mut self,
+        value: &OptionValue,
+        node: &mut Node,
+        own_type: &str,
+    ) -> Result<(), Box<Diagnostic>> {
+        let (from, to) = (Path::new(&value.source), Path::new(&value.field));
+        let source = self.source(&from)?;
+        let found = if from.steps.is_empty() {
+            source.taken = None;
+            Found::Whole(source.merged.clone())
+        } else {
+            if let (Some(taken), Some(Step::Field(name))) = (&mut source.taken, from.steps.first())
+            {
+                taken.push((*name).to_owned());
+            }
+            let values = path::values(&source.merged.body, &from.steps)
+                .map_err(|why| Box::new(no_way(&from, why)))?;
+            Found::Values(values.into_iter().cloned().collect())
+        };
+        if matches!(&found, Found::Values(values) if values.is_empty()) {
+            return Ok(());
+        }
+        let target = target(node, &to, &found, own_type);
+        match found {
+            Found::Whole(options) if to.steps.is_empty() => {
+                path::merge(target, &options.body);
+                Ok(())
+            }
+            Found::Whole(options) => {
+                let span = options.body.span;
+                let whole = Value::new(ValueKind::Message(options.body), span);
+                path::set(target, &to.steps, vec![whole], to.span)
+            }
+            Found::Values(values) if to.steps.is_empty() => match values.as_slice() {
+                [
+                    Value {
+                        value: ValueKind::Message(message),
+                        ..
+                    },
+                ] => {
+                    path::merge(target, message);
+                    Ok(())
+                }
+                _ => Err(format!(
+                    "`{}` is no message, as the options of a node are",
+                    value.source.value
+                )),
+            },
+            Found::Values(values) => path::set(target, &to.steps, values, to.span),
+        }
+        .map_err(|why| Box::new(no_way(&to, why)))
+    }
+
+    /// The message that a path starts in: of several the first that has its field.
+    fn source(&mut self, path: &Path<'_>) -> Result<&mut Declared, Box<Diagnostic>> {
+        let fitting = |own: &&mut Declared| path.fits(&own.merged);
+        let has_field = |own: &Declared| match path.steps.first() {
+            Some(Step::Field(name)) => own.merged.body.fields_named(name).next().is_some(),
+            _ => true,
+        };
+        let chosen = self
+            .messages
+            .iter()
+            .position(|own| path.fits(&own.merged) && has_field(own));
+        match chosen {
+            Some(at) => Ok(&mut self.messages[at]),
+            None => self.messages.iter_mut().find(fitting).ok_or_else(|| {
+                let message = match path.of_type {
+                    Some(name) => format!("the graph has no options of type `{name}`"),
+                    None => "the graph has no options to take a value from".to_owned(),
+                };
+                Box::new(
+                    Diagnostic::error(&subgraphs::OPTION_PATH, path.span, message).hint(
+                        "declare them in the graph: `graph_options { [type.googleapis.com/mediapipe.X] { .. } }`",
+                    ),
+                )
+            }),
+        }
+    }
+
+    /// Refuses what the outer node sets and no inner node takes.
+    pub(super) fn refuse_rest(
+        &self,
+        outer: &Node,
+        subgraph: &str,
+        has_primary: bool,
+        diagnostics: &mut Vec<Diagnostic>,
+    ) {
+        for message in outer.all_options() {
+            match self
+                .messages
+                .iter()
+                .find(|own| same_type(&own.merged, message))
+            {
+                Some(own) => own.refuse_untaken(message, subgraph, diagnostics),
+                None if has_primary => {}
+                None if self.messages.is_empty() => {
+                    let span = message.name.span;
+                    diagnostics.push(handover::only_calculators("options", span, subgraph));
+                }
+                None => {
+                    let given = message.type_name();
+                    let text =
+                        format!("the subgraph `{subgraph}` takes no options of type `{given}`");
+                    let own = self.messages[0].merged.type_name();
+                    diagnostics.push(
+                        Diagnostic::error(&calculators::FOREIGN_OPTIONS, message.name.span, text)
+                            .label("these options would have no effect")
+                            .hint(format!("the type of its options is `{own}`")),
+                    );
+                }
+            }
+        }
+    }
+}
+
+impl Declared {
+    fn refuse_untaken(
+        &self,
+        given: &OptionsMessage,
+        subgraph: &str,
+        diagnostics: &mut Vec<Diagnostic>,
+    ) {
+        let Some(taken) = &self.taken else { return };
+        for field in &given.body.fields {
+            let name = field.name.as_str();
+            if taken.iter().any(|taken| taken == name) {
+                continue;
+            }
+            let message = format!(
+                "no node of the subgraph `{}` takes the option `{name}`",
+                subgraph
+            );
+            let diagnostic = Diagnostic::error(&subgraphs::UNUSED_OPTION, field.name.span, message)
+                .label("this option would have no effect");
+            let known: Vec<String> = taken.iter().map(|name| format!("`{name}`")).collect();
+            diagnostics.push(
+                match suggest::nearest(name, taken.iter().map(String::as_str)) {
+                    Some(near) => {
+                        diagnostic.fix(format!("did you mean `{near}`?"), field.name.span, near)
+                    }
+                    None if known.is_empty() => diagnostic.hint("its nodes take no options"),
+                    None => diagnostic.hint(format!("its options are {}", known.join(", "))),
+                },
+            );
+        }
+    }
+}
+
+/// What a source path leads to.
+enum Found {
+    Whole(OptionsMessage),
+    Values(Vec<Value>),
+}
+
+/// The message of the node's options that a value goes to; made if it is not there.
+fn target<'n>(
+    node: &'n mut Node,
+    path: &Path<'_>,
+    found: &Found,
+    own_type: &str,
+) -> &'n mut Message {
+    let extensions = node
+        .options
+        .as_ref()
+        .map_or(0, |options| options.messages.len());
+    let of_source = |message: &OptionsMessage| match found {
+        Found::Whole(source) => same_type(message, source),
+        Found::Values(_) => false,
+    };
+    let fitting: Vec<(usize, &OptionsMessage)> = node
+        .all_options()
+        .enumerate()
+        .filter(|(_, message)| path.fits(message))
+        .collect();
+    let same = fitting.iter().find(|(_, message)| of_source(message));
+    let at = same.or(fitting.first()).map(|(at, _)| *at);
+    let at = at.unwrap_or_else(|| {
+        node.node_options.push(OptionsMessage {
+            name: Spanned::new(path.of_type.unwrap_or(own_type).to_owned(), path.span),
+            kind: OptionsKind::Any,
+            body: Message::empty(),
+        });
+        extensions + node.node_options.len() - 1
+    });
+    match &mut node.options {
+        Some(options) if at < extensions => &mut options.messages[at].body,
+        _ => &mut node.node_options[at - extensions].body,
+    }
+}
+
+fn same_type(a: &OptionsMessage, b: &OptionsMessage) -> bool {
+    a.short_name() == b.short_name()
+}
+
+fn no_way(path: &Path<'_>, why: String) -> Diagnostic {
+    Diagnostic::error(&subgraphs::OPTION_PATH, path.span, why).label("this path leads nowhere")
+}

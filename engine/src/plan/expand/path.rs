@@ -1,0 +1,208 @@
+//! Paths of option fields, as `option_value` has them: `options/parts/0/name`.
+
+use graphmill_grammar::{
+    OptionsMessage, Span, Spanned,
+    ast::{Field, Message, Name, NameKind, Value, ValueKind},
+};
+
+/// The words that stand for the options as a whole, at the beginning of a path.
+const ROOTS: [&str; 4] = ["options", "OPTIONS", "graph_options", "node_options"];
+
+/// The beginning of a step that names a message type.
+const TYPE: &str = "Ext::";
+
+/// A path of option fields: where to start, and which way to go.
+pub(super) struct Path<'a> {
+    /// The options of this type; of any type if absent.
+    pub(super) of_type: Option<&'a str>,
+    /// Field names and numbers of elements; none for the options as a whole.
+    pub(super) steps: Vec<Step<'a>>,
+    pub(super) span: Span,
+}
+
+/// One step of a [`Path`].
+#[derive(Copy, Clone)]
+pub(super) enum Step<'a> {
+    Field(&'a str),
+    /// The element with this number of what the step before has found.
+    Element(usize),
+}
+
+impl<'a> Path<'a> {
+    pub(super) fn new(text: &'a Spanned<String>) -> Self {
+        let mut parts = text.value.split('/').peekable();
+        if parts.peek().is_some_and(|first| ROOTS.contains(first)) {
+            parts.next();
+        }
+        let of_type = parts.peek().and_then(|part| part.strip_prefix(TYPE));
+        if of_type.is_some() {
+            parts.next();
+        }
+        let step = |part: &'a str| match part.parse() {
+            Ok(number) => Step::Element(number),
+            Err(_) => Step::Field(part),
+        };
+        Self {
+            of_type,
+            steps: parts.map(step).collect(),
+            span: text.span,
+        }
+    }
+
+    /// Whether options are of the type that the path asks for.
+    pub(super) fn fits(&self, options: &OptionsMessage) -> bool {
+        self.of_type.is_none_or(|wanted| {
+            let short = wanted.rsplit_once('.').map_or(wanted, |(_, short)| short);
+            short == options.short_name()
+        })
+    }
+}
+
+/// The values that the steps lead to, in order; none if nothing is set there. An error if a step cannot be gone.
+pub(super) fn values<'m>(
+    message: &'m Message,
+    steps: &[Step<'_>],
+) -> Result<Vec<&'m Value>, String> {
+    let Some((Step::Field(name), mut rest)) = steps.split_first() else {
+        return Err("a path begins with the name of a field".to_owned());
+    };
+    let mut found = all_of(message, name);
+    if let Some((Step::Element(number), after)) = rest.split_first() {
+        found = found.get(*number).copied().into_iter().collect();
+        rest = after;
+    }
+    if rest.is_empty() {
+        return Ok(found);
+    }
+    match found.last().map(|value| &value.value) {
+        None | Some(ValueKind::Invalid) => Ok(Vec::new()),
+        Some(ValueKind::Message(inner)) => values(inner, rest),
+        Some(other) => Err(format!("`{name}` is {}, not a message", other.describe())),
+    }
+}
+
+/// All values of one field, those of lists one by one.
+fn all_of<'m>(message: &'m Message, name: &str) -> Vec<&'m Value> {
+    let mut found = Vec::new();
+    for field in message
+        .fields
+        .iter()
+        .filter(|field| field.name.as_plain() == Some(name))
+    {
+        match &field.value.value {
+            ValueKind::List(values) => found.extend(values),
+            _ => found.push(&field.value),
+        }
+    }
+    found
+}
+
+/// Sets what the steps lead to; what is not there is made, with its name at `span`. An error if a step cannot be gone.
+pub(super) fn set(
+    message: &mut Message,
+    steps: &[Step<'_>],
+    values: Vec<Value>,
+    span: Span,
+) -> Result<(), String> {
+    let Some((Step::Field(name), rest)) = steps.split_first() else {
+        return Err("a path begins with the name of a field".to_owned());
+    };
+    let (element, rest) = match rest.split_first() {
+        Some((Step::Element(number), rest)) => (Some(*number), rest),
+        _ => (None, rest),
+    };
+    let mut present: Vec<Value> = all_of(message, name).into_iter().cloned().collect();
+    if element.is_none() && rest.is_empty() {
+        present = joined(present, values);
+    } else {
+        let at = element.unwrap_or(present.len().saturating_sub(1));
+        if at > present.len() {
+            let there = present.len();
+            return Err(format!(
+                "`{name}` has {there} elements, so `{name}/{at}` cannot be set"
+            ));
+        }
+        if at == present.len() {
+            present.push(Value::new(ValueKind::Message(Message::empty()), span));
+        }
+        if rest.is_empty() {
+            present.splice(at..=at, values);
+        } else {
+            let ValueKind::Message(inner) = &mut present[at].value else {
+                let found = present[at].value.describe();
+                return Err(format!("`{name}` is {found}, not a message"));
+            };
+            set(inner, rest, values, span)?;
+        }
+    }
+    message
+        .fields
+        .retain(|field| field.name.as_plain() != Some(name));
+    let fields = present.into_iter().map(|value| field(name, value, span));
+    message.fields.extend(fields);
+    Ok(())
+}
+
+/// What a field holds once `values` are given to it: they replace what is there, but a message is merged into a message.
+fn joined(mut present: Vec<Value>, mut values: Vec<Value>) -> Vec<Value> {
+    match (present.as_mut_slice(), values.as_mut_slice()) {
+        (
+            [
+                Value {
+                    value: ValueKind::Message(base),
+                    ..
+                },
+            ],
+            [
+                Value {
+                    value: ValueKind::Message(over),
+                    ..
+                },
+            ],
+        ) => {
+            merge(base, over);
+            present
+        }
+        _ => values,
+    }
+}
+
+/// Sets every field of `over` in `base`. A field that both have is that of `over`; a message within is merged likewise.
+pub(super) fn merge(base: &mut Message, over: &Message) {
+    let mut done: Vec<&Name> = Vec::new();
+    base.incomplete |= over.incomplete;
+    for field in &over.fields {
+        if done.iter().any(|name| name.kind == field.name.kind) {
+            continue;
+        }
+        done.push(&field.name);
+        let same = |other: &&Field| other.name.kind == field.name.kind;
+        let values = |message: &Message| -> Vec<Value> {
+            message
+                .fields
+                .iter()
+                .filter(same)
+                .map(|field| field.value.clone())
+                .collect()
+        };
+        let held = joined(values(base), values(over));
+        base.fields.retain(|other| !same(&other));
+        base.fields.extend(held.into_iter().map(|value| Field {
+            value,
+            ..field.clone()
+        }));
+    }
+}
+
+fn field(name: &str, value: Value, span: Span) -> Field {
+    Field {
+        span,
+        name: Name {
+            span,
+            kind: NameKind::Plain(name.to_owned()),
+        },
+        colon: None,
+        value,
+        separator: None,
+    }
+}
