@@ -9,9 +9,11 @@ mod sessions;
 
 use graphmill_bench::report::Report;
 
+type Measure = fn(&Report);
+
 fn main() {
     let report = Report::from_args();
-    let groups: [(&str, fn(&Report)); 5] = [
+    let groups: [(&str, Measure); 5] = [
         ("hops", hops::measure),
         ("sessions", sessions::measure),
         ("compile", compile::measure),
