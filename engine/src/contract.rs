@@ -257,6 +257,18 @@ impl Contract {
             .map_or(Out::absent(), Out::new)
     }
 
+    /// Every input stream that the graph connects, whatever its tag, and as many outputs: the one of the same tag and index,
+    /// which carries the same. Both in the same order.
+    pub fn mirrored(&mut self) -> (Ins<dyn Payload>, Outs<dyn Payload>) {
+        let mut length = 0;
+        for tag in self.tags(Group::Inputs) {
+            let inputs = self.inputs(&tag);
+            self.outputs_same_as(&tag, inputs);
+            length += inputs.len() as u16;
+        }
+        (Ins::new(0..length), Outs::new(0..length))
+    }
+
     /// Output streams of which each carries what the input with its index carries. Their number has to be that of `inputs`.
     pub fn outputs_same_as(&mut self, tag: &str, inputs: Ins<dyn Payload>) -> Outs<dyn Payload> {
         let arity = if inputs.is_empty() {

@@ -1,11 +1,8 @@
 //! `PassThroughCalculator`: every input to the output of the same tag and index.
 
 use graphmill_engine::{
-    Calculator, Contract, Cx, Flow, Group, Ins, NoOptions, OpenCx, Outs, Payload, Result, register,
+    Calculator, Contract, Cx, Flow, Ins, NoOptions, OpenCx, Outs, Payload, Result, register,
 };
-
-/// Most tags one node can have.
-const MAX_TAGS: usize = 32;
 
 /// Passes each input on to the output with its tag and index, packet by packet, with timestamps and bounds as they are.
 ///
@@ -24,40 +21,23 @@ const MAX_TAGS: usize = 32;
 /// ```
 pub struct PassThrough;
 
-/// The inputs and outputs of each tag.
-type Pairs = [Option<(Ins<dyn Payload>, Outs<dyn Payload>)>; MAX_TAGS];
-
 impl Calculator for PassThrough {
     const NAME: &'static str = "PassThroughCalculator";
     const DOC: &'static str = "Passes each input on to the output with its tag and index.";
     type Options = NoOptions;
-    type Ports = Pairs;
+    type Ports = (Ins<dyn Payload>, Outs<dyn Payload>);
 
-    fn contract(c: &mut Contract, _: &NoOptions) -> Pairs {
-        let mut pairs = [None; MAX_TAGS];
-        let tags = c.tags(Group::Inputs);
-        if tags.len() > MAX_TAGS {
-            c.error(format!(
-                "a node can pass on at most {MAX_TAGS} tags, not {}",
-                tags.len()
-            ));
-        }
-        for (pair, tag) in pairs.iter_mut().zip(&tags) {
-            let inputs = c.inputs(tag);
-            *pair = Some((inputs, c.outputs_same_as(tag, inputs)));
-        }
-        pairs
+    fn contract(c: &mut Contract, _: &NoOptions) -> Self::Ports {
+        c.mirrored()
     }
 
-    fn open(_: &NoOptions, _: Pairs, _: &mut OpenCx<'_>) -> Result<Self> {
+    fn open(_: &NoOptions, _: Self::Ports, _: &mut OpenCx<'_>) -> Result<Self> {
         Ok(Self)
     }
 
-    fn process(&mut self, pairs: Pairs, cx: &mut Cx<'_>) -> Result<Flow> {
-        for (inputs, outputs) in pairs.into_iter().flatten() {
-            for (input, output) in inputs.iter().zip(outputs.iter()) {
-                cx.forward(input, output);
-            }
+    fn process(&mut self, (inputs, outputs): Self::Ports, cx: &mut Cx<'_>) -> Result<Flow> {
+        for (input, output) in inputs.iter().zip(outputs.iter()) {
+            cx.forward(input, output);
         }
         Ok(Flow::Continue)
     }
