@@ -17,7 +17,10 @@ use crate::{
 /// The packets of one input stream that wait for one node.
 #[derive(Debug)]
 pub struct InputQueue {
-    packets: VecDeque<Packet>,
+    /// The oldest packet. Where a node keeps pace it is the only one, and the queue needs no memory of its own.
+    first: Option<Packet>,
+    /// The others; empty if there is no first.
+    rest: VecDeque<Packet>,
     bound: Timestamp,
     /// A packet has come.
     begun: bool,
@@ -26,7 +29,8 @@ pub struct InputQueue {
 impl Default for InputQueue {
     fn default() -> Self {
         Self {
-            packets: VecDeque::new(),
+            first: None,
+            rest: VecDeque::new(),
             bound: Timestamp::PRE_STREAM,
             begun: false,
         }
@@ -36,12 +40,12 @@ impl Default for InputQueue {
 impl InputQueue {
     /// How many packets wait.
     pub fn len(&self) -> usize {
-        self.packets.len()
+        usize::from(self.first.is_some()) + self.rest.len()
     }
 
     /// Whether no packet waits.
     pub fn is_empty(&self) -> bool {
-        self.packets.is_empty()
+        self.first.is_none()
     }
 
     /// The smallest timestamp that can still arrive.
@@ -51,7 +55,7 @@ impl InputQueue {
 
     /// The timestamp of the first packet.
     pub fn head(&self) -> Option<Timestamp> {
-        self.packets.front().map(|packet| packet.time)
+        self.first.as_ref().map(|packet| packet.time)
     }
 
     /// The timestamp of the first packet, or the bound if none waits.
@@ -61,22 +65,27 @@ impl InputQueue {
 
     /// The timestamps of the packets that wait, oldest first.
     pub fn times(&self) -> impl DoubleEndedIterator<Item = Timestamp> + '_ {
-        self.packets.iter().map(|packet| packet.time)
+        self.first
+            .iter()
+            .chain(&self.rest)
+            .map(|packet| packet.time)
     }
 
     /// Whether nothing waits and nothing can come.
     pub fn is_done(&self) -> bool {
-        self.packets.is_empty() && self.bound == Timestamp::DONE
+        self.is_empty() && self.bound == Timestamp::DONE
     }
 
     /// The first packet.
     pub fn front(&self) -> Option<&Packet> {
-        self.packets.front()
+        self.first.as_ref()
     }
 
     /// Takes the first packet.
     pub fn pop(&mut self) -> Option<Packet> {
-        self.packets.pop_front()
+        let packet = self.first.take();
+        self.first = self.rest.pop_front();
+        packet
     }
 
     /// Takes the packet at `at`, dropping earlier ones. Nothing at or before `at` can arrive any more.
@@ -95,7 +104,7 @@ impl InputQueue {
     /// Drops the packets before `at`.
     pub fn drop_before(&mut self, at: Timestamp) {
         while self.head().is_some_and(|head| head < at) {
-            self.packets.pop_front();
+            self.pop();
         }
     }
 
@@ -112,7 +121,11 @@ impl InputQueue {
             self.bound = packet.time.next();
         }
         self.begun = true;
-        self.packets.push_back(packet);
+        if self.first.is_none() {
+            self.first = Some(packet);
+        } else {
+            self.rest.push_back(packet);
+        }
         Ok(())
     }
 
@@ -124,7 +137,8 @@ impl InputQueue {
     }
 
     pub(crate) fn clear(&mut self) {
-        self.packets.clear();
+        self.first = None;
+        self.rest.clear();
         self.bound = Timestamp::DONE;
     }
 }
