@@ -106,6 +106,9 @@ pub(super) fn assemble(mut draft: Draft<'_>, sources: &SourceMap) -> Plan {
     Plan {
         graph_inputs: draft.graph.input_stream.iter().filter_map(port).collect(),
         graph_outputs: draft.graph.output_stream.iter().filter_map(port).collect(),
+        sources: (0..nodes.len() as u16)
+            .filter(|&node| nodes[usize::from(node)].is_source())
+            .collect(),
         nodes,
         inputs,
         outputs,

@@ -41,6 +41,8 @@ use crate::{
 /// A compiled graph.
 pub struct Plan {
     pub(crate) nodes: Vec<PlanNode>,
+    /// The nodes that make packets by themselves.
+    pub(crate) sources: Box<[u16]>,
     /// The inputs of all nodes; those of one node are adjacent.
     pub(crate) inputs: Vec<PlanInput>,
     /// The streams written by the outputs of all nodes; those of one node are adjacent.

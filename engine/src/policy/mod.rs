@@ -104,10 +104,10 @@ impl std::fmt::Debug for Policy {
 
 impl Policy {
     /// The policy of one node of one session. With `bounds`, settled timestamps without packets are delivered too.
-    pub(crate) fn build(&self, inputs: usize, bounds: bool) -> Box<dyn InputPolicy> {
-        match self {
+    pub(crate) fn build(&self, inputs: usize, bounds: bool) -> Rule {
+        let policy: Box<dyn InputPolicy> = match self {
             Self::Default if bounds => Box::new(default::WithBounds::default()),
-            Self::Default => Box::new(default::Packets),
+            Self::Default => return Rule::Packets,
             Self::SyncSet(sets) => Box::new(sync_set::SyncSets::new(sets, inputs, bounds)),
             Self::Immediate => Box::new(immediate::Immediate::new(inputs, bounds)),
             Self::FixedSize(sizes) => Box::new(fixed_size::Truncating::new(*sizes, bounds)),
@@ -118,6 +118,49 @@ impl Policy {
                 Box::new(timestamp_align::TimestampAlign::new(usize::from(*base)))
             }
             Self::Custom(build) => build(),
+        };
+        Rule::Other(policy)
+    }
+}
+
+/// The policy of one node of one session.
+pub(crate) enum Rule {
+    /// The default policy without bounds, which nearly all nodes have, is called directly.
+    Packets,
+    Other(Box<dyn InputPolicy>),
+}
+
+impl Rule {
+    /// Whether a node that waits for one input is due for nothing else than a change of that input.
+    pub(crate) fn waits_for_laggard(&self) -> bool {
+        matches!(self, Self::Packets)
+    }
+
+    pub(crate) fn readiness(&self, queues: &[InputQueue]) -> Readiness {
+        match self {
+            Self::Packets => default::Packets.readiness(queues),
+            Self::Other(policy) => policy.readiness(queues),
+        }
+    }
+
+    pub(crate) fn fill(&mut self, at: Timestamp, queues: &mut [InputQueue], set: &mut InputSet) {
+        match self {
+            Self::Packets => default::Packets.fill(at, queues, set),
+            Self::Other(policy) => policy.fill(at, queues, set),
+        }
+    }
+
+    pub(crate) fn arrived(&mut self, queues: &mut [InputQueue]) -> bool {
+        match self {
+            Self::Packets => false,
+            Self::Other(policy) => policy.arrived(queues),
+        }
+    }
+
+    pub(crate) fn timed(&self) -> bool {
+        match self {
+            Self::Packets => true,
+            Self::Other(policy) => policy.timed(),
         }
     }
 }

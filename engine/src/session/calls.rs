@@ -1,18 +1,11 @@
 //! Calls of nodes: when a node is due, with what, and what follows from its answer.
 //!
-//! Every call is guarded: an error or a panic ends the session and nothing else. An inline call is a plain function call; a
-//! call on an executor takes the node along and brings it back through the inbox; the call of an async node is a future
-//! that the session polls when its own waker asks for it.
+//! Every call is guarded: an error or a panic ends the session and nothing else. An inline call is a plain function call;
+//! those that go on after it was made are in `away`.
 
 use std::{
     any::Any,
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    task::{Context, Poll, Wake, Waker},
-    time::{Duration, Instant},
 };
 
 use crate::{
@@ -27,10 +20,7 @@ use crate::{
     timestamp::Timestamp,
 };
 
-use super::{
-    running::{Frame, Running, Status},
-    shared::{Message, Shared},
-};
+use super::running::{ANY, Frame, Running, Status};
 
 /// Why a node is called.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -41,38 +31,6 @@ pub(super) enum Call {
     /// The node is a source, and nothing else is to be done.
     Source,
     Close,
-}
-
-/// A node that was away on an executor.
-pub(crate) struct Returned {
-    node: Box<dyn Node>,
-    set: InputSet,
-    emits: Emits,
-    call: Call,
-    flow: Result<Flow>,
-    time: Duration,
-}
-
-/// Asks the session to poll the future of one async node.
-pub(super) struct PollNode {
-    shared: Arc<Shared>,
-    node: u16,
-    /// A message is on its way.
-    asked: AtomicBool,
-}
-
-impl Wake for PollNode {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        // Release pairs with the Acquire in `poll_future`: the poll sees what was written before the wake.
-        if !self.asked.swap(true, Ordering::AcqRel) {
-            // If the session has ended, the future is gone.
-            drop(self.shared.send(Message::Poll { node: self.node }));
-        }
-    }
 }
 
 impl Running {
@@ -88,17 +46,23 @@ impl Running {
             match state.policy.readiness(&self.queues[plan.inputs.clone()]) {
                 Readiness::Process(_) if state.full_edges > 0 => return false,
                 Readiness::Process(at) => {
+                    state.laggard = ANY;
                     state
                         .policy
                         .fill(at, &mut self.queues[plan.inputs.clone()], &mut state.set);
                     for input in plan.inputs.clone() {
-                        self.refresh(frame, input);
+                        if self.limits[input].full {
+                            self.refresh(frame, input);
+                        }
                     }
                     self.call(frame, node, Call::Inputs(at));
                     return true;
                 }
                 Readiness::Waiting(waiting) => {
                     close = false;
+                    if state.policy.waits_for_laggard() {
+                        state.laggard = waiting.stream;
+                    }
                     if waiting.until.is_range() {
                         self.pass_bound(frame, node, |offset| waiting.until.shift(offset));
                     }
@@ -160,173 +124,38 @@ impl Running {
             Call::Source => Timestamp::ZERO,
             Call::Close => Timestamp::DONE,
         });
-        let Some(instance) = state.instance.take() else {
-            return;
-        };
-        match (instance, frame.plan.nodes[node].place) {
-            (Instance::Sync(mut instance), Place::Inline) => {
+        match (&mut state.instance, frame.plan.nodes[node].place) {
+            (Some(Instance::Sync(instance)), Place::Inline) => {
+                self.timer.before(state.runs);
                 let mut emits = std::mem::take(&mut self.emits);
                 emits.start(free);
-                let flow = guarded(
-                    frame,
-                    node,
-                    &mut *instance,
-                    &mut state.set,
-                    &mut emits,
-                    call,
-                );
-                state.instance = Some(Instance::Sync(instance));
+                let set = &mut state.set;
+                let flow = guarded(frame, node, &mut **instance, set, &mut emits, call);
                 self.account(node);
                 self.finish(frame, node, call, flow, &mut emits);
                 self.emits = emits;
             }
-            (Instance::Sync(instance), Place::Executor(executor)) => {
-                self.offload(frame, node, instance, usize::from(executor), call, free);
+            (Some(Instance::Sync(_)), Place::Executor(executor)) => {
+                self.offload(frame, node, usize::from(executor), call, free);
             }
-            (Instance::Async(mut instance), _) if call == Call::Close => {
-                let mut emits = Emits::default();
-                emits.start(free);
-                let site = site(frame, node);
-                let set = &mut state.set;
-                let closed = catch(|| {
-                    instance.close(&mut Cx {
-                        site,
-                        set,
-                        out: &mut emits,
-                    })
-                });
-                state.instance = Some(Instance::Async(instance));
-                self.account(node);
-                self.finish(frame, node, call, closed.map(|()| Flow::Stop), &mut emits);
+            (Some(Instance::Async(_)), _) if call == Call::Close => {
+                self.close_async(frame, node, free);
             }
-            (Instance::Async(instance), _) => {
-                let mut emits = Emits::default();
-                emits.start(free);
-                let empty = InputSet::new(frame.plan.nodes[node].inputs.len());
-                let set = std::mem::replace(&mut state.set, empty);
-                state.future = Some((call, instance.process(set, emits)));
-                state.status = Status::Busy;
-                self.busy += 1;
-                self.poll_future(frame, node);
-            }
+            (Some(Instance::Async(_)), _) => self.start_async(frame, node, call, free),
+            (None, _) => {}
         }
     }
 
-    fn offload(
-        &mut self,
-        frame: Frame<'_>,
-        node: usize,
-        mut instance: Box<dyn Node>,
-        executor: usize,
-        call: Call,
-        free: Timestamp,
-    ) {
+    /// Counts a call, which has ended now, and charges the node with it.
+    pub(super) fn account(&mut self, node: usize) {
         let state = &mut self.nodes[node];
-        let mut set = std::mem::take(&mut state.set);
-        state.status = Status::Busy;
-        self.busy += 1;
-        let (plan, shared) = (Arc::clone(frame.plan), Arc::clone(frame.shared));
-        frame.plan.executors[executor].spawn(Box::new(move || {
-            // A session that is gone wants no answer.
-            if shared.run.cancel.is_cancelled() {
-                return;
-            }
-            let frame = Frame {
-                plan: &plan,
-                shared: &shared,
-            };
-            let mut emits = Emits::default();
-            emits.start(free);
-            let started = Instant::now();
-            let flow = guarded(frame, node, &mut *instance, &mut set, &mut emits, call);
-            let returned = Returned {
-                node: instance,
-                set,
-                emits,
-                call,
-                flow,
-                time: started.elapsed(),
-            };
-            let message = Message::Returned {
-                node: node as u16,
-                returned: Box::new(returned),
-            };
-            // If the session has ended meanwhile, the node is dropped here.
-            drop(shared.send(message));
-        }));
-    }
-
-    /// Takes a node back from its executor.
-    pub(super) fn returned(&mut self, frame: Frame<'_>, node: usize, returned: Returned) {
-        let Returned {
-            node: instance,
-            set,
-            mut emits,
-            call,
-            flow,
-            time,
-        } = returned;
-        let state = &mut self.nodes[node];
-        state.instance = Some(Instance::Sync(instance));
-        state.set = set;
-        state.status = Status::Open;
+        state.time += self.timer.after(state.runs);
         state.runs += 1;
-        state.time += time;
-        state.since = self.now;
-        self.busy -= 1;
-        self.finish(frame, node, call, flow, &mut emits);
-    }
-
-    /// Polls the call of an async node.
-    pub(super) fn poll_future(&mut self, frame: Frame<'_>, node: usize) {
-        let state = &mut self.nodes[node];
-        let Some((call, future)) = &mut state.future else {
-            return;
-        };
-        let call = *call;
-        let poll = state.poll.get_or_insert_with(|| {
-            Arc::new(PollNode {
-                shared: Arc::clone(frame.shared),
-                node: node as u16,
-                asked: AtomicBool::new(false),
-            })
-        });
-        // Acquire pairs with the Release in `wake_by_ref`. Cleared before the poll, so that a wake during it asks again.
-        poll.asked.swap(false, Ordering::Acquire);
-        let waker = Waker::from(Arc::clone(poll));
-        let polled = catch_unwind(AssertUnwindSafe(|| {
-            future.as_mut().poll(&mut Context::from_waker(&waker))
-        }));
-        let returned = match polled {
-            Ok(Poll::Pending) => return,
-            Ok(Poll::Ready(returned)) => returned,
-            Err(panic) => {
-                state.future = None;
-                self.fail(frame, node, panicked(&*panic));
-                return;
-            }
-        };
-        state.future = None;
-        state.instance = Some(Instance::Async(returned.node));
-        state.status = Status::Open;
-        self.busy -= 1;
-        self.account(node);
-        let mut emits = returned.out;
-        self.finish(frame, node, call, returned.flow, &mut emits);
-    }
-
-    /// Charges a node with the time since the last call of any node ended.
-    fn account(&mut self, node: usize) {
-        let now = Instant::now();
-        let state = &mut self.nodes[node];
-        state.runs += 1;
-        state.time += self.now.map_or(Duration::ZERO, |before| now - before);
-        state.since = Some(now);
-        self.now = Some(now);
+        state.since = Some(self.timer.read());
     }
 
     /// Draws the consequences of a call.
-    fn finish(
+    pub(super) fn finish(
         &mut self,
         frame: Frame<'_>,
         node: usize,
@@ -360,8 +189,23 @@ impl Running {
                 }
                 self.call(frame, node, Call::Close);
             }
+            (Call::Inputs(at), Flow::Continue) if self.is_exhausted(frame, node, at) => {}
             (_, Flow::Continue) => self.ready.insert(node as u16),
         }
+    }
+
+    /// Whether a node that was called for `at` can only be due again after its input changes. Decided without a look at
+    /// its policy for the nodes that make most of a graph, those with one input.
+    fn is_exhausted(&self, frame: Frame<'_>, node: usize, at: Timestamp) -> bool {
+        let (inputs, state) = (&frame.plan.nodes[node].inputs, &self.nodes[node]);
+        let queue = &self.queues[inputs.start];
+        let next = at.next();
+        inputs.len() == 1
+            && state.policy.waits_for_laggard()
+            && queue.is_empty()
+            && queue.bound() == next
+            && next.is_range()
+            && state.events.is_empty()
     }
 
     pub(super) fn emitted(
@@ -432,7 +276,7 @@ pub(super) fn site(frame: Frame<'_>, node: usize) -> Site<'_> {
     }
 }
 
-fn guarded(
+pub(super) fn guarded(
     frame: Frame<'_>,
     node: usize,
     instance: &mut dyn Node,
@@ -455,7 +299,7 @@ pub(super) fn catch<T>(call: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| Err(panicked(&*panic)))
 }
 
-fn panicked(panic: &(dyn Any + Send)) -> Error {
+pub(super) fn panicked(panic: &(dyn Any + Send)) -> Error {
     let text = panic
         .downcast_ref::<&str>()
         .copied()

@@ -37,12 +37,15 @@ impl Running {
         if self.grow(frame) {
             return Idle::Again;
         }
+        if self.open_inputs > 0 {
+            return Idle::Waiting;
+        }
         let waits = |node: &super::running::NodeState| {
             node.status == Status::Open && (node.holds > 0 || !node.events.is_empty())
         };
         let may_go_on = (0..self.nodes.len())
             .any(|node| waits(&self.nodes[node]) || self.is_blocked(frame, node));
-        if self.open_inputs > 0 || may_go_on {
+        if may_go_on {
             Idle::Waiting
         } else {
             Idle::Finished
@@ -51,10 +54,8 @@ impl Running {
 
     /// The source to call: of the lowest layer that is not done, the one that lags most, of equals the first.
     fn next_source(&self, frame: Frame<'_>) -> Option<usize> {
-        let open = (0..self.nodes.len()).filter(|&node| {
-            let closed = self.nodes[node].status == Status::Closed;
-            frame.plan.nodes[node].is_source() && !closed
-        });
+        let sources = frame.plan.sources.iter().map(|&node| usize::from(node));
+        let open = sources.filter(|&node| self.nodes[node].status != Status::Closed);
         let layer = open
             .clone()
             .map(|node| frame.plan.nodes[node].layer)
@@ -92,6 +93,9 @@ impl Running {
     /// A full queue whose consumer waits for another stream never empties by itself. Lets it take one more packet, or, if
     /// the graph wants that, reports it. True if a node can go on.
     fn grow(&mut self, frame: Frame<'_>) -> bool {
+        if self.full_queues == 0 {
+            return false;
+        }
         let mut grown = false;
         for input in 0..self.queues.len() {
             let plan_input = &frame.plan.inputs[input];

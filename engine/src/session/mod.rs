@@ -4,6 +4,7 @@
 //! Other threads meet it in `shared` only. Each poll runs what can run, nodes nearest to the outputs first, until nothing
 //! can, or until it has run so many nodes that other tasks should have their turn.
 
+mod away;
 mod calls;
 mod handle;
 mod idle;
@@ -15,6 +16,7 @@ mod shared;
 mod sides;
 mod streams;
 mod summary;
+mod timer;
 mod why;
 
 use std::{

@@ -16,16 +16,18 @@ use crate::{
     node::{self, Instance},
     packet::Packet,
     plan::{Plan, Producer},
-    policy::InputPolicy,
+    policy::Rule,
     timestamp::Timestamp,
 };
 
 use super::{
-    calls::{Call, PollNode},
+    away::PollNode,
+    calls::Call,
     output::OutputStream,
     ready::ReadySet,
     shared::{Message, Shared, State},
     summary::Summary,
+    timer::Timer,
     why,
 };
 
@@ -54,8 +56,10 @@ pub(super) struct NodeState {
     pub(super) status: Status,
     /// Present while the node is open and not busy.
     pub(super) instance: Option<Instance>,
-    pub(super) policy: Box<dyn InputPolicy>,
+    pub(super) policy: Rule,
     pub(super) timed: bool,
+    /// The one input, counted within the node, that has to change before the node is due; [`ANY`] if it is not known.
+    pub(super) laggard: u16,
     pub(super) set: InputSet,
     pub(super) events: VecDeque<Event>,
     /// Holds that exist. May be below zero for a moment: a hold that a call on an executor made and dropped is reported
@@ -68,9 +72,12 @@ pub(super) struct NodeState {
     pub(super) poll: Option<Arc<PollNode>>,
     pub(super) runs: u64,
     pub(super) time: Duration,
-    /// When its last call ended.
+    /// When its last call ended, or the poll in which it did began.
     pub(super) since: Option<Instant>,
 }
+
+/// Of a node that may be due after a change of any of its inputs.
+pub(super) const ANY: u16 = u16::MAX;
 
 /// The limit of one queue.
 pub(super) struct Limit {
@@ -116,6 +123,7 @@ pub(super) struct Running {
     /// The queues of all inputs, as in the plan.
     pub(super) queues: Vec<InputQueue>,
     pub(super) limits: Vec<Limit>,
+    pub(super) full_queues: usize,
     pub(super) streams: Vec<StreamState>,
     pub(super) sides: Vec<Option<Packet>>,
     pub(super) taps: Vec<Tap>,
@@ -124,8 +132,7 @@ pub(super) struct Running {
     pub(super) emits: Emits,
     pub(super) inbox: VecDeque<Message>,
     pub(super) started: Option<Instant>,
-    /// When the call before this moment ended.
-    pub(super) now: Option<Instant>,
+    pub(super) timer: Timer,
     pub(super) unopened: usize,
     /// A node has set a side packet that others may wait for.
     pub(super) sides_changed: bool,
@@ -143,6 +150,7 @@ impl Running {
                 instance: None,
                 timed: policy.timed(),
                 policy,
+                laggard: ANY,
                 set: InputSet::new(node.inputs.len()),
                 events: VecDeque::new(),
                 holds: 0,
@@ -167,6 +175,7 @@ impl Running {
             nodes: plan.nodes.iter().map(node).collect(),
             queues: plan.inputs.iter().map(|_| InputQueue::default()).collect(),
             limits: plan.inputs.iter().map(|_| limit()).collect(),
+            full_queues: 0,
             streams: plan.streams.iter().map(|_| stream()).collect(),
             sides,
             taps: Vec::new(),
@@ -174,7 +183,7 @@ impl Running {
             emits: Emits::default(),
             inbox: VecDeque::new(),
             started: None,
-            now: None,
+            timer: Timer::start(),
             unopened: plan.nodes.len(),
             sides_changed: false,
             busy: 0,
@@ -198,12 +207,11 @@ impl Running {
 
     /// The beginning of a poll; of the first one, the start of the session.
     pub(super) fn begin(&mut self, frame: Frame<'_>) {
-        let now = Instant::now();
-        self.now = Some(now);
+        self.timer = Timer::start();
         if self.started.is_some() {
             return;
         }
-        self.started = Some(now);
+        self.started = Some(self.timer.read());
         let taken: Vec<u32> = {
             let mut state = frame.shared.lock();
             state.started = true;
@@ -331,6 +339,7 @@ impl Running {
         let plan_input = &frame.plan.inputs[input];
         let now_full = !plan_input.back_edge && self.queues[input].len() >= limit.limit;
         let was_full = std::mem::replace(&mut limit.full, now_full);
+        self.full_queues = self.full_queues + usize::from(now_full) - usize::from(was_full);
         let producer = frame.plan.streams[plan_input.stream as usize].producer;
         self.edge_changed(producer, was_full, now_full);
     }

@@ -23,7 +23,7 @@ use crate::{
     timestamp::Timestamp,
 };
 
-use super::{calls::Returned, summary::Summary, why::Why};
+use super::{away::Returned, summary::Summary, why::Why};
 
 /// What the outside tells a session.
 pub(crate) enum Message {

@@ -7,7 +7,12 @@ use crate::{
     timestamp::Timestamp,
 };
 
-use super::running::{Frame, Running, Status, TapTo};
+use super::running::{ANY, Frame, NodeState, Running, Status, TapTo};
+
+/// Whether a change of input `input` of a node may make it due.
+fn concerns(node: &NodeState, input: usize) -> bool {
+    node.laggard == ANY || usize::from(node.laggard) == input
+}
 
 impl Running {
     /// Puts a packet into a stream.
@@ -67,13 +72,14 @@ impl Running {
                 )
             })
         })?;
-        let inputs = frame.plan.nodes[usize::from(number)].inputs.clone();
+        let inputs = &frame.plan.nodes[usize::from(number)].inputs;
+        let lags = concerns(node, input - inputs.start);
         if node.policy.arrived(&mut self.queues[inputs.clone()]) {
-            inputs.for_each(|input| self.refresh(frame, input));
-        } else {
+            inputs.clone().for_each(|input| self.refresh(frame, input));
+        } else if self.queues[input].len() >= self.limits[input].limit {
             self.refresh(frame, input);
         }
-        if was_empty {
+        if was_empty && lags {
             self.ready.insert(number);
         }
         Ok(())
@@ -118,8 +124,10 @@ impl Running {
             if node.status == Status::Closed || !(node.timed || bound == Timestamp::DONE) {
                 continue;
             }
+            let first = frame.plan.nodes[usize::from(number)].inputs.start;
+            let lags = concerns(node, input as usize - first);
             let queue = &mut self.queues[input as usize];
-            if queue.advance(bound) && queue.is_empty() {
+            if queue.advance(bound) && queue.is_empty() && lags {
                 self.ready.insert(number);
             }
         }

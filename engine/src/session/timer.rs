@@ -1,0 +1,60 @@
+//! How long the calls of nodes take, without reading the clock for each.
+//!
+//! The first calls of a node are all measured, so that one that is called once or twice is charged exactly; of the later
+//! ones every sixteenth is, and stands for sixteen. Where measured calls follow each other, the end of one is the
+//! beginning of the next.
+
+use std::time::{Duration, Instant};
+
+/// So many first calls of a node are measured; of the others, one in so many.
+const SAMPLED: u64 = 16;
+
+/// The clock as the session last read it.
+pub(super) struct Timer {
+    read: Instant,
+    /// No call was made since.
+    fresh: bool,
+}
+
+impl Timer {
+    /// Reads the clock.
+    pub(super) fn start() -> Self {
+        Self {
+            read: Instant::now(),
+            fresh: true,
+        }
+    }
+
+    /// When the clock was last read: at most one poll ago.
+    pub(super) fn read(&self) -> Instant {
+        self.read
+    }
+
+    /// Before a call of a node that has been called `runs` times.
+    pub(super) fn before(&mut self, runs: u64) {
+        if !self.fresh && weight(runs) > 0 {
+            *self = Self::start();
+        }
+    }
+
+    /// After this call: what to charge the node with.
+    pub(super) fn after(&mut self, runs: u64) -> Duration {
+        let weight = weight(runs);
+        if weight == 0 {
+            self.fresh = false;
+            return Duration::ZERO;
+        }
+        let before = self.read;
+        *self = Self::start();
+        (self.read - before) * weight
+    }
+}
+
+/// How many calls the one after `runs` others stands for.
+fn weight(runs: u64) -> u32 {
+    match runs {
+        0..SAMPLED => 1,
+        _ if runs.is_multiple_of(SAMPLED) => SAMPLED as u32,
+        _ => 0,
+    }
+}
