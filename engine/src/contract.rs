@@ -216,6 +216,27 @@ impl Contract {
         .map_or(In::absent(), In::new)
     }
 
+    /// An input stream of one of these types that may be left unconnected.
+    pub fn optional_one_of(&mut self, tag: &str, types: &[TypeInfo]) -> In<dyn Payload> {
+        self.one(
+            Group::Inputs,
+            tag,
+            Arity::Optional,
+            PortSpec::OneOf(types.to_vec()),
+        )
+        .map_or(In::absent(), In::new)
+    }
+
+    /// One or more input streams, each of one of these types.
+    pub fn inputs_one_of(&mut self, tag: &str, types: &[TypeInfo]) -> Ins<dyn Payload> {
+        Ins::new(self.many(
+            Group::Inputs,
+            tag,
+            Arity::Repeated,
+            PortSpec::OneOf(types.to_vec()),
+        ))
+    }
+
     /// A required output stream.
     pub fn output<T: ?Sized + PortType>(&mut self, tag: &str) -> Out<T> {
         self.one(Group::Outputs, tag, Arity::Required, PortSpec::of::<T>())
@@ -305,6 +326,16 @@ impl Contract {
             .map_or(Side::absent(), Side::new)
     }
 
+    /// An input side packet that carries what `side` carries and may be left unconnected.
+    pub fn optional_side_same_as(
+        &mut self,
+        tag: &str,
+        side: Side<dyn Payload>,
+    ) -> Side<dyn Payload> {
+        self.one(Group::InputSides, tag, Arity::Optional, same_as_side(side))
+            .map_or(Side::absent(), Side::new)
+    }
+
     /// Any number of input side packets.
     pub fn optional_sides<T: ?Sized + PortType>(&mut self, tag: &str) -> Sides<T> {
         Sides::new(self.many(
@@ -338,10 +369,7 @@ impl Contract {
 
     /// A required output side packet that carries what `side` carries.
     pub fn side_same_as(&mut self, tag: &str, side: Side<dyn Payload>) -> OutSide<dyn Payload> {
-        let spec = side.index().map_or(PortSpec::Any, |index| {
-            PortSpec::SameAs(Group::InputSides, index as u16)
-        });
-        self.one(Group::OutputSides, tag, Arity::Required, spec)
+        self.one(Group::OutputSides, tag, Arity::Required, same_as_side(side))
             .map_or(OutSide::absent(), OutSide::new)
     }
 
@@ -493,6 +521,12 @@ impl Contract {
 fn same_as(input: In<dyn Payload>) -> PortSpec {
     input.index().map_or(PortSpec::Any, |index| {
         PortSpec::SameAs(Group::Inputs, index as u16)
+    })
+}
+
+fn same_as_side(side: Side<dyn Payload>) -> PortSpec {
+    side.index().map_or(PortSpec::Any, |index| {
+        PortSpec::SameAs(Group::InputSides, index as u16)
     })
 }
 

@@ -24,9 +24,11 @@ type Compile =
 pub struct Registration {
     /// Its name in graph files.
     pub name: &'static str,
+    /// The calculator's own name: the same for all names that one generic calculator is registered under.
+    pub family: &'static str,
     pub(crate) option_names: &'static [&'static str],
     pub(crate) compile: Compile,
-    describe: fn() -> Description,
+    describe: fn(&'static str) -> Description,
 }
 
 impl Registration {
@@ -34,17 +36,18 @@ impl Registration {
     pub const fn of<C: Calculator>() -> Self {
         Self {
             name: C::NAME,
+            family: C::NAME,
             option_names: C::OPTION_NAMES,
             compile: |contract, options| {
                 let options = read_options::<C::Options>(options)?;
                 let io = C::contract(contract, &options);
                 Ok(Box::new(Compiled::<C> { options, io }))
             },
-            describe: || {
+            describe: |name| {
                 let mut contract = Contract::describing();
                 C::contract(&mut contract, &C::Options::default());
                 Description::new(
-                    C::NAME,
+                    name,
                     C::DOC,
                     &contract,
                     C::OPTION_NAMES,
@@ -58,17 +61,18 @@ impl Registration {
     pub const fn of_async<C: AsyncCalculator>() -> Self {
         Self {
             name: C::NAME,
+            family: C::NAME,
             option_names: C::OPTION_NAMES,
             compile: |contract, options| {
                 let options = read_options::<C::Options>(options)?;
                 let io = C::contract(contract, &options);
                 Ok(Box::new(AsyncCompiled::<C> { options, io }))
             },
-            describe: || {
+            describe: |name| {
                 let mut contract = Contract::describing();
                 C::contract(&mut contract, &C::Options::default());
                 Description::new(
-                    C::NAME,
+                    name,
                     C::DOC,
                     &contract,
                     C::OPTION_NAMES,
@@ -78,9 +82,15 @@ impl Registration {
         }
     }
 
+    /// The same calculator under another name: one of several for a generic calculator's types.
+    #[must_use]
+    pub const fn named(self, name: &'static str) -> Self {
+        Self { name, ..self }
+    }
+
     /// What `graphmill calculators` prints.
     pub fn describe(&self) -> Description {
-        (self.describe)()
+        (self.describe)(self.name)
     }
 }
 
@@ -92,11 +102,16 @@ pub(crate) fn read_options<O: DeserializeOwned + Default>(
 
 inventory::collect!(Registration);
 
-/// Makes a calculator known to [`Registry::global`].
+/// Makes a calculator known to [`Registry::global`], under its own name or another.
+///
+/// `register!(BeginLoop<Detection> as "BeginLoopDetectionCalculator");`
 #[macro_export]
 macro_rules! register {
     ($calculator:ty) => {
         $crate::inventory::submit! { $crate::registry::Registration::of::<$calculator>() }
+    };
+    ($calculator:ty as $name:literal) => {
+        $crate::inventory::submit! { $crate::registry::Registration::of::<$calculator>().named($name) }
     };
 }
 

@@ -88,13 +88,9 @@ fn check_types(draft: &mut Draft<'_>) {
     for node in 0..draft.nodes.len() {
         let ins = types.ports(draft, node, Group::InputSides);
         let outs = types.ports(draft, node, Group::OutputSides);
-        types.same(
-            draft,
-            node,
-            Group::OutputSides,
-            &outs,
-            (Group::InputSides, &ins),
-        );
+        let sides = (Group::InputSides, ins.as_slice());
+        types.same(draft, node, Group::InputSides, &ins, sides);
+        types.same(draft, node, Group::OutputSides, &outs, sides);
         for (output, &variable) in outs.iter().enumerate() {
             let id = draft.side_ids[&draft.nodes[node].port(Group::OutputSides, output).name];
             types.unify(variables[id as usize], variable);
