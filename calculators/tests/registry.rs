@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use graphmill_calculators as _;
 use graphmill_engine::testing::check;
-use graphmill_engine::{Environment, Registry};
+use graphmill_engine::{Environment, Registry, registry::Registration};
 
 /// The node that defines the model, for examples of nodes that only use it.
 const MODEL: &str = r#"
@@ -35,22 +35,78 @@ fn these_calculators_are_registered() {
         .collect();
     names.extend(registry.subgraphs().map(|subgraph| &*subgraph.name));
     insta::assert_snapshot!(names.join("\n"), @"
+    BeginItemLoopCalculator
+    BeginLoopBooleanCalculator
+    BeginLoopFloatCalculator
     BeginLoopIntCalculator
+    BeginLoopStringCalculator
+    BeginLoopUint64tCalculator
     ChatTemplateCalculator
+    ClipFloatVectorSizeCalculator
+    ClipIntVectorSizeCalculator
+    ClipStringVectorSizeCalculator
+    ConcatenateBoolVectorCalculator
+    ConcatenateFloatVectorCalculator
+    ConcatenateInt32VectorCalculator
+    ConcatenateStringVectorCalculator
+    ConcatenateUInt64VectorCalculator
+    ConstantSidePacketCalculator
+    DefaultSidePacketCalculator
+    DequantizeByteArrayCalculator
     DetokenizerCalculator
+    EndItemLoopCalculator
+    EndLoopBooleanCalculator
+    EndLoopFloatCalculator
+    EndLoopIntCalculator
+    EndLoopStringCalculator
+    EndLoopUint64tCalculator
+    FloatVectorIndicesCalculator
+    FloatVectorSizeCalculator
     FlowLimiterCalculator
     GateCalculator
+    GetFloatVectorItemCalculator
+    GetIntVectorItemCalculator
+    GetStringVectorItemCalculator
+    IntVectorIndicesCalculator
+    IntVectorSizeCalculator
     LLMCalculator
+    MakePairCalculator
+    MergeBoolsToVectorCalculator
     MergeCalculator
+    MergeFloatsToVectorCalculator
+    MergeIntsToVectorCalculator
+    MergeStringsToVectorCalculator
+    NonZeroCalculator
     OpenAIRequestCalculator
     OpenAIResponseCalculator
     PacketPresenceCalculator
+    PacketResamplerCalculator
+    PacketThinnerCalculator
     PassThroughCalculator
     PreviousLoopbackCalculator
+    QuantizeFloatVectorCalculator
+    SequenceShiftCalculator
     SidePacketToStreamCalculator
+    SplitBoolVectorCalculator
+    SplitFloatVectorCalculator
+    SplitInt32VectorCalculator
+    SplitStringVectorCalculator
+    SplitUint64tVectorCalculator
     StopStringCalculator
+    StringToBoolCalculator
+    StringToDoubleCalculator
+    StringToFloatCalculator
+    StringToInt32Calculator
+    StringToInt64Calculator
     StringToIntCalculator
+    StringToUint32Calculator
+    StringToUint64Calculator
+    StringToUintCalculator
+    StringVectorIndicesCalculator
+    StringVectorSizeCalculator
     TokenizerCalculator
+    Uint64tVectorIndicesCalculator
+    Uint64tVectorSizeCalculator
     HttpLLMCalculator
     ");
 }
@@ -71,38 +127,51 @@ fn each_says_what_it_does() {
     }
 }
 
-/// Every calculator has an example graph in its documentation, and every example compiles.
+/// Every calculator has an example graph in its documentation, and every example compiles. One example does for all names of
+/// a generic calculator, and compiles with each of them.
 #[test]
 fn examples_in_the_documentation_are_graphs() {
+    let registry = Registry::global();
     let mut shown = BTreeSet::new();
     for file in rust_files(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src"))) {
         let source = std::fs::read_to_string(&file).expect("a source file");
         for example in examples(&source) {
-            let defined =
-                example.contains("LLMCalculatorOptions") || !example.contains("LLM_NODE_RESOURCES");
-            let graph = if defined {
-                example.clone()
-            } else {
-                format!("{example}{MODEL}")
-            };
-            let problems = check(&graph, &environment());
-            assert!(problems.is_empty(), "{}:\n{problems}", file.display());
-            for line in example.lines() {
-                shown.extend(
-                    line.trim()
-                        .strip_prefix("calculator: \"")
-                        .map(|name| name.trim_end_matches('"').to_owned()),
-                );
+            assert_compiles(&example, &file);
+            let written = |name: &str| example.contains(&format!("calculator: \"{name}\""));
+            for node in registry.calculators().filter(|node| written(node.name)) {
+                shown.insert(node.name);
+                let family =
+                    |other: &&Registration| other.family == node.family && other.name != node.name;
+                for other in registry.calculators().filter(family) {
+                    shown.insert(other.name);
+                    assert_compiles(&example.replace(node.name, other.name), &file);
+                }
             }
         }
     }
-    for calculator in Registry::global().calculators() {
+    for calculator in registry.calculators() {
         assert!(
             shown.contains(calculator.name),
             "{} has no example graph",
             calculator.name
         );
     }
+}
+
+fn assert_compiles(example: &str, file: &Path) {
+    let defined =
+        example.contains("LLMCalculatorOptions") || !example.contains("LLM_NODE_RESOURCES");
+    let graph = if defined {
+        example.to_owned()
+    } else {
+        format!("{example}{MODEL}")
+    };
+    let problems = check(&graph, &environment());
+    assert!(
+        problems.is_empty(),
+        "{}:\n{graph}\n{problems}",
+        file.display()
+    );
 }
 
 #[test]

@@ -3,13 +3,17 @@
 use std::marker::PhantomData;
 
 use graphmill_engine::{
-    Calculator, Contract, Cx, Flow, In, Ins, NoOptions, Offset, OpenCx, Out, Outs, Packet, Payload,
-    Result, Timestamp, register,
+    Calculator, Contract, Cx, Flow, Group, In, Ins, NoOptions, Offset, OpenCx, Out, Outs, Packet,
+    Payload, Result, Timestamp, register,
 };
 
 /// Begins a loop over the elements of vectors: emits each element as an `ITEM` on a time line of its own, 0, 1, 2, ..., with
 /// copies of the `CLONE` inputs beside it, and with the last item of each vector a `BATCH_END` that carries the vector's own
-/// timestamp. An empty vector, or a timestamp without one, is a `BATCH_END` without an item.
+/// timestamp. An empty vector, or a timestamp without one, is a `BATCH_END` without an item. A packet on `TICK` makes such a
+/// timestamp known, which bounds do as well.
+///
+/// Integers are 64 bits wide and floats double, whatever the name says. Vectors of a type of one's own are looped over by a
+/// registration of one's own: `register!(BeginLoop<Face> as "BeginLoopFaceCalculator")`.
 ///
 /// ```pbtxt
 /// input_stream: "numbers"
@@ -46,18 +50,8 @@ impl<T> Clone for Ports<T> {
 
 impl<T> Copy for Ports<T> {}
 
-/// A type of which vectors can be looped over, with the name of its calculator.
-pub trait Element: Payload + Clone {
-    /// The calculator's name.
-    const BEGIN_LOOP: &'static str;
-}
-
-impl Element for i64 {
-    const BEGIN_LOOP: &'static str = "BeginLoopIntCalculator";
-}
-
-impl<T: Element> Calculator for BeginLoop<T> {
-    const NAME: &'static str = T::BEGIN_LOOP;
+impl<T: Payload + Clone> Calculator for BeginLoop<T> {
+    const NAME: &'static str = "BeginLoopCalculator";
     const DOC: &'static str = "Begins a loop over the elements of vectors.";
     type Options = NoOptions;
     type Ports = Ports<T>;
@@ -65,19 +59,16 @@ impl<T: Element> Calculator for BeginLoop<T> {
     fn contract(c: &mut Contract, _: &NoOptions) -> Ports<T> {
         c.offset(Offset::Unset);
         c.process_timestamp_bounds();
-        let clones = c.optional_inputs("CLONE");
-        let (item, batch_end) = (c.output("ITEM"), c.output("BATCH_END"));
-        let copies = if clones.is_empty() {
-            c.optional_outputs("CLONE")
-        } else {
-            c.outputs_same_as("CLONE", clones)
-        };
+        let iterable = c.input("ITERABLE");
+        c.optional::<dyn Payload>("TICK");
+        let item = c.output("ITEM");
+        let (clones, copies) = clones(c);
         Ports {
-            iterable: c.input("ITERABLE"),
+            iterable,
             clones,
             item,
             copies,
-            batch_end,
+            batch_end: c.output("BATCH_END"),
         }
     }
 
@@ -118,22 +109,31 @@ impl<T: Element> Calculator for BeginLoop<T> {
         Ok(Flow::Continue)
     }
 }
+register!(BeginLoop<i64> as "BeginLoopIntCalculator");
+register!(BeginLoop<u64> as "BeginLoopUint64tCalculator");
+register!(BeginLoop<f64> as "BeginLoopFloatCalculator");
+register!(BeginLoop<bool> as "BeginLoopBooleanCalculator");
+register!(BeginLoop<String> as "BeginLoopStringCalculator");
 
-/// [`BeginLoop`] over vectors of integers.
-pub type BeginLoopInt = BeginLoop<i64>;
-register!(BeginLoopInt);
+/// Declares the inputs that a loop repeats for each item, and the outputs of their copies.
+pub(super) fn clones(c: &mut Contract) -> (Ins<dyn Payload>, Outs<dyn Payload>) {
+    let clones = c.optional_inputs("CLONE");
+    if clones.is_empty() && c.count(Group::Outputs, "CLONE") == 0 {
+        (clones, c.optional_outputs("CLONE"))
+    } else {
+        (clones, c.outputs_same_as("CLONE", clones))
+    }
+}
 
 #[cfg(test)]
 mod tests {
     use graphmill_engine::{Timestamp, testing::Harness};
 
-    use super::BeginLoopInt;
-
     #[test]
     fn elements_with_the_end_of_each_batch() {
         let graph = r#"node { calculator: "BeginLoopIntCalculator" input_stream: "ITERABLE:v" input_stream: "CLONE:c"
             output_stream: "ITEM:i" output_stream: "CLONE:k" output_stream: "BATCH_END:e" }"#;
-        let mut harness = Harness::of::<BeginLoopInt>(graph);
+        let mut harness = Harness::global(graph);
         harness.push("c", 100, "x").push("v", 100, vec![7_i64, 8]);
         harness
             .expect("i", [(0, 7_i64), (1, 8)])
@@ -146,5 +146,17 @@ mod tests {
             .expect_nothing("i")
             .expect("e", [(2, Timestamp::new(200))]);
         harness.finish();
+    }
+
+    #[test]
+    fn a_tick_or_a_bound_without_a_vector_ends_an_empty_batch() {
+        let graph = r#"node { calculator: "BeginLoopStringCalculator" input_stream: "ITERABLE:v" input_stream: "TICK:t"
+            output_stream: "ITEM:i" output_stream: "BATCH_END:e" }"#;
+        let mut harness = Harness::global(graph);
+        harness.push("t", 5, ()).bound("v", 6).expect_nothing("i");
+        harness.expect("e", [(0, Timestamp::new(5))]);
+        harness.push("v", 7, vec!["a".to_owned()]).push("t", 7, ());
+        harness.expect("i", [(1, "a".to_owned())]);
+        harness.expect("e", [(1, Timestamp::new(7))]);
     }
 }

@@ -1,21 +1,61 @@
 //! Nodes that know nothing of what flows through them.
 
+mod begin_item_loop;
 mod begin_loop;
+mod clip_vector_size;
+mod concatenate_vector;
+mod constant_side_packet;
+mod default_side_packet;
+mod dequantize_byte_array;
+mod end_item_loop;
+mod end_loop;
 mod flow_limiter;
 mod gate;
+mod get_vector_item;
+mod make_pair;
 mod merge;
+mod merge_to_vector;
+mod non_zero;
 mod packet_presence;
+mod packet_resampler;
+mod packet_thinner;
 mod pass_through;
 mod previous_loopback;
+mod quantize_float_vector;
+mod sequence_shift;
 mod side_packet_to_stream;
+mod split_vector;
 mod string_to_number;
+mod vector_indices;
+mod vector_size;
 
-pub use begin_loop::{BeginLoop, BeginLoopInt, Element};
+pub use begin_item_loop::BeginItemLoop;
+pub use begin_loop::BeginLoop;
+pub use clip_vector_size::{ClipVectorSize, ClipVectorSizeOptions};
+pub use concatenate_vector::{ConcatenateVector, ConcatenateVectorOptions};
+pub use constant_side_packet::{
+    Constant, ConstantSidePacket, ConstantSidePacketOptions, StringVector,
+};
+pub use default_side_packet::DefaultSidePacket;
+pub use dequantize_byte_array::DequantizeByteArray;
+pub use end_item_loop::EndItemLoop;
+pub use end_loop::EndLoop;
 pub use flow_limiter::{FlowLimiter, FlowLimiterOptions};
 pub use gate::{Gate, GateOptions, GateState};
+pub use get_vector_item::{GetVectorItem, GetVectorItemOptions};
+pub use make_pair::{MakePair, Pair};
 pub use merge::Merge;
+pub use merge_to_vector::MergeToVector;
+pub use non_zero::NonZero;
 pub use packet_presence::PacketPresence;
+pub use packet_resampler::{OutputHeader, PacketResampler, PacketResamplerOptions};
+pub use packet_thinner::{PacketThinner, PacketThinnerOptions, ThinnerType};
 pub use pass_through::PassThrough;
 pub use previous_loopback::PreviousLoopback;
+pub use quantize_float_vector::{QuantizationOptions, QuantizeFloatVector};
+pub use sequence_shift::{SequenceShift, SequenceShiftOptions};
 pub use side_packet_to_stream::SidePacketToStream;
-pub use string_to_number::StringToInt;
+pub use split_vector::{Part, SplitVector, SplitVectorOptions};
+pub use string_to_number::{Scalar, StringTo};
+pub use vector_indices::VectorIndices;
+pub use vector_size::VectorSize;

@@ -1,0 +1,231 @@
+//! `ConstantSidePacketCalculator`: side packets from the graph file.
+
+use graphmill_engine::{
+    Calculator, Contract, Cx, Flow, Group, OpenCx, OutSides, Packet, Payload, Result, register,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// The options of [`ConstantSidePacket`].
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ConstantSidePacketOptions {
+    /// The values, one for each output.
+    pub packet: Vec<Constant>,
+}
+
+/// A value: exactly one of the fields is set.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Constant {
+    /// An integer of 32 bits; the side packet is an `i64`.
+    pub int_value: Option<i32>,
+    /// An integer.
+    pub int64_value: Option<i64>,
+    /// An integer that is not negative.
+    pub uint64_value: Option<u64>,
+    /// A number; the side packet is an `f64`.
+    pub float_value: Option<f64>,
+    /// A number.
+    pub double_value: Option<f64>,
+    /// A truth value.
+    pub bool_value: Option<bool>,
+    /// A text.
+    pub string_value: Option<String>,
+    /// Texts.
+    pub string_vector_value: Option<StringVector>,
+}
+
+/// A vector of texts.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct StringVector {
+    /// Its elements.
+    pub string_value: Vec<String>,
+}
+
+/// Sets its output side packets `PACKET:0`, `PACKET:1`, ... to the values that its options list.
+///
+/// ```pbtxt
+/// output_side_packet: "limit"
+/// output_side_packet: "greeting"
+/// node {
+///   calculator: "ConstantSidePacketCalculator"
+///   output_side_packet: "PACKET:0:limit"
+///   output_side_packet: "PACKET:1:greeting"
+///   options {
+///     [mediapipe.ConstantSidePacketCalculatorOptions.ext] {
+///       packet { int_value: 256 }
+///       packet { string_value: "hello" }
+///     }
+///   }
+/// }
+/// ```
+pub struct ConstantSidePacket;
+
+impl Calculator for ConstantSidePacket {
+    const NAME: &'static str = "ConstantSidePacketCalculator";
+    const DOC: &'static str = "Sets side packets to values from the graph file.";
+    const OPTION_NAMES: &'static [&'static str] =
+        &["mediapipe.ConstantSidePacketCalculatorOptions"];
+    type Options = ConstantSidePacketOptions;
+    type Ports = OutSides<dyn Payload>;
+
+    fn contract(c: &mut Contract, options: &ConstantSidePacketOptions) -> Self::Ports {
+        let outputs = c.optional_output_sides("PACKET");
+        let (connected, given) = (c.count(Group::OutputSides, "PACKET"), options.packet.len());
+        if connected != given {
+            c.error(format!(
+                "each `packet` of the options has an output `PACKET`, but there are {given} and {connected}"
+            ));
+        }
+        for (index, constant) in options.packet.iter().enumerate().take(connected) {
+            let port = format!("PACKET:{index}");
+            match constant.value() {
+                Some(Value::Int(_)) => _ = c.output_side::<i64>(&port),
+                Some(Value::Unsigned(_)) => _ = c.output_side::<u64>(&port),
+                Some(Value::Number(_)) => _ = c.output_side::<f64>(&port),
+                Some(Value::Bool(_)) => _ = c.output_side::<bool>(&port),
+                Some(Value::Text(_)) => _ = c.output_side::<String>(&port),
+                Some(Value::Texts(_)) => _ = c.output_side::<Vec<String>>(&port),
+                None => c.error(format!(
+                    "`packet` {index} of the options has to have exactly one value"
+                )),
+            }
+        }
+        outputs
+    }
+
+    fn open(
+        options: &ConstantSidePacketOptions,
+        io: Self::Ports,
+        cx: &mut OpenCx<'_>,
+    ) -> Result<Self> {
+        for (output, constant) in io.iter().zip(&options.packet) {
+            let packet = match constant.value() {
+                Some(Value::Int(value)) => Packet::side(value),
+                Some(Value::Unsigned(value)) => Packet::side(value),
+                Some(Value::Number(value)) => Packet::side(value),
+                Some(Value::Bool(value)) => Packet::side(value),
+                Some(Value::Text(value)) => Packet::side(value.to_owned()),
+                Some(Value::Texts(value)) => Packet::side(value.to_vec()),
+                None => continue,
+            };
+            cx.out().side_packet(output, packet);
+        }
+        Ok(Self)
+    }
+
+    fn process(&mut self, _: Self::Ports, _: &mut Cx<'_>) -> Result<Flow> {
+        Ok(Flow::Stop)
+    }
+}
+register!(ConstantSidePacket);
+
+enum Value<'a> {
+    Int(i64),
+    Unsigned(u64),
+    Number(f64),
+    Bool(bool),
+    Text(&'a str),
+    Texts(&'a [String]),
+}
+
+impl Constant {
+    /// The value; none unless exactly one is set.
+    fn value(&self) -> Option<Value<'_>> {
+        let texts = self.string_vector_value.as_ref();
+        let values = [
+            self.int_value.map(|value| Value::Int(value.into())),
+            self.int64_value.map(Value::Int),
+            self.uint64_value.map(Value::Unsigned),
+            self.float_value.map(Value::Number),
+            self.double_value.map(Value::Number),
+            self.bool_value.map(Value::Bool),
+            self.string_value.as_deref().map(Value::Text),
+            texts.map(|texts| Value::Texts(&texts.string_value)),
+        ];
+        let mut set = values.into_iter().flatten();
+        set.next().filter(|_| set.next().is_none())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use graphmill_engine::{
+        Environment, Payload, Registry,
+        testing::{Harness, check},
+    };
+
+    fn graph(outputs: usize, packets: &str) -> String {
+        let outputs: String = (0..outputs)
+            .map(|index| format!(r#"output_side_packet: "PACKET:{index}:p{index}" "#))
+            .collect();
+        format!(
+            r#"node {{ calculator: "ConstantSidePacketCalculator" {outputs}
+               options {{ [mediapipe.ConstantSidePacketCalculatorOptions.ext] {{ {packets} }} }} }}"#
+        )
+    }
+
+    fn value<T: Payload + Clone>(packet: &str) -> Option<T> {
+        let mut harness = Harness::global(&graph(1, packet));
+        let packet = harness
+            .handle()
+            .side_packet("p0")
+            .expect("the graph makes it");
+        packet.and_then(|packet| packet.get().cloned())
+    }
+
+    #[test]
+    fn every_kind_of_value() {
+        assert_eq!(value("packet { int_value: -5 }"), Some(-5_i64));
+        assert_eq!(
+            value("packet { int64_value: 5000000000 }"),
+            Some(5_000_000_000_i64)
+        );
+        assert_eq!(
+            value("packet { uint64_value: 18446744073709551615 }"),
+            Some(u64::MAX)
+        );
+        assert_eq!(value("packet { float_value: 0.5 }"), Some(0.5_f64));
+        assert_eq!(value("packet { double_value: 1e300 }"), Some(1e300_f64));
+        assert_eq!(value("packet { bool_value: true }"), Some(true));
+        assert_eq!(
+            value("packet { string_value: \"a\" }"),
+            Some("a".to_owned())
+        );
+        assert_eq!(
+            value(r#"packet { string_vector_value { string_value: "a" string_value: "b" } }"#),
+            Some(vec!["a".to_owned(), "b".to_owned()])
+        );
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        for (outputs, packets, message) in [
+            (2, "packet { int_value: 1 }", "there are 1 and 2"),
+            (1, "packet { }", "exactly one value"),
+            (
+                1,
+                "packet { int_value: 1 bool_value: true }",
+                "exactly one value",
+            ),
+            (1, "packet { int_value: 3000000000 }", "error"),
+        ] {
+            let graph = graph(outputs, packets);
+            let found = check(&graph, &Environment::new(Registry::global()));
+            assert!(found.contains(message), "{packets}:\n{found}");
+        }
+    }
+
+    #[test]
+    fn a_constant_has_a_type() {
+        let graph = graph(1, "packet { int_value: 1 }")
+            + r#"node { calculator: "StringToIntCalculator" input_side_packet: "p0" output_side_packet: "n" }"#;
+        let found = check(&graph, &Environment::new(Registry::global()));
+        assert!(
+            found.contains("`i64`") && found.contains("`String`"),
+            "{found}"
+        );
+    }
+}

@@ -1,0 +1,364 @@
+//! `PacketResamplerCalculator`: a stream at a steady rate.
+
+use graphmill_engine::{
+    Calculator, Contract, Cx, Error, Flow, Group, In, Kind, Offset, OpenCx, Out, Packet, Payload,
+    Result, Timestamp, register,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// Microseconds in a second: the unit of timestamps.
+const MICROS: f64 = 1_000_000.0;
+
+/// How often one gap may repeat a packet: more than ten hours at 25 packets a second, little enough to be held in memory.
+const MOST_REPEATS: i64 = 1_000_000;
+
+/// What becomes of a header with a frame rate.
+#[derive(Copy, Clone, Debug, Default, Deserialize, JsonSchema)]
+pub enum OutputHeader {
+    /// It is dropped.
+    #[default]
+    #[serde(rename = "NONE")]
+    None,
+    /// It is passed on.
+    #[serde(rename = "PASS_HEADER")]
+    Pass,
+    /// It is passed on with the new rate.
+    #[serde(rename = "UPDATE_VIDEO_HEADER")]
+    Update,
+}
+
+/// The options of [`PacketResampler`].
+#[derive(Copy, Clone, Debug, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct PacketResamplerOptions {
+    /// Packets a second: above 0, at most 1000000. Has to be set.
+    pub frame_rate: f64,
+    /// What becomes of a header. Streams have no headers here, so that nothing is done either way.
+    pub output_header: OutputHeader,
+    /// Whether the last packet is emitted for the timestamp it is near to but did not reach.
+    pub flush_last_packet: bool,
+    /// Random deviation from the steady rate; only 0 is supported.
+    pub jitter: f64,
+    /// How jitter is made.
+    pub jitter_with_reflection: bool,
+    /// Whether jitter is the same for the same input; not supported.
+    pub reproducible_sampling: bool,
+    /// A timestamp, in microseconds, that the output's timestamps are a whole number of periods away from. By default the
+    /// first packet's.
+    pub base_timestamp: Option<i64>,
+    /// Nothing is emitted before this timestamp.
+    pub start_time: Option<i64>,
+    /// Nothing is emitted at this timestamp or later.
+    pub end_time: Option<i64>,
+    /// Whether these limits give way by half a period.
+    pub round_limits: bool,
+}
+
+impl Default for PacketResamplerOptions {
+    fn default() -> Self {
+        Self {
+            frame_rate: -1.0,
+            output_header: OutputHeader::None,
+            flush_last_packet: true,
+            jitter: 0.0,
+            jitter_with_reflection: false,
+            reproducible_sampling: false,
+            base_timestamp: None,
+            start_time: None,
+            end_time: None,
+            round_limits: false,
+        }
+    }
+}
+
+/// Emits packets at a steady rate: at each timestamp of a grid, counted from the first packet on, the packet that is nearest
+/// to it, of two that are equally near the later one. Where packets are further apart than the grid's timestamps, the earlier
+/// one is repeated. Input and output have the tag `DATA` or none.
+///
+/// ```pbtxt
+/// input_stream: "frames"
+/// output_stream: "steady"
+/// node {
+///   calculator: "PacketResamplerCalculator"
+///   input_stream: "frames"
+///   output_stream: "steady"
+///   options { [mediapipe.PacketResamplerCalculatorOptions.ext] { frame_rate: 30 } }
+/// }
+/// ```
+pub struct PacketResampler {
+    rate: f64,
+    flush: bool,
+    base: Option<Timestamp>,
+    /// What may be emitted: from the first, before the second.
+    limits: (Timestamp, Timestamp),
+    /// Where the grid begins; none before the first packet.
+    first: Option<Timestamp>,
+    /// The number of the grid's timestamp that is next.
+    next: i64,
+    last: Option<Packet>,
+}
+
+/// The port handles of [`PacketResampler`].
+#[derive(Copy, Clone, Debug)]
+pub struct Ports {
+    input: In<dyn Payload>,
+    output: Out<dyn Payload>,
+}
+
+impl Calculator for PacketResampler {
+    const NAME: &'static str = "PacketResamplerCalculator";
+    const DOC: &'static str = "Emits packets at a steady rate, repeating and dropping as needed.";
+    const OPTION_NAMES: &'static [&'static str] = &["mediapipe.PacketResamplerCalculatorOptions"];
+    type Options = PacketResamplerOptions;
+    type Ports = Ports;
+
+    fn contract(c: &mut Contract, options: &PacketResamplerOptions) -> Ports {
+        c.offset(Offset::Unset);
+        if !(options.frame_rate > 0.0 && options.frame_rate <= MICROS) {
+            c.error("`frame_rate` has to be above 0 and at most 1000000");
+        }
+        if options.jitter != 0.0 || options.jitter_with_reflection || options.reproducible_sampling
+        {
+            c.error("`jitter` is not supported, and neither is what belongs to it");
+        }
+        let tag = |group: Group, c: &Contract| {
+            if c.count(group, "DATA") > 0 {
+                "DATA"
+            } else {
+                ""
+            }
+        };
+        let input = c.any(tag(Group::Inputs, c));
+        Ports {
+            input,
+            output: c.same_as(tag(Group::Outputs, c), input),
+        }
+    }
+
+    fn open(options: &PacketResamplerOptions, _: Ports, _: &mut OpenCx<'_>) -> Result<Self> {
+        let period = (MICROS / options.frame_rate) as i64;
+        let margin = if options.round_limits { period / 2 } else { 0 };
+        let start = options.start_time.map_or(Timestamp::MIN, Timestamp::new);
+        let end = options.end_time.map_or(Timestamp::MAX, Timestamp::new);
+        Ok(Self {
+            rate: options.frame_rate,
+            flush: options.flush_last_packet,
+            base: options.base_timestamp.map(Timestamp::new),
+            limits: (start + -margin, end + margin),
+            first: None,
+            next: 0,
+            last: None,
+        })
+    }
+
+    fn process(&mut self, io: Ports, cx: &mut Cx<'_>) -> Result<Flow> {
+        let Some(packet) = cx.take_packet(io.input) else {
+            return Ok(Flow::Continue);
+        };
+        let time = packet.time;
+        if time == Timestamp::PRE_STREAM {
+            return Err(Error::invalid("a packet at PreStream cannot be resampled"));
+        }
+        if self.first.is_none() {
+            self.first = Some(self.begin(time));
+        }
+        let number = self.number(time);
+        if number >= self.next {
+            self.fill(number, io, cx)?;
+            let target = self.time(self.next);
+            if time >= target {
+                let earlier = self
+                    .last
+                    .take()
+                    .filter(|last| target - last.time < time - target);
+                self.emit(earlier.unwrap_or_else(|| packet.clone()), target, io, cx);
+                self.next += 1;
+            }
+            cx.out().bound_at_least(io.output, self.time(self.next));
+        }
+        self.last = Some(packet);
+        Ok(Flow::Continue)
+    }
+
+    fn close(&mut self, io: Ports, cx: &mut Cx<'_>) -> Result<()> {
+        if let Some(last) = self.last.take().filter(|_| self.flush)
+            && self.number(last.time) == self.next
+        {
+            self.emit(last, self.time(self.next), io, cx);
+        }
+        Ok(())
+    }
+}
+register!(PacketResampler);
+
+impl PacketResampler {
+    /// Where the grid begins, given the first packet's timestamp.
+    fn begin(&self, time: Timestamp) -> Timestamp {
+        let Some(base) = self.base else {
+            return time;
+        };
+        let periods = ((time - base) as f64 / MICROS * self.rate).round();
+        base + (periods / self.rate * MICROS).round() as i64
+    }
+
+    /// The number of the grid's timestamp that is nearest to a time.
+    fn number(&self, time: Timestamp) -> i64 {
+        let since = time - self.first.unwrap_or(time);
+        (since as f64 / MICROS * self.rate).round() as i64
+    }
+
+    /// A timestamp of the grid.
+    fn time(&self, number: i64) -> Timestamp {
+        let since = (number as f64 / self.rate * MICROS).round() as i64;
+        self.first.unwrap_or(Timestamp::ZERO) + since
+    }
+
+    /// Repeats the last packet for the timestamps before `number`.
+    fn fill(&mut self, number: i64, io: Ports, cx: &mut Cx<'_>) -> Result<()> {
+        let Some(last) = self.last.clone() else {
+            return Ok(());
+        };
+        let gap = number - self.next;
+        if gap > MOST_REPEATS {
+            return Err(Error::new(
+                Kind::ResourceExhausted,
+                format!(
+                    "from {} to {} a packet would be repeated {gap} times; more than {MOST_REPEATS} are refused",
+                    last.time,
+                    self.time(number)
+                ),
+            ));
+        }
+        while self.next < number {
+            self.emit(last.clone(), self.time(self.next), io, cx);
+            self.next += 1;
+        }
+        Ok(())
+    }
+
+    /// Emits a packet, if its time is within the limits.
+    fn emit(&self, packet: Packet, time: Timestamp, io: Ports, cx: &mut Cx<'_>) {
+        if time >= self.limits.0 && time < self.limits.1 {
+            cx.out().emit_packet(io.output, packet.at(time));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use graphmill_engine::{
+        Environment, Kind, Registry, Timestamp,
+        testing::{Harness, check},
+    };
+
+    fn graph(options: &str) -> String {
+        format!(
+            r#"node {{ calculator: "PacketResamplerCalculator" input_stream: "DATA:in" output_stream: "DATA:out"
+               options {{ [mediapipe.PacketResamplerCalculatorOptions.ext] {{ {options} }} }} }}"#
+        )
+    }
+
+    /// The timestamps that come out, with those the packets came in at.
+    fn resampled(options: &str, times: &[i64]) -> Vec<(i64, i64)> {
+        let mut harness = Harness::global(&graph(options));
+        for time in times {
+            harness.push("in", *time, *time);
+        }
+        harness.finish();
+        let packets = harness.packets("out");
+        packets
+            .iter()
+            .map(|packet| (packet.time.value(), *packet.get().expect("an integer")))
+            .collect()
+    }
+
+    #[test]
+    fn each_timestamp_of_the_grid_gets_the_nearest_packet() {
+        // A grid of 100000; of 460000 and 540000, equally near to 500000, the later one.
+        let times = [
+            0, 90_000, 130_000, 210_000, 260_000, 350_001, 460_000, 540_000,
+        ];
+        assert_eq!(
+            resampled("frame_rate: 10", &times),
+            [
+                (0, 0),
+                (100_000, 90_000),
+                (200_000, 210_000),
+                (300_000, 260_000),
+                (400_000, 350_001),
+                (500_000, 540_000),
+            ]
+        );
+    }
+
+    #[test]
+    fn gaps_repeat_the_packet_before_them() {
+        assert_eq!(
+            resampled("frame_rate: 10", &[5, 300_005]),
+            [(5, 5), (100_005, 5), (200_005, 5), (300_005, 300_005)]
+        );
+    }
+
+    #[test]
+    fn the_last_packet_is_flushed_or_not() {
+        let times = [0, 100_000, 160_000];
+        let kept = [(0, 0), (100_000, 100_000)];
+        let flushed = resampled("frame_rate: 10", &times);
+        assert_eq!(flushed, [kept[0], kept[1], (200_000, 160_000)]);
+        let not = "frame_rate: 10 flush_last_packet: false";
+        assert_eq!(resampled(not, &times), kept);
+    }
+
+    #[test]
+    fn the_grid_can_be_aligned() {
+        assert_eq!(
+            resampled(
+                "frame_rate: 10 base_timestamp: 1000007",
+                &[320_000, 400_000]
+            ),
+            [(300_007, 320_000), (400_007, 400_000)]
+        );
+    }
+
+    #[test]
+    fn limits_cut_the_output_and_can_be_rounded() {
+        let times: Vec<i64> = (0..6).map(|number| number * 100_000).collect();
+        let out = |more: &str| {
+            let options = format!("frame_rate: 10 start_time: 140000 end_time: 380000 {more}");
+            let packets = resampled(&options, &times);
+            packets.iter().map(|(time, _)| *time).collect::<Vec<_>>()
+        };
+        assert_eq!(out(""), [200_000, 300_000]);
+        assert_eq!(
+            out("round_limits: true"),
+            [100_000, 200_000, 300_000, 400_000]
+        );
+    }
+
+    #[test]
+    fn what_comes_next_is_known() {
+        let mut harness = Harness::global(&graph("frame_rate: 10"));
+        harness.push("in", 0, 0_i64);
+        assert_eq!(harness.bounds("out"), [Timestamp::new(99_999)]);
+    }
+
+    #[test]
+    fn a_gap_without_end_is_refused() {
+        let mut harness = Harness::global(&graph("frame_rate: 1000000"));
+        harness.push("in", 0, 0_i64).push("in", i64::MAX / 2, 1_i64);
+        assert_eq!(harness.error().kind, Kind::ResourceExhausted);
+    }
+
+    #[test]
+    fn options_that_make_no_sense_are_refused() {
+        for (options, message) in [
+            ("", "`frame_rate` has to be above 0"),
+            ("frame_rate: 2000000", "at most 1000000"),
+            ("frame_rate: 10 jitter: 0.5", "`jitter` is not supported"),
+        ] {
+            let found = check(&graph(options), &Environment::new(Registry::global()));
+            assert!(found.contains(message), "{options}:\n{found}");
+        }
+    }
+}

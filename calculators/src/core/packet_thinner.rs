@@ -1,0 +1,304 @@
+//! `PacketThinnerCalculator`: fewer packets of a stream.
+
+use graphmill_engine::{
+    Calculator, Contract, Cx, Error, Flow, In, Offset, OpenCx, Out, Packet, Payload, Result, Side,
+    Timestamp, register,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// How packets are chosen.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+pub enum ThinnerType {
+    /// After each packet that passes, a period in which none does.
+    #[default]
+    #[serde(rename = "ASYNC")]
+    Async,
+    /// The packet nearest to each multiple of the period.
+    #[serde(rename = "SYNC")]
+    Sync,
+}
+
+/// The options of [`PacketThinner`]. Times are in the units of timestamps, microseconds by convention.
+#[derive(Copy, Clone, Debug, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct PacketThinnerOptions {
+    /// How packets are chosen.
+    pub thinner_type: ThinnerType,
+    /// The time in which at most one packet passes; above 0.
+    pub period: i64,
+    /// Packets before this time are dropped. By default none with `ASYNC` and those before 0 with `SYNC`, which counts its
+    /// periods from here.
+    pub start_time: Option<i64>,
+    /// Packets at this time and later are dropped; after the start.
+    pub end_time: Option<i64>,
+    /// Whether a packet that `SYNC` chooses gets the timestamp it was chosen for. Otherwise it keeps its own.
+    pub sync_output_timestamps: bool,
+    /// Whether a header with a frame rate is adapted. Streams have no headers here, so that nothing is done either way.
+    pub update_frame_rate: bool,
+}
+
+impl Default for PacketThinnerOptions {
+    fn default() -> Self {
+        Self {
+            thinner_type: ThinnerType::Async,
+            period: 1,
+            start_time: None,
+            end_time: None,
+            sync_output_timestamps: true,
+            update_frame_rate: false,
+        }
+    }
+}
+
+impl PacketThinnerOptions {
+    fn start(&self) -> Timestamp {
+        let default = match self.thinner_type {
+            ThinnerType::Async => Timestamp::MIN,
+            ThinnerType::Sync => Timestamp::ZERO,
+        };
+        self.start_time.map_or(default, Timestamp::new)
+    }
+
+    fn end(&self) -> Timestamp {
+        self.end_time.map_or(Timestamp::MAX, Timestamp::new)
+    }
+}
+
+/// Lets at most one packet a period through. `ASYNC` lets a packet pass and then none for a period. `SYNC` divides the time
+/// from `start_time` on into periods, centred at `start_time + i * period`, and lets the packet pass that is nearest to the
+/// centre, of two that are equally near the later one. The side packet `PERIOD` overrides the option.
+///
+/// ```pbtxt
+/// input_stream: "frames"
+/// output_stream: "ten_a_second"
+/// node {
+///   calculator: "PacketThinnerCalculator"
+///   input_stream: "frames"
+///   output_stream: "ten_a_second"
+///   options { [mediapipe.PacketThinnerCalculatorOptions.ext] { thinner_type: SYNC period: 100000 } }
+/// }
+/// ```
+pub struct PacketThinner {
+    options: PacketThinnerOptions,
+    period: i64,
+    /// With `ASYNC`: the first timestamp that may pass.
+    next: Timestamp,
+    /// With `SYNC`: the best packet of the period so far.
+    best: Option<Packet>,
+}
+
+/// The port handles of [`PacketThinner`].
+#[derive(Copy, Clone, Debug)]
+pub struct Ports {
+    input: In<dyn Payload>,
+    output: Out<dyn Payload>,
+    period: Side<i64>,
+}
+
+impl Calculator for PacketThinner {
+    const NAME: &'static str = "PacketThinnerCalculator";
+    const DOC: &'static str = "Lets at most one packet a period through.";
+    const OPTION_NAMES: &'static [&'static str] = &["mediapipe.PacketThinnerCalculatorOptions"];
+    type Options = PacketThinnerOptions;
+    type Ports = Ports;
+
+    fn contract(c: &mut Contract, options: &PacketThinnerOptions) -> Ports {
+        if options.thinner_type == ThinnerType::Sync {
+            c.offset(Offset::Unset);
+        }
+        let input = c.any("");
+        let period: Side<i64> = c.optional_side("PERIOD");
+        if !period.is_connected() && options.period <= 0 {
+            c.error("`period` has to be above 0");
+        }
+        if options.start() >= options.end() {
+            c.error("`start_time` has to be before `end_time`");
+        }
+        Ports {
+            input,
+            output: c.same_as("", input),
+            period,
+        }
+    }
+
+    fn open(options: &PacketThinnerOptions, io: Ports, cx: &mut OpenCx<'_>) -> Result<Self> {
+        let period = cx.side(io.period).copied().unwrap_or(options.period);
+        if period <= 0 {
+            return Err(Error::invalid(format!(
+                "the period of a thinner has to be above 0, but is {period}"
+            )));
+        }
+        cx.out().bound_at_least(io.output, options.start());
+        Ok(Self {
+            options: *options,
+            period,
+            next: options.start(),
+            best: None,
+        })
+    }
+
+    fn process(&mut self, io: Ports, cx: &mut Cx<'_>) -> Result<Flow> {
+        let Some(packet) = cx.take_packet(io.input) else {
+            return Ok(Flow::Continue);
+        };
+        if packet.time >= self.options.end() {
+            self.flush(io, cx);
+            cx.out().close(io.output);
+        } else if packet.time >= self.options.start() {
+            match self.options.thinner_type {
+                ThinnerType::Async => self.pass(packet, io, cx),
+                ThinnerType::Sync => self.choose(packet, io, cx),
+            }
+        }
+        Ok(Flow::Continue)
+    }
+
+    fn close(&mut self, io: Ports, cx: &mut Cx<'_>) -> Result<()> {
+        self.flush(io, cx);
+        Ok(())
+    }
+}
+register!(PacketThinner);
+
+impl PacketThinner {
+    /// `ASYNC`: passes a packet unless the last one is too near.
+    fn pass(&mut self, packet: Packet, io: Ports, cx: &mut Cx<'_>) {
+        if packet.time < self.next {
+            return;
+        }
+        self.next = packet.time + self.period;
+        cx.out().emit_packet(io.output, packet);
+        cx.out().bound_at_least(io.output, self.next);
+    }
+
+    /// `SYNC`: keeps the packet, if it is the best of its period, and passes the one of a period that is over.
+    fn choose(&mut self, packet: Packet, io: Ports, cx: &mut Cx<'_>) {
+        let centre = self.centre(packet.time);
+        if let Some(best) = &self.best
+            && self.centre(best.time) == centre
+        {
+            if (packet.time - centre).abs() <= (best.time - centre).abs() {
+                self.best = Some(packet);
+            }
+            return;
+        }
+        self.flush(io, cx);
+        let bound = if self.options.sync_output_timestamps {
+            centre
+        } else {
+            packet.time
+        };
+        cx.out().bound_at_least(io.output, bound);
+        self.best = Some(packet);
+    }
+
+    fn flush(&mut self, io: Ports, cx: &mut Cx<'_>) {
+        if let Some(best) = self.best.take() {
+            let time = if self.options.sync_output_timestamps {
+                self.centre(best.time)
+            } else {
+                best.time
+            };
+            cx.out().emit_packet(io.output, best.at(time));
+        }
+    }
+
+    /// The centre of the period that a time belongs to.
+    fn centre(&self, time: Timestamp) -> Timestamp {
+        let start = i128::from(self.options.start().value());
+        let period = i128::from(self.period);
+        let periods = (i128::from(time.value()) - start + period / 2) / period;
+        let centre = i64::try_from(start + periods * period);
+        Timestamp::new(centre.unwrap_or(i64::MAX))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use graphmill_engine::{
+        Environment, Registry, Timestamp,
+        testing::{Harness, check},
+    };
+
+    fn graph(options: &str, more: &str) -> String {
+        format!(
+            r#"node {{ calculator: "PacketThinnerCalculator" input_stream: "in" output_stream: "out" {more}
+               options {{ [mediapipe.PacketThinnerCalculatorOptions.ext] {{ {options} }} }} }}"#
+        )
+    }
+
+    /// The timestamps that come out, with those the packets came in at.
+    fn thinned(options: &str, times: &[i64]) -> Vec<(i64, i64)> {
+        let mut harness = Harness::global(&graph(options, ""));
+        for time in times {
+            harness.push("in", *time, *time);
+        }
+        harness.finish();
+        let packets = harness.packets("out");
+        packets
+            .iter()
+            .map(|packet| (packet.time.value(), *packet.get().expect("an integer")))
+            .collect()
+    }
+
+    #[test]
+    fn async_leaves_a_period_after_each_packet() {
+        assert_eq!(
+            thinned("period: 5", &[2, 4, 6, 7, 11, 12, 30]),
+            [(2, 2), (7, 7), (12, 12), (30, 30)]
+        );
+        let limited = "period: 5 start_time: 4 end_time: 12";
+        assert_eq!(
+            thinned(limited, &[2, 4, 6, 8, 10, 12, 14]),
+            [(4, 4), (10, 10)]
+        );
+    }
+
+    #[test]
+    fn async_settles_what_cannot_pass() {
+        let mut harness = Harness::global(&graph("period: 5 start_time: 3", ""));
+        harness.start();
+        assert_eq!(harness.bounds("out"), [Timestamp::new(2)]);
+        harness.push("in", 10, 1);
+        assert_eq!(harness.bounds("out").last(), Some(&Timestamp::new(14)));
+    }
+
+    #[test]
+    fn sync_takes_the_packet_nearest_to_each_centre() {
+        let times = [-3, 2, 4, 8, 9, 11, 14, 16, 25];
+        // Of 9 and 11, both 1 from 10, the later one.
+        assert_eq!(
+            thinned("thinner_type: SYNC period: 10", &times),
+            [(0, 2), (10, 11), (20, 16), (30, 25)]
+        );
+        let own = "thinner_type: SYNC period: 10 sync_output_timestamps: false";
+        assert_eq!(thinned(own, &times), [(2, 2), (11, 11), (16, 16), (25, 25)]);
+        let limited = "thinner_type: SYNC period: 10 start_time: 4 end_time: 20";
+        assert_eq!(thinned(limited, &times), [(4, 4), (14, 14)]);
+    }
+
+    #[test]
+    fn a_side_packet_overrides_the_period() {
+        let side = graph("period: 1", r#"input_side_packet: "PERIOD:p""#);
+        let mut harness = Harness::global(&side).side("p", 10_i64);
+        harness.push("in", 1, 1).push("in", 5, 5).push("in", 11, 11);
+        harness.expect("out", [(1, 1), (11, 11)]);
+        let mut harness = Harness::global(&side).side("p", 0_i64);
+        assert_eq!(
+            harness.error().message,
+            "the period of a thinner has to be above 0, but is 0"
+        );
+    }
+
+    #[test]
+    fn times_that_make_no_sense_are_refused() {
+        for (options, message) in [
+            ("period: 0", "`period` has to be above 0"),
+            ("start_time: 5 end_time: 5", "before `end_time`"),
+        ] {
+            let found = check(&graph(options, ""), &Environment::new(Registry::global()));
+            assert!(found.contains(message), "{options}:\n{found}");
+        }
+    }
+}

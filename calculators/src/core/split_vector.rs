@@ -1,0 +1,337 @@
+//! `Split...VectorCalculator`: parts of a vector.
+
+use std::ops::Range;
+
+use graphmill_engine::{
+    Calculator, Contract, Cx, Error, Flow, Group, In, OpenCx, OutSides, Outs, Packet, Payload,
+    Result, Side, Timestamp, register,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// The options of [`SplitVector`].
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct SplitVectorOptions {
+    /// The parts, one for each output, or those that are combined.
+    pub ranges: Vec<Part>,
+    /// Whether an output carries the one element of its range instead of a vector of it.
+    pub element_only: bool,
+    /// Whether all parts go to one output, one after the other.
+    pub combine_outputs: bool,
+}
+
+/// A part of a vector.
+#[derive(Copy, Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Part {
+    /// The first element, counted from 0.
+    pub begin: i32,
+    /// The one after the last.
+    pub end: i32,
+}
+
+/// Takes vectors apart: each output gets its range, as a vector or, with `element_only`, as the element itself; or one output
+/// gets all ranges, joined. A vector that ends before a range does is an error. The vector may also be an input side packet;
+/// the outputs are output side packets then.
+///
+/// Integers are 64 bits wide and floats double, whatever the name says. For a type of one's own:
+/// `register!(SplitVector<Face> as "SplitFaceVectorCalculator")`.
+///
+/// ```pbtxt
+/// input_stream: "numbers"
+/// output_stream: "first_two"
+/// output_stream: "rest"
+/// node {
+///   calculator: "SplitFloatVectorCalculator"
+///   input_stream: "numbers"
+///   output_stream: "first_two"
+///   output_stream: "rest"
+///   options {
+///     [mediapipe.SplitVectorCalculatorOptions.ext] { ranges { begin: 0 end: 2 } ranges { begin: 2 end: 5 } }
+///   }
+/// }
+/// ```
+pub struct SplitVector<T> {
+    parts: Parts,
+    of: std::marker::PhantomData<fn() -> T>,
+}
+
+/// The port handles of [`SplitVector`].
+#[derive(Debug)]
+pub struct Ports<T> {
+    vector: In<Vec<T>>,
+    parts: Outs<dyn Payload>,
+    side_vector: Side<Vec<T>>,
+    side_parts: OutSides<dyn Payload>,
+}
+
+impl<T> Clone for Ports<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Ports<T> {}
+
+impl<T: Payload + Clone> Calculator for SplitVector<T> {
+    const NAME: &'static str = "SplitVectorCalculator";
+    const DOC: &'static str = "Takes vectors apart into ranges or elements.";
+    const OPTION_NAMES: &'static [&'static str] = &["mediapipe.SplitVectorCalculatorOptions"];
+    type Options = SplitVectorOptions;
+    type Ports = Ports<T>;
+
+    fn contract(c: &mut Contract, options: &SplitVectorOptions) -> Ports<T> {
+        if let Some(problem) = problem(options) {
+            c.error(problem);
+        }
+        let by_side = c.count(Group::InputSides, "") > 0;
+        let (group, vector, side_vector) = if by_side {
+            (Group::OutputSides, c.optional(""), c.side(""))
+        } else {
+            (Group::Outputs, c.input(""), c.optional_side(""))
+        };
+        let ports = Ports {
+            vector,
+            parts: c.optional_outputs(""),
+            side_vector,
+            side_parts: c.optional_output_sides(""),
+        };
+        if ports.vector.is_connected() == ports.side_vector.is_connected() {
+            c.error("the vector is a stream or a side packet");
+        }
+        let outputs = c.count(group, "");
+        if options.combine_outputs && outputs != 1 {
+            c.error(format!(
+                "with `combine_outputs` there is one output, but {outputs} are connected"
+            ));
+        } else if !options.combine_outputs && outputs != options.ranges.len() {
+            c.error(format!(
+                "each of the {} `ranges` has an output, but {outputs} are connected",
+                options.ranges.len()
+            ));
+        }
+        for index in 0..outputs {
+            let port = format!(":{index}");
+            match (by_side, options.element_only && !options.combine_outputs) {
+                (false, false) => _ = c.output::<Vec<T>>(&port),
+                (false, true) => _ = c.output::<T>(&port),
+                (true, false) => _ = c.output_side::<Vec<T>>(&port),
+                (true, true) => _ = c.output_side::<T>(&port),
+            }
+        }
+        ports
+    }
+
+    fn open(options: &SplitVectorOptions, io: Ports<T>, cx: &mut OpenCx<'_>) -> Result<Self> {
+        let parts = Parts::new(options);
+        if let Some(vector) = cx.side(io.side_vector) {
+            let packets = parts.of(vector, Timestamp::UNSET)?;
+            for (output, packet) in io.side_parts.iter().zip(packets) {
+                cx.out().side_packet(output, packet);
+            }
+        }
+        Ok(Self {
+            parts,
+            of: std::marker::PhantomData,
+        })
+    }
+
+    fn process(&mut self, io: Ports<T>, cx: &mut Cx<'_>) -> Result<Flow> {
+        if let Some(vector) = cx.get(io.vector) {
+            let packets = self.parts.of(vector, cx.time())?;
+            for (output, packet) in io.parts.iter().zip(packets) {
+                cx.out().emit_packet(output, packet);
+            }
+        }
+        Ok(Flow::Continue)
+    }
+}
+register!(SplitVector<i64> as "SplitInt32VectorCalculator");
+register!(SplitVector<u64> as "SplitUint64tVectorCalculator");
+register!(SplitVector<f64> as "SplitFloatVectorCalculator");
+register!(SplitVector<bool> as "SplitBoolVectorCalculator");
+register!(SplitVector<String> as "SplitStringVectorCalculator");
+
+/// What is wrong with the options.
+fn problem(options: &SplitVectorOptions) -> Option<String> {
+    let shown = |part: &Part| format!("{}..{}", part.begin, part.end);
+    for (index, part) in options.ranges.iter().enumerate() {
+        if part.begin < 0 || part.end <= part.begin {
+            return Some(format!(
+                "range {} does not begin at 0 or later and before it ends",
+                shown(part)
+            ));
+        }
+        if options.element_only && part.end - part.begin != 1 {
+            return Some(format!(
+                "with `element_only` each range is one element, but {} is not",
+                shown(part)
+            ));
+        }
+        let overlaps = |other: &&Part| other.begin < part.end && part.begin < other.end;
+        if options.combine_outputs
+            && let Some(other) = options.ranges[..index].iter().find(overlaps)
+        {
+            return Some(format!(
+                "with `combine_outputs` ranges do not overlap, but {} and {} do",
+                shown(other),
+                shown(part)
+            ));
+        }
+    }
+    None
+}
+
+struct Parts {
+    ranges: Vec<Range<usize>>,
+    /// The shortest vector that has all of them.
+    least: usize,
+    elements: bool,
+    combined: bool,
+}
+
+impl Parts {
+    fn new(options: &SplitVectorOptions) -> Self {
+        let index = |at: i32| usize::try_from(at).unwrap_or(0);
+        let ranges: Vec<Range<usize>> = options
+            .ranges
+            .iter()
+            .map(|part| index(part.begin)..index(part.end))
+            .collect();
+        Self {
+            least: ranges.iter().map(|range| range.end).max().unwrap_or(0),
+            ranges,
+            elements: options.element_only,
+            combined: options.combine_outputs,
+        }
+    }
+
+    /// What each output gets of a vector.
+    fn of<T: Payload + Clone>(&self, vector: &[T], time: Timestamp) -> Result<Vec<Packet>> {
+        if vector.len() < self.least {
+            return Err(Error::invalid(format!(
+                "a vector of {} elements has no range that ends at {}",
+                vector.len(),
+                self.least
+            )));
+        }
+        let slices = self.ranges.iter().map(|range| &vector[range.clone()]);
+        Ok(if self.combined {
+            let joined: Vec<T> = slices.flatten().cloned().collect();
+            vec![Packet::new(time, joined)]
+        } else if self.elements {
+            slices
+                .flatten()
+                .map(|element| Packet::new(time, element.clone()))
+                .collect()
+        } else {
+            slices
+                .map(|slice| Packet::new(time, slice.to_vec()))
+                .collect()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use graphmill_engine::{
+        Environment, Registry,
+        testing::{Harness, check},
+    };
+
+    fn graph(ports: &str, options: &str) -> String {
+        format!(
+            r#"node {{ calculator: "SplitInt32VectorCalculator" {ports}
+               options {{ [mediapipe.SplitVectorCalculatorOptions.ext] {{ {options} }} }} }}"#
+        )
+    }
+
+    const TWO: &str = r#"input_stream: "v" output_stream: "a" output_stream: "b""#;
+    const ONE: &str = r#"input_stream: "v" output_stream: "a""#;
+
+    #[test]
+    fn ranges_elements_and_all_in_one() {
+        let numbers = || vec![10_i64, 11, 12, 13];
+        let ranges = "ranges { begin: 2 end: 4 } ranges { begin: 0 end: 1 }";
+        let mut h = Harness::global(&graph(TWO, ranges));
+        h.push("v", 1, numbers());
+        h.expect("a", [(1, vec![12_i64, 13])])
+            .expect("b", [(1, vec![10_i64])]);
+        let mut h = Harness::global(&graph(ONE, &format!("{ranges} combine_outputs: true")));
+        h.push("v", 1, numbers());
+        h.expect("a", [(1, vec![12_i64, 13, 10])]);
+        let elements = "ranges { begin: 3 end: 4 } ranges { end: 1 } element_only: true";
+        let mut h = Harness::global(&graph(TWO, elements));
+        h.push("v", 1, numbers());
+        h.expect("a", [(1, 13_i64)]).expect("b", [(1, 10_i64)]);
+    }
+
+    #[test]
+    fn a_side_packet_is_split_into_side_packets() {
+        let ports = r#"input_side_packet: "v" output_side_packet: "a" output_side_packet: "b""#;
+        let ranges = "ranges { begin: 0 end: 1 } ranges { begin: 1 end: 3 }";
+        let mut h = Harness::global(&graph(ports, ranges)).side("v", vec![1_i64, 2, 3]);
+        let side = |h: &mut Harness, name: &str| {
+            let packet = h
+                .handle()
+                .side_packet(name)
+                .expect("a side packet of the graph");
+            packet.and_then(|packet| packet.get::<Vec<i64>>().cloned())
+        };
+        assert_eq!(side(&mut h, "a"), Some(vec![1]));
+        assert_eq!(side(&mut h, "b"), Some(vec![2, 3]));
+    }
+
+    #[test]
+    fn a_vector_that_is_too_short_is_an_error() {
+        let mut h = Harness::global(&graph(ONE, "ranges { begin: 1 end: 3 }"));
+        h.push("v", 1, vec![1_i64, 2]);
+        assert_eq!(
+            h.error().message,
+            "a vector of 2 elements has no range that ends at 3"
+        );
+    }
+
+    #[test]
+    fn ranges_that_make_no_sense_are_refused() {
+        for (ports, options, message) in [
+            (
+                TWO,
+                "ranges { begin: 0 end: 1 }",
+                "each of the 1 `ranges` has an output, but 2 are",
+            ),
+            (
+                ONE,
+                "ranges { begin: 1 end: 1 }",
+                "range 1..1 does not begin",
+            ),
+            (
+                ONE,
+                "ranges { begin: -1 end: 1 }",
+                "range -1..1 does not begin",
+            ),
+            (
+                ONE,
+                "ranges { begin: 0 end: 2 } element_only: true",
+                "0..2 is not",
+            ),
+            (
+                ONE,
+                "ranges { begin: 0 end: 2 } ranges { begin: 1 end: 3 } combine_outputs: true",
+                "0..2 and 1..3 do",
+            ),
+            (
+                TWO,
+                "ranges { begin: 0 end: 2 } combine_outputs: true",
+                "there is one output",
+            ),
+        ] {
+            let found = check(
+                &graph(ports, options),
+                &Environment::new(Registry::global()),
+            );
+            assert!(found.contains(message), "{options}:\n{found}");
+        }
+    }
+}
