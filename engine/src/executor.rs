@@ -27,9 +27,19 @@ impl ThreadPool {
         name: &str,
         threads: Option<usize>,
     ) -> Result<Self, rayon_core::ThreadPoolBuildError> {
+        Self::with_stack(name, threads, 0)
+    }
+
+    /// As [`Self::new`], with threads that have a stack of this many bytes; 0 is the platform's default.
+    pub fn with_stack(
+        name: &str,
+        threads: Option<usize>,
+        stack_size: usize,
+    ) -> Result<Self, rayon_core::ThreadPoolBuildError> {
         let name = name.to_owned();
         rayon_core::ThreadPoolBuilder::new()
             .num_threads(threads.unwrap_or_else(cores))
+            .stack_size(stack_size)
             .thread_name(move |index| format!("{name}-{index}"))
             .build()
             .map(Self)

@@ -28,6 +28,7 @@ pub struct Registration {
     pub family: &'static str,
     pub(crate) option_names: &'static [&'static str],
     pub(crate) compile: Compile,
+    pub(crate) is_async: bool,
     describe: fn(&'static str) -> Description,
 }
 
@@ -38,6 +39,7 @@ impl Registration {
             name: C::NAME,
             family: C::NAME,
             option_names: C::OPTION_NAMES,
+            is_async: false,
             compile: |contract, options| {
                 let options = read_options::<C::Options>(options)?;
                 let io = C::contract(contract, &options);
@@ -63,6 +65,7 @@ impl Registration {
             name: C::NAME,
             family: C::NAME,
             option_names: C::OPTION_NAMES,
+            is_async: true,
             compile: |contract, options| {
                 let options = read_options::<C::Options>(options)?;
                 let io = C::contract(contract, &options);

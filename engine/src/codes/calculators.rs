@@ -11,6 +11,7 @@ pub const ALL: &[&Code] = &[
     &SUBGRAPH_PORT,
     &UNSUPPORTED_FIELD,
     &TOO_LARGE,
+    &NO_EFFECT,
 ];
 
 /// A calculator that is not registered.
@@ -74,4 +75,13 @@ pub static TOO_LARGE: Code = Code {
     explanation: "A graph has at most 65534 nodes.",
     wrong: "a graph of 100000 nodes",
     right: "a smaller graph",
+};
+
+/// A field that changes nothing.
+pub static NO_EFFECT: Code = Code {
+    number: 808,
+    title: "field without effect",
+    explanation: "The field is part of the format, but in this place, or in this engine, it changes nothing: the graph does the same without it.",
+    wrong: "profiler_config { trace_log_path: \"/tmp/trace\" }",
+    right: "profiler_config { enable_profiler: true }",
 };

@@ -29,6 +29,8 @@ pub(super) fn assemble(mut draft: Draft<'_>, sources: &SourceMap) -> Plan {
                 node: number as u16,
                 stream: stream.expect("every input of a plan without errors has a stream"),
                 back_edge: node.back_edges[input],
+                // What a batch waits for does not count.
+                limit: queue_limit.saturating_add(node.policy.batch() - 1),
             });
         }
     }
@@ -53,6 +55,7 @@ pub(super) fn assemble(mut draft: Draft<'_>, sources: &SourceMap) -> Plan {
             inputs: first_input..first_input + node.inputs.len(),
             outputs: first_output..outputs.len(),
             offsets: offsets(&node),
+            batches: node.policy.batch() > 1,
             policy: node.policy.clone(),
             bounds: node.contract.bounds,
             place: node.place,
@@ -114,8 +117,11 @@ pub(super) fn assemble(mut draft: Draft<'_>, sources: &SourceMap) -> Plan {
         outputs,
         streams,
         sides,
-        executors: draft.executors,
-        queue_limit,
+        executors: draft
+            .executors
+            .into_iter()
+            .map(|(_, executor)| executor)
+            .collect(),
         report_deadlock: draft
             .graph
             .report_deadlock

@@ -1,9 +1,7 @@
 //! Contracts: each node's calculator is looked up, reads its options and declares its ports, and the ports that the graph
 //! connects are compared with those.
 
-use graphmill_grammar::{
-    Diagnostic, GraphConfig, Node, OptionsMessage, PortSpec as Port, Span, suggest,
-};
+use graphmill_grammar::{Diagnostic, Node, OptionsMessage, PortSpec as Port, suggest};
 
 use crate::{
     codes::{calculators, streams},
@@ -34,7 +32,7 @@ pub(super) fn resolve(draft: &mut Draft<'_>) {
     }
     let registry = &draft.environment.registry;
     let incomplete = draft.incomplete;
-    let mut found = unsupported_in_graph(draft.graph);
+    let mut found = Vec::new();
     for node in &mut draft.nodes {
         let ports = [
             &node.config.input_stream,
@@ -43,7 +41,6 @@ pub(super) fn resolve(draft: &mut Draft<'_>) {
             &node.config.output_side_packet,
         ];
         node.contract = Contract::new(ports.map(|ports| tag_map(ports)));
-        refuse_unsupported(&node.config, &mut found);
         let Some(registration) = registry.calculator(node.calculator(), package) else {
             if !node.calculator().is_empty() {
                 found.push(unknown(node, registry.names()));
@@ -56,6 +53,7 @@ pub(super) fn resolve(draft: &mut Draft<'_>) {
             Ok(factory) => {
                 compare(node, incomplete, &mut found);
                 node.factory = Some(factory);
+                node.is_async = registration.is_async;
             }
             Err(diagnostics) => found.extend(diagnostics),
         }
@@ -254,59 +252,4 @@ fn missing(node: &DraftNode, missing: &Declared) -> Diagnostic {
     )
     .label("not connected here")
     .hint(format!("add `{field}: \"{example}\"`"))
-}
-
-/// Parts of a graph that are part of the format but mean nothing to this engine.
-fn unsupported_in_graph(graph: &GraphConfig) -> Vec<Diagnostic> {
-    let generators = graph
-        .packet_generator
-        .iter()
-        .map(|part| (part.head, "packet_generator"));
-    let factories = graph
-        .packet_factory
-        .iter()
-        .map(|part| (part.head, "packet_factory"));
-    let handlers = graph
-        .status_handler
-        .iter()
-        .map(|part| (part.head, "status_handler"));
-    let refuse = |(span, field): (Span, &str)| {
-        Diagnostic::error(
-            &calculators::UNSUPPORTED_FIELD,
-            span,
-            format!("`{field}` is not supported"),
-        )
-        .hint("use a calculator with output side packets")
-    };
-    generators
-        .chain(factories)
-        .chain(handlers)
-        .map(refuse)
-        .collect()
-}
-
-/// Fields of a node that are part of the format but mean nothing to this engine.
-fn refuse_unsupported(node: &Node, found: &mut Vec<Diagnostic>) {
-    if let Some(handler) = &node.output_stream_handler
-        && let Some(name) = &handler.output_stream_handler
-        && name.as_str() != "InOrderOutputStreamHandler"
-    {
-        let message = format!("unknown output stream handler `{}`", name.as_str());
-        found.push(
-            Diagnostic::error(&calculators::UNSUPPORTED_FIELD, name.span, message)
-                .hint("the only one is `InOrderOutputStreamHandler`"),
-        );
-    }
-    if let Some(limit) = &node.max_in_flight
-        && limit.value > 1
-    {
-        found.push(
-            Diagnostic::warning(
-                &calculators::UNSUPPORTED_FIELD,
-                limit.span,
-                "`max_in_flight` above 1 has no effect",
-            )
-            .label("calls of this node do not overlap"),
-        );
-    }
 }

@@ -25,8 +25,8 @@ pub(super) struct Draft<'a> {
     pub(super) stream_ids: HashMap<String, u32>,
     pub(super) sides: Vec<DraftSide>,
     pub(super) side_ids: HashMap<String, u32>,
-    /// Named executors, in the order of their first use.
-    pub(super) executors: Vec<std::sync::Arc<dyn crate::executor::Executor>>,
+    /// Executors by name, in the order of their first use; the name of the default one is empty.
+    pub(super) executors: Vec<(String, std::sync::Arc<dyn crate::executor::Executor>)>,
     /// Something of the graph could not be read, so that what seems to be missing may be there.
     pub(super) incomplete: bool,
 }
@@ -40,6 +40,8 @@ pub(super) struct DraftNode {
     pub(super) contract: Contract,
     /// Absent if the calculator is unknown or its options are wrong.
     pub(super) factory: Option<Box<dyn Factory>>,
+    /// Its calls are futures.
+    pub(super) is_async: bool,
     /// By input: the stream, once it is known.
     pub(super) inputs: Vec<Option<u32>>,
     pub(super) back_edges: Vec<bool>,

@@ -1,24 +1,37 @@
 //! Executors: the pools that the graph declares, and where each node runs.
+//!
+//! A node runs in its session's own task unless the graph file or its contract names an executor. What the graph says about
+//! the default executor is for the nodes whose contract names one: its threads take the place of the shared `cpu`.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
-use graphmill_grammar::{Diagnostic, de, graph::ExecutorConfig, suggest};
+use graphmill_grammar::{Diagnostic, OptionsMessage, Span, de, graph::ExecutorConfig, suggest};
 use serde::Deserialize;
 
 use crate::{
     calculator::Run,
-    codes::executors,
+    codes::{calculators, executors},
     executor::{Executor, Executors, ThreadPool},
 };
 
-use super::{Place, draft::Draft};
+use super::{
+    Place,
+    draft::{Draft, DraftNode},
+};
+
+/// The name of the default executor.
+const DEFAULT: &str = "";
+/// The type of the executors that this engine makes.
+const THREAD_POOL: &str = "ThreadPoolExecutor";
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct ThreadPoolExecutorOptions {
     num_threads: Option<i32>,
-    #[serde(rename = "stack_size")]
-    _stack_size: Option<i32>,
+    stack_size: Option<i32>,
     #[serde(rename = "nice_priority_level")]
     _nice_priority_level: Option<i32>,
     #[serde(rename = "require_processor_performance")]
@@ -26,50 +39,135 @@ struct ThreadPoolExecutorOptions {
     thread_name_prefix: Option<String>,
 }
 
+/// What an executor of the graph is.
+enum Declared {
+    /// A pool that is made when the first node needs it.
+    Pool {
+        place: Span,
+        prefix: String,
+        threads: usize,
+        stack_size: usize,
+    },
+    /// Given by the program.
+    Provided(Arc<dyn Executor>),
+    /// The session's own task.
+    Inline,
+    /// Declared wrongly, which has been reported.
+    Wrong,
+}
+
 pub(super) fn resolve(draft: &mut Draft<'_>) {
-    let declared = declared(draft);
+    let mut found = Vec::new();
+    let declared = declarations(draft, &mut found);
     let mut numbers: HashMap<String, u16> = HashMap::new();
+    let mut used: HashSet<String> = HashSet::new();
     for at in 0..draft.nodes.len() {
-        let node = &draft.nodes[at];
-        let written = node
-            .config
-            .executor
-            .as_ref()
-            .filter(|name| !name.is_empty());
-        let wanted = match (written, node.contract.run) {
-            (Some(name), _) => name.value.clone(),
-            (None, Some(Run::Offload(name))) => name.to_owned(),
-            (None, Some(Run::Inline) | None) => continue,
+        let Some((wanted, place)) = wanted(&draft.nodes[at], &declared, &mut found) else {
+            continue;
         };
-        let number = if let Some(&number) = numbers.get(&wanted) {
-            number
-        } else {
-            let is_declared = declared.contains_key(&wanted);
-            let found = declared
-                .get(&wanted)
-                .cloned()
-                .unwrap_or_else(|| draft.environment.executors.get(&wanted));
-            let Some(executor) = found else {
-                if !is_declared {
-                    let span = written.map_or(node.config.place(), |name| name.span);
-                    let diagnostic = unknown(&wanted, span, &declared);
-                    draft.report(diagnostic);
+        used.insert(wanted.clone());
+        if let Some(&number) = numbers.get(&wanted) {
+            draft.nodes[at].place = Place::Executor(number);
+            continue;
+        }
+        let executor = match declared.get(&wanted) {
+            Some(Declared::Inline | Declared::Wrong) => continue,
+            Some(Declared::Provided(executor)) => Some(Arc::clone(executor)),
+            Some(pool) => start(&wanted, pool, &mut found),
+            None => {
+                let known = draft.environment.executors.get(&wanted);
+                if known.is_none() {
+                    found.push(unknown(&wanted, place, &declared));
                 }
-                continue;
-            };
-            draft.executors.push(executor);
+                known
+            }
+        };
+        // A node whose calls are futures runs them in the session; that its executor exists has been checked.
+        if let Some(executor) = executor
+            && !draft.nodes[at].is_async
+        {
+            draft.executors.push((wanted.clone(), executor));
             let number = draft.executors.len() as u16 - 1;
             numbers.insert(wanted, number);
-            number
-        };
-        draft.nodes[at].place = Place::Executor(number);
+            draft.nodes[at].place = Place::Executor(number);
+        }
+    }
+    if !draft.incomplete {
+        unused(&declared, &used, &mut found);
+    }
+    draft.diagnostics.extend(found);
+}
+
+/// The executor that a node runs on, and what to point to.
+fn wanted(
+    node: &DraftNode,
+    declared: &HashMap<String, Declared>,
+    found: &mut Vec<Diagnostic>,
+) -> Option<(String, Span)> {
+    if let Some(name) = &node.config.executor
+        && !name.is_empty()
+    {
+        if is_reserved(name) {
+            let diagnostic = reserved(name, name.span);
+            found.push(diagnostic.hint("leave out `executor` for the default one"));
+            return None;
+        }
+        return Some((name.value.clone(), name.span));
+    }
+    let Some(Run::Offload(name)) = node.contract.run else {
+        return None;
+    };
+    let name = if declared.contains_key(DEFAULT) {
+        DEFAULT
+    } else {
+        name
+    };
+    Some((name.to_owned(), node.config.place()))
+}
+
+fn start(name: &str, pool: &Declared, found: &mut Vec<Diagnostic>) -> Option<Arc<dyn Executor>> {
+    let Declared::Pool {
+        place,
+        prefix,
+        threads,
+        stack_size,
+    } = pool
+    else {
+        return None;
+    };
+    match ThreadPool::with_stack(prefix, Some(*threads), *stack_size) {
+        Ok(pool) => Some(Arc::new(pool)),
+        Err(error) => {
+            let message = format!("cannot start the threads of {}: {error}", noun(name));
+            found.push(Diagnostic::error(&executors::BAD_THREADS, *place, message));
+            None
+        }
     }
 }
 
-/// The pools by name; none for one that is declared wrongly, which has been reported.
-type Declared = HashMap<String, Option<Arc<dyn Executor>>>;
+fn noun(name: &str) -> String {
+    match name {
+        DEFAULT => "the default executor".to_owned(),
+        name => format!("executor `{name}`"),
+    }
+}
 
-fn unknown(wanted: &str, span: graphmill_grammar::Span, declared: &Declared) -> Diagnostic {
+fn is_reserved(name: &str) -> bool {
+    matches!(name, "default" | "gpu") || name.starts_with("__")
+}
+
+fn reserved(name: &str, place: Span) -> Diagnostic {
+    let message = format!("`{name}` is a reserved executor name");
+    Diagnostic::error(&executors::RESERVED_EXECUTOR, place, message)
+}
+
+fn declaration(name: &str) -> String {
+    format!(
+        "executor {{ name: \"{name}\" type: \"{THREAD_POOL}\" options {{ [mediapipe.ThreadPoolExecutorOptions.ext] {{ num_threads: 2 }} }} }}"
+    )
+}
+
+fn unknown(wanted: &str, span: Span, declared: &HashMap<String, Declared>) -> Diagnostic {
     let diagnostic = Diagnostic::error(
         &executors::UNKNOWN_EXECUTOR,
         span,
@@ -77,113 +175,214 @@ fn unknown(wanted: &str, span: graphmill_grammar::Span, declared: &Declared) -> 
     );
     let names = declared.keys().map(String::as_str).chain([Executors::CPU]);
     match suggest::nearest(wanted, names) {
-        Some(near) => diagnostic.hint(format!("did you mean `{near}`?")),
+        Some(near) => diagnostic.fix(
+            format!("did you mean `{near}`?"),
+            span,
+            format!("\"{near}\""),
+        ),
         None => diagnostic.hint(format!(
-            "declare it with `executor {{ name: \"{wanted}\" type: \"ThreadPoolExecutor\" }}`, or use `{}`",
+            "declare it with `{}`, or use `{}`",
+            declaration(wanted),
             Executors::CPU
         )),
     }
 }
 
-fn declared(draft: &mut Draft<'_>) -> Declared {
-    let mut declared = Declared::new();
-    let mut spans = HashMap::new();
-    let mut found = Vec::new();
-    if let Some(threads) = &draft.graph.num_threads {
-        spans.insert(String::new(), threads.span);
+/// Pools that no node runs on.
+fn unused(
+    declared: &HashMap<String, Declared>,
+    used: &HashSet<String>,
+    found: &mut Vec<Diagnostic>,
+) {
+    for (name, declared) in declared {
+        if let Declared::Pool { place, .. } = declared
+            && !used.contains(name)
+        {
+            let message = format!("no node runs on {}", noun(name));
+            let diagnostic = Diagnostic::warning(&calculators::NO_EFFECT, *place, message);
+            found.push(if name == DEFAULT {
+                diagnostic.hint("it is for nodes that compute for long; the others run in the session's own task")
+            } else {
+                diagnostic.hint(format!("name it in a node: `executor: \"{name}\"`"))
+            });
+        }
+    }
+}
+
+fn declarations(draft: &Draft<'_>, found: &mut Vec<Diagnostic>) -> HashMap<String, Declared> {
+    let mut declared = HashMap::new();
+    let mut spans: HashMap<String, Span> = HashMap::new();
+    if let Some(threads) = draft.graph.num_threads.as_ref().filter(|n| n.value != 0) {
+        spans.insert(DEFAULT.to_owned(), threads.span);
+        match threads.value {
+            -1 => {}
+            1.. => {
+                let pool = Declared::Pool {
+                    place: threads.span,
+                    prefix: "graph".to_owned(),
+                    threads: threads.value as usize,
+                    stack_size: 0,
+                };
+                declared.insert(DEFAULT.to_owned(), pool);
+            }
+            _ => {
+                found.push(bad_threads(threads.value, threads.span));
+                declared.insert(DEFAULT.to_owned(), Declared::Wrong);
+            }
+        }
     }
     for config in &draft.graph.executor {
-        let name = config.name.as_ref().map_or("", |name| name.as_str());
+        let name = config.name.as_ref().map_or(DEFAULT, |name| name.as_str());
         let place = config.name.as_ref().map_or(config.head, |name| name.span);
-        if matches!(name, "default" | "gpu") || name.starts_with("__") {
-            let message = format!("`{name}` is a reserved executor name");
-            found.push(Diagnostic::error(
-                &executors::RESERVED_EXECUTOR,
-                place,
-                message,
-            ));
+        if is_reserved(name) {
+            found.push(reserved(name, place));
         }
         if let Some(first) = spans.insert(name.to_owned(), place) {
-            let message = match name {
-                "" => "the default executor is declared twice".to_owned(),
-                name => format!("executor `{name}` is declared twice"),
-            };
+            let message = format!("{} is declared twice", noun(name));
             found.push(
                 Diagnostic::error(&executors::DUPLICATE_EXECUTOR, place, message)
                     .also(first, "first declared here"),
             );
             continue;
         }
-        let pool = pool(config, name, &mut found);
-        // Nodes of the default executor run in the session's own task, so its pool is only checked.
-        if !name.is_empty() {
-            declared.insert(name.to_owned(), pool);
+        let provided = match name {
+            DEFAULT | Executors::CPU => None,
+            name => draft.environment.executors.get(name),
+        };
+        if let Some(executor) = self::declared(config, name, provided, found) {
+            declared.insert(name.to_owned(), executor);
         }
     }
-    draft.diagnostics.extend(found);
     declared
 }
 
-fn pool(
+/// What one declaration says; none if it leaves the default executor as it is.
+fn declared(
     config: &ExecutorConfig,
     name: &str,
+    provided: Option<Arc<dyn Executor>>,
     found: &mut Vec<Diagnostic>,
-) -> Option<Arc<dyn Executor>> {
+) -> Option<Declared> {
     let kind = config.r#type.as_ref().map_or("", |kind| kind.as_str());
     let place = config.r#type.as_ref().map_or(config.head, |kind| kind.span);
-    match kind {
-        "" | "ThreadPoolExecutor" => {}
-        "ApplicationThreadExecutor" if name.is_empty() => return None,
-        _ => {
+    match (kind, provided) {
+        ("", Some(executor)) => return Some(Declared::Provided(executor)),
+        ("", None) if name == DEFAULT => {}
+        ("", None) => {
+            let message = format!("executor `{name}` has no `type`, and the program provides none");
+            found.push(
+                Diagnostic::error(&executors::UNKNOWN_EXECUTOR_TYPE, config.head, message)
+                    .hint(format!("declare a pool: `{}`", declaration(name))),
+            );
+            return Some(Declared::Wrong);
+        }
+        (_, Some(_)) => {
+            let message = format!("executor `{name}` has a `type`, but the program provides it");
+            found.push(
+                Diagnostic::error(&executors::DUPLICATE_EXECUTOR, place, message)
+                    .hint("leave out the `type`, or give it another name"),
+            );
+            return Some(Declared::Wrong);
+        }
+        (THREAD_POOL, None) => {}
+        ("ApplicationThreadExecutor", None) if name == DEFAULT => return Some(Declared::Inline),
+        (_, None) => {
             let diagnostic = Diagnostic::error(
                 &executors::UNKNOWN_EXECUTOR_TYPE,
                 place,
                 format!("unknown executor type `{kind}`"),
             );
-            found.push(diagnostic.hint("use `ThreadPoolExecutor`"));
-            return None;
+            found.push(diagnostic.fix(
+                format!("use `{THREAD_POOL}`"),
+                place,
+                format!("\"{THREAD_POOL}\""),
+            ));
+            return Some(Declared::Wrong);
         }
     }
+    let Some(options) = options(config, found) else {
+        return Some(Declared::Wrong);
+    };
+    match options.num_threads {
+        // An untyped default executor leaves the choice to the engine.
+        None | Some(0 | -1) if kind.is_empty() => None,
+        None => {
+            let message = format!("{} does not say how many threads it has", noun(name));
+            found.push(
+                Diagnostic::error(&executors::BAD_THREADS, place, message)
+                    .hint("add `options { [mediapipe.ThreadPoolExecutorOptions.ext] { num_threads: 2 } }`"),
+            );
+            Some(Declared::Wrong)
+        }
+        Some(threads) if threads < 1 => {
+            found.push(bad_threads(threads, place));
+            Some(Declared::Wrong)
+        }
+        Some(threads) => Some(Declared::Pool {
+            place,
+            prefix: options.thread_name_prefix.unwrap_or_else(|| match name {
+                DEFAULT => "graph".to_owned(),
+                name => name.to_owned(),
+            }),
+            threads: threads as usize,
+            stack_size: usize::try_from(options.stack_size.unwrap_or(0)).unwrap_or(0),
+        }),
+    }
+}
+
+fn bad_threads(threads: i32, place: Span) -> Diagnostic {
+    let message = format!("a pool of {threads} threads runs nothing");
+    Diagnostic::error(&executors::BAD_THREADS, place, message)
+        .hint("give `num_threads` a number above 0")
+}
+
+fn options(
+    config: &ExecutorConfig,
+    found: &mut Vec<Diagnostic>,
+) -> Option<ThreadPoolExecutorOptions> {
     let messages = config
         .options
         .as_ref()
         .map_or(&[][..], |options| &options.messages);
-    let mut options = ThreadPoolExecutorOptions::default();
-    if let Some(message) = messages
-        .iter()
-        .find(|message| message.short_name() == "ThreadPoolExecutorOptions")
-    {
+    let mut read = ThreadPoolExecutorOptions::default();
+    for message in messages {
+        if message.short_name() != "ThreadPoolExecutorOptions" {
+            let text = format!(
+                "an executor takes no options of type `{}`",
+                message.type_name()
+            );
+            found.push(Diagnostic::warning(
+                &calculators::NO_EFFECT,
+                message.name.span,
+                text,
+            ));
+            continue;
+        }
         match de::from_options(message) {
-            Ok(read) => options = read,
+            Ok(options) => read = options,
             Err(diagnostics) => {
                 found.extend(diagnostics);
                 return None;
             }
         }
+        without_effect(message, found);
     }
-    let threads = match options.num_threads {
-        Some(threads) if threads < 1 => {
-            let message = format!("a pool of {threads} threads runs nothing");
+    Some(read)
+}
+
+/// What a pool of threads cannot promise on every machine.
+fn without_effect(message: &OptionsMessage, found: &mut Vec<Diagnostic>) {
+    for field in &message.body.fields {
+        let name = field.name.as_plain().unwrap_or_default();
+        if matches!(
+            name,
+            "nice_priority_level" | "require_processor_performance"
+        ) {
+            let text = format!("`{name}` has no effect");
             found.push(
-                Diagnostic::error(&executors::BAD_THREADS, place, message)
-                    .hint("give `num_threads` a number above 0, or leave it out"),
+                Diagnostic::warning(&calculators::NO_EFFECT, field.name.span, text)
+                    .label("threads run as the operating system schedules them"),
             );
-            return None;
-        }
-        threads => threads.map(|threads| threads as usize),
-    };
-    if name.is_empty() {
-        return None;
-    }
-    match ThreadPool::new(
-        options.thread_name_prefix.as_deref().unwrap_or(name),
-        threads,
-    ) {
-        Ok(pool) => Some(Arc::new(pool)),
-        Err(error) => {
-            let message = format!("cannot start the threads of executor `{name}`: {error}");
-            found.push(Diagnostic::error(&executors::BAD_THREADS, place, message));
-            None
         }
     }
 }

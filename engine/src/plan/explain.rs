@@ -108,15 +108,12 @@ fn explain_node(draft: &Draft<'_>, node: &DraftNode, sources: &SourceMap) -> Exp
         within: node.within.clone(),
         place: sources.locate(node.config.place()),
         policy: format!("{:?}", node.policy),
-        runs: match (node.place, &node.config.executor, node.contract.run) {
-            (Place::Inline, ..) => "inline".to_owned(),
-            (Place::Executor(_), Some(name), _) if !name.is_empty() => {
-                format!("on `{}`", name.value)
-            }
-            (Place::Executor(_), _, Some(crate::calculator::Run::Offload(name))) => {
-                format!("on `{name}`")
-            }
-            (Place::Executor(_), ..) => "on an executor".to_owned(),
+        runs: match node.place {
+            Place::Inline => "inline".to_owned(),
+            Place::Executor(number) => match draft.executors[usize::from(number)].0.as_str() {
+                "" => "on the default executor".to_owned(),
+                name => format!("on `{name}`"),
+            },
         },
         inputs: ports(Group::Inputs),
         outputs: ports(Group::Outputs),

@@ -10,6 +10,7 @@ mod draft;
 mod executors;
 mod expand;
 mod explain;
+mod fields;
 mod order;
 mod policies;
 mod sides;
@@ -52,8 +53,6 @@ pub struct Plan {
     pub(crate) graph_inputs: Vec<GraphPort>,
     pub(crate) graph_outputs: Vec<GraphPort>,
     pub(crate) executors: Vec<Arc<dyn Executor>>,
-    /// The most packets a queue takes before its producer has to wait; `usize::MAX` for no limit.
-    pub(crate) queue_limit: usize,
     pub(crate) report_deadlock: bool,
     pub(crate) explain: Explain,
     /// A node needs a resource that was not loaded.
@@ -73,6 +72,8 @@ pub(crate) struct PlanNode {
     /// Whether it is called for settled timestamps without packets.
     pub(crate) bounds: bool,
     pub(crate) place: Place,
+    /// Whether what comes behind the head of a queue can make it due.
+    pub(crate) batches: bool,
     pub(crate) sides: Box<[SideSource]>,
     pub(crate) side_outputs: Box<[u32]>,
     pub(crate) layer: i32,
@@ -101,6 +102,8 @@ pub(crate) struct PlanInput {
     pub(crate) node: u16,
     pub(crate) stream: u32,
     pub(crate) back_edge: bool,
+    /// The most packets its queue takes before the stream's producer has to wait; `usize::MAX` for no limit.
+    pub(crate) limit: usize,
 }
 
 /// A stream: one producer, any number of consumers.
@@ -160,6 +163,7 @@ impl Plan {
         let mut draft = draft::Draft::new(graph, environment);
         expand::expand(&mut draft, sources);
         contracts::resolve(&mut draft);
+        fields::check(&mut draft);
         streams::connect(&mut draft);
         order::sort(&mut draft);
         types::check(&mut draft);

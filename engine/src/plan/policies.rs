@@ -10,7 +10,7 @@ use graphmill_grammar::{
 use serde::Deserialize;
 
 use crate::{
-    codes::streams,
+    codes::{calculators, streams},
     contract::Group,
     policy::{FixedSize, Policy},
 };
@@ -120,11 +120,10 @@ fn from_config(
         && NAMES.contains(&name)
     {
         let message = format!("`{name}` takes no options of type `{}`", other.type_name());
-        found.push(Diagnostic::error(
-            &streams::BAD_POLICY,
-            other.name.span,
-            message,
-        ));
+        found.push(
+            Diagnostic::warning(&calculators::NO_EFFECT, other.name.span, message)
+                .label("these options have no effect"),
+        );
     }
     let mut refuse = |span: Span, message: String| {
         found.push(Diagnostic::error(&streams::BAD_POLICY, span, message));
@@ -132,14 +131,7 @@ fn from_config(
     match name.strip_suffix("InputStreamHandler") {
         Some("Default") => {
             let read: DefaultOptions = read(options, found)?;
-            if read.batch_size != 1 {
-                let message = format!(
-                    "batch_size {} is not supported: a call gets one input set",
-                    read.batch_size
-                );
-                found.push(Diagnostic::error(&streams::BAD_POLICY, span, message));
-            }
-            Some(Policy::Default)
+            batches(node, &read, span, found)
         }
         Some("Immediate") => Some(Policy::Immediate),
         Some("Barrier") => Some(Policy::Barrier),
@@ -202,6 +194,33 @@ fn from_config(
             None
         }
     }
+}
+
+/// The default policy, one input set at a time or several.
+fn batches(
+    node: &DraftNode,
+    options: &DefaultOptions,
+    span: Span,
+    found: &mut Vec<Diagnostic>,
+) -> Option<Policy> {
+    let size = options.batch_size;
+    let message = match &node.config.max_in_flight {
+        _ if size == 1 => return Some(Policy::Default),
+        _ if size < 1 => format!("a batch of {size} input sets is none"),
+        Some(limit) if limit.value > 1 => {
+            "batches do not go together with `max_in_flight` above 1".to_owned()
+        }
+        _ if node.contract.bounds => format!(
+            "`{}` is also called without packets, and that cannot be batched",
+            node.calculator()
+        ),
+        _ => return Some(Policy::Batch(size as usize)),
+    };
+    found.push(
+        Diagnostic::error(&streams::BAD_POLICY, span, message)
+            .hint("leave out `batch_size`: 1 is the default"),
+    );
+    None
 }
 
 fn read<O: Default + serde::de::DeserializeOwned>(

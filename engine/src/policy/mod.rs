@@ -5,6 +5,7 @@
 //! stream when the stream has a packet at it or its bound is past it.
 
 mod barrier;
+mod batch;
 mod default;
 mod early_close;
 mod fixed_size;
@@ -68,6 +69,8 @@ pub enum Policy {
     /// One call for each timestamp, in order, once all inputs are settled at it.
     #[default]
     Default,
+    /// The default policy, but calls come this many at a time; what is left of a batch comes when the inputs are done.
+    Batch(usize),
     /// The default policy within each set of inputs, independently of the other sets; inputs in no set form one more.
     SyncSet(Vec<Vec<u16>>),
     /// Each input by itself: a packet is delivered when it arrives.
@@ -90,6 +93,7 @@ impl std::fmt::Debug for Policy {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Default => f.write_str("Default"),
+            Self::Batch(size) => f.debug_tuple("Batch").field(size).finish(),
             Self::SyncSet(sets) => f.debug_tuple("SyncSet").field(sets).finish(),
             Self::Immediate => f.write_str("Immediate"),
             Self::FixedSize(sizes) => sizes.fmt(f),
@@ -103,11 +107,20 @@ impl std::fmt::Debug for Policy {
 }
 
 impl Policy {
+    /// How many input sets have to be there before the first of them is delivered.
+    pub(crate) fn batch(&self) -> usize {
+        match self {
+            Self::Batch(size) => *size,
+            _ => 1,
+        }
+    }
+
     /// The policy of one node of one session. With `bounds`, settled timestamps without packets are delivered too.
     pub(crate) fn build(&self, inputs: usize, bounds: bool) -> Rule {
         let policy: Box<dyn InputPolicy> = match self {
             Self::Default if bounds => Box::new(default::WithBounds::default()),
             Self::Default => return Rule::Packets,
+            Self::Batch(size) => Box::new(batch::Batches::new(*size)),
             Self::SyncSet(sets) => Box::new(sync_set::SyncSets::new(sets, inputs, bounds)),
             Self::Immediate => Box::new(immediate::Immediate::new(inputs, bounds)),
             Self::FixedSize(sizes) => Box::new(fixed_size::Truncating::new(*sizes, bounds)),

@@ -96,6 +96,39 @@ impl Session {
         Ok(())
     }
 
+    /// Lets every queue of a stream hold `packets` packets, in place of what the graph says; `usize::MAX` is no limit. Only
+    /// before the session is first polled.
+    pub fn limit_queues(&mut self, stream: &str, packets: usize) -> Result<()> {
+        let Some(id) = self.plan.stream(stream) else {
+            return Err(Error::not_found(format!(
+                "the graph has no stream `{stream}`"
+            )));
+        };
+        if packets == 0 {
+            let message = format!("a queue of stream `{stream}` has to hold at least one packet");
+            return Err(Error::invalid(message));
+        }
+        let mut state = self.shared.lock();
+        if state.started {
+            let message =
+                format!("queues of `{stream}` have to be limited before the session starts");
+            return Err(Error::precondition(message));
+        }
+        let input = self
+            .plan
+            .graph_inputs
+            .iter()
+            .position(|port| port.stream == id);
+        if let Some(input) = input
+            && !self.plan.streams[id as usize].consumers.is_empty()
+        {
+            state.gates[input].room = packets;
+        }
+        drop(state);
+        self.running.limit(&self.plan, id, packets);
+        Ok(())
+    }
+
     /// What the session waits for.
     pub fn why(&self) -> Why {
         why::why(&self.plan, &self.running)

@@ -167,14 +167,14 @@ impl Running {
             closed: false,
             tapped: false,
         };
-        let limit = || Limit {
-            limit: plan.queue_limit,
+        let limit = |input: &crate::plan::PlanInput| Limit {
+            limit: input.limit,
             full: false,
         };
         Self {
             nodes: plan.nodes.iter().map(node).collect(),
             queues: plan.inputs.iter().map(|_| InputQueue::default()).collect(),
-            limits: plan.inputs.iter().map(|_| limit()).collect(),
+            limits: plan.inputs.iter().map(limit).collect(),
             full_queues: 0,
             streams: plan.streams.iter().map(|_| stream()).collect(),
             sides,
@@ -189,6 +189,13 @@ impl Running {
             busy: 0,
             open_inputs: plan.graph_inputs.len(),
             failed: None,
+        }
+    }
+
+    /// Sets the limits of the queues of a stream.
+    pub(super) fn limit(&mut self, plan: &Plan, stream: u32, limit: usize) {
+        for &input in &plan.streams[stream as usize].consumers {
+            self.limits[input as usize].limit = limit;
         }
     }
 

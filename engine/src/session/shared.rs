@@ -94,11 +94,12 @@ impl Shared {
     pub(super) fn new(run: Arc<RunCx>, plan: &Plan) -> Self {
         let gate = |port: &crate::plan::GraphPort| Gate {
             staged: 0,
-            room: if plan.streams[port.stream as usize].consumers.is_empty() {
-                usize::MAX
-            } else {
-                plan.queue_limit
-            },
+            room: plan.streams[port.stream as usize]
+                .consumers
+                .iter()
+                .map(|&input| plan.inputs[input as usize].limit)
+                .min()
+                .unwrap_or(usize::MAX),
             closed: false,
             pushers: Vec::new(),
         };

@@ -79,7 +79,8 @@ impl Running {
         } else if self.queues[input].len() >= self.limits[input].limit {
             self.refresh(frame, input);
         }
-        if was_empty && lags {
+        let batches = frame.plan.nodes[usize::from(number)].batches;
+        if (was_empty || batches) && lags {
             self.ready.insert(number);
         }
         Ok(())
@@ -127,7 +128,8 @@ impl Running {
             let first = frame.plan.nodes[usize::from(number)].inputs.start;
             let lags = concerns(node, input as usize - first);
             let queue = &mut self.queues[input as usize];
-            if queue.advance(bound) && queue.is_empty() && lags {
+            let batches = frame.plan.nodes[usize::from(number)].batches;
+            if queue.advance(bound) && (queue.is_empty() || batches) && lags {
                 self.ready.insert(number);
             }
         }

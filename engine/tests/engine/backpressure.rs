@@ -198,3 +198,21 @@ fn an_unlimited_queue_never_blocks() {
     }
     assert!(poll(&mut session).is_pending());
 }
+
+#[test]
+fn one_stream_may_have_a_limit_of_its_own() {
+    let plan: std::sync::Arc<Plan> = run(CHAIN).plan().clone();
+    let (mut session, handle) =
+        Session::new(&plan, RunCx::new("x"), SidePackets::new()).expect("starts");
+    session.limit_queues("in", 1).expect("not started");
+    handle
+        .try_push("in", Packet::new(0, 0))
+        .expect("room for one");
+    let full = handle.try_push("in", Packet::new(1, 1)).expect_err("full");
+    assert_eq!(full.kind, Kind::Unavailable);
+    assert!(session.limit_queues("in", 0).is_err());
+    assert!(session.limit_queues("no", 1).is_err());
+    assert!(poll(&mut session).is_pending());
+    let late = session.limit_queues("in", 2).expect_err("started");
+    assert!(late.message.contains("before the session starts"));
+}

@@ -7,6 +7,7 @@ mod containers;
 mod contracts;
 mod diagnostics;
 mod events;
+mod fields;
 mod isolation;
 mod loops;
 mod nodes;

@@ -9,8 +9,13 @@ use serde::Deserialize;
 
 /// All of them.
 pub(crate) fn environment() -> Environment {
+    environment_with(Registry::new())
+}
+
+/// All of them, and those of `registry`.
+pub(crate) fn environment_with(registry: Registry) -> Environment {
     Environment::new(
-        Registry::new()
+        registry
             .with::<Pass>()
             .with::<Probe>()
             .with::<Add>()

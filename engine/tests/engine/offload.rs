@@ -63,7 +63,7 @@ impl Calculator for Meet {
 #[test]
 fn nodes_of_one_session_overlap() {
     let text = r#"
-        executor { name: "pool" options { [mediapipe.ThreadPoolExecutorOptions.ext] { num_threads: 2 } } }
+        executor { name: "pool" type: "ThreadPoolExecutor" options { [mediapipe.ThreadPoolExecutorOptions.ext] { num_threads: 2 } } }
         input_stream: "in"
         node { calculator: "MeetCalculator" input_stream: "in" output_stream: "a" executor: "pool" }
         node { calculator: "MeetCalculator" input_stream: "in" output_stream: "b" executor: "pool" }"#;
@@ -76,7 +76,7 @@ fn nodes_of_one_session_overlap() {
 #[test]
 fn a_light_node_goes_on_while_a_heavy_one_works() {
     let mut h = run(r#"
-        executor { name: "pool" }
+        executor { name: "pool" type: "ThreadPoolExecutor" options { [mediapipe.ThreadPoolExecutorOptions.ext] { num_threads: 2 } } }
         input_stream: "in" input_stream: "gate"
         node { calculator: "HeavyCalculator" input_stream: "gate" output_stream: "slow" executor: "pool" }
         node { calculator: "PassThroughCalculator" input_stream: "in" output_stream: "fast" }"#);
@@ -98,13 +98,91 @@ fn time_on_an_executor_is_the_nodes_own() {
     assert!(node.time > Duration::ZERO && node.time < Duration::from_secs(1));
 }
 
+const HEAVY: &str = r#"input_stream: "in" output_stream: "out"
+    node { calculator: "HeavyCalculator" input_stream: "in" output_stream: "out" EXECUTOR }"#;
+
+/// The thread on which a graph's heavy node runs.
+#[track_caller]
+fn thread(graph: &str) -> String {
+    let mut h = run(graph);
+    h.push("in", 1, "a").block_until(|h| h.count("out") == 1);
+    let mut packets = h.packets("out");
+    h.close("in").block_until(Harness::ended);
+    packets.remove(0).into_value().expect("it says its thread")
+}
+
+#[test]
+fn the_default_executor_is_for_nodes_that_ask_for_one() {
+    let here = std::thread::current().name().unwrap_or("").to_owned();
+    let plain = HEAVY.replace("EXECUTOR", "");
+    assert_eq!(thread(&plain), here, "the test's `cpu`");
+    assert_eq!(thread(&format!("num_threads: 1 {plain}")), "graph-0");
+    let untyped = r#"executor { options { [mediapipe.ThreadPoolExecutorOptions.ext] { num_threads: 1 thread_name_prefix: "own" stack_size: 131072 } } }"#;
+    assert_eq!(thread(&format!("{untyped} {plain}")), "own-0");
+    for same in [
+        "executor {}",
+        "num_threads: -1",
+        "num_threads: 0 executor {}",
+    ] {
+        assert_eq!(thread(&format!("{same} {plain}")), here);
+    }
+    let inline = format!(r#"executor {{ type: "ApplicationThreadExecutor" }} {plain}"#);
+    assert_eq!(thread(&inline), here);
+    assert_eq!(run(&inline).plan().explain().nodes[0].runs, "inline");
+    assert_eq!(run(&plain).plan().explain().nodes[0].runs, "on `cpu`");
+}
+
+#[test]
+fn the_program_may_provide_an_executor() {
+    let executor = Arc::new(graphmill_engine::testing::ManualExecutor::default());
+    let executors = graphmill_engine::Executors::new();
+    executors.insert("own", executor);
+    let environment = || environment().with_executors(Arc::new(executors));
+    let graph = |declared: &str| {
+        format!(
+            "{declared} {}",
+            HEAVY.replace("EXECUTOR", "executor: \"own\"")
+        )
+    };
+    let environment = environment();
+    assert_eq!(
+        check(&graph("executor { name: \"own\" }"), &environment),
+        ""
+    );
+    assert_eq!(check(&graph(""), &environment), "");
+    let typed = check(
+        &graph("executor { name: \"own\" type: \"ThreadPoolExecutor\" }"),
+        &environment,
+    );
+    assert!(
+        typed.contains("has a `type`, but the program provides it"),
+        "{typed}"
+    );
+}
+
 #[test]
 fn mistakes_about_executors_are_found() {
-    let node = r#"input_stream: "a" output_stream: "b" node { calculator: "HeavyCalculator" input_stream: "a" output_stream: "b" executor: "pol" }"#;
+    let node = HEAVY.replace("EXECUTOR", "executor: \"pol\"");
     insta::assert_snapshot!(check(
         &format!(
             r#"executor {{ name: "pool" }} executor {{ name: "pool" }}
 executor {{ name: "gpu" type: "GpuExecutor" }} {node}"#
+        ),
+        &environment()
+    ));
+}
+
+#[test]
+fn thread_counts_are_checked() {
+    let heavy = HEAVY.replace("EXECUTOR", "executor: \"__own\"");
+    insta::assert_snapshot!(check(
+        &format!(
+            r#"num_threads: -2
+executor {{ name: "a" type: "ThreadPoolExecutor" }}
+executor {{ name: "b" type: "ThreadPoolExecutor" options {{ [mediapipe.ThreadPoolExecutorOptions.ext] {{ num_threads: 0 }} }} }}
+executor {{ name: "c" type: "ThreadPoolExecutor" options {{ [mediapipe.ThreadPoolExecutorOptions.ext] {{ num_threads: 1 nice_priority_level: 3 }} }} }}
+executor {{ type: "ThreadPoolExecutor" }}
+{heavy}"#
         ),
         &environment()
     ));

@@ -260,3 +260,62 @@ fn a_policy_of_the_graph_is_for_nodes_without_one() {
     assert_eq!(calls(&mut h), ["1: x -"]);
     h.expect_nothing("others");
 }
+
+fn batches(size: u32, inputs: &str) -> String {
+    format!(
+        r#"node {{ calculator: "ProbeCalculator" {inputs} output_stream: "CALLS:calls"
+             input_stream_handler {{ options {{ [mediapipe.DefaultInputStreamHandlerOptions.ext] {{ batch_size: {size} }} }} }} }}"#
+    )
+}
+
+#[test]
+fn batches_wait_until_they_are_complete() {
+    let mut h = run(&batches(2, r#"input_stream: "a""#));
+    h.push("a", 1, "x");
+    assert_eq!(calls(&mut h), [""; 0]);
+    h.push("a", 2, "y");
+    assert_eq!(calls(&mut h), ["1: x", "2: y"]);
+    h.push("a", 3, "z");
+    assert_eq!(calls(&mut h), [""; 0]);
+    h.close("a");
+    assert_eq!(
+        calls(&mut h),
+        ["3: z", "close"],
+        "the rest comes at the end"
+    );
+}
+
+#[test]
+fn a_batch_counts_input_sets_and_not_packets() {
+    let mut h = run(&batches(2, r#"input_stream: "a" input_stream: "b""#));
+    h.push("a", 1, "x").push("b", 1, "y").push("a", 5, "z");
+    assert_eq!(calls(&mut h), [""; 0], "5 is not settled on `b`");
+    h.bound("b", 6);
+    assert_eq!(calls(&mut h), ["1: x y", "5: z -"]);
+    h.finish();
+}
+
+#[test]
+fn outputs_are_settled_up_to_the_first_of_a_batch() {
+    let text = r#"node { calculator: "PassThroughCalculator" input_stream: "in" output_stream: "out"
+        input_stream_handler { options { [mediapipe.DefaultInputStreamHandlerOptions.ext] { batch_size: 3 } } } }"#;
+    let mut h = run(text);
+    h.push("in", 5, 5_i64)
+        .push("in", 7, 7_i64)
+        .expect_nothing("out");
+    assert_eq!(h.bounds("out"), [graphmill_engine::Timestamp::new(4)]);
+    h.push("in", 9, 9_i64)
+        .expect("out", [(5, 5_i64), (7, 7), (9, 9)]);
+    h.finish();
+}
+
+#[test]
+fn a_batch_may_be_larger_than_a_queue() {
+    let mut h = run(&format!(
+        "report_deadlock: true max_queue_size: 1 {}",
+        batches(3, r#"input_stream: "a""#)
+    ));
+    h.push("a", 1, "x").push("a", 2, "y").push("a", 3, "z");
+    assert_eq!(calls(&mut h), ["1: x", "2: y", "3: z"]);
+    h.finish();
+}

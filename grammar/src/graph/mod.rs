@@ -100,6 +100,28 @@ pub fn lower_node(message: &ast::Message, head: Span) -> (Node, Vec<Diagnostic>)
     (node, cx.diagnostics)
 }
 
+/// The messages of the format with the names of their fields, as this crate reads them: what a program that promises to
+/// honour every field goes through.
+pub const MESSAGES: &[(&str, &[&str])] = &[
+    (GraphConfig::NAME, GraphConfig::FIELDS),
+    (Node::NAME, Node::FIELDS),
+    (InputStreamInfo::NAME, InputStreamInfo::FIELDS),
+    (ExecutorConfig::NAME, ExecutorConfig::FIELDS),
+    (
+        InputStreamHandlerConfig::NAME,
+        InputStreamHandlerConfig::FIELDS,
+    ),
+    (
+        OutputStreamHandlerConfig::NAME,
+        OutputStreamHandlerConfig::FIELDS,
+    ),
+    (ProfilerConfig::NAME, ProfilerConfig::FIELDS),
+    (GraphRuntimeInfoConfig::NAME, GraphRuntimeInfoConfig::FIELDS),
+    (PacketGeneratorConfig::NAME, PacketGeneratorConfig::FIELDS),
+    (PacketFactoryConfig::NAME, PacketFactoryConfig::FIELDS),
+    (StatusHandlerConfig::NAME, StatusHandlerConfig::FIELDS),
+];
+
 /// Lowers a parsed file to a graph and reports what is wrong with it.
 ///
 /// The graph is as complete as the file allows; it may be run only if there is no error among the diagnostics of both

@@ -112,6 +112,7 @@ pub(super) fn expand(draft: &mut Draft<'_>, sources: &mut SourceMap) {
             within: node.within,
             contract: Contract::new(Default::default()),
             factory: None,
+            is_async: false,
             inputs: Vec::new(),
             back_edges: Vec::new(),
             outputs: Vec::new(),

@@ -1,0 +1,228 @@
+//! Fields of the format that no other phase looks at: refused where ignoring them would change what the graph does, with a
+//! warning where they change nothing. `docs/reference/graph-fields.md` lists what becomes of every field.
+
+use graphmill_grammar::{
+    Diagnostic, GraphConfig, PortSpec, Span, Spanned,
+    codes::fields,
+    graph::{OutputStreamHandlerConfig, PacketGeneratorConfig, ProfilerConfig},
+};
+
+use crate::codes::calculators;
+
+use super::draft::{Draft, DraftNode};
+
+pub(super) fn check(draft: &mut Draft<'_>) {
+    let mut found = Vec::new();
+    legacy(draft.graph, &mut found);
+    graph(draft.graph, &mut found);
+    for node in &draft.nodes {
+        self::node(node, &mut found);
+    }
+    draft.diagnostics.extend(found);
+}
+
+fn refused(span: Span, message: impl Into<String>) -> Diagnostic {
+    Diagnostic::error(&calculators::UNSUPPORTED_FIELD, span, message)
+}
+
+fn no_effect(span: Span, field: &str) -> Diagnostic {
+    let message = format!("`{field}` has no effect");
+    Diagnostic::warning(&calculators::NO_EFFECT, span, message)
+}
+
+/// The predecessors of nodes with side packets.
+fn legacy(graph: &GraphConfig, found: &mut Vec<Diagnostic>) {
+    for part in &graph.packet_generator {
+        found.push(
+            refused(part.head, "`packet_generator` is not supported").hint(format!(
+                "a node without streams makes side packets from side packets: `{}`",
+                as_node(part)
+            )),
+        );
+    }
+    for part in &graph.packet_factory {
+        let made = part.output_side_packet.as_ref().map_or("..", |name| name);
+        found.push(
+            refused(part.head, "`packet_factory` is not supported").hint(format!(
+                "a node without streams makes side packets: `node {{ calculator: \"..\" output_side_packet: \"{made}\" }}`"
+            )),
+        );
+    }
+    for part in &graph.status_handler {
+        found.push(
+            refused(part.head, "`status_handler` is not supported").hint(
+                "the program that runs the graph gets the status as the outcome of its session",
+            ),
+        );
+    }
+}
+
+/// A packet generator as a node that does the same.
+fn as_node(part: &PacketGeneratorConfig) -> String {
+    let name = part.packet_generator.as_ref().map_or("..", |name| name);
+    let list = |field: &str, ports: &[PortSpec]| -> String {
+        let one = |port| format!(" {field}: \"{port}\"");
+        ports.iter().map(one).collect()
+    };
+    format!(
+        "node {{ calculator: \"{name}\"{}{} }}",
+        list("input_side_packet", &part.input_side_packet),
+        list("output_side_packet", &part.output_side_packet)
+    )
+}
+
+fn graph(graph: &GraphConfig, found: &mut Vec<Diagnostic>) {
+    if let Some(handler) = &graph.output_stream_handler {
+        let diagnostic = no_effect(handler.head, "output_stream_handler");
+        found.push(diagnostic.label("the outputs of every node are in order"));
+    }
+    if let Some(limit) = &graph.max_queue_size
+        && limit.value < -1
+    {
+        let message = format!(
+            "a `max_queue_size` of {} is read as -1: no limit",
+            limit.value
+        );
+        found.push(
+            Diagnostic::warning(&fields::INVALID_VALUE, limit.span, message)
+                .hint("give a number above 0, 0 for the default of 100, or -1 for no limit"),
+        );
+    }
+    if let Some(config) = &graph.profiler_config {
+        profiler(config, found);
+    }
+    if let Some(config) = &graph.runtime_info {
+        let fields = [
+            place(
+                "enable_graph_runtime_info",
+                config.enable_graph_runtime_info.as_ref(),
+            ),
+            place("capture_period_msec", config.capture_period_msec.as_ref()),
+        ];
+        for (field, span) in fields.into_iter().flatten() {
+            found.push(
+                no_effect(span, field)
+                    .hint("a session says at any time what it waits for: `Handle::why`"),
+            );
+        }
+    }
+}
+
+/// Calls are counted and timed in every session, which is all that `enable_profiler` asks for; there are no trace files.
+fn profiler(config: &ProfilerConfig, found: &mut Vec<Diagnostic>) {
+    let fields = [
+        place(
+            "histogram_interval_size_usec",
+            config.histogram_interval_size_usec.as_ref(),
+        ),
+        place(
+            "num_histogram_intervals",
+            config.num_histogram_intervals.as_ref(),
+        ),
+        place(
+            "enable_stream_latency",
+            config.enable_stream_latency.as_ref(),
+        ),
+        place(
+            "use_packet_timestamp_for_added_packet",
+            config.use_packet_timestamp_for_added_packet.as_ref(),
+        ),
+        place("trace_log_capacity", config.trace_log_capacity.as_ref()),
+        place(
+            "trace_event_types_disabled",
+            config.trace_event_types_disabled.first(),
+        ),
+        place("trace_log_path", config.trace_log_path.as_ref()),
+        place("trace_log_count", config.trace_log_count.as_ref()),
+        place(
+            "trace_log_interval_usec",
+            config.trace_log_interval_usec.as_ref(),
+        ),
+        place(
+            "trace_log_margin_usec",
+            config.trace_log_margin_usec.as_ref(),
+        ),
+        place(
+            "trace_log_interval_count",
+            config.trace_log_interval_count.as_ref(),
+        ),
+        place("trace_log_disabled", config.trace_log_disabled.as_ref()),
+        place("trace_enabled", config.trace_enabled.as_ref()),
+        place(
+            "trace_log_instant_events",
+            config.trace_log_instant_events.as_ref(),
+        ),
+        place("calculator_filter", config.calculator_filter.as_ref()),
+    ];
+    for (field, span) in fields.into_iter().flatten() {
+        found.push(no_effect(span, field).hint(
+            "the calls of all nodes are counted and timed in every session, without being asked for: `Summary`",
+        ));
+    }
+}
+
+/// A field that is given, with its place.
+fn place<T>(field: &'static str, value: Option<&Spanned<T>>) -> Option<(&'static str, Span)> {
+    value.map(|value| (field, value.span))
+}
+
+fn node(node: &DraftNode, found: &mut Vec<Diagnostic>) {
+    let config = &node.config;
+    if let Some(handler) = &config.output_stream_handler {
+        output_handler(handler, found);
+    }
+    let merge = config
+        .options
+        .as_ref()
+        .and_then(|options| options.merge_fields.as_ref());
+    if let Some(merge) = merge {
+        found.push(no_effect(merge.span, "merge_fields"));
+    }
+    if let Some(limit) = &config.max_in_flight {
+        if limit.value < 0 {
+            let message = format!("{} calls at once are none", limit.value);
+            found.push(
+                Diagnostic::error(&fields::INVALID_VALUE, limit.span, message)
+                    .hint("give a number above 0, or leave `max_in_flight` out"),
+            );
+        } else if limit.value > 1 {
+            found.push(
+                no_effect(limit.span, "max_in_flight").label("calls of this node do not overlap"),
+            );
+        }
+    }
+    // Without a factory the contract is not known, and says nothing about what the node is.
+    if node.factory.is_none() {
+        return;
+    }
+    if let Some(layer) = &config.source_layer
+        && layer.value != 0
+        && !config.input_stream.is_empty()
+    {
+        let label = "only nodes without input streams have a layer";
+        found.push(no_effect(layer.span, "source_layer").label(label));
+    }
+    if let Some(name) = config.executor.as_ref().filter(|name| !name.is_empty())
+        && node.is_async
+    {
+        let label = "calls of this node are futures, which the session polls";
+        found.push(no_effect(name.span, "executor").label(label));
+    }
+}
+
+fn output_handler(handler: &OutputStreamHandlerConfig, found: &mut Vec<Diagnostic>) {
+    if let Some(name) = &handler.output_stream_handler
+        && name.as_str() != "InOrderOutputStreamHandler"
+    {
+        let message = format!("unknown output stream handler `{}`", name.as_str());
+        found
+            .push(refused(name.span, message).hint("the only one is `InOrderOutputStreamHandler`"));
+    }
+    if let Some(port) = handler.input_side_packet.first() {
+        found.push(no_effect(port.span, "input_side_packet").label("the handler takes none"));
+    }
+    if let Some(options) = &handler.options {
+        let place = options.head.unwrap_or(handler.head);
+        found.push(no_effect(place, "options").label("the handler takes none"));
+    }
+}

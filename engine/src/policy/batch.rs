@@ -1,0 +1,79 @@
+//! Batches: the default policy, but a call waits until a number of input sets is there; then they
+//! are delivered one after the other. What is left of a batch is delivered when the inputs are done.
+
+use smallvec::SmallVec;
+
+use crate::{
+    input::{InputQueue, InputSet},
+    timestamp::Timestamp,
+};
+
+use super::{InputPolicy, Readiness, Waiting, default::fill};
+
+pub(super) struct Batches {
+    size: usize,
+    /// Sets of the current batch that are still to be delivered.
+    left: usize,
+}
+
+impl Batches {
+    pub(super) fn new(size: usize) -> Self {
+        Self { size, left: 0 }
+    }
+
+    /// Whether `size` timestamps with packets are settled.
+    fn is_complete(&self, queues: &[InputQueue], settled: Timestamp) -> bool {
+        if queues.iter().map(InputQueue::len).sum::<usize>() < self.size {
+            return false;
+        }
+        let mut times: SmallVec<[_; 4]> = queues
+            .iter()
+            .map(|queue| queue.times().peekable())
+            .collect();
+        for _ in 0..self.size {
+            let next = times
+                .iter_mut()
+                .filter_map(|times| times.peek().copied())
+                .min();
+            let Some(next) = next.filter(|&next| next < settled) else {
+                return false;
+            };
+            for times in &mut times {
+                times.next_if_eq(&next);
+            }
+        }
+        true
+    }
+}
+
+impl InputPolicy for Batches {
+    fn readiness(&self, queues: &[InputQueue]) -> Readiness {
+        let slowest = queues
+            .iter()
+            .enumerate()
+            .min_by_key(|(_, queue)| queue.bound());
+        let (laggard, settled) =
+            slowest.map_or((0, Timestamp::DONE), |(at, queue)| (at, queue.bound()));
+        let first = queues.iter().filter_map(InputQueue::head).min();
+        let done = settled >= Timestamp::ONE_OVER_POST_STREAM;
+        match first {
+            None if done => Readiness::Close,
+            Some(first) if self.left > 0 || done || self.is_complete(queues, settled) => {
+                Readiness::Process(first)
+            }
+            _ => Readiness::Waiting(Waiting {
+                stream: laggard as u16,
+                until: first.map_or(settled, |first| first.min(settled)),
+            }),
+        }
+    }
+
+    fn fill(&mut self, at: Timestamp, queues: &mut [InputQueue], set: &mut InputSet) {
+        self.left = if self.left == 0 {
+            self.size - 1
+        } else {
+            self.left - 1
+        };
+        fill(at, queues, set);
+    }
+}
