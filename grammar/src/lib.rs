@@ -21,6 +21,7 @@ pub mod de;
 pub mod diag;
 pub mod fmt;
 pub mod graph;
+mod lexis;
 mod literal;
 pub mod parse;
 pub mod render;

@@ -1,11 +1,9 @@
-//! Text to tree: `pbtxt.pest` behind the delimiter scan, and the entry points of the crate.
+//! Text to tree: the parser behind the delimiter scan, and the entry points of the crate.
 //!
 //! Parsing never fails as a whole and never panics: whatever the text is, there is a tree of what could be read and a list
 //! of what could not. It takes linear time, and stack for at most [`MAX_DEPTH`] nested messages.
 
 use std::collections::HashSet;
-
-use pest::Parser;
 
 use crate::ast::{File, Message};
 use crate::codes::syntax;
@@ -17,16 +15,6 @@ use crate::tree::Reader;
 
 /// How deep messages and lists may be nested.
 pub const MAX_DEPTH: usize = 100;
-
-mod grammar {
-    #![allow(missing_docs, reason = "the derive documents no rule")]
-
-    /// The grammar of the text format.
-    #[derive(pest_derive::Parser)]
-    #[grammar = "pbtxt.pest"]
-    pub(crate) struct TextFormat;
-}
-pub(crate) use grammar::Rule;
 
 /// Parses a file of the source map and reports all of its syntax errors.
 pub fn parse(sources: &SourceMap, file: FileId) -> (File, Vec<Diagnostic>) {
@@ -70,27 +58,8 @@ pub fn parse(sources: &SourceMap, file: FileId) -> (File, Vec<Diagnostic>) {
     if too_deep {
         return nothing(diagnostics.swap_remove(0));
     }
-    let mut reader = Reader::new(file, text);
-    let root = match grammar::TextFormat::parse(Rule::file, &matched) {
-        Ok(mut pairs) => pairs.next().map(|file| reader.file(file.into_inner())),
-        // The grammar matches every text whose delimiters match; should it ever not, the user sees where.
-        Err(error) => {
-            let at = match error.location {
-                pest::error::InputLocation::Pos(at) | pest::error::InputLocation::Span((at, _)) => {
-                    at.min(text.len())
-                }
-            };
-            return nothing(Diagnostic::error(
-                &syntax::UNEXPECTED_TEXT,
-                Span::new(file, at..at),
-                "the file cannot be read from here",
-            ));
-        }
-    };
-    let root = root.unwrap_or(Message {
-        span: whole,
-        ..Message::empty()
-    });
+    let mut reader = Reader::new(file, text, &matched);
+    let root = reader.file();
     merge(sources, &mut diagnostics, reader.diagnostics);
     diag::truncate(&mut diagnostics);
     (

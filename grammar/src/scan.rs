@@ -1,16 +1,17 @@
-//! The pass before the grammar: finds comments and makes delimiters match.
+//! The pass before the parser: finds comments and makes delimiters match.
 //!
-//! The grammar needs matching delimiters, because its recovery would otherwise swallow the rest of a message to the end of
+//! The parser needs matching delimiters, because its recovery would otherwise swallow the rest of a message to the end of
 //! the file. This pass counts them, reports those without a counterpart itself, with both places, and hands on a text of
 //! which every byte keeps its offset: a delimiter without a counterpart becomes a space, and those that the end of the
-//! file leaves open are closed behind it. It also bounds the depth, so that the grammar may recurse.
+//! file leaves open are closed behind it. It also bounds the depth, so that the parser may recurse.
 //!
-//! It sees strings and comments exactly as `pbtxt.pest` does; the two must change together.
+//! Both see strings and comments alike: what these are is in [`crate::lexis`].
 
 use std::borrow::Cow;
 
 use crate::codes::syntax;
 use crate::diag::Diagnostic;
+use crate::lexis;
 use crate::parse::MAX_DEPTH;
 use crate::span::{FileId, Span};
 
@@ -118,7 +119,7 @@ impl<'t> Scanner<'t> {
                     at + 1
                 }
                 b'#' => {
-                    let end = self.end_of_line(at);
+                    let end = lexis::line_end(self.text, at);
                     let text_end = if bytes[..end].ends_with(b"\r") {
                         end - 1
                     } else {
@@ -154,45 +155,26 @@ impl<'t> Scanner<'t> {
         self.span(at, at + 1)
     }
 
-    fn end_of_line(&self, at: usize) -> usize {
-        self.text[at..]
-            .find('\n')
-            .map_or(self.text.len(), |length| at + length)
-    }
-
     /// Skips the string that begins at `at`; one that does not end on its line goes to the end of the line.
     fn string(&mut self, at: usize) -> usize {
-        let bytes = self.text.as_bytes();
-        let quote = bytes[at];
-        let mut end = at + 1;
-        loop {
-            match bytes.get(end) {
-                None | Some(b'\n') => break,
-                Some(&byte) if byte == quote => return end + 1,
-                Some(b'\\') if bytes.get(end + 1).is_some_and(|&byte| byte != b'\n') => end += 2,
-                Some(_) => end += 1,
-            }
-        }
-        let end = self.end_of_line(at);
-        self.swallow(at, end);
-        end
+        lexis::string_end(self.text, at).unwrap_or_else(|| {
+            let end = lexis::line_end(self.text, at);
+            self.swallow(at, end);
+            end
+        })
     }
 
     /// Skips a comment of another language, if one begins at `at`.
     fn slash(&mut self, at: usize) -> usize {
-        match self.text.as_bytes().get(at + 1) {
-            Some(b'/') => self.end_of_line(at),
-            Some(b'*') => {
-                if let Some(length) = self.text[at + 2..].find("*/") {
-                    self.newlines(at, at + 2 + length + 2)
-                } else {
-                    self.swallow(at, self.text.len());
-                    self.in_comment = true;
-                    self.text.len()
-                }
-            }
-            _ => at + 1,
+        let Some(comment) = lexis::foreign_comment(self.text, at) else {
+            return at + 1;
+        };
+        if comment.closed {
+            return self.newlines(at, comment.end);
         }
+        self.swallow(at, comment.end);
+        self.in_comment = true;
+        comment.end
     }
 
     /// Counts the lines that end between the two offsets and gives the second.

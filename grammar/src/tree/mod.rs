@@ -1,23 +1,28 @@
-//! Builds the tree from what the grammar has matched, and reports what the grammar only let pass.
+//! The parser: reads a text whose delimiters match into a tree, and reports what does not belong.
+//!
+//! It takes every text: what is no field is stray text that ends with its line, or a message or list without a name.
+//! Nothing is read twice but a word, which may turn out to be the next field's name, and a list that began like a name in
+//! brackets; so it takes linear time. [`crate::scan`] makes the delimiters match beforehand and bounds their depth.
 
+mod cursor;
 mod name;
+mod stray;
 mod value;
 
 use std::ops::Range;
 
-use pest::iterators::{Pair, Pairs};
-
-use crate::ast::{Field, Message, Name, NameKind, Value, ValueKind};
+use crate::ast::{Field, Message, Name, Value, ValueKind};
 use crate::codes::syntax;
 use crate::diag::Diagnostic;
-use crate::parse::Rule;
 use crate::span::{FileId, Span};
+use cursor::Cursor;
 
-/// Reads the pairs of one file.
+/// Reads one file.
 pub(crate) struct Reader<'t> {
     file: FileId,
-    /// The file's text, which may be shorter than the text that was matched.
+    /// The file's text, which may be shorter than the text with matching delimiters that is read.
     text: &'t str,
+    cursor: Cursor<'t>,
     pub(crate) diagnostics: Vec<Diagnostic>,
 }
 
@@ -33,27 +38,34 @@ enum Previous {
 }
 
 impl<'t> Reader<'t> {
-    pub(crate) fn new(file: FileId, text: &'t str) -> Self {
+    /// A reader of `matched`, the `text` of a file with matching delimiters.
+    pub(crate) fn new(file: FileId, text: &'t str, matched: &'t str) -> Self {
         Self {
             file,
             text,
+            cursor: Cursor::new(matched),
             diagnostics: Vec::new(),
         }
     }
 
     /// Reads the whole file.
-    pub(crate) fn file(&mut self, pairs: Pairs<'_, Rule>) -> Message {
-        let span = Span::new(self.file, 0..self.text.len());
-        self.message(pairs, span, None)
+    pub(crate) fn file(&mut self) -> Message {
+        let mut root = Message {
+            span: Span::new(self.file, 0..self.text.len()),
+            ..Message::empty()
+        };
+        self.entries(&mut root);
+        debug_assert!(
+            self.cursor.is_at_end(),
+            "the scan has made delimiters match"
+        );
+        root
     }
 
-    fn range(&self, pair: &Pair<'_, Rule>) -> Range<usize> {
-        let span = pair.as_span();
-        span.start().min(self.text.len())..span.end().min(self.text.len())
-    }
-
-    fn span(&self, pair: &Pair<'_, Rule>) -> Span {
-        Span::new(self.file, self.range(pair))
+    /// The span of a range of the text that is read, as far as it is in the file.
+    fn span(&self, range: Range<usize>) -> Span {
+        let end = self.text.len();
+        Span::new(self.file, range.start.min(end)..range.end.min(end))
     }
 
     fn part(&self, span: Span, range: Range<usize>) -> Span {
@@ -69,54 +81,46 @@ impl<'t> Reader<'t> {
         self.diagnostics.push(diagnostic);
     }
 
-    fn message(
-        &mut self,
-        pairs: Pairs<'_, Rule>,
-        span: Span,
-        delimiters: Option<(Span, Span)>,
-    ) -> Message {
-        let mut message = Message {
-            span,
-            delimiters,
-            fields: Vec::new(),
-            incomplete: false,
-        };
+    /// Reads fields up to a closing delimiter or the end.
+    fn entries(&mut self, message: &mut Message) {
         let mut previous = Previous::Nothing;
-        let mut pairs = pairs.peekable();
-        while let Some(pair) = pairs.next() {
-            match pair.as_rule() {
-                Rule::field => {
-                    let stray = pairs.peek().filter(|next| next.as_rule() == Rule::stray);
-                    let stray = stray.map(|next| self.range(next).start);
-                    let field = self.field(pair, stray);
-                    message.incomplete |= field.is_none();
-                    message.fields.extend(field);
-                    previous = Previous::Field;
+        loop {
+            self.cursor.space();
+            let Some(next) = self.cursor.peek() else {
+                return;
+            };
+            if matches!(next, b',' | b';') {
+                previous = self.separator(previous, message.fields.last_mut());
+            } else if let Some(name) = self.name() {
+                let field = self.field(name);
+                message.incomplete |= field.is_none();
+                message.fields.extend(field);
+                previous = Previous::Field;
+            } else {
+                let last = message.fields.last_mut();
+                if !self.stray(last.filter(|_| previous == Previous::Field)) {
+                    return;
                 }
-                Rule::separator => {
-                    let span = self.span(&pair);
-                    match (previous, message.fields.last_mut()) {
-                        (Previous::Field, Some(field)) => field.separator = Some(span),
-                        (Previous::Stray | Previous::Field, _) => {}
-                        (Previous::Nothing | Previous::Separated, _) => self.extra_separator(span),
-                    }
-                    previous = if previous == Previous::Stray {
-                        Previous::Stray
-                    } else {
-                        Previous::Separated
-                    };
-                }
-                Rule::stray => {
-                    message.incomplete = true;
-                    let last = message.fields.last_mut();
-                    let answered = last.filter(|_| previous == Previous::Field);
-                    self.stray(pair, answered);
-                    previous = Previous::Stray;
-                }
-                _ => {}
+                message.incomplete = true;
+                previous = Previous::Stray;
             }
         }
-        message
+    }
+
+    /// Reads a separator, which belongs to the `last` field if that is what came before it.
+    fn separator(&mut self, previous: Previous, last: Option<&mut Field>) -> Previous {
+        let span = self.span(self.cursor.at..self.cursor.at + 1);
+        self.cursor.at += 1;
+        match (previous, last) {
+            (Previous::Field, Some(field)) => field.separator = Some(span),
+            (Previous::Stray | Previous::Field, _) => {}
+            (Previous::Nothing | Previous::Separated, _) => self.extra_separator(span),
+        }
+        if previous == Previous::Stray {
+            Previous::Stray
+        } else {
+            Previous::Separated
+        }
     }
 
     fn extra_separator(&mut self, span: Span) {
@@ -132,35 +136,17 @@ impl<'t> Reader<'t> {
         );
     }
 
-    /// Reads a field; `stray` is where something unreadable begins directly after it.
-    fn field(&mut self, pair: Pair<'_, Rule>, stray: Option<usize>) -> Option<Field> {
-        let mut name = None;
-        let mut colon = None;
-        let mut value = None;
-        for inner in pair.into_inner() {
-            match inner.as_rule() {
-                Rule::identifier => {
-                    let kind = NameKind::Plain(inner.as_str().to_owned());
-                    name = Some(Name {
-                        span: self.span(&inner),
-                        kind,
-                    });
-                }
-                Rule::bracketed => name = self.bracketed(inner),
-                Rule::colon => colon = Some(self.span(&inner)),
-                Rule::message | Rule::list | Rule::string | Rule::number | Rule::word => {
-                    value = Some(self.value(inner));
-                }
-                _ => {}
-            }
-        }
+    /// Reads the field whose name has been read; none if the name is no name and has been reported.
+    fn field(&mut self, name: Option<Name>) -> Option<Field> {
+        self.cursor.space();
+        let colon = self.cursor.take(b':').map(|colon| self.span(colon));
+        let value = self.value();
         let name = name?;
         let Some(value) = value else {
             let end = colon.map_or(name.span.end, |colon| colon.end) as usize;
-            match stray {
-                // What follows on the line is meant to be the value, and is reported instead.
-                Some(stray) if !self.text[end..stray].contains('\n') => {}
-                _ => self.missing_value(&name, colon),
+            // What follows on the line is meant to be the value, and is reported instead.
+            if !self.is_stray_on_line_of(end) {
+                self.missing_value(&name, colon);
             }
             let value = Value::new(ValueKind::Invalid, Span::new(self.file, end..end));
             return Some(Field {
@@ -181,6 +167,15 @@ impl<'t> Reader<'t> {
             value,
             separator: None,
         })
+    }
+
+    /// Tells whether stray text comes next, after a field without a value, on the line of its `end`.
+    fn is_stray_on_line_of(&self, end: usize) -> bool {
+        let is_stray = match self.cursor.peek() {
+            None | Some(b',' | b';' | b'}' | b'>' | b']' | b'_') => false,
+            Some(byte) => !byte.is_ascii_alphabetic(),
+        };
+        is_stray && !self.cursor.slice(end..self.cursor.at).contains('\n')
     }
 
     fn missing_value(&mut self, name: &Name, colon: Option<Span>) {
@@ -207,134 +202,6 @@ impl<'t> Reader<'t> {
             .fix(format!("write `{name}: ..`"), name.span.at_end(), ":"),
         );
     }
-
-    /// Reports what fits nowhere; `answered` is the field before it.
-    fn stray(&mut self, pair: Pair<'_, Rule>, mut answered: Option<&mut Field>) {
-        let mut reported = false;
-        for inner in pair.into_inner() {
-            match inner.as_rule() {
-                Rule::foreign_comment => {
-                    self.foreign_comment(&inner);
-                    reported = true;
-                }
-                Rule::junk => {
-                    let span = self.trimmed(&inner);
-                    self.unexpected(span, answered.take());
-                    reported = true;
-                }
-                Rule::message | Rule::list => {
-                    let value = self.value(inner);
-                    if !reported {
-                        self.missing_name(&value);
-                    }
-                }
-                _ => {}
-            }
-        }
-    }
-
-    fn foreign_comment(&mut self, pair: &Pair<'_, Rule>) {
-        let span = self.trimmed(pair);
-        self.report(
-            Diagnostic::error(
-                &syntax::FOREIGN_COMMENT,
-                span,
-                "this is no comment in a graph file",
-            )
-            .label("comments begin with `#`"),
-        );
-    }
-
-    /// The span without the whitespace at its end.
-    fn trimmed(&self, pair: &Pair<'_, Rule>) -> Span {
-        let range = self.range(pair);
-        let text = self.text[range.clone()].trim_end();
-        Span::new(self.file, range.start..range.start + text.len())
-    }
-
-    /// Reports unreadable text; `answered` is the field before it, which may have been meant to take it.
-    fn unexpected(&mut self, span: Span, answered: Option<&mut Field>) {
-        let text = self.slice(span);
-        let shown = first_word(text);
-        let place = self.part(span, 0..shown.len());
-        let unexpected =
-            |message: String| Diagnostic::error(&syntax::UNEXPECTED_TEXT, place, message);
-        let is_curly = |c: char| matches!(c, '\u{201C}' | '\u{201D}' | '\u{2018}' | '\u{2019}');
-        let diagnostic = match answered {
-            Some(field) if is_missing(&field.value) && field.colon.is_none() => {
-                let name = &field.name;
-                let message = format!("expected `:` or `{{` after `{name}`, found `{shown}`");
-                let diagnostic = unexpected(message).label("expected `:` or `{`");
-                if text.starts_with('=') {
-                    let sign = name.span.at_end().to(self.part(span, 0..1));
-                    diagnostic.fix(format!("write `{name}: ..`"), sign, ":")
-                } else {
-                    diagnostic
-                }
-            }
-            Some(field) if is_missing(&field.value) => {
-                let message = format!("expected a value for `{}`, found `{shown}`", field.name);
-                let diagnostic = unexpected(message).label("expected a value");
-                if text.starts_with(is_curly) {
-                    diagnostic.hint("write strings in straight quotes: `\"..\"`")
-                } else if text.len() == shown.len() && !text.contains(['"', '\'', '\\']) {
-                    diagnostic.fix("strings stand in quotes", place, format!("\"{shown}\""))
-                } else {
-                    diagnostic
-                }
-            }
-            // `word.word`: one value that lacks its quotes.
-            Some(field) if is_word(&field.value) && field.value.span.end == span.start => {
-                let whole = field.value.span.to(place);
-                field.value.value = ValueKind::Invalid;
-                let written = self.slice(whole);
-                let diagnostic = Diagnostic::error(
-                    &syntax::UNEXPECTED_TEXT,
-                    whole,
-                    format!("`{written}` is no word"),
-                )
-                .label("words are letters, digits and `_`");
-                if text.len() == shown.len() && !written.contains(['"', '\'', '\\']) {
-                    diagnostic.fix("strings stand in quotes", whole, format!("\"{written}\""))
-                } else {
-                    diagnostic
-                }
-            }
-            _ => unexpected(format!("unexpected `{shown}`")).label("expected a field"),
-        };
-        self.report(diagnostic);
-    }
-
-    fn missing_name(&mut self, value: &Value) {
-        let (what, place) = match &value.value {
-            ValueKind::Message(message) => ("message", message.head()),
-            _ => ("list", self.part(value.span, 0..1)),
-        };
-        self.report(
-            Diagnostic::error(
-                &syntax::MISSING_NAME,
-                place,
-                format!("{what} without a field name"),
-            )
-            .label("expected a field's name before this")
-            .hint("write `name { .. }` with the name of the field"),
-        );
-    }
-}
-
-/// Tells whether a field has no value at all.
-fn is_missing(value: &Value) -> bool {
-    value.value == ValueKind::Invalid && value.span.is_empty()
-}
-
-fn is_word(value: &Value) -> bool {
-    matches!(
-        value.value,
-        ValueKind::Identifier {
-            negative: false,
-            ..
-        }
-    )
 }
 
 /// Tells whether a colon must stand before the value.
@@ -347,13 +214,4 @@ fn needs_colon(value: &ValueKind) -> bool {
         | ValueKind::Identifier { .. }
         | ValueKind::Invalid => true,
     }
-}
-
-/// The beginning of unreadable text, short enough for a headline.
-fn first_word(text: &str) -> &str {
-    let end = text
-        .char_indices()
-        .find(|&(i, c)| c.is_whitespace() || i >= 24)
-        .map_or(text.len(), |(i, _)| i);
-    &text[..end]
 }

@@ -1,34 +1,42 @@
-//! Names in brackets: extensions and types of an `Any`.
+//! Names of fields: words, and in brackets extensions and types of an `Any`.
 
-use pest::iterators::Pair;
+use std::ops::Range;
 
 use super::Reader;
 use crate::ast::{Name, NameKind};
 use crate::codes::syntax;
 use crate::diag::Diagnostic;
-use crate::parse::Rule;
 use crate::span::Span;
 
 impl Reader<'_> {
-    /// Reads `[..]` as an extension's or message type's name; reports anything else.
-    pub(super) fn bracketed(&mut self, pair: Pair<'_, Rule>) -> Option<Name> {
-        let span = self.span(&pair);
+    /// Reads a name if one is next; of one in brackets that is none, reports that and gives nothing inside.
+    #[allow(clippy::option_option, reason = "no name, and a name that is reported")]
+    pub(super) fn name(&mut self) -> Option<Option<Name>> {
+        if let Some(word) = self.cursor.identifier() {
+            return Some(Some(Name {
+                kind: NameKind::Plain(self.cursor.slice(word.clone()).to_owned()),
+                span: self.span(word),
+            }));
+        }
+        let (parts, whole) = self.cursor.bracketed()?;
+        Some(self.bracketed(&parts, whole))
+    }
+
+    /// Joins the parts of a name in brackets; reports what is no name of an extension or message type.
+    fn bracketed(&mut self, parts: &[Range<usize>], whole: Range<usize>) -> Option<Name> {
+        let span = self.span(whole);
         let mut text = String::new();
         let mut end = 0;
-        for part in pair
-            .into_inner()
-            .filter(|inner| inner.as_rule() == Rule::url_part)
-        {
-            let range = self.range(&part);
-            let piece = part.as_str();
-            let apart = !text.is_empty() && range.start > end;
+        for part in parts {
+            let piece = self.cursor.slice(part.clone());
+            let apart = !text.is_empty() && part.start > end;
             if apart && !text.ends_with(['.', '/']) && !piece.starts_with(['.', '/']) {
-                let place = Span::new(self.file, end..range.start);
+                let place = Span::new(self.file, end..part.start);
                 self.bad_name(span, place, "a space may stand only beside `.` and `/`");
                 return None;
             }
             text.push_str(piece);
-            end = range.end;
+            end = part.end;
         }
         match name_kind(&text) {
             Ok(kind) => Some(Name { span, kind }),

@@ -1,0 +1,151 @@
+//! What fits nowhere in a message: reported as what it was probably meant to be.
+
+use std::ops::Range;
+
+use super::Reader;
+use crate::ast::{Field, Value, ValueKind};
+use crate::codes::syntax;
+use crate::diag::Diagnostic;
+use crate::span::Span;
+
+impl Reader<'_> {
+    /// Reads what no field and no separator begins with; `answered` is the field before it. False at a closing delimiter.
+    pub(super) fn stray(&mut self, answered: Option<&mut Field>) -> bool {
+        if let Some(comment) = self.cursor.foreign_comment() {
+            self.foreign_comment(comment);
+            return true;
+        }
+        if let Some(junk) = self.cursor.junk() {
+            let span = self.trimmed(junk);
+            self.unexpected(span, answered);
+            self.cursor.space();
+            self.block();
+            return true;
+        }
+        let block = self.block();
+        if let Some(value) = &block {
+            self.missing_name(value);
+        }
+        block.is_some()
+    }
+
+    /// Reads a message or list.
+    fn block(&mut self) -> Option<Value> {
+        match self.cursor.peek()? {
+            b'{' | b'<' | b'[' => self.value(),
+            _ => None,
+        }
+    }
+
+    /// Reports a comment of another language.
+    pub(super) fn foreign_comment(&mut self, range: Range<usize>) {
+        let span = self.trimmed(range);
+        self.report(
+            Diagnostic::error(
+                &syntax::FOREIGN_COMMENT,
+                span,
+                "this is no comment in a graph file",
+            )
+            .label("comments begin with `#`"),
+        );
+    }
+
+    /// The span of the range without the whitespace at its end.
+    pub(super) fn trimmed(&self, range: Range<usize>) -> Span {
+        let span = self.span(range);
+        self.part(span, 0..self.slice(span).trim_end().len())
+    }
+
+    /// Reports unreadable text; `answered` is the field before it, which may have been meant to take it.
+    fn unexpected(&mut self, span: Span, answered: Option<&mut Field>) {
+        let text = self.slice(span);
+        let shown = first_word(text);
+        let place = self.part(span, 0..shown.len());
+        let unexpected =
+            |message: String| Diagnostic::error(&syntax::UNEXPECTED_TEXT, place, message);
+        let is_curly = |c: char| matches!(c, '\u{201C}' | '\u{201D}' | '\u{2018}' | '\u{2019}');
+        let diagnostic = match answered {
+            Some(field) if is_missing(&field.value) && field.colon.is_none() => {
+                let name = &field.name;
+                let message = format!("expected `:` or `{{` after `{name}`, found `{shown}`");
+                let diagnostic = unexpected(message).label("expected `:` or `{`");
+                if text.starts_with('=') {
+                    let sign = name.span.at_end().to(self.part(span, 0..1));
+                    diagnostic.fix(format!("write `{name}: ..`"), sign, ":")
+                } else {
+                    diagnostic
+                }
+            }
+            Some(field) if is_missing(&field.value) => {
+                let message = format!("expected a value for `{}`, found `{shown}`", field.name);
+                let diagnostic = unexpected(message).label("expected a value");
+                if text.starts_with(is_curly) {
+                    diagnostic.hint("write strings in straight quotes: `\"..\"`")
+                } else if text.len() == shown.len() && !text.contains(['"', '\'', '\\']) {
+                    diagnostic.fix("strings stand in quotes", place, format!("\"{shown}\""))
+                } else {
+                    diagnostic
+                }
+            }
+            // `word.word`: one value that lacks its quotes.
+            Some(field) if is_word(&field.value) && field.value.span.end == span.start => {
+                let whole = field.value.span.to(place);
+                field.value.value = ValueKind::Invalid;
+                let written = self.slice(whole);
+                let diagnostic = Diagnostic::error(
+                    &syntax::UNEXPECTED_TEXT,
+                    whole,
+                    format!("`{written}` is no word"),
+                )
+                .label("words are letters, digits and `_`");
+                if text.len() == shown.len() && !written.contains(['"', '\'', '\\']) {
+                    diagnostic.fix("strings stand in quotes", whole, format!("\"{written}\""))
+                } else {
+                    diagnostic
+                }
+            }
+            _ => unexpected(format!("unexpected `{shown}`")).label("expected a field"),
+        };
+        self.report(diagnostic);
+    }
+
+    fn missing_name(&mut self, value: &Value) {
+        let (what, place) = match &value.value {
+            ValueKind::Message(message) => ("message", message.head()),
+            _ => ("list", self.part(value.span, 0..1)),
+        };
+        self.report(
+            Diagnostic::error(
+                &syntax::MISSING_NAME,
+                place,
+                format!("{what} without a field name"),
+            )
+            .label("expected a field's name before this")
+            .hint("write `name { .. }` with the name of the field"),
+        );
+    }
+}
+
+/// Tells whether a field has no value at all.
+fn is_missing(value: &Value) -> bool {
+    value.value == ValueKind::Invalid && value.span.is_empty()
+}
+
+fn is_word(value: &Value) -> bool {
+    matches!(
+        value.value,
+        ValueKind::Identifier {
+            negative: false,
+            ..
+        }
+    )
+}
+
+/// The beginning of unreadable text, short enough for a headline.
+pub(super) fn first_word(text: &str) -> &str {
+    let end = text
+        .char_indices()
+        .find(|&(i, c)| c.is_whitespace() || i >= 24)
+        .map_or(text.len(), |(i, _)| i);
+    &text[..end]
+}
