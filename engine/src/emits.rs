@@ -37,6 +37,7 @@ impl Default for Emits {
 
 impl Emits {
     /// Starts a call whose outputs without an explicit timestamp get `time`.
+    #[inline]
     pub(crate) fn start(&mut self, time: Timestamp) {
         self.time = time;
         self.list.clear();

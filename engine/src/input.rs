@@ -54,11 +54,13 @@ impl InputQueue {
     }
 
     /// The timestamp of the first packet.
+    #[inline]
     pub fn head(&self) -> Option<Timestamp> {
         self.first.as_ref().map(|packet| packet.time)
     }
 
     /// The timestamp of the first packet, or the bound if none waits.
+    #[inline]
     pub fn head_or_bound(&self) -> Timestamp {
         self.head().unwrap_or(self.bound)
     }
@@ -82,6 +84,7 @@ impl InputQueue {
     }
 
     /// Takes the first packet.
+    #[inline]
     pub fn pop(&mut self) -> Option<Packet> {
         let packet = self.first.take();
         self.first = self.rest.pop_front();
@@ -89,6 +92,7 @@ impl InputQueue {
     }
 
     /// Takes the packet at `at`, dropping earlier ones. Nothing at or before `at` can arrive any more.
+    #[inline]
     pub fn pop_at(&mut self, at: Timestamp) -> Option<Packet> {
         self.drop_before(at);
         if self.bound <= at {
@@ -109,6 +113,7 @@ impl InputQueue {
     }
 
     /// Appends a packet. With `timed`, its timestamp has to be at the bound or later.
+    #[inline]
     pub(crate) fn add(&mut self, packet: Packet, timed: bool) -> Result<(), BadTime> {
         if timed {
             let alone = packet.time == Timestamp::POST_STREAM && self.begun;
@@ -130,12 +135,14 @@ impl InputQueue {
     }
 
     /// Moves the bound; true if it moved.
+    #[inline]
     pub(crate) fn advance(&mut self, bound: Timestamp) -> bool {
         let moved = bound > self.bound;
         self.bound = self.bound.max(bound);
         moved
     }
 
+    #[inline]
     pub(crate) fn clear(&mut self) {
         self.first = None;
         self.rest.clear();
@@ -233,6 +240,7 @@ impl InputSet {
     }
 
     /// Puts the packet at `at`, if any, of `queue` on input `input`: what a policy does with the streams it delivers.
+    #[inline]
     pub fn fill(&mut self, input: usize, queue: &mut InputQueue, at: Timestamp) {
         let packet = queue.pop_at(at);
         let time = match &packet {
@@ -258,6 +266,7 @@ impl InputSet {
         };
     }
 
+    #[inline]
     pub(crate) fn set_time(&mut self, time: Timestamp) {
         self.time = time;
     }

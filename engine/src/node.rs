@@ -6,7 +6,7 @@ use crate::{
     calculator::{AsyncCalculator, Calculator, Flow},
     context::{Cx, OpenCx},
     emits::Emits,
-    error::Result,
+    error::{Error, Result},
     input::InputSet,
 };
 
@@ -21,9 +21,12 @@ pub(crate) enum Instance {
     Async(Box<dyn AsyncNode>),
 }
 
+/// The answer of a call. Errors are large: boxed, they leave the usual answer small enough for a register.
+pub(crate) type Answer<T> = Result<T, Box<Error>>;
+
 pub(crate) trait Node: Send {
-    fn process(&mut self, cx: &mut Cx<'_>) -> Result<Flow>;
-    fn close(&mut self, cx: &mut Cx<'_>) -> Result<()>;
+    fn process(&mut self, cx: &mut Cx<'_>) -> Answer<Flow>;
+    fn close(&mut self, cx: &mut Cx<'_>) -> Answer<()>;
 }
 
 pub(crate) trait AsyncNode: Send {
@@ -33,7 +36,7 @@ pub(crate) trait AsyncNode: Send {
         set: InputSet,
         out: Emits,
     ) -> Pin<Box<dyn Future<Output = Returned> + Send>>;
-    fn close(&mut self, cx: &mut Cx<'_>) -> Result<()>;
+    fn close(&mut self, cx: &mut Cx<'_>) -> Answer<()>;
 }
 
 /// What an async call gives back.
@@ -65,12 +68,14 @@ impl<C: Calculator> Factory for Compiled<C> {
 }
 
 impl<C: Calculator> Node for Bound<C> {
-    fn process(&mut self, cx: &mut Cx<'_>) -> Result<Flow> {
-        self.calculator.process(self.io.clone(), cx)
+    fn process(&mut self, cx: &mut Cx<'_>) -> Answer<Flow> {
+        self.calculator
+            .process(self.io.clone(), cx)
+            .map_err(Box::new)
     }
 
-    fn close(&mut self, cx: &mut Cx<'_>) -> Result<()> {
-        self.calculator.close(self.io.clone(), cx)
+    fn close(&mut self, cx: &mut Cx<'_>) -> Answer<()> {
+        self.calculator.close(self.io.clone(), cx).map_err(Box::new)
     }
 }
 
@@ -114,7 +119,7 @@ impl<C: AsyncCalculator> AsyncNode for AsyncBound<C> {
         })
     }
 
-    fn close(&mut self, cx: &mut Cx<'_>) -> Result<()> {
-        self.calculator.close(self.io.clone(), cx)
+    fn close(&mut self, cx: &mut Cx<'_>) -> Answer<()> {
+        self.calculator.close(self.io.clone(), cx).map_err(Box::new)
     }
 }

@@ -17,6 +17,7 @@ impl InputPolicy for Packets {
         Settled::new(false).readiness(queues, 0..queues.len())
     }
 
+    #[inline]
     fn fill(&mut self, at: Timestamp, queues: &mut [InputQueue], set: &mut InputSet) {
         fill(at, queues, set);
     }

@@ -24,6 +24,7 @@ impl Settled {
     }
 
     /// Whether the streams `members` of `queues` make a call, as one set.
+    #[inline]
     pub(super) fn readiness(
         self,
         queues: &[InputQueue],

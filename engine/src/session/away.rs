@@ -17,9 +17,8 @@ use crate::{
     calculator::Flow,
     context::Cx,
     emits::Emits,
-    error::Result,
     input::InputSet,
-    node::{Instance, Node},
+    node::{Answer, Instance, Node},
     timestamp::Timestamp,
 };
 
@@ -35,7 +34,7 @@ pub(crate) struct Returned {
     set: InputSet,
     emits: Emits,
     call: Call,
-    flow: Result<Flow>,
+    flow: Answer<Flow>,
     time: Duration,
 }
 
@@ -188,7 +187,13 @@ impl Running {
         self.busy -= 1;
         self.account(node);
         let mut emits = returned.out;
-        self.finish(frame, node, call, returned.flow, &mut emits);
+        self.finish(
+            frame,
+            node,
+            call,
+            returned.flow.map_err(Box::new),
+            &mut emits,
+        );
     }
 
     /// Closes an async node, which is a plain call.

@@ -14,7 +14,7 @@ use crate::{
     emits::{Emission, Emits},
     error::{Error, Result},
     input::InputSet,
-    node::{Instance, Node},
+    node::{Answer, Instance, Node},
     plan::Place,
     policy::Readiness,
     timestamp::Timestamp,
@@ -89,6 +89,7 @@ impl Running {
     }
 
     /// Moves the bounds of the outputs that follow the inputs.
+    #[inline]
     fn pass_bound(&mut self, frame: Frame<'_>, node: usize, bound: impl Fn(i64) -> Timestamp) {
         let plan = &frame.plan.nodes[node];
         for (output, offset) in plan.outputs.clone().zip(&plan.offsets) {
@@ -160,7 +161,7 @@ impl Running {
         frame: Frame<'_>,
         node: usize,
         call: Call,
-        flow: Result<Flow>,
+        flow: Answer<Flow>,
         emits: &mut Emits,
     ) {
         let state = &mut self.nodes[node];
@@ -168,7 +169,7 @@ impl Running {
         state.holds += emits.holds as i32;
         let flow = match flow {
             Ok(flow) => flow,
-            Err(error) => return self.fail(frame, node, error),
+            Err(error) => return self.fail(frame, node, *error),
         };
         for emission in emits.list.drain(..) {
             if let Err(error) = self.emitted(frame, node, emission) {
@@ -208,6 +209,7 @@ impl Running {
             && state.events.is_empty()
     }
 
+    #[inline]
     pub(super) fn emitted(
         &mut self,
         frame: Frame<'_>,
@@ -239,7 +241,7 @@ impl Running {
         let instance = state.instance.take();
         if let Err(error) = catch(|| {
             drop(instance);
-            Ok(())
+            Ok::<_, Error>(())
         }) {
             self.fail(frame, node, error);
         }
@@ -283,7 +285,7 @@ pub(super) fn guarded(
     set: &mut InputSet,
     out: &mut Emits,
     call: Call,
-) -> Result<Flow> {
+) -> Answer<Flow> {
     let site = site(frame, node);
     catch(|| {
         let mut cx = Cx { site, set, out };
@@ -295,8 +297,8 @@ pub(super) fn guarded(
 }
 
 /// Turns a panic into an error.
-pub(super) fn catch<T>(call: impl FnOnce() -> Result<T>) -> Result<T> {
-    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| Err(panicked(&*panic)))
+pub(super) fn catch<T, E: From<Error>>(call: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| Err(panicked(&*panic).into()))
 }
 
 pub(super) fn panicked(panic: &(dyn Any + Send)) -> Error {

@@ -193,7 +193,7 @@ impl Running {
             self.emits = emits;
             state.runs += 1;
             if let Err(error) = closed {
-                return self.fail(frame, node, error);
+                return self.fail(frame, node, *error);
             }
         }
         for stream in 0..self.streams.len() {

@@ -194,7 +194,7 @@ impl Session {
         // The nodes go first: what they hold may still send, and is told that the session has ended.
         if let Err(error) = calls::catch(|| {
             self.running.clear();
-            Ok(())
+            Ok::<_, Error>(())
         }) {
             tracing::error!(request = %self.shared.run.id, %error, "a node could not be dropped");
         }

@@ -10,12 +10,14 @@ use crate::{
 use super::running::{ANY, Frame, NodeState, Running, Status, TapTo};
 
 /// Whether a change of input `input` of a node may make it due.
+#[inline]
 fn concerns(node: &NodeState, input: usize) -> bool {
     node.laggard == ANY || usize::from(node.laggard) == input
 }
 
 impl Running {
     /// Puts a packet into a stream.
+    #[inline]
     pub(super) fn put(&mut self, frame: Frame<'_>, stream: usize, packet: Packet) -> Result<()> {
         let plan = &frame.plan.streams[stream];
         let state = &mut self.streams[stream];
@@ -52,6 +54,7 @@ impl Running {
         Ok(())
     }
 
+    #[inline]
     fn enqueue(&mut self, frame: Frame<'_>, input: usize, packet: Packet) -> Result<()> {
         let plan_input = &frame.plan.inputs[input];
         let number = plan_input.node;
@@ -107,6 +110,7 @@ impl Running {
     }
 
     /// Moves the bound of a stream forward, if it is not there yet.
+    #[inline]
     pub(super) fn raise(
         &mut self,
         frame: Frame<'_>,
