@@ -71,7 +71,7 @@ const NO_DOC: &str = "";
 pub trait Calculator: Sized + Send + 'static {
     /// The name in graph files; ends in `Calculator`.
     const NAME: &'static str;
-    /// One or a few sentences for `graphmill calculators`.
+    /// One or a few sentences for `graphmill describe`.
     const DOC: &'static str = NO_DOC;
     /// The message types that may carry the options, such as `mediapipe.LLMCalculatorOptions`; `<NAME>Options` always may.
     const OPTION_NAMES: &'static [&'static str] = &[];
@@ -102,7 +102,7 @@ pub trait Calculator: Sized + Send + 'static {
 pub trait AsyncCalculator: Sized + Send + 'static {
     /// The name in graph files; ends in `Calculator`.
     const NAME: &'static str;
-    /// One or a few sentences for `graphmill calculators`.
+    /// One or a few sentences for `graphmill describe`.
     const DOC: &'static str = NO_DOC;
     /// The message types that may carry the options; `<NAME>Options` always may.
     const OPTION_NAMES: &'static [&'static str] = &[];

@@ -14,7 +14,7 @@ use crate::{contract::Contract, registry::Description, registry::read_options};
 pub trait Container: 'static {
     /// The name in graph files.
     const NAME: &'static str;
-    /// One or a few sentences for `graphmill calculators`.
+    /// One or a few sentences for `graphmill describe`.
     const DOC: &'static str;
     /// The message types that may carry the options; `<NAME>Options` always may.
     const OPTION_NAMES: &'static [&'static str] = &[];
@@ -64,13 +64,17 @@ impl ContainerRegistration {
             describe: || {
                 let mut contract = Contract::describing();
                 C::contract(&mut contract);
-                Description::new(
+                let described = Description::new(
                     C::NAME,
                     C::DOC,
                     &contract,
                     C::OPTION_NAMES,
                     schemars::schema_for!(C::Options),
-                )
+                );
+                Description {
+                    policy: None,
+                    ..described
+                }
             },
         }
     }

@@ -43,6 +43,13 @@ impl Environment {
         &self.resources
     }
 
+    /// Uses another registry.
+    #[must_use]
+    pub fn with_registry(mut self, registry: Registry) -> Self {
+        self.registry = Arc::new(registry);
+        self
+    }
+
     /// Takes files from `world`: usually [`Files`] seen from the graph's folder.
     #[must_use]
     pub fn with_world(mut self, world: impl World + 'static) -> Self {

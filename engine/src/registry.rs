@@ -9,7 +9,7 @@ use graphmill_grammar::{Diagnostic, OptionsMessage, de};
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
-    calculator::{AsyncCalculator, Calculator},
+    calculator::{AsyncCalculator, Calculator, Run},
     container::{Container, ContainerRegistration},
     contract::{Arity, Contract, Group, PortSpec},
     node::{AsyncCompiled, Compiled, Factory},
@@ -91,7 +91,7 @@ impl Registration {
         Self { name, ..self }
     }
 
-    /// What `graphmill calculators` prints.
+    /// What `graphmill describe` prints.
     pub fn describe(&self) -> Description {
         (self.describe)(self.name)
     }
@@ -276,6 +276,12 @@ pub struct Description {
     pub doc: &'static str,
     /// Its ports, as the contract declares them for default options.
     pub ports: Vec<PortDescription>,
+    /// The input policy that calls it, unless a graph file names another; absent for a container.
+    pub policy: Option<String>,
+    /// Whether it runs inline or on an executor, unless a graph file says otherwise.
+    pub runs: String,
+    /// Whether it is also called for settled timestamps without packets.
+    pub bounds: bool,
     /// The message types that may carry its options.
     pub option_names: Vec<String>,
     /// The JSON schema of its options.
@@ -321,10 +327,17 @@ impl Description {
             .map(|name| (*name).to_owned())
             .chain([own])
             .collect();
+        let runs = match contract.run {
+            Some(Run::Offload(executor)) => format!("on the executor `{executor}`"),
+            Some(Run::Inline) | None => "inline".to_owned(),
+        };
         Self {
             name,
             doc,
             ports,
+            policy: Some(format!("{:?}", contract.policy.clone().unwrap_or_default())),
+            runs,
+            bounds: contract.bounds,
             option_names,
             options,
         }

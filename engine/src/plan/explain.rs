@@ -20,6 +20,10 @@ pub struct Explain {
     pub inputs: Vec<String>,
     /// The graph's output streams.
     pub outputs: Vec<String>,
+    /// The side packets that the graph takes.
+    pub side_inputs: Vec<String>,
+    /// The side packets that the graph gives.
+    pub side_outputs: Vec<String>,
 }
 
 /// A node of an expanded graph.
@@ -72,6 +76,8 @@ pub(super) fn explain(draft: &Draft<'_>, sources: &SourceMap) -> Explain {
             .collect(),
         inputs: names(&draft.graph.input_stream),
         outputs: names(&draft.graph.output_stream),
+        side_inputs: names(&draft.graph.input_side_packet),
+        side_outputs: names(&draft.graph.output_side_packet),
     }
 }
 

@@ -1,15 +1,17 @@
 //! `graphmill check`: what is wrong with graph files and configurations, without loading models.
 
 use std::{
+    io::{self, Write as _},
     path::{Path, PathBuf},
     process::ExitCode,
 };
 
 use clap::Args;
 use graphmill_engine::{Environment, Registry};
-use graphmill_grammar::diag::has_errors;
+use graphmill_grammar::{Diagnostic, SourceMap, diag::has_errors, render};
+use serde_json::{Value, json};
 
-use super::report;
+use super::{Format, report};
 use crate::{
     config,
     servable::{answers_http, compile},
@@ -21,72 +23,141 @@ pub(super) struct Arguments {
     /// Graph files, or a config.json with all of its graphs.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
+    /// How to print: for people on standard error, or as one JSON object on standard output.
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+}
+
+/// What is known of one file.
+#[derive(Default)]
+struct Checked {
+    file: String,
+    /// The graph's name in the configuration that lists it.
+    graph: Option<String>,
+    sources: SourceMap,
+    diagnostics: Vec<Diagnostic>,
+    /// What is wrong with the file as a whole.
+    error: Option<String>,
+    /// What is worth knowing and not wrong.
+    note: Option<String>,
+}
+
+impl Checked {
+    fn of(file: &Path) -> Self {
+        Self {
+            file: file.display().to_string(),
+            ..Self::default()
+        }
+    }
+
+    fn is_right(&self) -> bool {
+        self.error.is_none() && !has_errors(&self.diagnostics)
+    }
 }
 
 pub(super) fn run(arguments: &Arguments) -> ExitCode {
-    let environment = Environment::new(Registry::global()).without_loading();
-    let mut right = true;
+    let mut all = Vec::new();
     for file in &arguments.files {
         let is_config = file
             .extension()
             .is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
-        right &= if is_config {
-            config_is_right(file, &environment)
+        if is_config {
+            all.extend(config_and_graphs(file));
         } else {
-            graph_is_right(file, folder_of(file), &environment)
-        };
+            let folder = file.parent().unwrap_or(Path::new(""));
+            all.push(graph(file, folder, &Registry::global()));
+        }
     }
-    if right {
+    match arguments.format {
+        Format::Text => all.iter().for_each(show),
+        Format::Json => {
+            let files: Vec<Value> = all.iter().map(as_json).collect();
+            let ok = all.iter().all(Checked::is_right);
+            let text = format!("{:#}\n", json!({ "ok": ok, "files": files }));
+            // Fails when the reader has read enough, as `head` does.
+            let _ = io::stdout().write_all(text.as_bytes());
+        }
+    }
+    if all.iter().all(Checked::is_right) {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
     }
 }
 
-fn folder_of(file: &Path) -> &Path {
-    file.parent().unwrap_or(Path::new(""))
-}
-
-/// Shows what is wrong with a configuration and each of its graphs.
-fn config_is_right(file: &Path, environment: &Environment) -> bool {
+/// A configuration, and each of its graphs.
+fn config_and_graphs(file: &Path) -> Vec<Checked> {
     let loaded = config::load(file);
-    report::show(&loaded.sources, &loaded.diagnostics);
+    let mut all = vec![Checked {
+        sources: loaded.sources,
+        diagnostics: loaded.diagnostics,
+        ..Checked::of(file)
+    }];
     let Some(config) = loaded.config else {
-        return false;
+        return all;
     };
-    let mut right = true;
-    for graph in &config.graphs {
-        if let Some(reason) = graph.refused_subconfig() {
-            report::error(&format!("graph `{}`: {reason}", graph.name));
-            right = false;
-        }
-        if !graph_is_right(&graph.file, &graph.base, environment) {
-            report::error(&format!(
-                "graph `{}` of `{}` is wrong",
-                graph.name,
-                file.display()
-            ));
-            right = false;
-        }
+    let registry = config.register(Registry::global());
+    for entry in &config.graphs {
+        let mut checked = graph(&entry.file, &entry.base, &registry);
+        checked.graph = Some(entry.name.clone());
+        checked.error = checked.error.or_else(|| entry.refused_subconfig());
+        all.push(checked);
     }
-    right
+    all
 }
 
-/// Shows what is wrong with a graph file; paths in it are relative to `base`.
-fn graph_is_right(file: &Path, base: &Path, environment: &Environment) -> bool {
-    let compiled = match compile(file, base, environment) {
+/// A graph file; paths in it are relative to `base`.
+fn graph(file: &Path, base: &Path, registry: &Registry) -> Checked {
+    let environment = Environment::new(registry.clone()).without_loading();
+    let compiled = match compile(file, base, &environment) {
         Ok(compiled) => compiled,
         Err(reason) => {
-            report::error(&reason);
-            return false;
+            return Checked {
+                error: Some(reason),
+                ..Checked::of(file)
+            };
         }
     };
-    report::show(&compiled.sources, &compiled.diagnostics);
-    if let Some(plan) = &compiled.plan
-        && let Err(reason) = answers_http(plan)
-    {
-        // A graph need not be for REST: a test or a program of one's own may run it.
-        report::note(&format!("{}: {reason}", file.display()));
+    // A graph need not be for REST: a test or a program of one's own may run it.
+    let no_http = compiled.plan.and_then(|plan| answers_http(&plan).err());
+    Checked {
+        sources: compiled.sources,
+        diagnostics: compiled.diagnostics,
+        note: no_http,
+        ..Checked::of(file)
     }
-    !has_errors(&compiled.diagnostics)
+}
+
+fn show(checked: &Checked) {
+    report::show(&checked.sources, &checked.diagnostics);
+    let graph = checked.graph.as_ref();
+    let of = graph.map_or(String::new(), |graph| format!("graph `{graph}`: "));
+    if let Some(error) = &checked.error {
+        report::error(&format!("{of}{error}"));
+    }
+    if let Some(note) = &checked.note {
+        report::note(&format!("{}: {note}", checked.file));
+    }
+    if let (Some(summary), true) = (
+        render::summary(&checked.diagnostics),
+        has_errors(&checked.diagnostics),
+    ) {
+        report::error(&format!("{of}{summary} in `{}`", checked.file));
+    }
+}
+
+fn as_json(checked: &Checked) -> Value {
+    let diagnostics: Vec<_> = checked
+        .diagnostics
+        .iter()
+        .map(|diagnostic| render::json(&checked.sources, diagnostic))
+        .collect();
+    json!({
+        "file": checked.file,
+        "graph": checked.graph,
+        "ok": checked.is_right(),
+        "error": checked.error,
+        "note": checked.note,
+        "diagnostics": diagnostics,
+    })
 }

@@ -2,13 +2,16 @@
 
 mod calculators;
 mod check;
+mod completions;
+mod describe;
 mod explain;
+mod fmt;
 mod report;
 mod serve;
 
 use std::{ffi::OsString, process::ExitCode};
 
-use clap::{Parser, Subcommand};
+use clap::{Parser, Subcommand, ValueEnum};
 
 /// Serves inference pipelines that are written as dataflow graphs.
 #[derive(Debug, Parser)]
@@ -26,8 +29,23 @@ enum Verb {
     Check(check::Arguments),
     /// Show a graph as it runs: subgraphs expanded, streams with their types, when and where each node runs.
     Explain(explain::Arguments),
-    /// List the calculators that graphs can use, or describe one.
+    /// Write graph files in their one form.
+    Fmt(fmt::Arguments),
+    /// List the calculators that graphs can use.
     Calculators(calculators::Arguments),
+    /// Describe a calculator: ports, types, options, when it runs.
+    Describe(describe::Arguments),
+    /// Print a shell's completion script.
+    Completions(completions::Arguments),
+}
+
+/// How a verb prints.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people.
+    Text,
+    /// For programs: all that is known.
+    Json,
 }
 
 /// Runs the command line of this process: what a server binary does.
@@ -37,7 +55,10 @@ pub fn main() -> ExitCode {
         Verb::Serve(arguments) => serve::run(arguments),
         Verb::Check(arguments) => check::run(arguments),
         Verb::Explain(arguments) => explain::run(arguments),
+        Verb::Fmt(arguments) => fmt::run(arguments),
         Verb::Calculators(arguments) => calculators::run(arguments),
+        Verb::Describe(arguments) => describe::run(arguments),
+        Verb::Completions(arguments) => completions::run(arguments),
     }
 }
 

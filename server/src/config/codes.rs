@@ -11,6 +11,7 @@ pub const ALL: &[&Code] = &[
     &CLASSIC_MODEL,
     &DUPLICATE_NAME,
     &NO_EFFECT,
+    &SUBGRAPH,
 ];
 
 /// The configuration file cannot be read.
@@ -79,4 +80,15 @@ pub static NO_EFFECT: Code = Code {
     explanation: "The setting is accepted so that existing configurations run unchanged, but this build does not have what it configures.",
     wrong: r#"{"model_config_list": [], "monitoring": {"metrics": {"enable": true}}}"#,
     right: r#"{"model_config_list": []}"#,
+};
+
+/// An entry of `subgraph_list` that gives no subgraph.
+pub static SUBGRAPH: Code = Code {
+    number: 908,
+    title: "a subgraph cannot be registered",
+    explanation: "Each entry of `subgraph_list` is the path of a graph file with a `type`, or of a folder with such files; relative \
+                  paths start at the folder of the configuration. A node of any graph can name one of these types, and a type is \
+                  given once.",
+    wrong: r#"{"model_config_list": [], "subgraph_list": ["missing.pbtxt"]}"#,
+    right: r#"{"model_config_list": [], "subgraph_list": []}"#,
 };

@@ -1,9 +1,10 @@
-//! `config.json`: the graphs to serve, in OpenVINO Model Server's format.
+//! `config.json`: the graphs to serve, in OpenVINO Model Server's format, and the graphs that can be nodes of them.
 //!
 //! ```json
 //! {
 //!   "model_config_list": [],
-//!   "mediapipe_config_list": [{"name": "my/llm", "base_path": "my_llm"}]
+//!   "mediapipe_config_list": [{"name": "my/llm", "base_path": "my_llm"}],
+//!   "subgraph_list": ["shared"]
 //! }
 //! ```
 //!
@@ -16,6 +17,7 @@ mod schema;
 
 use std::path::{Path, PathBuf};
 
+use graphmill_engine::{Registry, Subgraph};
 use graphmill_grammar::{
     diag::{Diagnostic, has_errors},
     span::{FileId, SourceMap, Span},
@@ -23,10 +25,21 @@ use graphmill_grammar::{
 };
 
 /// The graphs that a configuration lists.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Config {
     /// In the order of the file, names unique.
     pub graphs: Vec<GraphEntry>,
+    /// Graphs that all of them can use as nodes.
+    pub subgraphs: Vec<Subgraph>,
+}
+
+impl Config {
+    /// Adds the configuration's subgraphs to a registry; one that is there already under the same name is replaced.
+    #[must_use]
+    pub fn register(&self, registry: Registry) -> Registry {
+        let subgraphs = self.subgraphs.iter().cloned();
+        subgraphs.fold(registry, Registry::with_subgraph)
+    }
 }
 
 /// One graph of the configuration.
@@ -88,6 +101,7 @@ pub fn parse(path: &Path, text: &str) -> Loaded {
     let file = sources.add(path.display().to_string(), text);
     let places = Text { file, text };
     let mut diagnostics = Vec::new();
+    let mut subgraphs = Vec::new();
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let read: Result<schema::File, _> = serde_path_to_error::deserialize(&mut deserializer);
     let graphs = match read {
@@ -115,10 +129,11 @@ pub fn parse(path: &Path, text: &str) -> Loaded {
             }
             places.refuse_unsupported(&config, &mut diagnostics);
             let folder = path.parent().unwrap_or(Path::new(""));
+            subgraphs = resolve::subgraphs(&config, folder, &places, &mut diagnostics);
             resolve::graphs(&config, folder, &places, &mut diagnostics)
         }
     };
-    let config = (!has_errors(&diagnostics)).then_some(Config { graphs });
+    let config = (!has_errors(&diagnostics)).then_some(Config { graphs, subgraphs });
     Loaded {
         config,
         sources,
@@ -260,6 +275,10 @@ impl Text<'_> {
 }
 
 impl resolve::Places for Text<'_> {
+    fn entry(&self, text: &str) -> Span {
+        self.string_before(text, self.end())
+    }
+
     fn name(&self, name: &str, occurrence: usize) -> Span {
         let quoted = serde_json::Value::from(name).to_string();
         let is_name = |&(start, _): &(usize, &str)| {

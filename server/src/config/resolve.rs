@@ -5,9 +5,11 @@
 
 use std::path::{Path, PathBuf};
 
+use graphmill_engine::Subgraph;
 use graphmill_grammar::{diag::Diagnostic, span::Span};
 
 use super::{GraphEntry, codes, schema};
+use crate::servable::subgraphs::listed;
 
 /// The file that describes a graph when `graph_path` does not name another.
 const GRAPH_FILE: &str = "graph.pbtxt";
@@ -16,6 +18,9 @@ const GRAPH_FILE: &str = "graph.pbtxt";
 pub(super) trait Places {
     /// The `occurrence`-th `"name": "<name>"` in the file, counted from 0.
     fn name(&self, name: &str, occurrence: usize) -> Span;
+
+    /// The last string of this text in the file.
+    fn entry(&self, text: &str) -> Span;
 }
 
 /// Collects the graphs of a file; `folder` is where the file lies.
@@ -60,6 +65,39 @@ pub(super) fn graphs(
         }
     }
     graphs
+}
+
+/// Collects the subgraphs of a file; `folder` is where the file lies.
+pub(super) fn subgraphs(
+    file: &schema::File,
+    folder: &Path,
+    places: &dyn Places,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Vec<Subgraph> {
+    let mut subgraphs: Vec<Subgraph> = Vec::new();
+    for entry in &file.subgraph_list {
+        let refuse = |why: String| {
+            Diagnostic::error(&codes::SUBGRAPH, places.entry(entry), why)
+                .hint("an entry is a graph file with a `type`, or a folder with such files")
+        };
+        let found = match listed(&folder.join(entry)) {
+            Ok(found) => found,
+            Err(why) => {
+                diagnostics.push(refuse(why));
+                continue;
+            }
+        };
+        for subgraph in found {
+            match subgraphs.iter().find(|other| other.name == subgraph.name) {
+                Some(other) => diagnostics.push(refuse(format!(
+                    "`{}` and `{}` both have the type `{}`",
+                    other.file, subgraph.file, subgraph.name
+                ))),
+                None => subgraphs.push(subgraph),
+            }
+        }
+    }
+    subgraphs
 }
 
 /// Which list of the file a graph stands in.

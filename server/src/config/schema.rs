@@ -10,6 +10,9 @@ pub(super) struct File {
     pub(super) model_config_list: Vec<ModelEntry>,
     #[serde(default)]
     pub(super) mediapipe_config_list: Vec<Graph>,
+    /// Graph files that can be nodes of all graphs, and folders of such files.
+    #[serde(default)]
+    pub(super) subgraph_list: Vec<String>,
     #[serde(default)]
     pub(super) monitoring: Option<Monitoring>,
     /// Accepted while empty, as tools write it.

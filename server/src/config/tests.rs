@@ -177,3 +177,33 @@ fn a_subconfig_with_classic_models_keeps_a_graph_from_being_served() {
     .expect("writable");
     assert!(resolve::refused_subconfig(&path).is_some_and(|why| why.contains("classic")));
 }
+
+#[test]
+fn subgraphs_are_registered_by_file_and_by_folder() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let write = |name: &str, text: &str| {
+        let file = folder.path().join(name);
+        std::fs::create_dir_all(file.parent().expect("it has one")).expect("writable");
+        std::fs::write(file, text).expect("writable");
+    };
+    write("one.pbtxt", "type: \"One\"");
+    write("more/two.pbtxt", "type: \"Two\"");
+    write("more/three.pbtxt", "type: \"Three\"");
+    write("again.pbtxt", "type: \"Two\"");
+    let at = folder.path().join("config.json");
+    let read = |list: &str| {
+        parse(
+            &at,
+            &format!(r#"{{"model_config_list": [], "subgraph_list": {list}}}"#),
+        )
+    };
+    let config = read(r#"["one.pbtxt", "more"]"#).config.expect("no error");
+    let registry = config.register(Registry::new());
+    let names: Vec<&str> = registry.subgraphs().map(|found| &*found.name).collect();
+    assert_eq!(names, ["One", "Three", "Two"]);
+    let twice = read(r#"["more", "again.pbtxt"]"#).diagnostics;
+    assert!(
+        twice[0].message.contains("both have the type `Two`"),
+        "{twice:?}"
+    );
+}

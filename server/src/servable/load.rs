@@ -4,11 +4,12 @@ use std::{path::Path, sync::Arc};
 
 use graphmill_engine::{Environment, Files, Plan};
 use graphmill_grammar::{
-    Diagnostic, SourceMap,
+    Diagnostic, GraphConfig, SourceMap,
     diag::{self, has_errors},
     parse_graph,
 };
 
+use super::subgraphs::Beside;
 use crate::config::GraphEntry;
 
 /// The tag of the stream on which a graph takes an HTTP request.
@@ -25,7 +26,8 @@ pub(crate) struct Compiled {
     pub(crate) diagnostics: Vec<Diagnostic>,
 }
 
-/// Compiles a graph file; paths in its options are relative to `base`. The error is about the file itself.
+/// Compiles a graph file; paths in its options are relative to `base`, and the subgraphs that lie beside it can be its nodes.
+/// The error is about the files themselves.
 pub(crate) fn compile(
     file: &Path,
     base: &Path,
@@ -38,7 +40,12 @@ pub(crate) fn compile(
     let mut diagnostics = parsed.diagnostics;
     let mut plan = None;
     if let Some(graph) = parsed.graph {
-        let mut environment = environment.clone().with_world(Files::new(base));
+        let beside = Beside::of(file);
+        let registry = beside.register(environment.registry().clone());
+        let mut environment = environment
+            .clone()
+            .with_registry(registry)
+            .with_world(Files::new(base));
         if has_errors(&diagnostics) {
             // What else is wrong is worth knowing; models are not loaded for it.
             environment = environment.without_loading();
@@ -47,12 +54,27 @@ pub(crate) fn compile(
         diagnostics.extend(more);
         diag::sort(&mut diagnostics);
         plan = compiled.filter(|_| !has_errors(&diagnostics));
+        if let Some(unclear) = used(&graph, plan.as_deref()).find_map(|name| beside.ambiguity(name))
+        {
+            return Err(unclear);
+        }
     }
     Ok(Compiled {
         plan,
         sources,
         diagnostics,
     })
+}
+
+/// The subgraphs that a graph uses, as far as they are known.
+fn used<'a>(graph: &'a GraphConfig, plan: Option<&'a Plan>) -> impl Iterator<Item = &'a str> {
+    let own = graph
+        .node
+        .iter()
+        .filter_map(|node| node.calculator.as_ref());
+    let nodes = plan.into_iter().flat_map(|plan| &plan.explain().nodes);
+    own.map(|name| name.as_str())
+        .chain(nodes.flat_map(|node| &node.within).map(String::as_str))
 }
 
 /// Compiles the graph of a configuration's entry, and checks that REST requests can be answered by it.

@@ -6,6 +6,7 @@
 mod answer;
 mod load;
 mod state;
+pub(crate) mod subgraphs;
 
 use std::{
     any::Any,
@@ -56,7 +57,7 @@ impl Servables {
         Self {
             by_name,
             entries: config.graphs.clone(),
-            environment: Environment::new(registry),
+            environment: Environment::new(config.register(registry)),
         }
     }
 

@@ -103,10 +103,7 @@ pub(super) fn refuse_fields(
 
 /// The diagnostic for a field that a node cannot have where it is a subgraph.
 pub(super) fn only_calculators(field: &str, span: Span, subgraph: &str) -> Diagnostic {
-    let message = format!(
-        "`{field}` cannot be set on a node that is the subgraph `{}`",
-        subgraph
-    );
+    let message = format!("`{field}` cannot be set on a node that is the subgraph `{subgraph}`");
     Diagnostic::error(&calculators::SUBGRAPH_FIELD, span, message)
         .label("only calculators have this")
 }
@@ -159,10 +156,8 @@ pub(super) fn warn_of_settings(
     ];
     for (field, span) in settings {
         let Some(span) = span else { continue };
-        let message = format!(
-            "`{field}` of the graph `{}` has no effect where the graph is a node",
-            subgraph
-        );
+        let message =
+            format!("`{field}` of the graph `{subgraph}` has no effect where the graph is a node");
         diagnostics.push(
             Diagnostic::warning(&subgraphs::SETTING, span, message)
                 .hint(format!("set `{field}` in the graph that is run")),

@@ -201,10 +201,7 @@ impl Declared {
             if taken.iter().any(|taken| taken == name) {
                 continue;
             }
-            let message = format!(
-                "no node of the subgraph `{}` takes the option `{name}`",
-                subgraph
-            );
+            let message = format!("no node of the subgraph `{subgraph}` takes the option `{name}`");
             let diagnostic = Diagnostic::error(&subgraphs::UNUSED_OPTION, field.name.span, message)
                 .label("this option would have no effect");
             let known: Vec<String> = taken.iter().map(|name| format!("`{name}`")).collect();

@@ -1,0 +1,91 @@
+//! `graphmill fmt`: graph files in their one form.
+
+use std::{
+    io::{self, Read as _, Write as _},
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use clap::Args;
+use graphmill_grammar::{SourceMap, fmt};
+
+use super::report;
+
+#[derive(Debug, Args)]
+#[command(rename_all = "snake_case")]
+pub(super) struct Arguments {
+    /// Graph files, which are rewritten.
+    #[arg(required_unless_present = "stdin", value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Only tell which files are not in their form: exit status 1 if any.
+    #[arg(long)]
+    check: bool,
+    /// Format standard input to standard output.
+    #[arg(long, conflicts_with = "files")]
+    stdin: bool,
+}
+
+pub(super) fn run(arguments: &Arguments) -> ExitCode {
+    let mut right = true;
+    if arguments.stdin {
+        right &= standard_input(arguments.check);
+    }
+    for file in &arguments.files {
+        right &= rewritten(file, arguments.check);
+    }
+    if right {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+/// Formats a file; false if it cannot be done or, with `check`, has not been done.
+fn rewritten(file: &Path, check: bool) -> bool {
+    let name = file.display().to_string();
+    let text = match std::fs::read(file) {
+        Ok(text) => text,
+        Err(error) => return failed(&format!("cannot read `{name}`: {error}")),
+    };
+    match formatted(&name, &text) {
+        None => false,
+        Some(formatted) if formatted.as_bytes() == text => true,
+        Some(_) if check => failed(&format!("`{name}` is not formatted")),
+        Some(formatted) => match std::fs::write(file, formatted) {
+            Ok(()) => true,
+            Err(error) => failed(&format!("cannot write `{name}`: {error}")),
+        },
+    }
+}
+
+fn standard_input(check: bool) -> bool {
+    let mut text = Vec::new();
+    if let Err(error) = io::stdin().read_to_end(&mut text) {
+        return failed(&format!("cannot read standard input: {error}"));
+    }
+    match formatted("standard input", &text) {
+        None => false,
+        Some(formatted) if check => {
+            formatted.as_bytes() == text || failed("standard input is not formatted")
+        }
+        Some(formatted) => {
+            // Fails when the reader has read enough, as `head` does.
+            let _ = io::stdout().write_all(formatted.as_bytes());
+            true
+        }
+    }
+}
+
+/// The text in its form; none if it cannot be read, which is shown.
+fn formatted(name: &str, text: &[u8]) -> Option<String> {
+    let mut sources = SourceMap::new();
+    let formatted = fmt::format(&mut sources, name, text);
+    formatted
+        .map_err(|diagnostics| report::show(&sources, &diagnostics))
+        .ok()
+}
+
+fn failed(message: &str) -> bool {
+    report::error(message);
+    false
+}
