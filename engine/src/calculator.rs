@@ -1,7 +1,7 @@
 //! Calculators: what a node does, as its author writes it.
 //!
 //! A calculator is made afresh for every session, so its fields are the state of one request. It is never called by two
-//! threads at once and never after it failed.
+//! threads at once, and after it failed only to be closed.
 
 use std::future::Future;
 
@@ -89,7 +89,8 @@ pub trait Calculator: Sized + Send + 'static {
     /// Handles one input set, one event, or, in a source, makes the next output.
     fn process(&mut self, io: Self::Ports, cx: &mut Cx<'_>) -> Result<Flow>;
 
-    /// Called once after the last `process` of a session that did not fail; may still emit.
+    /// Called once after the last `process`; may still emit. Also called when the session fails or is cancelled while the
+    /// node is open, as [`Cx::status`] tells; not after a panic of the node, and not when the session is dropped.
     fn close(&mut self, _io: Self::Ports, _cx: &mut Cx<'_>) -> Result<()> {
         Ok(())
     }
@@ -125,7 +126,8 @@ pub trait AsyncCalculator: Sized + Send + 'static {
         out: &mut Emits,
     ) -> impl Future<Output = Result<Flow>> + Send;
 
-    /// Called once after the last `process` of a session that did not fail; may still emit.
+    /// Called once after the last `process`; may still emit. Also called when the session fails or is cancelled while the
+    /// node is open, as [`Cx::status`] tells; not after a panic of the node, and not when the session is dropped.
     fn close(&mut self, _io: Self::Ports, _cx: &mut Cx<'_>) -> Result<()> {
         Ok(())
     }

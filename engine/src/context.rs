@@ -4,6 +4,7 @@ use std::{any::Any, sync::Arc};
 
 use crate::{
     emits::Emits,
+    error::Error,
     events::{EventSender, Hold},
     input::InputSet,
     packet::{Packet, Payload},
@@ -20,6 +21,8 @@ pub(crate) struct Site<'a> {
     pub(crate) node: u16,
     pub(crate) name: &'a Arc<str>,
     pub(crate) shared: &'a Arc<Shared>,
+    /// The error with which the session has ended, while its nodes are closed for that.
+    pub(crate) ended: Option<&'a Error>,
 }
 
 /// The value of an input side packet of a node.
@@ -126,6 +129,12 @@ impl Cx<'_> {
     /// The request this session works for.
     pub fn run(&self) -> &Arc<RunCx> {
         &self.site.shared.run
+    }
+
+    /// How the session fares: the error with which it failed or was cancelled, in the `close` that follows from that; what
+    /// the node emits then goes nowhere. In every other call it fares well.
+    pub fn status(&self) -> Result<(), &Error> {
+        self.site.ended.map_or(Ok(()), Err)
     }
 
     /// The value on an input, if there is one in this call.

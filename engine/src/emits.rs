@@ -23,6 +23,8 @@ pub struct Emits {
     pub(crate) list: Vec<Emission>,
     /// How many holds the call made.
     pub(crate) holds: u32,
+    /// The call panicked.
+    pub(crate) panicked: bool,
 }
 
 impl Default for Emits {
@@ -31,6 +33,7 @@ impl Default for Emits {
             time: Timestamp::UNSET,
             list: Vec::new(),
             holds: 0,
+            panicked: false,
         }
     }
 }
@@ -42,6 +45,7 @@ impl Emits {
         self.time = time;
         self.list.clear();
         self.holds = 0;
+        self.panicked = false;
     }
 
     /// The timestamp that [`Self::emit`] gives: that of the input set, or, for an event and while closing, the first one

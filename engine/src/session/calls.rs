@@ -169,10 +169,18 @@ impl Running {
         state.holds += emits.holds as i32;
         let flow = match flow {
             Ok(flow) => flow,
-            Err(error) => return self.fail(frame, node, *error),
+            Err(error) => {
+                if call == Call::Close || emits.panicked {
+                    self.give_up(node);
+                }
+                return self.fail(frame, node, *error);
+            }
         };
         for emission in emits.list.drain(..) {
             if let Err(error) = self.emitted(frame, node, emission) {
+                if call == Call::Close {
+                    self.give_up(node);
+                }
                 return self.fail(frame, node, error);
             }
         }
@@ -257,10 +265,24 @@ impl Running {
     }
 
     fn stop_sources(&mut self, frame: Frame<'_>) {
+        self.stopping = true;
         for source in 0..self.nodes.len() {
             if self.nodes[source].status == Status::Open && frame.plan.nodes[source].is_source() {
                 self.call(frame, source, Call::Close);
             }
+        }
+    }
+
+    /// Drops a node that must not be called any more.
+    pub(super) fn give_up(&mut self, node: usize) {
+        let state = &mut self.nodes[node];
+        state.status = Status::Closed;
+        let instance = state.instance.take();
+        if let Err(error) = catch(move || {
+            drop(instance);
+            Ok::<(), Error>(())
+        }) {
+            tracing::debug!(%error, "a node that failed could not be dropped");
         }
     }
 
@@ -275,6 +297,7 @@ pub(super) fn site(frame: Frame<'_>, node: usize) -> Site<'_> {
         node: node as u16,
         name: &frame.plan.nodes[node].name,
         shared: frame.shared,
+        ended: None,
     }
 }
 
@@ -287,12 +310,17 @@ pub(super) fn guarded(
     call: Call,
 ) -> Answer<Flow> {
     let site = site(frame, node);
-    catch(|| {
+    let called = catch_unwind(AssertUnwindSafe(|| {
+        let out = &mut *out;
         let mut cx = Cx { site, set, out };
         match call {
             Call::Close => instance.close(&mut cx).map(|()| Flow::Stop),
             Call::Inputs(_) | Call::Event | Call::Source => instance.process(&mut cx),
         }
+    }));
+    called.unwrap_or_else(|panic| {
+        out.panicked = true;
+        Err(panicked(&*panic).into())
     })
 }
 

@@ -7,7 +7,7 @@ use crate::{
 };
 
 use super::{
-    calls::{Call, catch, site},
+    calls::Call,
     running::{Frame, Running, Status},
 };
 
@@ -28,7 +28,12 @@ impl Running {
             return Idle::Again;
         }
         if let Some(source) = self.next_source(frame) {
-            self.call(frame, source, Call::Source);
+            let call = if self.stopping {
+                Call::Close
+            } else {
+                Call::Source
+            };
+            self.call(frame, source, call);
             return Idle::Again;
         }
         if self.busy > 0 {
@@ -46,10 +51,29 @@ impl Running {
         let may_go_on = (0..self.nodes.len())
             .any(|node| waits(&self.nodes[node]) || self.is_blocked(frame, node));
         if may_go_on {
-            Idle::Waiting
-        } else {
-            Idle::Finished
+            return Idle::Waiting;
         }
+        if self.never_starts(frame) {
+            return Idle::Again;
+        }
+        Idle::Finished
+    }
+
+    /// Reports a source that waits for one of a lower layer, which never opens.
+    fn never_starts(&mut self, frame: Frame<'_>) -> bool {
+        let sources = || frame.plan.sources.iter().map(|&node| usize::from(node));
+        let waiting = sources().find(|&node| self.nodes[node].status == Status::Open);
+        let lower = sources().find(|&node| self.nodes[node].status == Status::Unopened);
+        let (Some(waiting), Some(lower)) = (waiting, lower) else {
+            return false;
+        };
+        let lower = &frame.plan.nodes[lower];
+        let error = Error::precondition(format!(
+            "deadlock: the source never starts, because source `{}` of the lower layer {} never opens",
+            lower.name, lower.layer
+        ));
+        self.fail(frame, waiting, error);
+        true
     }
 
     /// The source to call: of the lowest layer that is not done, the one that lags most, of equals the first.
@@ -166,38 +190,5 @@ impl Running {
                 self.queues[input].len()
             ),
         )
-    }
-
-    /// The end: nodes that are still open are closed in order. What they emit has nowhere to go any more.
-    pub(super) fn close_rest(&mut self, frame: Frame<'_>) {
-        for node in 0..self.nodes.len() {
-            if self.nodes[node].status != Status::Open {
-                continue;
-            }
-            let Some(mut instance) = self.nodes[node].instance.take() else {
-                continue;
-            };
-            let state = &mut self.nodes[node];
-            state.status = Status::Closed;
-            state.set.set_time(crate::Timestamp::DONE);
-            let mut emits = std::mem::take(&mut self.emits);
-            emits.start(crate::Timestamp::ZERO);
-            let (site, set, out) = (site(frame, node), &mut state.set, &mut emits);
-            let closed = catch(|| {
-                let mut cx = crate::Cx { site, set, out };
-                match &mut instance {
-                    crate::node::Instance::Sync(instance) => instance.close(&mut cx),
-                    crate::node::Instance::Async(instance) => instance.close(&mut cx),
-                }
-            });
-            self.emits = emits;
-            state.runs += 1;
-            if let Err(error) = closed {
-                return self.fail(frame, node, *error);
-            }
-        }
-        for stream in 0..self.streams.len() {
-            self.streams[stream].closed = true;
-        }
     }
 }

@@ -6,6 +6,7 @@
 
 mod away;
 mod calls;
+mod closing;
 mod handle;
 mod idle;
 mod open;
@@ -50,7 +51,8 @@ const CALLS_PER_POLL: usize = 128;
 
 /// One run of a plan. Spawn it; it resolves when all of it is done, or with the error that ended it.
 ///
-/// Dropping it cancels: its nodes are dropped, and with them all they hold.
+/// When it fails or is cancelled, its open nodes are closed and told why. Dropping it cancels too, but its nodes are only
+/// dropped, and with them all they hold.
 pub struct Session {
     plan: Arc<Plan>,
     shared: Arc<Shared>,
@@ -170,9 +172,8 @@ impl Session {
             match running.idle(frame) {
                 Idle::Again => calls += 1,
                 Idle::Finished => {
-                    running.close_rest(frame);
-                    let failed = running.failed.take().map_or(Ok(()), Err);
-                    return Poll::Ready(failed.map(|()| running.summary(&self.plan)));
+                    let closed = running.close_rest(frame, None);
+                    return Poll::Ready(closed.map(|()| running.summary(&self.plan)));
                 }
                 Idle::Waiting => {
                     if running.publish(frame, Some(cx)) {
@@ -217,6 +218,14 @@ impl Future for Session {
         }
         let outcome = session.run(cx);
         if let Poll::Ready(outcome) = &outcome {
+            if let Err(error) = outcome {
+                let frame = Frame {
+                    plan: &session.plan,
+                    shared: &session.shared,
+                };
+                // What goes wrong while nodes of a failed session close is not its outcome.
+                let _ = session.running.close_rest(frame, Some(error));
+            }
             session.end(outcome.clone());
         }
         outcome

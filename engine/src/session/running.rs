@@ -138,6 +138,8 @@ pub(super) struct Running {
     pub(super) sides_changed: bool,
     pub(super) busy: usize,
     pub(super) open_inputs: usize,
+    /// A node has stopped the graph: sources are closed instead of called.
+    pub(super) stopping: bool,
     pub(super) failed: Option<Error>,
 }
 
@@ -188,6 +190,7 @@ impl Running {
             sides_changed: false,
             busy: 0,
             open_inputs: plan.graph_inputs.len(),
+            stopping: false,
             failed: None,
         }
     }

@@ -6,6 +6,7 @@ mod cancel;
 mod containers;
 mod contracts;
 mod diagnostics;
+mod ending;
 mod events;
 mod fields;
 mod isolation;
