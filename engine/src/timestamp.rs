@@ -8,6 +8,8 @@ use std::{
     ops::{Add, Sub},
 };
 
+use serde::{Serialize, Serializer};
+
 /// A point in the time line of a stream.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(i64);
@@ -143,6 +145,17 @@ impl fmt::Display for Timestamp {
             Self::ONE_OVER_POST_STREAM => f.write_str("OneOverPostStream"),
             Self::DONE => f.write_str("Done"),
             Self(value) => write!(f, "{value}"),
+        }
+    }
+}
+
+impl Serialize for Timestamp {
+    /// A number, or the name of a special value.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if self.is_range() && *self != Self::MIN && *self != Self::MAX {
+            serializer.serialize_i64(self.0)
+        } else {
+            serializer.collect_str(self)
         }
     }
 }

@@ -76,6 +76,7 @@ impl Running {
         };
         let mut set = std::mem::take(&mut state.set);
         state.status = Status::Busy;
+        state.since = Some(self.timer.read());
         self.busy += 1;
         let (plan, shared) = (Arc::clone(frame.plan), Arc::clone(frame.shared));
         frame.plan.executors[executor].spawn(Box::new(move || {
@@ -147,6 +148,7 @@ impl Running {
         let set = std::mem::replace(&mut state.set, empty);
         state.future = Some((call, instance.process(set, emits)));
         state.status = Status::Busy;
+        state.since = Some(self.timer.read());
         self.busy += 1;
         self.poll_future(frame, node);
     }

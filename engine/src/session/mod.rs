@@ -31,7 +31,7 @@ pub use handle::Handle;
 pub use output::OutputStream;
 pub use sides::SidePackets;
 pub use summary::{NodeSummary, Summary};
-pub use why::{Stall, Why};
+pub use why::{OpenInput, Reason, Wait, Why};
 
 pub(crate) use shared::{Message, Shared};
 

@@ -21,3 +21,4 @@ mod sources;
 mod subgraph_options;
 mod subgraphs;
 mod timestamps;
+mod why;

@@ -1,68 +1,148 @@
-//! Why a session does not go on, in terms of its graph.
+//! Why a session does not go on, in terms of its graph: which node waits for what, and what that waits for, down to the root.
+
+mod trace;
 
 use std::{fmt, time::Duration};
 
-use crate::{
-    plan::{Plan, Producer},
-    policy::Readiness,
-    timestamp::Timestamp,
-};
+use serde::{Serialize, Serializer};
 
-use super::running::{Running, Status, TapTo};
+use crate::{plan::Plan, timestamp::Timestamp};
 
-/// What a session waits for: one entry for each node that is not done.
-#[derive(Clone, Debug)]
+use super::running::Running;
+
+/// What a session waits for, to print or to serialise.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Why {
-    /// The nodes that wait, in the order of the plan.
-    pub stalls: Vec<Stall>,
-    /// Graph inputs that are open.
-    pub open_inputs: Vec<String>,
-    /// The session has ended.
+    /// The session has ended, and nothing else is said.
     pub ended: bool,
+    /// From a node that has something to do and cannot, to the root of that: each wait is the reason for the one before it.
+    /// One chain for each root.
+    pub chains: Vec<Vec<Wait>>,
+    /// Every node that is not closed, in the order of the plan.
+    pub nodes: Vec<Wait>,
+    /// The graph inputs that are open, and how far they are known.
+    pub open_inputs: Vec<OpenInput>,
+}
+
+/// A graph input that more may come on.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct OpenInput {
+    /// The stream.
+    pub stream: String,
+    /// The smallest timestamp that can still come.
+    pub bound: Timestamp,
 }
 
 /// What one node waits for.
-#[derive(Clone, Debug)]
-pub struct Stall {
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Wait {
     /// The node.
     pub node: String,
-    /// What it waits for, in words.
-    pub waits_for: String,
-    /// How long ago its last call ended; absent if it was never called.
-    pub idle: Option<Duration>,
+    /// Packets in its queues.
+    pub packets: usize,
+    /// The timestamp of the first of them.
+    pub first: Option<Timestamp>,
+    /// How long ago its last call ended, or, while one goes on, began; none before the first. Exact to the session's last poll.
+    #[serde(rename = "seconds", serialize_with = "seconds")]
+    pub since: Option<Duration>,
+    /// What it waits for.
+    #[serde(flatten)]
+    pub reason: Reason,
+}
+
+/// What keeps a node from being called.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "waits_for", rename_all = "snake_case")]
+pub enum Reason {
+    /// A stream that is not settled far enough.
+    Stream {
+        /// The stream.
+        stream: String,
+        /// The node that makes it; none for a graph input.
+        from: Option<String>,
+        /// The smallest timestamp that can still come on it.
+        bound: Timestamp,
+    },
+    /// It went past what its consumer waits for, emitted nothing there, and its output has no timestamp offset.
+    Nothing {
+        /// Its output.
+        stream: String,
+        /// The smallest timestamp that can still come on it.
+        bound: Timestamp,
+        /// How far its own inputs are dealt with.
+        dealt: Timestamp,
+    },
+    /// A side packet, before it can open.
+    SidePacket {
+        /// The side packet.
+        side_packet: String,
+        /// The node that makes it.
+        from: String,
+    },
+    /// It is closed and has not set the side packet that another waits for.
+    NeverSet {
+        /// The side packet.
+        side_packet: String,
+    },
+    /// Another node that has to open first.
+    Opening {
+        /// The node.
+        of: String,
+    },
+    /// Room in the queue of a consumer.
+    Room {
+        /// The stream.
+        stream: String,
+        /// The consumer.
+        at: String,
+        /// The packets in its queue.
+        queued: usize,
+    },
+    /// The reader of an output of the session.
+    Reader {
+        /// The stream.
+        stream: String,
+    },
+    /// A call that goes on elsewhere.
+    Executor {
+        /// Where, as in `on "cpu"`.
+        runs: String,
+    },
+    /// A call whose future is pending.
+    Future,
+    /// Something from outside the graph: an event sender or a hold exists.
+    Event,
+    /// A source of a lower layer that is not done.
+    Layer {
+        /// The layer of the one that waits.
+        layer: i32,
+        /// The source.
+        source: String,
+    },
+    /// Itself, by way of other nodes: a loop.
+    Itself {
+        /// The nodes, each of which waits for the next, and the last for the first.
+        nodes: Vec<String>,
+        /// The stream that closes the loop, if it is marked.
+        back_edge: Option<String>,
+    },
+    /// Its turn, which comes with the session's next poll.
+    Turn,
+    /// The end of the session: it has nothing more to do.
+    End,
 }
 
 impl Why {
     pub(crate) fn ended() -> Self {
         Self {
-            stalls: Vec::new(),
-            open_inputs: Vec::new(),
             ended: true,
+            ..Self::default()
         }
     }
-}
 
-impl fmt::Display for Why {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.ended {
-            return f.write_str("the session has ended");
-        }
-        for stall in &self.stalls {
-            write!(f, "`{}` waits for {}", stall.node, stall.waits_for)?;
-            if let Some(idle) = stall.idle {
-                write!(f, " ({:.1} s since its last call)", idle.as_secs_f64())?;
-            }
-            writeln!(f)?;
-        }
-        if !self.open_inputs.is_empty() {
-            let inputs: Vec<String> = self
-                .open_inputs
-                .iter()
-                .map(|input| format!("`{input}`"))
-                .collect();
-            writeln!(f, "open graph inputs: {}", inputs.join(", "))?;
-        }
-        Ok(())
+    /// What everything else waits for in the end; none if nothing that is on its way is held up.
+    pub fn roots(&self) -> impl Iterator<Item = &Wait> {
+        self.chains.iter().filter_map(|chain| chain.last())
     }
 }
 
@@ -70,109 +150,157 @@ pub(super) fn why(plan: &Plan, running: &Running) -> Why {
     if running.nodes.is_empty() && !plan.nodes.is_empty() {
         return Why::ended();
     }
-    let mut stalls = Vec::new();
-    for (number, state) in running.nodes.iter().enumerate() {
-        let waits_for = match state.status {
-            Status::Closed => continue,
-            Status::Unopened => unopened(plan, running, number),
-            Status::Busy if state.future.is_some() => "its own future".to_owned(),
-            Status::Busy => "its call on an executor".to_owned(),
-            Status::Open => open(plan, running, number),
-        };
-        stalls.push(Stall {
-            node: plan.nodes[number].name.to_string(),
-            waits_for,
-            idle: state.since.map(|since| since.elapsed()),
-        });
-    }
-    let open = |port: &&crate::plan::GraphPort| !running.streams[port.stream as usize].closed;
+    let trace = trace::Trace { plan, running };
+    let open = plan.graph_inputs.iter().filter_map(|port| {
+        let stream = &running.streams[port.stream as usize];
+        (!stream.closed).then(|| OpenInput {
+            stream: port.name.to_string(),
+            bound: stream.bound,
+        })
+    });
     Why {
-        stalls,
-        open_inputs: plan
-            .graph_inputs
-            .iter()
-            .filter(open)
-            .map(|port| port.name.to_string())
-            .collect(),
         ended: false,
+        chains: trace.chains(),
+        nodes: trace.nodes(),
+        open_inputs: open.collect(),
     }
 }
 
-fn unopened(plan: &Plan, running: &Running, node: usize) -> String {
-    for source in &plan.nodes[node].sides {
-        if let crate::plan::SideSource::Packet(side) = source
-            && plan.sides[*side as usize].produced
-            && running.sides[*side as usize].is_none()
-        {
-            return format!("side packet `{}`", plan.sides[*side as usize].name);
+#[expect(clippy::ref_option, reason = "the signature that the serialiser calls")]
+fn seconds<S: Serializer>(since: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
+    since.map(|since| since.as_secs_f64()).serialize(serializer)
+}
+
+impl fmt::Display for Why {
+    /// A line for each wait, those that are the reason for the one above it indented; then what else is open.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.ended {
+            return f.write_str("the session has ended");
         }
-    }
-    "the nodes before it to open".to_owned()
-}
-
-fn open(plan: &Plan, running: &Running, node: usize) -> String {
-    let (plan_node, state) = (&plan.nodes[node], &running.nodes[node]);
-    if state.full_edges > 0 {
-        return full(plan, running, node);
-    }
-    if plan_node.inputs.is_empty() {
-        return if state.holds > 0 {
-            "an event".to_owned()
-        } else {
-            "the end of the session".to_owned()
-        };
-    }
-    match state
-        .policy
-        .readiness(&running.queues[plan_node.inputs.clone()])
-    {
-        Readiness::Waiting(waiting) => {
-            let input = plan_node.inputs.start + usize::from(waiting.stream);
-            let stream = &plan.streams[plan.inputs[input].stream as usize];
-            let by = match stream.producer {
-                Producer::Graph(_) => "the graph's input".to_owned(),
-                Producer::Node(node) => format!("`{}`", plan.nodes[usize::from(node)].name),
-            };
-            let queues = plan_node.inputs.clone().map(|input| &running.queues[input]);
-            let held: usize = queues.map(crate::InputQueue::len).sum();
-            let bound = running.queues[input].bound();
-            let known = if bound == Timestamp::PRE_STREAM {
-                "nothing came yet".to_owned()
-            } else {
-                format!("known before {bound}")
-            };
-            let mut text = format!(
-                "stream `{}` from {by}, {known}; {held} packets wait with it",
-                stream.name
-            );
-            if state.holds > 0 {
-                text.push_str(", or an event");
-            }
-            text
-        }
-        Readiness::Close if state.holds > 0 => "an event, or the release of its holds".to_owned(),
-        Readiness::Close | Readiness::Process(_) => "its turn".to_owned(),
-    }
-}
-
-fn full(plan: &Plan, running: &Running, node: usize) -> String {
-    for &stream in &plan.outputs[plan.nodes[node].outputs.clone()] {
-        let name = &plan.streams[stream as usize].name;
-        for &input in &plan.streams[stream as usize].consumers {
-            if running.limits[input as usize].full {
-                let consumer = &plan.nodes[usize::from(plan.inputs[input as usize].node)].name;
-                let held = running.queues[input as usize].len();
-                return format!(
-                    "room in the queue of stream `{name}` at `{consumer}`, full with {held} packets"
-                );
+        for chain in &self.chains {
+            for (depth, wait) in chain.iter().enumerate() {
+                write!(f, "{:1$}{wait}", "", 2 * depth)?;
+                if let Some(since) = wait.since {
+                    write!(f, " ({:.1} s)", since.as_secs_f64())?;
+                }
+                writeln!(f)?;
             }
         }
-        let full = |tap: &&super::running::Tap| {
-            tap.stream == stream && matches!(tap.to, TapTo::Output { full: true, .. })
-        };
-        if running.taps.iter().any(|tap| full(&tap)) {
-            return format!("the reader of output `{name}`, whose queue is full");
+        if self.chains.is_empty() {
+            writeln!(f, "nothing is on its way")?;
+        }
+        if !self.open_inputs.is_empty() {
+            let inputs: Vec<String> = self.open_inputs.iter().map(ToString::to_string).collect();
+            writeln!(f, "open graph inputs: {}", inputs.join(", "))?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for OpenInput {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}`", self.stream)?;
+        match self.bound {
+            Timestamp::PRE_STREAM => Ok(()),
+            bound => write!(f, " from {bound} on"),
         }
     }
-    "room in a queue".to_owned()
+}
+
+/// How far a stream is known, in words.
+fn known(bound: Timestamp) -> String {
+    match bound {
+        Timestamp::PRE_STREAM => "on which nothing came yet".to_owned(),
+        bound => format!("known before {bound}"),
+    }
+}
+
+impl fmt::Display for Wait {
+    /// One sentence without a full stop.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` {}", self.node, self.reason)?;
+        match (&self.reason, self.packets, self.first) {
+            (Reason::Stream { .. }, 1, Some(first)) => {
+                write!(f, "; 1 packet waits with it, at {first}")
+            }
+            (Reason::Stream { .. }, packets, Some(first)) => {
+                write!(f, "; {packets} packets wait with it, the first at {first}")
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stream {
+                stream,
+                from: Some(from),
+                bound,
+            } => write!(
+                f,
+                "waits for stream `{stream}` from `{from}`, {}",
+                known(*bound)
+            ),
+            Self::Stream {
+                stream,
+                from: None,
+                bound,
+            } => write!(
+                f,
+                "waits for graph input `{stream}`, {}; it is not closed",
+                known(*bound)
+            ),
+            Self::Nothing {
+                stream,
+                bound,
+                dealt,
+            } => write!(
+                f,
+                "has dealt with everything before {dealt}, but stream `{stream}` is {}: without a timestamp offset it moves only \
+                 with what is emitted",
+                match *bound {
+                    Timestamp::PRE_STREAM => "still empty".to_owned(),
+                    bound => format!("known before {bound} only"),
+                }
+            ),
+            Self::SidePacket { side_packet, from } => {
+                write!(f, "waits for side packet `{side_packet}` from `{from}`")
+            }
+            Self::NeverSet { side_packet } => {
+                write!(f, "is closed and has not set side packet `{side_packet}`")
+            }
+            Self::Opening { of } => write!(f, "waits for `{of}` to open"),
+            Self::Room { stream, at, queued } => write!(
+                f,
+                "waits for room in the queue of stream `{stream}` at `{at}`, full with {queued} packets"
+            ),
+            Self::Reader { stream } => write!(
+                f,
+                "waits for the reader of output `{stream}`, whose queue is full"
+            ),
+            Self::Executor { runs } => write!(f, "is in a call {runs}"),
+            Self::Future => f.write_str("is in an async call that is pending"),
+            Self::Event => f.write_str("waits for an event, or the release of its holds"),
+            Self::Layer { layer, source } => write!(
+                f,
+                "is a source of layer {layer} and waits for `{source}` of a lower layer to be done"
+            ),
+            Self::Itself { nodes, back_edge } => {
+                let mut nodes: Vec<String> = nodes.iter().map(|node| format!("`{node}`")).collect();
+                nodes.extend(nodes.first().cloned());
+                write!(f, "waits for itself: {}", nodes.join(" > "))?;
+                match back_edge {
+                    Some(stream) => write!(
+                        f,
+                        "; give back edge `{stream}` a first packet, or a sync set of its own"
+                    ),
+                    None => Ok(()),
+                }
+            }
+            Self::Turn => f.write_str("waits for its turn"),
+            Self::End => f.write_str("waits for the end of the session"),
+        }
+    }
 }

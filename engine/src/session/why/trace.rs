@@ -1,0 +1,368 @@
+//! From a wait to its root: what each node waits for, and who could do something about it.
+
+use std::time::Duration;
+
+use crate::{
+    input::InputQueue,
+    plan::{Place, Plan, Producer, SideSource},
+    policy::Readiness,
+    timestamp::Timestamp,
+};
+
+use super::{
+    super::running::{Running, Status, TapTo},
+    Reason, Wait,
+};
+
+/// A look at a session that does not move meanwhile.
+#[derive(Copy, Clone)]
+pub(super) struct Trace<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) running: &'a Running,
+}
+
+/// What a node waits for, and the node that this is up to; none for a root.
+struct Found {
+    reason: Reason,
+    next: Option<usize>,
+    /// The input that it waits for.
+    input: Option<usize>,
+    /// The side packet that it waits for.
+    side: Option<usize>,
+}
+
+impl Found {
+    fn root(reason: Reason) -> Self {
+        Self {
+            reason,
+            next: None,
+            input: None,
+            side: None,
+        }
+    }
+
+    fn by(reason: Reason, node: usize) -> Self {
+        Self {
+            next: Some(node),
+            ..Self::root(reason)
+        }
+    }
+}
+
+/// Why a node is asked what it waits for.
+#[derive(Copy, Clone)]
+enum Asked {
+    /// For a look at this node alone.
+    Itself,
+    /// Another node has a packet at this timestamp, if any, and waits for this stream.
+    Stream(usize, Option<Timestamp>),
+    /// Another node waits for this side packet.
+    Side(usize),
+}
+
+impl Trace<'_> {
+    /// Every node that is not closed.
+    pub(super) fn nodes(self) -> Vec<Wait> {
+        let open = (0..self.plan.nodes.len())
+            .filter(|&node| self.running.nodes[node].status != Status::Closed);
+        open.map(|node| self.wait(node, self.find(node, Asked::Itself).reason))
+            .collect()
+    }
+
+    /// The chains from nodes that are held up to the roots, each root once.
+    pub(super) fn chains(self) -> Vec<Vec<Wait>> {
+        let mut chains: Vec<Vec<Wait>> = Vec::new();
+        let all = 0..self.plan.nodes.len();
+        // What has work goes first; what is away on a call matters by itself only if nobody waits for it.
+        let mut starts: Vec<usize> = all.clone().filter(|&node| self.is_held_up(node)).collect();
+        starts.extend(all.filter(|&node| self.is_away(node)));
+        for start in starts {
+            let name = self.name(start);
+            let mut seen = chains.iter().flatten();
+            if self.is_away(start) && seen.any(|wait| wait.node == name) {
+                continue;
+            }
+            let chain = self.chain(start);
+            let known = |other: &Vec<Wait>| matches!((other.last(), chain.last()), (Some(one), Some(other)) if same_root(one, other));
+            if !chains.iter().any(known) {
+                chains.push(chain);
+            }
+        }
+        chains
+    }
+
+    /// Whether a node has something to do that it cannot do.
+    fn is_held_up(self, node: usize) -> bool {
+        let (plan, state) = (&self.plan.nodes[node], &self.running.nodes[node]);
+        match state.status {
+            Status::Unopened => true,
+            Status::Open if state.full_edges > 0 => self.would_run(node),
+            Status::Open => plan.is_source() || self.first(node).is_some(),
+            Status::Busy | Status::Closed => false,
+        }
+    }
+
+    fn is_away(self, node: usize) -> bool {
+        let state = &self.running.nodes[node];
+        state.status == Status::Busy || (state.status == Status::Open && state.holds > 0)
+    }
+
+    fn chain(self, start: usize) -> Vec<Wait> {
+        let mut chain = Vec::new();
+        let mut path: Vec<(usize, Option<usize>)> = Vec::new();
+        let (mut node, mut asked) = (start, Asked::Itself);
+        loop {
+            if let Some(at) = path.iter().position(|(seen, _)| *seen == node) {
+                chain.push(self.wait(node, self.around(&path[at..])));
+                return chain;
+            }
+            let found = self.find(node, asked);
+            chain.push(self.wait(node, found.reason));
+            path.push((node, found.input));
+            let Some(next) = found.next else {
+                return chain;
+            };
+            asked = match (found.input, found.side) {
+                (Some(input), _) => {
+                    let stream = self.plan.inputs[input].stream as usize;
+                    // What one node waits for without a packet of its own is what the one before it waits for.
+                    let passed_on = match asked {
+                        Asked::Stream(_, needed) => needed,
+                        Asked::Itself | Asked::Side(_) => None,
+                    };
+                    Asked::Stream(stream, self.first(node).or(passed_on))
+                }
+                (None, Some(side)) => Asked::Side(side),
+                (None, None) => Asked::Itself,
+            };
+            node = next;
+        }
+    }
+
+    /// The reason of a node that waits for itself.
+    fn around(self, path: &[(usize, Option<usize>)]) -> Reason {
+        let back = path.iter().filter_map(|(_, input)| *input);
+        let mut back = back.map(|input| &self.plan.inputs[input]);
+        let closing = back.find(|input| input.back_edge);
+        Reason::Itself {
+            nodes: path.iter().map(|(node, _)| self.name(*node)).collect(),
+            back_edge: closing.map(|input| self.stream(input.stream)),
+        }
+    }
+
+    fn wait(self, node: usize, reason: Reason) -> Wait {
+        let state = &self.running.nodes[node];
+        let since: Option<Duration> = state.since.map(|since| since.elapsed());
+        let queues = &self.running.queues[self.plan.nodes[node].inputs.clone()];
+        Wait {
+            node: self.name(node),
+            packets: queues.iter().map(InputQueue::len).sum(),
+            first: self.first(node),
+            since,
+            reason,
+        }
+    }
+
+    fn name(self, node: usize) -> String {
+        self.plan.nodes[node].name.to_string()
+    }
+
+    fn stream(self, stream: u32) -> String {
+        self.plan.streams[stream as usize].name.to_string()
+    }
+
+    /// The timestamp of the first packet in a node's queues.
+    fn first(self, node: usize) -> Option<Timestamp> {
+        let queues = &self.running.queues[self.plan.nodes[node].inputs.clone()];
+        queues.iter().filter_map(InputQueue::head).min()
+    }
+
+    fn readiness(self, node: usize) -> Readiness {
+        let inputs = self.plan.nodes[node].inputs.clone();
+        self.running.nodes[node]
+            .policy
+            .readiness(&self.running.queues[inputs])
+    }
+
+    /// Whether a node would be called if there were room for what it makes.
+    fn would_run(self, node: usize) -> bool {
+        let plan = &self.plan.nodes[node];
+        plan.is_source()
+            || !self.running.nodes[node].events.is_empty()
+            || (!plan.inputs.is_empty() && !matches!(self.readiness(node), Readiness::Waiting(_)))
+    }
+
+    /// What a node waits for.
+    fn find(self, node: usize, asked: Asked) -> Found {
+        let state = &self.running.nodes[node];
+        match state.status {
+            Status::Unopened => self.unopened(node),
+            Status::Busy if state.future.is_some() => Found::root(Reason::Future),
+            Status::Busy => {
+                let runs = match self.plan.nodes[node].place {
+                    Place::Inline => String::new(),
+                    Place::Executor(_) => self.plan.explain.nodes[node].runs.clone(),
+                };
+                Found::root(Reason::Executor { runs })
+            }
+            Status::Open if state.full_edges > 0 && self.would_run(node) => self.full(node),
+            Status::Open if self.plan.nodes[node].is_source() => self.source(node),
+            Status::Open => self.open(node, asked),
+            Status::Closed => Found::root(match asked {
+                Asked::Side(side) => Reason::NeverSet {
+                    side_packet: self.plan.sides[side].name.to_string(),
+                },
+                Asked::Itself | Asked::Stream(..) => Reason::End,
+            }),
+        }
+    }
+
+    fn unopened(self, node: usize) -> Found {
+        for source in &self.plan.nodes[node].sides {
+            let SideSource::Packet(side) = source else {
+                continue;
+            };
+            if self.running.sides[*side as usize].is_some() {
+                continue;
+            }
+            let mut makers = self.plan.nodes.iter();
+            let Some(maker) = makers.position(|other| other.side_outputs.contains(side)) else {
+                continue;
+            };
+            let reason = Reason::SidePacket {
+                side_packet: self.plan.sides[*side as usize].name.to_string(),
+                from: self.name(maker),
+            };
+            return Found {
+                side: Some(*side as usize),
+                ..Found::by(reason, maker)
+            };
+        }
+        let mut before = self.plan.nodes[node].upstream.iter();
+        let unopened = before
+            .find(|&&before| self.running.nodes[usize::from(before)].status == Status::Unopened);
+        match unopened {
+            Some(&before) => {
+                let of = self.name(usize::from(before));
+                Found::by(Reason::Opening { of }, usize::from(before))
+            }
+            None => Found::root(Reason::Turn),
+        }
+    }
+
+    /// A node that would run if there were room.
+    fn full(self, node: usize) -> Found {
+        for &stream in &self.plan.outputs[self.plan.nodes[node].outputs.clone()] {
+            for &input in &self.plan.streams[stream as usize].consumers {
+                if !self.running.limits[input as usize].full {
+                    continue;
+                }
+                let at = usize::from(self.plan.inputs[input as usize].node);
+                return Found::by(
+                    Reason::Room {
+                        stream: self.stream(stream),
+                        at: self.name(at),
+                        queued: self.running.queues[input as usize].len(),
+                    },
+                    at,
+                );
+            }
+            let is_full = |tap: &super::super::running::Tap| {
+                tap.stream == stream && matches!(tap.to, TapTo::Output { full: true, .. })
+            };
+            if self.running.taps.iter().any(is_full) {
+                return Found::root(Reason::Reader {
+                    stream: self.stream(stream),
+                });
+            }
+        }
+        Found::root(Reason::Turn)
+    }
+
+    /// A source that has room.
+    fn source(self, node: usize) -> Found {
+        let layer = self.plan.nodes[node].layer;
+        let lower = self
+            .plan
+            .sources
+            .iter()
+            .map(|&source| usize::from(source))
+            .find(|&source| {
+                self.plan.nodes[source].layer < layer
+                    && self.running.nodes[source].status != Status::Closed
+            });
+        match lower {
+            Some(lower) => Found::by(
+                Reason::Layer {
+                    layer,
+                    source: self.name(lower),
+                },
+                lower,
+            ),
+            None => Found::root(Reason::Turn),
+        }
+    }
+
+    fn open(self, node: usize, asked: Asked) -> Found {
+        let (plan, state) = (&self.plan.nodes[node], &self.running.nodes[node]);
+        let held = state.holds > 0;
+        if plan.inputs.is_empty() {
+            return Found::root(if held { Reason::Event } else { Reason::End });
+        }
+        let waiting = match self.readiness(node) {
+            Readiness::Waiting(waiting) => waiting,
+            Readiness::Close if held => return Found::root(Reason::Event),
+            Readiness::Close | Readiness::Process(_) => return Found::root(Reason::Turn),
+        };
+        // Its consumer waits for something that its inputs are already past.
+        if let Asked::Stream(stream, Some(needed)) = asked
+            && waiting.until > needed
+            && !self.follows_inputs(node, stream)
+        {
+            return Found::root(if held {
+                Reason::Event
+            } else {
+                Reason::Nothing {
+                    stream: self.stream(stream as u32),
+                    bound: self.running.streams[stream].bound,
+                    dealt: waiting.until,
+                }
+            });
+        }
+        let input = plan.inputs.start + usize::from(waiting.stream);
+        let stream = self.plan.inputs[input].stream;
+        let bound = self.running.queues[input].bound();
+        let producer = match self.plan.streams[stream as usize].producer {
+            Producer::Node(producer) => Some(usize::from(producer)),
+            Producer::Graph(_) => None,
+        };
+        Found {
+            reason: Reason::Stream {
+                stream: self.stream(stream),
+                from: producer.map(|producer| self.name(producer)),
+                bound,
+            },
+            next: producer,
+            input: Some(input),
+            side: None,
+        }
+    }
+
+    /// Whether the bound of an output of a node moves with those of its inputs.
+    fn follows_inputs(self, node: usize, stream: usize) -> bool {
+        let plan = &self.plan.nodes[node];
+        let outputs = &self.plan.outputs[plan.outputs.clone()];
+        let output = outputs.iter().position(|&output| output as usize == stream);
+        output.is_some_and(|output| plan.offsets[output].is_some())
+    }
+}
+
+/// Whether two chains end alike. Around a loop, each may begin somewhere else.
+fn same_root(one: &Wait, other: &Wait) -> bool {
+    match (&one.reason, &other.reason) {
+        (Reason::Itself { nodes: one, .. }, Reason::Itself { nodes: other, .. }) => {
+            one.len() == other.len() && one.iter().all(|node| other.contains(node))
+        }
+        (one_reason, other_reason) => one.node == other.node && one_reason == other_reason,
+    }
+}
