@@ -125,6 +125,17 @@ impl Ports {
     }
 }
 
+/// What a calculator says is wrong with a node.
+#[derive(Clone, Debug)]
+pub(crate) enum Problem {
+    /// Ports or options do not go together.
+    Combination(String),
+    /// The value of the option at this path is none that it can have.
+    Option { path: String, message: String },
+    /// An option has to be given: its name, and a value as a graph file may write it.
+    MissingOption { name: String, example: String },
+}
+
 /// What a node declares. Passed to `contract` of its calculator.
 pub struct Contract {
     ports: [Ports; 4],
@@ -132,7 +143,7 @@ pub struct Contract {
     describing: bool,
     pub(crate) declared: Vec<Declared>,
     pub(crate) missing: Vec<Declared>,
-    pub(crate) problems: Vec<String>,
+    pub(crate) problems: Vec<Problem>,
     pub(crate) resources: Vec<ResourceNeed>,
     pub(crate) event_types: Vec<TypeId>,
     pub(crate) policy: Option<Policy>,
@@ -433,8 +444,29 @@ impl Contract {
 
     /// Says that the combination of ports or options is wrong.
     pub fn error(&mut self, message: impl Into<String>) {
+        self.problem(Problem::Combination(message.into()));
+    }
+
+    /// Says that the value of an option is wrong. The option is named as in a graph file, `field` or `message.field`, and is
+    /// pointed to where the graph gives it.
+    pub fn option_error(&mut self, path: &str, message: impl Into<String>) {
+        self.problem(Problem::Option {
+            path: path.to_owned(),
+            message: message.into(),
+        });
+    }
+
+    /// Says that an option has to be given. `example` is a value as a graph file writes it, quotes included.
+    pub fn missing_option(&mut self, name: &str, example: &str) {
+        self.problem(Problem::MissingOption {
+            name: name.to_owned(),
+            example: example.to_owned(),
+        });
+    }
+
+    fn problem(&mut self, problem: Problem) {
         if !self.describing {
-            self.problems.push(message.into());
+            self.problems.push(problem);
         }
     }
 

@@ -23,6 +23,32 @@ pub(crate) struct TagMap {
     entries: Vec<TagEntry>,
 }
 
+impl TagEntry {
+    /// Whether the file spells the port as its parts read, so that an edit may replace all of it: not so for literals with
+    /// escapes or in pieces, and for ports of a subgraph's inner nodes, whose names are longer here than there.
+    fn is_verbatim(&self) -> bool {
+        let (tag, name) = (self.tag.len(), self.name.len());
+        let index = self.index.to_string().len();
+        let written = self.span.len();
+        match tag {
+            0 => written == name,
+            _ => written == tag + 1 + name || written == tag + 1 + index + 1 + name,
+        }
+    }
+
+    /// The place of the stream's name, where an edit may replace it.
+    pub(crate) fn name_span(&self) -> Option<Span> {
+        let mut span = self.span;
+        span.start = span.end - u32::try_from(self.name.len()).ok()?;
+        self.is_verbatim().then_some(span)
+    }
+
+    /// The place of the whole port, where an edit may replace it.
+    pub(crate) fn whole_span(&self) -> Option<Span> {
+        self.is_verbatim().then_some(self.span)
+    }
+}
+
 impl TagMap {
     /// Sorts the entries; their indexes have to be gap-free in each tag.
     pub(crate) fn new(mut entries: Vec<TagEntry>) -> Self {
@@ -65,6 +91,15 @@ impl TagMap {
         };
         let range = self.range(tag);
         (index < range.len()).then(|| range.start + index)
+    }
+
+    /// How a graph file refers to a port: `TAG`, `TAG:1` or `:0`.
+    pub(crate) fn reference(&self, position: usize) -> String {
+        let entry = &self.entries[position];
+        match (entry.tag.as_str(), entry.index) {
+            (tag, 0) if !tag.is_empty() => tag.to_owned(),
+            (tag, index) => format!("{tag}:{index}"),
+        }
     }
 
     /// How a port is written: `name` is left out, so `TAG`, `TAG:1` or, untagged, its stream.

@@ -16,7 +16,11 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     let mut best: Option<(usize, &str)> = None;
     for candidate in candidates {
         let lower = candidate.to_lowercase();
-        let mut distance = strsim::osa_distance(&wanted, &lower);
+        // A name so much longer or shorter is not near by edits; to find that out by counting them is dear.
+        let mut distance = match lower.len().abs_diff(wanted.len()) {
+            far if far > 4 * allowed => far,
+            _ => strsim::osa_distance(&wanted, &lower),
+        };
         if distance > allowed {
             let (short, long) = if wanted.len() < lower.len() {
                 (&wanted, &lower)
@@ -38,9 +42,32 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     best.map(|(_, candidate)| candidate)
 }
 
+/// Finds the candidate that `name` differs from by one slip of the keys: a character left out, added or exchanged, or two
+/// swapped. Stricter than [`nearest`], for names that may well be right; names that differ in digits are a series.
+pub fn slip<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let letters = |name: &str| name.replace(|c: char| c.is_ascii_digit(), "");
+    let own = letters(name);
+    candidates.into_iter().find(|candidate| {
+        name.len().abs_diff(candidate.len()) <= 4
+            && name.len().min(candidate.len()) >= 4
+            && strsim::osa_distance(name, candidate) == 1
+            && letters(candidate) != own
+    })
+}
+
 #[cfg(test)]
 mod tests {
-    use super::nearest;
+    use super::{nearest, slip};
+
+    #[test]
+    fn one_slip_is_no_more_than_one() {
+        let names = ["model", "input_sequence_example"];
+        assert_eq!(slip("modle", names), Some("model"));
+        assert_eq!(slip("models", names), Some("model"));
+        assert_eq!(slip("output_sequence_example", names), None);
+        assert_eq!(slip("a", ["b"]), None);
+        assert_eq!(slip("frame_1", ["frame_2", "frame"]), None);
+    }
 
     #[test]
     fn slips_of_the_keys_are_found() {

@@ -182,16 +182,17 @@ impl LlmOptions {
     /// What the model is loaded from; what is wrong with the options goes to `c`.
     pub(super) fn model_spec(&self, c: &mut Contract) -> ModelSpec {
         if self.models_path.is_empty() {
-            c.error("`models_path` is required: a folder with one `.gguf` file, or such a file");
+            c.missing_option("models_path", "\"./\"");
         }
         if matches!(
             self.pipeline_type,
             PipelineType::Vlm | PipelineType::VlmCb | PipelineType::Omni
         ) {
-            c.error(format!(
+            let message = format!(
                 "`pipeline_type` {:?} is not available: models of text only",
                 self.pipeline_type
-            ));
+            );
+            c.option_error("pipeline_type", message);
         }
         let mut engine = EngineSpec::new(&self.models_path);
         engine.max_num_batched_tokens = self.max_num_batched_tokens;
@@ -200,8 +201,12 @@ impl LlmOptions {
         engine.dynamic_split_fuse = self.dynamic_split_fuse;
         engine.max_context = (self.max_context > 0).then_some(self.max_context);
         engine.max_waiting = self.max_waiting;
-        engine.device = accepted(c, self.device.parse::<Device>());
-        engine.plugin_config = accepted(c, PluginConfig::from_json(&self.plugin_config));
+        engine.device = accepted(c, "device", self.device.parse::<Device>());
+        engine.plugin_config = accepted(
+            c,
+            "plugin_config",
+            PluginConfig::from_json(&self.plugin_config),
+        );
         if !self.models_path.is_empty()
             && let Err(error) = engine.validate()
         {
@@ -257,9 +262,9 @@ impl LlmOptions {
 }
 
 /// A value, or its default and a word about what is wrong.
-fn accepted<T: Default>(c: &mut Contract, value: Result<T, SpecError>) -> T {
+fn accepted<T: Default>(c: &mut Contract, option: &str, value: Result<T, SpecError>) -> T {
     value.unwrap_or_else(|error| {
-        c.error(error.to_string());
+        c.option_error(option, error.to_string());
         T::default()
     })
 }

@@ -8,6 +8,8 @@ pub const ALL: &[&Code] = &[
     &BACK_EDGE_NOT_INPUT,
     &BACK_EDGE_TWICE,
     &BACK_EDGE_UNNEEDED,
+    &BACK_EDGE_WAITS,
+    &NEVER_STARTED,
 ];
 
 /// Nodes that wait for each other.
@@ -15,8 +17,25 @@ pub static CYCLE: Code = Code {
     number: 601,
     title: "cycle without a back edge",
     explanation: "Each of these nodes needs what the next one makes. In a loop, one input has to be marked with `input_stream_info { tag_index: \"..\" back_edge: true }`: the one that brings back what an earlier round made.",
-    wrong: "node { calculator: \"PassThroughCalculator\" input_stream: \"b\" output_stream: \"a\" } node { calculator: \"PassThroughCalculator\" input_stream: \"a\" output_stream: \"b\" }",
-    right: "node { calculator: \"MergeCalculator\" input_stream: \"in\" input_stream: \"b\" output_stream: \"a\" input_stream_info { tag_index: \":1\" back_edge: true } } node { calculator: \"PassThroughCalculator\" input_stream: \"a\" output_stream: \"b\" }",
+    wrong: r#"input_stream: "in"
+output_stream: "out"
+node {
+  calculator: "PreviousLoopbackCalculator"
+  input_stream: "MAIN:in"
+  input_stream: "LOOP:out"
+  output_stream: "PREV_LOOP:previous"
+}
+node { calculator: "PassThroughCalculator" input_stream: "previous" output_stream: "out" }"#,
+    right: r#"input_stream: "in"
+output_stream: "out"
+node {
+  calculator: "PreviousLoopbackCalculator"
+  input_stream: "MAIN:in"
+  input_stream: "LOOP:out"
+  output_stream: "PREV_LOOP:previous"
+  input_stream_info { tag_index: "LOOP" back_edge: true }
+}
+node { calculator: "PassThroughCalculator" input_stream: "previous" output_stream: "out" }"#,
 };
 
 /// `input_stream_info` names no input.
@@ -24,8 +43,27 @@ pub static BACK_EDGE_NOT_INPUT: Code = Code {
     number: 602,
     title: "`input_stream_info` names no input of the node",
     explanation: "`tag_index` has to be the tag and index of one of the node's inputs, not the name of a stream.",
-    wrong: "input_stream: \"LOOP:back\" input_stream_info { tag_index: \"BACK\" back_edge: true }",
-    right: "input_stream: \"LOOP:back\" input_stream_info { tag_index: \"LOOP\" back_edge: true }",
+    wrong: r#"input_stream: "in"
+output_stream: "out"
+node {
+  calculator: "PreviousLoopbackCalculator"
+  input_stream: "MAIN:in"
+  input_stream: "LOOP:out"
+  output_stream: "PREV_LOOP:previous"
+  input_stream_info { tag_index: "LOOP" back_edge: true }
+  input_stream_info { tag_index: "BACK" }
+}
+node { calculator: "PassThroughCalculator" input_stream: "previous" output_stream: "out" }"#,
+    right: r#"input_stream: "in"
+output_stream: "out"
+node {
+  calculator: "PreviousLoopbackCalculator"
+  input_stream: "MAIN:in"
+  input_stream: "LOOP:out"
+  output_stream: "PREV_LOOP:previous"
+  input_stream_info { tag_index: "LOOP" back_edge: true }
+}
+node { calculator: "PassThroughCalculator" input_stream: "previous" output_stream: "out" }"#,
 };
 
 /// Two `input_stream_info` for one input.
@@ -33,8 +71,27 @@ pub static BACK_EDGE_TWICE: Code = Code {
     number: 603,
     title: "`input_stream_info` given twice for one input",
     explanation: "Each input has at most one `input_stream_info`.",
-    wrong: "input_stream_info { tag_index: \"LOOP\" back_edge: true } input_stream_info { tag_index: \"LOOP\" }",
-    right: "input_stream_info { tag_index: \"LOOP\" back_edge: true }",
+    wrong: r#"input_stream: "in"
+output_stream: "out"
+node {
+  calculator: "PreviousLoopbackCalculator"
+  input_stream: "MAIN:in"
+  input_stream: "LOOP:out"
+  output_stream: "PREV_LOOP:previous"
+  input_stream_info { tag_index: "LOOP" back_edge: true }
+  input_stream_info { tag_index: "LOOP" }
+}
+node { calculator: "PassThroughCalculator" input_stream: "previous" output_stream: "out" }"#,
+    right: r#"input_stream: "in"
+output_stream: "out"
+node {
+  calculator: "PreviousLoopbackCalculator"
+  input_stream: "MAIN:in"
+  input_stream: "LOOP:out"
+  output_stream: "PREV_LOOP:previous"
+  input_stream_info { tag_index: "LOOP" back_edge: true }
+}
+node { calculator: "PassThroughCalculator" input_stream: "previous" output_stream: "out" }"#,
 };
 
 /// A back edge that closes no loop.
@@ -42,6 +99,69 @@ pub static BACK_EDGE_UNNEEDED: Code = Code {
     number: 604,
     title: "back edge that closes no loop",
     explanation: "The stream does not depend on the node that reads it. Marked as a back edge it is left out when nodes are put in order and when queues fill up.",
-    wrong: "input_stream: \"in\" node { calculator: \"PassThroughCalculator\" input_stream: \"in\" output_stream: \"out\" input_stream_info { tag_index: \":0\" back_edge: true } }",
-    right: "input_stream: \"in\" node { calculator: \"PassThroughCalculator\" input_stream: \"in\" output_stream: \"out\" }",
+    wrong: r#"input_stream: "in"
+output_stream: "out"
+node {
+  calculator: "PassThroughCalculator"
+  input_stream: "in"
+  output_stream: "out"
+  input_stream_info { tag_index: ":0" back_edge: true }
+}"#,
+    right: r#"input_stream: "in"
+output_stream: "out"
+node { calculator: "PassThroughCalculator" input_stream: "in" output_stream: "out" }"#,
+};
+
+/// A back edge that its node waits for.
+pub static BACK_EDGE_WAITS: Code = Code {
+    number: 605,
+    title: "back edge that its node waits for",
+    explanation: "By default a node runs at a timestamp when all of its inputs are settled at it. An input that comes back from the node's own output is not settled at any timestamp before the node has run at it, so the node never runs, unless a node of the loop emits when it opens, or later than its input, as a delay does. Give the input a sync set of its own.",
+    wrong: r#"input_stream: "in"
+output_stream: "out"
+node {
+  calculator: "MergeCalculator"
+  input_stream: "in"
+  input_stream: "back"
+  output_stream: "out"
+  input_stream_info { tag_index: ":1" back_edge: true }
+}
+node { calculator: "PassThroughCalculator" input_stream: "out" output_stream: "back" }"#,
+    right: r#"input_stream: "in"
+output_stream: "out"
+node {
+  calculator: "MergeCalculator"
+  input_stream: "in"
+  input_stream: "back"
+  output_stream: "out"
+  input_stream_info { tag_index: ":1" back_edge: true }
+  input_stream_handler {
+    input_stream_handler: "SyncSetInputStreamHandler"
+    options {
+      [mediapipe.SyncSetInputStreamHandlerOptions.ext] { sync_set { tag_index: ":1" } }
+    }
+  }
+}
+node { calculator: "PassThroughCalculator" input_stream: "out" output_stream: "back" }"#,
+};
+
+/// A loop that nothing starts.
+pub static NEVER_STARTED: Code = Code {
+    number: 606,
+    title: "loop that nothing starts",
+    explanation: "All inputs of these nodes come from each other: no graph input and no source leads to them. They are never called, unless one of them emits when it opens.",
+    wrong: r#"input_stream: "in"
+output_stream: "out"
+node { calculator: "PassThroughCalculator" input_stream: "in" output_stream: "out" }
+node {
+  calculator: "PassThroughCalculator"
+  input_stream: "a"
+  output_stream: "b"
+  input_stream_info { tag_index: ":0" back_edge: true }
+  input_stream_handler { input_stream_handler: "ImmediateInputStreamHandler" }
+}
+node { calculator: "PassThroughCalculator" input_stream: "b" output_stream: "a" }"#,
+    right: r#"input_stream: "in"
+output_stream: "out"
+node { calculator: "PassThroughCalculator" input_stream: "in" output_stream: "out" }"#,
 };

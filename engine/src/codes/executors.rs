@@ -16,8 +16,17 @@ pub static UNKNOWN_EXECUTOR: Code = Code {
     number: 701,
     title: "unknown executor",
     explanation: "A node names an executor that the graph does not declare. `cpu` exists without a declaration.",
-    wrong: "node { calculator: \"PassThroughCalculator\" input_stream: \"a\" output_stream: \"b\" executor: \"pool\" }",
-    right: "executor { name: \"pool\" type: \"ThreadPoolExecutor\" } node { calculator: \"PassThroughCalculator\" input_stream: \"a\" output_stream: \"b\" executor: \"pool\" }",
+    wrong: r#"input_stream: "in"
+output_stream: "out"
+node { calculator: "PassThroughCalculator" input_stream: "in" output_stream: "out" executor: "pool" }"#,
+    right: r#"executor {
+  name: "pool"
+  type: "ThreadPoolExecutor"
+  options { [mediapipe.ThreadPoolExecutorOptions.ext] { num_threads: 2 } }
+}
+input_stream: "in"
+output_stream: "out"
+node { calculator: "PassThroughCalculator" input_stream: "in" output_stream: "out" executor: "pool" }"#,
 };
 
 /// An executor that is declared twice.
@@ -25,8 +34,27 @@ pub static DUPLICATE_EXECUTOR: Code = Code {
     number: 702,
     title: "executor declared twice",
     explanation: "Each executor is declared once; the one without a name is the default executor, and `num_threads` of the graph declares it too.",
-    wrong: "executor { name: \"x\" } executor { name: \"x\" }",
-    right: "executor { name: \"x\" } executor { name: \"y\" }",
+    wrong: r#"executor {
+  name: "pool"
+  type: "ThreadPoolExecutor"
+  options { [mediapipe.ThreadPoolExecutorOptions.ext] { num_threads: 2 } }
+}
+executor {
+  name: "pool"
+  type: "ThreadPoolExecutor"
+  options { [mediapipe.ThreadPoolExecutorOptions.ext] { num_threads: 2 } }
+}
+input_stream: "in"
+output_stream: "out"
+node { calculator: "PassThroughCalculator" input_stream: "in" output_stream: "out" executor: "pool" }"#,
+    right: r#"executor {
+  name: "pool"
+  type: "ThreadPoolExecutor"
+  options { [mediapipe.ThreadPoolExecutorOptions.ext] { num_threads: 2 } }
+}
+input_stream: "in"
+output_stream: "out"
+node { calculator: "PassThroughCalculator" input_stream: "in" output_stream: "out" executor: "pool" }"#,
 };
 
 /// A reserved executor name.
@@ -34,8 +62,22 @@ pub static RESERVED_EXECUTOR: Code = Code {
     number: 703,
     title: "reserved executor name",
     explanation: "`default`, `gpu` and names that begin with `__` are reserved.",
-    wrong: "executor { name: \"default\" type: \"ThreadPoolExecutor\" }",
-    right: "executor { name: \"pool\" type: \"ThreadPoolExecutor\" }",
+    wrong: r#"executor {
+  name: "default"
+  type: "ThreadPoolExecutor"
+  options { [mediapipe.ThreadPoolExecutorOptions.ext] { num_threads: 2 } }
+}
+input_stream: "in"
+output_stream: "out"
+node { calculator: "PassThroughCalculator" input_stream: "in" output_stream: "out" }"#,
+    right: r#"executor {
+  name: "pool"
+  type: "ThreadPoolExecutor"
+  options { [mediapipe.ThreadPoolExecutorOptions.ext] { num_threads: 2 } }
+}
+input_stream: "in"
+output_stream: "out"
+node { calculator: "PassThroughCalculator" input_stream: "in" output_stream: "out" executor: "pool" }"#,
 };
 
 /// An executor type that does not exist.
@@ -43,8 +85,18 @@ pub static UNKNOWN_EXECUTOR_TYPE: Code = Code {
     number: 704,
     title: "unknown executor type",
     explanation: "An executor's `type` is `ThreadPoolExecutor`; the default executor may also be an `ApplicationThreadExecutor`.",
-    wrong: "executor { name: \"x\" type: \"PoolExecutor\" }",
-    right: "executor { name: \"x\" type: \"ThreadPoolExecutor\" }",
+    wrong: r#"executor { name: "pool" type: "PoolExecutor" }
+input_stream: "in"
+output_stream: "out"
+node { calculator: "PassThroughCalculator" input_stream: "in" output_stream: "out" executor: "pool" }"#,
+    right: r#"executor {
+  name: "pool"
+  type: "ThreadPoolExecutor"
+  options { [mediapipe.ThreadPoolExecutorOptions.ext] { num_threads: 2 } }
+}
+input_stream: "in"
+output_stream: "out"
+node { calculator: "PassThroughCalculator" input_stream: "in" output_stream: "out" executor: "pool" }"#,
 };
 
 /// A thread count that makes no pool.
@@ -52,6 +104,20 @@ pub static BAD_THREADS: Code = Code {
     number: 705,
     title: "thread count that makes no pool",
     explanation: "`num_threads` of an executor is a number above 0.",
-    wrong: "executor { name: \"x\" type: \"ThreadPoolExecutor\" options { [mediapipe.ThreadPoolExecutorOptions.ext] { num_threads: -2 } } }",
-    right: "executor { name: \"x\" type: \"ThreadPoolExecutor\" options { [mediapipe.ThreadPoolExecutorOptions.ext] { num_threads: 2 } } }",
+    wrong: r#"executor {
+  name: "pool"
+  type: "ThreadPoolExecutor"
+  options { [mediapipe.ThreadPoolExecutorOptions.ext] { num_threads: -2 } }
+}
+input_stream: "in"
+output_stream: "out"
+node { calculator: "PassThroughCalculator" input_stream: "in" output_stream: "out" executor: "pool" }"#,
+    right: r#"executor {
+  name: "pool"
+  type: "ThreadPoolExecutor"
+  options { [mediapipe.ThreadPoolExecutorOptions.ext] { num_threads: 2 } }
+}
+input_stream: "in"
+output_stream: "out"
+node { calculator: "PassThroughCalculator" input_stream: "in" output_stream: "out" executor: "pool" }"#,
 };

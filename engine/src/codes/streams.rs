@@ -14,6 +14,8 @@ pub const ALL: &[&Code] = &[
     &BAD_POLICY,
     &UNUSED_INPUT,
     &NO_GRAPH_OUTPUT,
+    &QUEUE_TOO_SMALL,
+    &LAYERS_JOINED,
 ];
 
 /// A stream that nothing produces.
@@ -21,8 +23,14 @@ pub static NO_PRODUCER: Code = Code {
     number: 301,
     title: "stream without a producer",
     explanation: "A node reads a stream that no node writes and that is no `input_stream` of the graph.",
-    wrong: "input_stream: \"in\" node { calculator: \"PassThroughCalculator\" input_stream: \"inn\" output_stream: \"out\" }",
-    right: "input_stream: \"in\" node { calculator: \"PassThroughCalculator\" input_stream: \"in\" output_stream: \"out\" }",
+    wrong: r#"input_stream: "in"
+output_stream: "out"
+node { calculator: "PassThroughCalculator" input_stream: "inn" output_stream: "out" }
+node { calculator: "PassThroughCalculator" input_stream: "in" output_stream: "other" }
+output_stream: "other""#,
+    right: r#"input_stream: "in"
+output_stream: "out"
+node { calculator: "PassThroughCalculator" input_stream: "in" output_stream: "out" }"#,
 };
 
 /// A stream that is produced twice.
@@ -30,17 +38,27 @@ pub static TWO_PRODUCERS: Code = Code {
     number: 302,
     title: "stream produced twice",
     explanation: "A stream has exactly one producer: one output of one node, or the graph's input. Any number of nodes may read it.",
-    wrong: "input_stream: \"in\" node { calculator: \"PassThroughCalculator\" input_stream: \"in\" output_stream: \"out\" } node { calculator: \"PassThroughCalculator\" input_stream: \"in\" output_stream: \"out\" }",
-    right: "input_stream: \"in\" node { calculator: \"PassThroughCalculator\" input_stream: \"in\" output_stream: \"out\" } node { calculator: \"PassThroughCalculator\" input_stream: \"in\" output_stream: \"out_2\" }",
+    wrong: r#"input_stream: "in"
+output_stream: "out"
+node { calculator: "PassThroughCalculator" input_stream: "in" output_stream: "out" }
+node { calculator: "PassThroughCalculator" input_stream: "in" output_stream: "out" }"#,
+    right: r#"input_stream: "in"
+output_stream: "out"
+output_stream: "out_2"
+node { calculator: "PassThroughCalculator" input_stream: "in" output_stream: "out" }
+node { calculator: "PassThroughCalculator" input_stream: "in" output_stream: "out_2" }"#,
 };
 
 /// A stream that nothing reads.
 pub static UNUSED_STREAM: Code = Code {
     number: 303,
     title: "stream that nothing reads",
-    explanation: "The packets of this stream are made and thrown away. If that is meant, nothing has to be done; if the port is optional, leave it out.",
-    wrong: "input_stream: \"in\" node { calculator: \"PassThroughCalculator\" input_stream: \"in\" output_stream: \"out\" }",
-    right: "input_stream: \"in\" output_stream: \"out\" node { calculator: \"PassThroughCalculator\" input_stream: \"in\" output_stream: \"out\" }",
+    explanation: "The packets of this stream are made and thrown away. If that is meant, nothing has to be done. If not, let a node read the stream, list it as an `output_stream` of the graph, or leave the port out where it is optional.",
+    wrong: r#"input_stream: "in"
+node { calculator: "PassThroughCalculator" input_stream: "in" output_stream: "out" }"#,
+    right: r#"input_stream: "in"
+output_stream: "out"
+node { calculator: "PassThroughCalculator" input_stream: "in" output_stream: "out" }"#,
 };
 
 /// A port that a calculator needs is not connected.
@@ -48,8 +66,11 @@ pub static MISSING_PORT: Code = Code {
     number: 304,
     title: "required port not connected",
     explanation: "The calculator declares the port as required. `graphmill describe` lists the ports of a calculator.",
-    wrong: "node { calculator: \"MergeCalculator\" output_stream: \"out\" }",
-    right: "input_stream: \"in\" node { calculator: \"MergeCalculator\" input_stream: \"in\" output_stream: \"out\" }",
+    wrong: r#"output_stream: "out"
+node { calculator: "MergeCalculator" output_stream: "out" }"#,
+    right: r#"input_stream: "in"
+output_stream: "out"
+node { calculator: "MergeCalculator" input_stream: "in" output_stream: "out" }"#,
 };
 
 /// A port that a calculator does not have.
@@ -57,8 +78,12 @@ pub static UNEXPECTED_PORT: Code = Code {
     number: 305,
     title: "port that the calculator does not have",
     explanation: "The calculator declares no port with this tag and index. `graphmill describe` lists the ports of a calculator.",
-    wrong: "node { calculator: \"MergeCalculator\" input_stream: \"IN:in\" output_stream: \"out\" }",
-    right: "node { calculator: \"MergeCalculator\" input_stream: \"in\" output_stream: \"out\" }",
+    wrong: r#"input_stream: "in"
+output_stream: "out"
+node { calculator: "MergeCalculator" input_stream: "in" input_stream: "TICK:in" output_stream: "out" }"#,
+    right: r#"input_stream: "in"
+output_stream: "out"
+node { calculator: "MergeCalculator" input_stream: "in" output_stream: "out" }"#,
 };
 
 /// Ports or options that do not go together.
@@ -66,8 +91,13 @@ pub static BAD_PORTS: Code = Code {
     number: 306,
     title: "ports or options that do not go together",
     explanation: "Each port and each option may be right by itself, but the calculator cannot work with this combination.",
-    wrong: "node { calculator: \"PassThroughCalculator\" input_stream: \"a\" output_stream: \"x\" output_stream: \"y\" }",
-    right: "node { calculator: \"PassThroughCalculator\" input_stream: \"a\" output_stream: \"x\" }",
+    wrong: r#"input_stream: "in"
+output_stream: "out"
+output_stream: "more"
+node { calculator: "PassThroughCalculator" input_stream: "in" output_stream: "out" output_stream: "more" }"#,
+    right: r#"input_stream: "in"
+output_stream: "out"
+node { calculator: "PassThroughCalculator" input_stream: "in" output_stream: "out" }"#,
 };
 
 /// An input policy that does not exist.
@@ -75,8 +105,22 @@ pub static UNKNOWN_POLICY: Code = Code {
     number: 307,
     title: "unknown input policy",
     explanation: "`input_stream_handler` names one of the engine's input policies, such as `DefaultInputStreamHandler`, `ImmediateInputStreamHandler` or `SyncSetInputStreamHandler`.",
-    wrong: "input_stream_handler { input_stream_handler: \"SyncInputStreamHandler\" }",
-    right: "input_stream_handler { input_stream_handler: \"SyncSetInputStreamHandler\" }",
+    wrong: r#"input_stream: "in"
+output_stream: "out"
+node {
+  calculator: "PassThroughCalculator"
+  input_stream: "in"
+  output_stream: "out"
+  input_stream_handler { input_stream_handler: "SyncInputStreamHandler" }
+}"#,
+    right: r#"input_stream: "in"
+output_stream: "out"
+node {
+  calculator: "PassThroughCalculator"
+  input_stream: "in"
+  output_stream: "out"
+  input_stream_handler { input_stream_handler: "SyncSetInputStreamHandler" }
+}"#,
 };
 
 /// An input policy that does not fit the node.
@@ -84,8 +128,32 @@ pub static BAD_POLICY: Code = Code {
     number: 308,
     title: "input policy that does not fit the node",
     explanation: "The policy's options name inputs of the node by tag and index. Each input may be in one sync set only, and no set may be empty.",
-    wrong: "sync_set { tag_index: \"LOOP\" } sync_set { tag_index: \"LOOP\" }",
-    right: "sync_set { tag_index: \"LOOP\" }",
+    wrong: r#"input_stream: "in"
+output_stream: "out"
+node {
+  calculator: "PassThroughCalculator"
+  input_stream: "in"
+  output_stream: "out"
+  input_stream_handler {
+    input_stream_handler: "SyncSetInputStreamHandler"
+    options {
+      [mediapipe.SyncSetInputStreamHandlerOptions.ext] { sync_set { tag_index: ":1" } }
+    }
+  }
+}"#,
+    right: r#"input_stream: "in"
+output_stream: "out"
+node {
+  calculator: "PassThroughCalculator"
+  input_stream: "in"
+  output_stream: "out"
+  input_stream_handler {
+    input_stream_handler: "SyncSetInputStreamHandler"
+    options {
+      [mediapipe.SyncSetInputStreamHandlerOptions.ext] { sync_set { tag_index: ":0" } }
+    }
+  }
+}"#,
 };
 
 /// A graph input that no node reads.
@@ -93,8 +161,13 @@ pub static UNUSED_INPUT: Code = Code {
     number: 309,
     title: "graph input that no node reads",
     explanation: "Packets can be sent to this stream, but nothing happens with them.",
-    wrong: "input_stream: \"in\" input_stream: \"other\" node { calculator: \"PassThroughCalculator\" input_stream: \"in\" output_stream: \"out\" }",
-    right: "input_stream: \"in\" node { calculator: \"PassThroughCalculator\" input_stream: \"in\" output_stream: \"out\" }",
+    wrong: r#"input_stream: "other"
+input_stream: "in"
+output_stream: "out"
+node { calculator: "PassThroughCalculator" input_stream: "in" output_stream: "out" }"#,
+    right: r#"input_stream: "in"
+output_stream: "out"
+node { calculator: "PassThroughCalculator" input_stream: "in" output_stream: "out" }"#,
 };
 
 /// A graph output that nothing produces.
@@ -102,6 +175,96 @@ pub static NO_GRAPH_OUTPUT: Code = Code {
     number: 310,
     title: "graph output without a producer",
     explanation: "The graph lists an `output_stream` that no node writes, so nothing will ever come out of it.",
-    wrong: "input_stream: \"in\" output_stream: \"outt\" node { calculator: \"PassThroughCalculator\" input_stream: \"in\" output_stream: \"out\" }",
-    right: "input_stream: \"in\" output_stream: \"out\" node { calculator: \"PassThroughCalculator\" input_stream: \"in\" output_stream: \"out\" }",
+    wrong: r#"input_stream: "in"
+output_stream: "out"
+node { calculator: "PassThroughCalculator" input_stream: "in" output_stream: "out" }
+output_stream: "outt""#,
+    right: r#"input_stream: "in"
+output_stream: "out"
+node { calculator: "PassThroughCalculator" input_stream: "in" output_stream: "out" }"#,
+};
+
+/// A queue that is full before its policy acts.
+pub static QUEUE_TOO_SMALL: Code = Code {
+    number: 311,
+    title: "queue that is full before its policy acts",
+    explanation: "The policy `FixedSizeInputStreamHandler` cuts a queue when it holds `trigger_queue_size` packets. A queue never holds more than `max_queue_size`: when it is full, whoever fills it waits, and the policy never acts. The graph stands still until its queues are made larger, or ends with an error where `report_deadlock` is set.",
+    wrong: r#"max_queue_size: 5
+input_stream: "in"
+output_stream: "out"
+node {
+  calculator: "PassThroughCalculator"
+  input_stream: "in"
+  output_stream: "out"
+  input_stream_handler {
+    input_stream_handler: "FixedSizeInputStreamHandler"
+    options {
+      [mediapipe.FixedSizeInputStreamHandlerOptions.ext] { trigger_queue_size: 8 target_queue_size: 4 }
+    }
+  }
+}"#,
+    right: r#"max_queue_size: 8
+input_stream: "in"
+output_stream: "out"
+node {
+  calculator: "PassThroughCalculator"
+  input_stream: "in"
+  output_stream: "out"
+  input_stream_handler {
+    input_stream_handler: "FixedSizeInputStreamHandler"
+    options {
+      [mediapipe.FixedSizeInputStreamHandlerOptions.ext] { trigger_queue_size: 8 target_queue_size: 4 }
+    }
+  }
+}"#,
+};
+
+/// A join of sources that do not run at the same time.
+pub static LAYERS_JOINED: Code = Code {
+    number: 312,
+    title: "join of sources of different layers",
+    explanation: "Sources of a `source_layer` start when all sources of the lower layers have ended. A node that joins both cannot run before that, and every packet of the lower layer waits in its queue. If there are more of them than the queue holds, the sources of the lower layer wait for room and never end.",
+    wrong: r#"input_side_packet: "a"
+input_side_packet: "b"
+output_stream: "first"
+output_stream: "second"
+node {
+  calculator: "SidePacketToStreamCalculator"
+  input_side_packet: "a"
+  output_stream: "AT_ZERO:early"
+}
+node {
+  calculator: "SidePacketToStreamCalculator"
+  input_side_packet: "b"
+  output_stream: "AT_ZERO:late"
+  source_layer: 1
+}
+node {
+  calculator: "PassThroughCalculator"
+  input_stream: "early"
+  input_stream: "late"
+  output_stream: "first"
+  output_stream: "second"
+}"#,
+    right: r#"input_side_packet: "a"
+input_side_packet: "b"
+output_stream: "first"
+output_stream: "second"
+node {
+  calculator: "SidePacketToStreamCalculator"
+  input_side_packet: "a"
+  output_stream: "AT_ZERO:early"
+}
+node {
+  calculator: "SidePacketToStreamCalculator"
+  input_side_packet: "b"
+  output_stream: "AT_ZERO:late"
+}
+node {
+  calculator: "PassThroughCalculator"
+  input_stream: "early"
+  input_stream: "late"
+  output_stream: "first"
+  output_stream: "second"
+}"#,
 };

@@ -10,8 +10,8 @@ pub static NESTING: Code = Code {
     number: 820,
     title: "subgraphs nested too deep",
     explanation: "A subgraph may contain subgraphs, which may contain subgraphs, 64 deep.",
-    wrong: "node { calculator: \"Level65\" }",
-    right: "node { calculator: \"Level64\" }",
+    wrong: "",
+    right: "",
 };
 
 /// A setting of a graph that is used as a node.
@@ -20,8 +20,25 @@ pub static SETTING: Code = Code {
     title: "setting that has no effect in a subgraph",
     explanation: "A graph that is used as a node has no run of its own: queues, threads, executors and the default input policy are \
                   those of the graph that is run. The setting has an effect only where the file itself is run.",
-    wrong: "type: \"Sub\" max_queue_size: 4",
-    right: "type: \"Sub\"",
+    wrong: r#"# graph.pbtxt
+input_stream: "in"
+output_stream: "out"
+node { calculator: "EchoSubgraph" input_stream: "in" output_stream: "out" }
+# echo.pbtxt
+type: "EchoSubgraph"
+max_queue_size: 4
+input_stream: "in"
+output_stream: "out"
+node { calculator: "PassThroughCalculator" input_stream: "in" output_stream: "out" }"#,
+    right: r#"# graph.pbtxt
+input_stream: "in"
+output_stream: "out"
+node { calculator: "EchoSubgraph" input_stream: "in" output_stream: "out" }
+# echo.pbtxt
+type: "EchoSubgraph"
+input_stream: "in"
+output_stream: "out"
+node { calculator: "PassThroughCalculator" input_stream: "in" output_stream: "out" }"#,
 };
 
 /// A path of `option_value` that leads nowhere.
@@ -31,9 +48,24 @@ pub static OPTION_PATH: Code = Code {
     explanation: "`option_value: \"field:source\"` copies a value of the graph's options into the node's options. Both sides are paths: \
                   field names, and for one element of a repeated field its number, with `/` between; `options` stands for all of the \
                   options. The graph declares its options with `graph_options { [type.googleapis.com/mediapipe.X] { .. } }`.",
-    wrong: "node { calculator: \"GateCalculator\" input_stream: \"a\" output_stream: \"b\" option_value: \"allow:options/open\" }",
-    right: "graph_options { [type.googleapis.com/mediapipe.X] { open: true } }\n\
-            node { calculator: \"GateCalculator\" input_stream: \"a\" output_stream: \"b\" option_value: \"allow:options/open\" }",
+    wrong: r#"graph_options { [type.googleapis.com/mediapipe.DoorOptions] { open: true } }
+input_stream: "in"
+output_stream: "out"
+node {
+  calculator: "GateCalculator"
+  input_stream: "in"
+  output_stream: "out"
+  option_value: "allow:Ext::mediapipe.WindowOptions/open"
+}"#,
+    right: r#"graph_options { [type.googleapis.com/mediapipe.DoorOptions] { open: true } }
+input_stream: "in"
+output_stream: "out"
+node {
+  calculator: "GateCalculator"
+  input_stream: "in"
+  output_stream: "out"
+  option_value: "allow:options/open"
+}"#,
 };
 
 /// An option of a subgraph that none of its nodes takes.
@@ -41,6 +73,24 @@ pub static UNUSED_OPTION: Code = Code {
     number: 823,
     title: "option that no node of the subgraph takes",
     explanation: "The nodes of a subgraph take its options by `option_value`. No node takes this one, so it would have no effect.",
-    wrong: "node { calculator: \"SomeSubgraph\" node_options { [type.googleapis.com/mediapipe.SomeOptions] { no_such: 1 } } }",
-    right: "node { calculator: \"SomeSubgraph\" node_options { [type.googleapis.com/mediapipe.SomeOptions] { known: 1 } } }",
+    wrong: r#"# graph.pbtxt
+input_stream: "in"
+output_stream: "out"
+node { calculator: "EchoSubgraph" input_stream: "in" output_stream: "out" node_options { [type.googleapis.com/mediapipe.DoorOptions] { close: false } } }
+# echo.pbtxt
+type: "EchoSubgraph"
+graph_options { [type.googleapis.com/mediapipe.DoorOptions] { open: true } }
+input_stream: "in"
+output_stream: "out"
+node { calculator: "GateCalculator" input_stream: "in" output_stream: "out" option_value: "allow:options/open" }"#,
+    right: r#"# graph.pbtxt
+input_stream: "in"
+output_stream: "out"
+node { calculator: "EchoSubgraph" input_stream: "in" output_stream: "out" node_options { [type.googleapis.com/mediapipe.DoorOptions] { open: false } } }
+# echo.pbtxt
+type: "EchoSubgraph"
+graph_options { [type.googleapis.com/mediapipe.DoorOptions] { open: true } }
+input_stream: "in"
+output_stream: "out"
+node { calculator: "GateCalculator" input_stream: "in" output_stream: "out" option_value: "allow:options/open" }"#,
 };

@@ -133,7 +133,8 @@ pub(super) fn assemble(mut draft: Draft<'_>, sources: &SourceMap) -> Plan {
     }
 }
 
-fn queue_limit(draft: &Draft<'_>) -> usize {
+/// The most packets of a queue; `usize::MAX` for no limit.
+pub(super) fn queue_limit(draft: &Draft<'_>) -> usize {
     let limit = draft
         .graph
         .max_queue_size

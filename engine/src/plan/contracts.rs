@@ -1,37 +1,31 @@
 //! Contracts: each node's calculator is looked up, reads its options and declares its ports, and the ports that the graph
 //! connects are compared with those.
 
-use graphmill_grammar::{Diagnostic, Node, OptionsMessage, PortSpec as Port, suggest};
+use graphmill_grammar::{Diagnostic, Node, OptionsMessage, PortSpec as Port, Span, suggest};
 
 use crate::{
-    codes::{calculators, streams},
-    contract::{Contract, Declared, Group},
+    codes::calculators,
+    contract::Contract,
     tags::{TagEntry, TagMap},
 };
 
-use super::draft::{Draft, DraftNode};
+use super::{
+    draft::{Draft, DraftNode},
+    ports,
+};
 
-const GROUPS: [Group; 4] = [
-    Group::Inputs,
-    Group::Outputs,
-    Group::InputSides,
-    Group::OutputSides,
-];
+/// Nodes, graph inputs and the ports of a node are numbered with 16 bits.
+pub(super) const MOST: usize = u16::MAX as usize - 1;
 
 pub(super) fn resolve(draft: &mut Draft<'_>) {
     let package = draft.package();
-    if draft.nodes.len() >= usize::from(u16::MAX) {
-        let message = format!("a graph of {} nodes is too large", draft.nodes.len());
-        draft.report(Diagnostic::error(
-            &calculators::TOO_LARGE,
-            draft.graph.head,
-            message,
-        ));
+    if let Some(diagnostic) = too_large(draft) {
+        draft.report(diagnostic);
         draft.nodes.clear();
         return;
     }
     let registry = &draft.environment.registry;
-    let incomplete = draft.incomplete;
+    let in_doubt = draft.streams_in_doubt || draft.sides_in_doubt;
     let mut found = Vec::new();
     for node in &mut draft.nodes {
         let ports = [
@@ -51,7 +45,8 @@ pub(super) fn resolve(draft: &mut Draft<'_>) {
         let options = options(&node.config, own, others, &mut found);
         match (registration.compile)(&mut node.contract, options.as_ref()) {
             Ok(factory) => {
-                compare(node, incomplete, &mut found);
+                ports::compare(node, in_doubt, &mut found);
+                ports::problems(node, registration, options.as_ref(), &mut found);
                 node.factory = Some(factory);
                 node.is_async = registration.is_async;
             }
@@ -59,6 +54,33 @@ pub(super) fn resolve(draft: &mut Draft<'_>) {
         }
     }
     draft.diagnostics.extend(found);
+}
+
+fn too_large(draft: &Draft<'_>) -> Option<Diagnostic> {
+    let refuse = |span: Span, what: &str, count: usize| {
+        let message = format!("{count} {what} are too many");
+        Diagnostic::error(&calculators::TOO_LARGE, span, message)
+            .label(format!("there can be {MOST} {what}"))
+    };
+    let graph = draft.graph;
+    if draft.nodes.len() > MOST {
+        return Some(refuse(graph.head, "nodes", draft.nodes.len()));
+    }
+    if graph.input_stream.len() > MOST {
+        let span = graph.input_stream[MOST].span;
+        return Some(refuse(span, "graph inputs", graph.input_stream.len()));
+    }
+    draft.nodes.iter().find_map(|node| {
+        let config = &node.config;
+        let ports = [
+            &config.input_stream,
+            &config.output_stream,
+            &config.input_side_packet,
+            &config.output_side_packet,
+        ];
+        let many = ports.into_iter().find(|ports| ports.len() > MOST)?;
+        Some(refuse(many[MOST].span, "ports of a kind", many.len()))
+    })
 }
 
 fn tag_map(ports: &[Port]) -> TagMap {
@@ -141,115 +163,4 @@ pub(super) fn options(
         }
     }
     chosen
-}
-
-/// Compares the ports that the graph connects with those that the contract declares.
-fn compare(node: &DraftNode, incomplete: bool, found: &mut Vec<Diagnostic>) {
-    let calculator = node.calculator();
-    let contract = &node.contract;
-    for group in GROUPS {
-        for (index, port) in contract.tag_map(group).entries().iter().enumerate() {
-            if contract.spec(group, index).is_none() {
-                found.push(unexpected(node, group, index, port));
-            }
-        }
-    }
-    let in_doubt = node.config.incomplete || (incomplete && !node.within.is_empty());
-    for missing in contract.missing.iter().filter(|_| !in_doubt) {
-        // A misspelt tag is one mistake, not two.
-        if !misspelt(node, missing) {
-            found.push(self::missing(node, missing));
-        }
-    }
-    // A calculator that misses ports has an opinion about the rest that helps nobody.
-    if contract.missing.is_empty() {
-        for problem in &contract.problems {
-            let message = format!("`{calculator}`: {problem}");
-            found.push(Diagnostic::error(
-                &streams::BAD_PORTS,
-                node.config.place(),
-                message,
-            ));
-        }
-    }
-}
-
-fn declared_of(node: &DraftNode, group: Group) -> impl Iterator<Item = &Declared> {
-    node.contract
-        .declared
-        .iter()
-        .filter(move |declared| declared.group == group)
-}
-
-fn unexpected(node: &DraftNode, group: Group, index: usize, port: &TagEntry) -> Diagnostic {
-    let calculator = node.calculator();
-    let noun = group.noun();
-    let what = if port.tag.is_empty() {
-        format!("{noun} without a tag")
-    } else {
-        format!("{noun} `{}`", node.port_label(group, index))
-    };
-    let message = if port.index > 0 && node.contract.spec(group, index - 1).is_some() {
-        format!("`{calculator}` takes no further {what}")
-    } else {
-        format!("`{calculator}` has no {what}")
-    };
-    let diagnostic =
-        Diagnostic::error(&streams::UNEXPECTED_PORT, port.span, message).label("no such port");
-    let tags: Vec<&str> = declared_of(node, group)
-        .map(|declared| declared.tag.as_str())
-        .collect();
-    if let Some(near) = nearest_tag(node, group, &port.tag) {
-        return diagnostic.hint(format!("did you mean `{near}:{}`?", port.name));
-    }
-    if tags.is_empty() {
-        return diagnostic.hint(format!("it has no {noun}s"));
-    }
-    let list: Vec<String> = tags
-        .iter()
-        .map(|tag| {
-            if tag.is_empty() {
-                "one without a tag".into()
-            } else {
-                format!("`{tag}`")
-            }
-        })
-        .collect();
-    diagnostic.hint(format!("its {noun}s: {}", list.join(", ")))
-}
-
-/// The declared tag that a tag the calculator does not have may be meant for.
-fn nearest_tag<'a>(node: &'a DraftNode, group: Group, tag: &str) -> Option<&'a str> {
-    let tags = declared_of(node, group).map(|declared| declared.tag.as_str());
-    suggest::nearest(tag, tags.filter(|other| !other.is_empty() && *other != tag))
-}
-
-/// Whether a port that is missing seems to be there under a misspelt tag.
-fn misspelt(node: &DraftNode, missing: &Declared) -> bool {
-    let map = node.contract.tag_map(missing.group);
-    let mut unknown =
-        (0..map.len()).filter(|&index| node.contract.spec(missing.group, index).is_none());
-    unknown.any(|index| {
-        nearest_tag(node, missing.group, &map.entries()[index].tag) == Some(&missing.tag)
-    })
-}
-
-fn missing(node: &DraftNode, missing: &Declared) -> Diagnostic {
-    let noun = missing.group.noun();
-    let field = missing.group.field();
-    let (what, example) = if missing.tag.is_empty() {
-        (format!("{noun} without a tag"), "name".to_owned())
-    } else {
-        (
-            format!("{noun} `{}`", missing.tag),
-            format!("{}:name", missing.tag),
-        )
-    };
-    Diagnostic::error(
-        &streams::MISSING_PORT,
-        node.config.place(),
-        format!("`{}` needs the {what}", node.calculator()),
-    )
-    .label("not connected here")
-    .hint(format!("add `{field}: \"{example}\"`"))
 }

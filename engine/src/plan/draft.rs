@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use graphmill_grammar::{Diagnostic, GraphConfig, Node, Span, graph::InputStreamHandlerConfig};
+use graphmill_grammar::{
+    Diagnostic, GraphConfig, Node, Span, diag::MAX_LISTED, graph::InputStreamHandlerConfig, suggest,
+};
 
 use crate::{
     contract::{Contract, Group},
@@ -27,8 +29,12 @@ pub(super) struct Draft<'a> {
     pub(super) side_ids: HashMap<String, u32>,
     /// Executors by name, in the order of their first use; the name of the default one is empty.
     pub(super) executors: Vec<(String, std::sync::Arc<dyn crate::executor::Executor>)>,
-    /// Something of the graph could not be read, so that what seems to be missing may be there.
+    /// Something of the graph could not be read: there will be no plan.
     pub(super) incomplete: bool,
+    /// A producer of a stream may be in what could not be read.
+    pub(super) streams_in_doubt: bool,
+    /// A producer of a side packet may be in what could not be read.
+    pub(super) sides_in_doubt: bool,
 }
 
 /// A node after expansion.
@@ -80,6 +86,14 @@ pub(super) struct DraftResource {
 
 impl<'a> Draft<'a> {
     pub(super) fn new(graph: &'a GraphConfig, environment: &'a Environment) -> Self {
+        let refused = |graph_field: &str, node_field: &str| {
+            graph.refused.may_be("node")
+                || graph.refused.may_be(graph_field)
+                || graph
+                    .node
+                    .iter()
+                    .any(|node| node.refused.may_be(node_field))
+        };
         Self {
             graph,
             environment,
@@ -90,12 +104,25 @@ impl<'a> Draft<'a> {
             sides: Vec::new(),
             side_ids: HashMap::new(),
             executors: Vec::new(),
-            incomplete: graph.incomplete || graph.node.iter().any(|node| node.incomplete),
+            incomplete: !graph.refused.is_empty(),
+            streams_in_doubt: refused("input_stream", "output_stream"),
+            sides_in_doubt: refused("input_side_packet", "output_side_packet"),
         }
     }
 
     pub(super) fn report(&mut self, diagnostic: Diagnostic) {
         self.diagnostics.push(diagnostic);
+    }
+
+    /// The name that is meant by one that does not exist. After many mistakes, more suggestions help nobody.
+    pub(super) fn nearest<'b>(
+        &self,
+        name: &str,
+        candidates: impl Iterator<Item = &'b str>,
+    ) -> Option<&'b str> {
+        (self.diagnostics.len() < MAX_LISTED)
+            .then(|| suggest::nearest(name, candidates))
+            .flatten()
     }
 
     pub(super) fn package(&self) -> &'a str {
@@ -116,6 +143,19 @@ impl DraftNode {
 
     pub(super) fn port(&self, group: Group, index: usize) -> &TagEntry {
         &self.contract.tag_map(group).entries()[index]
+    }
+
+    /// Whether the graph's author wrote it, and not the author of a subgraph.
+    pub(super) fn is_top_level(&self) -> bool {
+        self.within.is_empty()
+    }
+
+    /// Where more fields of the node can be written.
+    pub(super) fn end(&self) -> Option<Span> {
+        let mut end = self.config.span.at_end();
+        end.start = end.start.checked_sub(1)?;
+        end.end = end.start;
+        (self.is_top_level() && !self.config.span.is_none()).then_some(end)
     }
 
     pub(super) fn port_label(&self, group: Group, index: usize) -> String {

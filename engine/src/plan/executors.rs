@@ -8,7 +8,9 @@ use std::{
     sync::Arc,
 };
 
-use graphmill_grammar::{Diagnostic, OptionsMessage, Span, de, graph::ExecutorConfig, suggest};
+use graphmill_grammar::{
+    Diagnostic, OptionsMessage, Span, de, diag::has_errors, graph::ExecutorConfig,
+};
 use serde::Deserialize;
 
 use crate::{
@@ -20,6 +22,7 @@ use crate::{
 use super::{
     Place,
     draft::{Draft, DraftNode},
+    ports,
 };
 
 /// The name of the default executor.
@@ -77,7 +80,7 @@ pub(super) fn resolve(draft: &mut Draft<'_>) {
             None => {
                 let known = draft.environment.executors.get(&wanted);
                 if known.is_none() {
-                    found.push(unknown(&wanted, place, &declared));
+                    found.push(unknown(draft, &draft.nodes[at], &wanted, place, &declared));
                 }
                 known
             }
@@ -92,7 +95,8 @@ pub(super) fn resolve(draft: &mut Draft<'_>) {
             draft.nodes[at].place = Place::Executor(number);
         }
     }
-    if !draft.incomplete {
+    // After a mistake, an executor may seem to be unused only because of it.
+    if !draft.incomplete && !has_errors(&draft.diagnostics) && !has_errors(&found) {
         unused(&declared, &used, &mut found);
     }
     draft.diagnostics.extend(found);
@@ -167,24 +171,36 @@ fn declaration(name: &str) -> String {
     )
 }
 
-fn unknown(wanted: &str, span: Span, declared: &HashMap<String, Declared>) -> Diagnostic {
-    let diagnostic = Diagnostic::error(
-        &executors::UNKNOWN_EXECUTOR,
-        span,
-        format!("unknown executor `{wanted}`"),
-    );
-    let names = declared.keys().map(String::as_str).chain([Executors::CPU]);
-    match suggest::nearest(wanted, names) {
-        Some(near) => diagnostic.fix(
+fn unknown(
+    draft: &Draft<'_>,
+    node: &DraftNode,
+    wanted: &str,
+    span: Span,
+    declared: &HashMap<String, Declared>,
+) -> Diagnostic {
+    let message = format!("unknown executor `{wanted}`");
+    let diagnostic = Diagnostic::error(&executors::UNKNOWN_EXECUTOR, span, message);
+    let mut names: Vec<&str> = declared.keys().map(String::as_str).collect();
+    names.push(Executors::CPU);
+    names.sort_unstable();
+    let is_written = node.config.executor.is_some() && node.is_top_level();
+    match draft.nearest(wanted, names.into_iter()) {
+        Some(near) if is_written => diagnostic.fix(
             format!("did you mean `{near}`?"),
             span,
             format!("\"{near}\""),
         ),
-        None => diagnostic.hint(format!(
+        Some(near) => diagnostic.hint(format!("did you mean `{near}`?")),
+        None if draft.graph.span.is_none() => diagnostic.hint(format!(
             "declare it with `{}`, or use `{}`",
             declaration(wanted),
             Executors::CPU
         )),
+        None => diagnostic.fix(
+            format!("declare it in the graph, or use `{}`", Executors::CPU),
+            draft.graph.span.at_start(),
+            format!("{}\n", declaration(wanted)),
+        ),
     }
 }
 
@@ -194,6 +210,8 @@ fn unused(
     used: &HashSet<String>,
     found: &mut Vec<Diagnostic>,
 ) {
+    let mut declared: Vec<_> = declared.iter().collect();
+    declared.sort_unstable_by_key(|(name, _)| name.as_str());
     for (name, declared) in declared {
         if let Declared::Pool { place, .. } = declared
             && !used.contains(name)
@@ -315,7 +333,12 @@ fn declared(
             Some(Declared::Wrong)
         }
         Some(threads) if threads < 1 => {
-            found.push(bad_threads(threads, place));
+            let given = config.options.as_ref().map(|options| &options.messages);
+            let value = given.and_then(|messages| {
+                let mut bodies = messages.iter().map(|message| &message.body);
+                bodies.find_map(|body| ports::value_span(body, "num_threads"))
+            });
+            found.push(bad_threads(threads, value.unwrap_or(place)));
             Some(Declared::Wrong)
         }
         Some(threads) => Some(Declared::Pool {

@@ -6,16 +6,21 @@
 
 mod assemble;
 mod contracts;
+mod cycles;
 mod draft;
 mod executors;
 mod expand;
 mod explain;
 mod fields;
+mod loops;
 mod order;
 mod policies;
+mod ports;
+mod queues;
 mod sides;
 mod streams;
 mod types;
+mod warnings;
 
 use std::{
     any::Any,
@@ -172,6 +177,9 @@ impl Plan {
         sides::connect(&mut draft);
         // What could not be read has been reported by the grammar, and is no graph to run.
         if !draft.incomplete && !diag::has_errors(&draft.diagnostics) {
+            warnings::check(&mut draft);
+            loops::check(&mut draft);
+            queues::check(&mut draft);
             sides::load(&mut draft);
         }
         let mut diagnostics = std::mem::take(&mut draft.diagnostics);
@@ -180,6 +188,9 @@ impl Plan {
         diag::sort(&mut diagnostics);
         // What is wrong in a subgraph is wrong once, however often the subgraph is used.
         diagnostics.dedup();
+        if plan.is_none() {
+            diag::truncate(&mut diagnostics);
+        }
         (plan, diagnostics)
     }
 

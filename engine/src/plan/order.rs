@@ -2,18 +2,20 @@
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
-use graphmill_grammar::{Diagnostic, Span, diag::has_errors};
+use graphmill_grammar::Span;
 
-use crate::{codes::cycles, contract::Group};
+use crate::contract::Group;
 
-use super::{Producer, draft::Draft};
+use super::{Producer, cycles, draft::Draft};
 
 /// One node needs what another makes.
-struct Need {
-    from: usize,
+pub(super) struct Need {
+    pub(super) from: usize,
     /// The name of the stream or side packet, and where the needing node says so.
-    name: String,
-    span: Span,
+    pub(super) name: String,
+    pub(super) span: Span,
+    /// Which input it is; none for a side packet.
+    pub(super) input: Option<usize>,
 }
 
 pub(super) fn sort(draft: &mut Draft<'_>) {
@@ -45,12 +47,9 @@ pub(super) fn sort(draft: &mut Draft<'_>) {
         }
     }
     if order.len() < count {
-        let diagnostic = cycle(draft, &needs, &waiting);
-        draft.report(diagnostic);
+        let found = cycles::report(draft, &needs, &feeds);
+        draft.diagnostics.extend(found);
         return;
-    }
-    if !has_errors(&draft.diagnostics) {
-        warn_of_needless_back_edges(draft, &feeds);
     }
     // The order of the file counts where it is valid: then nodes keep their numbers.
     let valid = needs
@@ -82,6 +81,7 @@ fn needs(draft: &Draft<'_>) -> Vec<Vec<Need>> {
                     from: usize::from(from),
                     name: port.name.clone(),
                     span: port.span,
+                    input: Some(input),
                 });
             }
         }
@@ -91,138 +91,13 @@ fn needs(draft: &Draft<'_>) -> Vec<Vec<Need>> {
                     from,
                     name: entry.name.clone(),
                     span: entry.span,
+                    input: None,
                 });
             }
         }
         needs
     };
     draft.nodes.iter().map(of).collect()
-}
-
-/// Shows one concrete cycle. Every node that still waits needs another that still waits, so walking back comes around.
-fn cycle(draft: &Draft<'_>, needs: &[Vec<Need>], waiting: &[usize]) -> Diagnostic {
-    let start = waiting
-        .iter()
-        .position(|&count| count > 0)
-        .expect("a cycle leaves nodes waiting");
-    let mut path: Vec<usize> = vec![start];
-    let mut steps: Vec<&Need> = Vec::new();
-    let around = loop {
-        let node = path[path.len() - 1];
-        let need = needs[node]
-            .iter()
-            .find(|need| waiting[need.from] > 0)
-            .expect("a waiting node needs a waiting node");
-        steps.push(need);
-        if let Some(at) = path.iter().position(|&seen| seen == need.from) {
-            break at;
-        }
-        path.push(need.from);
-    };
-    let (path, mut steps) = (&path[around..], steps.split_off(around));
-    // In the direction in which packets flow, beginning with the node that comes first in the file.
-    let mut names: Vec<usize> = path.to_vec();
-    names.reverse();
-    steps.reverse();
-    let first = names
-        .iter()
-        .enumerate()
-        .min_by_key(|(_, node)| **node)
-        .map_or(0, |(at, _)| at);
-    names.rotate_left(first);
-    let mut shown: Vec<String> = names
-        .iter()
-        .map(|&node| format!("`{}`", draft.nodes[node].name))
-        .collect();
-    shown.push(shown[0].clone());
-    // The step into the first node is the one a reader would mark.
-    let closing = steps.iter().find(|need| {
-        need.from == names[names.len() - 1]
-            && needs[names[0]]
-                .iter()
-                .any(|other| std::ptr::eq(other, **need))
-    });
-    let closing = closing.copied().unwrap_or(steps[0]);
-    let node = &draft.nodes[names[0]];
-    let label = node
-        .contract
-        .tag_map(Group::Inputs)
-        .entries()
-        .iter()
-        .position(|entry| entry.span == closing.span)
-        .map(|input| node.port_label(Group::Inputs, input));
-    let mut diagnostic = Diagnostic::error(
-        &cycles::CYCLE,
-        closing.span,
-        format!("nodes wait for each other: {}", shown.join(" > ")),
-    )
-    .label(format!("`{}` needs `{}`", node.name, closing.name));
-    for need in steps {
-        if need.span != closing.span {
-            diagnostic = diagnostic.also(need.span, format!("which needs `{}`", need.name));
-        }
-    }
-    match label {
-        Some(label) => {
-            let label = if node
-                .contract
-                .tag_map(Group::Inputs)
-                .position(&label)
-                .is_some()
-            {
-                label
-            } else {
-                ":0".to_owned()
-            };
-            diagnostic.hint(format!(
-                "if this input brings back what an earlier round made, add `input_stream_info {{ tag_index: \"{label}\" back_edge: true }}` to `{}`",
-                node.name
-            ))
-        }
-        None => diagnostic.hint("side packets cannot form loops"),
-    }
-}
-
-fn warn_of_needless_back_edges(draft: &mut Draft<'_>, feeds: &[Vec<usize>]) {
-    let mut found = Vec::new();
-    for (index, node) in draft.nodes.iter().enumerate() {
-        for (input, stream) in node.inputs.iter().enumerate() {
-            if !node.back_edges[input] {
-                continue;
-            }
-            let closes =
-                stream.is_none_or(|stream| match draft.streams[stream as usize].producer {
-                    Producer::Graph(_) => false,
-                    Producer::Node(from) => reaches(feeds, index, usize::from(from)),
-                });
-            if !closes {
-                let port = node.port(Group::Inputs, input);
-                let message = format!(
-                    "stream `{}` closes no loop, but is marked as a back edge",
-                    port.name
-                );
-                found.push(
-                    Diagnostic::warning(&cycles::BACK_EDGE_UNNEEDED, port.span, message)
-                        .hint("leave out its `input_stream_info`"),
-                );
-            }
-        }
-    }
-    draft.diagnostics.extend(found);
-}
-
-fn reaches(feeds: &[Vec<usize>], from: usize, to: usize) -> bool {
-    let mut seen = vec![false; feeds.len()];
-    let mut stack = vec![from];
-    while let Some(node) = stack.pop() {
-        if node == to {
-            return true;
-        }
-        if !std::mem::replace(&mut seen[node], true) {
-            stack.extend(&feeds[node]);
-        }
-    }
-    false
 }
 
 /// Renumbers the nodes; `order` lists old numbers.

@@ -15,7 +15,10 @@ use crate::{
     policy::{FixedSize, Policy},
 };
 
-use super::draft::{Draft, DraftNode};
+use super::{
+    draft::{Draft, DraftNode},
+    ports,
+};
 
 const NAMES: [&str; 8] = [
     "DefaultInputStreamHandler",
@@ -168,8 +171,9 @@ fn from_config(
             let read: TimestampAlignOptions = read(options, found)?;
             let wanted = read.timestamp_base_tag_index;
             let Some(base) = node.contract.tag_map(Group::Inputs).position(&wanted) else {
-                found.push(no_such_input(
+                found.push(ports::no_such_input(
                     node,
+                    &streams::BAD_POLICY,
                     &wanted,
                     options.map_or(span, |options| find(&options.body, &wanted)),
                 ));
@@ -260,7 +264,12 @@ fn sync_sets(
         }
         for wanted in &entry.tag_index {
             let Some(input) = node.contract.tag_map(Group::Inputs).position(wanted) else {
-                found.push(no_such_input(node, wanted, place(wanted)));
+                found.push(ports::no_such_input(
+                    node,
+                    &streams::BAD_POLICY,
+                    wanted,
+                    place(wanted),
+                ));
                 continue;
             };
             if set.contains(&(input as u16)) || sets.iter().any(|set| set.contains(&(input as u16)))
@@ -276,22 +285,6 @@ fn sync_sets(
         sets.push(set);
     }
     Some(Policy::SyncSet(sets))
-}
-
-fn no_such_input(node: &DraftNode, wanted: &str, span: Span) -> Diagnostic {
-    let labels: Vec<String> = (0..node.inputs.len())
-        .map(|input| node.port_label(Group::Inputs, input))
-        .collect();
-    let diagnostic = Diagnostic::error(
-        &streams::BAD_POLICY,
-        span,
-        format!("`{wanted}` is no input of `{}`", node.calculator()),
-    )
-    .label("no such input");
-    match suggest::nearest(wanted, labels.iter().map(String::as_str)) {
-        Some(near) => diagnostic.hint(format!("did you mean `{near}`?")),
-        None => diagnostic.hint(format!("its inputs are {}", labels.join(", "))),
-    }
 }
 
 /// Where a string with this content is written in a message; the message itself if nowhere.

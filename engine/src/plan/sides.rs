@@ -1,11 +1,14 @@
 //! Side packets and resources: every input side packet finds its producer, its resource, or waits for the session's start.
 
+use std::collections::HashSet;
+
 use graphmill_grammar::Diagnostic;
 
 use crate::{
     codes::sides,
     contract::{Arity, Group, PortSpec},
     resource::ResourceNeed,
+    tags::TagEntry,
 };
 
 use super::{
@@ -83,7 +86,7 @@ fn is_required(node: &DraftNode, input: usize) -> bool {
 
 fn check_types(draft: &mut Draft<'_>) {
     let mut types = Types::default();
-    let variables: Vec<usize> = draft.sides.iter().map(|_| types.fresh(None)).collect();
+    let variables: Vec<usize> = draft.sides.iter().map(|_| types.fresh()).collect();
     let mut inputs = Vec::new();
     for node in 0..draft.nodes.len() {
         let ins = types.ports(draft, node, Group::InputSides);
@@ -103,8 +106,8 @@ fn check_types(draft: &mut Draft<'_>) {
             let port = draft.nodes[node].port(Group::InputSides, input);
             let id = draft.side_ids[&port.name] as usize;
             if !types.unify(variables[id], variable) {
-                let carried = types.known(variables[id]).unwrap_or_default();
-                let wanted = types.known(variable).unwrap_or_default();
+                let carried = types.known(variables[id]);
+                let wanted = types.known(variable);
                 let message = format!(
                     "side packet `{}` is {}, but `{}` takes {}",
                     port.name,
@@ -124,7 +127,7 @@ fn check_types(draft: &mut Draft<'_>) {
         }
     }
     for (id, &variable) in variables.iter().enumerate() {
-        draft.sides[id].types = types.known(variable).unwrap_or_default();
+        draft.sides[id].types = types.known(variable);
     }
     draft.diagnostics.extend(found);
 }
@@ -166,24 +169,63 @@ fn define_resources(draft: &mut Draft<'_>) {
             }
         }
     }
-    for side in &mut draft.sides {
+    // A node whose options could not be read may be the one that defines it.
+    let unread: HashSet<&str> = draft
+        .nodes
+        .iter()
+        .filter(|node| node.factory.is_none())
+        .flat_map(|node| node.contract.tag_map(Group::InputSides).entries())
+        .map(|entry| entry.name.as_str())
+        .collect();
+    for side in &draft.sides {
         let Some(resource) = &side.resource else {
             continue;
         };
-        side.required = false;
         if resource.defined.is_none()
             && !draft.environment.provided.contains_key(&side.name)
-            && !draft.incomplete
+            && !unread.contains(side.name.as_str())
+            && !draft.sides_in_doubt
         {
-            let message = format!("no node defines the resource `{}`", side.name);
-            found.push(
-                Diagnostic::error(&sides::NO_RESOURCE, side.span, message)
-                    .label(format!("a `{}` is used here", resource.of))
-                    .hint("give this side packet the name that the node which loads the resource gives it"),
-            );
+            found.push(no_resource(draft, side, resource));
         }
     }
+    for side in &mut draft.sides {
+        side.required &= side.resource.is_none();
+    }
     draft.diagnostics.extend(found);
+}
+
+fn no_resource(draft: &Draft<'_>, side: &DraftSide, resource: &DraftResource) -> Diagnostic {
+    let message = format!("no node defines the resource `{}`", side.name);
+    let diagnostic = Diagnostic::error(&sides::NO_RESOURCE, side.span, message)
+        .label(format!("a `{}` is used here", resource.of));
+    let mut defined = draft.sides.iter().filter_map(|other| {
+        let (node, at) = other
+            .resource
+            .as_ref()
+            .filter(|it| it.of == resource.of)?
+            .defined?;
+        Some((other, definition(draft, (node, at)).1))
+    });
+    let Some((other, span)) = defined.next() else {
+        return diagnostic.hint(
+            "give this side packet the name that the node which loads the resource gives it",
+        );
+    };
+    let diagnostic = diagnostic.also(span, format!("`{}` is defined here", other.name));
+    let advice = format!("did you mean `{}`?", other.name);
+    let ports = draft
+        .nodes
+        .iter()
+        .flat_map(|node| node.contract.tag_map(Group::InputSides).entries());
+    match ports
+        .into_iter()
+        .find(|port| port.span == side.span)
+        .and_then(TagEntry::name_span)
+    {
+        Some(span) => diagnostic.fix(advice, span, &other.name),
+        None => diagnostic.hint(advice),
+    }
 }
 
 fn definition<'b>(

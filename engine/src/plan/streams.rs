@@ -1,22 +1,23 @@
 //! Streams: every input finds its producer.
 
-use graphmill_grammar::{Diagnostic, Span, diag::has_errors, suggest};
+use graphmill_grammar::{Diagnostic, Span};
 
 use crate::{
     codes::{cycles, streams},
     contract::Group,
+    tags::TagEntry,
 };
 
 use super::{
     Producer,
     draft::{Draft, DraftStream},
+    ports,
 };
 
 pub(super) fn connect(draft: &mut Draft<'_>) {
     produce(draft);
     consume(draft);
     mark_back_edges(draft);
-    outputs(draft);
 }
 
 /// Makes a stream for each graph input and each output of a node.
@@ -85,112 +86,74 @@ fn consume(draft: &mut Draft<'_>) {
                 draft.streams[stream as usize]
                     .consumers
                     .push((node as u16, input as u16));
-            } else if !draft.incomplete {
-                let diagnostic = no_producer(draft, &port.name, port.span);
+            } else if !draft.streams_in_doubt {
+                let diagnostic = no_producer(draft, node, &port);
                 draft.report(diagnostic);
             }
         }
     }
 }
 
-fn no_producer(draft: &Draft<'_>, name: &str, span: Span) -> Diagnostic {
+fn no_producer(draft: &Draft<'_>, node: usize, port: &TagEntry) -> Diagnostic {
+    let name = &port.name;
     let diagnostic = Diagnostic::error(
         &streams::NO_PRODUCER,
-        span,
+        port.span,
         format!("stream `{name}` has no producer"),
     )
     .label("read here, but nothing writes it");
     let names = draft.streams.iter().map(|stream| stream.name.as_str());
-    match suggest::nearest(name, names) {
-        Some(near) => {
-            let near_span = draft.streams[draft.stream_ids[near] as usize].span;
-            diagnostic.also(near_span, format!("did you mean `{near}`?"))
-        }
-        None => diagnostic.hint(format!(
-            "let a node write it, or add `input_stream: \"{name}\"` to the graph if it comes from outside"
-        )),
+    if let Some(near) = draft.nearest(name, names) {
+        let near_span = draft.streams[draft.stream_ids[near] as usize].span;
+        let advice = format!("did you mean `{near}`?");
+        return match port.name_span().filter(|_| near_span != port.span) {
+            Some(span) => diagnostic
+                .also(near_span, "written here")
+                .fix(advice, span, near),
+            None => diagnostic.also(near_span, advice),
+        };
+    }
+    let field = format!("input_stream: \"{name}\"");
+    let advice =
+        format!("let a node write it, or add `{field}` to the graph if it comes from outside");
+    if draft.nodes[node].is_top_level() && !draft.graph.span.is_none() {
+        diagnostic.fix(advice, draft.graph.span.at_start(), format!("{field}\n"))
+    } else {
+        diagnostic.hint(advice)
     }
 }
 
 fn mark_back_edges(draft: &mut Draft<'_>) {
     let mut found = Vec::new();
     for node in &mut draft.nodes {
-        let mut given: Vec<(usize, Span)> = Vec::new();
+        let mut given: Vec<Option<Span>> = vec![None; node.back_edges.len()];
         for info in &node.config.input_stream_info {
             let (wanted, span) = match &info.tag_index {
                 Some(tag_index) => (tag_index.to_string(), tag_index.span),
                 None => (":0".to_owned(), info.span),
             };
             let Some(input) = node.contract.tag_map(Group::Inputs).position(&wanted) else {
-                let message = format!("`{wanted}` is no input of `{}`", node.calculator());
-                let labels: Vec<String> = (0..node.inputs.len())
-                    .map(|input| format!("`{}`", node.port_label(Group::Inputs, input)))
-                    .collect();
-                let diagnostic = Diagnostic::error(&cycles::BACK_EDGE_NOT_INPUT, span, message)
-                    .label("no such input");
-                found.push(if labels.is_empty() {
-                    diagnostic.hint("the node has no inputs")
-                } else {
-                    diagnostic.hint(format!("its inputs are {}", labels.join(", ")))
-                });
+                if !node.config.refused.may_be(Group::Inputs.field()) {
+                    let code = &cycles::BACK_EDGE_NOT_INPUT;
+                    found.push(ports::no_such_input(node, code, &wanted, span));
+                }
                 continue;
             };
-            if let Some((_, first)) = given.iter().find(|(other, _)| *other == input) {
+            if let Some(first) = given[input] {
                 let message = format!("input `{wanted}` has more than one `input_stream_info`");
-                found.push(
-                    Diagnostic::error(&cycles::BACK_EDGE_TWICE, span, message)
-                        .also(*first, "first given here"),
-                );
+                let diagnostic = Diagnostic::error(&cycles::BACK_EDGE_TWICE, span, message)
+                    .also(first, "first given here");
+                found.push(if node.is_top_level() {
+                    let all = info.head.to(info.span);
+                    diagnostic.fix("join the two, or remove this one", all, "")
+                } else {
+                    diagnostic
+                });
                 continue;
             }
-            given.push((input, span));
+            given[input] = Some(span);
             node.back_edges[input] = info.back_edge.as_ref().is_some_and(|back| back.value);
         }
-    }
-    draft.diagnostics.extend(found);
-}
-
-/// Warns of what is written and never read, and of graph outputs that nobody writes.
-fn outputs(draft: &mut Draft<'_>) {
-    // After a mistake, a stream may seem to be unused only because of it.
-    if draft.incomplete || has_errors(&draft.diagnostics) {
-        return;
-    }
-    let mut found = Vec::new();
-    for port in &draft.graph.output_stream {
-        if !draft.stream_ids.contains_key(port.name.as_str()) {
-            let names = draft.streams.iter().map(|stream| stream.name.as_str());
-            let message = format!("graph output `{}` has no producer", port.name.as_str());
-            let diagnostic = Diagnostic::warning(&streams::NO_GRAPH_OUTPUT, port.span, message)
-                .label("nothing will come out here");
-            found.push(match suggest::nearest(&port.name, names) {
-                Some(near) => diagnostic.hint(format!("did you mean `{near}`?")),
-                None => diagnostic,
-            });
-        }
-    }
-    for stream in &draft.streams {
-        let given_out = draft
-            .graph
-            .output_stream
-            .iter()
-            .any(|port| port.name.value == stream.name);
-        if !stream.consumers.is_empty() || given_out {
-            continue;
-        }
-        let (code, message) = match stream.producer {
-            Producer::Graph(_) => (
-                &streams::UNUSED_INPUT,
-                format!("no node reads graph input `{}`", stream.name),
-            ),
-            // What a subgraph leaves unread is not for its user to change.
-            Producer::Node(node) if !draft.nodes[usize::from(node)].within.is_empty() => continue,
-            Producer::Node(_) => (
-                &streams::UNUSED_STREAM,
-                format!("nothing reads stream `{}`", stream.name),
-            ),
-        };
-        found.push(Diagnostic::warning(code, stream.span, message));
     }
     draft.diagnostics.extend(found);
 }

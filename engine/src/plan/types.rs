@@ -3,7 +3,7 @@
 //! Every port of every node and every stream has a type variable. A contract gives some of them a type or makes two of them
 //! the same; a connection makes the producer's and the consumer's the same. Where that fails, the two ends disagree.
 
-use graphmill_grammar::Diagnostic;
+use graphmill_grammar::{Diagnostic, Span};
 
 use crate::{
     codes::types,
@@ -11,10 +11,18 @@ use crate::{
     packet::TypeInfo,
 };
 
-use super::{Producer, draft::Draft, streams::producer_name};
+use super::{
+    Producer,
+    draft::{Draft, DraftStream},
+    streams::producer_name,
+};
 
-/// What is known of a variable: nothing, or the types it may have.
-type Known = Option<Vec<TypeInfo>>;
+/// What is known of a variable: nothing, or the types it may have and where that is said.
+#[derive(Clone, Default)]
+struct Known {
+    types: Option<Vec<TypeInfo>>,
+    origin: Option<Span>,
+}
 
 /// Union-find over type variables.
 #[derive(Default)]
@@ -24,7 +32,12 @@ pub(super) struct Types {
 }
 
 impl Types {
-    pub(super) fn fresh(&mut self, known: Known) -> usize {
+    /// A variable of which nothing is known.
+    pub(super) fn fresh(&mut self) -> usize {
+        self.variable(Known::default())
+    }
+
+    fn variable(&mut self, known: Known) -> usize {
         self.parents.push(self.parents.len());
         self.known.push(known);
         self.parents.len() - 1
@@ -38,9 +51,16 @@ impl Types {
         variable
     }
 
-    pub(super) fn known(&mut self, variable: usize) -> Known {
+    /// The types that a variable may have; empty if any will do.
+    pub(super) fn known(&mut self, variable: usize) -> Vec<TypeInfo> {
         let root = self.root(variable);
-        self.known[root].clone()
+        self.known[root].types.clone().unwrap_or_default()
+    }
+
+    /// The port that decided the type of a variable.
+    pub(super) fn origin(&mut self, variable: usize) -> Option<Span> {
+        let root = self.root(variable);
+        self.known[root].origin
     }
 
     /// Makes two variables the same; false, and nothing done, if no type fits both.
@@ -49,18 +69,23 @@ impl Types {
         if a == b {
             return true;
         }
-        let both = match (&self.known[a], &self.known[b]) {
-            (None, other) | (other, None) => other.clone(),
-            (Some(left), Some(right)) => {
-                let common: Vec<TypeInfo> = left
+        let (left, right) = (&self.known[a], &self.known[b]);
+        let both = match (&left.types, &right.types) {
+            (None, _) => right.clone(),
+            (_, None) => left.clone(),
+            (Some(types), Some(others)) => {
+                let common: Vec<TypeInfo> = types
                     .iter()
-                    .filter(|of| right.contains(of))
+                    .filter(|of| others.contains(of))
                     .copied()
                     .collect();
                 if common.is_empty() {
                     return false;
                 }
-                Some(common)
+                Known {
+                    types: Some(common),
+                    origin: left.origin,
+                }
             }
         };
         self.parents[b] = a;
@@ -72,10 +97,16 @@ impl Types {
     pub(super) fn ports(&mut self, draft: &Draft<'_>, node: usize, group: Group) -> Vec<usize> {
         let contract = &draft.nodes[node].contract;
         (0..contract.tag_map(group).len())
-            .map(|index| match contract.spec(group, index) {
-                Some(PortSpec::Exact(of)) => self.fresh(Some(vec![*of])),
-                Some(PortSpec::OneOf(types)) => self.fresh(Some(types.clone())),
-                Some(PortSpec::Any | PortSpec::SameAs(..)) | None => self.fresh(None),
+            .map(|index| {
+                let types = match contract.spec(group, index) {
+                    Some(PortSpec::Exact(of)) => Some(vec![*of]),
+                    Some(PortSpec::OneOf(types)) => Some(types.clone()),
+                    Some(PortSpec::Any | PortSpec::SameAs(..)) | None => None,
+                };
+                let origin = types
+                    .is_some()
+                    .then(|| draft.nodes[node].port(group, index).span);
+                self.variable(Known { types, origin })
             })
             .collect()
     }
@@ -106,7 +137,7 @@ pub(super) fn names(types: &[TypeInfo]) -> String {
 
 pub(super) fn check(draft: &mut Draft<'_>) {
     let mut types = Types::default();
-    let streams: Vec<usize> = draft.streams.iter().map(|_| types.fresh(None)).collect();
+    let streams: Vec<usize> = draft.streams.iter().map(|_| types.fresh()).collect();
     let mut inputs = Vec::new();
     for node in 0..draft.nodes.len() {
         let ins = types.ports(draft, node, Group::Inputs);
@@ -125,37 +156,22 @@ pub(super) fn check(draft: &mut Draft<'_>) {
             let port = inputs[usize::from(node)][usize::from(input)];
             if !types.unify(streams[id], port) {
                 let (carried, wanted) = (types.known(streams[id]), types.known(port));
-                found.push(mismatch(
-                    draft,
-                    id,
-                    (node, input),
-                    &carried.unwrap_or_default(),
-                    &wanted.unwrap_or_default(),
-                ));
+                let origins = [types.origin(streams[id]), types.origin(port)];
+                let diagnostic = mismatch(draft, id, (node, input), &carried, &wanted);
+                found.push(with_origins(diagnostic, origins, [&carried, &wanted]));
             }
         }
     }
-    for (id, &variable) in streams.iter().enumerate() {
-        let stream = &draft.streams[id];
-        let guaranteed = match stream.producer {
-            Producer::Graph(_) => false,
-            Producer::Node(node) => {
-                let node = &draft.nodes[usize::from(node)];
-                let output = node
-                    .outputs
-                    .iter()
-                    .position(|&stream| stream as usize == id);
-                output.is_some_and(|output| {
-                    matches!(
-                        node.contract.spec(Group::Outputs, output),
-                        Some(PortSpec::Exact(_))
-                    )
-                })
-            }
-        };
-        let known = types.known(variable).unwrap_or_default();
-        draft.streams[id].types = known;
-        draft.streams[id].check = !guaranteed;
+    for (stream, &variable) in draft.streams.iter_mut().zip(&streams) {
+        stream.types = types.known(variable);
+        stream.check = true;
+    }
+    // What a port of one type writes needs no look.
+    for node in &draft.nodes {
+        for (output, &stream) in node.outputs.iter().enumerate() {
+            let spec = node.contract.spec(Group::Outputs, output);
+            draft.streams[stream as usize].check = !matches!(spec, Some(PortSpec::Exact(_)));
+        }
     }
     draft.diagnostics.extend(found);
 }
@@ -169,14 +185,30 @@ fn mismatch(
 ) -> Diagnostic {
     let stream = &draft.streams[stream];
     let node = &draft.nodes[usize::from(node)];
-    let port = node.port(Group::Inputs, usize::from(input));
-    let place = match node.port(Group::Inputs, usize::from(input)).tag.as_str() {
+    let input = usize::from(input);
+    let port = node.port(Group::Inputs, input);
+    let place = match port.tag.as_str() {
         "" => format!("input `{}`", port.name),
-        _ => format!(
-            "port `{}`",
-            node.port_label(Group::Inputs, usize::from(input))
-        ),
+        _ => format!("port `{}`", node.port_label(Group::Inputs, input)),
     };
+    if let Producer::Graph(_) = stream.producer
+        && let Some((other, span)) = first_reader(draft, stream, carried)
+    {
+        let message = format!(
+            "graph input `{}` cannot be both {} and {}",
+            stream.name,
+            names(carried),
+            names(wanted)
+        );
+        return Diagnostic::error(&types::INPUT_OF_TWO_TYPES, port.span, message)
+            .label(format!(
+                "`{}` takes {} here",
+                node.calculator(),
+                names(wanted)
+            ))
+            .also(span, format!("`{other}` takes {} here", names(carried)))
+            .also(stream.span, "comes into the graph here");
+    }
     let message = format!(
         "stream `{}` carries {}, but {place} of `{}` takes {}",
         stream.name,
@@ -184,23 +216,45 @@ fn mismatch(
         node.calculator(),
         names(wanted)
     );
-    let mut diagnostic = Diagnostic::error(&types::TYPE_MISMATCH, port.span, message)
+    Diagnostic::error(&types::TYPE_MISMATCH, port.span, message)
         .label(format!("expected {}", names(wanted)))
         .also(
             stream.span,
             format!("produced here {}", producer_name(draft, stream.producer)),
-        );
-    if let Producer::Graph(_) = stream.producer
-        && let Some(&(other, other_input)) = stream.consumers.iter().find(|&&(other, at)| {
-            let spec = draft.nodes[usize::from(other)]
-                .contract
-                .spec(Group::Inputs, usize::from(at));
-            matches!(spec, Some(PortSpec::Exact(of)) if carried.contains(of))
-        })
-    {
-        let other = &draft.nodes[usize::from(other)];
-        let span = other.port(Group::Inputs, usize::from(other_input)).span;
-        diagnostic = diagnostic.also(span, format!("taken as {} here", names(carried)));
+        )
+}
+
+/// Shows where the types come from that the two ends disagree about, if that is not shown already.
+fn with_origins(
+    mut diagnostic: Diagnostic,
+    origins: [Option<Span>; 2],
+    types: [&[TypeInfo]; 2],
+) -> Diagnostic {
+    for (origin, types) in origins.into_iter().zip(types) {
+        let Some(origin) = origin else { continue };
+        let mut shown = std::iter::once(&diagnostic.primary).chain(&diagnostic.secondary);
+        if !shown.any(|label| label.span == origin) {
+            diagnostic = diagnostic.also(origin, format!("because this is {}", names(types)));
+        }
     }
     diagnostic
+}
+
+/// The calculator and the input that decided what a stream without a producer in the graph carries.
+fn first_reader<'b>(
+    draft: &'b Draft<'_>,
+    stream: &DraftStream,
+    carried: &[TypeInfo],
+) -> Option<(&'b str, Span)> {
+    stream.consumers.iter().find_map(|&(node, input)| {
+        let node = &draft.nodes[usize::from(node)];
+        let spec = node.contract.spec(Group::Inputs, usize::from(input));
+        let decides = match spec {
+            Some(PortSpec::Exact(of)) => carried.contains(of),
+            Some(PortSpec::OneOf(types)) => types.iter().any(|of| carried.contains(of)),
+            _ => false,
+        };
+        let span = node.port(Group::Inputs, usize::from(input)).span;
+        decides.then_some((node.calculator(), span))
+    })
 }

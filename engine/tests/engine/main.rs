@@ -3,6 +3,7 @@
 mod backpressure;
 mod bounds;
 mod cancel;
+mod compile;
 mod containers;
 mod contracts;
 mod diagnostics;

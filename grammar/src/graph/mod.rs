@@ -2,7 +2,7 @@
 //!
 //! Lowering knows the schema and no calculator: it checks field names, types, ranges and the syntax of port strings, and
 //! keeps option bodies as trees for whoever knows their types. It reports all it finds and goes on; a message in which
-//! something was refused is marked `incomplete`, so that later phases do not complain about what only seems to be missing.
+//! something was refused says of which fields, so that later phases do not complain about what only seems to be missing.
 
 mod legacy;
 mod node;
@@ -24,6 +24,7 @@ use crate::ast;
 use crate::codes::fields;
 use crate::diag::Diagnostic;
 use crate::span::{FileId, Span, Spanned};
+pub use table::Refused;
 use table::{Lowering, Table, message};
 
 message! {

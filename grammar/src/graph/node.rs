@@ -85,7 +85,7 @@ impl Node {
             .calculator
             .as_ref()
             .is_none_or(|calculator| calculator.is_empty())
-            && !self.incomplete
+            && !self.refused.may_be("calculator")
         {
             let place = self.place();
             cx.report(
@@ -93,7 +93,7 @@ impl Node {
                     .label("which calculator does this node run?")
                     .hint("add `calculator: \"..\"` with the name of a calculator or subgraph"),
             );
-            self.incomplete = true;
+            self.refused.field("calculator");
         }
     }
 }

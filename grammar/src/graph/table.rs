@@ -45,34 +45,58 @@ pub(crate) trait Read: Sized {
 
     /// Where it was written.
     fn place(&self) -> Span;
+
+    /// Whether nothing inside of it was refused.
+    fn is_whole(&self) -> bool {
+        true
+    }
+}
+
+/// What became of the values of one occurrence of a field.
+#[derive(Copy, Clone, PartialEq, Eq)]
+pub(crate) enum Taken {
+    /// All of them were read.
+    Whole,
+    /// All of them were read, but something inside of one was refused.
+    Partly,
+    /// A value was refused.
+    Refused,
 }
 
 /// A field of a struct, singular or repeated.
 pub(crate) trait Slot {
-    /// Takes the values of one occurrence; false if any was refused.
-    fn take(&mut self, field: &Field, cx: &mut Lowering) -> bool;
+    /// Takes the values of one occurrence.
+    fn take(&mut self, field: &Field, cx: &mut Lowering) -> Taken;
+}
+
+fn taken<'a, T: Read + 'a>(all: bool, mut values: impl Iterator<Item = &'a T>) -> Taken {
+    match (all, values.all(T::is_whole)) {
+        (true, true) => Taken::Whole,
+        (true, false) => Taken::Partly,
+        (false, _) => Taken::Refused,
+    }
 }
 
 impl<T: Read> Slot for Option<T> {
-    fn take(&mut self, field: &Field, cx: &mut Lowering) -> bool {
+    fn take(&mut self, field: &Field, cx: &mut Lowering) -> Taken {
         if let Some(first) = self {
             cx.report(duplicate(field, first.place()));
-            return false;
+            return Taken::Refused;
         }
         *self = T::read(&field.value, field, cx);
-        self.is_some()
+        taken(self.is_some(), self.iter())
     }
 }
 
 impl<T: Read> Slot for Vec<T> {
-    fn take(&mut self, field: &Field, cx: &mut Lowering) -> bool {
+    fn take(&mut self, field: &Field, cx: &mut Lowering) -> Taken {
         let values = match &field.value.value {
             ValueKind::List(values) => values.as_slice(),
             _ => std::slice::from_ref(&field.value),
         };
         let before = self.len();
         self.extend(values.iter().filter_map(|value| T::read(value, field, cx)));
-        self.len() == before + values.len()
+        taken(self.len() == before + values.len(), self[before..].iter())
     }
 }
 
@@ -121,26 +145,65 @@ pub(crate) trait Table: Default {
     /// Deprecated fields, each with what to do instead.
     const DEPRECATED: &'static [(&'static str, &'static str)];
 
-    /// The slot of a field.
-    fn slot(&mut self, name: &str) -> Option<&mut dyn Slot>;
+    /// The name of a field as the table has it, and its slot.
+    fn slot(&mut self, name: &str) -> Option<(&'static str, &mut dyn Slot)>;
     /// Looks at the message as a whole, when all fields are in.
     fn finish(&mut self, cx: &mut Lowering);
-    /// Says where the message stands and whether something in it was refused.
-    fn set_place(&mut self, span: Span, head: Span, incomplete: bool);
+    /// Says where the message stands and what in it was refused.
+    fn set_place(&mut self, span: Span, head: Span, refused: Refused);
+}
+
+/// The fields of a message of which something was refused, and reported: what seems to be missing may have been there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Refused {
+    fields: Vec<&'static str>,
+    /// Something was refused that may have been any field.
+    any: bool,
+    /// Something was refused inside of a field's message, which says more about it.
+    inside: bool,
+}
+
+impl Refused {
+    /// Tells whether something that was refused may have been a value of this field.
+    pub fn may_be(&self, field: &str) -> bool {
+        self.any || self.fields.contains(&field)
+    }
+
+    /// Tells whether nothing was refused, here and in the messages inside.
+    pub fn is_empty(&self) -> bool {
+        !self.any && !self.inside && self.fields.is_empty()
+    }
+
+    pub(super) fn field(&mut self, field: &'static str) {
+        if !self.fields.contains(&field) {
+            self.fields.push(field);
+        }
+    }
 }
 
 /// Lowers the fields of `message`; `head` is what a diagnostic about the message as a whole points to.
 pub(crate) fn lower<T: Table>(message: &Message, head: Span, cx: &mut Lowering) -> T {
     let mut lowered = T::default();
-    let mut incomplete = message.incomplete;
+    let mut refused = Refused {
+        any: message.incomplete,
+        ..Refused::default()
+    };
     for field in &message.fields {
-        let Some(slot) = field.name.as_plain().and_then(|name| lowered.slot(name)) else {
+        let name = field.name.as_str();
+        let plain = field.name.as_plain();
+        let Some((known, slot)) = plain.and_then(|name| lowered.slot(name)) else {
             cx.report(unknown(field, T::NAME, T::FIELDS.iter().copied()));
-            incomplete = true;
+            match suggest::nearest(name, T::FIELDS.iter().copied()) {
+                Some(meant) => refused.field(meant),
+                None => refused.any = true,
+            }
             continue;
         };
-        incomplete |= !slot.take(field, cx);
-        let name = field.name.as_str();
+        match slot.take(field, cx) {
+            Taken::Whole => {}
+            Taken::Partly => refused.inside = true,
+            Taken::Refused => refused.field(known),
+        }
         if let Some((_, instead)) = T::DEPRECATED
             .iter()
             .find(|(deprecated, _)| *deprecated == name)
@@ -152,7 +215,7 @@ pub(crate) fn lower<T: Table>(message: &Message, head: Span, cx: &mut Lowering) 
             );
         }
     }
-    lowered.set_place(message.span, head, incomplete);
+    lowered.set_place(message.span, head, refused);
     lowered.finish(cx);
     lowered
 }
@@ -173,8 +236,8 @@ macro_rules! message {
             pub span: $crate::span::Span,
             /// What to point to when speaking of the message as a whole: the name of the field that it is the value of.
             pub head: $crate::span::Span,
-            /// True when something in the message was refused, and reported: what seems to be missing may be there.
-            pub incomplete: bool,
+            /// What in the message was refused, and reported: what seems to be missing may be there.
+            pub refused: $crate::graph::Refused,
         }
 
         impl Default for $message {
@@ -183,7 +246,7 @@ macro_rules! message {
                     $( $field: Default::default(), )*
                     span: $crate::span::Span::NONE,
                     head: $crate::span::Span::NONE,
-                    incomplete: false,
+                    refused: Default::default(),
                 }
             }
         }
@@ -193,9 +256,9 @@ macro_rules! message {
             const FIELDS: &'static [&'static str] = &[$($field_name),*];
             const DEPRECATED: &'static [(&'static str, &'static str)] = &[$($(($field_name, $instead),)?)*];
 
-            fn slot(&mut self, name: &str) -> Option<&mut dyn $crate::graph::table::Slot> {
+            fn slot(&mut self, name: &str) -> Option<(&'static str, &mut dyn $crate::graph::table::Slot)> {
                 match name {
-                    $( $field_name => Some(&mut self.$field), )*
+                    $( $field_name => Some(($field_name, &mut self.$field)), )*
                     _ => None,
                 }
             }
@@ -205,8 +268,8 @@ macro_rules! message {
                 $( $finish(self, cx); )?
             }
 
-            fn set_place(&mut self, span: $crate::span::Span, head: $crate::span::Span, incomplete: bool) {
-                (self.span, self.head, self.incomplete) = (span, head, incomplete);
+            fn set_place(&mut self, span: $crate::span::Span, head: $crate::span::Span, refused: $crate::graph::Refused) {
+                (self.span, self.head, self.refused) = (span, head, refused);
             }
         }
 
@@ -218,6 +281,10 @@ macro_rules! message {
 
             fn place(&self) -> $crate::span::Span {
                 self.head
+            }
+
+            fn is_whole(&self) -> bool {
+                self.refused.is_empty()
             }
         }
     };

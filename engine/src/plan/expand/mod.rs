@@ -103,7 +103,10 @@ pub(super) fn expand(draft: &mut Draft<'_>, sources: &mut SourceMap) {
         }
     }
     // What is inside a subgraph that is used wrongly may seem to lack what its border lacks.
-    draft.incomplete |= diag::has_errors(&draft.diagnostics);
+    let misused = diag::has_errors(&draft.diagnostics);
+    draft.incomplete |= misused;
+    draft.streams_in_doubt |= misused;
+    draft.sides_in_doubt |= misused;
     let names = canonical_names(nodes.iter().map(|node| &node.config));
     for (node, name) in nodes.into_iter().zip(names) {
         draft.nodes.push(DraftNode {

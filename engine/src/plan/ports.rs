@@ -1,0 +1,297 @@
+//! Ports and options: what a node of the graph gives is compared with what its contract declares.
+
+use graphmill_grammar::{Code, Diagnostic, OptionsMessage, Span, ast, codes::fields, suggest};
+
+use crate::{
+    codes::streams,
+    contract::{Declared, Group, Problem},
+    registry::Registration,
+    tags::TagEntry,
+};
+
+use super::draft::DraftNode;
+
+const GROUPS: [Group; 4] = [
+    Group::Inputs,
+    Group::Outputs,
+    Group::InputSides,
+    Group::OutputSides,
+];
+
+/// How many ports a hint lists.
+const MOST_LISTED: usize = 12;
+
+/// Compares the ports that the graph connects with those that the contract declares. `in_doubt` says that streams of the
+/// graph may be missing only because of a mistake that was reported.
+pub(super) fn compare(node: &DraftNode, in_doubt: bool, found: &mut Vec<Diagnostic>) {
+    for group in GROUPS {
+        let map = node.contract.tag_map(group);
+        let mut unknown: Vec<usize> = (0..map.len())
+            .filter(|&index| node.contract.spec(group, index).is_none())
+            .collect();
+        let mut missing: Vec<&Declared> = node
+            .contract
+            .missing
+            .iter()
+            .filter(|missing| missing.group == group)
+            .collect();
+        // A port under a wrong tag is one mistake, not two: one port too many and one too few.
+        unknown.retain(|&index| {
+            let port = &map.entries()[index];
+            let Some(at) = meant(port, &missing) else {
+                return true;
+            };
+            let meant = missing.swap_remove(at);
+            found.push(misnamed(node, group, index, meant));
+            false
+        });
+        if let (&[index], &[meant]) = (&*unknown, &*missing) {
+            found.push(misnamed(node, group, index, meant));
+            continue;
+        }
+        for index in unknown {
+            found.push(unexpected(node, group, index));
+        }
+        let in_doubt =
+            node.config.refused.may_be(group.field()) || (in_doubt && !node.is_top_level());
+        for missing in missing.into_iter().filter(|_| !in_doubt) {
+            found.push(self::missing(node, missing));
+        }
+    }
+}
+
+/// Which of the missing ports a port has the misspelt tag of.
+fn meant(port: &TagEntry, missing: &[&Declared]) -> Option<usize> {
+    if port.tag.is_empty() {
+        return None;
+    }
+    let tags = missing.iter().map(|missing| missing.tag.as_str());
+    let near = suggest::nearest(&port.tag, tags.filter(|tag| !tag.is_empty()))?;
+    missing.iter().position(|missing| missing.tag == near)
+}
+
+fn declared_of(node: &DraftNode, group: Group) -> impl Iterator<Item = &Declared> {
+    node.contract
+        .declared
+        .iter()
+        .filter(move |declared| declared.group == group)
+}
+
+/// A port of a node in words.
+fn describe(node: &DraftNode, group: Group, index: usize) -> String {
+    let noun = group.noun();
+    let port = node.port(group, index);
+    if port.tag.is_empty() {
+        format!("{noun} without a tag")
+    } else {
+        format!("{noun} `{}`", node.port_label(group, index))
+    }
+}
+
+/// A declared port in words.
+fn describe_declared(declared: &Declared) -> String {
+    let noun = declared.group.noun();
+    match declared.tag.strip_prefix(':').unwrap_or(&declared.tag) {
+        "" => format!("{noun} without a tag"),
+        _ if declared.tag.starts_with(':') => format!("{noun} `{}`", declared.tag),
+        tag => format!("{noun} `{tag}`"),
+    }
+}
+
+/// How a graph file connects `name` to a declared port.
+fn spelling(declared: &Declared, name: &str) -> String {
+    match declared.tag.as_str() {
+        "" => name.to_owned(),
+        tag if tag.starts_with(':') => name.to_owned(),
+        tag => format!("{tag}:{name}"),
+    }
+}
+
+/// A port that the calculator does not have, in place of one that it needs.
+fn misnamed(node: &DraftNode, group: Group, index: usize, meant: &Declared) -> Diagnostic {
+    let port = node.port(group, index);
+    let message = format!(
+        "`{}` has no {}, but needs the {}",
+        node.calculator(),
+        describe(node, group, index),
+        describe_declared(meant)
+    );
+    let diagnostic =
+        Diagnostic::error(&streams::UNEXPECTED_PORT, port.span, message).label("no such port");
+    did_you_mean(diagnostic, port, spelling(meant, &port.name))
+}
+
+fn did_you_mean(diagnostic: Diagnostic, port: &TagEntry, meant: String) -> Diagnostic {
+    let advice = format!("did you mean `{meant}`?");
+    match port.whole_span() {
+        Some(span) => diagnostic.fix(advice, span, meant),
+        None => diagnostic.hint(advice),
+    }
+}
+
+fn unexpected(node: &DraftNode, group: Group, index: usize) -> Diagnostic {
+    let calculator = node.calculator();
+    let noun = group.noun();
+    let port = node.port(group, index);
+    let what = describe(node, group, index);
+    let follows = port.index > 0 && index > 0 && node.contract.spec(group, index - 1).is_some();
+    let message = if follows {
+        format!("`{calculator}` takes no further {what}")
+    } else {
+        format!("`{calculator}` has no {what}")
+    };
+    let diagnostic =
+        Diagnostic::error(&streams::UNEXPECTED_PORT, port.span, message).label("no such port");
+    let others = declared_of(node, group)
+        .filter(|declared| declared.tag != port.tag && !declared.tag.contains(':'));
+    let tags = others.map(|declared| declared.tag.as_str());
+    if let Some(near) = suggest::nearest(&port.tag, tags.filter(|tag| !tag.is_empty()))
+        && node.contract.count(group, near) == 0
+    {
+        return did_you_mean(diagnostic, port, format!("{near}:{}", port.name));
+    }
+    let mut listed: Vec<String> = declared_of(node, group)
+        .map(|declared| match declared.tag.as_str() {
+            "" => "one without a tag".to_owned(),
+            tag => format!("`{tag}`"),
+        })
+        .collect();
+    listed.dedup();
+    if listed.is_empty() {
+        return diagnostic.hint(format!("it has no {noun}s"));
+    }
+    if listed.len() > MOST_LISTED {
+        listed.truncate(MOST_LISTED);
+        listed.push("..".to_owned());
+    }
+    diagnostic.hint(format!("its {noun}s: {}", listed.join(", ")))
+}
+
+fn missing(node: &DraftNode, missing: &Declared) -> Diagnostic {
+    let message = format!(
+        "`{}` needs the {}",
+        node.calculator(),
+        describe_declared(missing)
+    );
+    Diagnostic::error(&streams::MISSING_PORT, node.config.place(), message)
+        .label("not connected here")
+        .hint(format!(
+            "add `{}: \"{}\"` with the name of the stream or side packet",
+            missing.group.field(),
+            spelling(missing, "name")
+        ))
+}
+
+/// The diagnostic for a tag and index that is none of a node's inputs; `span` is where it is written, quotes included or not.
+pub(super) fn no_such_input(
+    node: &DraftNode,
+    code: &'static Code,
+    wanted: &str,
+    span: Span,
+) -> Diagnostic {
+    let message = format!("`{wanted}` is no input of `{}`", node.calculator());
+    let diagnostic = Diagnostic::error(code, span, message).label("no such input");
+    let map = node.contract.tag_map(Group::Inputs);
+    let references: Vec<String> = (0..map.len().min(MOST_LISTED))
+        .map(|input| map.reference(input))
+        .collect();
+    if references.is_empty() {
+        return diagnostic.hint("the node has no inputs");
+    }
+    // Where the name of a stream is written, its port is meant.
+    let by_name = map
+        .entries()
+        .iter()
+        .position(|entry| entry.name == wanted.to_lowercase())
+        .map(|input| map.reference(input));
+    let near = by_name.or_else(|| {
+        let names = references.iter().map(String::as_str);
+        suggest::nearest(wanted, names).map(str::to_owned)
+    });
+    match near {
+        // Only a place that holds nothing but the reference can be replaced.
+        Some(near) if span.len() == wanted.len() && node.is_top_level() => {
+            diagnostic.fix(format!("did you mean `{near}`?"), span, near)
+        }
+        Some(near) if span.len() == wanted.len() + 2 && node.is_top_level() => {
+            let quoted = format!("\"{near}\"");
+            diagnostic.fix(format!("did you mean `{near}`?"), span, quoted)
+        }
+        Some(near) => diagnostic.hint(format!("did you mean `{near}`?")),
+        None => {
+            let listed: Vec<String> = references.iter().map(|name| format!("`{name}`")).collect();
+            diagnostic.hint(format!("its inputs are {}", listed.join(", ")))
+        }
+    }
+}
+
+/// Reports what the calculator itself says is wrong.
+pub(super) fn problems(
+    node: &DraftNode,
+    registration: &Registration,
+    options: Option<&OptionsMessage>,
+    found: &mut Vec<Diagnostic>,
+) {
+    // A calculator that misses ports has an opinion about the rest that helps nobody.
+    if !node.contract.missing.is_empty() {
+        return;
+    }
+    let calculator = node.calculator();
+    let place = node.config.place();
+    found.extend(node.contract.problems.iter().map(|problem| match problem {
+        Problem::Combination(message) => {
+            let message = format!("`{calculator}`: {message}");
+            Diagnostic::error(&streams::BAD_PORTS, place, message)
+        }
+        Problem::Option { path, message } => {
+            let place = options.map_or(place, |options| {
+                value_span(&options.body, path).unwrap_or(options.name.span)
+            });
+            let message = format!("`{calculator}`: {message}");
+            Diagnostic::error(&fields::INVALID_VALUE, place, message)
+        }
+        Problem::MissingOption { name, example } => {
+            missing_option(node, registration, options, name, example)
+        }
+    }));
+}
+
+/// Where the value at a path such as `field` or `message.field` is written.
+pub(super) fn value_span(message: &ast::Message, path: &str) -> Option<Span> {
+    let (name, rest) = path.split_once('.').unwrap_or((path, ""));
+    let field = message.fields_named(name).last()?;
+    match &field.value.value {
+        ast::ValueKind::Message(inner) if !rest.is_empty() => value_span(inner, rest),
+        _ if rest.is_empty() => Some(field.value.span),
+        _ => None,
+    }
+}
+
+fn missing_option(
+    node: &DraftNode,
+    registration: &Registration,
+    options: Option<&OptionsMessage>,
+    name: &str,
+    example: &str,
+) -> Diagnostic {
+    let place = options.map_or(node.config.place(), |options| options.name.span);
+    let message = format!("`{}` needs the option `{name}`", node.calculator());
+    let diagnostic = Diagnostic::error(&fields::MISSING_FIELD, place, message)
+        .label(format!("`{name}` is missing"));
+    let field = format!("{name}: {example}");
+    let given = options.and_then(|options| options.body.delimiters);
+    let (advice, insertion, text) = if let Some((open, _)) = given {
+        let advice = format!("add `{field}`");
+        (advice, Some(open.at_end()), format!(" {field}"))
+    } else {
+        let own = format!("mediapipe.{}Options", registration.name);
+        let of = registration.option_names.first();
+        let of = of.map_or(own.as_str(), |name| name);
+        let text = format!("node_options {{ [type.googleapis.com/{of}] {{ {field} }} }}");
+        (format!("add `{text}`"), node.end(), format!("{text} "))
+    };
+    match insertion.filter(|_| node.is_top_level()) {
+        Some(span) => diagnostic.fix(advice, span, text),
+        None => diagnostic.hint(advice),
+    }
+}

@@ -1,0 +1,126 @@
+//! Queues that fill up before their node can run: graphs that stand still, or whose queues have to grow beyond their limit.
+
+use graphmill_grammar::Diagnostic;
+
+use crate::{codes::streams, contract::Group, policy::Policy};
+
+use super::{
+    Producer, assemble,
+    draft::{Draft, DraftNode},
+};
+
+/// Warns of what is sure to fill a queue up.
+pub(super) fn check(draft: &mut Draft<'_>) {
+    let limit = assemble::queue_limit(draft);
+    if limit == usize::MAX {
+        return;
+    }
+    let mut found: Vec<Diagnostic> = draft
+        .nodes
+        .iter()
+        .filter_map(|node| trigger_beyond_limit(draft, node, limit))
+        .collect();
+    let layers = layers(draft);
+    found.extend(
+        draft
+            .nodes
+            .iter()
+            .filter_map(|node| joined_layers(draft, node, &layers, limit)),
+    );
+    draft.diagnostics.extend(found);
+}
+
+fn trigger_beyond_limit(draft: &Draft<'_>, node: &DraftNode, limit: usize) -> Option<Diagnostic> {
+    let Policy::FixedSize(sizes) = &node.policy else {
+        return None;
+    };
+    if sizes.trigger <= limit {
+        return None;
+    }
+    let place = node
+        .handler(draft.graph)
+        .map_or(node.config.place(), |handler| handler.head);
+    let message = format!(
+        "the queues of `{}` are full before any is cut: `trigger_queue_size` is {}, `max_queue_size` is {limit}",
+        node.name, sizes.trigger
+    );
+    let diagnostic = Diagnostic::warning(&streams::QUEUE_TOO_SMALL, place, message);
+    let diagnostic = match &draft.graph.max_queue_size {
+        Some(size) => diagnostic.also(size.span, "limited here"),
+        None => diagnostic,
+    };
+    Some(diagnostic.hint(format!(
+        "give `max_queue_size` at least {}, or lower `trigger_queue_size`",
+        sizes.trigger
+    )))
+}
+
+/// The lowest and the highest layer of the sources that a node's packets come from; none if there is no source among them.
+type Layers = Option<(i32, i32)>;
+
+/// By node. Back edges bring nothing new: what comes around has passed the node before.
+fn layers(draft: &Draft<'_>) -> Vec<Layers> {
+    let mut layers: Vec<Layers> = Vec::with_capacity(draft.nodes.len());
+    for node in &draft.nodes {
+        let own = node
+            .config
+            .source_layer
+            .as_ref()
+            .map_or(0, |layer| layer.value);
+        let is_source = node.inputs.is_empty() && node.contract.event_types.is_empty();
+        let of_inputs =
+            (0..node.inputs.len()).filter_map(|input| of_input(draft, node, input, &layers));
+        layers.push(if is_source {
+            Some((own, own))
+        } else {
+            of_inputs.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))
+        });
+    }
+    layers
+}
+
+fn of_input(draft: &Draft<'_>, node: &DraftNode, input: usize, layers: &[Layers]) -> Layers {
+    let stream = &draft.streams[node.inputs[input]? as usize];
+    match stream.producer {
+        Producer::Node(from) if !node.back_edges[input] => *layers.get(usize::from(from))?,
+        Producer::Node(_) | Producer::Graph(_) => None,
+    }
+}
+
+/// A join of a source with one of a higher layer, which starts only when the first has ended.
+fn joined_layers(
+    draft: &Draft<'_>,
+    node: &DraftNode,
+    layers: &[Layers],
+    limit: usize,
+) -> Option<Diagnostic> {
+    let together: Vec<Vec<usize>> = match &node.policy {
+        Policy::Default | Policy::Batch(_) | Policy::Barrier => {
+            vec![(0..node.inputs.len()).collect()]
+        }
+        Policy::SyncSet(sets) => sets
+            .iter()
+            .map(|set| set.iter().map(|&input| usize::from(input)).collect())
+            .collect(),
+        _ => return None,
+    };
+    together.iter().find_map(|set| {
+        let with = |input: &usize| Some((*input, of_input(draft, node, *input, layers)?));
+        let (early, (_, ends)) = set.iter().filter_map(with).min_by_key(|(_, layers)| layers.1)?;
+        let (late, (begins, _)) = set.iter().filter_map(with).max_by_key(|(_, layers)| layers.0)?;
+        if ends >= begins {
+            return None;
+        }
+        let (early, late) = (node.port(Group::Inputs, early), node.port(Group::Inputs, late));
+        let message = format!(
+            "all packets of `{}` have to wait for `{}`: source layer {begins} starts when layer {ends} has ended",
+            early.name, late.name
+        );
+        Some(
+            Diagnostic::warning(&streams::LAYERS_JOINED, early.span, message)
+                .label(format!("this queue holds {limit} packets"))
+                .also(late.span, format!("of layer {begins}"))
+                .hint("give both sources the same `source_layer`, or the node the policy `ImmediateInputStreamHandler`"),
+        )
+    })
+}

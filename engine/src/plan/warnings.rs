@@ -1,0 +1,166 @@
+//! Warnings: what is allowed, but hardly meant.
+//!
+//! They are given only where there are no errors: after a mistake, a stream may seem to be unused only because of it.
+
+use std::collections::{HashMap, HashSet};
+
+use graphmill_grammar::{Diagnostic, PortSpec, suggest};
+
+use crate::{
+    codes::{calculators, sides, streams},
+    contract::Group,
+};
+
+use super::{Producer, draft::Draft};
+
+pub(super) fn check(draft: &mut Draft<'_>) {
+    let mut found = Vec::new();
+    names(draft, &mut found);
+    graph_outputs(draft, &mut found);
+    unread_streams(draft, &mut found);
+    side_packets(draft, &mut found);
+    draft.diagnostics.extend(found);
+}
+
+/// Two nodes with one name, which messages and metrics tell apart by a number.
+fn names(draft: &Draft<'_>, found: &mut Vec<Diagnostic>) {
+    let mut seen = HashMap::new();
+    for node in &draft.graph.node {
+        let Some(name) = node.name.as_ref().filter(|name| !name.is_empty()) else {
+            continue;
+        };
+        if let Some(first) = seen.insert(name.as_str(), name.span) {
+            let message = format!("two nodes are called `{}`", name.value);
+            found.push(
+                Diagnostic::warning(&calculators::DUPLICATE_NAME, name.span, message)
+                    .label("given again here; messages will speak of them by number")
+                    .also(first, "first given here"),
+            );
+        }
+    }
+}
+
+/// Proposes the name that a port at the border of the graph is probably meant to have.
+fn did_you_mean<'a>(
+    diagnostic: Diagnostic,
+    port: &PortSpec,
+    names: impl Iterator<Item = &'a str>,
+) -> Diagnostic {
+    match suggest::nearest(&port.name, names) {
+        Some(near) if port.name.span.len() == port.name.len() => {
+            diagnostic.fix(format!("did you mean `{near}`?"), port.name.span, near)
+        }
+        Some(near) => diagnostic.hint(format!("did you mean `{near}`?")),
+        None => diagnostic,
+    }
+}
+
+fn graph_outputs(draft: &Draft<'_>, found: &mut Vec<Diagnostic>) {
+    for port in &draft.graph.output_stream {
+        if !draft.stream_ids.contains_key(port.name.as_str()) {
+            let message = format!("graph output `{}` has no producer", port.name.as_str());
+            let diagnostic = Diagnostic::warning(&streams::NO_GRAPH_OUTPUT, port.span, message)
+                .label("nothing will come out here");
+            let names = draft.streams.iter().map(|stream| stream.name.as_str());
+            found.push(did_you_mean(diagnostic, port, names));
+        }
+    }
+    for port in &draft.graph.output_side_packet {
+        let id = draft.side_ids.get(port.name.as_str());
+        if id.is_none_or(|&id| draft.sides[id as usize].producer.is_none()) {
+            let name = port.name.as_str();
+            let message = format!("output side packet `{name}` of the graph has no producer");
+            let diagnostic = Diagnostic::warning(&sides::NO_GRAPH_SIDE, port.span, message)
+                .label("nothing will come out here");
+            let produced = draft.sides.iter().filter(|side| side.producer.is_some());
+            let names = produced.map(|side| side.name.as_str());
+            found.push(did_you_mean(diagnostic, port, names));
+        }
+    }
+}
+
+fn unread_streams(draft: &Draft<'_>, found: &mut Vec<Diagnostic>) {
+    let given_out: HashSet<&str> = draft
+        .graph
+        .output_stream
+        .iter()
+        .map(|port| port.name.as_str())
+        .collect();
+    for stream in &draft.streams {
+        if !stream.consumers.is_empty() || given_out.contains(stream.name.as_str()) {
+            continue;
+        }
+        let (code, message) = match stream.producer {
+            Producer::Graph(_) => (
+                &streams::UNUSED_INPUT,
+                format!("no node reads graph input `{}`", stream.name),
+            ),
+            // What a subgraph leaves unread is not for its user to change.
+            Producer::Node(node) if !draft.nodes[usize::from(node)].is_top_level() => continue,
+            Producer::Node(_) => (
+                &streams::UNUSED_STREAM,
+                format!("nothing reads stream `{}`", stream.name),
+            ),
+        };
+        found.push(Diagnostic::warning(code, stream.span, message));
+    }
+}
+
+fn side_packets(draft: &Draft<'_>, found: &mut Vec<Diagnostic>) {
+    let declared: HashSet<&str> = draft
+        .graph
+        .input_side_packet
+        .iter()
+        .map(|port| port.name.as_str())
+        .collect();
+    let given_out = draft.graph.output_side_packet.iter();
+    let mut read: HashSet<&str> = given_out.map(|port| port.name.as_str()).collect();
+    let known = || {
+        let produced = draft.sides.iter().filter(|side| side.producer.is_some());
+        produced
+            .map(|side| side.name.as_str())
+            .chain(declared.iter().copied())
+    };
+    for node in &draft.nodes {
+        for port in node.contract.tag_map(Group::InputSides).entries() {
+            let side = &draft.sides[draft.side_ids[&port.name] as usize];
+            let is_known = side.producer.is_some()
+                || side.resource.is_some()
+                || declared.contains(port.name.as_str());
+            let first = read.insert(port.name.as_str());
+            if is_known || !first || !node.is_top_level() {
+                continue;
+            }
+            // Whoever starts the graph may give it; where there is one of nearly this name, that is doubtful.
+            let Some(near) = suggest::slip(&port.name, known()) else {
+                continue;
+            };
+            let message = format!("nothing makes or declares side packet `{}`", port.name);
+            let diagnostic = Diagnostic::warning(&sides::UNKNOWN_SIDE, port.span, message)
+                .label("has to be given when the graph is started");
+            let advice = format!("did you mean `{near}`?");
+            found.push(match port.name_span() {
+                Some(span) => diagnostic.fix(advice, span, near),
+                None => diagnostic.hint(advice),
+            });
+        }
+    }
+    for side in &draft.sides {
+        let Some((node, _)) = side.producer else {
+            continue;
+        };
+        if !read.contains(side.name.as_str()) && draft.nodes[usize::from(node)].is_top_level() {
+            let message = format!("nothing reads side packet `{}`", side.name);
+            found.push(Diagnostic::warning(&sides::UNUSED_SIDE, side.span, message));
+        }
+    }
+    for port in &draft.graph.input_side_packet {
+        if !read.contains(port.name.as_str()) {
+            let message = format!(
+                "no node reads input side packet `{}` of the graph",
+                port.name.as_str()
+            );
+            found.push(Diagnostic::warning(&sides::UNUSED_SIDE, port.span, message));
+        }
+    }
+}
