@@ -1,6 +1,10 @@
 //! The outside's end of a session: inputs, outputs, cancellation, questions.
 
-use std::{future::poll_fn, sync::Arc, task::Poll};
+use std::{
+    future::poll_fn,
+    sync::Arc,
+    task::{Context, Poll},
+};
 
 use tokio::sync::oneshot;
 
@@ -14,8 +18,9 @@ use crate::{
 };
 
 use super::{
+    exchange::Pushed,
     output::OutputStream,
-    shared::{Message, Output, Shared},
+    shared::{Message, Shared},
     summary::Summary,
     why::Why,
 };
@@ -49,11 +54,8 @@ impl Handle {
             let message = format!("output `{stream}` has to be taken before the session starts");
             return Err(Error::precondition(message));
         }
-        state.outputs.push(Output {
-            stream: id,
-            ..Output::default()
-        });
-        let index = state.outputs.len() - 1;
+        state.outputs.push(id);
+        let index = state.exchange.add_output();
         drop(state);
         Ok(OutputStream::new(Arc::clone(&self.shared), index))
     }
@@ -63,19 +65,9 @@ impl Handle {
         let input = self.input(stream)?;
         check_time(stream, packet.time)?;
         let mut packet = Some(packet);
-        poll_fn(|cx| match self.send(input, &mut packet) {
-            Ok(Sent::Full) => {
-                let mut state = self.shared.lock();
-                let gate = &mut state.gates[usize::from(input)];
-                // The session may have made room since; it tells only those it finds here.
-                if gate.staged < gate.room {
-                    cx.waker().wake_by_ref();
-                } else if !gate.pushers.iter().any(|waker| waker.will_wake(cx.waker())) {
-                    gate.pushers.push(cx.waker().clone());
-                }
-                Poll::Pending
-            }
-            Ok(Sent::Yes) => Poll::Ready(Ok(())),
+        poll_fn(|cx| match self.send(input, &mut packet, Some(cx)) {
+            Ok(true) => Poll::Ready(Ok(())),
+            Ok(false) => Poll::Pending,
             Err(error) => Poll::Ready(Err(error)),
         })
         .await
@@ -85,12 +77,12 @@ impl Handle {
     pub fn try_push(&self, stream: &str, packet: Packet) -> Result<()> {
         let input = self.input(stream)?;
         check_time(stream, packet.time)?;
-        match self.send(input, &mut Some(packet))? {
-            Sent::Yes => Ok(()),
-            Sent::Full => Err(Error::unavailable(format!(
-                "the queues of graph input `{stream}` are full"
-            ))),
+        if self.send(input, &mut Some(packet), None)? {
+            return Ok(());
         }
+        Err(Error::unavailable(format!(
+            "the queues of graph input `{stream}` are full"
+        )))
     }
 
     /// Says that no packet before `at` will be sent to a graph input.
@@ -173,38 +165,52 @@ impl Handle {
             .ok_or_else(|| Error::not_found(format!("`{stream}` is no input stream of the graph")))
     }
 
-    fn send(&self, input: u16, packet: &mut Option<Packet>) -> Result<Sent> {
+    /// Takes the packet and sends it; false if there is no room. The task of `cx` is woken when there is.
+    fn send(
+        &self,
+        input: u16,
+        packet: &mut Option<Packet>,
+        cx: Option<&Context<'_>>,
+    ) -> Result<bool> {
+        let Some(sent) = packet.take() else {
+            return Ok(true);
+        };
         let mut state = self.shared.lock();
         state.ended()?;
-        let gate = &mut state.gates[usize::from(input)];
-        if gate.closed {
-            tracing::debug!(
-                input = &*self.plan.graph_inputs[usize::from(input)].name,
-                "packet for a closed input dropped"
-            );
-            return Ok(Sent::Yes);
-        }
-        if gate.staged >= gate.room {
-            return Ok(Sent::Full);
-        }
-        if let Some(packet) = packet.take() {
-            gate.staged += 1;
-            state.inbox.push_back(Message::Packet { input, packet });
-        }
-        let wake = Wake(state.waker.take());
+        let message = Message::Packet {
+            input,
+            packet: sent,
+        };
+        let pushed = state.exchange.push(usize::from(input), message, cx);
         drop(state);
-        drop(wake);
-        Ok(Sent::Yes)
+        match pushed {
+            Pushed::Yes(wake) => {
+                drop(Wake(wake));
+                Ok(true)
+            }
+            Pushed::Full(message) => {
+                if let Message::Packet { packet: back, .. } = message {
+                    *packet = Some(back);
+                }
+                Ok(false)
+            }
+            Pushed::Closed(_) => {
+                tracing::debug!(
+                    input = &*self.plan.graph_inputs[usize::from(input)].name,
+                    "packet for a closed input dropped"
+                );
+                Ok(true)
+            }
+        }
     }
 
     fn close_input(&self, input: u16) {
         let mut state = self.shared.lock();
-        let gate = &mut state.gates[usize::from(input)];
-        if std::mem::replace(&mut gate.closed, true) || state.outcome.is_some() {
+        if state.outcome.is_some() {
             return;
         }
-        state.inbox.push_back(Message::CloseInput { input });
-        let wake = Wake(state.waker.take());
+        let message = Message::CloseInput { input };
+        let wake = Wake(state.exchange.close(usize::from(input), message));
         drop(state);
         drop(wake);
     }
@@ -218,11 +224,6 @@ impl Handle {
             Err(_) => self.shared.lock().ended(),
         }
     }
-}
-
-enum Sent {
-    Yes,
-    Full,
 }
 
 fn check_time(stream: &str, time: Timestamp) -> Result<()> {

@@ -7,6 +7,7 @@
 mod away;
 mod calls;
 mod closing;
+mod exchange;
 mod handle;
 mod idle;
 mod open;
@@ -24,7 +25,7 @@ use std::{
     future::Future,
     pin::Pin,
     sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, Waker},
 };
 
 pub use handle::Handle;
@@ -124,9 +125,13 @@ impl Session {
         if let Some(input) = input
             && !self.plan.streams[id as usize].consumers.is_empty()
         {
-            state.gates[input].room = packets;
+            let mut wakers = Vec::new();
+            state.exchange.open(input, packets, &mut wakers);
+            drop(state);
+            wakers.into_iter().for_each(Waker::wake);
+        } else {
+            drop(state);
         }
-        drop(state);
         self.running.limit(&self.plan, id, packets);
         Ok(())
     }

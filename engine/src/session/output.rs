@@ -10,7 +10,10 @@ use futures_util::stream::Stream;
 
 use crate::{events::Wake, packet::Packet};
 
-use super::shared::Shared;
+use super::{
+    exchange::{self, Next},
+    shared::Shared,
+};
 
 /// The packets of one stream of a session; ends when the stream is closed or the session has ended.
 ///
@@ -24,7 +27,7 @@ pub struct OutputStream {
 impl OutputStream {
     /// The most packets that wait for the reader, unless one call of a node emits more: enough that session and reader seldom
     /// wait for each other, little enough that a slow reader is noticed.
-    pub const CAPACITY: usize = 16;
+    pub const CAPACITY: usize = exchange::CAPACITY;
 
     pub(super) fn new(shared: Arc<Shared>, index: usize) -> Self {
         Self { shared, index }
@@ -32,42 +35,27 @@ impl OutputStream {
 
     /// The next packet.
     pub async fn next(&mut self) -> Option<Packet> {
-        std::future::poll_fn(|cx| self.poll_packet(cx)).await
+        std::future::poll_fn(|cx| self.take(Some(cx))).await
     }
 
     /// The next packet, if one is there now.
     pub fn try_next(&mut self) -> Option<Packet> {
-        self.take(None)
+        match self.take(None) {
+            Poll::Ready(packet) => packet,
+            Poll::Pending => None,
+        }
     }
 
-    fn poll_packet(&mut self, cx: &Context<'_>) -> Poll<Option<Packet>> {
-        match self.take(Some(cx)) {
-            Some(packet) => Poll::Ready(Some(packet)),
-            None if self.shared.lock().outputs[self.index].closed => {
-                // It may have been closed with packets since the look before.
-                Poll::Ready(self.take(None))
+    fn take(&mut self, cx: Option<&Context<'_>>) -> Poll<Option<Packet>> {
+        let next = self.shared.lock().exchange.next(self.index, cx);
+        match next {
+            Next::Packet(packet, wake) => {
+                drop(Wake(wake));
+                Poll::Ready(Some(packet))
             }
-            None => Poll::Pending,
+            Next::Closed => Poll::Ready(None),
+            Next::Empty => Poll::Pending,
         }
-    }
-
-    fn take(&mut self, cx: Option<&Context<'_>>) -> Option<Packet> {
-        let mut state = self.shared.lock();
-        let output = &mut state.outputs[self.index];
-        let packet = output.packets.pop_front();
-        if packet.is_none() {
-            output.reader = cx.map(|cx| cx.waker().clone());
-            return None;
-        }
-        // Woken at half, the session fills the queue in one go instead of packet by packet.
-        let mut wake = Wake(None);
-        if output.full && output.packets.len() <= Self::CAPACITY / 2 {
-            output.full = false;
-            wake = Wake(state.waker.take());
-        }
-        drop(state);
-        drop(wake);
-        packet
     }
 }
 
@@ -75,24 +63,15 @@ impl Stream for OutputStream {
     type Item = Packet;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Packet>> {
-        self.poll_packet(cx)
+        self.take(Some(cx))
     }
 }
 
 impl Drop for OutputStream {
     fn drop(&mut self) {
-        let mut state = self.shared.lock();
-        let output = &mut state.outputs[self.index];
-        output.abandoned = true;
-        let packets = std::mem::take(&mut output.packets);
-        let wake = Wake(if output.full {
-            state.waker.take()
-        } else {
-            None
-        });
-        drop(state);
+        let (packets, wake) = self.shared.lock().exchange.abandon(self.index);
         drop(packets);
-        drop(wake);
+        drop(Wake(wake));
     }
 }
 

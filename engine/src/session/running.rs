@@ -225,7 +225,7 @@ impl Running {
         let taken: Vec<u32> = {
             let mut state = frame.shared.lock();
             state.started = true;
-            state.outputs.iter().map(|output| output.stream).collect()
+            state.outputs.to_vec()
         };
         for (index, stream) in taken.into_iter().enumerate() {
             let output = TapTo::Output {
@@ -245,11 +245,7 @@ impl Running {
         let mut inbox = std::mem::take(&mut self.inbox);
         {
             let mut state = frame.shared.lock();
-            std::mem::swap(&mut inbox, &mut state.inbox);
-            for gate in &mut state.gates {
-                gate.room = gate.room.saturating_sub(gate.staged);
-                gate.staged = 0;
-            }
+            state.exchange.receive(&mut inbox);
             self.look_at_readers(frame, &state);
         }
         for message in inbox.drain(..) {
@@ -317,9 +313,9 @@ impl Running {
             else {
                 continue;
             };
-            let output = &state.outputs[*index];
-            *unread = output.packets.len();
-            *abandoned = output.abandoned;
+            let waiting = state.exchange.unread(*index);
+            *unread = waiting.unwrap_or(0);
+            *abandoned = waiting.is_none();
             self.refresh_tap(frame, at);
         }
     }
@@ -380,30 +376,16 @@ impl Running {
         let mut wakers: Vec<Waker> = Vec::new();
         let mut state = frame.shared.lock();
         self.hand_over(&mut state, &mut wakers);
-        for (gate, room) in state.gates.iter_mut().zip(rooms) {
-            gate.room = room;
-            if gate.staged < room {
-                wakers.append(&mut gate.pushers);
-            }
+        for (gate, room) in rooms.into_iter().enumerate() {
+            state.exchange.open(gate, room, &mut wakers);
         }
-        let mut asleep = false;
-        if let Some(cx) = sleep {
-            let readers_moved = self.taps.iter().any(|tap| match &tap.to {
-                // The reader has emptied it since the session last looked.
-                TapTo::Output {
-                    index, full: true, ..
-                } => {
-                    let output = &mut state.outputs[*index];
-                    output.full = true;
-                    output.abandoned || output.packets.len() <= OutputStream::CAPACITY / 2
-                }
-                TapTo::Output { .. } | TapTo::Observer { .. } => false,
-            });
-            if state.inbox.is_empty() && !readers_moved {
-                state.waker = Some(cx.waker().clone());
-                asleep = true;
-            }
-        }
+        let full = self.taps.iter().filter_map(|tap| match tap.to {
+            TapTo::Output {
+                index, full: true, ..
+            } => Some(index),
+            TapTo::Output { .. } | TapTo::Observer { .. } => None,
+        });
+        let asleep = sleep.is_some_and(|cx| state.exchange.sleep(full, cx));
         drop(state);
         wakers.into_iter().for_each(Waker::wake);
         asleep
@@ -429,16 +411,9 @@ impl Running {
             else {
                 continue;
             };
-            let output = &mut state.outputs[*index];
             let closed = self.streams[tap.stream as usize].closed;
-            if !local.is_empty() || closed != output.closed {
-                wakers.extend(output.reader.take());
-            }
-            output.closed = closed;
-            if !output.abandoned {
-                output.packets.extend(local.drain(..));
-            }
-            *unread = output.packets.len();
+            state.exchange.hand_over(*index, local, closed, wakers);
+            *unread = state.exchange.unread(*index).unwrap_or(0);
         }
     }
 

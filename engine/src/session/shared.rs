@@ -1,11 +1,7 @@
-//! Where a session meets other threads: inbox, waker, gates and output queues, behind one lock that is never held while
-//! user code runs.
-//!
-//! A message is pushed and the waker taken in one critical section, and the session goes to sleep only in a critical
-//! section in which the inbox is empty; so no wake-up is lost, and a session that is awake is not woken again.
+//! Where a session meets other threads: what it exchanges with them, and its outcome, behind one lock that is never held
+//! while user code runs.
 
 use std::{
-    collections::VecDeque,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::Waker,
 };
@@ -23,7 +19,7 @@ use crate::{
     timestamp::Timestamp,
 };
 
-use super::{away::Returned, summary::Summary, why::Why};
+use super::{away::Returned, exchange::Exchange, summary::Summary, why::Why};
 
 /// What the outside tells a session.
 pub(crate) enum Message {
@@ -51,14 +47,10 @@ pub(crate) struct Shared {
     state: Mutex<State>,
 }
 
-#[derive(Default)]
 pub(super) struct State {
-    pub(super) inbox: VecDeque<Message>,
-    /// Present while the session sleeps.
-    pub(super) waker: Option<Waker>,
-    /// By graph input.
-    pub(super) gates: SmallVec<[Gate; 2]>,
-    pub(super) outputs: SmallVec<[Output; 2]>,
+    pub(super) exchange: Exchange<Message, Packet>,
+    /// By output of the exchange: its stream.
+    pub(super) outputs: SmallVec<[u32; 2]>,
     /// The side packets that nodes have set, by position in the plan.
     pub(super) sides: Vec<(usize, Packet)>,
     /// The session has been polled: outputs can no longer be taken.
@@ -67,45 +59,20 @@ pub(super) struct State {
     pub(super) outcome_waiters: Vec<Waker>,
 }
 
-/// How much more a graph input takes.
-pub(super) struct Gate {
-    /// Packets in the inbox.
-    pub(super) staged: usize,
-    /// How many more the queues of its consumers took when the session last looked.
-    pub(super) room: usize,
-    pub(super) closed: bool,
-    pub(super) pushers: Vec<Waker>,
-}
-
-/// Packets on their way out of the session.
-#[derive(Default)]
-pub(super) struct Output {
-    pub(super) stream: u32,
-    pub(super) packets: VecDeque<Packet>,
-    pub(super) closed: bool,
-    /// The reader is gone.
-    pub(super) abandoned: bool,
-    /// The session waits for room.
-    pub(super) full: bool,
-    pub(super) reader: Option<Waker>,
-}
-
 impl Shared {
     pub(super) fn new(run: Arc<RunCx>, plan: &Plan) -> Self {
-        let gate = |port: &crate::plan::GraphPort| Gate {
-            staged: 0,
-            room: plan.streams[port.stream as usize]
-                .consumers
-                .iter()
-                .map(|&input| plan.inputs[input as usize].limit)
-                .min()
-                .unwrap_or(usize::MAX),
-            closed: false,
-            pushers: Vec::new(),
+        let room = |port: &crate::plan::GraphPort| {
+            let consumers = plan.streams[port.stream as usize].consumers.iter();
+            let limits = consumers.map(|&input| plan.inputs[input as usize].limit);
+            limits.min().unwrap_or(usize::MAX)
         };
         let state = State {
-            gates: plan.graph_inputs.iter().map(gate).collect(),
-            ..State::default()
+            exchange: Exchange::new(plan.graph_inputs.iter().map(room)),
+            outputs: SmallVec::new(),
+            sides: Vec::new(),
+            started: false,
+            outcome: None,
+            outcome_waiters: Vec::new(),
         };
         Self {
             run,
@@ -123,24 +90,15 @@ impl Shared {
         if state.outcome.is_some() {
             return Err(SessionEnded);
         }
-        state.inbox.push_back(message);
-        Ok(Wake(state.waker.take()))
+        Ok(Wake(state.exchange.post(message)))
     }
 
     /// Records how the session ended and tells everybody who waits.
     pub(super) fn end(&self, outcome: Result<Summary>) {
         let mut state = self.lock();
         state.outcome = Some(outcome);
-        let inbox = std::mem::take(&mut state.inbox);
         let mut wakers = std::mem::take(&mut state.outcome_waiters);
-        wakers.extend(state.waker.take());
-        for output in &mut state.outputs {
-            output.closed = true;
-            wakers.extend(output.reader.take());
-        }
-        for gate in &mut state.gates {
-            wakers.append(&mut gate.pushers);
-        }
+        let inbox = state.exchange.end(&mut wakers);
         drop(state);
         // What the messages hold may reach back into this lock when it is dropped.
         drop(inbox);

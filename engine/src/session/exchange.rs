@@ -1,0 +1,231 @@
+//! What a session and other threads exchange: messages in, packets out, and who is to be woken.
+//!
+//! Each method is one critical section of the lock that is around it, and wakes nobody: it gives back who is to be woken
+//! once the lock is free. A message is put down and the waker taken in one section, and the session goes to sleep only in
+//! a section in which there is nothing for it to do; so no wake-up is lost, and a session that is awake is not woken again.
+//! The same holds for those who wait for room or for packets. The file depends on nothing else of the engine, so that its
+//! test can run every interleaving of it.
+
+use std::{
+    collections::VecDeque,
+    task::{Context, Waker},
+};
+
+use smallvec::SmallVec;
+
+/// The most packets that wait for a reader, unless the session hands over more at once.
+pub(super) const CAPACITY: usize = 16;
+
+/// The two sides of one session: messages `M` come in, packets `P` go out.
+pub(super) struct Exchange<M, P> {
+    inbox: VecDeque<M>,
+    /// Present while the session sleeps.
+    waker: Option<Waker>,
+    /// By graph input.
+    gates: SmallVec<[Gate; 2]>,
+    outputs: SmallVec<[Output<P>; 2]>,
+}
+
+/// How much more a graph input takes.
+struct Gate {
+    /// Packets in the inbox.
+    staged: usize,
+    /// How many more the queues of its consumers took when the session last looked.
+    room: usize,
+    closed: bool,
+    pushers: Vec<Waker>,
+}
+
+/// Packets on their way out of the session.
+struct Output<P> {
+    packets: VecDeque<P>,
+    closed: bool,
+    /// The reader is gone.
+    abandoned: bool,
+    /// The session waits for room.
+    full: bool,
+    reader: Option<Waker>,
+}
+
+/// What came of a packet for a graph input.
+pub(super) enum Pushed<M> {
+    /// It is in the inbox; whoever is given is to be woken.
+    Yes(Option<Waker>),
+    /// There is no room for it.
+    Full(M),
+    /// The input takes nothing any more. To be dropped without the lock.
+    Closed(M),
+}
+
+/// What a reader finds.
+pub(super) enum Next<P> {
+    /// A packet; whoever is given is to be woken.
+    Packet(P, Option<Waker>),
+    Empty,
+    Closed,
+}
+
+impl<M, P> Exchange<M, P> {
+    /// With a gate for each graph input, each with this much room.
+    pub(super) fn new(rooms: impl Iterator<Item = usize>) -> Self {
+        let gate = |room| Gate {
+            staged: 0,
+            room,
+            closed: false,
+            pushers: Vec::new(),
+        };
+        Self {
+            inbox: VecDeque::new(),
+            waker: None,
+            gates: rooms.map(gate).collect(),
+            outputs: SmallVec::new(),
+        }
+    }
+
+    /// Adds an output and gives its number.
+    pub(super) fn add_output(&mut self) -> usize {
+        self.outputs.push(Output {
+            packets: VecDeque::new(),
+            closed: false,
+            abandoned: false,
+            full: false,
+            reader: None,
+        });
+        self.outputs.len() - 1
+    }
+
+    // The outside.
+
+    /// Puts a message into the inbox.
+    pub(super) fn post(&mut self, message: M) -> Option<Waker> {
+        self.inbox.push_back(message);
+        self.waker.take()
+    }
+
+    /// Puts a packet, wrapped into a message, into the inbox. If there is no room and `cx` is given, its task is woken when
+    /// there is.
+    pub(super) fn push(&mut self, gate: usize, message: M, cx: Option<&Context<'_>>) -> Pushed<M> {
+        let state = &mut self.gates[gate];
+        if state.closed {
+            return Pushed::Closed(message);
+        }
+        if state.staged < state.room {
+            state.staged += 1;
+            return Pushed::Yes(self.post(message));
+        }
+        if let Some(cx) = cx
+            && !state
+                .pushers
+                .iter()
+                .any(|waker| waker.will_wake(cx.waker()))
+        {
+            state.pushers.push(cx.waker().clone());
+        }
+        Pushed::Full(message)
+    }
+
+    /// Closes a graph input, unless it is closed.
+    pub(super) fn close(&mut self, gate: usize, message: M) -> Option<Waker> {
+        if std::mem::replace(&mut self.gates[gate].closed, true) {
+            return None;
+        }
+        self.post(message)
+    }
+
+    /// Takes the next packet of an output. If there is none and `cx` is given, its task is woken when there is.
+    pub(super) fn next(&mut self, output: usize, cx: Option<&Context<'_>>) -> Next<P> {
+        let state = &mut self.outputs[output];
+        let Some(packet) = state.packets.pop_front() else {
+            if state.closed {
+                return Next::Closed;
+            }
+            state.reader = cx.map(|cx| cx.waker().clone());
+            return Next::Empty;
+        };
+        // Woken at half, the session fills the queue in one go instead of packet by packet.
+        let wake = state.full && state.packets.len() <= CAPACITY / 2;
+        state.full &= !wake;
+        Next::Packet(packet, if wake { self.waker.take() } else { None })
+    }
+
+    /// Gives up an output: the packets that nobody took, and who is to be woken.
+    pub(super) fn abandon(&mut self, output: usize) -> (VecDeque<P>, Option<Waker>) {
+        let state = &mut self.outputs[output];
+        state.abandoned = true;
+        let packets = std::mem::take(&mut state.packets);
+        let wake = if state.full { self.waker.take() } else { None };
+        (packets, wake)
+    }
+
+    // The session.
+
+    /// Swaps the inbox for an empty one.
+    pub(super) fn receive(&mut self, inbox: &mut VecDeque<M>) {
+        std::mem::swap(inbox, &mut self.inbox);
+        for gate in &mut self.gates {
+            gate.room = gate.room.saturating_sub(gate.staged);
+            gate.staged = 0;
+        }
+    }
+
+    /// How many packets of an output wait for its reader; none if the reader is gone.
+    pub(super) fn unread(&self, output: usize) -> Option<usize> {
+        let state = &self.outputs[output];
+        (!state.abandoned).then_some(state.packets.len())
+    }
+
+    /// Notes how much more a graph input takes.
+    pub(super) fn open(&mut self, gate: usize, room: usize, wakers: &mut Vec<Waker>) {
+        let state = &mut self.gates[gate];
+        state.room = room;
+        if state.staged < room {
+            wakers.append(&mut state.pushers);
+        }
+    }
+
+    /// Hands packets to a reader, and whether more can come.
+    pub(super) fn hand_over(
+        &mut self,
+        output: usize,
+        packets: &mut Vec<P>,
+        closed: bool,
+        wakers: &mut Vec<Waker>,
+    ) {
+        let state = &mut self.outputs[output];
+        if !packets.is_empty() || closed != state.closed {
+            wakers.extend(state.reader.take());
+        }
+        state.closed = closed;
+        if !state.abandoned {
+            state.packets.extend(packets.drain(..));
+        }
+    }
+
+    /// Goes to sleep until a message comes or one of the `full` outputs has room. False if it has come or has room already.
+    pub(super) fn sleep(&mut self, full: impl Iterator<Item = usize>, cx: &Context<'_>) -> bool {
+        let mut roomy = false;
+        for output in full {
+            let state = &mut self.outputs[output];
+            state.full = true;
+            roomy |= state.abandoned || state.packets.len() <= CAPACITY / 2;
+        }
+        let asleep = self.inbox.is_empty() && !roomy;
+        if asleep {
+            self.waker = Some(cx.waker().clone());
+        }
+        asleep
+    }
+
+    /// Closes everything: what nobody received, which is to be dropped without the lock, and all who wait.
+    pub(super) fn end(&mut self, wakers: &mut Vec<Waker>) -> VecDeque<M> {
+        wakers.extend(self.waker.take());
+        for output in &mut self.outputs {
+            output.closed = true;
+            wakers.extend(output.reader.take());
+        }
+        for gate in &mut self.gates {
+            wakers.append(&mut gate.pushers);
+        }
+        std::mem::take(&mut self.inbox)
+    }
+}
