@@ -168,7 +168,7 @@ fn fan() -> String {
 struct Run {
     session: Session,
     handle: Handle,
-    wakes: Arc<Wakes>,
+    woken: Arc<Wakes>,
     waker: Waker,
     time: i64,
 }
@@ -176,12 +176,12 @@ struct Run {
 impl Run {
     fn new(plan: &Arc<Plan>, sides: SidePackets) -> Self {
         let (session, handle) = Session::new(plan, RunCx::new("test"), sides).expect("starts");
-        let wakes = Arc::new(Wakes::default());
-        let waker = Waker::from(Arc::clone(&wakes));
+        let woken = Arc::new(Wakes::default());
+        let waker = Waker::from(Arc::clone(&woken));
         Self {
             session,
             handle,
-            wakes,
+            woken,
             waker,
             time: 0,
         }
@@ -190,15 +190,15 @@ impl Run {
     /// Polls until the session sleeps or has ended.
     fn settle(&mut self) -> bool {
         loop {
-            self.wakes.0.store(0, Ordering::Relaxed);
+            self.woken.0.store(0, Ordering::Relaxed);
             let polled = Pin::new(&mut self.session).poll(&mut Context::from_waker(&self.waker));
             match polled {
                 Poll::Ready(outcome) => {
                     outcome.expect("nothing fails");
                     return true;
                 }
-                // It yields after some calls, and wakes itself.
-                Poll::Pending if self.wakes.0.load(Ordering::Relaxed) > 0 => {}
+                // It yields after some calls, and woken itself.
+                Poll::Pending if self.woken.0.load(Ordering::Relaxed) > 0 => {}
                 Poll::Pending => return false,
             }
         }
@@ -248,9 +248,9 @@ fn what_hops_and_sessions_allocate() {
         let batch = blocks(|| run.pass(&packets));
         assert_eq!(batch, a_packet * PACKETS, "a batch through\n{graph}");
         let single = blocks(|| {
-            packets
-                .iter()
-                .for_each(|one| run.pass(std::slice::from_ref(one)))
+            for packet in &packets {
+                run.pass(std::slice::from_ref(packet));
+            }
         });
         assert_eq!(single, a_packet * PACKETS, "one by one through\n{graph}");
         run.finish();
@@ -283,7 +283,7 @@ fn what_hops_and_sessions_allocate() {
     let mut run = Run::new(&plan, SidePackets::new());
     assert!(!run.settle());
     run.push(&packets);
-    assert_eq!(run.wakes.0.load(Ordering::Relaxed), 1, "wakes for a batch");
+    assert_eq!(run.woken.0.load(Ordering::Relaxed), 1, "wakes for a batch");
     assert!(!run.settle());
     run.finish();
     assert_eq!(
