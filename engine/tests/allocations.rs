@@ -197,7 +197,7 @@ impl Run {
                     outcome.expect("nothing fails");
                     return true;
                 }
-                // It yields after some calls, and woken itself.
+                // It yields after some calls, and wakes itself.
                 Poll::Pending if self.woken.0.load(Ordering::Relaxed) > 0 => {}
                 Poll::Pending => return false,
             }
