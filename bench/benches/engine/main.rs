@@ -5,6 +5,7 @@ mod compile;
 mod crowd;
 mod executors;
 mod hops;
+mod parse;
 mod sessions;
 
 use graphmill_bench::report::Report;
@@ -13,9 +14,10 @@ type Measure = fn(&Report);
 
 fn main() {
     let report = Report::from_args();
-    let groups: [(&str, Measure); 5] = [
+    let groups: [(&str, Measure); 6] = [
         ("hops", hops::measure),
         ("sessions", sessions::measure),
+        ("parse", parse::measure),
         ("compile", compile::measure),
         ("executors", executors::measure),
         ("crowd", crowd::measure),
