@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use graphmill_grammar::ast::{Field, File, Message, NameKind, Value, ValueKind};
 use graphmill_grammar::{FileId, SourceMap, Span, fmt, parse};
+use proptest::prelude::*;
 
 mod common;
 
@@ -291,5 +292,115 @@ fn shipped_graphs_are_formatted() {
     for path in files.into_iter().flatten().filter(ours) {
         let text = fs::read_to_string(&path).expect("text");
         assert_eq!(check(&text), text, "{}", path.display());
+    }
+}
+
+/// What may stand between two parts.
+fn gap() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(
+        &[
+            " ",
+            "\n",
+            "\n\n\n",
+            "\t",
+            "\r\n  ",
+            " # c\n",
+            "\n#d \r\n\n # e\n",
+        ][..],
+    )
+}
+
+/// Anything valid: each of its parts is preceded by a gap.
+fn field() -> impl Strategy<Value = String> {
+    let spellings = &[
+        "a",
+        "node",
+        "input_stream",
+        "[x.y]",
+        "[ x\n. y ]",
+        "[t.g.c / # z\n m.X]",
+    ];
+    let scalars = &[
+        "1",
+        "-2",
+        "-\n3",
+        "- # m\n.5",
+        "0X1f",
+        "017",
+        "1.5E+3F",
+        "word",
+        "- inf",
+        "\"\"",
+        "'b'",
+        "'\"'",
+        "\"a\" 'b'",
+        "'\\x41\\u00e9' \n\"y\" # z\n 'w'",
+        "\"a long string that does not fit on a line with another one\"",
+    ];
+    let named = |value: BoxedStrategy<String>| {
+        let separators = prop::sample::select(&["", ",", ";", " # s\n,"][..]);
+        let parts = (
+            gap(),
+            prop::sample::select(&spellings[..]),
+            gap(),
+            value,
+            gap(),
+            separators,
+        );
+        parts.prop_map(|(before, name, colon, value, after, separator)| {
+            format!("{before}{name}{colon}{value}{after}{separator}")
+        })
+    };
+    let delimited = |open: &'static str,
+                     values: BoxedStrategy<Vec<String>>,
+                     comma: &'static str,
+                     close: &'static str| {
+        let parts = (gap(), values, gap());
+        parts.prop_map(move |(before, values, after)| {
+            format!("{before}{open}{}{after}{close}", values.join(comma))
+        })
+    };
+    let scalar = (gap(), prop::sample::select(&scalars[..]))
+        .prop_map(|(gap, text)| format!("{gap}{text}"))
+        .boxed();
+    let colon = |value: &str| format!(":{value}");
+    let leaf = named(scalar.clone().prop_map(move |value| colon(&value)).boxed());
+    leaf.prop_recursive(4, 40, 5, move |field| {
+        let fields = prop::collection::vec(field, 0..5).boxed();
+        let scalars = prop::collection::vec(scalar.clone(), 0..4).boxed();
+        let message = prop_oneof![
+            delimited("{", fields.clone(), "", "}"),
+            delimited("<", fields, "", ">"),
+        ]
+        .boxed();
+        let messages = prop::collection::vec(message.clone(), 0..3).boxed();
+        named(
+            prop_oneof![
+                message.clone(),
+                message.prop_map(move |value| colon(&value)),
+                delimited("[", scalars, "\n,", "]").prop_map(move |value| colon(&value)),
+                delimited("[", messages, ",", "]"),
+            ]
+            .boxed(),
+        )
+    })
+}
+
+/// `PROPTEST_CASES` asks for more.
+fn config() -> ProptestConfig {
+    let config = ProptestConfig::default();
+    ProptestConfig {
+        cases: config.cases.max(1000),
+        failure_persistence: None,
+        ..config
+    }
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn any_file_keeps_its_meaning_and_comments(fields in prop::collection::vec(field(), 0..6)) {
+        check(&fields.concat());
     }
 }
