@@ -86,7 +86,7 @@ pub struct Name {
 }
 
 /// The three kinds of field names.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum NameKind {
     /// `name`.
     Plain(String),

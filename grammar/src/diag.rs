@@ -158,6 +158,41 @@ impl Diagnostic {
     }
 }
 
+/// What one phase has found, bounded, because a file of 64 MiB can hold as many mistakes.
+#[derive(Default)]
+pub(crate) struct Findings {
+    kept: Vec<Diagnostic>,
+    errors: usize,
+    warnings: usize,
+}
+
+impl Findings {
+    /// Errors and warnings are counted apart, so that no number of warnings hides an error. Far above [`MAX_LISTED`],
+    /// because a phase reports some things late that stand early in the file.
+    const MAX_KEPT: usize = 100 * MAX_LISTED;
+
+    /// Adds a diagnostic unless there are too many of its severity.
+    pub(crate) fn push(&mut self, diagnostic: Diagnostic) {
+        let count = match diagnostic.severity {
+            Severity::Error => &mut self.errors,
+            Severity::Warning => &mut self.warnings,
+        };
+        if *count < Self::MAX_KEPT {
+            *count += 1;
+            self.kept.push(diagnostic);
+        }
+    }
+
+    /// Forgets what was found.
+    pub(crate) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    pub(crate) fn into_vec(self) -> Vec<Diagnostic> {
+        self.kept
+    }
+}
+
 /// Tells whether any of the diagnostics is an error.
 pub fn has_errors(diagnostics: &[Diagnostic]) -> bool {
     diagnostics.iter().any(Diagnostic::is_error)

@@ -60,7 +60,7 @@ pub fn parse(sources: &SourceMap, file: FileId) -> (File, Vec<Diagnostic>) {
     }
     let mut reader = Reader::new(file, text, &matched);
     let root = reader.file();
-    merge(sources, &mut diagnostics, reader.diagnostics);
+    merge(sources, &mut diagnostics, reader.diagnostics.into_vec());
     diag::truncate(&mut diagnostics);
     (
         File {

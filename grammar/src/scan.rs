@@ -10,7 +10,7 @@
 use std::borrow::Cow;
 
 use crate::codes::syntax;
-use crate::diag::Diagnostic;
+use crate::diag::{Diagnostic, Findings};
 use crate::lexis;
 use crate::parse::MAX_DEPTH;
 use crate::span::{FileId, Span};
@@ -65,7 +65,7 @@ struct Scanner<'t> {
     comments: Vec<Span>,
     /// Offsets of delimiters to blank out.
     blanked: Vec<usize>,
-    diagnostics: Vec<Diagnostic>,
+    diagnostics: Findings,
     /// Whether a delimiter stands in a string or comment that does not end: then counting proves nothing.
     swallowed: bool,
     /// Whether a comment of another language goes to the end of the file.
@@ -87,7 +87,7 @@ pub(crate) fn scan(file: FileId, text: &str) -> Scan<'_> {
         suspects: Vec::new(),
         comments: Vec::new(),
         blanked: Vec::new(),
-        diagnostics: Vec::new(),
+        diagnostics: Findings::default(),
         swallowed: false,
         in_comment: false,
     };
@@ -384,7 +384,7 @@ impl<'t> Scanner<'t> {
         let diagnostics = if self.swallowed && !too_deep {
             Vec::new()
         } else {
-            self.diagnostics
+            self.diagnostics.into_vec()
         };
         Scan {
             text,

@@ -6,7 +6,7 @@ use graphmill_grammar::ast::{Message, Value, ValueKind};
 use graphmill_grammar::codes::syntax;
 use graphmill_grammar::diag::MAX_LISTED;
 use graphmill_grammar::render::{self, Color};
-use graphmill_grammar::{Diagnostic, SourceMap, Span, de, parse, parse_graph};
+use graphmill_grammar::{Diagnostic, SourceMap, Span, de, fmt, parse, parse_graph};
 use proptest::prelude::*;
 
 mod common;
@@ -43,6 +43,10 @@ fn read(bytes: &[u8]) -> Vec<Diagnostic> {
         tree.comments
             .iter()
             .for_each(|&comment| check(&sources, comment));
+        if let Ok(formatted) = fmt::format(&mut sources, "garbage.pbtxt", bytes) {
+            let again = fmt::format(&mut sources, "formatted.pbtxt", formatted.as_str());
+            assert_eq!(again, Ok(formatted));
+        }
         let options: Result<serde_json::Value, _> =
             de::from_message(&tree.root, "Options", tree.root.head());
         if let Err(diagnostics) = options {
@@ -227,6 +231,37 @@ fn damaged_files() {
     });
 }
 
+/// More than property tests get through: short texts, of which some are sound.
+#[test]
+fn a_million_short_texts() {
+    let mut state = 0x9E37_79B9_7F4A_7C15_u64;
+    let mut next = |below: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 33) as usize % below
+    };
+    let mut text = String::new();
+    let mut sound = 0;
+    for _ in 0..1_000_000 {
+        text.clear();
+        for _ in 0..=next(8) {
+            text.push_str(PIECES[next(PIECES.len())]);
+        }
+        let parsed = parse_graph(&mut SourceMap::new(), "garbage.pbtxt", text.as_str());
+        assert!(
+            parsed.graph.is_some() || !parsed.diagnostics.is_empty(),
+            "{text:?}"
+        );
+        if let Ok(formatted) = fmt::format(&mut SourceMap::new(), "garbage.pbtxt", text.as_str()) {
+            let again = fmt::format(&mut SourceMap::new(), "again.pbtxt", formatted.as_str());
+            assert_eq!(again.as_ref(), Ok(&formatted), "{text:?}");
+            sound += 1;
+        }
+    }
+    assert!(sound > 10_000, "only {sound} texts without errors");
+}
+
 #[test]
 fn deep_nesting_is_refused_and_said_once() {
     for open in ["{", "a{", "a<", "[", "a: [", "a { b: <"] {
@@ -278,12 +313,32 @@ fn long_garbage_takes_linear_time() {
         "[a b]",
     ];
     for piece in pieces {
-        let text = piece.repeat(60_000 / piece.len());
-        let diagnostics = read(text.as_bytes());
-        assert!(
-            diagnostics.len() <= MAX_LISTED + 1,
-            "{piece}: {}",
-            diagnostics.len()
-        );
+        check_length(piece, &piece.repeat(60_000 / piece.len()));
+    }
+}
+
+fn check_length(what: &str, text: &str) {
+    let diagnostics = read(text.as_bytes());
+    let count = diagnostics.len();
+    assert!(count <= MAX_LISTED + 1, "{what}: {count}");
+}
+
+/// Many things that are compared with one another.
+#[test]
+fn many_names_take_linear_time() {
+    let shapes: [fn(usize) -> String; 8] = [
+        |i| format!("x{i}: 1 "),
+        |i| format!("input_stream: 'a{i}' "),
+        |i| format!("input_stream: 'A:{i}:a' "),
+        |i| format!("input_stream: 'A:{}:a' ", i % 100),
+        |i| format!("[a.b{i}] {{}} "),
+        |i| format!("graph_options {{ [a/b{i}] {{}} }} "),
+        |i| format!("executor {{ name: 'a{i}' }} "),
+        |i| format!("node {{ calculator: 'A' name: 'a{i}' }} "),
+    ];
+    for shape in shapes {
+        let text: String = (0..10_000).map(shape).collect();
+        check_length(&shape(0), &text);
+        check_length(&shape(0), &format!("options {{ {text} }}"));
     }
 }

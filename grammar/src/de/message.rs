@@ -1,6 +1,6 @@
 //! A message as serde sees it: a map from field names to their values.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use serde::de::value::{BorrowedStrDeserializer, StringDeserializer};
 use serde::de::{DeserializeSeed, MapAccess, Visitor};
@@ -36,19 +36,18 @@ impl<'t, 'c> Body<'t, 'c> {
     /// The fields by name, in order of first appearance, without those that were set aside.
     fn groups(&self) -> Vec<Vec<&'t Field>> {
         let mut groups: Vec<Vec<&Field>> = Vec::new();
+        let mut places = HashMap::new();
         for field in self
             .message
             .fields
             .iter()
             .filter(|field| !self.cx.is_aside(&field.value))
         {
-            match groups
-                .iter_mut()
-                .find(|group| group[0].name.kind == field.name.kind)
-            {
-                Some(group) => group.push(field),
-                None => groups.push(vec![field]),
+            let place = *places.entry(&field.name.kind).or_insert(groups.len());
+            if place == groups.len() {
+                groups.push(Vec::new());
             }
+            groups[place].push(field);
         }
         groups
     }

@@ -98,7 +98,7 @@ impl GraphConfig {
 pub fn lower_node(message: &ast::Message, head: Span) -> (Node, Vec<Diagnostic>) {
     let mut cx = Lowering::default();
     let node = table::lower(message, head, &mut cx);
-    (node, cx.diagnostics)
+    (node, cx.diagnostics.into_vec())
 }
 
 /// The messages of the format with the names of their fields, as this crate reads them: what a program that promises to
@@ -158,10 +158,10 @@ pub fn lower(file: &ast::File) -> (Option<GraphConfig>, Vec<Diagnostic>) {
                     .label("unknown field")
                     .hint("none of the fields in this file is a field of a graph: it is another kind of message"),
             );
-            return (None, cx.diagnostics);
+            return (None, cx.diagnostics.into_vec());
         }
     }
     let mut cx = Lowering::default();
     let graph = table::lower(root, root.span.at_start(), &mut cx);
-    (Some(graph), cx.diagnostics)
+    (Some(graph), cx.diagnostics.into_vec())
 }

@@ -42,7 +42,7 @@ message! {
         /// Name of the executor that it runs on; absent or empty is the default one.
         "executor" executor: Option<Spanned<String>>;
         /// Has no effect.
-        "profiler_config" profiler_config: Option<ProfilerConfig>, deprecated = "it has no effect on a node: set `profiler_config` of the graph";
+        "profiler_config" profiler_config: Option<Box<ProfilerConfig>>, deprecated = "it has no effect on a node: set `profiler_config` of the graph";
         /// How many calls of `process` may run at once; 0 and absent are one.
         "max_in_flight" max_in_flight: Option<Spanned<i32>>;
         /// Option fields that take their values from the graph's options.

@@ -3,6 +3,8 @@
 //! Two forms exist and both are legal wherever a calculator's options are: extensions, `options { [mediapipe.X.ext] {..} }`,
 //! and messages with a type URL, `node_options { [type.googleapis.com/mediapipe.X] {..} }`. Their bodies stay trees.
 
+use std::collections::HashMap;
+
 use super::table::{Lowering, Read, message_of, unknown};
 use crate::ast::{Field, Message, NameKind, Value, ValueKind};
 use crate::codes::fields;
@@ -73,11 +75,10 @@ pub(super) fn both<'a>(
 
 /// Reports messages of one type in one form; an extension beside a type URL is legal, the extension counts.
 pub(super) fn report_duplicates(messages: &[OptionsMessage], cx: &mut Lowering) {
-    for (i, second) in messages.iter().enumerate() {
-        if let Some(first) = messages[..i]
-            .iter()
-            .find(|first| first.type_name() == second.type_name())
-        {
+    let mut firsts = HashMap::new();
+    for second in messages {
+        let first = *firsts.entry(second.type_name()).or_insert(second);
+        if !std::ptr::eq(first, second) {
             cx.report(
                 Diagnostic::error(
                     &fields::DUPLICATE_OPTIONS,

@@ -368,10 +368,11 @@ pub(super) fn number(ports: &mut [PortSpec], cx: &mut Lowering) {
     let mut sorted: Vec<&PortSpec> = ports.iter().filter(|port| !port.tag.is_empty()).collect();
     sorted.sort_by(|a, b| (&a.tag.value, a.index).cmp(&(&b.tag.value, b.index)));
     for tag in sorted.chunk_by(|a, b| a.tag.value == b.tag.value) {
+        let free = free_index(tag);
         let mut expected = 0;
         for (i, port) in tag.iter().enumerate() {
             if i > 0 && tag[i - 1].index == port.index {
-                cx.report(given_twice(tag[i - 1], port, tag));
+                cx.report(given_twice(tag[i - 1], port, free));
             } else if port.index > expected {
                 cx.report(gap(port, expected));
                 break;
@@ -382,13 +383,24 @@ pub(super) fn number(ports: &mut [PortSpec], cx: &mut Lowering) {
     }
 }
 
-fn given_twice(first: &PortSpec, second: &PortSpec, tag: &[&PortSpec]) -> Diagnostic {
+/// The first index that none of the ports has, which are sorted by index.
+fn free_index(tag: &[&PortSpec]) -> Option<u32> {
+    let mut free = 0;
+    for port in tag {
+        if port.index == free {
+            free += 1;
+        }
+    }
+    (free <= MAX_INDEX).then_some(free)
+}
+
+fn given_twice(first: &PortSpec, second: &PortSpec, free: Option<u32>) -> Diagnostic {
     let (name, index) = (&second.tag, second.index);
     let message = format!("index {index} of tag `{name}` is given twice");
     let diagnostic = Diagnostic::error(&ports::DUPLICATE_PORT, second.span, message)
         .label("given again here")
         .also(first.span, "first given here");
-    let Some(free) = (0..=MAX_INDEX).find(|&free| tag.iter().all(|port| port.index != free)) else {
+    let Some(free) = free else {
         return diagnostic;
     };
     let free = format!("{name}:{free}:{}", second.name);

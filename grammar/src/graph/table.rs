@@ -7,7 +7,7 @@
 
 use crate::ast::{Field, Message, NameKind, Value, ValueKind};
 use crate::codes::fields;
-use crate::diag::Diagnostic;
+use crate::diag::{Diagnostic, Findings};
 use crate::scalar::{self, Mismatch};
 use crate::span::{Span, Spanned};
 use crate::suggest;
@@ -15,7 +15,7 @@ use crate::suggest;
 /// Collects diagnostics while a tree is lowered.
 #[derive(Default)]
 pub(crate) struct Lowering {
-    pub(crate) diagnostics: Vec<Diagnostic>,
+    pub(crate) diagnostics: Findings,
 }
 
 impl Lowering {
@@ -31,8 +31,9 @@ impl Lowering {
         field: &Field,
     ) -> Option<T> {
         read.map_err(|mismatch| {
-            self.diagnostics
-                .extend(mismatch.diagnose(value, field.name.as_str()));
+            if let Some(diagnostic) = mismatch.diagnose(value, field.name.as_str()) {
+                self.report(diagnostic);
+            }
         })
         .ok()
     }
@@ -95,8 +96,22 @@ impl<T: Read> Slot for Vec<T> {
             _ => std::slice::from_ref(&field.value),
         };
         let before = self.len();
+        if before == 0 {
+            // Most repeated fields have one value.
+            self.reserve_exact(values.len());
+        }
         self.extend(values.iter().filter_map(|value| T::read(value, field, cx)));
         taken(self.len() == before + values.len(), self[before..].iter())
+    }
+}
+
+impl<T: Read> Read for Box<T> {
+    fn read(value: &Value, field: &Field, cx: &mut Lowering) -> Option<Self> {
+        T::read(value, field, cx).map(Self::new)
+    }
+
+    fn place(&self) -> Span {
+        T::place(self)
     }
 }
 

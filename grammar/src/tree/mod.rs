@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use crate::ast::{Field, Message, Name, Value, ValueKind};
 use crate::codes::syntax;
-use crate::diag::Diagnostic;
+use crate::diag::{Diagnostic, Findings};
 use crate::span::{FileId, Span};
 use cursor::Cursor;
 
@@ -23,7 +23,9 @@ pub(crate) struct Reader<'t> {
     /// The file's text, which may be shorter than the text with matching delimiters that is read.
     text: &'t str,
     cursor: Cursor<'t>,
-    pub(crate) diagnostics: Vec<Diagnostic>,
+    /// The fields of the messages that are being read, the innermost message's last.
+    fields: Vec<Field>,
+    pub(crate) diagnostics: Findings,
 }
 
 /// What the previous entry of a message was, for what may follow it.
@@ -44,7 +46,8 @@ impl<'t> Reader<'t> {
             file,
             text,
             cursor: Cursor::new(matched),
-            diagnostics: Vec::new(),
+            fields: Vec::new(),
+            diagnostics: Findings::default(),
         }
     }
 
@@ -83,35 +86,37 @@ impl<'t> Reader<'t> {
 
     /// Reads fields up to a closing delimiter or the end.
     fn entries(&mut self, message: &mut Message) {
+        let first = self.fields.len();
         let mut previous = Previous::Nothing;
         loop {
             self.cursor.space();
             let Some(next) = self.cursor.peek() else {
-                return;
+                break;
             };
             if matches!(next, b',' | b';') {
-                previous = self.separator(previous, message.fields.last_mut());
+                previous = self.separator(previous, first);
             } else if let Some(name) = self.name() {
                 let field = self.field(name);
                 message.incomplete |= field.is_none();
-                message.fields.extend(field);
+                self.fields.extend(field);
                 previous = Previous::Field;
             } else {
-                let last = message.fields.last_mut();
-                if !self.stray(last.filter(|_| previous == Previous::Field)) {
-                    return;
+                let answered = previous == Previous::Field && self.fields.len() > first;
+                if !self.stray(answered) {
+                    break;
                 }
                 message.incomplete = true;
                 previous = Previous::Stray;
             }
         }
+        message.fields = self.fields.drain(first..).collect();
     }
 
-    /// Reads a separator, which belongs to the `last` field if that is what came before it.
-    fn separator(&mut self, previous: Previous, last: Option<&mut Field>) -> Previous {
+    /// Reads a separator, which belongs to the last field if that is what came before it; `first` is the message's first.
+    fn separator(&mut self, previous: Previous, first: usize) -> Previous {
         let span = self.span(self.cursor.at..self.cursor.at + 1);
         self.cursor.at += 1;
-        match (previous, last) {
+        match (previous, self.fields[first..].last_mut()) {
             (Previous::Field, Some(field)) => field.separator = Some(span),
             (Previous::Stray | Previous::Field, _) => {}
             (Previous::Nothing | Previous::Separated, _) => self.extra_separator(span),

@@ -9,15 +9,23 @@ use crate::diag::Diagnostic;
 use crate::span::Span;
 
 impl Reader<'_> {
-    /// Reads what no field and no separator begins with; `answered` is the field before it. False at a closing delimiter.
-    pub(super) fn stray(&mut self, answered: Option<&mut Field>) -> bool {
+    /// Reads what no field and no separator begins with; `answered` tells whether it follows a field, the last that was
+    /// read. False at a closing delimiter.
+    pub(super) fn stray(&mut self, answered: bool) -> bool {
         if let Some(comment) = self.cursor.foreign_comment() {
             self.foreign_comment(comment);
             return true;
         }
         if let Some(junk) = self.cursor.junk() {
             let span = self.trimmed(junk);
-            self.unexpected(span, answered);
+            let diagnostic = self.unexpected(span, self.fields.last().filter(|_| answered));
+            self.report(diagnostic);
+            match self.fields.last_mut() {
+                Some(field) if answered && continues(field, span) => {
+                    field.value.value = ValueKind::Invalid;
+                }
+                _ => {}
+            }
             self.cursor.space();
             self.block();
             return true;
@@ -56,15 +64,15 @@ impl Reader<'_> {
         self.part(span, 0..self.slice(span).trim_end().len())
     }
 
-    /// Reports unreadable text; `answered` is the field before it, which may have been meant to take it.
-    fn unexpected(&mut self, span: Span, answered: Option<&mut Field>) {
+    /// What is wrong with unreadable text; `answered` is the field before it, which may have been meant to take it.
+    fn unexpected(&self, span: Span, answered: Option<&Field>) -> Diagnostic {
         let text = self.slice(span);
         let shown = first_word(text);
         let place = self.part(span, 0..shown.len());
         let unexpected =
             |message: String| Diagnostic::error(&syntax::UNEXPECTED_TEXT, place, message);
         let is_curly = |c: char| matches!(c, '\u{201C}' | '\u{201D}' | '\u{2018}' | '\u{2019}');
-        let diagnostic = match answered {
+        match answered {
             Some(field) if is_missing(&field.value) && field.colon.is_none() => {
                 let name = &field.name;
                 let message = format!("expected `:` or `{{` after `{name}`, found `{shown}`");
@@ -87,10 +95,8 @@ impl Reader<'_> {
                     diagnostic
                 }
             }
-            // `word.word`: one value that lacks its quotes.
-            Some(field) if is_word(&field.value) && field.value.span.end == span.start => {
+            Some(field) if continues(field, span) => {
                 let whole = field.value.span.to(place);
-                field.value.value = ValueKind::Invalid;
                 let written = self.slice(whole);
                 let diagnostic = Diagnostic::error(
                     &syntax::UNEXPECTED_TEXT,
@@ -105,8 +111,7 @@ impl Reader<'_> {
                 }
             }
             _ => unexpected(format!("unexpected `{shown}`")).label("expected a field"),
-        };
-        self.report(diagnostic);
+        }
     }
 
     fn missing_name(&mut self, value: &Value) {
@@ -131,14 +136,16 @@ fn is_missing(value: &Value) -> bool {
     value.value == ValueKind::Invalid && value.span.is_empty()
 }
 
-fn is_word(value: &Value) -> bool {
-    matches!(
-        value.value,
+/// Tells whether what is at `span` is glued to the field's value, a word: `word.word` is one value that lacks its quotes.
+fn continues(field: &Field, span: Span) -> bool {
+    let is_word = matches!(
+        field.value.value,
         ValueKind::Identifier {
             negative: false,
             ..
         }
-    )
+    );
+    is_word && field.value.span.end == span.start
 }
 
 /// The beginning of unreadable text, short enough for a headline.

@@ -115,7 +115,7 @@ impl Reader<'_> {
     fn string(&mut self) -> Option<Value> {
         let mut string = StringValue {
             bytes: Vec::new(),
-            pieces: Vec::new(),
+            pieces: Vec::with_capacity(1),
         };
         let mut valid = true;
         let mut whole: Option<Span> = None;
