@@ -24,15 +24,16 @@ pub trait Container: 'static {
     /// Declares the ports, for those who ask what the container takes.
     fn contract(c: &mut Contract);
 
-    /// Makes the graph that takes the node's place, with all that is wrong with the node. Its inputs, outputs and side
-    /// packets are matched with those of the node by tag and index. `given` is the message that `options` were read from.
+    /// Makes the graph that takes the node's place, and tells all that is wrong with the node; no graph if what is wrong
+    /// leaves nothing to be made. Its inputs, outputs and side packets are matched with those of the node by tag and index.
+    /// `given` is the message that `options` were read from.
     ///
     /// Places in the node's file can be reused for the parts of the graph, so that diagnostics about them point there.
     fn graph(
         node: &Node,
         options: &Self::Options,
         given: Option<&OptionsMessage>,
-    ) -> (GraphConfig, Vec<Diagnostic>);
+    ) -> (Option<GraphConfig>, Vec<Diagnostic>);
 }
 
 /// Makes the graph of one node.
@@ -55,10 +56,7 @@ impl ContainerRegistration {
             name: C::NAME,
             option_names: C::OPTION_NAMES,
             expand: |node, given| match read_options::<C::Options>(given) {
-                Ok(options) => {
-                    let (graph, found) = C::graph(node, &options, given);
-                    (Some(graph), found)
-                }
+                Ok(options) => C::graph(node, &options, given),
                 Err(found) => (None, found),
             },
             describe: || {

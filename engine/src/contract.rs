@@ -210,10 +210,34 @@ impl Contract {
         self.input(tag)
     }
 
-    /// Input streams, any number of them, that carry what `other` carries.
-    pub fn inputs_like(&mut self, tag: &str, other: In<dyn Payload>) -> Ins<dyn Payload> {
-        let spec = same_as(other);
-        Ins::new(self.many(Group::Inputs, tag, Arity::OptionalRepeated, spec))
+    /// One or more input streams that all carry the same.
+    pub fn inputs_alike(&mut self, tag: &str) -> Ins<dyn Payload> {
+        let inputs: Ins<dyn Payload> = self.inputs(tag);
+        if let Some(first) = inputs.get(0) {
+            self.carry(
+                Group::Inputs,
+                inputs.iter().skip(1).map(|input| (input.index(), first)),
+            );
+        }
+        inputs
+    }
+
+    /// Input streams of which each carries what the one of `others` with its index carries. Their number has to be the same.
+    pub fn inputs_same_as(&mut self, tag: &str, others: Ins<dyn Payload>) -> Ins<dyn Payload> {
+        let inputs: Ins<dyn Payload> = self.inputs(tag);
+        if inputs.len() != others.len() && !self.describing {
+            self.error(format!(
+                "the number of input streams `{tag}` has to be {}, but is {}",
+                others.len(),
+                inputs.len()
+            ));
+        }
+        let pairs = inputs.iter().zip(others.iter());
+        self.carry(
+            Group::Inputs,
+            pairs.map(|(input, other)| (input.index(), other)),
+        );
+        inputs
     }
 
     /// A required input stream of one of these types.
@@ -317,12 +341,17 @@ impl Contract {
                 outputs.len()
             ));
         }
-        for (input, output) in inputs.iter().zip(outputs.iter()) {
-            if let Some(index) = output.index() {
-                self.ports[Group::Outputs as usize].specs[index] = Some(same_as(input));
-            }
-        }
+        let pairs = inputs.iter().zip(outputs.iter());
+        self.carry(
+            Group::Outputs,
+            pairs.map(|(input, output)| (output.index(), input)),
+        );
         outputs
+    }
+
+    /// One or more output streams that all carry what `input` carries.
+    pub fn outputs_all_same_as(&mut self, tag: &str, input: In<dyn Payload>) -> Outs<dyn Payload> {
+        Outs::new(self.many(Group::Outputs, tag, Arity::Repeated, same_as(input)))
     }
 
     /// A required input side packet.
@@ -493,6 +522,19 @@ impl Contract {
 
     pub(crate) fn tag_map(&self, group: Group) -> &TagMap {
         &self.ports[group as usize].tags
+    }
+
+    /// Makes each of the ports carry what the input beside it carries.
+    fn carry(
+        &mut self,
+        group: Group,
+        ports: impl Iterator<Item = (Option<usize>, In<dyn Payload>)>,
+    ) {
+        for (index, input) in ports {
+            if let Some(index) = index {
+                self.ports[group as usize].specs[index] = Some(same_as(input));
+            }
+        }
     }
 
     fn one(&mut self, group: Group, tag: &str, arity: Arity, spec: PortSpec) -> Option<u16> {

@@ -146,6 +146,15 @@ macro_rules! ports {
                 if index < self.len() { Some($one::new(self.start + index as u16)) } else { None }
             }
 
+            /// The last one and those before it.
+            pub const fn split_last(self) -> Option<($one<T>, Self)> {
+                if self.is_empty() {
+                    return None;
+                }
+                let last = self.end - 1;
+                Some(($one::new(last), Self::new(self.start..last)))
+            }
+
             /// All of them, by index.
             pub fn iter(self) -> impl ExactSizeIterator<Item = $one<T>> + use<T> {
                 (self.start..self.end).map($one::new)

@@ -34,7 +34,7 @@ impl Container for Chain {
         node: &Node,
         options: &ChainOptions,
         _: Option<&OptionsMessage>,
-    ) -> (GraphConfig, Vec<Diagnostic>) {
+    ) -> (Option<GraphConfig>, Vec<Diagnostic>) {
         let stream = |link: u32| PortSpec::parse(&format!("link_{link}")).expect("a name");
         let at = |port: &PortSpec, link: u32| PortSpec {
             name: stream(link).name,
@@ -56,7 +56,7 @@ impl Container for Chain {
                 ..Node::default()
             });
         }
-        (graph, Vec::new())
+        (Some(graph), Vec::new())
     }
 }
 

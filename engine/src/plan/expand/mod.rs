@@ -260,9 +260,8 @@ impl Expansion<'_, '_> {
         let found = &mut self.draft.diagnostics;
         let options = contracts::options(node, container.name, container.option_names, found);
         let (graph, wrong) = (container.expand)(node, options.as_ref());
-        let usable = !diag::has_errors(&wrong);
         found.extend(wrong);
-        graph.filter(|_| usable).map(Arc::new)
+        graph.map(Arc::new)
     }
 
     /// The graph of a subgraph; none if the file has errors, which have been reported.
