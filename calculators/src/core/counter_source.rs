@@ -1,0 +1,129 @@
+//! `CounterSourceCalculator`: numbers, as options ask for them.
+
+use graphmill_engine::{Calculator, Contract, Cx, Flow, OpenCx, Out, Result, Timestamp, register};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// The options of [`CounterSource`].
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct CounterSourceOptions {
+    /// How many numbers; without it they go on until the graph stops its sources.
+    pub count: Option<u64>,
+    /// The first number.
+    pub start: i64,
+    /// The distance between two numbers.
+    pub step: i64,
+    /// The timestamp of the first number, in microseconds.
+    pub start_time: i64,
+    /// The distance between two timestamps, in microseconds; at least 1.
+    pub period: i64,
+}
+
+impl Default for CounterSourceOptions {
+    fn default() -> Self {
+        Self {
+            count: None,
+            start: 0,
+            step: 1,
+            start_time: 0,
+            period: 1,
+        }
+    }
+}
+
+/// A source of numbers at regular timestamps: 0, 1, 2, ... at timestamps 0, 1, 2, ... unless its options say otherwise. The
+/// numbers come as fast as the graph takes them.
+///
+/// ```pbtxt
+/// output_stream: "numbers"
+/// node {
+///   calculator: "CounterSourceCalculator"
+///   output_stream: "numbers"
+///   options {
+///     [graphmill.CounterSourceCalculatorOptions.ext] { count: 100 period: 40000 }
+///   }
+/// }
+/// ```
+pub struct CounterSource {
+    left: Option<u64>,
+    number: i64,
+    step: i64,
+    time: Timestamp,
+    period: i64,
+}
+
+impl Calculator for CounterSource {
+    const NAME: &'static str = "CounterSourceCalculator";
+    const DOC: &'static str = "Makes numbers at regular timestamps.";
+    type Options = CounterSourceOptions;
+    type Ports = Out<i64>;
+
+    fn contract(c: &mut Contract, options: &CounterSourceOptions) -> Out<i64> {
+        if options.period < 1 {
+            c.error(format!(
+                "`period` has to be at least 1, but is {}",
+                options.period
+            ));
+        }
+        c.output("")
+    }
+
+    fn open(options: &CounterSourceOptions, _: Out<i64>, _: &mut OpenCx<'_>) -> Result<Self> {
+        Ok(Self {
+            left: options.count,
+            number: options.start,
+            step: options.step,
+            time: Timestamp::new(options.start_time),
+            period: options.period,
+        })
+    }
+
+    fn process(&mut self, numbers: Out<i64>, cx: &mut Cx<'_>) -> Result<Flow> {
+        if self.left == Some(0) {
+            return Ok(Flow::Stop);
+        }
+        cx.emit_at(numbers, self.time, self.number);
+        let last = self.time == Timestamp::MAX;
+        self.left = self.left.map(|left| left - 1);
+        self.number = self.number.wrapping_add(self.step);
+        self.time = self.time + self.period;
+        Ok(if last { Flow::Stop } else { Flow::Continue })
+    }
+}
+register!(CounterSource);
+
+#[cfg(test)]
+mod tests {
+    use graphmill_engine::testing::Harness;
+
+    use super::CounterSource;
+
+    fn source(options: &str) -> Harness {
+        Harness::of::<CounterSource>(&format!(
+            r#"node {{ calculator: "CounterSourceCalculator" output_stream: "out"
+                 options {{ [graphmill.CounterSourceCalculatorOptions.ext] {{ {options} }} }} }}"#
+        ))
+    }
+
+    #[test]
+    fn it_counts() {
+        let mut h = source("count: 3");
+        h.start().expect("out", [(0, 0_i64), (1, 1), (2, 2)]);
+        assert!(h.ended());
+    }
+
+    #[test]
+    fn from_anywhere_by_any_step_at_any_pace() {
+        let mut h = source("count: 3 start: 5 step: -2 start_time: 100 period: 10");
+        h.start().expect("out", [(100, 5_i64), (110, 3), (120, 1)]);
+    }
+
+    #[test]
+    fn it_ends_with_the_time_line() {
+        let mut h = source("start_time: 9223372036854775803");
+        h.start();
+        assert!(h.ended());
+        assert_eq!(h.packets("out").len(), 2);
+    }
+}
