@@ -1,0 +1,146 @@
+//! `SwitchDemuxCalculator`: the streams of a switch to the chosen channel.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use graphmill_engine::{
+    Calculator, Contract, Cx, Flow, Group, In, Offset, OpenCx, Out, OutSide, Payload, Policy,
+    Result, Side, register,
+};
+
+use super::{Arrival, History, Selector, SwitchContainerOptions, channel_tag, channels};
+
+/// Passes its streams on to one of several channels: what comes on `VIDEO` goes to `C0__VIDEO` while channel 0 is chosen, to
+/// `C1__VIDEO` while channel 1 is. `SELECT` chooses by number, `ENABLE` between 0 and 1; each is a stream, a side packet or
+/// an option, of which the earlier counts. A number without a channel chooses none. Side packets go to all channels.
+///
+/// ```pbtxt
+/// input_stream: "frames"
+/// input_stream: "thorough"
+/// output_stream: "frames_fast"
+/// output_stream: "frames_thorough"
+/// node {
+///   calculator: "SwitchDemuxCalculator"
+///   input_stream: "ENABLE:thorough"
+///   input_stream: "FRAMES:frames"
+///   output_stream: "C0__FRAMES:frames_fast"
+///   output_stream: "C1__FRAMES:frames_thorough"
+/// }
+/// ```
+pub struct SwitchDemux {
+    history: History,
+    /// By stream: what came and is of no known channel yet.
+    waiting: Vec<VecDeque<Arrival>>,
+}
+
+/// The port handles of [`SwitchDemux`].
+#[derive(Clone, Debug)]
+pub struct Ports {
+    selector: Selector,
+    streams: Arc<[Stream]>,
+    sides: Arc<[SidePair]>,
+}
+
+/// A side packet and one of the channels it goes to.
+type SidePair = (Side<dyn Payload>, OutSide<dyn Payload>);
+
+/// An input with its outputs, by channel.
+#[derive(Clone, Debug)]
+struct Stream {
+    input: In<dyn Payload>,
+    outputs: Vec<Option<Out<dyn Payload>>>,
+}
+
+impl Calculator for SwitchDemux {
+    const NAME: &'static str = "SwitchDemuxCalculator";
+    const DOC: &'static str = "Passes streams on to the channel that is chosen.";
+    const OPTION_NAMES: &'static [&'static str] = &["mediapipe.SwitchContainerOptions"];
+    type Options = SwitchContainerOptions;
+    type Ports = Ports;
+
+    fn contract(c: &mut Contract, options: &SwitchContainerOptions) -> Ports {
+        options.refuse_contained(c);
+        if !options.synchronize_io {
+            c.policy(Policy::Immediate);
+        }
+        c.process_timestamp_bounds();
+        c.offset(Offset::Unset);
+        let selector = Selector::declare(c);
+        let (count, tags) = channels(c, Group::Outputs);
+        let mut streams = Vec::new();
+        for tag in &tags {
+            let inputs = c.inputs::<dyn Payload>(tag);
+            let mut channels = Vec::new();
+            for channel in 0..count {
+                let tag = channel_tag(channel, tag);
+                let connected = c.count(Group::Outputs, &tag) > 0;
+                channels.push(connected.then(|| c.outputs_same_as(&tag, inputs)));
+            }
+            streams.extend(inputs.iter().enumerate().map(|(at, input)| {
+                Stream {
+                    input,
+                    outputs: channels
+                        .iter()
+                        .map(|outputs| outputs.and_then(|outputs| outputs.get(at)))
+                        .collect(),
+                }
+            }));
+        }
+        let (count, tags) = channels(c, Group::OutputSides);
+        let mut sides = Vec::new();
+        for tag in &tags {
+            let inputs = c.optional_sides::<dyn Payload>(tag);
+            for channel in 0..count {
+                let outputs = c.optional_output_sides::<dyn Payload>(&channel_tag(channel, tag));
+                sides.extend(inputs.iter().zip(outputs.iter()));
+            }
+        }
+        Ports {
+            selector,
+            streams: streams.into(),
+            sides: sides.into(),
+        }
+    }
+
+    fn open(options: &SwitchContainerOptions, io: Ports, cx: &mut OpenCx<'_>) -> Result<Self> {
+        for &(input, output) in &*io.sides {
+            if let Some(side) = cx.side_packet(input).cloned() {
+                cx.out().side_packet(output, side);
+            }
+        }
+        Ok(Self {
+            history: History::new(io.selector.first(options, cx)),
+            waiting: vec![VecDeque::new(); io.streams.len()],
+        })
+    }
+
+    fn process(&mut self, io: Ports, cx: &mut Cx<'_>) -> Result<Flow> {
+        self.history.record(io.selector, cx);
+        let settled = io.selector.settled(cx);
+        for (stream, waiting) in io.streams.iter().zip(&mut self.waiting) {
+            waiting.extend(Arrival::take(stream.input, cx));
+            while let Some(arrival) = waiting.pop_front_if(|arrival| arrival.time <= settled) {
+                let channel = self.history.at(arrival.time);
+                let output = channel.and_then(|channel| *stream.outputs.get(channel)?);
+                if let Some(output) = output {
+                    arrival.send(output, cx);
+                }
+            }
+        }
+        self.history.keep_last();
+        Ok(Flow::Continue)
+    }
+}
+
+impl History {
+    /// The channel at a timestamp; none before the epochs that are remembered.
+    fn at(&self, time: graphmill_engine::Timestamp) -> Option<usize> {
+        let epoch = self.epochs.iter().rfind(|epoch| epoch.start <= time)?;
+        usize::try_from(epoch.channel).ok()
+    }
+
+    /// Forgets all but the last epoch: what comes later for an earlier time is dropped.
+    fn keep_last(&mut self) {
+        self.epochs.drain(..self.epochs.len() - 1);
+    }
+}
+register!(SwitchDemux);
