@@ -3,6 +3,7 @@
 mod begin_item_loop;
 mod begin_loop;
 mod bypass;
+mod callback;
 mod clip_vector_size;
 mod concatenate_vector;
 mod constant_side_packet;
@@ -47,6 +48,7 @@ mod vector_size;
 pub use begin_item_loop::BeginItemLoop;
 pub use begin_loop::BeginLoop;
 pub use bypass::{Bypass, BypassOptions};
+pub use callback::{Call, Callback, CallbackNode, CallbackOptions};
 pub use clip_vector_size::{ClipVectorSize, ClipVectorSizeOptions};
 pub use concatenate_vector::{ConcatenateVector, ConcatenateVectorOptions};
 pub use constant_side_packet::{
