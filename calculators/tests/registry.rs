@@ -33,6 +33,7 @@ fn these_calculators_are_registered() {
         .calculators()
         .map(|calculator| calculator.name)
         .collect();
+    names.extend(registry.containers().map(|container| container.name));
     names.extend(registry.subgraphs().map(|subgraph| &*subgraph.name));
     insta::assert_snapshot!(names.join("\n"), @"
     BeginItemLoopCalculator
@@ -41,6 +42,8 @@ fn these_calculators_are_registered() {
     BeginLoopIntCalculator
     BeginLoopStringCalculator
     BeginLoopUint64tCalculator
+    BypassCalculator
+    CallbackCalculator
     ChatTemplateCalculator
     ClipFloatVectorSizeCalculator
     ClipIntVectorSizeCalculator
@@ -51,7 +54,11 @@ fn these_calculators_are_registered() {
     ConcatenateStringVectorCalculator
     ConcatenateUInt64VectorCalculator
     ConstantSidePacketCalculator
+    CounterSourceCalculator
+    CountingSinkCalculator
+    CountingSourceCalculator
     DefaultSidePacketCalculator
+    DemuxCalculator
     DequantizeByteArrayCalculator
     DetokenizerCalculator
     EndItemLoopCalculator
@@ -67,6 +74,7 @@ fn these_calculators_are_registered() {
     GetFloatVectorItemCalculator
     GetIntVectorItemCalculator
     GetStringVectorItemCalculator
+    ImmediateMuxCalculator
     IntVectorIndicesCalculator
     IntVectorSizeCalculator
     LLMCalculator
@@ -76,15 +84,21 @@ fn these_calculators_are_registered() {
     MergeFloatsToVectorCalculator
     MergeIntsToVectorCalculator
     MergeStringsToVectorCalculator
+    MuxCalculator
     NonZeroCalculator
     OpenAIRequestCalculator
     OpenAIResponseCalculator
+    PacketClonerCalculator
+    PacketInnerJoinCalculator
     PacketPresenceCalculator
     PacketResamplerCalculator
+    PacketSequencerCalculator
     PacketThinnerCalculator
     PassThroughCalculator
     PreviousLoopbackCalculator
     QuantizeFloatVectorCalculator
+    RealTimeFlowLimiterCalculator
+    RoundRobinDemuxCalculator
     SequenceShiftCalculator
     SidePacketToStreamCalculator
     SplitBoolVectorCalculator
@@ -93,6 +107,7 @@ fn these_calculators_are_registered() {
     SplitStringVectorCalculator
     SplitUint64tVectorCalculator
     StopStringCalculator
+    StreamToSidePacketCalculator
     StringToBoolCalculator
     StringToDoubleCalculator
     StringToFloatCalculator
@@ -104,9 +119,13 @@ fn these_calculators_are_registered() {
     StringToUintCalculator
     StringVectorIndicesCalculator
     StringVectorSizeCalculator
+    SwitchDemuxCalculator
+    SwitchMuxCalculator
     TokenizerCalculator
     Uint64tVectorIndicesCalculator
     Uint64tVectorSizeCalculator
+    ValueOrDefaultCalculator
+    SwitchContainer
     HttpLLMCalculator
     ");
 }
@@ -138,6 +157,8 @@ fn examples_in_the_documentation_are_graphs() {
         for example in examples(&source) {
             assert_compiles(&example, &file);
             let written = |name: &str| example.contains(&format!("calculator: \"{name}\""));
+            let containers = registry.containers().map(|container| container.name);
+            shown.extend(containers.filter(|name| written(name)));
             for node in registry.calculators().filter(|node| written(node.name)) {
                 shown.insert(node.name);
                 let family =
@@ -149,12 +170,9 @@ fn examples_in_the_documentation_are_graphs() {
             }
         }
     }
-    for calculator in registry.calculators() {
-        assert!(
-            shown.contains(calculator.name),
-            "{} has no example graph",
-            calculator.name
-        );
+    for description in registry.describe() {
+        let name = description.name;
+        assert!(shown.contains(name), "{name} has no example graph");
     }
 }
 

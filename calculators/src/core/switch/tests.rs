@@ -54,11 +54,12 @@ fn side_packets_and_options_choose_once_for_all() {
 #[test]
 fn a_choice_on_a_stream_holds_for_what_comes_after() {
     let mut h = Harness::global(&switch(r#"input_stream: "SELECT:which""#, ""));
-    h.bound("which", 1)
+    h.bound("which", 2)
         .push("in", 1, 1_i64)
         .expect("out", [(1, 1_i64)]);
     h.push("which", 2, 1_i64)
         .push("in", 3, 3_i64)
+        .bound("which", 4)
         .expect_nothing("out");
     h.push("which", 4, 0_i64)
         .push("in", 5, 5_i64)
@@ -89,8 +90,8 @@ fn channels_have_all_ports_of_the_container() {
     h.push("which", 0, 1_i64)
         .push("a", 1, "a")
         .push("b", 2, "b")
-        .bound("which", 5);
-    h.push("a", 5, "a5");
+        .push("a", 5, "a5");
+    h.bound("which", 6);
     h.expect_nothing("x")
         .expect_nothing("y")
         .expect("z", [(2, "b")]);

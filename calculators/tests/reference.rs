@@ -1,0 +1,228 @@
+//! `docs/reference/calculators.md` is made from what the calculators say of themselves: their documentation, contracts and
+//! options. This test compares; `UPDATE=1 cargo test --release --workspace --test reference` writes the page anew.
+
+use std::{
+    fmt::Write as _,
+    path::{Path, PathBuf},
+};
+
+use graphmill_calculators as _;
+use graphmill_engine::{
+    Registry,
+    registry::{Description, PortDescription},
+};
+use serde_json::Value;
+
+/// The folders of calculators, with their headings.
+const FOLDERS: [(&str, &str); 4] = [
+    ("core", "Core: any graph"),
+    ("text", "Text"),
+    ("llm", "Language models"),
+    ("http", "HTTP"),
+];
+
+#[test]
+fn the_reference_of_calculators_is_current() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = root.join("../docs/reference/calculators.md");
+    let made = reference(root);
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(&page, &made).expect("the page can be written");
+    }
+    let written = std::fs::read_to_string(&page).unwrap_or_default();
+    assert!(
+        written == made,
+        "{} is not current: run `UPDATE=1 cargo test --release --workspace --test reference`",
+        page.display()
+    );
+}
+
+fn reference(root: &Path) -> String {
+    let registry = Registry::global();
+    let mut left: Vec<Description> = registry.describe();
+    let mut page = String::from(
+        "# Calculators\n\nWhat a graph can name in `calculator`, as `graphmill calculators` lists it. Made from the sources: \
+         `UPDATE=1 cargo test --release --workspace --test reference`.\n\nMediaPipe's `int` and its other whole numbers are \
+         `i64` or `u64` here, its `float` and `double` are `f64`.\n",
+    );
+    for (folder, heading) in FOLDERS {
+        _ = write!(page, "\n## {heading}\n");
+        for file in rust_files(&root.join("src").join(folder)) {
+            let source = std::fs::read_to_string(&file).expect("a source file");
+            let (defined, rest) = left
+                .into_iter()
+                .partition(|node| defines(&source, node.name));
+            left = rest;
+            section(&mut page, &source, &defined);
+        }
+    }
+    assert!(
+        left.is_empty(),
+        "not found in the sources: {:?}",
+        left.iter().map(|node| node.name).collect::<Vec<_>>()
+    );
+    page.push_str("\n## Subgraphs\n");
+    for subgraph in registry.subgraphs() {
+        _ = write!(page, "\n### {}\n\n{}\n", subgraph.name, subgraph.doc);
+    }
+    page
+}
+
+/// Whether a file gives a calculator its name.
+fn defines(source: &str, name: &str) -> bool {
+    let alone = format!("const NAME: &'static str = \"{name}\"");
+    let of_many = format!(" as \"{name}\")");
+    let mut code = source
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("//"));
+    code.any(|line| line.contains(&alone) || line.contains(&of_many))
+}
+
+/// What the page says of the calculators of one file.
+fn section(page: &mut String, source: &str, nodes: &[Description]) {
+    let Some(first) = nodes.first() else {
+        return;
+    };
+    let names: Vec<&str> = nodes.iter().map(|node| node.name).collect();
+    _ = write!(page, "\n### {}\n", names.join(", "));
+    let (text, example) = documentation(source);
+    _ = write!(page, "\n{text}\n");
+    if nodes.len() > 1 {
+        _ = write!(
+            page,
+            "\nThe ports are those of `{}`; the others differ in their types.\n",
+            first.name
+        );
+    }
+    page.push_str("\n| port | type | |\n|---|---|---|\n");
+    for port in &first.ports {
+        _ = writeln!(page, "{}", port_row(port));
+    }
+    options(page, first);
+    _ = write!(page, "\n```\n{example}```\n");
+}
+
+fn port_row(port: &PortDescription) -> String {
+    let kind = match port.kind {
+        "input_stream" => "input",
+        "output_stream" => "output",
+        "input_side_packet" => "input side packet",
+        _ => "output side packet",
+    };
+    let tag = if port.tag.is_empty() {
+        String::new()
+    } else {
+        format!(" `{}`", port.tag)
+    };
+    let often = match (port.optional, port.repeated) {
+        (false, false) => "",
+        (true, false) => "optional",
+        (false, true) => "one or more",
+        (true, true) => "any number",
+    };
+    format!(
+        "| {kind}{tag} | `{}` | {often} |",
+        port.ty.replace('|', "\\|")
+    )
+}
+
+fn options(page: &mut String, node: &Description) {
+    let schema = node.options.as_value();
+    let Some(fields) = schema["properties"]
+        .as_object()
+        .filter(|fields| !fields.is_empty())
+    else {
+        return;
+    };
+    let message = node.option_names.first().map_or("", String::as_str);
+    _ = write!(
+        page,
+        "\nOptions, in `{message}`:\n\n| option | type | default | |\n|---|---|---|---|\n"
+    );
+    for (name, field) in fields {
+        let default = match &field["default"] {
+            Value::Null => String::new(),
+            value => format!("`{value}`"),
+        };
+        let what = field["description"].as_str().unwrap_or_default();
+        let ty = type_name(field, schema);
+        _ = writeln!(
+            page,
+            "| `{name}` | {ty} | {default} | {} |",
+            what.replace('\n', " ")
+        );
+    }
+}
+
+/// The type of an option, as a graph's author would say it.
+fn type_name(field: &Value, schema: &Value) -> String {
+    if let Some(path) = field["$ref"].as_str() {
+        let name = path.trim_start_matches("#/$defs/");
+        return type_name(&schema["$defs"][name], schema);
+    }
+    let of = |list: &str| field[list].as_array().cloned().unwrap_or_default();
+    let words: Vec<String> = of("enum")
+        .iter()
+        .chain(of("oneOf").iter().map(|word| &word["const"]))
+        .filter_map(Value::as_str)
+        .map(|word| format!("`{word}`"))
+        .collect();
+    if !words.is_empty() {
+        return words.join(", ");
+    }
+    let given: Vec<Value> = of("anyOf")
+        .into_iter()
+        .filter(|one| one["type"] != "null")
+        .collect();
+    if let [one] = &given[..] {
+        return type_name(one, schema);
+    }
+    let kind = match &field["type"] {
+        Value::Array(kinds) => kinds.first().cloned().unwrap_or_default(),
+        kind => kind.clone(),
+    };
+    match kind.as_str() {
+        Some("array") => format!("repeated {}", type_name(&field["items"], schema)),
+        Some("object") | None => "message".to_owned(),
+        Some(kind) => kind.to_owned(),
+    }
+}
+
+/// The first documentation comment with an example graph: its text, and the example.
+fn documentation(source: &str) -> (String, String) {
+    let (mut text, mut example, mut inside) = (String::new(), String::new(), false);
+    for line in source.lines() {
+        let Some(line) = line.strip_prefix("///") else {
+            text.clear();
+            continue;
+        };
+        let line = line.strip_prefix(' ').unwrap_or(line);
+        match (inside, line) {
+            (false, "```pbtxt") => inside = true,
+            (true, "```") => return (plain(text.trim_end()), example),
+            (true, line) => example = example + line + "\n",
+            (false, line) => text = text + line + "\n",
+        }
+    }
+    (plain(text.trim_end()), example)
+}
+
+/// Documentation without what only rustdoc understands: links to items.
+fn plain(text: &str) -> String {
+    text.replace("[`", "`").replace("`]", "`")
+}
+
+/// The source files of a folder and of those in it, by name.
+fn rust_files(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).expect("a source folder") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            files.extend(rust_files(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    files
+}
