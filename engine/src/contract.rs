@@ -151,6 +151,7 @@ pub struct Contract {
     pub(crate) output_offsets: Vec<(u16, Offset)>,
     pub(crate) bounds: bool,
     pub(crate) run: Option<Run>,
+    pub(crate) parallel: bool,
 }
 
 impl Contract {
@@ -168,6 +169,7 @@ impl Contract {
             output_offsets: Vec::new(),
             bounds: false,
             run: None,
+            parallel: false,
         }
     }
 
@@ -469,6 +471,13 @@ impl Contract {
     /// Where the node runs, unless the graph file says so. The default is [`Run::Inline`].
     pub fn run(&mut self, run: Run) {
         self.run = Some(run);
+    }
+
+    /// Says that calls of the node do not depend on each other, so that `max_in_flight` of them may be made at once, on an
+    /// executor or as futures. Each is made by an instance of its own: all are opened alike, what the first one emits while it
+    /// opens counts, and one is closed. What calls put out leaves the node in the order of the calls.
+    pub fn parallel(&mut self) {
+        self.parallel = true;
     }
 
     /// Says that the combination of ports or options is wrong.

@@ -55,6 +55,7 @@ pub(super) fn assemble(mut draft: Draft<'_>, sources: &SourceMap) -> Plan {
             inputs: first_input..first_input + node.inputs.len(),
             outputs: first_output..outputs.len(),
             offsets: offsets(&node),
+            lanes: node.lanes,
             batches: node.policy.batch() > 1,
             policy: node.policy.clone(),
             bounds: node.contract.bounds,

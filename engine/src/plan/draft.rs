@@ -54,6 +54,8 @@ pub(super) struct DraftNode {
     pub(super) outputs: Vec<u32>,
     pub(super) policy: Policy,
     pub(super) place: Place,
+    /// How many of its calls may go on at once.
+    pub(super) lanes: u16,
 }
 
 pub(super) struct DraftStream {

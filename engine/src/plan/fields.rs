@@ -9,7 +9,10 @@ use graphmill_grammar::{
 
 use crate::codes::calculators;
 
-use super::draft::{Draft, DraftNode};
+use super::{
+    Place,
+    draft::{Draft, DraftNode},
+};
 
 pub(super) fn check(draft: &mut Draft<'_>) {
     let mut found = Vec::new();
@@ -178,19 +181,6 @@ fn node(node: &DraftNode, found: &mut Vec<Diagnostic>) {
     if let Some(merge) = merge {
         found.push(no_effect(merge.span, "merge_fields"));
     }
-    if let Some(limit) = &config.max_in_flight {
-        if limit.value < 0 {
-            let message = format!("{} calls at once are none", limit.value);
-            found.push(
-                Diagnostic::error(&fields::INVALID_VALUE, limit.span, message)
-                    .hint("give a number above 0, or leave `max_in_flight` out"),
-            );
-        } else if limit.value > 1 {
-            found.push(
-                no_effect(limit.span, "max_in_flight").label("calls of this node do not overlap"),
-            );
-        }
-    }
     // Without a factory the contract is not known, and says nothing about what the node is.
     if node.factory.is_none() {
         return;
@@ -224,5 +214,43 @@ fn output_handler(handler: &OutputStreamHandlerConfig, found: &mut Vec<Diagnosti
     if let Some(options) = &handler.options {
         let place = options.head.unwrap_or(handler.head);
         found.push(no_effect(place, "options").label("the handler takes none"));
+    }
+}
+
+/// How many calls of each node may go on at once. To be decided when it is known where nodes run.
+pub(super) fn lanes(draft: &mut Draft<'_>) {
+    let mut found = Vec::new();
+    for node in &mut draft.nodes {
+        let Some(limit) = node.config.max_in_flight.filter(|limit| limit.value != 1) else {
+            continue;
+        };
+        if limit.value < 0 {
+            let message = format!("{} calls at once are none", limit.value);
+            found.push(
+                Diagnostic::error(&fields::INVALID_VALUE, limit.span, message)
+                    .hint("give a number above 0, or leave `max_in_flight` out"),
+            );
+        } else if limit.value > 1 && node.factory.is_some() {
+            match one_at_a_time(node) {
+                None => node.lanes = limit.value.try_into().unwrap_or(u16::MAX),
+                Some(label) => {
+                    found.push(no_effect(limit.span, "max_in_flight").label(label));
+                }
+            }
+        }
+    }
+    draft.diagnostics.extend(found);
+}
+
+/// Why calls of a node do not overlap, if so.
+fn one_at_a_time(node: &DraftNode) -> Option<&'static str> {
+    if node.config.input_stream.is_empty() {
+        Some("calls of a source follow each other")
+    } else if !node.contract.parallel || !node.contract.event_types.is_empty() {
+        Some("calls of this calculator depend on each other, so they are made one at a time")
+    } else if node.place == Place::Inline && !node.is_async {
+        Some("this node runs in the session's own task; name an `executor`")
+    } else {
+        None
     }
 }

@@ -77,6 +77,8 @@ pub(crate) struct PlanNode {
     /// Whether it is called for settled timestamps without packets.
     pub(crate) bounds: bool,
     pub(crate) place: Place,
+    /// How many of its calls may go on at once.
+    pub(crate) lanes: u16,
     /// Whether what comes behind the head of a queue can make it due.
     pub(crate) batches: bool,
     pub(crate) sides: Box<[SideSource]>,
@@ -174,6 +176,7 @@ impl Plan {
         types::check(&mut draft);
         policies::resolve(&mut draft);
         executors::resolve(&mut draft);
+        fields::lanes(&mut draft);
         sides::connect(&mut draft);
         // What could not be read has been reported by the grammar, and is no graph to run.
         if !draft.incomplete && !diag::has_errors(&draft.diagnostics) {

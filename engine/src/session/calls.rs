@@ -41,6 +41,9 @@ impl Running {
         if state.status != Status::Open {
             return false;
         }
+        if state.away.as_ref().is_some_and(|away| away.is_stopped()) {
+            return false;
+        }
         let mut close = state.holds <= 0;
         if !plan.inputs.is_empty() {
             match state.policy.readiness(&self.queues[plan.inputs.clone()]) {
@@ -63,7 +66,8 @@ impl Running {
                     if state.policy.waits_for_laggard() {
                         state.laggard = waiting.stream;
                     }
-                    if waiting.until.is_range() {
+                    // The outputs of calls that are away come first.
+                    if waiting.until.is_range() && !state.is_away() {
                         self.pass_bound(frame, node, |offset| waiting.until.shift(offset));
                     }
                 }
@@ -74,7 +78,7 @@ impl Running {
             return false;
         }
         let state = &mut self.nodes[node];
-        if state.full_edges > 0 {
+        if state.full_edges > 0 || state.is_away() {
             return false;
         }
         if let Some(event) = state.events.pop_front() {
@@ -143,6 +147,13 @@ impl Running {
                 self.close_async(frame, node, free);
             }
             (Some(Instance::Async(_)), _) => self.start_async(frame, node, call, free),
+            // All instances are away, and the node may be called once more: another one is made.
+            (None, Place::Executor(executor)) if frame.plan.nodes[node].lanes > 1 => {
+                self.offload(frame, node, usize::from(executor), call, free);
+            }
+            (None, Place::Inline) if frame.plan.nodes[node].lanes > 1 => {
+                self.start_async(frame, node, call, free);
+            }
             (None, _) => {}
         }
     }
@@ -196,7 +207,10 @@ impl Running {
                 if !frame.plan.nodes[node].is_source() {
                     self.stop_sources(frame);
                 }
-                self.call(frame, node, Call::Close);
+                match &mut self.nodes[node].away {
+                    Some(away) if away.any() => away.stop(),
+                    _ => self.call(frame, node, Call::Close),
+                }
             }
             (Call::Inputs(at), Flow::Continue) if self.is_exhausted(frame, node, at) => {}
             (_, Flow::Continue) => self.ready.insert(node as u16),

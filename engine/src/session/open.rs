@@ -2,7 +2,9 @@
 
 use crate::{
     context::{OpenCx, SideValue},
+    emits::Emits,
     error::{Error, Result},
+    node::Instance,
     packet::Packet,
     plan::SideSource,
     timestamp::Timestamp,
@@ -67,6 +69,22 @@ impl Running {
         }
         self.emits = emits;
         Ok(())
+    }
+
+    /// Another instance of a node that is open, for calls at the same time. What it emits while it opens the first one has
+    /// emitted.
+    pub(super) fn open_another(&mut self, frame: Frame<'_>, node: usize) -> Result<Instance> {
+        let sides = self.side_values(frame, node).unwrap_or_default();
+        let mut emits = Emits::default();
+        emits.start(Timestamp::UNSTARTED);
+        let mut cx = OpenCx {
+            site: site(frame, node),
+            sides: &sides,
+            out: &mut emits,
+        };
+        let instance = catch(|| frame.plan.nodes[node].factory.open(&mut cx))?;
+        self.nodes[node].holds += emits.holds as i32;
+        Ok(instance)
     }
 
     /// Sets an output side packet of a node, and opens the nodes that waited for it.

@@ -21,8 +21,7 @@ use crate::{
 };
 
 use super::{
-    away::PollNode,
-    calls::Call,
+    away::Away,
     output::OutputStream,
     ready::ReadySet,
     shared::{Message, Shared, State},
@@ -44,7 +43,7 @@ pub(super) enum Status {
     /// Waits for its side packets or for the nodes before it.
     Unopened,
     Open,
-    /// In a call that is not over: on an executor, or an async one.
+    /// In as many calls that go on elsewhere as it may be.
     Busy,
     Closed,
 }
@@ -54,7 +53,7 @@ pub(super) type Observer = Box<dyn FnMut(Timestamp, Option<&Packet>) -> Result<(
 
 pub(super) struct NodeState {
     pub(super) status: Status,
-    /// Present while the node is open and not busy.
+    /// Present while the node is open and not away on a call.
     pub(super) instance: Option<Instance>,
     pub(super) policy: Rule,
     pub(super) timed: bool,
@@ -67,9 +66,8 @@ pub(super) struct NodeState {
     pub(super) holds: i32,
     /// How many queues that it feeds are full; while there is one, it does not run.
     pub(super) full_edges: u16,
-    /// The call of an async node that is not over.
-    pub(super) future: Option<(Call, NodeFuture)>,
-    pub(super) poll: Option<Arc<PollNode>>,
+    /// Calls that go on elsewhere; present since the first.
+    pub(super) away: Option<Box<Away>>,
     pub(super) runs: u64,
     pub(super) time: Duration,
     /// When its last call ended, or the poll in which it did began.
@@ -78,6 +76,13 @@ pub(super) struct NodeState {
 
 /// Of a node that may be due after a change of any of its inputs.
 pub(super) const ANY: u16 = u16::MAX;
+
+impl NodeState {
+    /// Whether calls of the node go on elsewhere.
+    pub(super) fn is_away(&self) -> bool {
+        self.away.as_ref().is_some_and(|away| away.any())
+    }
+}
 
 /// The limit of one queue.
 pub(super) struct Limit {
@@ -157,8 +162,7 @@ impl Running {
                 events: VecDeque::new(),
                 holds: 0,
                 full_edges: 0,
-                future: None,
-                poll: None,
+                away: None,
                 runs: 0,
                 time: Duration::ZERO,
                 since: None,
@@ -284,8 +288,8 @@ impl Running {
                 self.ready.insert(node);
                 Ok(())
             }
-            Message::Poll { node } => {
-                self.poll_future(frame, usize::from(node));
+            Message::Poll { node, slot } => {
+                self.poll_future(frame, usize::from(node), slot);
                 Ok(())
             }
             Message::Returned { node, returned } => {

@@ -33,8 +33,8 @@ pub(crate) enum Message {
     Event { node: u16, event: Event },
     /// A hold on a node was dropped.
     Released { node: u16 },
-    /// The future of an async node wants to be polled.
-    Poll { node: u16 },
+    /// The future of a call of an async node wants to be polled.
+    Poll { node: u16, slot: u16 },
     /// A node is back from its executor.
     Returned { node: u16, returned: Box<Returned> },
     /// Somebody asks what the session waits for.

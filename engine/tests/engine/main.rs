@@ -10,6 +10,7 @@ mod diagnostics;
 mod ending;
 mod events;
 mod fields;
+mod in_flight;
 mod isolation;
 mod loops;
 mod nodes;

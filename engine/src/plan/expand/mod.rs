@@ -121,6 +121,7 @@ pub(super) fn expand(draft: &mut Draft<'_>, sources: &mut SourceMap) {
             outputs: Vec::new(),
             policy: Policy::Default,
             place: Place::Inline,
+            lanes: 1,
         });
     }
 }

@@ -104,7 +104,7 @@ impl Trace<'_> {
 
     fn is_away(self, node: usize) -> bool {
         let state = &self.running.nodes[node];
-        state.status == Status::Busy || (state.status == Status::Open && state.holds > 0)
+        state.is_away() || (state.status == Status::Open && state.holds > 0)
     }
 
     fn chain(self, start: usize) -> Vec<Wait> {
@@ -197,10 +197,9 @@ impl Trace<'_> {
         let state = &self.running.nodes[node];
         match state.status {
             Status::Unopened => self.unopened(node),
-            Status::Busy if state.future.is_some() => Found::root(Reason::Future),
-            Status::Busy => {
+            Status::Open | Status::Busy if state.is_away() => {
                 let runs = match self.plan.nodes[node].place {
-                    Place::Inline => String::new(),
+                    Place::Inline => return Found::root(Reason::Future),
                     Place::Executor(_) => self.plan.explain.nodes[node].runs.clone(),
                 };
                 Found::root(Reason::Executor { runs })
@@ -208,6 +207,7 @@ impl Trace<'_> {
             Status::Open if state.full_edges > 0 && self.would_run(node) => self.full(node),
             Status::Open if self.plan.nodes[node].is_source() => self.source(node),
             Status::Open => self.open(node, asked),
+            Status::Busy => Found::root(Reason::Turn),
             Status::Closed => Found::root(match asked {
                 Asked::Side(side) => Reason::NeverSet {
                     side_packet: self.plan.sides[side].name.to_string(),
