@@ -37,9 +37,10 @@ pub use explain::{Explain, ExplainNode, ExplainPort};
 
 use crate::{
     environment::Environment,
+    error::{Error, Result},
     executor::Executor,
     node::Factory,
-    packet::TypeInfo,
+    packet::{Packet, TypeInfo},
     policy::Policy,
     resource::{AnyResource, Resource},
 };
@@ -121,6 +122,23 @@ pub(crate) struct PlanStream {
     pub(crate) consumers: Box<[u32]>,
     /// The types a packet may have, where the producer's port does not guarantee it; empty if any is right.
     pub(crate) check: Box<[TypeInfo]>,
+}
+
+impl PlanStream {
+    /// An error if the stream cannot carry a packet of this type.
+    pub(crate) fn check_type(&self, packet: &Packet) -> Result<()> {
+        if self.check.is_empty() || self.check.contains(&packet.type_info()) {
+            return Ok(());
+        }
+        let wanted: Vec<String> = self.check.iter().map(|of| format!("`{of}`")).collect();
+        Err(Error::invalid(format!(
+            "stream `{}` carries {}, but the packet at {} is `{}`",
+            self.name,
+            wanted.join(" or "),
+            packet.time,
+            packet.type_info()
+        )))
+    }
 }
 
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

@@ -53,8 +53,6 @@ pub(super) enum Pushed<M> {
     Yes(Option<Waker>),
     /// There is no room for it.
     Full(M),
-    /// The input takes nothing any more. To be dropped without the lock.
-    Closed(M),
 }
 
 /// What a reader finds.
@@ -106,9 +104,6 @@ impl<M, P> Exchange<M, P> {
     /// there is.
     pub(super) fn push(&mut self, gate: usize, message: M, cx: Option<&Context<'_>>) -> Pushed<M> {
         let state = &mut self.gates[gate];
-        if state.closed {
-            return Pushed::Closed(message);
-        }
         if state.staged < state.room {
             state.staged += 1;
             return Pushed::Yes(self.post(message));
@@ -122,6 +117,11 @@ impl<M, P> Exchange<M, P> {
             state.pushers.push(cx.waker().clone());
         }
         Pushed::Full(message)
+    }
+
+    /// Whether a graph input is closed. What is pushed nevertheless is the session's to judge.
+    pub(super) fn is_closed(&self, gate: usize) -> bool {
+        self.gates[gate].closed
     }
 
     /// Closes a graph input, unless it is closed.

@@ -60,25 +60,32 @@ impl Handle {
         Ok(OutputStream::new(Arc::clone(&self.shared), index))
     }
 
-    /// Sends a packet to a graph input, waiting while its queues are full. A packet for a closed input is dropped.
+    /// Sends a packet to a graph input, waiting while its queues are full.
+    ///
+    /// Fails at once if the packet's timestamp cannot stand in a stream; if its type is not the stream's, which ends the
+    /// session too; and if the session has ended with an error. A packet for a closed input is dropped once nobody takes
+    /// its packets any more; before, it ends the session with an error.
     pub async fn push(&self, stream: &str, packet: Packet) -> Result<()> {
         let input = self.input(stream)?;
         check_time(stream, packet.time)?;
+        let typed = self.check_type(input, &packet);
         let mut packet = Some(packet);
         poll_fn(|cx| match self.send(input, &mut packet, Some(cx)) {
             Ok(true) => Poll::Ready(Ok(())),
             Ok(false) => Poll::Pending,
             Err(error) => Poll::Ready(Err(error)),
         })
-        .await
+        .await?;
+        typed
     }
 
-    /// Sends a packet to a graph input, or fails with `Unavailable` if its queues are full.
+    /// Sends a packet to a graph input as [`push`](Self::push) does, but fails with `Unavailable` if its queues are full.
     pub fn try_push(&self, stream: &str, packet: Packet) -> Result<()> {
         let input = self.input(stream)?;
         check_time(stream, packet.time)?;
+        let typed = self.check_type(input, &packet);
         if self.send(input, &mut Some(packet), None)? {
-            return Ok(());
+            return typed;
         }
         Err(Error::unavailable(format!(
             "the queues of graph input `{stream}` are full"
@@ -165,6 +172,11 @@ impl Handle {
             .ok_or_else(|| Error::not_found(format!("`{stream}` is no input stream of the graph")))
     }
 
+    fn check_type(&self, input: u16, packet: &Packet) -> Result<()> {
+        let stream = self.plan.graph_inputs[usize::from(input)].stream;
+        self.plan.streams[stream as usize].check_type(packet)
+    }
+
     /// Takes the packet and sends it; false if there is no room. The task of `cx` is woken when there is.
     fn send(
         &self,
@@ -176,6 +188,9 @@ impl Handle {
             return Ok(true);
         };
         let mut state = self.shared.lock();
+        if state.exchange.is_closed(usize::from(input)) && matches!(state.outcome, Some(Ok(_))) {
+            return Ok(true);
+        }
         state.ended()?;
         let message = Message::Packet {
             input,
@@ -193,13 +208,6 @@ impl Handle {
                     *packet = Some(back);
                 }
                 Ok(false)
-            }
-            Pushed::Closed(_) => {
-                tracing::debug!(
-                    input = &*self.plan.graph_inputs[usize::from(input)].name,
-                    "packet for a closed input dropped"
-                );
-                Ok(true)
             }
         }
     }

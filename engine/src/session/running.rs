@@ -104,6 +104,8 @@ pub(super) struct Tap {
     pub(super) stream: u32,
     /// The last timestamp it was told of.
     pub(super) last: Timestamp,
+    /// It has got a packet.
+    pub(super) begun: bool,
     pub(super) to: TapTo,
 }
 
@@ -215,6 +217,7 @@ impl Running {
         self.taps.push(Tap {
             stream,
             last: Timestamp::UNSTARTED,
+            begun: false,
             to,
         });
     }
@@ -263,8 +266,11 @@ impl Running {
     fn handle(&mut self, frame: Frame<'_>, message: Message) -> Result<()> {
         match message {
             Message::Packet { input, packet } => {
-                let stream = frame.plan.graph_inputs[usize::from(input)].stream;
-                self.put(frame, stream as usize, packet)
+                let stream = frame.plan.graph_inputs[usize::from(input)].stream as usize;
+                if self.streams[stream].closed && !self.has_takers(frame, stream) {
+                    return frame.plan.streams[stream].check_type(&packet);
+                }
+                self.put(frame, stream, packet)
             }
             Message::Bound { input, at } => {
                 let stream = frame.plan.graph_inputs[usize::from(input)].stream as usize;

@@ -31,15 +31,7 @@ impl Running {
         if !time.is_allowed_in_stream() {
             return Err(illegal_time(&plan.name, time));
         }
-        if !plan.check.is_empty() && !plan.check.contains(&packet.type_info()) {
-            let wanted: Vec<String> = plan.check.iter().map(|of| format!("`{of}`")).collect();
-            return Err(Error::invalid(format!(
-                "stream `{}` carries {}, but the packet at {time} is `{}`",
-                plan.name,
-                wanted.join(" or "),
-                packet.type_info()
-            )));
-        }
+        plan.check_type(&packet)?;
         let bound = state.bound;
         state.bound = bound.max(time.next());
         if state.tapped {
@@ -54,6 +46,16 @@ impl Running {
         Ok(())
     }
 
+    /// Whether anybody still takes packets of a stream.
+    pub(super) fn has_takers(&self, frame: Frame<'_>, stream: usize) -> bool {
+        let mut consumers = frame.plan.streams[stream].consumers.iter();
+        self.streams[stream].tapped
+            || consumers.any(|&input| {
+                let node = frame.plan.inputs[input as usize].node;
+                self.nodes[usize::from(node)].status != Status::Closed
+            })
+    }
+
     #[inline]
     fn enqueue(&mut self, frame: Frame<'_>, input: usize, packet: Packet) -> Result<()> {
         let plan_input = &frame.plan.inputs[input];
@@ -66,14 +68,14 @@ impl Running {
         let was_empty = queue.is_empty();
         queue.add(packet, node.timed).map_err(|bad| {
             let name = &frame.plan.streams[plan_input.stream as usize].name;
-            Error::invalid(if bad.time == Timestamp::POST_STREAM {
-                format!("a packet at PostStream has to be the only one of stream `{name}`")
+            if bad.time == Timestamp::POST_STREAM {
+                alone_at_the_end(name)
             } else {
-                format!(
+                Error::invalid(format!(
                     "timestamps of stream `{name}` have to ascend: the next packet may be at {} or later, but came at {}",
                     bad.bound, bad.time
-                )
-            })
+                ))
+            }
         })?;
         let inputs = &frame.plan.nodes[usize::from(number)].inputs;
         let lags = concerns(node, input - inputs.start);
@@ -170,9 +172,21 @@ impl Running {
             if tap.stream as usize != stream {
                 continue;
             }
+            if packet.time == Timestamp::POST_STREAM && tap.begun {
+                return Err(alone_at_the_end(&frame.plan.streams[stream].name));
+            }
+            tap.begun = true;
             tap.last = packet.time;
             match &mut tap.to {
-                TapTo::Observer { observer, .. } => observer(packet.time, Some(packet))?,
+                TapTo::Observer { bounds, observer } => {
+                    observer(packet.time, Some(packet))?;
+                    // After a packet at PreStream nothing can come, so the whole stream is settled.
+                    let settled = packet.time.next().prev();
+                    if *bounds && settled > packet.time {
+                        tap.last = settled;
+                        observer(settled, None)?;
+                    }
+                }
                 TapTo::Output {
                     abandoned: true, ..
                 } => {}
@@ -208,4 +222,10 @@ impl Running {
         }
         Ok(())
     }
+}
+
+fn alone_at_the_end(stream: &str) -> Error {
+    Error::invalid(format!(
+        "a packet at PostStream has to be the only one of stream `{stream}`"
+    ))
 }

@@ -116,12 +116,11 @@ fn who_waits_on_a_failed_session_is_told() {
 #[test]
 fn a_value_of_another_type_is_refused_where_it_enters() {
     let mut h = failing("process", false);
-    h.push("in", 1, "text");
-    assert!(
-        h.error()
-            .message
-            .contains("stream `in` carries `i64`, but the packet at 1 is `&str`")
-    );
+    let message = "stream `in` carries `i64`, but the packet at 1 is `&str`";
+    h.start();
+    let refused = h.handle().try_push("in", Packet::new(1, "text"));
+    assert!(refused.is_err_and(|error| error.message == message));
+    assert!(h.settle().error().message.contains(message));
 }
 
 /// Panics when it is dropped.
