@@ -130,6 +130,8 @@ impl Running {
             let producer = frame.plan.streams[plan_input.stream as usize].producer;
             let by_node = match producer {
                 Producer::Graph(_) => false,
+                // Its producer is not held up yet, but would be by the next packet from outside.
+                Producer::Node(_) if frame.plan.report_deadlock && self.open_inputs > 0 => true,
                 Producer::Node(node) => {
                     if !self.is_blocked(frame, usize::from(node))
                         || self.is_held_elsewhere(usize::from(node))
