@@ -154,9 +154,10 @@ fn from_config(
         Some("FixedSize") => {
             let read: FixedSizeOptions = read(options, found)?;
             let (trigger, target) = (read.trigger, read.target);
-            if trigger < 1 || target < 1 || trigger < target {
+            if trigger < 0 || target < i32::from(read.min) {
+                let least = i32::from(read.min);
                 let message = format!(
-                    "`{name}` needs trigger_queue_size >= target_queue_size >= 1, but has {trigger} and {target}"
+                    "`{name}` needs a trigger_queue_size of at least 0 and a target_queue_size of at least {least}, but has {trigger} and {target}"
                 );
                 found.push(Diagnostic::error(&streams::BAD_POLICY, span, message));
                 return None;

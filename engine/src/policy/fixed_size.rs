@@ -13,7 +13,7 @@ use super::{InputPolicy, Readiness, default::fill, settle::Settled};
 pub struct FixedSize {
     /// A queue of this length is cut.
     pub trigger: usize,
-    /// To this length.
+    /// To this length, or, if that is more than `trigger`, not at all before it is longer than this.
     pub target: usize,
     /// Cut only when every queue has grown to `trigger`, and leave `target` packets in each.
     pub min: bool,
@@ -35,9 +35,22 @@ impl Truncating {
         }
     }
 
-    /// The timestamp of the oldest packet that `queue` would keep.
+    /// Where to cut so that `queue` by itself is short enough; none if it is.
     fn cut(&self, queue: &InputQueue) -> Option<Timestamp> {
-        queue.times().rev().nth(self.sizes.target - 1)
+        let allowed = if queue.len() >= self.sizes.trigger {
+            self.sizes.target
+        } else {
+            // Shorter than the trigger.
+            queue.len()
+        };
+        let last_dropped = queue.times().rev().nth(allowed)?;
+        Some(last_dropped.next())
+    }
+
+    /// Where to cut so that `queue` keeps its newest packets, as many as wanted; before everything if it is empty.
+    fn newest(&self, queue: &InputQueue) -> Timestamp {
+        let kept = queue.times().rev().take(self.sizes.target).last();
+        kept.unwrap_or(Timestamp::UNSET)
     }
 }
 
@@ -52,15 +65,11 @@ impl InputPolicy for Truncating {
     }
 
     fn arrived(&mut self, queues: &mut [InputQueue]) -> bool {
-        let grown = |queue: &&InputQueue| queue.len() >= self.sizes.trigger;
+        let grown = |queue: &InputQueue| queue.len() >= self.sizes.trigger;
         let cut = if !self.sizes.min {
-            queues
-                .iter()
-                .filter(grown)
-                .filter_map(|queue| self.cut(queue))
-                .max()
-        } else if queues.iter().all(|queue| grown(&queue)) {
-            queues.iter().filter_map(|queue| self.cut(queue)).min()
+            queues.iter().filter_map(|queue| self.cut(queue)).max()
+        } else if queues.iter().all(grown) {
+            queues.iter().map(|queue| self.newest(queue)).min()
         } else {
             None
         };

@@ -64,8 +64,8 @@ impl InputPolicy for Immediate {
             }
         }
         match (ready, waiting) {
-            _ if all_done => Readiness::Close,
             (Some(at), _) => Readiness::Process(at),
+            _ if all_done => Readiness::Close,
             (None, Some(waiting)) if newly_done => Readiness::Process(waiting.until),
             (None, Some(waiting)) => Readiness::Waiting(waiting),
             (None, None) => Readiness::Close,

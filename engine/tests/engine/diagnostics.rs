@@ -100,7 +100,7 @@ node { calculator: "AddCalculator" input_stream: "in" output_stream: "b"
          sync_set { tag_index: "LOOP" } sync_set { tag_index: ":0" } sync_set { tag_index: ":0" } } } } }
 node { calculator: "AddCalculator" input_stream: "in" output_stream: "c"
        input_stream_handler { input_stream_handler: "FixedSizeInputStreamHandler" options { [mediapipe.FixedSizeInputStreamHandlerOptions.ext] {
-         trigger_queue_size: 1 target_queue_size: 4 } } } }"#
+         trigger_queue_size: -1 } } } }"#
     ));
 }
 

@@ -160,7 +160,10 @@ fn immediate_tells_bounds() {
     h.close("b");
     assert_eq!(calls(&mut h), ["Max: -4 -Max -3"]);
     h.close("a").close("c");
-    assert_eq!(calls(&mut h), ["Max: -Max -Max -3", "close"]);
+    assert_eq!(
+        calls(&mut h),
+        ["Max: -Max -Max -3", "Max: -Max -Max -Max", "close"]
+    );
 }
 
 #[test]
