@@ -356,6 +356,30 @@ impl Contract {
         Outs::new(self.many(Group::Outputs, tag, Arity::Repeated, same_as(input)))
     }
 
+    /// All input side packets, and, if there are output side packets at all, one of the same tag and index for each, which
+    /// carries what the input does.
+    pub fn mirrored_sides(&mut self) -> (Sides<dyn Payload>, OutSides<dyn Payload>) {
+        let has_outputs = !self.tags(Group::OutputSides).is_empty() && !self.describing;
+        let mut length = 0;
+        for tag in self.tags(Group::InputSides) {
+            let sides = self.many(
+                Group::InputSides,
+                &tag,
+                Arity::OptionalRepeated,
+                PortSpec::Any,
+            );
+            for at in 0..sides.len() {
+                let side = Side::new(sides.start + at as u16);
+                if has_outputs {
+                    self.side_same_as(&format!("{tag}:{at}"), side);
+                }
+            }
+            length += sides.len() as u16;
+        }
+        let outputs = if has_outputs { length } else { 0 };
+        (Sides::new(0..length), OutSides::new(0..outputs))
+    }
+
     /// A required input side packet.
     pub fn side<T: ?Sized + PortType>(&mut self, tag: &str) -> Side<T> {
         self.one(Group::InputSides, tag, Arity::Required, PortSpec::of::<T>())

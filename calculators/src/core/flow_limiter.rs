@@ -1,19 +1,19 @@
 //! `FlowLimiterCalculator`: no more frames at once than the rest of the graph can work on.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use graphmill_engine::{
     Calculator, Contract, Cx, Flow, In, Ins, Offset, OpenCx, Out, Outs, Packet, Payload, Policy,
-    Result, Side, Timestamp, register,
+    Result, Side, Timestamp, port::PortType, register,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// The options of [`FlowLimiter`].
+/// The options of [`FlowLimiter`]. A number below zero is no limit.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct FlowLimiterOptions {
-    /// How many frames may be on their way at once.
+    /// How many frames may be on their way at once; with 0 none is let in.
     pub max_in_flight: i32,
     /// How many more may wait; of more than these, the oldest are dropped.
     pub max_in_queue: i32,
@@ -34,7 +34,8 @@ impl Default for FlowLimiterOptions {
 /// Lets a limited number of frames into the part of the graph that follows it, and drops frames that come too fast. The
 /// first untagged stream gives the frames, further ones follow its decisions; `FINISHED`, a back edge from the end of that
 /// part, says when a frame is through: by a packet, or by a bound that covers it. `ALLOW` says of each frame whether it
-/// was let in.
+/// was let in. Packets of the further streams are passed on from a frame that was let in up to the next frame. The side
+/// packet `MAX_IN_FLIGHT` replaces that option, packets of `OPTIONS`, a stream or a side packet, replace all of them.
 ///
 /// ```pbtxt
 /// input_stream: "frames"
@@ -53,16 +54,13 @@ impl Default for FlowLimiterOptions {
 /// }
 /// ```
 pub struct FlowLimiter {
-    max_in_flight: usize,
-    max_in_queue: usize,
-    timeout: i64,
-    /// Frames that wait to be let in.
-    waiting: VecDeque<Packet>,
+    options: FlowLimiterOptions,
+    max_in_flight: Option<i64>,
+    /// By stream: packets that are not decided yet. The first are the frames.
+    queues: Vec<VecDeque<Packet>>,
     in_flight: VecDeque<Timestamp>,
-    /// Frames that were let in, for the other streams.
-    allowed: BTreeSet<Timestamp>,
-    /// By other stream: packets whose frame is not decided yet.
-    others: Vec<VecDeque<Packet>>,
+    /// Decisions by frame, each of which holds until the next.
+    allowed: BTreeMap<Timestamp, bool>,
     /// Up to where the frames are decided.
     decided: Timestamp,
 }
@@ -73,8 +71,10 @@ pub struct Ports {
     frames: Ins<dyn Payload>,
     limited: Outs<dyn Payload>,
     finished: In<dyn Payload>,
+    options: In<FlowLimiterOptions>,
     allow: Out<bool>,
-    max_in_flight: Side<i64>,
+    max_in_flight_side: Side<i64>,
+    options_side: Side<FlowLimiterOptions>,
 }
 
 impl Calculator for FlowLimiter {
@@ -84,37 +84,30 @@ impl Calculator for FlowLimiter {
     type Options = FlowLimiterOptions;
     type Ports = Ports;
 
-    fn contract(c: &mut Contract, options: &FlowLimiterOptions) -> Ports {
+    fn contract(c: &mut Contract, _: &FlowLimiterOptions) -> Ports {
         c.policy(Policy::Immediate);
         c.process_timestamp_bounds();
         c.offset(Offset::Unset);
-        if options.max_in_flight < 1 || options.max_in_queue < 0 || options.in_flight_timeout < 0 {
-            c.error("`max_in_flight` has to be above 0, `max_in_queue` and `in_flight_timeout` cannot be below");
-        }
         let frames = c.inputs("");
         Ports {
             frames,
             limited: c.outputs_same_as("", frames),
             finished: c.any("FINISHED"),
+            options: c.optional("OPTIONS"),
             allow: c.optional_output("ALLOW"),
-            max_in_flight: c.optional_side("MAX_IN_FLIGHT"),
+            max_in_flight_side: c.optional_side("MAX_IN_FLIGHT"),
+            options_side: c.optional_side("OPTIONS"),
         }
     }
 
     fn open(options: &FlowLimiterOptions, io: Ports, cx: &mut OpenCx<'_>) -> Result<Self> {
-        let max_in_flight = cx
-            .side(io.max_in_flight)
-            .copied()
-            .unwrap_or(options.max_in_flight.into());
         Ok(Self {
-            max_in_flight: usize::try_from(max_in_flight).unwrap_or(1).max(1),
-            max_in_queue: usize::try_from(options.max_in_queue).unwrap_or(0),
-            timeout: options.in_flight_timeout,
-            waiting: VecDeque::new(),
+            options: cx.side(io.options_side).unwrap_or(options).clone(),
+            max_in_flight: cx.side(io.max_in_flight_side).copied(),
+            queues: vec![VecDeque::new(); io.frames.len()],
             in_flight: VecDeque::new(),
-            allowed: BTreeSet::new(),
-            others: vec![VecDeque::new(); io.frames.len().saturating_sub(1)],
-            decided: Timestamp::UNSTARTED,
+            allowed: BTreeMap::from([(Timestamp::UNSET, false)]),
+            decided: Timestamp::PRE_STREAM,
         })
     }
 
@@ -122,94 +115,107 @@ impl Calculator for FlowLimiter {
         let (Some(frames), Some(limited)) = (io.frames.get(0), io.limited.get(0)) else {
             return Ok(Flow::Stop);
         };
-        self.retire(cx.settled(io.finished));
-        self.waiting.extend(cx.take_packet(frames));
-        if self.timeout > 0 {
-            let expired = |frame: &Timestamp| *frame + self.timeout < cx.time();
-            while self.in_flight.front().is_some_and(expired) {
-                self.in_flight.pop_front();
-            }
+        if let Some(options) = cx.get(io.options) {
+            self.options = options.clone();
         }
-        while self.in_flight.len() < self.max_in_flight
-            && let Some(frame) = self.waiting.pop_front()
+        for (queue, input) in self.queues.iter_mut().zip(io.frames.iter()) {
+            queue.extend(cx.take_packet(input));
+        }
+        self.retire(cx.settled(io.finished), cx.settled(frames), cx.time());
+        while below(self.in_flight.len(), self.max_in_flight())
+            && let Some(frame) = self.queues[0].pop_front()
         {
-            cx.emit_at(io.allow, frame.time, true);
             self.in_flight.push_back(frame.time);
-            self.allowed.insert(frame.time);
+            self.decide(frame.time, true, io, cx);
             cx.out().emit_packet(limited, frame);
         }
-        while self.waiting.len() > self.max_in_queue
-            && let Some(frame) = self.waiting.pop_front()
+        while !below(
+            self.queues[0].len(),
+            i64::from(self.options.max_in_queue).saturating_add(1),
+        ) && let Some(frame) = self.queues[0].pop_front()
         {
-            cx.emit_at(io.allow, frame.time, false);
+            self.decide(frame.time, false, io, cx);
         }
-        self.decided = self
-            .waiting
-            .front()
-            .map_or(cx.settled(frames), |frame| frame.time.prev());
-        let bound = self
-            .waiting
-            .front()
-            .map_or(cx.settled(frames).next(), |frame| frame.time);
-        advance(limited, bound, cx);
-        advance(io.allow, bound, cx);
-        self.pass_others(io, cx);
-        let done = (0..io.frames.len()).all(|at| {
-            io.frames
-                .get(at)
-                .is_some_and(|input| cx.settled(input) >= Timestamp::MAX)
-        });
-        Ok(if done && self.waiting.is_empty() {
-            Flow::Stop
+        if let Some(next) = self.queues[0].front() {
+            self.decided = next.time;
+            settle(limited, self.decided, cx);
         } else {
-            Flow::Continue
-        })
+            self.decided = cx.settled(frames).next();
+            settle(limited, self.decided, cx);
+            settle(io.allow, self.decided, cx);
+        }
+        self.pass_others(io, cx);
+        self.forget(io, cx);
+        Ok(Flow::Continue)
     }
 }
 
 impl FlowLimiter {
-    /// Frames up to `finished` are through.
-    fn retire(&mut self, finished: Timestamp) {
-        while self
-            .in_flight
-            .front()
-            .is_some_and(|&frame| frame <= finished)
-        {
+    fn max_in_flight(&self) -> i64 {
+        self.max_in_flight
+            .unwrap_or(self.options.max_in_flight.into())
+    }
+
+    /// Frames up to `finished` are through, if this call is about that; so are those that `latest`, if it is about that,
+    /// leaves far behind.
+    fn retire(&mut self, finished: Timestamp, latest: Timestamp, now: Timestamp) {
+        let timeout = self.options.in_flight_timeout;
+        let timed = timeout > 0 && latest == now && latest < Timestamp::MAX;
+        while let Some(&frame) = self.in_flight.front() {
+            let through = finished == now && frame <= finished;
+            let expired = timed && latest.value().saturating_sub(frame.value()) > timeout;
+            if !through && !expired {
+                break;
+            }
             self.in_flight.pop_front();
         }
     }
 
+    fn decide(&mut self, frame: Timestamp, allow: bool, io: Ports, cx: &mut Cx<'_>) {
+        cx.emit_at(io.allow, frame, allow);
+        self.allowed.insert(frame, allow);
+    }
+
     /// Passes the packets of the other streams on whose frames were let in, and drops those of dropped frames.
     fn pass_others(&mut self, io: Ports, cx: &mut Cx<'_>) {
-        let mut oldest = self.decided;
-        for at in 1..io.frames.len() {
-            let (Some(input), Some(output)) = (io.frames.get(at), io.limited.get(at)) else {
-                continue;
-            };
-            let queue = &mut self.others[at - 1];
-            queue.extend(cx.take_packet(input));
-            while let Some(packet) = queue.pop_front_if(|packet| packet.time <= self.decided) {
-                if self.allowed.contains(&packet.time) {
+        let pairs = io.frames.iter().zip(io.limited.iter());
+        for (queue, (input, output)) in self.queues.iter_mut().zip(pairs).skip(1) {
+            while let Some(packet) = queue.pop_front_if(|packet| packet.time < self.decided) {
+                let decision = self.allowed.range(..=packet.time).next_back();
+                if decision.is_some_and(|(_, allow)| *allow) {
                     cx.out().emit_packet(output, packet);
                 }
             }
-            let known = queue
-                .front()
-                .map_or(cx.settled(input), |packet| packet.time.prev());
-            oldest = oldest.min(known);
-            advance(output, self.decided.min(known).next(), cx);
+            let next = queue.front().map(|packet| packet.time);
+            settle(output, next.unwrap_or_else(|| cx.settled(input).next()), cx);
         }
-        self.allowed.retain(|frame| *frame > oldest);
+    }
+
+    /// Drops decisions that no packet can ask for any more.
+    fn forget(&mut self, io: Ports, cx: &Cx<'_>) {
+        let next = |(queue, input): (&VecDeque<Packet>, _)| {
+            let head = queue.front().map(|packet| packet.time);
+            head.unwrap_or_else(|| cx.settled(input).next())
+        };
+        let Some(oldest) = self.queues.iter().zip(io.frames.iter()).map(next).min() else {
+            return;
+        };
+        if let Some((&holds, _)) = self.allowed.range(..=oldest).next_back() {
+            self.allowed = self.allowed.split_off(&holds);
+        }
     }
 }
 
-/// Says that nothing before `bound` will be emitted, if that is news.
-fn advance<T: ?Sized + graphmill_engine::port::PortType>(
-    output: Out<T>,
-    bound: Timestamp,
-    cx: &mut Cx<'_>,
-) {
-    if bound.is_allowed_in_stream() {
+/// Whether there are fewer than `limit`; a limit below zero is none.
+fn below(number: usize, limit: i64) -> bool {
+    usize::try_from(limit).map_or(true, |limit| number < limit)
+}
+
+/// Says that nothing before `bound` will be emitted, if that is news, or that nothing will at all.
+fn settle<T: ?Sized + PortType>(output: Out<T>, bound: Timestamp, cx: &mut Cx<'_>) {
+    if bound > Timestamp::MAX {
+        cx.out().close(output);
+    } else {
         cx.out().bound_at_least(output, bound);
     }
 }

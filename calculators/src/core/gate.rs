@@ -51,6 +51,8 @@ pub struct GateOptions {
 pub struct Gate {
     /// The decision, if it is made once for all.
     fixed: Option<bool>,
+    /// A side packet has closed it: nothing will ever come through.
+    closed_for_good: bool,
     empty_as_allow: bool,
     state: GateState,
 }
@@ -75,7 +77,7 @@ impl Calculator for Gate {
     type Ports = Ports;
 
     fn contract(c: &mut Contract, _: &GateOptions) -> Ports {
-        let data = c.inputs("");
+        let data = c.optional_inputs("");
         let ports = Ports {
             data,
             gated: c.outputs_same_as("", data),
@@ -104,6 +106,7 @@ impl Calculator for Gate {
             .or_else(|| cx.side(io.disallow_side).map(|disallow| !disallow));
         let by_stream = io.allow.is_connected() || io.disallow.is_connected();
         Ok(Self {
+            closed_for_good: by_side == Some(false),
             fixed: by_side.or((!by_stream).then_some(options.allow)),
             empty_as_allow: options.empty_packets_as_allow,
             state: options.initial_gate_state,
@@ -111,6 +114,9 @@ impl Calculator for Gate {
     }
 
     fn process(&mut self, io: Ports, cx: &mut Cx<'_>) -> Result<Flow> {
+        if self.closed_for_good {
+            io.gated.iter().for_each(|output| cx.out().close(output));
+        }
         let by_stream = cx
             .get(io.allow)
             .copied()

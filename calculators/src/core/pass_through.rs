@@ -1,10 +1,12 @@
 //! `PassThroughCalculator`: every input to the output of the same tag and index.
 
 use graphmill_engine::{
-    Calculator, Contract, Cx, Flow, Ins, NoOptions, OpenCx, Outs, Payload, Result, register,
+    Calculator, Contract, Cx, Flow, Ins, NoOptions, OpenCx, OutSides, Outs, Payload, Result, Sides,
+    register,
 };
 
-/// Passes each input on to the output with its tag and index, packet by packet, with timestamps and bounds as they are.
+/// Passes each input on to the output with its tag and index, packet by packet, with timestamps and bounds as they are. It
+/// does the same for side packets, if it has outputs for them.
 ///
 /// ```pbtxt
 /// input_stream: "VIDEO:video"
@@ -21,22 +23,43 @@ use graphmill_engine::{
 /// ```
 pub struct PassThrough;
 
+/// The port handles of [`PassThrough`].
+#[derive(Copy, Clone, Debug)]
+pub struct Ports {
+    inputs: Ins<dyn Payload>,
+    outputs: Outs<dyn Payload>,
+    sides: Sides<dyn Payload>,
+    output_sides: OutSides<dyn Payload>,
+}
+
 impl Calculator for PassThrough {
     const NAME: &'static str = "PassThroughCalculator";
     const DOC: &'static str = "Passes each input on to the output with its tag and index.";
     type Options = NoOptions;
-    type Ports = (Ins<dyn Payload>, Outs<dyn Payload>);
+    type Ports = Ports;
 
-    fn contract(c: &mut Contract, _: &NoOptions) -> Self::Ports {
-        c.mirrored()
+    fn contract(c: &mut Contract, _: &NoOptions) -> Ports {
+        let (inputs, outputs) = c.mirrored();
+        let (sides, output_sides) = c.mirrored_sides();
+        Ports {
+            inputs,
+            outputs,
+            sides,
+            output_sides,
+        }
     }
 
-    fn open(_: &NoOptions, _: Self::Ports, _: &mut OpenCx<'_>) -> Result<Self> {
+    fn open(_: &NoOptions, io: Ports, cx: &mut OpenCx<'_>) -> Result<Self> {
+        for (side, output) in io.sides.iter().zip(io.output_sides.iter()) {
+            if let Some(packet) = cx.side_packet(side).cloned() {
+                cx.out().side_packet(output, packet);
+            }
+        }
         Ok(Self)
     }
 
-    fn process(&mut self, (inputs, outputs): Self::Ports, cx: &mut Cx<'_>) -> Result<Flow> {
-        for (input, output) in inputs.iter().zip(outputs.iter()) {
+    fn process(&mut self, io: Ports, cx: &mut Cx<'_>) -> Result<Flow> {
+        for (input, output) in io.inputs.iter().zip(io.outputs.iter()) {
             cx.forward(input, output);
         }
         Ok(Flow::Continue)

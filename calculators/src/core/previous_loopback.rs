@@ -115,7 +115,11 @@ impl Calculator for PreviousLoopback {
                 Some(packet) if packet.time == wanted => cx
                     .out()
                     .emit_packet(io.previous, packet.clone().at(round.time)),
-                Some(_) | None => cx.bound(io.previous, round.time.next()),
+                Some(_) | None if round.time < Timestamp::MAX => {
+                    cx.bound(io.previous, round.time.next());
+                }
+                // The end, where the stream is closed.
+                Some(_) | None => {}
             }
             self.rounds.pop_front();
         }
