@@ -47,7 +47,7 @@ pub use port::{Events, In, Ins, Out, OutSide, OutSides, Outs, Res, Side, Sides};
 pub use registry::Registry;
 pub use resource::{Resource, ResourceCache};
 pub use run::{CancelToken, Clock, Priority, RequestId, RunCx, SystemClock, TraceContext};
-pub use session::{Handle, OutputStream, Session, SidePackets, Summary, Wait, Why};
+pub use session::{Handle, OutputStream, Reason, Session, SidePackets, Summary, Wait, Why};
 pub use subgraph::Subgraph;
 pub use timestamp::Timestamp;
 pub use world::{Files, World};

@@ -12,7 +12,7 @@ use std::{
 };
 
 use graphmill_engine::{
-    Environment, Error, Handle, Kind, Packet, Plan, Registry, RunCx, Session, SidePackets,
+    Environment, Error, Handle, Kind, Packet, Plan, Reason, Registry, RunCx, Session, SidePackets,
     Timestamp,
 };
 use graphmill_grammar::{SourceMap, diag, parse_graph};
@@ -273,9 +273,9 @@ impl Started {
     /// Whether a node is in a call on another thread.
     fn works_elsewhere(&self) -> bool {
         let why = self.session.why();
-        why.stalls
+        why.nodes
             .iter()
-            .any(|stall| stall.waits_for.contains("executor"))
+            .any(|wait| matches!(wait.reason, Reason::Executor { .. }))
     }
 }
 
