@@ -402,6 +402,16 @@ impl Contract {
             .map_or(Side::absent(), Side::new)
     }
 
+    /// One or more input side packets.
+    pub fn sides<T: ?Sized + PortType>(&mut self, tag: &str) -> Sides<T> {
+        Sides::new(self.many(
+            Group::InputSides,
+            tag,
+            Arity::Repeated,
+            PortSpec::of::<T>(),
+        ))
+    }
+
     /// Any number of input side packets.
     pub fn optional_sides<T: ?Sized + PortType>(&mut self, tag: &str) -> Sides<T> {
         Sides::new(self.many(

@@ -101,11 +101,11 @@ impl<T: Payload + Clone> Calculator for BeginLoop<T> {
             // Nothing to loop over: the end of the batch stands alone.
             self.next = self.next + 1;
             cx.bound(io.item, self.next);
+            for copy in io.copies.iter() {
+                cx.bound(copy, self.next);
+            }
         }
         cx.emit_at(io.batch_end, self.next + -1, outer);
-        for copy in io.copies.iter() {
-            cx.bound(copy, self.next);
-        }
         Ok(Flow::Continue)
     }
 }

@@ -62,7 +62,7 @@ impl Calculator for SidePacketToStream {
     type Ports = Ports;
 
     fn contract(c: &mut Contract, _: &NoOptions) -> Ports {
-        let values = c.optional_sides("");
+        let values = c.sides("");
         let timestamp: Side<i64> = c.optional_side("TIMESTAMP");
         let tick: In<dyn Payload> = c.optional("TICK");
         let groups = TAGS.map(|tag| (tag, c.optional_outputs(tag)));
