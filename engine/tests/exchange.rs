@@ -115,7 +115,6 @@ async fn push(shared: &Shared, packet: u32) {
                 Poll::Ready(())
             }
             Pushed::Full(_) => Poll::Pending,
-            Pushed::Closed(_) => panic!("closed before the last packet"),
         }
     })
     .await;

@@ -78,7 +78,7 @@ fn is_nothing(value: &Value) -> bool {
     }
 }
 
-/// Without what is ours to choose: the text of errors and the widths of integers.
+/// Without what is ours to choose: the text of errors and the widths and signs of integers.
 fn plain(value: &Value) -> Value {
     match value {
         Value::Object(fields) if fields.contains_key("error") => json!({"error": true}),

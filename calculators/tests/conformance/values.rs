@@ -28,7 +28,7 @@ pub(crate) fn time_name(time: Timestamp) -> Value {
     named.map_or_else(|| Value::from(time.value()), |(name, _)| Value::from(*name))
 }
 
-/// A packet of a recorded type. Integers of all widths are `i64` here, and both widths of floats `f64`.
+/// A packet of a recorded type. Signed integers of all widths are `i64` here, and both widths of floats `f64`.
 pub(crate) fn packet(kind: &Value, value: &Value, time: Timestamp) -> Packet {
     fn items<T>(value: &Value, item: impl Fn(&Value) -> Option<T>) -> Vec<T> {
         let items = value.as_array().into_iter().flatten();
@@ -39,6 +39,7 @@ pub(crate) fn packet(kind: &Value, value: &Value, time: Timestamp) -> Packet {
         Some("bool") => Packet::new(time, value.as_bool().unwrap_or_default()),
         Some("float" | "double") => Packet::new(time, value.as_f64().unwrap_or_default()),
         Some("string") => Packet::new(time, text(value).unwrap_or_default()),
+        Some("uint64") => Packet::new(time, value.as_u64().unwrap_or_default()),
         Some("int_vector") => Packet::new(time, items(value, Value::as_i64)),
         Some("float_vector") => Packet::new(time, items(value, Value::as_f64)),
         Some("bool_vector") => Packet::new(time, items(value, Value::as_bool)),
@@ -51,6 +52,8 @@ pub(crate) fn packet(kind: &Value, value: &Value, time: Timestamp) -> Packet {
 pub(crate) fn shown(packet: &Packet) -> Value {
     let (kind, value) = if let Some(value) = packet.get::<i64>() {
         ("int", Value::from(*value))
+    } else if let Some(value) = packet.get::<u64>() {
+        ("uint", Value::from(*value))
     } else if let Some(value) = packet.get::<bool>() {
         ("bool", Value::from(*value))
     } else if let Some(value) = packet.get::<f64>() {
