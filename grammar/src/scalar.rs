@@ -214,7 +214,9 @@ pub(crate) fn integer(value: &Value, range: RangeInclusive<i128>) -> Result<i128
             } else {
                 i128::from(magnitude)
             };
-            if range.contains(&signed) {
+            // An unsigned field takes no sign, not even before a zero.
+            let takes_sign = *range.start() < 0 || !number.negative;
+            if takes_sign && range.contains(&signed) {
                 Ok(signed)
             } else {
                 Err(out_of_range())

@@ -142,6 +142,7 @@ fn values_of_the_wrong_kind_are_refused() {
         "small: 1.0",
         "small: '1'",
         "large: -1",
+        "large: -0",
         "large: 18446744073709551616",
         "real: 0x10",
         "real: 010",
@@ -163,6 +164,13 @@ fn values_of_the_wrong_kind_are_refused() {
         "text: 'a' text: 'b'",
         "inner { } inner { }",
         "map: 1",
+        "map { key: 'a' }",
+        "map { value: 1 }",
+        "map { key: 'a' value: 1 } map { key: 'b' }",
+        "map { key: 'a' value: 'b' }",
+        "map { key: 'a' value: 1 value: 2 }",
+        "map { key: 'a' value: 1 } map { b: 2 }",
+        "by_number { key: 'a' value: 'b' }",
     ];
     for text in refused {
         assert_eq!(
@@ -248,6 +256,11 @@ fn one_of_several_is_an_enum_that_carries_something() {
         ["`size` needs a `width`", "`size` has no field `height`"]
     );
     assert_eq!(messages::<Choice>("source: path").len(), 1);
+    assert_eq!(messages::<Choice>("source { }").len(), 1);
+    assert_eq!(
+        messages::<Choice>("source { path: 'x' size { width: 3 } }"),
+        ["`size` is given along with `path`, and one of them is allowed"]
+    );
     assert_eq!(messages::<Choice>(""), ["`Options` needs a `source`"]);
 }
 

@@ -112,9 +112,70 @@ fn what_the_format_refuses() {
         "a: \"\\ud800\"",
         "a: \"\\U00110000\"",
         "a: --1",
+        "a: +1",
+        "a: -",
+        "a: -'x'",
+        "a: -[1]",
+        "a: .",
+        "a: 00f",
+        "a: 017.5",
+        "a: 0x1.5",
+        "a: 0xg",
+        "a: 1_0",
+        "a: 1.5ff",
+        "a: 1.5e",
+        "a: 1e+",
+        "a: 1e5b: 2",
+        "a: 1\0",
+        "a: '\\x'",
+        "a: '\\u12'",
+        "a: '\\U0000'",
+        "a: '\\'",
+        "a: \"x\" \"y",
+        "a: 'x' y",
+        "a: [1; 2]",
+        "a: [b: 1]",
+        "a { b 1 }",
+        "a: <}",
+        "a { } ; ;",
+        "1: 2",
+        "a-b: 1",
+        "a.b: 1",
+        "[a.b]",
+        "[a.b",
+        "[a b.c] { }",
+        "[a.b/] { }",
+        "[//x/y] { }",
+        "[%2/a.B] { }",
+        "[a/1b] { }",
+        "/* x */",
     ];
     for text in refused {
         assert!(errors(text) > 0, "{text}");
+    }
+}
+
+#[test]
+fn what_the_format_takes_though_it_looks_odd() {
+    let taken = [
+        "",
+        "# only a comment",
+        "a: 0f b: 00 c: 1.f d: 1e5F",
+        "a: [] b: [ ] c: [ # none\n ]",
+        "a [{}, <>] b: [{}]",
+        "a{}b{}c<>",
+        "a { b <> }; c {},",
+        "_: _ _1: -_",
+        "node: node inf: nan",
+        "a: 'x'\"y\"'z'",
+        "a: '\\?\\\"' b: \"it's\"",
+        "a:1,b:2;c:3",
+        "[a.b]: 1 [ c . d ] : < > [e/f.g] [{}]",
+        "a\n#x\n:\n#y\n-\n#z\n1",
+        "a: 99999999999999999999 b: 1e999",
+    ];
+    for text in taken {
+        assert_eq!(errors(text), 0, "{text}");
     }
 }
 

@@ -5,7 +5,7 @@ use serde::de::{DeserializeSeed, EnumAccess, SeqAccess, VariantAccess, Visitor};
 
 use super::Context;
 use super::error::{Error, Problem, one_of};
-use super::message::{Body, Entries, map_entry};
+use super::message::{Body, Entries, Entry, map_entry};
 use crate::ast::{Field, Literal, Message, Value, ValueKind};
 use crate::codes::fields;
 use crate::diag::Diagnostic;
@@ -239,17 +239,22 @@ impl<'t> serde::Deserializer<'t> for Input<'t, '_> {
     }
 
     fn deserialize_map<V: Visitor<'t>>(self, visitor: V) -> Result<V::Value, Error<'t>> {
-        let entry =
-            |(_, value): (&'t Field, &'t Value)| map_entry(self.cx, scalar::message(value).ok()?);
-        let entries: Option<Vec<_>> = self.all().into_iter().map(entry).collect();
-        match entries {
-            Some(entries) => visitor.visit_map(Entries {
-                cx: self.cx,
-                pairs: entries.into_iter(),
-                value: None,
-            }),
-            None => self.with_body(|body| body.deserialize_any(visitor)),
+        let mut pairs = Vec::new();
+        for (field, value) in self.all() {
+            let Ok(message) = scalar::message(value) else {
+                return self.with_body(|body| body.deserialize_any(visitor));
+            };
+            match map_entry(self.cx, message).map_err(|problem| Error::of(problem, field, value))? {
+                Entry::Of(key, value) => pairs.push((key, value)),
+                Entry::Aside => {}
+                Entry::Map => return self.with_body(|body| body.deserialize_any(visitor)),
+            }
         }
+        visitor.visit_map(Entries {
+            cx: self.cx,
+            pairs: pairs.into_iter(),
+            value: None,
+        })
     }
 
     fn deserialize_struct<V: Visitor<'t>>(
@@ -279,13 +284,16 @@ impl<'t> serde::Deserializer<'t> for Input<'t, '_> {
                 }
                 _ => return Err(Error::of(no_variant(value, variants), field, value)),
             },
-            ValueKind::Message(message) if message.fields.len() == 1 => {
-                let inner = &message.fields[0];
-                if self.cx.is_aside(&inner.value) {
+            ValueKind::Message(message) => match message.fields.as_slice() {
+                [inner] if self.cx.is_aside(&inner.value) => {
                     return Err(Error::of(Problem::Reported, field, value));
                 }
-                Variant::Field(self.cx, inner)
-            }
+                [inner] => Variant::Field(self.cx, inner),
+                [] => return Err(Error::of(no_variant(value, variants), field, value)),
+                [first, second, ..] => {
+                    return Err(Error::of(several_variants(first, second), field, value));
+                }
+            },
             ValueKind::Invalid => return Err(Error::of(Problem::Reported, field, value)),
             ValueKind::List(_) => {
                 return Err(Error::of(Problem::Mismatch(Mismatch::List), field, value));
@@ -324,6 +332,18 @@ fn no_variant(value: &Value, variants: &[&str]) -> Problem {
         )),
         None => Problem::Mismatch(Mismatch::Type(Wanted::Other(expected))),
     }
+}
+
+/// What is wrong with a message that holds several of the fields of which it may hold one.
+fn several_variants(first: &Field, second: &Field) -> Problem {
+    let message = format!(
+        "`{}` is given along with `{}`, and one of them is allowed",
+        second.name, first.name
+    );
+    let diagnostic = Diagnostic::error(&fields::DUPLICATE_FIELD, second.name.span, message)
+        .label("given as well")
+        .also(first.name.span, "first given here");
+    Problem::Diagnosed(Box::new(diagnostic))
 }
 
 struct Elements<'t, 'c> {

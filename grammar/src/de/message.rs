@@ -1,6 +1,6 @@
 //! A message as serde sees it: a map from field names to their values.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use serde::de::value::{BorrowedStrDeserializer, StringDeserializer};
 use serde::de::{DeserializeSeed, MapAccess, Visitor};
@@ -229,18 +229,37 @@ impl<'t> MapAccess<'t> for Entries<'t, '_> {
     }
 }
 
-/// The key and value of a map entry, if the message is one and neither was set aside.
-pub(super) fn map_entry<'t>(cx: &Context, message: &'t Message) -> Option<(&'t Field, &'t Field)> {
-    let known: HashSet<_> = message
-        .fields
-        .iter()
-        .map(|field| field.name.as_plain())
-        .collect();
+/// What a message is where a map is read.
+pub(super) enum Entry<'t> {
+    /// An entry: its key and its value.
+    Of(&'t Field, &'t Field),
+    /// An entry of which a part was reported and set aside.
+    Aside,
+    /// No entry but the map itself, whose keys are the names of the fields.
+    Map,
+}
+
+/// Takes a message of `key` and `value` for an entry; one that lacks a part or has one twice is an error, lest it be
+/// taken for a map with the key `key` or `value`.
+pub(super) fn map_entry<'t>(cx: &Context, message: &'t Message) -> Result<Entry<'t>, Problem> {
+    let is_part = |field: &Field| matches!(field.name.as_plain(), Some("key" | "value"));
+    if message.fields.is_empty() || !message.fields.iter().all(is_part) {
+        return Ok(Entry::Map);
+    }
     let one = |name| {
-        message
-            .fields_named(name)
-            .next()
-            .filter(|field| !cx.is_aside(&field.value))
+        let mut parts = message.fields_named(name);
+        let part = parts.next().ok_or(Problem::Missing { field: name })?;
+        match parts.next() {
+            Some(second) => {
+                let diagnostic = table::duplicate(second, part.name.span);
+                Err(Problem::Diagnosed(Box::new(diagnostic)))
+            }
+            None => Ok(part),
+        }
     };
-    (message.fields.len() == 2 && known.len() == 2).then_some((one("key")?, one("value")?))
+    let (key, value) = (one("key")?, one("value")?);
+    if cx.is_aside(&key.value) || cx.is_aside(&value.value) {
+        return Ok(Entry::Aside);
+    }
+    Ok(Entry::Of(key, value))
 }
