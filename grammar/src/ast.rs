@@ -76,6 +76,22 @@ pub struct Field {
     pub separator: Option<Span>,
 }
 
+impl Field {
+    /// A field that stands nowhere.
+    pub fn new(name: NameKind, value: ValueKind) -> Self {
+        Self {
+            span: Span::NONE,
+            name: Name {
+                span: Span::NONE,
+                kind: name,
+            },
+            colon: None,
+            value: value.into(),
+            separator: None,
+        }
+    }
+}
+
 /// A field's name as it is written, brackets included in the span.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Name {
@@ -159,6 +175,33 @@ pub enum ValueKind {
 }
 
 impl ValueKind {
+    /// A string that stands nowhere.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::String(StringValue {
+            bytes: text.into().into_bytes(),
+            pieces: Vec::new(),
+        })
+    }
+
+    /// A word, such as `true`.
+    pub fn word(name: impl Into<String>) -> Self {
+        Self::Identifier {
+            negative: false,
+            name: name.into(),
+        }
+    }
+
+    /// A decimal number.
+    pub fn integer(value: i64) -> Self {
+        Self::Number(Number {
+            negative: value < 0,
+            literal: Literal::Integer {
+                radix: Radix::Decimal,
+                value: value.unsigned_abs(),
+            },
+        })
+    }
+
     /// What it is, in words, for "expected .., found ..".
     pub fn describe(&self) -> String {
         match self {
@@ -220,7 +263,7 @@ pub enum Radix {
 pub struct StringValue {
     /// The bytes, escapes resolved, literals joined.
     pub bytes: Vec<u8>,
-    /// The literals, at least one.
+    /// The literals; none in a string that stands nowhere.
     pub pieces: Vec<StringPiece>,
 }
 

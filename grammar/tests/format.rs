@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use graphmill_grammar::ast::{Field, File, Message, NameKind, Value, ValueKind};
-use graphmill_grammar::{FileId, SourceMap, Span, fmt, parse};
+use graphmill_grammar::{GraphConfig, SourceMap, Span, fmt, parse, parse_graph};
 use proptest::prelude::*;
 
 mod common;
@@ -231,25 +231,86 @@ node {
 }
 "#
     );
-    let field = Field {
-        span: Span::NONE,
-        name: graphmill_grammar::ast::Name {
-            span: Span::NONE,
-            kind: NameKind::Plain("a".into()),
-        },
-        colon: None,
-        value: Value::from(ValueKind::Identifier {
-            negative: false,
-            name: "inf".into(),
-        }),
-        separator: None,
-    };
+    let fields = vec![
+        Field::new(NameKind::Plain("a".into()), ValueKind::word("inf")),
+        Field::new(NameKind::Plain("b".into()), ValueKind::integer(-1)),
+        Field::new(NameKind::Extension("c.d".into()), ValueKind::text("e")),
+    ];
     let message = Message {
-        fields: vec![field],
+        fields,
         ..Message::empty()
     };
-    assert_eq!(message.span.file, FileId::NONE);
-    assert_eq!(fmt::print(&message), "a: inf\n");
+    assert_eq!(fmt::print(&message), "a: inf\nb: -1\n[c.d]: \"e\"\n");
+}
+
+#[test]
+fn a_graph_displays_itself_as_a_file() {
+    let text = r#"node {
+  calculator: "A"
+  input_stream: "x"
+  input_stream: "T:y"
+  input_stream: "T:1:z"
+  options {
+    merge_fields: true
+    [a.B.ext] {
+      c: 0x1f
+    }
+  }
+  node_options {
+    [type.googleapis.com/a.C] {}
+  }
+  input_stream_info {
+    tag_index: "T:1"
+    back_edge: true
+  }
+  max_in_flight: -3
+  option_value: "a:b/c"
+}
+
+num_threads: 2
+"#;
+    let parsed = parse_graph(&mut SourceMap::new(), "graph", text);
+    assert_eq!(parsed.graph.expect("a graph").to_string(), text);
+}
+
+/// What a graph holds, without the places: spans show as `file@start..end`.
+fn content(graph: &GraphConfig) -> String {
+    let shown = format!("{graph:?}");
+    let mut content = String::new();
+    let mut rest = shown.as_str();
+    while let Some((before, after)) = rest.split_once('@') {
+        content.push_str(before.trim_end_matches(|c: char| c.is_ascii_digit()));
+        rest = after.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+    }
+    content + rest
+}
+
+/// The graph without options, whose bodies are trees with the delimiters and spelling of their file.
+fn without_options(mut graph: GraphConfig) -> GraphConfig {
+    (graph.options, graph.graph_options) = (None, Vec::new());
+    for node in &mut graph.node {
+        (node.options, node.node_options, node.input_stream_handler) = (None, Vec::new(), None);
+    }
+    graph
+}
+
+#[test]
+fn every_graph_of_the_corpus_is_the_same_from_its_own_text() {
+    let files = common::shared("corpus")
+        .map(files_below)
+        .unwrap_or_default();
+    for path in files {
+        let text = fs::read_to_string(&path).expect("text");
+        let read = |text: &str| parse_graph(&mut SourceMap::new(), "graph", text).into_result();
+        let Ok((graph, _)) = read(&text) else {
+            continue;
+        };
+        let printed = graph.to_string();
+        let (again, _) = read(&printed).unwrap_or_else(|errors| panic!("{printed}\n{errors:?}"));
+        assert_eq!(again.to_string(), printed);
+        let (graph, again) = (without_options(graph), without_options(again));
+        assert_eq!(content(&graph), content(&again), "{}", path.display());
+    }
 }
 
 /// Every graph file below a folder.

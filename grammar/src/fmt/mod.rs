@@ -49,7 +49,8 @@ pub fn format(
     Ok(printer.print(&tree.root))
 }
 
-/// The text of a message by its fields and values alone, wherever they come from: spans are not looked at.
+/// The text of a message by its fields and values alone, wherever they come from: spans are not looked at. For a graph,
+/// [`GraphConfig`](crate::GraphConfig) displays itself.
 ///
 /// Nothing in the message may be [`crate::ast::ValueKind::Invalid`], which has no text and is left empty.
 pub fn print(message: &Message) -> String {

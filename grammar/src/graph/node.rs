@@ -137,4 +137,8 @@ impl Read for OptionValue {
     fn place(&self) -> Span {
         self.field.span
     }
+
+    fn to_value(&self) -> ValueKind {
+        ValueKind::text(format!("{}:{}", self.field, self.source))
+    }
 }

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use super::table::{Lowering, Read, message_of, unknown};
+use super::table::{Lowering, Read, Slot, message_of, unknown};
 use crate::ast::{Field, Message, NameKind, Value, ValueKind};
 use crate::codes::fields;
 use crate::diag::Diagnostic;
@@ -42,6 +42,18 @@ impl OptionsMessage {
                 .rsplit_once('.')
                 .map_or(&self.name, |(message, _)| message),
         }
+    }
+
+    /// The field in brackets that gives these options.
+    fn to_field(&self) -> Field {
+        let name = match self.kind {
+            OptionsKind::Any => NameKind::Any {
+                prefix: "type.googleapis.com".to_owned(),
+                type_name: self.name.value.clone(),
+            },
+            OptionsKind::Extension => NameKind::Extension(self.name.value.clone()),
+        };
+        Field::new(name, ValueKind::Message(self.body.clone()))
     }
 
     /// The type's name without its package.
@@ -156,6 +168,14 @@ impl Read for Extensions {
 
     fn place(&self) -> Span {
         self.head.unwrap_or(Span::NONE)
+    }
+
+    fn to_value(&self) -> ValueKind {
+        let mut message = Message::empty();
+        self.merge_fields.put("merge_fields", &mut message.fields);
+        let extensions = self.messages.iter().map(OptionsMessage::to_field);
+        message.fields.extend(extensions);
+        ValueKind::Message(message)
     }
 }
 
@@ -290,5 +310,12 @@ impl Read for OptionsMessage {
 
     fn place(&self) -> Span {
         self.name.span
+    }
+
+    fn to_value(&self) -> ValueKind {
+        ValueKind::Message(Message {
+            fields: vec![self.to_field()],
+            ..Message::empty()
+        })
     }
 }

@@ -134,6 +134,10 @@ impl Read for PortSpec {
     fn place(&self) -> Span {
         self.span
     }
+
+    fn to_value(&self) -> ValueKind {
+        ValueKind::text(self.to_string())
+    }
 }
 
 impl PortSpec {
@@ -157,6 +161,10 @@ impl Read for TagIndex {
 
     fn place(&self) -> Span {
         self.span
+    }
+
+    fn to_value(&self) -> ValueKind {
+        ValueKind::text(self.to_string())
     }
 }
 

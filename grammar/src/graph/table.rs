@@ -47,6 +47,9 @@ pub(crate) trait Read: Sized {
     /// Where it was written.
     fn place(&self) -> Span;
 
+    /// The value as a file would give it, without places.
+    fn to_value(&self) -> ValueKind;
+
     /// Whether nothing inside of it was refused.
     fn is_whole(&self) -> bool {
         true
@@ -68,6 +71,9 @@ pub(crate) enum Taken {
 pub(crate) trait Slot {
     /// Takes the values of one occurrence.
     fn take(&mut self, field: &Field, cx: &mut Lowering) -> Taken;
+
+    /// Adds the values as fields of that name.
+    fn put(&self, name: &str, fields: &mut Vec<Field>);
 }
 
 fn taken<'a, T: Read + 'a>(all: bool, mut values: impl Iterator<Item = &'a T>) -> Taken {
@@ -78,6 +84,15 @@ fn taken<'a, T: Read + 'a>(all: bool, mut values: impl Iterator<Item = &'a T>) -
     }
 }
 
+fn put<'a, T: Read + 'a>(
+    values: impl IntoIterator<Item = &'a T>,
+    name: &str,
+    fields: &mut Vec<Field>,
+) {
+    let field = |value: &T| Field::new(NameKind::Plain(name.to_owned()), value.to_value());
+    fields.extend(values.into_iter().map(field));
+}
+
 impl<T: Read> Slot for Option<T> {
     fn take(&mut self, field: &Field, cx: &mut Lowering) -> Taken {
         if let Some(first) = self {
@@ -86,6 +101,10 @@ impl<T: Read> Slot for Option<T> {
         }
         *self = T::read(&field.value, field, cx);
         taken(self.is_some(), self.iter())
+    }
+
+    fn put(&self, name: &str, fields: &mut Vec<Field>) {
+        put(self, name, fields);
     }
 }
 
@@ -103,6 +122,10 @@ impl<T: Read> Slot for Vec<T> {
         self.extend(values.iter().filter_map(|value| T::read(value, field, cx)));
         taken(self.len() == before + values.len(), self[before..].iter())
     }
+
+    fn put(&self, name: &str, fields: &mut Vec<Field>) {
+        put(self, name, fields);
+    }
 }
 
 impl<T: Read> Read for Box<T> {
@@ -112,6 +135,14 @@ impl<T: Read> Read for Box<T> {
 
     fn place(&self) -> Span {
         T::place(self)
+    }
+
+    fn to_value(&self) -> ValueKind {
+        T::to_value(self)
+    }
+
+    fn is_whole(&self) -> bool {
+        T::is_whole(self)
     }
 }
 
@@ -266,6 +297,16 @@ macro_rules! message {
             }
         }
 
+        impl $message {
+            /// The message as a tree without places, its fields in the order of the schema: what
+            /// [`print`](crate::fmt::print) writes.
+            pub fn to_message(&self) -> $crate::ast::Message {
+                let mut message = $crate::ast::Message::empty();
+                $( $crate::graph::table::Slot::put(&self.$field, $field_name, &mut message.fields); )*
+                message
+            }
+        }
+
         impl $crate::graph::table::Table for $message {
             const NAME: &'static str = $name;
             const FIELDS: &'static [&'static str] = &[$($field_name),*];
@@ -298,6 +339,10 @@ macro_rules! message {
                 self.head
             }
 
+            fn to_value(&self) -> $crate::ast::ValueKind {
+                $crate::ast::ValueKind::Message(self.to_message())
+            }
+
             fn is_whole(&self) -> bool {
                 self.refused.is_empty()
             }
@@ -316,7 +361,7 @@ pub(crate) fn message_of<'a>(
 }
 
 macro_rules! read_scalar {
-    ($type:ty, $value:ident => $read:expr) => {
+    ($type:ty, $value:ident => $read:expr, $own:ident => $write:expr) => {
         impl Read for Spanned<$type> {
             fn read($value: &Value, field: &Field, cx: &mut Lowering) -> Option<Self> {
                 let read = cx.accept($read, $value, field)?;
@@ -326,12 +371,28 @@ macro_rules! read_scalar {
             fn place(&self) -> Span {
                 self.span
             }
+
+            fn to_value(&self) -> ValueKind {
+                let $own = &self.value;
+                $write
+            }
         }
     };
 }
 
-read_scalar!(String, value => scalar::string(value).map(str::to_owned));
-read_scalar!(bool, value => scalar::boolean(value));
-read_scalar!(i32, value => scalar::integer(value, i32::MIN.into()..=i32::MAX.into()).map(|number| number as i32));
-read_scalar!(u32, value => scalar::integer(value, 0..=u32::MAX.into()).map(|number| number as u32));
-read_scalar!(i64, value => scalar::integer(value, i64::MIN.into()..=i64::MAX.into()).map(|number| number as i64));
+macro_rules! read_integer {
+    ($type:ty) => {
+        read_scalar!(
+            $type,
+            value => scalar::integer(value, <$type>::MIN.into()..=<$type>::MAX.into())
+                .map(|number| number as $type),
+            own => ValueKind::integer((*own).into())
+        );
+    };
+}
+
+read_scalar!(String, value => scalar::string(value).map(str::to_owned), own => ValueKind::text(own));
+read_scalar!(bool, value => scalar::boolean(value), own => ValueKind::word(if *own { "true" } else { "false" }));
+read_integer!(i32);
+read_integer!(u32);
+read_integer!(i64);
