@@ -404,12 +404,7 @@ impl Contract {
 
     /// One or more input side packets.
     pub fn sides<T: ?Sized + PortType>(&mut self, tag: &str) -> Sides<T> {
-        Sides::new(self.many(
-            Group::InputSides,
-            tag,
-            Arity::Repeated,
-            PortSpec::of::<T>(),
-        ))
+        Sides::new(self.many(Group::InputSides, tag, Arity::Repeated, PortSpec::of::<T>()))
     }
 
     /// Any number of input side packets.

@@ -3,6 +3,7 @@
 //! A graph file is compiled once into a [`Plan`]; each request runs in its own cheap [`Session`] of that plan. What outlives
 //! a request is a [`Resource`]. The engine knows no HTTP, no JSON, no tokens and no models.
 
+pub mod builder;
 pub mod calculator;
 pub mod codes;
 pub mod container;
@@ -30,6 +31,7 @@ pub mod testing;
 pub mod timestamp;
 pub mod world;
 
+pub use builder::{BuildError, GraphBuilder, NodeBuilder, SideWire, Wire};
 pub use calculator::{AsyncCalculator, Calculator, Flow, NoOptions, Run};
 pub use container::Container;
 pub use context::{Cx, OpenCx};
@@ -47,7 +49,9 @@ pub use port::{Events, In, Ins, Out, OutSide, OutSides, Outs, Res, Side, Sides};
 pub use registry::Registry;
 pub use resource::{Resource, ResourceCache};
 pub use run::{CancelToken, Clock, Priority, RequestId, RunCx, SystemClock, TraceContext};
-pub use session::{Handle, OutputStream, Reason, Session, SidePackets, Summary, Wait, Why};
+pub use session::{
+    Handle, OutputStream, Reason, Session, SidePackets, Summary, Wait, Why, block_on, block_on_for,
+};
 pub use subgraph::Subgraph;
 pub use timestamp::Timestamp;
 pub use world::{Files, World};

@@ -13,6 +13,7 @@ use crate::{
     container::{Container, ContainerRegistration},
     contract::{Arity, Contract, Group, PortSpec},
     node::{AsyncCompiled, Compiled, Factory},
+    packet::TypeInfo,
     subgraph::{Subgraph, SubgraphRegistration},
 };
 
@@ -21,11 +22,14 @@ type Compile =
     fn(&mut Contract, Option<&OptionsMessage>) -> Result<Box<dyn Factory>, Vec<Diagnostic>>;
 
 /// A calculator that can be named in a graph.
+#[derive(Copy, Clone)]
 pub struct Registration {
     /// Its name in graph files.
     pub name: &'static str,
     /// The calculator's own name: the same for all names that one generic calculator is registered under.
     pub family: &'static str,
+    /// The Rust type.
+    of: TypeInfo,
     pub(crate) option_names: &'static [&'static str],
     pub(crate) compile: Compile,
     pub(crate) is_async: bool,
@@ -38,6 +42,7 @@ impl Registration {
         Self {
             name: C::NAME,
             family: C::NAME,
+            of: TypeInfo::of::<C>(),
             option_names: C::OPTION_NAMES,
             is_async: false,
             compile: |contract, options| {
@@ -64,6 +69,7 @@ impl Registration {
         Self {
             name: C::NAME,
             family: C::NAME,
+            of: TypeInfo::of::<C>(),
             option_names: C::OPTION_NAMES,
             is_async: true,
             compile: |contract, options| {
@@ -89,6 +95,16 @@ impl Registration {
     #[must_use]
     pub const fn named(self, name: &'static str) -> Self {
         Self { name, ..self }
+    }
+
+    /// The name that the calculator is registered under in this program, of several the first; its own if it is not.
+    pub(crate) fn registered_name(&self) -> &'static str {
+        let same = |other: &&Registration| other.of == self.of;
+        let registered = inventory::iter::<Self>.into_iter().filter(same);
+        registered
+            .map(|other| other.name)
+            .min()
+            .unwrap_or(self.name)
     }
 
     /// What `graphmill describe` prints.
@@ -144,10 +160,7 @@ impl Registry {
     pub fn global() -> Self {
         let mut registry = Self::new();
         for registration in inventory::iter::<Registration> {
-            let copy = Registration { ..*registration };
-            registry
-                .calculators
-                .insert(registration.name, Arc::new(copy));
+            registry.add(*registration);
         }
         for registration in inventory::iter::<ContainerRegistration> {
             registry.containers.insert(registration.name, *registration);
@@ -164,6 +177,11 @@ impl Registry {
         self.calculators
             .insert(C::NAME, Arc::new(Registration::of::<C>()));
         self
+    }
+
+    pub(crate) fn add(&mut self, registration: Registration) {
+        self.calculators
+            .insert(registration.name, Arc::new(registration));
     }
 
     /// Adds an async calculator.

@@ -278,7 +278,7 @@ impl Running {
         }
     }
 
-    fn stop_sources(&mut self, frame: Frame<'_>) {
+    pub(super) fn stop_sources(&mut self, frame: Frame<'_>) {
         self.stopping = true;
         for source in 0..self.nodes.len() {
             if self.nodes[source].status == Status::Open && frame.plan.nodes[source].is_source() {

@@ -110,6 +110,13 @@ impl Handle {
         (0..self.plan.graph_inputs.len() as u16).for_each(|input| self.close_input(input));
     }
 
+    /// Closes all graph inputs and all sources: what is under way is worked off, and the session ends well.
+    pub fn stop(&self) {
+        self.close_all();
+        // A session that has ended has no sources left.
+        drop(self.shared.send(Message::StopSources));
+    }
+
     /// A side packet that a node of the graph has set; none while it has not.
     pub fn side_packet(&self, name: &str) -> Result<Option<Packet>> {
         let mut made = self
@@ -150,6 +157,20 @@ impl Handle {
             Poll::Pending
         })
         .await
+    }
+
+    /// Resolves when the session has nothing to do: all that was pushed before has been worked off as far as it goes, no call
+    /// is under way, and nothing can happen before the outside acts, a client, a reader of an output or an event of a node.
+    /// An error if the session has failed by then, also if it was cancelled.
+    pub async fn wait_until_idle(&self) -> Result<()> {
+        let (answer, answered) = oneshot::channel();
+        if self.tell(Message::Idle(answer)).is_ok() && answered.await.is_ok() {
+            return Ok(());
+        }
+        match &self.shared.lock().outcome {
+            Some(Err(error)) => Err(error.clone()),
+            Some(Ok(_)) | None => Ok(()),
+        }
     }
 
     /// What the session waits for. Answered by the session itself, between two calls of nodes.

@@ -5,6 +5,7 @@
 //! can, or until it has run so many nodes that other tasks should have their turn.
 
 mod away;
+mod blocking;
 mod calls;
 mod closing;
 mod exchange;
@@ -28,6 +29,7 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
+pub use blocking::{block_on, block_on_for};
 pub use handle::Handle;
 pub use output::OutputStream;
 pub use sides::SidePackets;
@@ -141,7 +143,7 @@ impl Session {
         why::why(&self.plan, &self.running)
     }
 
-    fn run(&mut self, cx: &mut Context<'_>) -> Poll<Result<Summary>> {
+    fn step(&mut self, cx: &mut Context<'_>) -> Poll<Result<Summary>> {
         let frame = Frame {
             plan: &self.plan,
             shared: &self.shared,
@@ -182,6 +184,7 @@ impl Session {
                 }
                 Idle::Waiting => {
                     if running.publish(frame, Some(cx)) {
+                        running.tell_idle();
                         return Poll::Pending;
                     }
                 }
@@ -205,6 +208,7 @@ impl Session {
             tracing::error!(request = %self.shared.run.id, %error, "a node could not be dropped");
         }
         self.shared.end(outcome);
+        self.running.idle_waiters.clear();
         self.plan.session_closed();
     }
 }
@@ -221,7 +225,7 @@ impl Future for Session {
         if session.ended {
             return Poll::Ready(Err(Error::precondition("the session has ended")));
         }
-        let outcome = session.run(cx);
+        let outcome = session.step(cx);
         if let Poll::Ready(outcome) = &outcome {
             if let Err(error) = outcome {
                 let frame = Frame {

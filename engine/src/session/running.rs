@@ -9,6 +9,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use tokio::sync::oneshot;
+
 use crate::{
     emits::Emits,
     error::{Error, Result},
@@ -144,6 +146,8 @@ pub(super) struct Running {
     /// A node has set a side packet that others may wait for.
     pub(super) sides_changed: bool,
     pub(super) busy: usize,
+    /// Who wants to know when there is nothing to do.
+    pub(super) idle_waiters: Vec<oneshot::Sender<()>>,
     pub(super) open_inputs: usize,
     /// A node has stopped the graph: sources are closed instead of called.
     pub(super) stopping: bool,
@@ -195,6 +199,7 @@ impl Running {
             unopened: plan.nodes.len(),
             sides_changed: false,
             busy: 0,
+            idle_waiters: Vec::new(),
             open_inputs: plan.graph_inputs.len(),
             stopping: false,
             failed: None,
@@ -281,6 +286,10 @@ impl Running {
                 let stream = frame.plan.graph_inputs[usize::from(input)].stream;
                 self.close_stream(frame, stream as usize)
             }
+            Message::StopSources => {
+                self.stop_sources(frame);
+                Ok(())
+            }
             Message::Event { node, event } => {
                 let state = &mut self.nodes[usize::from(node)];
                 if state.status != Status::Closed {
@@ -305,6 +314,10 @@ impl Running {
             Message::Why(answer) => {
                 // Who asked may have given up since.
                 drop(answer.send(why::why(frame.plan, self)));
+                Ok(())
+            }
+            Message::Idle(answer) => {
+                self.idle_waiters.push(answer);
                 Ok(())
             }
         }
@@ -399,6 +412,16 @@ impl Running {
         drop(state);
         wakers.into_iter().for_each(Waker::wake);
         asleep
+    }
+
+    /// Tells those who wait for it that the session has nothing to do, if no call is under way elsewhere.
+    pub(super) fn tell_idle(&mut self) {
+        if self.busy == 0 {
+            // Who asked may have given up since.
+            self.idle_waiters
+                .drain(..)
+                .for_each(|waiter| _ = waiter.send(()));
+        }
     }
 
     /// Hands over what is left, at the end.

@@ -29,6 +29,8 @@ pub(crate) enum Message {
     Bound { input: u16, at: Timestamp },
     /// Nothing will come on a graph input.
     CloseInput { input: u16 },
+    /// The graph's sources are to be closed.
+    StopSources,
     /// A thing for an event port of a node.
     Event { node: u16, event: Event },
     /// A hold on a node was dropped.
@@ -39,6 +41,8 @@ pub(crate) enum Message {
     Returned { node: u16, returned: Box<Returned> },
     /// Somebody asks what the session waits for.
     Why(oneshot::Sender<Why>),
+    /// Somebody wants to know when the session has nothing to do.
+    Idle(oneshot::Sender<()>),
 }
 
 /// The part of a session that other threads can reach.

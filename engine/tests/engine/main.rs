@@ -2,11 +2,13 @@
 
 mod backpressure;
 mod bounds;
+mod builder;
 mod cancel;
 mod compile;
 mod containers;
 mod contracts;
 mod diagnostics;
+mod embedding;
 mod ending;
 mod events;
 mod fields;

@@ -1,0 +1,143 @@
+//! A graph in a program of one's own, without a server: words go in, and for each word that is new its place comes out.
+
+use std::{collections::HashSet, error::Error, time::Duration};
+
+use graphmill_engine::{
+    Calculator, Contract, Cx, Environment, Flow, GraphBuilder, In, NoOptions, OpenCx, Out, Packet,
+    Registry, Result, RunCx, Session, SidePackets, block_on, block_on_for,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What the program can set; the same struct says what a graph file can.
+#[derive(Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+struct UniqueOptions {
+    /// Whether `Word` and `word` are the same.
+    ignore_case: bool,
+}
+
+/// Passes a word on when it comes for the first time.
+struct Unique {
+    options: UniqueOptions,
+    known: HashSet<String>,
+}
+
+/// Its ports.
+#[derive(Copy, Clone)]
+struct UniquePorts {
+    word: In<String>,
+    new: Out<String>,
+}
+
+impl Calculator for Unique {
+    const NAME: &'static str = "UniqueCalculator";
+    type Options = UniqueOptions;
+    type Ports = UniquePorts;
+
+    fn contract(c: &mut Contract, _: &UniqueOptions) -> UniquePorts {
+        UniquePorts {
+            word: c.input("WORD"),
+            new: c.output("NEW"),
+        }
+    }
+
+    fn open(options: &UniqueOptions, _: UniquePorts, _: &mut OpenCx<'_>) -> Result<Self> {
+        Ok(Self {
+            options: options.clone(),
+            known: HashSet::new(),
+        })
+    }
+
+    fn process(&mut self, io: UniquePorts, cx: &mut Cx<'_>) -> Result<Flow> {
+        if let Some(word) = cx.take(io.word) {
+            let key = if self.options.ignore_case {
+                word.to_lowercase()
+            } else {
+                word.clone()
+            };
+            if self.known.insert(key) {
+                cx.emit(io.new, word);
+            }
+        }
+        Ok(Flow::Continue)
+    }
+}
+
+/// Says at which timestamp a word came.
+struct Place;
+
+impl Calculator for Place {
+    const NAME: &'static str = "PlaceCalculator";
+    type Options = NoOptions;
+    type Ports = (In<String>, Out<String>);
+
+    fn contract(c: &mut Contract, _: &NoOptions) -> Self::Ports {
+        (c.input(""), c.output(""))
+    }
+
+    fn open(_: &NoOptions, _: Self::Ports, _: &mut OpenCx<'_>) -> Result<Self> {
+        Ok(Self)
+    }
+
+    fn process(&mut self, (word, place): Self::Ports, cx: &mut Cx<'_>) -> Result<Flow> {
+        if let Some(word) = cx.take(word) {
+            let text = format!("{word} at {}", cx.time());
+            cx.emit(place, text);
+        }
+        Ok(Flow::Continue)
+    }
+}
+
+/// The graph: `word` through [`Unique`] and [`Place`] to `place`.
+fn graph() -> GraphBuilder {
+    let graph = GraphBuilder::new();
+    let word = graph.input::<String>("word");
+    let unique = graph.node::<Unique>();
+    unique
+        .input(|ports| ports.word, &word)
+        .options(&UniqueOptions { ignore_case: true });
+    let place = graph.node::<Place>();
+    place.input(|ports| ports.0, &unique.output(|ports| ports.new));
+    graph.output("place", &place.output(|ports| ports.1));
+    graph
+}
+
+/// What the graph says about a text.
+fn places(text: &str) -> std::result::Result<Vec<String>, Box<dyn Error>> {
+    // Compiled once; a program that runs the graph often keeps the plan.
+    let plan = graph().compile(&Environment::new(Registry::global()))?;
+
+    let (session, handle) = Session::new(&plan, RunCx::new("words"), SidePackets::new())?;
+    let mut places = handle.output("place")?;
+    session.run_on_thread()?;
+    let mut found = Vec::new();
+    for (time, word) in (0..).zip(text.split_whitespace()) {
+        block_on(handle.push("word", Packet::new(time, word.to_owned())))?;
+        found.extend(places.try_next());
+    }
+    handle.close_all();
+    while let Some(place) = block_on_for(places.next(), Duration::from_secs(10)).ok_or("stuck")? {
+        found.push(place);
+    }
+    block_on(handle.outcome())?;
+    Ok(found.into_iter().filter_map(Packet::into_value).collect())
+}
+
+#[expect(clippy::print_stdout, reason = "a program for the terminal")]
+fn main() -> std::result::Result<(), Box<dyn Error>> {
+    println!("{}", graph().text());
+    for place in places("the cat saw the dog and The dog saw the cat")? {
+        println!("{place}");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn new_words_have_a_place() {
+        let places = super::places("one two One three two").expect("no error");
+        assert_eq!(places, ["one at 0", "two at 1", "three at 3"]);
+    }
+}

@@ -1,0 +1,147 @@
+//! A node of a graph that is being built, as far as it is known.
+
+use std::rc::Rc;
+
+use graphmill_grammar::ast::Field;
+
+use crate::contract::Group;
+
+use super::{
+    message::{self, field, text},
+    wire::Name,
+};
+
+/// A port of a node or graph and what is connected to it.
+#[derive(Debug)]
+pub(super) struct Port {
+    pub(super) tag: String,
+    pub(super) index: u32,
+    pub(super) name: Rc<Name>,
+}
+
+impl Port {
+    /// The port `TAG`, `TAG:1`, `:1` or, without a tag, the empty text.
+    pub(super) fn new(port: &str, name: Rc<Name>) -> Self {
+        let (tag, index) = port.split_once(':').unwrap_or((port, "0"));
+        Self {
+            tag: tag.to_owned(),
+            index: index.parse().unwrap_or(0),
+            name,
+        }
+    }
+
+    /// As a file says it.
+    pub(super) fn text(&self) -> String {
+        match (self.tag.as_str(), self.index) {
+            ("", _) => self.name.to_string(),
+            (tag, 0) => format!("{tag}:{}", self.name),
+            (tag, index) => format!("{tag}:{index}:{}", self.name),
+        }
+    }
+
+    pub(super) fn is(&self, tag: &str, index: u32) -> bool {
+        self.tag == tag && self.index == index
+    }
+}
+
+/// What is known of a node so far.
+#[derive(Debug)]
+pub(super) struct Draft {
+    pub(super) calculator: String,
+    pub(super) name: Option<String>,
+    /// By group.
+    pub(super) ports: [Vec<Port>; 4],
+    /// The inputs that close a loop.
+    pub(super) back_edges: Vec<String>,
+    pub(super) options: Option<Field>,
+    /// The other fields of the node.
+    pub(super) settings: Vec<Field>,
+}
+
+impl Draft {
+    pub(super) fn new(calculator: &str) -> Self {
+        Self {
+            calculator: calculator.to_owned(),
+            name: None,
+            ports: Default::default(),
+            back_edges: Vec::new(),
+            options: None,
+            settings: Vec::new(),
+        }
+    }
+
+    /// What to call it in messages.
+    pub(super) fn label(&self) -> &str {
+        self.name.as_deref().unwrap_or(&self.calculator)
+    }
+
+    /// The fields of the node, as a file has them.
+    pub(super) fn fields(&mut self) -> Vec<Field> {
+        let mut fields = Vec::new();
+        fields.extend(self.name.as_ref().map(|name| field("name", text(name))));
+        fields.push(field("calculator", text(&self.calculator)));
+        let groups = [
+            Group::Inputs,
+            Group::Outputs,
+            Group::InputSides,
+            Group::OutputSides,
+        ];
+        for group in groups {
+            let ports = &mut self.ports[group as usize];
+            ports.sort_by(|a, b| (&a.tag, a.index).cmp(&(&b.tag, b.index)));
+            let texts = ports.iter().map(|port| text(port.text()));
+            fields.extend(message::repeated(group.field(), texts));
+        }
+        for port in &self.back_edges {
+            let info = vec![
+                field("tag_index", text(port)),
+                field("back_edge", message::boolean(true)),
+            ];
+            fields.push(field("input_stream_info", message::message(info)));
+        }
+        fields.extend(self.options.clone());
+        fields.extend(self.settings.iter().cloned());
+        fields
+    }
+
+    /// Ports without a tag are numbered by their order in a file, which a gap would shift.
+    pub(super) fn gap(&self) -> Option<String> {
+        self.ports.iter().find_map(|ports| {
+            let untagged = || ports.iter().filter(|port| port.tag.is_empty());
+            let most = untagged().map(|port| port.index).max()?;
+            let missing = (0..most).find(|&index| untagged().all(|port| port.index != index))?;
+            Some(format!(
+                "node `{}` connects port `:{most}`, but not `:{missing}`",
+                self.label()
+            ))
+        })
+    }
+}
+
+/// What to call the output of a node: after the node and the port.
+pub(super) fn base(node: &str, port: &Port) -> String {
+    let node = node.strip_suffix("Calculator").unwrap_or(node);
+    let mut name = String::new();
+    let mut lower = false;
+    for c in node.chars() {
+        if c.is_ascii_uppercase() && lower {
+            name.push('_');
+        }
+        lower = c.is_ascii_lowercase() || c.is_ascii_digit();
+        name.push(if c.is_ascii_alphanumeric() {
+            c.to_ascii_lowercase()
+        } else {
+            '_'
+        });
+    }
+    if !name.starts_with(|c: char| c.is_ascii_lowercase()) {
+        name.insert(0, '_');
+    }
+    if !port.tag.is_empty() {
+        name = format!("{name}_{}", port.tag.to_ascii_lowercase());
+    }
+    if port.index > 0 {
+        name = format!("{name}_{}", port.index);
+    }
+    name
+}

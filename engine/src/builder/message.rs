@@ -1,0 +1,103 @@
+//! Messages of the text format, made by a program.
+
+use graphmill_grammar::Span;
+use graphmill_grammar::ast::{
+    Field, Literal, Message, Name, NameKind, Number, Radix, StringValue, ValueKind,
+};
+
+/// A field with a plain name.
+pub(super) fn field(name: impl Into<String>, value: ValueKind) -> Field {
+    named(NameKind::Plain(name.into()), value)
+}
+
+/// `[mediapipe.<type_name>.ext] { .. }`.
+pub(super) fn extension(type_name: &str, fields: Vec<Field>) -> Field {
+    let name = NameKind::Extension(format!("mediapipe.{type_name}.ext"));
+    named(name, message(fields))
+}
+
+/// `[type.googleapis.com/<type_name>] { .. }`.
+pub(super) fn any(type_name: String, fields: Vec<Field>) -> Field {
+    let prefix = "type.googleapis.com".to_owned();
+    named(NameKind::Any { prefix, type_name }, message(fields))
+}
+
+fn named(kind: NameKind, value: ValueKind) -> Field {
+    let span = Span::NONE;
+    Field {
+        span,
+        name: Name { span, kind },
+        colon: None,
+        value: value.into(),
+        separator: None,
+    }
+}
+
+pub(super) fn message(fields: Vec<Field>) -> ValueKind {
+    ValueKind::Message(root(fields))
+}
+
+/// The message that a file is.
+pub(super) fn root(fields: Vec<Field>) -> Message {
+    Message {
+        fields,
+        ..Message::empty()
+    }
+}
+
+pub(super) fn text(value: impl AsRef<[u8]>) -> ValueKind {
+    ValueKind::String(StringValue {
+        bytes: value.as_ref().to_vec(),
+        pieces: Vec::new(),
+    })
+}
+
+pub(super) fn word(name: &str) -> ValueKind {
+    ValueKind::Identifier {
+        negative: false,
+        name: name.to_owned(),
+    }
+}
+
+pub(super) fn boolean(value: bool) -> ValueKind {
+    word(if value { "true" } else { "false" })
+}
+
+pub(super) fn integer(value: i64) -> ValueKind {
+    number(value < 0, value.unsigned_abs())
+}
+
+pub(super) fn number(negative: bool, value: u64) -> ValueKind {
+    let radix = Radix::Decimal;
+    ValueKind::Number(Number {
+        negative,
+        literal: Literal::Integer { radix, value },
+    })
+}
+
+pub(super) fn float(value: f64) -> ValueKind {
+    let negative = value.is_sign_negative();
+    if value.is_finite() {
+        let literal = Literal::Float(value.abs());
+        return ValueKind::Number(Number { negative, literal });
+    }
+    ValueKind::Identifier {
+        negative: negative && !value.is_nan(),
+        name: if value.is_nan() { "nan" } else { "inf" }.to_owned(),
+    }
+}
+
+/// Several values of one name, which the format writes one after the other.
+pub(super) fn repeated(name: &str, values: impl IntoIterator<Item = ValueKind>) -> Vec<Field> {
+    let fields = values.into_iter().map(|value| field(name, value));
+    fields.collect()
+}
+
+/// Whether the format can write a field of this name.
+pub(super) fn is_field_name(name: &str) -> bool {
+    let mut bytes = name.bytes();
+    bytes
+        .next()
+        .is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_')
+        && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}

@@ -1,0 +1,286 @@
+//! Options as messages of the text format: whatever serde can serialise to fields and values.
+//!
+//! A struct or map becomes a message, a sequence a repeated field, a variant without content an enum's word. What is absent,
+//! `None` and `()`, is left out.
+
+use std::fmt::Display;
+
+use graphmill_grammar::ast::{Field, ValueKind};
+use serde::ser::{self, Impossible, Serialize, Serializer};
+
+use super::message;
+
+/// Why a value cannot be the options of a node.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct Unwritable(String);
+
+impl ser::Error for Unwritable {
+    fn custom<T: Display>(message: T) -> Self {
+        Self(message.to_string())
+    }
+}
+
+/// What a value becomes: any number of values of one field.
+pub(super) struct Values(Vec<ValueKind>);
+
+impl Values {
+    fn one(value: ValueKind) -> Self {
+        Self(vec![value])
+    }
+
+    fn none() -> Self {
+        Self(Vec::new())
+    }
+}
+
+/// The fields of an options message.
+pub(super) fn fields<T: Serialize + ?Sized>(options: &T) -> Result<Vec<Field>, Unwritable> {
+    let mut values = options.serialize(Writer)?.0;
+    match (values.pop(), values.is_empty()) {
+        (None, _) => Ok(Vec::new()),
+        (Some(ValueKind::Message(message)), true) => Ok(message.fields),
+        _ => Err(Unwritable("options are a struct or a map".to_owned())),
+    }
+}
+
+/// Turns values into [`Values`].
+struct Writer;
+
+macro_rules! scalars {
+    ($($method:ident($of:ty) => $make:expr;)*) => {$(
+        fn $method(self, value: $of) -> Result<Values, Unwritable> {
+            let make: fn($of) -> ValueKind = $make;
+            Ok(Values::one(make(value)))
+        }
+    )*};
+}
+
+impl Serializer for Writer {
+    type Ok = Values;
+    type Error = Unwritable;
+    type SerializeSeq = Sequence;
+    type SerializeTuple = Sequence;
+    type SerializeTupleStruct = Sequence;
+    type SerializeTupleVariant = Impossible<Values, Unwritable>;
+    type SerializeMap = Body;
+    type SerializeStruct = Body;
+    type SerializeStructVariant = Body;
+
+    scalars! {
+        serialize_bool(bool) => message::boolean;
+        serialize_i8(i8) => |value| message::integer(value.into());
+        serialize_i16(i16) => |value| message::integer(value.into());
+        serialize_i32(i32) => |value| message::integer(value.into());
+        serialize_i64(i64) => message::integer;
+        serialize_u8(u8) => |value| message::number(false, value.into());
+        serialize_u16(u16) => |value| message::number(false, value.into());
+        serialize_u32(u32) => |value| message::number(false, value.into());
+        serialize_u64(u64) => |value| message::number(false, value);
+        serialize_f32(f32) => |value| message::float(value.into());
+        serialize_f64(f64) => message::float;
+        serialize_char(char) => |value| message::text(value.encode_utf8(&mut [0; 4]));
+        serialize_str(&str) => |value| message::text(value);
+        serialize_bytes(&[u8]) => |value| message::text(value);
+    }
+
+    fn serialize_none(self) -> Result<Values, Unwritable> {
+        Ok(Values::none())
+    }
+
+    fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<Values, Unwritable> {
+        value.serialize(self)
+    }
+
+    fn serialize_unit(self) -> Result<Values, Unwritable> {
+        Ok(Values::none())
+    }
+
+    fn serialize_unit_struct(self, _: &'static str) -> Result<Values, Unwritable> {
+        Ok(Values::none())
+    }
+
+    fn serialize_unit_variant(
+        self,
+        _: &'static str,
+        _: u32,
+        variant: &'static str,
+    ) -> Result<Values, Unwritable> {
+        Ok(Values::one(message::word(variant)))
+    }
+
+    fn serialize_newtype_struct<T: Serialize + ?Sized>(
+        self,
+        _: &'static str,
+        value: &T,
+    ) -> Result<Values, Unwritable> {
+        value.serialize(self)
+    }
+
+    fn serialize_newtype_variant<T: Serialize + ?Sized>(
+        self,
+        _: &'static str,
+        _: u32,
+        variant: &'static str,
+        value: &T,
+    ) -> Result<Values, Unwritable> {
+        let mut fields = Body::default();
+        fields.add(variant, value)?;
+        Ok(fields.done())
+    }
+
+    fn serialize_seq(self, _: Option<usize>) -> Result<Sequence, Unwritable> {
+        Ok(Sequence(Vec::new()))
+    }
+
+    fn serialize_tuple(self, _: usize) -> Result<Sequence, Unwritable> {
+        Ok(Sequence(Vec::new()))
+    }
+
+    fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<Sequence, Unwritable> {
+        Ok(Sequence(Vec::new()))
+    }
+
+    fn serialize_tuple_variant(
+        self,
+        _: &'static str,
+        _: u32,
+        variant: &'static str,
+        _: usize,
+    ) -> Result<Self::SerializeTupleVariant, Unwritable> {
+        Err(Unwritable(format!(
+            "`{variant}` holds several values without names"
+        )))
+    }
+
+    fn serialize_map(self, _: Option<usize>) -> Result<Body, Unwritable> {
+        Ok(Body::default())
+    }
+
+    fn serialize_struct(self, _: &'static str, _: usize) -> Result<Body, Unwritable> {
+        Ok(Body::default())
+    }
+
+    fn serialize_struct_variant(
+        self,
+        _: &'static str,
+        _: u32,
+        variant: &'static str,
+        _: usize,
+    ) -> Result<Body, Unwritable> {
+        Ok(Body {
+            within: Some(variant),
+            ..Body::default()
+        })
+    }
+}
+
+/// The elements of a repeated field.
+struct Sequence(Vec<ValueKind>);
+
+impl Sequence {
+    fn add<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Unwritable> {
+        let mut values = value.serialize(Writer)?.0;
+        match (values.pop(), values.is_empty()) {
+            (Some(value), true) => {
+                self.0.push(value);
+                Ok(())
+            }
+            _ => Err(Unwritable(
+                "an element of a repeated field is one value".to_owned(),
+            )),
+        }
+    }
+}
+
+/// The fields of a message.
+#[derive(Default)]
+struct Body {
+    fields: Vec<Field>,
+    /// The name of the next field of a map.
+    key: String,
+    /// The variant that the message is the content of.
+    within: Option<&'static str>,
+}
+
+impl Body {
+    fn add<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) -> Result<(), Unwritable> {
+        if !message::is_field_name(name) {
+            return Err(Unwritable(format!("`{name}` is no name of a field")));
+        }
+        self.fields
+            .extend(message::repeated(name, value.serialize(Writer)?.0));
+        Ok(())
+    }
+
+    fn done(self) -> Values {
+        let content = message::message(self.fields);
+        Values::one(match self.within {
+            Some(variant) => message::message(vec![message::field(variant, content)]),
+            None => content,
+        })
+    }
+}
+
+macro_rules! sequences {
+    ($($of:ident::$method:ident)*) => {$(
+        impl ser::$of for Sequence {
+            type Ok = Values;
+            type Error = Unwritable;
+
+            fn $method<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Unwritable> {
+                self.add(value)
+            }
+
+            fn end(self) -> Result<Values, Unwritable> {
+                Ok(Values(self.0))
+            }
+        }
+    )*};
+}
+sequences!(SerializeSeq::serialize_element SerializeTuple::serialize_element SerializeTupleStruct::serialize_field);
+
+macro_rules! structs {
+    ($($of:ident)*) => {$(
+        impl ser::$of for Body {
+            type Ok = Values;
+            type Error = Unwritable;
+
+            fn serialize_field<T: Serialize + ?Sized>(
+                &mut self,
+                name: &'static str,
+                value: &T,
+            ) -> Result<(), Unwritable> {
+                self.add(name, value)
+            }
+
+            fn end(self) -> Result<Values, Unwritable> {
+                Ok(self.done())
+            }
+        }
+    )*};
+}
+structs!(SerializeStruct SerializeStructVariant);
+
+impl ser::SerializeMap for Body {
+    type Ok = Values;
+    type Error = Unwritable;
+
+    fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), Unwritable> {
+        let key = key.serialize(Writer)?.0.pop();
+        let Some(ValueKind::String(name)) = key else {
+            return Err(Unwritable("the keys of a map are text".to_owned()));
+        };
+        self.key = String::from_utf8_lossy(&name.bytes).into_owned();
+        Ok(())
+    }
+
+    fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Unwritable> {
+        let name = std::mem::take(&mut self.key);
+        self.add(&name, value)
+    }
+
+    fn end(self) -> Result<Values, Unwritable> {
+        Ok(self.done())
+    }
+}
