@@ -16,6 +16,7 @@
 mod app;
 mod cli;
 pub mod config;
+pub mod diagnostics;
 mod http;
 mod observe;
 mod rescue;

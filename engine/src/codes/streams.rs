@@ -25,9 +25,9 @@ pub static NO_PRODUCER: Code = Code {
     explanation: "A node reads a stream that no node writes and that is no `input_stream` of the graph.",
     wrong: r#"input_stream: "in"
 output_stream: "out"
+output_stream: "other"
 node { calculator: "PassThroughCalculator" input_stream: "inn" output_stream: "out" }
-node { calculator: "PassThroughCalculator" input_stream: "in" output_stream: "other" }
-output_stream: "other""#,
+node { calculator: "PassThroughCalculator" input_stream: "in" output_stream: "other" }"#,
     right: r#"input_stream: "in"
 output_stream: "out"
 node { calculator: "PassThroughCalculator" input_stream: "in" output_stream: "out" }"#,

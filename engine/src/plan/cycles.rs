@@ -92,8 +92,8 @@ fn cycle(draft: &Draft<'_>, steps: &[(usize, &Need)]) -> Diagnostic {
         "if this input brings back what an earlier round made, add `{field}` to `{}`",
         node.name
     );
-    match node.end() {
-        Some(span) => diagnostic.fix(advice, span, format!("{field} ")),
+    match node.addition(&field) {
+        Some((span, text)) => diagnostic.fix(advice, span, text),
         None => diagnostic.hint(advice),
     }
 }

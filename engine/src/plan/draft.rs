@@ -43,6 +43,8 @@ pub(super) struct DraftNode {
     pub(super) name: String,
     /// The subgraphs it comes from, outermost first.
     pub(super) within: Vec<String>,
+    /// Whether it is written on several lines.
+    pub(super) has_lines: bool,
     pub(super) contract: Contract,
     /// Absent if the calculator is unknown or its options are wrong.
     pub(super) factory: Option<Box<dyn Factory>>,
@@ -152,12 +154,17 @@ impl DraftNode {
         self.within.is_empty()
     }
 
-    /// Where more fields of the node can be written.
-    pub(super) fn end(&self) -> Option<Span> {
+    /// The edit that adds a field at the end of the node.
+    pub(super) fn addition(&self, field: &str) -> Option<(Span, String)> {
         let mut end = self.config.span.at_end();
         end.start = end.start.checked_sub(1)?;
         end.end = end.start;
-        (self.is_top_level() && !self.config.span.is_none()).then_some(end)
+        let text = if self.has_lines {
+            format!("  {field}\n")
+        } else {
+            format!("{field} ")
+        };
+        (self.is_top_level() && !self.config.span.is_none()).then_some((end, text))
     }
 
     pub(super) fn port_label(&self, group: Group, index: usize) -> String {

@@ -38,8 +38,17 @@ struct ThreadPoolExecutorOptions {
     #[serde(rename = "nice_priority_level")]
     _nice_priority_level: Option<i32>,
     #[serde(rename = "require_processor_performance")]
-    _require_processor_performance: Option<String>,
+    _require_processor_performance: Option<Performance>,
     thread_name_prefix: Option<String>,
+}
+
+/// The processors that the threads would run on.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+enum Performance {
+    Normal,
+    Low,
+    High,
 }
 
 /// What an executor of the graph is.

@@ -202,11 +202,9 @@ fn waits_for_itself(node: &DraftNode, input: usize) -> Diagnostic {
     );
     let advice =
         "unless a node of the loop emits when it opens, give this input a sync set of its own";
-    match node
-        .end()
-        .filter(|_| node.config.input_stream_handler.is_none())
-    {
-        Some(span) => diagnostic.fix(advice, span, format!("{handler} ")),
+    let addition = node.addition(&handler);
+    match addition.filter(|_| node.config.input_stream_handler.is_none()) {
+        Some((span, text)) => diagnostic.fix(advice, span, text),
         None => diagnostic.hint(advice),
     }
 }

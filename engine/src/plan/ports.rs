@@ -199,10 +199,11 @@ pub(super) fn no_such_input(
         return diagnostic.hint("the node has no inputs");
     }
     // Where the name of a stream is written, its port is meant.
+    let name = wanted.to_lowercase();
     let by_name = map
         .entries()
         .iter()
-        .position(|entry| entry.name == wanted.to_lowercase())
+        .position(|entry| entry.name == name)
         .map(|input| map.reference(input));
     let near = by_name.or_else(|| {
         let names = references.iter().map(String::as_str);
@@ -280,18 +281,20 @@ fn missing_option(
         .label(format!("`{name}` is missing"));
     let field = format!("{name}: {example}");
     let given = options.and_then(|options| options.body.delimiters);
-    let (advice, insertion, text) = if let Some((open, _)) = given {
-        let advice = format!("add `{field}`");
-        (advice, Some(open.at_end()), format!(" {field}"))
+    let (advice, addition) = if let Some((open, _)) = given {
+        let edit = node
+            .is_top_level()
+            .then(|| (open.at_end(), format!(" {field}")));
+        (format!("add `{field}`"), edit)
     } else {
         let own = format!("mediapipe.{}Options", registration.name);
         let of = registration.option_names.first();
         let of = of.map_or(own.as_str(), |name| name);
         let text = format!("node_options {{ [type.googleapis.com/{of}] {{ {field} }} }}");
-        (format!("add `{text}`"), node.end(), format!("{text} "))
+        (format!("add `{text}`"), node.addition(&text))
     };
-    match insertion.filter(|_| node.is_top_level()) {
-        Some(span) => diagnostic.fix(advice, span, text),
+    match addition {
+        Some((span, text)) => diagnostic.fix(advice, span, text),
         None => diagnostic.hint(advice),
     }
 }

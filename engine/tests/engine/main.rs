@@ -25,4 +25,5 @@ mod sources;
 mod subgraph_options;
 mod subgraphs;
 mod timestamps;
+mod validation;
 mod why;

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::{Format, report};
 use crate::{
-    config,
+    config, diagnostics,
     servable::{answers_http, compile},
 };
 
@@ -21,11 +21,27 @@ use crate::{
 #[command(rename_all = "snake_case")]
 pub(super) struct Arguments {
     /// Graph files, or a config.json with all of its graphs.
-    #[arg(required = true, value_name = "FILE")]
+    #[arg(required_unless_present = "explain", value_name = "FILE")]
     files: Vec<PathBuf>,
+    /// Explain a code such as GM0301, with an example, instead of checking files.
+    #[arg(long, value_name = "CODE", conflicts_with_all = ["files", "format"])]
+    explain: Option<String>,
     /// How to print: for people on standard error, or as one JSON object on standard output.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
+}
+
+/// Prints the reference of one code.
+fn explain(written: &str) -> ExitCode {
+    let Some(code) = diagnostics::find(written) else {
+        report::error(&format!(
+            "there is no code `{written}`: codes are written `GM0301`"
+        ));
+        return ExitCode::FAILURE;
+    };
+    // Fails when the reader has read enough, as `head` does.
+    let _ = io::stdout().write_all(diagnostics::entry(code).as_bytes());
+    ExitCode::SUCCESS
 }
 
 /// What is known of one file.
@@ -56,6 +72,9 @@ impl Checked {
 }
 
 pub(super) fn run(arguments: &Arguments) -> ExitCode {
+    if let Some(code) = &arguments.explain {
+        return explain(code);
+    }
     let mut all = Vec::new();
     for file in &arguments.files {
         let is_config = file

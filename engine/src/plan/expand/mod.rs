@@ -110,6 +110,7 @@ pub(super) fn expand(draft: &mut Draft<'_>, sources: &mut SourceMap) {
     let names = canonical_names(nodes.iter().map(|node| &node.config));
     for (node, name) in nodes.into_iter().zip(names) {
         draft.nodes.push(DraftNode {
+            has_lines: sources.slice(node.config.span).contains('\n'),
             config: node.config,
             name,
             within: node.within,

@@ -2,66 +2,21 @@
 //!
 //! Every kind of mistake has an example that shows it and nothing else, and a correction that shows nothing; where a hint
 //! comes with edits, the edits remove the mistake. `tests/diagnostics` holds files with several mistakes beside what is
-//! shown for them. After a change, `UPDATE=1 cargo test --release --workspace --test diagnostics` writes the latter anew.
+//! shown for them. After a change, `UPDATE=1 cargo test --release --workspace --test diagnostics` writes the latter and the
+//! reference page anew.
 
-use std::{collections::BTreeSet, path::Path};
-
-use graphmill_calculators as _;
-use graphmill_engine::{Environment, Plan, Registry, Subgraph, codes};
-use graphmill_grammar::{
-    Diagnostic, SourceMap,
-    diag::{Edit, sort},
-    parse_graph,
-    render::{self, Color},
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
 };
 
-/// The files of an example: one, or several of which each begins with its name in a comment. The first is the graph.
-fn files(text: &str) -> Vec<(&str, &str)> {
-    let is_name = |line: &str| line.starts_with("# ") && line.trim_end().ends_with(".pbtxt");
-    let mut starts = Vec::new();
-    let mut at = 0;
-    for line in text.split_inclusive('\n') {
-        if is_name(line) {
-            starts.push((line[2..].trim_end(), at + line.len(), at));
-        }
-        at += line.len();
-    }
-    if starts.is_empty() {
-        return vec![("graph.pbtxt", text)];
-    }
-    let ends = starts
-        .iter()
-        .skip(1)
-        .map(|start| start.2)
-        .chain([text.len()]);
-    let files = starts.iter().zip(ends);
-    files
-        .map(|(&(name, start, _), end)| (name, &text[start..end]))
-        .collect()
-}
-
-/// Everything that is wrong with an example. Files with a `type` can be nodes, even of themselves.
-fn check(text: &str, load: bool) -> (SourceMap, Vec<Diagnostic>) {
-    let mut registry = Registry::global();
-    let files = files(text);
-    for (name, text) in &files {
-        if let Some(subgraph) = Subgraph::typed((*name).to_owned(), (*text).to_owned()) {
-            registry = registry.with_subgraph(subgraph);
-        }
-    }
-    let mut environment = Environment::new(registry);
-    if !load {
-        environment = environment.without_loading();
-    }
-    let mut sources = SourceMap::new();
-    let parsed = parse_graph(&mut sources, files[0].0, files[0].1);
-    let mut diagnostics = parsed.diagnostics;
-    if let Some(graph) = parsed.graph {
-        diagnostics.extend(Plan::compile(&graph, &mut sources, &environment).1);
-        sort(&mut diagnostics);
-    }
-    (sources, diagnostics)
-}
+use graphmill_engine::codes;
+use graphmill_grammar::{
+    Diagnostic, SourceMap,
+    diag::Edit,
+    render::{self, Color},
+};
+use graphmill_server::diagnostics::{self, check, files};
 
 fn shown((sources, diagnostics): &(SourceMap, Vec<Diagnostic>)) -> String {
     render::human(sources, diagnostics, Color::Plain)
@@ -81,26 +36,26 @@ fn edited(text: &str, edits: &[Edit]) -> String {
 
 #[test]
 fn every_example_shows_its_mistake_and_no_other() {
-    let mut failures = String::new();
+    let mut failures = Vec::new();
     for code in codes::all().filter(|code| !code.wrong.is_empty()) {
         let found = check(code.wrong, true);
         if !matches!(&*found.1, [one] if one.code == code) {
-            failures += &format!("{code}: {}\n{}\n", code.wrong, shown(&found));
+            failures.push(format!("{code}: {}\n{}", code.wrong, shown(&found)));
         }
     }
-    assert!(failures.is_empty(), "{failures}");
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
 #[test]
 fn every_correction_is_clean() {
-    let mut failures = String::new();
+    let mut failures = Vec::new();
     for code in codes::all() {
         let found = check(code.right, false);
         if !found.1.is_empty() {
-            failures += &format!("{code}: {}\n{}\n", code.right, shown(&found));
+            failures.push(format!("{code}: {}\n{}", code.right, shown(&found)));
         }
     }
-    assert!(failures.is_empty(), "{failures}");
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
 #[test]
@@ -130,7 +85,7 @@ fn edits_remove_what_they_are_a_hint_for() {
 }
 
 /// The name, the text and the file of what is shown for each file with mistakes.
-fn cases() -> impl Iterator<Item = (String, String, std::path::PathBuf)> {
+fn cases() -> impl Iterator<Item = (String, String, PathBuf)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/diagnostics");
     let entries = std::fs::read_dir(folder).expect("the folder of cases");
     let mut files: Vec<_> = entries
@@ -148,17 +103,44 @@ fn cases() -> impl Iterator<Item = (String, String, std::path::PathBuf)> {
     })
 }
 
+/// Compares a file with what it should hold, or writes it where that is asked for.
+#[track_caller]
+fn assert_current(file: &Path, text: &str) {
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(file, text).expect("a writable folder");
+    }
+    let found = std::fs::read_to_string(file).unwrap_or_default();
+    assert!(
+        found == text,
+        "{} is not current; it should be\n{text}",
+        file.display()
+    );
+}
+
 #[test]
 fn files_with_several_mistakes_show_each_of_them_once() {
-    for (name, text, expected) in cases() {
-        let found = shown(&check(&text, false));
-        if std::env::var_os("UPDATE").is_some() {
-            std::fs::write(&expected, &found).expect("a writable folder");
-        }
-        let expected = std::fs::read_to_string(&expected).unwrap_or_default();
-        assert!(
-            found == expected,
-            "{name} shows\n{found}\nbut was expected to show\n{expected}"
-        );
+    for (_, text, expected) in cases() {
+        assert_current(&expected, &shown(&check(&text, false)));
     }
+}
+
+#[test]
+fn the_reference_page_is_current() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/reference/diagnostics.md");
+    assert_current(&page, &diagnostics::page());
+}
+
+#[test]
+fn every_code_is_found_and_shows_what_it_is_about() {
+    let numbers: Vec<u16> = diagnostics::codes().map(|code| code.number).collect();
+    assert!(numbers.is_sorted_by(|a, b| a < b), "{numbers:?}");
+    for code in diagnostics::codes() {
+        assert_eq!(diagnostics::find(&code.to_string()), Some(code));
+        // There is no text that is no file.
+        let is_text =
+            !code.wrong.is_empty() && code != &graphmill_server::config::codes::UNREADABLE;
+        assert_eq!(!diagnostics::shown(code).is_empty(), is_text, "{code}");
+    }
+    assert_eq!(diagnostics::find("gm301"), diagnostics::find("GM0301"));
+    assert_eq!(diagnostics::find("GM"), None);
 }
