@@ -242,12 +242,12 @@ impl InputSet {
     /// Puts the packet at `at`, if any, of `queue` on input `input`: what a policy does with the streams it delivers.
     #[inline]
     pub fn fill(&mut self, input: usize, queue: &mut InputQueue, at: Timestamp) {
-        let packet = queue.pop_at(at);
-        let time = match &packet {
+        let slot = &mut self.slots[input];
+        slot.packet = queue.pop_at(at);
+        slot.time = match &slot.packet {
             Some(packet) => packet.time,
             None => queue.head_or_bound().prev(),
         };
-        self.slots[input] = Slot { packet, time };
     }
 
     /// Leaves input `input` empty and notes how far `queue` is settled: what a policy does with the streams it holds back.

@@ -161,7 +161,9 @@ impl Running {
     /// Counts a call, which has ended now, and charges the node with it.
     pub(super) fn account(&mut self, node: usize) {
         let state = &mut self.nodes[node];
-        state.time += self.timer.after(state.runs);
+        if let Some(time) = self.timer.after(state.runs) {
+            state.time += time;
+        }
         state.runs += 1;
         state.since = Some(self.timer.read());
     }

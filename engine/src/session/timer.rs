@@ -37,16 +37,16 @@ impl Timer {
         }
     }
 
-    /// After this call: what to charge the node with.
-    pub(super) fn after(&mut self, runs: u64) -> Duration {
+    /// After this call: what to charge the node with, if anything.
+    pub(super) fn after(&mut self, runs: u64) -> Option<Duration> {
         let weight = weight(runs);
         if weight == 0 {
             self.fresh = false;
-            return Duration::ZERO;
+            return None;
         }
         let before = self.read;
         *self = Self::start();
-        (self.read - before) * weight
+        Some((self.read - before) * weight)
     }
 }
 
