@@ -188,9 +188,11 @@ impl InputSet {
             packet: None,
             time: Timestamp::UNSTARTED,
         };
+        let mut slots = SmallVec::new();
+        slots.resize_with(inputs, empty);
         Self {
             time: Timestamp::UNSTARTED,
-            slots: std::iter::repeat_with(empty).take(inputs).collect(),
+            slots,
             event: None,
         }
     }

@@ -36,6 +36,11 @@ impl Running {
 
     /// The values of a node's input side packets; none while one of them is still to be made.
     fn side_values(&self, frame: Frame<'_>, node: usize) -> Option<Vec<SideValue>> {
+        let sources = &frame.plan.nodes[node].sides;
+        // As in most nodes.
+        if sources.is_empty() {
+            return Some(Vec::new());
+        }
         let value = |source: &SideSource| match source {
             SideSource::Resource(resource) => Some(SideValue::Resource(resource.clone())),
             SideSource::Unloaded => Some(SideValue::Absent),
@@ -45,7 +50,7 @@ impl Running {
                 None => Some(SideValue::Absent),
             },
         };
-        frame.plan.nodes[node].sides.iter().map(value).collect()
+        sources.iter().map(value).collect()
     }
 
     fn open(&mut self, frame: Frame<'_>, node: usize, sides: &[SideValue]) -> Result<()> {

@@ -11,6 +11,7 @@ mod diagnostics;
 mod embedding;
 mod ending;
 mod events;
+mod fairness;
 mod fields;
 mod in_flight;
 mod isolation;

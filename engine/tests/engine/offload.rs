@@ -73,6 +73,54 @@ fn nodes_of_one_session_overlap() {
     h.close("in").block_until(Harness::ended);
 }
 
+/// Takes the first of what it gets, meets another there, and passes the rest on.
+struct Relay;
+
+type Meetings = Vec<Option<Arc<Barrier>>>;
+
+impl Calculator for Relay {
+    const NAME: &'static str = "RelayCalculator";
+    type Options = NoOptions;
+    type Ports = (In<Meetings>, Out<Meetings>);
+
+    fn contract(c: &mut Contract, _: &NoOptions) -> Self::Ports {
+        (c.input(""), c.output(""))
+    }
+
+    fn open(_: &NoOptions, _: Self::Ports, _: &mut OpenCx<'_>) -> Result<Self> {
+        Ok(Self)
+    }
+
+    fn process(&mut self, (input, output): Self::Ports, cx: &mut Cx<'_>) -> Result<Flow> {
+        if let Some(mut meetings) = cx.take(input) {
+            if let Some(meeting) = meetings.remove(0) {
+                meeting.wait();
+            }
+            cx.emit(output, meetings);
+        }
+        Ok(Flow::Continue)
+    }
+}
+
+#[test]
+fn nodes_in_a_row_overlap() {
+    let text = r#"
+        executor { name: "pool" type: "ThreadPoolExecutor" options { [mediapipe.ThreadPoolExecutorOptions.ext] { num_threads: 2 } } }
+        input_stream: "in"
+        node { calculator: "RelayCalculator" input_stream: "in" output_stream: "middle" executor: "pool" }
+        node { calculator: "RelayCalculator" input_stream: "middle" output_stream: "out" executor: "pool" }"#;
+    let mut h = Harness::new(text, Environment::new(Registry::new().with::<Relay>()));
+    // The first node meets the second at each packet but its first, while that is at the packet before.
+    let mut before: Option<Arc<Barrier>> = None;
+    for time in 0..10 {
+        let next = (time < 9).then(|| Arc::new(Barrier::new(2)));
+        h.push("in", time, vec![before, next.clone()]);
+        before = next;
+    }
+    h.close("in").block_until(Harness::ended);
+    assert_eq!(h.count("out"), 10);
+}
+
 #[test]
 fn a_light_node_goes_on_while_a_heavy_one_works() {
     let mut h = run(r#"
