@@ -313,6 +313,27 @@ fn a_node_that_stops_closes_itself_and_the_sources() {
     assert!(matches!(poll(), Poll::Ready(Ok(_))));
 }
 
+#[test]
+fn a_graph_can_be_told_to_run_out() {
+    let endless = SOURCES.replace("makes: 5", "makes: -1");
+    let (h, log) = start(&endless);
+    let sides = SidePackets::new().with("log", log.clone());
+    let (mut session, handle) = Session::new(h.plan(), RunCx::new("x"), sides).expect("starts");
+    let mut poll = || Pin::new(&mut session).poll(&mut Context::from_waker(Waker::noop()));
+    assert!(poll().is_pending(), "a source that never stops");
+    log.take();
+    handle.try_push("in", Packet::new(1, 1_i64)).expect("room");
+    handle.stop();
+    handle.stop();
+    assert!(matches!(poll(), Poll::Ready(Ok(_))));
+    let calls = log.take();
+    assert!(
+        calls.contains(&"b 1".to_owned()),
+        "what is on its way arrives: {calls:?}"
+    );
+    assert!(calls.contains(&"s closes well".to_owned()), "{calls:?}");
+}
+
 /// A source that needs a side packet.
 struct Needy;
 

@@ -1,6 +1,11 @@
 //! The values of timestamps and their order.
 
-use graphmill_engine::{Timestamp, testing::Harness};
+use graphmill_engine::{
+    Calculator, Contract, Cx, Flow, In, Offset, OpenCx, Out, Registry, Result, Timestamp,
+    testing::Harness,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
 
 use crate::nodes::run;
 
@@ -137,4 +142,122 @@ fn a_packet_before_or_after_the_stream_is_alone() {
         .push("in", 1, "a")
         .push("in", Timestamp::POST_STREAM, "summary");
     assert!(harness.error().message.contains("the only one"));
+}
+
+#[derive(Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+struct ShiftOptions {
+    /// The timestamp offset; without one, outputs are not tied to inputs.
+    offset: Option<i64>,
+}
+
+/// Emits nothing but the timestamps of its calls, on an output of their own; without an input, it is a source.
+struct Shift(i64);
+
+impl Calculator for Shift {
+    const NAME: &'static str = "ShiftCalculator";
+    type Options = ShiftOptions;
+    type Ports = (In<()>, Out<()>, Out<String>);
+
+    fn contract(c: &mut Contract, options: &ShiftOptions) -> Self::Ports {
+        let ports = (c.optional(""), c.output(""), c.output("CALLS"));
+        c.offset(options.offset.map_or(Offset::Unset, Offset::By));
+        c.output_offset(ports.2, Offset::Unset);
+        ports
+    }
+
+    fn open(_: &ShiftOptions, (_, _, calls): Self::Ports, cx: &mut OpenCx<'_>) -> Result<Self> {
+        let time = cx.out().time().to_string();
+        cx.emit_at(calls, 0, format!("open {time}"));
+        Ok(Self(0))
+    }
+
+    fn process(&mut self, (input, _, calls): Self::Ports, cx: &mut Cx<'_>) -> Result<Flow> {
+        self.0 += 1;
+        let time = cx.time();
+        cx.emit_at(calls, self.0, format!("process {time}"));
+        Ok(if input.is_connected() {
+            Flow::Continue
+        } else {
+            Flow::Stop
+        })
+    }
+
+    fn close(&mut self, (_, _, calls): Self::Ports, cx: &mut Cx<'_>) -> Result<()> {
+        let time = cx.time();
+        cx.emit(calls, format!("close {time}"));
+        Ok(())
+    }
+}
+
+fn shift(offset: &str) -> Harness {
+    let text = format!(
+        r#"node {{ calculator: "ShiftCalculator" input_stream: "in" output_stream: "out" output_stream: "CALLS:calls"
+             node_options {{ [type.x/ShiftCalculatorOptions] {{ {offset} }} }} }}"#
+    );
+    let registry = Registry::new().with::<Shift>();
+    Harness::new(&text, crate::nodes::environment_with(registry))
+}
+
+/// Up to where the output is settled after an input at each of these timestamps, from a stream that has nothing else.
+#[track_caller]
+fn settled(offset: &str, times: &[Timestamp]) -> Vec<Option<Timestamp>> {
+    let after = |&time: &Timestamp| {
+        let mut h = shift(offset);
+        h.push("in", time, ());
+        h.bounds("out").last().copied()
+    };
+    times.iter().map(after).collect()
+}
+
+#[test]
+fn bounds_follow_the_offset_at_both_ends_of_the_time_line_too() {
+    use Timestamp as T;
+    let times = [T::new(5), T::MAX, T::POST_STREAM];
+    let at = |time: i64| Some(T::new(time));
+    assert_eq!(
+        settled("", &times),
+        [None, None, None],
+        "without an offset nothing moves"
+    );
+    assert_eq!(
+        settled("offset: 0", &times),
+        [at(5), Some(T::POST_STREAM), Some(T::MAX)]
+    );
+    assert_eq!(
+        settled("offset: 2", &times),
+        [at(7), Some(T::POST_STREAM), Some(T::MAX)]
+    );
+    assert_eq!(
+        settled("offset: -3", &times),
+        [at(2), Some(T::MAX + -3), Some(T::MAX)]
+    );
+    // Before the first ordinary timestamp there is nothing to be settled.
+    assert_eq!(settled("offset: 0", &[T::PRE_STREAM]), [None]);
+}
+
+#[test]
+fn calls_know_their_time() {
+    let calls = |h: &mut Harness| -> Vec<String> {
+        let packets = h.packets("calls");
+        packets
+            .into_iter()
+            .filter_map(graphmill_engine::Packet::into_value)
+            .collect()
+    };
+    let mut h = shift("offset: 0");
+    h.push("in", 5, ()).push("in", 8, ());
+    h.finish();
+    assert_eq!(
+        calls(&mut h),
+        ["open Unstarted", "process 5", "process 8", "close Done"]
+    );
+    let text = r#"node { calculator: "ShiftCalculator" output_stream: "out" output_stream: "CALLS:calls" }"#;
+    let mut source = Harness::of::<Shift>(text);
+    source.start();
+    assert_eq!(
+        calls(&mut source),
+        ["open Unstarted", "process 0", "close Done"],
+        "a source is called at 0"
+    );
 }
