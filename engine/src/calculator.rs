@@ -99,7 +99,7 @@ pub trait Calculator: Sized + Send + 'static {
 /// A node that waits: its calls are futures, polled by the session, which runs other nodes meanwhile.
 ///
 /// The inputs of a call are owned, and what it emits leaves the node when the future is ready. The next call starts after
-/// that, so calls of one node never overlap.
+/// that, so calls of one node never overlap, unless its contract says that they may ([`Contract::parallel`]).
 pub trait AsyncCalculator: Sized + Send + 'static {
     /// The name in graph files; ends in `Calculator`.
     const NAME: &'static str;
