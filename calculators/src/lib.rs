@@ -7,5 +7,6 @@ pub mod core;
 pub mod http;
 pub mod llm;
 pub mod payload;
+mod payload_json;
 mod subgraphs;
 pub mod text;

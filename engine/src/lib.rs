@@ -5,6 +5,7 @@
 
 pub mod builder;
 pub mod calculator;
+pub mod codec;
 pub mod codes;
 pub mod container;
 pub mod context;

@@ -19,6 +19,7 @@ pub mod config;
 pub mod diagnostics;
 mod http;
 mod observe;
+mod offline;
 mod rescue;
 mod servable;
 mod stack;

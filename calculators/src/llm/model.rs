@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use graphmill_engine::{Error, Kind, Resource, Result, World};
+use graphmill_llm::backend::scripted::{Script, ScriptedBackend};
 use graphmill_llm::{
     BackendKind, Engine, EngineSpec, LoadError, SpecError, Vocab, resolve_model_path,
 };
@@ -34,6 +35,26 @@ pub struct LanguageModel {
 }
 
 impl LanguageModel {
+    /// A model that follows a script: for tests of graphs.
+    ///
+    /// # Errors
+    /// A script whose numbers or template cannot be used.
+    pub fn scripted(script: Script) -> Result<Self> {
+        let spec = EngineSpec::new(format!("{}.script.json", script.name));
+        let open = {
+            let spec = spec.clone();
+            move || Ok(ScriptedBackend::new(script, &spec))
+        };
+        let engine = Engine::with_backend(spec, open).map_err(not_loaded)?;
+        let vocab = engine.vocab();
+        Ok(Self {
+            template: own_template(&*vocab, None),
+            tool_template: None,
+            engine,
+            vocab,
+        })
+    }
+
     /// The engine that batches this model's sequences.
     pub fn engine(&self) -> &Engine {
         &self.engine

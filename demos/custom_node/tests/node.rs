@@ -107,3 +107,16 @@ fn the_guide_shows_this_code() {
     }
     assert!(include_str!("../src/lib.rs").lines().count() < 60);
 }
+
+#[test]
+fn the_graph_passes_its_tests() {
+    let tested = std::process::Command::new(env!("CARGO_BIN_EXE_custom_node"))
+        .args([
+            "test",
+            concat!(env!("CARGO_MANIFEST_DIR"), "/graph.test.toml"),
+        ])
+        .output()
+        .expect("it runs");
+    let said = String::from_utf8_lossy(&tested.stdout);
+    assert!(tested.status.success(), "{said}");
+}

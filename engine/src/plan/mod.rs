@@ -235,6 +235,19 @@ impl Plan {
         with_tag(&self.graph_outputs, tag)
     }
 
+    /// The types that the graph takes on an input stream, empty if any; `None` if it has no such input.
+    pub fn input_types(&self, stream: &str) -> Option<&[TypeInfo]> {
+        let mut inputs = self.graph_inputs.iter();
+        let port = inputs.find(|port| &*port.name == stream)?;
+        Some(&self.streams[port.stream as usize].check)
+    }
+
+    /// The types that a side packet may have, empty if any; `None` if nothing in the graph has it.
+    pub fn side_types(&self, name: &str) -> Option<&[TypeInfo]> {
+        let side = self.sides.iter().find(|side| &*side.name == name)?;
+        Some(&side.check)
+    }
+
     /// The resources of one type that the graph's nodes use, each once.
     pub fn resources<R: Resource>(&self) -> Vec<Arc<R>> {
         let mut found: Vec<Arc<R>> = Vec::new();

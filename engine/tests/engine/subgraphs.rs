@@ -175,6 +175,16 @@ fn mistakes_about_subgraphs_are_found() {
 }
 
 #[test]
+fn an_index_that_the_border_does_not_have_is_named() {
+    let text = r#"node { calculator: "TwiceSubgraph" input_stream: "IN:in" input_stream: "IN:1:more" output_stream: "OUT:out" }"#;
+    let said = check(text, &environment());
+    assert!(
+        said.contains("GM0805") && said.contains("no input stream `IN:1`"),
+        "{said}"
+    );
+}
+
+#[test]
 fn a_wire_that_crosses_the_border_is_wrong_where_the_user_wrote_it() {
     let text = r#"
 input_stream: "unused"

@@ -11,7 +11,7 @@ use graphmill_engine::{Environment, Registry};
 use graphmill_grammar::{Diagnostic, SourceMap, diag::has_errors, render};
 use serde_json::{Value, json};
 
-use super::{Format, report};
+use super::{Format, registry, report};
 use crate::{
     config, diagnostics,
     servable::{answers_http, compile},
@@ -29,6 +29,8 @@ pub(super) struct Arguments {
     /// How to print: for people on standard error, or as one JSON object on standard output.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
+    #[command(flatten)]
+    further: registry::Further,
 }
 
 /// Prints the reference of one code.
@@ -75,16 +77,23 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
     if let Some(code) = &arguments.explain {
         return explain(code);
     }
+    let registry = match arguments.further.registry() {
+        Ok(registry) => registry,
+        Err(reason) => {
+            report::error(&reason);
+            return ExitCode::FAILURE;
+        }
+    };
     let mut all = Vec::new();
     for file in &arguments.files {
         let is_config = file
             .extension()
             .is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
         if is_config {
-            all.extend(config_and_graphs(file));
+            all.extend(config_and_graphs(file, &registry));
         } else {
             let folder = file.parent().unwrap_or(Path::new(""));
-            all.push(graph(file, folder, &Registry::global()));
+            all.push(graph(file, folder, &registry));
         }
     }
     match arguments.format {
@@ -105,7 +114,7 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
 }
 
 /// A configuration, and each of its graphs.
-fn config_and_graphs(file: &Path) -> Vec<Checked> {
+fn config_and_graphs(file: &Path, registry: &Registry) -> Vec<Checked> {
     let loaded = config::load(file);
     let mut all = vec![Checked {
         sources: loaded.sources,
@@ -115,7 +124,7 @@ fn config_and_graphs(file: &Path) -> Vec<Checked> {
     let Some(config) = loaded.config else {
         return all;
     };
-    let registry = config.register(Registry::global());
+    let registry = config.register(registry.clone());
     for entry in &config.graphs {
         let mut checked = graph(&entry.file, &entry.base, &registry);
         checked.graph = Some(entry.name.clone());

@@ -6,8 +6,11 @@ mod completions;
 mod describe;
 mod explain;
 mod fmt;
+mod registry;
 mod report;
+mod run;
 mod serve;
+mod test;
 
 use std::{ffi::OsString, process::ExitCode};
 
@@ -31,6 +34,10 @@ enum Verb {
     Explain(explain::Arguments),
     /// Write graph files in their one form.
     Fmt(fmt::Arguments),
+    /// Run a graph without a server: packets in and out as lines of JSON.
+    Run(run::Arguments),
+    /// Run tests of graphs: packets in, packets that should come out.
+    Test(test::Arguments),
     /// List the calculators that graphs can use.
     Calculators(calculators::Arguments),
     /// Describe a calculator: ports, types, options, when it runs.
@@ -56,6 +63,8 @@ pub fn main() -> ExitCode {
         Verb::Check(arguments) => check::run(arguments),
         Verb::Explain(arguments) => explain::run(arguments),
         Verb::Fmt(arguments) => fmt::run(arguments),
+        Verb::Run(arguments) => run::run(arguments),
+        Verb::Test(arguments) => test::run(arguments),
         Verb::Calculators(arguments) => calculators::run(arguments),
         Verb::Describe(arguments) => describe::run(arguments),
         Verb::Completions(arguments) => completions::run(arguments),

@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc};
 
 use graphmill_engine::{Environment, Files, Plan};
 use graphmill_grammar::{
-    Diagnostic, GraphConfig, SourceMap,
+    Diagnostic, SourceMap,
     diag::{self, has_errors},
     parse_graph,
 };
@@ -35,12 +35,25 @@ pub(crate) fn compile(
 ) -> Result<Compiled, String> {
     let text = std::fs::read_to_string(file)
         .map_err(|error| format!("cannot read `{}`: {error}", file.display()))?;
+    compile_text(file, text, base, environment)
+}
+
+/// Compiles the text of a graph as if it were that of `file`.
+pub(crate) fn compile_text(
+    file: &Path,
+    text: String,
+    base: &Path,
+    environment: &Environment,
+) -> Result<Compiled, String> {
     let mut sources = SourceMap::new();
     let parsed = parse_graph(&mut sources, file.display().to_string(), text);
     let mut diagnostics = parsed.diagnostics;
     let mut plan = None;
     if let Some(graph) = parsed.graph {
         let beside = Beside::of(file);
+        if let Some(unclear) = beside.ambiguity(&graph) {
+            return Err(unclear);
+        }
         let registry = beside.register(environment.registry().clone());
         let mut environment = environment
             .clone()
@@ -54,27 +67,12 @@ pub(crate) fn compile(
         diagnostics.extend(more);
         diag::sort(&mut diagnostics);
         plan = compiled.filter(|_| !has_errors(&diagnostics));
-        if let Some(unclear) = used(&graph, plan.as_deref()).find_map(|name| beside.ambiguity(name))
-        {
-            return Err(unclear);
-        }
     }
     Ok(Compiled {
         plan,
         sources,
         diagnostics,
     })
-}
-
-/// The subgraphs that a graph uses, as far as they are known.
-fn used<'a>(graph: &'a GraphConfig, plan: Option<&'a Plan>) -> impl Iterator<Item = &'a str> {
-    let own = graph
-        .node
-        .iter()
-        .filter_map(|node| node.calculator.as_ref());
-    let nodes = plan.into_iter().flat_map(|plan| &plan.explain().nodes);
-    own.map(|name| name.as_str())
-        .chain(nodes.flat_map(|node| &node.within).map(String::as_str))
 }
 
 /// Compiles the graph of a configuration's entry, and checks that REST requests can be answered by it.

@@ -26,7 +26,7 @@ use graphmill_grammar::{
 use graphmill_llm::EngineStatus;
 
 pub(crate) use answer::Answer;
-pub(crate) use load::{answers_http, compile};
+pub(crate) use load::{answers_http, compile, compile_text};
 pub(crate) use state::{Servable, StateName};
 
 use crate::{

@@ -4,11 +4,12 @@
 //! graph beside that. `subgraph_list` of the configuration names files, and folders of files, for all graphs.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
 };
 
 use graphmill_engine::{Registry, Subgraph};
+use graphmill_grammar::{GraphConfig, SourceMap, parse_graph};
 
 /// The folder beside a graph whose files are for that folder's graphs alone.
 const FOLDER: &str = "subgraphs";
@@ -44,16 +45,37 @@ impl Beside {
         first.cloned().fold(registry, Registry::with_subgraph)
     }
 
-    /// Why it is not clear which file a node of this name is, if several have the name.
-    pub(crate) fn ambiguity(&self, name: &str) -> Option<String> {
-        match self.by_name.get(name)?.as_slice() {
-            [first, second, ..] => Some(format!(
-                "`{}` and `{}` both have the type `{name}`, so it is not clear which of them a node is",
-                first.file, second.file
-            )),
-            _ => None,
+    /// Why it is not clear which file a node of the graph, or of a subgraph in it, is; none if it is clear.
+    pub(crate) fn ambiguity(&self, graph: &GraphConfig) -> Option<String> {
+        let mut names = calculators(graph);
+        let mut seen = BTreeSet::new();
+        while let Some(name) = names.pop() {
+            match self.by_name.get(&name).map(Vec::as_slice) {
+                Some([first, second, ..]) => {
+                    return Some(format!(
+                        "`{}` and `{}` both have the type `{name}`, so it is not clear which of them a node is",
+                        first.file, second.file
+                    ));
+                }
+                Some([only]) if seen.insert(name) => {
+                    let (file, text) = (only.file.as_ref(), only.text.as_ref());
+                    let inner = parse_graph(&mut SourceMap::new(), file, text).graph;
+                    names.extend(inner.iter().flat_map(calculators));
+                }
+                _ => {}
+            }
         }
+        None
     }
+}
+
+/// What the nodes of a graph name.
+fn calculators(graph: &GraphConfig) -> Vec<String> {
+    let named = graph
+        .node
+        .iter()
+        .filter_map(|node| node.calculator.as_ref());
+    named.map(|name| name.value.clone()).collect()
 }
 
 /// The graph files with a `type` in a folder, by file name; none if it is no folder that can be read.
@@ -113,7 +135,10 @@ mod tests {
         let graph = write("graph.pbtxt", "node { calculator: \"A\" }");
         write("a.pbtxt", "type: \"A\"");
         write("a.txt", "type: \"Text\"");
-        write("subgraphs/b.pbtxt", "type: \"B\"");
+        write(
+            "subgraphs/b.pbtxt",
+            "type: \"B\" node { calculator: \"A\" }",
+        );
         write("subgraphs/c.pbtxt", "type: \"A\"");
         write("other/d.pbtxt", "type: \"D\"");
         let beside = Beside::of(&graph);
@@ -126,12 +151,13 @@ mod tests {
                 .next()
                 .is_some_and(|found| found.file.ends_with("/a.pbtxt"))
         );
-        assert!(
-            beside
-                .ambiguity("A")
-                .is_some_and(|why| why.contains("subgraphs/c.pbtxt"))
-        );
-        assert_eq!(beside.ambiguity("B"), None);
+        let of = |text: &str| {
+            let parsed = parse_graph(&mut SourceMap::new(), "graph.pbtxt", text);
+            beside.ambiguity(&parsed.graph.expect("a graph"))
+        };
+        let by_way = of("node { calculator: \"B\" }");
+        assert!(by_way.is_some_and(|why| why.contains("subgraphs/c.pbtxt")));
+        assert_eq!(of("node { calculator: \"D\" }"), None);
 
         assert_eq!(
             listed(&folder.path().join("other")).map(|found| found.len()),

@@ -7,6 +7,8 @@ mod command_line;
 mod errors;
 mod isolation;
 mod loading;
+mod offline;
+mod reference;
 mod routes;
 mod streams;
 mod support;

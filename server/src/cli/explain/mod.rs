@@ -13,9 +13,9 @@ use std::{
 };
 
 use clap::{Args, ValueEnum};
-use graphmill_engine::{Environment, Registry};
+use graphmill_engine::Environment;
 
-use super::report;
+use super::{registry, report};
 use crate::servable::compile;
 use drawing::Drawing;
 
@@ -28,6 +28,8 @@ pub(super) struct Arguments {
     /// How to print.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
+    #[command(flatten)]
+    further: registry::Further,
 }
 
 #[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
@@ -46,8 +48,11 @@ enum Format {
 
 pub(super) fn run(arguments: &Arguments) -> ExitCode {
     let base = arguments.file.parent().unwrap_or(Path::new(""));
-    let environment = Environment::new(Registry::global()).without_loading();
-    let compiled = match compile(&arguments.file, base, &environment) {
+    let compiled = arguments.further.registry().and_then(|registry| {
+        let environment = Environment::new(registry).without_loading();
+        compile(&arguments.file, base, &environment)
+    });
+    let compiled = match compiled {
         Ok(compiled) => compiled,
         Err(reason) => {
             report::error(&reason);

@@ -20,6 +20,13 @@ const TINTS: [&str; 6] = [
     "#fff3d6", "#e3f1e1", "#e6e6fa", "#fde4e4", "#def2f5", "#f3e6f5",
 ];
 
+/// About the width of a letter in a label, in pixels.
+const LABEL_LETTER: f64 = 5.6;
+
+/// The arrows' heads.
+const HEAD: &str = "<defs><marker id=\"head\" viewBox=\"0 0 8 8\" refX=\"8\" refY=\"4\" markerWidth=\"7\" markerHeight=\"7\" \
+                    orient=\"auto\"><path d=\"M0 0L8 4L0 8z\" style=\"fill:#57606a;stroke:none\"/></marker></defs>";
+
 const STYLE: &str = "text{font:11px system-ui,sans-serif;fill:#1b1f24;text-anchor:middle}\
 .name{font-weight:600;font-size:12px}.small{fill:#57606a;font-size:10px}\
 .label{fill:#57606a;font-size:9.5px;paint-order:stroke;stroke:#fff;stroke-width:3px}\
@@ -30,54 +37,31 @@ rect{stroke:#57606a;stroke-width:1}";
 pub(super) fn svg(drawing: &Drawing) -> String {
     let sizes: Vec<(f64, f64)> = drawing.boxes.iter().map(size).collect();
     let layout = layout(drawing, &sizes);
-    let backs = drawing
-        .arrows
-        .iter()
-        .filter(|arrow| arrow.kind == ArrowKind::BackEdge)
-        .count();
-    let widest_back = drawing
-        .arrows
-        .iter()
-        .filter(|arrow| arrow.kind == ArrowKind::BackEdge)
-        .map(|arrow| width_of(&arrow.label, 5.2))
-        .fold(0.0, f64::max);
-    let width = layout.width + 2.0 * MARGIN + backs as f64 * LANE + widest_back;
-    let height = layout.height + 2.0 * MARGIN;
-    let mut out = String::new();
-    // Writing to a string cannot fail.
-    let _ = writeln!(
-        out,
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.0}\" height=\"{height:.0}\" viewBox=\"{:.0} {:.0} {width:.0} {height:.0}\">",
-        -MARGIN, -MARGIN
-    );
-    let _ = writeln!(
-        out,
-        "<style>{STYLE}</style>\n<defs><marker id=\"head\" viewBox=\"0 0 8 8\" refX=\"8\" refY=\"4\" markerWidth=\"7\" markerHeight=\"7\" orient=\"auto\"><path d=\"M0 0L8 4L0 8z\" style=\"fill:#57606a;stroke:none\"/></marker></defs>"
-    );
-    let _ = writeln!(
-        out,
-        "<rect x=\"{:.0}\" y=\"{:.0}\" width=\"{width:.0}\" height=\"{height:.0}\" style=\"fill:#fff;stroke:none\"/>",
-        -MARGIN, -MARGIN
-    );
-    let mut arrows = Arrows::default();
+    let mut arrows = Arrows::new(layout.width);
     let ports = ports(drawing, &layout);
     for (at, arrow) in drawing.arrows.iter().enumerate() {
-        if arrow.kind == ArrowKind::BackEdge
-            || layout.boxes[arrow.to].top <= layout.boxes[arrow.from].top
-        {
+        let is_up = layout.boxes[arrow.to].top <= layout.boxes[arrow.from].top;
+        if arrow.kind == ArrowKind::BackEdge || is_up {
             arrows.back(&layout, arrow);
         } else {
             arrows.down(&layout, arrow, &layout.bends[at], ports[at]);
         }
     }
-    out.push_str(&arrows.paths);
+    let mut boxes = String::new();
     let mut tints: Vec<&str> = Vec::new();
     for (block, area) in drawing.boxes.iter().zip(&layout.boxes) {
-        draw_box(&mut out, block, *area, &mut tints);
+        draw_box(&mut boxes, block, *area, &mut tints);
     }
-    out.push_str(&arrows.labels);
-    out.push_str("</svg>\n");
-    out
+    let (left, top) = (arrows.left - MARGIN, -MARGIN);
+    let width = arrows.right - arrows.left + 2.0 * MARGIN;
+    let height = layout.height + 2.0 * MARGIN;
+    let place = format!("width=\"{width:.0}\" height=\"{height:.0}\"");
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" {place} viewBox=\"{left:.0} {top:.0} {width:.0} {height:.0}\">\n\
+         <style>{STYLE}</style>\n{HEAD}\n\
+         <rect x=\"{left:.0}\" y=\"{top:.0}\" {place} style=\"fill:#fff;stroke:none\"/>\n{}{boxes}{}</svg>\n",
+        arrows.paths, arrows.labels
+    )
 }
 
 /// The lines of a box, the subgraph it is from included.
@@ -184,8 +168,10 @@ fn ports(drawing: &Drawing, layout: &Layout) -> Vec<(Port, Port)> {
 }
 
 /// The pieces of a picture that arrows are.
-#[derive(Default)]
 struct Arrows {
+    /// How far they and all else go to the left and right.
+    left: f64,
+    right: f64,
     paths: String,
     labels: String,
     /// Back edges that were drawn.
@@ -193,8 +179,27 @@ struct Arrows {
 }
 
 impl Arrows {
+    /// None yet, in a picture of boxes that are as wide as this together.
+    fn new(width: f64) -> Self {
+        Self {
+            left: 0.0,
+            right: width,
+            paths: String::new(),
+            labels: String::new(),
+            lanes: 0,
+        }
+    }
+
     fn label(&mut self, text: &str, (x, y): (f64, f64), anchor: &str) {
+        let width = width_of(text, LABEL_LETTER);
+        let left = match anchor {
+            "start" => x,
+            "middle" => x - width / 2.0,
+            _ => x - width,
+        };
+        (self.left, self.right) = (self.left.min(left), self.right.max(left + width));
         if !text.is_empty() {
+            // Writing to a string cannot fail.
             let _ = writeln!(
                 self.labels,
                 "<text class=\"label\" x=\"{x:.1}\" y=\"{y:.1}\" style=\"text-anchor:{anchor}\">{}</text>",

@@ -1,0 +1,300 @@
+//! What the streams of a chat graph carry, as JSON: for tools that run a graph from a file and show what comes out.
+
+use std::sync::Arc;
+
+use graphmill_engine::{Packet, codec, register_payload};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::core::Pair;
+use crate::payload::{
+    Finish, HttpRequestPayload, HttpResponse, Prompt, Prompts, StopSignal, TextChunk, TokenChunk,
+    TokenPrompts, Usage,
+};
+
+register_payload!(HttpRequestPayload as "http_request", request_to_json, request_from_json);
+register_payload!(HttpResponse as "http_response", response_to_json, response_from_json);
+register_payload!(Prompts as "prompts", prompts_to_json, prompts_from_json);
+register_payload!(
+    TokenPrompts as "token_prompts",
+    |prompts: &TokenPrompts| json!(prompts.0),
+    |value: &Value| read(value).map(TokenPrompts)
+);
+register_payload!(TokenChunk as "token_chunk", token_chunk_to_json, token_chunk_from_json);
+register_payload!(TextChunk as "text_chunk", text_chunk_to_json, text_chunk_from_json);
+register_payload!(Pair as "pair", pair_to_json, pair_from_json);
+
+fn read<T: for<'d> Deserialize<'d>>(value: &Value) -> Result<T, String> {
+    T::deserialize(value).map_err(|error| error.to_string())
+}
+
+/// Bytes as the JSON that they are, else as text.
+fn bytes_to_json(bytes: &[u8]) -> Value {
+    serde_json::from_slice(bytes)
+        .unwrap_or_else(|_| Value::from(String::from_utf8_lossy(bytes).into_owned()))
+}
+
+fn request_to_json(request: &HttpRequestPayload) -> Value {
+    let headers: Value = request
+        .headers
+        .iter()
+        .map(|(name, value)| (name.clone(), Value::from(value.as_str())))
+        .collect();
+    let body = match &request.json {
+        Some(json) => (**json).clone(),
+        None => bytes_to_json(&request.body),
+    };
+    json!({ "method": request.method, "uri": request.uri, "headers": headers, "body": body })
+}
+
+/// A request: `uri` alone is needed; a `body` that is no string is sent as JSON.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Request {
+    #[serde(default = "post")]
+    method: String,
+    uri: String,
+    #[serde(default)]
+    headers: std::collections::BTreeMap<String, String>,
+    #[serde(default)]
+    body: Value,
+}
+
+fn post() -> String {
+    "POST".to_owned()
+}
+
+fn request_from_json(value: &Value) -> Result<HttpRequestPayload, String> {
+    let request: Request = read(value)?;
+    let (body, json) = match request.body {
+        Value::Null => (String::new(), None),
+        Value::String(text) => (text, None),
+        json => (json.to_string(), Some(Arc::new(json))),
+    };
+    Ok(HttpRequestPayload {
+        method: request.method,
+        uri: request.uri,
+        headers: request.headers.into_iter().collect(),
+        body: body.into(),
+        json,
+    })
+}
+
+fn response_to_json(response: &HttpResponse) -> Value {
+    match response {
+        HttpResponse::Body {
+            content_type,
+            bytes,
+        } => {
+            json!({ "body": bytes_to_json(bytes), "content_type": content_type })
+        }
+        HttpResponse::Event(text) => json!({ "event": bytes_to_json(text.as_bytes()) }),
+        HttpResponse::Done => json!("done"),
+    }
+}
+
+fn response_from_json(value: &Value) -> Result<HttpResponse, String> {
+    match value {
+        Value::String(word) if word == "done" => Ok(HttpResponse::Done),
+        Value::Object(fields) if fields.contains_key("event") => {
+            Ok(HttpResponse::Event(fields["event"].to_string()))
+        }
+        Value::Object(fields) if fields.contains_key("body") => Ok(HttpResponse::Body {
+            content_type: "application/json",
+            bytes: fields["body"].to_string().into(),
+        }),
+        other => Err(format!(
+            "{other} is no response: expected an object with `body` or `event`, or \"done\""
+        )),
+    }
+}
+
+fn prompts_to_json(prompts: &Prompts) -> Value {
+    let prompt = |prompt: &Prompt| match prompt {
+        Prompt::Text(text) => json!({ "text": text }),
+        Prompt::Templated(text) => json!({ "templated": text }),
+        Prompt::Tokens(tokens) => json!({ "tokens": tokens }),
+    };
+    prompts.0.iter().map(prompt).collect()
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum PromptForm {
+    Text(String),
+    Templated(String),
+    Tokens(Vec<graphmill_llm::Token>),
+}
+
+fn prompts_from_json(value: &Value) -> Result<Prompts, String> {
+    let prompts: Vec<PromptForm> = read(value)?;
+    let prompt = |form: PromptForm| match form {
+        PromptForm::Text(text) => Prompt::Text(text),
+        PromptForm::Templated(text) => Prompt::Templated(text),
+        PromptForm::Tokens(tokens) => Prompt::Tokens(tokens),
+    };
+    Ok(Prompts(prompts.into_iter().map(prompt).collect()))
+}
+
+/// A chunk of one choice; what is left out is zero, empty or absent.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Chunk {
+    index: u32,
+    text: String,
+    tokens: Vec<graphmill_llm::Token>,
+    finish: Option<FinishForm>,
+    usage: UsageForm,
+}
+
+#[derive(Copy, Clone, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum FinishForm {
+    Stop,
+    Length,
+}
+
+impl From<FinishForm> for Finish {
+    fn from(form: FinishForm) -> Self {
+        match form {
+            FinishForm::Stop => Self::Stop,
+            FinishForm::Length => Self::Length,
+        }
+    }
+}
+
+#[derive(Copy, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[expect(clippy::struct_field_names, reason = "the names in JSON")]
+struct UsageForm {
+    prompt_tokens: u32,
+    cached_tokens: u32,
+    generated_tokens: u32,
+}
+
+impl From<UsageForm> for Usage {
+    fn from(form: UsageForm) -> Self {
+        Self {
+            prompt_tokens: form.prompt_tokens,
+            cached_tokens: form.cached_tokens,
+            generated_tokens: form.generated_tokens,
+        }
+    }
+}
+
+fn usage_to_json(usage: Usage) -> Value {
+    json!({
+        "prompt_tokens": usage.prompt_tokens,
+        "cached_tokens": usage.cached_tokens,
+        "generated_tokens": usage.generated_tokens,
+    })
+}
+
+fn token_chunk_to_json(chunk: &TokenChunk) -> Value {
+    json!({
+        "index": chunk.index,
+        "tokens": chunk.tokens.as_slice(),
+        "finish": chunk.finish.map(Finish::as_str),
+        "usage": usage_to_json(chunk.usage),
+    })
+}
+
+fn token_chunk_from_json(value: &Value) -> Result<TokenChunk, String> {
+    let chunk: Chunk = read(value)?;
+    Ok(TokenChunk {
+        index: chunk.index,
+        tokens: chunk.tokens.into_iter().collect(),
+        finish: chunk.finish.map(Finish::from),
+        usage: chunk.usage.into(),
+        stop: StopSignal::default(),
+    })
+}
+
+fn text_chunk_to_json(chunk: &TextChunk) -> Value {
+    json!({
+        "index": chunk.index,
+        "text": chunk.text,
+        "finish": chunk.finish.map(Finish::as_str),
+        "usage": usage_to_json(chunk.usage),
+    })
+}
+
+fn text_chunk_from_json(value: &Value) -> Result<TextChunk, String> {
+    let chunk: Chunk = read(value)?;
+    Ok(TextChunk {
+        index: chunk.index,
+        text: chunk.text,
+        finish: chunk.finish.map(Finish::from),
+        usage: chunk.usage.into(),
+        stop: StopSignal::default(),
+    })
+}
+
+fn pair_to_json(pair: &Pair) -> Value {
+    let side = |packet: &Option<Packet>| packet.as_ref().and_then(codec::encode);
+    json!([side(&pair.0), side(&pair.1)])
+}
+
+fn pair_from_json(value: &Value) -> Result<Pair, String> {
+    let [first, second]: [Value; 2] = read(value)?;
+    let side = |value: &Value| match value {
+        Value::Null => Ok(None),
+        value => codec::decode(value, None, &[]).map(Some),
+    };
+    Ok((side(&first)?, side(&second)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_read_is_written_again() {
+        for (name, value) in [
+            (
+                "http_request",
+                json!({"method": "POST", "uri": "/v3/completions", "headers": {"a": "b"}, "body": {"model": "m"}}),
+            ),
+            (
+                "http_request",
+                json!({"method": "GET", "uri": "/", "headers": {}, "body": "plain"}),
+            ),
+            (
+                "http_response",
+                json!({"body": {"id": 1}, "content_type": "application/json"}),
+            ),
+            ("http_response", json!({"event": {"choices": []}})),
+            ("http_response", json!("done")),
+            (
+                "prompts",
+                json!([{"text": "a"}, {"templated": "b"}, {"tokens": [1, 2]}]),
+            ),
+            ("token_prompts", json!([[1, 2], [3]])),
+            ("pair", json!([1, null])),
+        ] {
+            let packet = codec::decode(&value, Some(name), &[]).expect("a value");
+            assert_eq!(codec::encode(&packet), Some(value));
+        }
+        let written = |name: &str, value: Value| {
+            let packet = codec::decode(&value, Some(name), &[]).expect("a value");
+            codec::encode(&packet).expect("registered")
+        };
+        let usage = json!({"prompt_tokens": 0, "cached_tokens": 0, "generated_tokens": 3});
+        assert_eq!(
+            written(
+                "text_chunk",
+                json!({"text": "a", "finish": "stop", "usage": {"generated_tokens": 3}})
+            ),
+            json!({"index": 0, "text": "a", "finish": "stop", "usage": usage})
+        );
+        assert_eq!(
+            written(
+                "token_chunk",
+                json!({"index": 1, "tokens": [5], "usage": usage})
+            ),
+            json!({"index": 1, "tokens": [5], "finish": null, "usage": usage})
+        );
+        let unknown = codec::decode(&json!({"uri": "/", "boddy": 1}), Some("http_request"), &[]);
+        assert!(unknown.is_err_and(|why| why.contains("boddy")));
+    }
+}

@@ -1,0 +1,321 @@
+//! Payload types by their names for people, with their JSON: how tools write packets down and read them.
+//!
+//! No packet is ever JSON while a session runs; this is for whoever has packets in a file. A type is known once its crate
+//! says `register_payload!`.
+
+use std::{any::TypeId, collections::HashMap, sync::LazyLock};
+
+use graphmill_grammar::suggest;
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{Value, json};
+
+use crate::{
+    packet::{Packet, Payload, TypeInfo},
+    timestamp::Timestamp,
+};
+
+/// A payload type with a name for people and a form in JSON.
+pub struct PayloadCodec {
+    /// The name, such as `int`.
+    pub name: &'static str,
+    #[doc(hidden)]
+    pub of: TypeInfo,
+    #[doc(hidden)]
+    pub encode: fn(&Packet) -> Option<Value>,
+    #[doc(hidden)]
+    pub decode: fn(&Value) -> Result<Packet, String>,
+}
+
+impl PayloadCodec {
+    /// That of a type whose JSON is what serde makes of it.
+    pub const fn serde<T: Payload + Serialize + DeserializeOwned>(name: &'static str) -> Self {
+        Self {
+            name,
+            of: TypeInfo::of::<T>(),
+            encode: |packet| {
+                packet
+                    .get::<T>()
+                    .and_then(|value| serde_json::to_value(value).ok())
+            },
+            decode: |value| match T::deserialize(value) {
+                Ok(value) => Ok(Packet::side(value)),
+                Err(error) => Err(error.to_string()),
+            },
+        }
+    }
+}
+
+inventory::collect!(PayloadCodec);
+
+/// Gives a payload type a name and a form in JSON, for `graphmill run` and `graphmill test`: that of serde, or that of two
+/// functions `fn(&T) -> Value` and `fn(&Value) -> Result<T, String>`.
+///
+/// ```
+/// use graphmill_engine::register_payload;
+///
+/// #[derive(Debug, serde::Serialize, serde::Deserialize)]
+/// struct Face { x: f64, y: f64 }
+/// register_payload!(Face as "face");
+/// ```
+#[macro_export]
+macro_rules! register_payload {
+    ($payload:ty as $name:literal) => {
+        $crate::inventory::submit! { $crate::codec::PayloadCodec::serde::<$payload>($name) }
+    };
+    ($payload:ty as $name:literal, $encode:expr, $decode:expr) => {
+        $crate::inventory::submit! {
+            $crate::codec::PayloadCodec {
+                name: $name,
+                of: $crate::TypeInfo::of::<$payload>(),
+                encode: |packet| packet.get::<$payload>().map($encode),
+                decode: |value| $decode(value).map($crate::Packet::side::<$payload>),
+            }
+        }
+    };
+}
+
+register_payload!(i64 as "int");
+register_payload!(i32 as "int32");
+register_payload!(u64 as "uint");
+register_payload!(u32 as "uint32");
+register_payload!(f64 as "float", |value: &f64| float_to_json(*value), float_from_json);
+register_payload!(bool as "bool");
+register_payload!(String as "string");
+register_payload!(() as "empty");
+register_payload!(Vec<i64> as "int_vector");
+register_payload!(Vec<u64> as "uint_vector");
+register_payload!(Vec<bool> as "bool_vector");
+register_payload!(Vec<String> as "string_vector");
+register_payload!(Vec<u8> as "bytes");
+register_payload!(
+    Vec<f64> as "float_vector",
+    |values: &Vec<f64>| values.iter().copied().map(float_to_json).collect(),
+    floats_from_json
+);
+register_payload!(Value as "json");
+register_payload!(
+    Timestamp as "timestamp",
+    |time: &Timestamp| timestamp_to_json(*time),
+    timestamp_from_json
+);
+
+struct Codecs {
+    by_type: HashMap<TypeId, &'static PayloadCodec>,
+    by_name: HashMap<&'static str, &'static PayloadCodec>,
+}
+
+static CODECS: LazyLock<Codecs> = LazyLock::new(|| {
+    let all = || inventory::iter::<PayloadCodec>.into_iter();
+    Codecs {
+        by_type: all().map(|codec| (codec.of.id(), codec)).collect(),
+        by_name: all().map(|codec| (codec.name, codec)).collect(),
+    }
+});
+
+/// The name of a type for people: the registered one, else that of Rust.
+pub fn type_name(of: TypeInfo) -> String {
+    let codec = CODECS.by_type.get(&of.id());
+    codec.map_or_else(|| of.name(), |codec| codec.name.to_owned())
+}
+
+/// A packet's value as JSON; none if its type is not registered.
+pub fn encode(packet: &Packet) -> Option<Value> {
+    let codec = CODECS.by_type.get(&packet.type_info().id())?;
+    (codec.encode)(packet)
+}
+
+/// A packet, without a timestamp, of a value in JSON: of the type that is `named`; else of the first of the `expected` types
+/// that the value can be; else, where nothing is expected, of the type that fits the value best. The error says what is wrong.
+pub fn decode(value: &Value, named: Option<&str>, expected: &[TypeInfo]) -> Result<Packet, String> {
+    if let Some(name) = named {
+        let codec = CODECS.by_name.get(name).ok_or_else(|| unknown(name))?;
+        return (codec.decode)(value).map_err(|why| format!("not a value of type `{name}`: {why}"));
+    }
+    let mut problems = Vec::new();
+    for of in expected {
+        let Some(codec) = CODECS.by_type.get(&of.id()) else {
+            problems.push(format!("values of type `{of}` cannot be read from JSON: no `register_payload!` names the type"));
+            continue;
+        };
+        match (codec.decode)(value) {
+            Ok(packet) => return Ok(packet),
+            Err(why) => problems.push(format!("not a value of type `{}`: {why}", codec.name)),
+        }
+    }
+    if problems.is_empty() {
+        Ok(infer(value))
+    } else {
+        Err(problems.join("; "))
+    }
+}
+
+fn unknown(name: &str) -> String {
+    let mut names: Vec<&str> = CODECS.by_name.keys().copied().collect();
+    names.sort_unstable();
+    match suggest::nearest(name, names.iter().copied()) {
+        Some(near) => format!("no type is called `{name}`; did you mean `{near}`?"),
+        None => format!("no type is called `{name}`; there are {}", names.join(", ")),
+    }
+}
+
+/// A packet of the type that a value looks like.
+fn infer(value: &Value) -> Packet {
+    let all = |is: fn(&Value) -> bool| {
+        value
+            .as_array()
+            .is_some_and(|items| !items.is_empty() && items.iter().all(is))
+    };
+    let name = match value {
+        Value::Null => "empty",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_i64() => "int",
+        Value::Number(number) if number.is_u64() => "uint",
+        Value::Number(_) => "float",
+        Value::String(_) => "string",
+        Value::Array(_) if all(Value::is_i64) => "int_vector",
+        Value::Array(_) if all(Value::is_number) => "float_vector",
+        Value::Array(_) if all(Value::is_string) => "string_vector",
+        Value::Array(_) if all(Value::is_boolean) => "bool_vector",
+        Value::Array(_) | Value::Object(_) => "json",
+    };
+    let fitting = CODECS.by_name.get(name).map(|codec| (codec.decode)(value));
+    match fitting {
+        Some(Ok(packet)) => packet,
+        Some(Err(_)) | None => Packet::side(value.clone()),
+    }
+}
+
+/// A timestamp as JSON: a number, or the name of a special one such as `"PreStream"`.
+pub fn timestamp_to_json(time: Timestamp) -> Value {
+    if time.is_range() && time != Timestamp::MIN && time != Timestamp::MAX {
+        json!(time.value())
+    } else {
+        json!(time.to_string())
+    }
+}
+
+/// The timestamp that a number is, or the name of a special one, in any case. The error says what is expected.
+pub fn timestamp_from_json(value: &Value) -> Result<Timestamp, String> {
+    let special = [
+        Timestamp::UNSET,
+        Timestamp::UNSTARTED,
+        Timestamp::PRE_STREAM,
+        Timestamp::MIN,
+        Timestamp::MAX,
+        Timestamp::POST_STREAM,
+        Timestamp::ONE_OVER_POST_STREAM,
+        Timestamp::DONE,
+    ];
+    let named = |name: &str| {
+        let mut special = special.iter();
+        special
+            .find(|time| time.to_string().eq_ignore_ascii_case(name))
+            .copied()
+    };
+    let found = match value {
+        Value::Number(number) => number.as_i64().map(Timestamp::new),
+        Value::String(name) => named(name),
+        _ => None,
+    };
+    found.ok_or_else(|| {
+        format!("{value} is no timestamp: expected an integer, or \"PreStream\", \"Min\", \"Max\" or \"PostStream\"")
+    })
+}
+
+/// JSON has no numbers for these.
+const NOT_FINITE: [(&str, f64); 3] = [
+    ("inf", f64::INFINITY),
+    ("-inf", f64::NEG_INFINITY),
+    ("nan", f64::NAN),
+];
+
+fn float_to_json(value: f64) -> Value {
+    if value.is_finite() {
+        return json!(value);
+    }
+    let name = match (value.is_nan(), value.is_sign_negative()) {
+        (true, _) => "nan",
+        (false, true) => "-inf",
+        (false, false) => "inf",
+    };
+    json!(name)
+}
+
+fn float_from_json(value: &Value) -> Result<f64, String> {
+    let named = value
+        .as_str()
+        .and_then(|text| NOT_FINITE.iter().find(|(name, _)| *name == text));
+    let number = named.map(|(_, number)| *number).or_else(|| value.as_f64());
+    number.ok_or_else(|| format!("{value} is no number"))
+}
+
+fn floats_from_json(value: &Value) -> Result<Vec<f64>, String> {
+    match value {
+        Value::Array(values) => values.iter().map(float_from_json).collect(),
+        other => Err(format!("{other} is no list of numbers")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn round_trip(value: &Value, named: Option<&str>) -> (String, Value) {
+        let packet = decode(value, named, &[]).expect("a value");
+        (
+            type_name(packet.type_info()),
+            encode(&packet).expect("registered"),
+        )
+    }
+
+    #[test]
+    fn a_value_without_a_type_is_what_it_looks_like() {
+        for (value, name) in [
+            (json!(null), "empty"),
+            (json!(true), "bool"),
+            (json!(-3), "int"),
+            (json!(2.5), "float"),
+            (json!("x"), "string"),
+            (json!([1, 2]), "int_vector"),
+            (json!([1.5, 2.0]), "float_vector"),
+            (json!(["a"]), "string_vector"),
+            (json!([true]), "bool_vector"),
+            (json!([1, "a"]), "json"),
+            (json!({"a": []}), "json"),
+        ] {
+            assert_eq!(round_trip(&value, None), (name.to_owned(), value));
+        }
+    }
+
+    #[test]
+    fn a_named_or_expected_type_decides() {
+        assert_eq!(round_trip(&json!(3), Some("uint")).0, "uint");
+        assert_eq!(
+            round_trip(&json!("inf"), Some("float")),
+            ("float".to_owned(), json!("inf"))
+        );
+        assert_eq!(
+            round_trip(&json!("prestream"), Some("timestamp")).1,
+            json!("PreStream")
+        );
+        let float = decode(&json!(3), None, &[TypeInfo::of::<f64>()]).expect("a float");
+        assert_eq!(float.get::<f64>(), Some(&3.0));
+        let second = [TypeInfo::of::<bool>(), TypeInfo::of::<String>()];
+        assert!(
+            decode(&json!("x"), None, &second)
+                .expect("a string")
+                .is::<String>()
+        );
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        let error = |value, named, expected: &[TypeInfo]| {
+            decode(&value, named, expected).expect_err("wrong")
+        };
+        assert!(error(json!(1), Some("itn"), &[]).contains("did you mean `int`?"));
+        assert!(error(json!(1.5), Some("int"), &[]).contains("type `int`"));
+        let unregistered = error(json!(1), None, &[TypeInfo::of::<TypeId>()]);
+        assert!(unregistered.contains("register_payload!"), "{unregistered}");
+    }
+}

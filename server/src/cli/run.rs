@@ -1,0 +1,232 @@
+//! `graphmill run`: a graph without a server, packets in and out as lines of JSON.
+
+use std::{
+    fs::File,
+    io::{self, BufRead, BufReader, Write as _},
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::Arc,
+    time::Duration,
+};
+
+use clap::Args;
+use graphmill_engine::{Environment, Error, Handle, Plan, SidePackets};
+use serde_json::Value;
+use tokio::sync::{Notify, mpsc};
+
+use super::{registry, report};
+use crate::{
+    offline::{
+        line::{Line, Reader, Shown},
+        play::{End, Patience, Play},
+    },
+    servable::compile,
+};
+
+/// What a shell makes of a program that Ctrl-C has ended.
+const INTERRUPTED: u8 = 130;
+
+/// Lines that are read ahead of the graph: enough that reading and running seldom wait for each other.
+const READ_AHEAD: usize = 64;
+
+#[derive(Debug, Args)]
+#[command(rename_all = "snake_case")]
+pub(super) struct Arguments {
+    /// A graph file.
+    #[arg(value_name = "GRAPH")]
+    graph: PathBuf,
+    /// Lines of JSON, such as {"stream": "in", "timestamp": 0, "value": 5}; `-` is standard input. Without one, all inputs
+    /// are closed at once.
+    #[arg(long, value_name = "FILE")]
+    input: Option<PathBuf>,
+    /// A side packet: its value is JSON, or else a text.
+    #[arg(long, value_name = "NAME=VALUE")]
+    side: Vec<String>,
+    /// Shows this stream; may be given several times, and names any stream of the graph. Without it the graph's outputs are shown.
+    #[arg(long, value_name = "STREAM")]
+    observe: Vec<String>,
+    /// Tells, whenever nothing has come out for a second, what the graph waits for.
+    #[arg(long)]
+    why: bool,
+    /// The longest time without a packet out after the end of the input, in seconds. Then it is told what the graph waits for,
+    /// and the run has failed.
+    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    timeout: u64,
+    #[command(flatten)]
+    further: registry::Further,
+}
+
+pub(super) fn run(arguments: &Arguments) -> ExitCode {
+    match try_run(arguments) {
+        Ok(code) => code,
+        Err(message) => {
+            report::error(&message);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn try_run(arguments: &Arguments) -> Result<ExitCode, String> {
+    let base = arguments.graph.parent().unwrap_or(Path::new(""));
+    let environment = Environment::new(arguments.further.registry()?);
+    let compiled = compile(&arguments.graph, base, &environment)?;
+    report::show(&compiled.sources, &compiled.diagnostics);
+    let Some(plan) = compiled.plan else {
+        return Ok(ExitCode::FAILURE);
+    };
+    let mut input = Input::open(arguments.input.as_deref(), &plan)?;
+    let mut sides = given_sides(&arguments.side, &plan)?;
+    let mut first = None;
+    while let Some(line) = input.next() {
+        match line {
+            Ok(Line::Side { name, packet }) => sides = sides.with_packet(name, packet),
+            other => {
+                first = Some(other);
+                break;
+            }
+        }
+    }
+    let progress = Arc::new(Notify::new());
+    let started = start(arguments, &plan, sides, &progress).map_err(|error| error.to_string())?;
+    let (sender, lines) = mpsc::channel(READ_AHEAD);
+    std::thread::spawn(move || {
+        for line in first.into_iter().chain(std::iter::from_fn(|| input.next())) {
+            // The session may end before the input, and takes no more lines then.
+            if sender.blocking_send(line).is_err() {
+                break;
+            }
+        }
+    });
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| format!("cannot start threads: {error}"))?;
+    let tell = |why: &str| report::note(&format!("nothing came out for a second\n{why}"));
+    let patience = Patience {
+        close: true,
+        silence: Duration::from_secs(arguments.timeout),
+        tell: arguments.why.then_some(&tell),
+    };
+    let interrupted = async {
+        // If signals cannot be listened to, the default takes place: the process ends.
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    };
+    let (end, handle) = runtime.block_on(started.run(lines, &progress, interrupted, patience));
+    let code = conclude(end, &handle, &plan);
+    drop(handle);
+    // A node's call that does not end does not keep the process.
+    runtime.shutdown_background();
+    Ok(code)
+}
+
+/// The side packets of the command line.
+fn given_sides(given: &[String], plan: &Arc<Plan>) -> Result<SidePackets, String> {
+    let mut sides = SidePackets::new();
+    for side in given {
+        let Some((name, text)) = side.split_once('=') else {
+            return Err(format!("`--side {side}`: expected `name=value`"));
+        };
+        let value = serde_json::from_str(text).unwrap_or_else(|_| Value::from(text));
+        let reader = Reader::new(plan);
+        let packet = reader
+            .side(name, &value, None)
+            // A text may look like another value: `--side name=5`.
+            .or_else(|why| reader.side(name, &Value::from(text), None).map_err(|_| why))
+            .map_err(|why| format!("`--side`: {why}"))?;
+        sides = sides.with_packet(name, packet);
+    }
+    Ok(sides)
+}
+
+fn start(
+    arguments: &Arguments,
+    plan: &Arc<Plan>,
+    sides: SidePackets,
+    progress: &Arc<Notify>,
+) -> Result<Play, Error> {
+    let mut session = Play::new(plan, sides)?;
+    let outputs: Vec<&str> = plan.graph_outputs().collect();
+    let named: Vec<&str> = arguments.observe.iter().map(String::as_str).collect();
+    for stream in if named.is_empty() { outputs } else { named } {
+        let (name, progress) = (stream.to_owned(), Arc::clone(progress));
+        session.observe(stream, move |packet| {
+            progress.notify_one();
+            let line = Shown::of(packet).of_stream(&name);
+            writeln!(io::stdout(), "{line}").map_err(|_| Error::cancelled(NOBODY_READS))
+        })?;
+    }
+    Ok(session)
+}
+
+/// Why a session ends whose output is a pipe that was closed.
+const NOBODY_READS: &str = "nobody reads the output";
+
+fn conclude(end: End, handle: &Handle, plan: &Plan) -> ExitCode {
+    match end {
+        End::Done => {
+            for name in &plan.explain().side_outputs {
+                if let Ok(Some(packet)) = handle.side_packet(name) {
+                    // Fails when the reader has read enough, as `head` does.
+                    let _ = writeln!(io::stdout(), "{}", Shown::of(&packet).of_side(name));
+                }
+            }
+            return ExitCode::SUCCESS;
+        }
+        End::Failed(error) if error.message == NOBODY_READS => return ExitCode::SUCCESS,
+        End::Failed(error) => report::error(&error.to_string()),
+        End::Stuck(why) => {
+            report::error(&why);
+        }
+        End::BadLine(problem) => report::error(&problem),
+        End::Interrupted => return ExitCode::from(INTERRUPTED),
+    }
+    ExitCode::FAILURE
+}
+
+/// The lines of the input, read for a plan.
+struct Input {
+    name: String,
+    lines: Box<dyn Iterator<Item = io::Result<String>> + Send>,
+    number: usize,
+    reader: Reader,
+}
+
+impl Input {
+    fn open(path: Option<&Path>, plan: &Arc<Plan>) -> Result<Self, String> {
+        let (name, lines): (_, Box<dyn Iterator<Item = _> + Send>) = match path {
+            None => (String::new(), Box::new(std::iter::empty())),
+            Some(path) if path == Path::new("-") => (
+                "standard input".to_owned(),
+                Box::new(BufReader::new(io::stdin()).lines()),
+            ),
+            Some(path) => {
+                let name = path.display().to_string();
+                let file =
+                    File::open(path).map_err(|error| format!("cannot read `{name}`: {error}"))?;
+                (name, Box::new(BufReader::new(file).lines()))
+            }
+        };
+        Ok(Self {
+            name,
+            lines,
+            number: 0,
+            reader: Reader::new(plan),
+        })
+    }
+
+    /// The next line that is not empty.
+    fn next(&mut self) -> Option<Result<Line, String>> {
+        loop {
+            let line = self.lines.next()?;
+            self.number += 1;
+            let at = |why: String| format!("{}:{}: {why}", self.name, self.number);
+            match line {
+                Err(error) => return Some(Err(at(error.to_string()))),
+                Ok(line) if line.trim().is_empty() => {}
+                Ok(line) => return Some(self.reader.read(&line).map_err(at)),
+            }
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! `graphmill test`: tests of graphs, without a server and without a model.
+
+use std::{
+    io::{self, IsTerminal as _, Write as _},
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use clap::Args;
+
+use super::{registry, report};
+use crate::offline::{
+    test_file::{Outcome, TestFile},
+    update,
+};
+
+/// How the names of test files end.
+const ENDING: &str = ".test.toml";
+
+#[derive(Debug, Args)]
+#[command(rename_all = "snake_case")]
+pub(super) struct Arguments {
+    /// Test files, or folders that are searched for files whose names end in `.test.toml`.
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Run only cases with this text in their name.
+    #[arg(long, value_name = "TEXT")]
+    only: Option<String>,
+    /// Write what came out into the files, where it is not what was expected.
+    #[arg(long)]
+    update: bool,
+    #[command(flatten)]
+    further: registry::Further,
+}
+
+/// How many cases ended in which way.
+#[derive(Default)]
+struct Tally {
+    passed: usize,
+    failed: usize,
+    updated: usize,
+}
+
+pub(super) fn run(arguments: &Arguments) -> ExitCode {
+    let mut files = Vec::new();
+    for path in &arguments.files {
+        if path.is_dir() {
+            files.extend(in_folder(path));
+        } else {
+            files.push(path.clone());
+        }
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            report::error(&format!("cannot start threads: {error}"));
+            return ExitCode::FAILURE;
+        }
+    };
+    let mut tally = Tally::default();
+    for file in &files {
+        if let Err(problem) = runtime.block_on(test(file, arguments, &mut tally)) {
+            say(&format!("{}: {problem}\n", file.display()));
+            tally.failed += 1;
+        }
+    }
+    runtime.shutdown_background();
+    let updated = match tally.updated {
+        0 => String::new(),
+        count => format!(", {count} updated"),
+    };
+    say(&format!(
+        "{} passed, {} failed{updated}\n",
+        tally.passed, tally.failed
+    ));
+    if tally.failed > 0 || tally.passed + tally.updated == 0 {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    }
+}
+
+/// The test files in a folder and the folders in it, by path; hidden ones and links are left out.
+fn in_folder(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let (name, path) = (entry.file_name(), entry.path());
+        let name = name.to_string_lossy();
+        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        if name.starts_with('.') {
+            continue;
+        }
+        if is_folder {
+            found.extend(in_folder(&path));
+        } else if name.ends_with(ENDING) {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Runs the cases of a file. The error is about the file as a whole.
+async fn test(path: &Path, arguments: &Arguments, tally: &mut Tally) -> Result<(), String> {
+    let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
+    let file = TestFile::parse(&text)?;
+    let bench = file.bench(path, arguments.further.registry()?)?;
+    let mut document = arguments
+        .update
+        .then(|| update::Document::parse(&text))
+        .transpose()?;
+    for (at, case) in file.cases.iter().enumerate() {
+        if arguments
+            .only
+            .as_ref()
+            .is_some_and(|part| !case.name.contains(part.as_str()))
+        {
+            continue;
+        }
+        let Outcome { failure, outputs } = bench.run(case).await;
+        let title = format!("{}: {}", path.display(), case.name);
+        let updated = failure.is_some()
+            && document
+                .as_mut()
+                .is_some_and(|document| document.set(at, &outputs));
+        match failure {
+            None => {
+                tally.passed += 1;
+                say(&format!("ok      {title}\n"));
+            }
+            Some(_) if updated => {
+                tally.updated += 1;
+                say(&format!("updated {title}\n"));
+            }
+            Some(failure) => {
+                tally.failed += 1;
+                say(&format!("FAILED  {title}\n{}\n", painted(&failure)));
+            }
+        }
+    }
+    match document {
+        Some(document) if document.text() != text => {
+            std::fs::write(path, document.text()).map_err(|error| error.to_string())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn say(text: &str) {
+    // Fails when the reader has read enough, as `head` does.
+    let _ = io::stdout().write_all(text.as_bytes());
+}
+
+/// The text, indented; on a terminal with the lines of a difference in colours.
+fn painted(text: &str) -> String {
+    let color = io::stdout().is_terminal();
+    let line = |line: &str| match line.as_bytes().first() {
+        Some(b'-') if color => format!("    \u{1b}[31m{line}\u{1b}[0m\n"),
+        Some(b'+') if color => format!("    \u{1b}[32m{line}\u{1b}[0m\n"),
+        _ => format!("    {line}\n"),
+    };
+    text.lines().map(line).collect()
+}

@@ -1,0 +1,162 @@
+//! Packets as lines of JSON.
+//!
+//! ```json
+//! {"side": "threshold", "value": 3}
+//! {"stream": "in", "timestamp": 0, "value": 5}
+//! {"stream": "in", "timestamp": 10, "type": "uint", "value": 5}
+//! {"bound": "in", "timestamp": 20}
+//! {"close": "in"}
+//! ```
+
+use std::{collections::HashMap, sync::Arc};
+
+use graphmill_engine::{Packet, Plan, Timestamp, codec};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// What a line says.
+#[derive(Clone, Debug)]
+pub(crate) enum Line {
+    /// A packet for a graph input.
+    Packet { stream: String, packet: Packet },
+    /// Nothing comes on a graph input before this timestamp.
+    Bound { stream: String, at: Timestamp },
+    /// A graph input ends.
+    Close { stream: String },
+    /// A side packet; these come before all others.
+    Side { name: String, packet: Packet },
+}
+
+/// A line as it is written. Which fields are there says what it is.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Written {
+    stream: Option<String>,
+    bound: Option<String>,
+    close: Option<String>,
+    side: Option<String>,
+    timestamp: Option<Value>,
+    r#type: Option<String>,
+    /// Present and null is a value too.
+    #[serde(deserialize_with = "some")]
+    value: Option<Value>,
+}
+
+fn some<'d, D: serde::Deserializer<'d>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
+}
+
+/// Reads lines for one plan.
+pub(crate) struct Reader {
+    plan: Arc<Plan>,
+    /// By stream: the timestamp after that of its last packet.
+    next: HashMap<String, Timestamp>,
+}
+
+impl Reader {
+    pub(crate) fn new(plan: &Arc<Plan>) -> Self {
+        Self {
+            plan: Arc::clone(plan),
+            next: HashMap::new(),
+        }
+    }
+
+    /// Reads a line. A packet without a timestamp comes right after the one before it, the first one at 0; one without a type
+    /// has the type that the graph takes there. The error says what is wrong.
+    pub(crate) fn read(&mut self, text: &str) -> Result<Line, String> {
+        let written: Written = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        self.line(written)
+    }
+
+    pub(crate) fn line(&mut self, written: Written) -> Result<Line, String> {
+        match written {
+            Written { stream: Some(stream), value: Some(value), timestamp, r#type, bound: None, close: None, side: None } => {
+                let time = match timestamp {
+                    Some(time) => codec::timestamp_from_json(&time)?,
+                    None => self.next.get(&stream).copied().unwrap_or(Timestamp::ZERO),
+                };
+                let expected = self.plan.input_types(&stream).ok_or_else(|| self.unknown(&stream))?;
+                let packet = codec::decode(&value, r#type.as_deref(), expected)
+                    .map_err(|why| format!("stream `{stream}`: {why}"))?;
+                self.next.insert(stream.clone(), time.next());
+                Ok(Line::Packet { stream, packet: packet.at(time) })
+            }
+            Written { side: Some(name), value: Some(value), r#type, stream: None, bound: None, close: None, timestamp: None } => {
+                let packet = self.side(&name, &value, r#type.as_deref())?;
+                Ok(Line::Side { name, packet })
+            }
+            Written { bound: Some(stream), timestamp: Some(at), stream: None, close: None, side: None, r#type: None, value: None } => {
+                let at = codec::timestamp_from_json(&at)?;
+                Ok(Line::Bound { stream, at })
+            }
+            Written { close: Some(stream), stream: None, bound: None, side: None, timestamp: None, r#type: None, value: None } => {
+                Ok(Line::Close { stream })
+            }
+            _ => Err(
+                "expected `stream` and `value`, `bound` and `timestamp`, `close`, or `side` and `value`".to_owned(),
+            ),
+        }
+    }
+
+    /// Reads a side packet: of this type, else of the type that the graph takes.
+    pub(crate) fn side(
+        &self,
+        name: &str,
+        value: &Value,
+        of_type: Option<&str>,
+    ) -> Result<Packet, String> {
+        let declared = &self.plan.explain().side_inputs;
+        let expected = match self.plan.side_types(name) {
+            Some(types) => types,
+            None if declared.iter().any(|side| side == name) => &[],
+            None => return Err(format!("`{name}` is no side packet of the graph")),
+        };
+        codec::decode(value, of_type, expected)
+            .map_err(|why| format!("side packet `{name}`: {why}"))
+    }
+
+    fn unknown(&self, stream: &str) -> String {
+        let inputs: Vec<String> = self
+            .plan
+            .graph_inputs()
+            .map(|name| format!("`{name}`"))
+            .collect();
+        if inputs.is_empty() {
+            format!("`{stream}` is no input stream of the graph, which has none")
+        } else {
+            format!(
+                "`{stream}` is no input stream of the graph, which has {}",
+                inputs.join(", ")
+            )
+        }
+    }
+}
+
+/// A packet as it is shown: its value as JSON, or as Rust's `Debug` writes it where its type has no JSON.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Shown {
+    pub(crate) timestamp: Value,
+    pub(crate) r#type: String,
+    pub(crate) value: Value,
+}
+
+impl Shown {
+    pub(crate) fn of(packet: &Packet) -> Self {
+        let value = codec::encode(packet);
+        Self {
+            timestamp: codec::timestamp_to_json(packet.time),
+            r#type: codec::type_name(packet.type_info()),
+            value: value.unwrap_or_else(|| json!(format!("{:?}", packet.payload()))),
+        }
+    }
+
+    /// The line of a packet of a stream.
+    pub(crate) fn of_stream(&self, stream: &str) -> String {
+        json!({ "stream": stream, "timestamp": self.timestamp, "type": self.r#type, "value": self.value }).to_string()
+    }
+
+    /// The line of a side packet.
+    pub(crate) fn of_side(&self, name: &str) -> String {
+        json!({ "side": name, "type": self.r#type, "value": self.value }).to_string()
+    }
+}

@@ -1,0 +1,203 @@
+//! A session that is complete from lines.
+
+use std::{cell::Cell, future::Future, pin::pin, sync::Arc, time::Duration};
+
+use futures_util::FutureExt as _;
+use graphmill_engine::{
+    Error, Handle, Packet, Plan, Result, RunCx, Session, SidePackets, Summary, Timestamp,
+    session::{Reason, Wait, Why},
+};
+use tokio::{
+    sync::{Notify, mpsc},
+    task::JoinHandle,
+    time::{Instant, sleep_until, timeout},
+};
+
+use super::line::Line;
+
+/// How a session ended.
+pub(crate) enum End {
+    /// All of it was done.
+    Done,
+    Failed(Error),
+    /// It does not go on; since when and why, in words.
+    Stuck(String),
+    /// The user does not want it any more.
+    Interrupted,
+    /// A line could not be read or sent.
+    BadLine(String),
+}
+
+/// A session that has not started.
+pub(crate) struct Play {
+    session: Session,
+    handle: Handle,
+}
+
+/// How long to be patient, and what to do meanwhile.
+pub(crate) struct Patience<'a> {
+    /// Whether what is open is closed after the last line.
+    pub(crate) close: bool,
+    /// The longest time without a packet out, once the input has ended.
+    pub(crate) silence: Duration,
+    /// Called with what the session waits for whenever nothing has come out for a second.
+    pub(crate) tell: Option<&'a (dyn Fn(&str) + Sync)>,
+}
+
+/// After this time without a packet, whoever wants to know is told why.
+const TELL_AFTER: Duration = Duration::from_secs(1);
+
+/// Longer than anybody waits, and short enough to be added to a time.
+const FOR_EVER: Duration = Duration::from_hours(10 * 365 * 24);
+
+/// After this time without a packet, a session that takes no more input is asked whether it waits for itself; then after twice
+/// the time, and so on.
+const ASK_AFTER: Duration = Duration::from_millis(50);
+
+impl Play {
+    pub(crate) fn new(plan: &Arc<Plan>, sides: SidePackets) -> Result<Self> {
+        let (session, handle) = Session::new(plan, RunCx::new("offline"), sides)?;
+        Ok(Self { session, handle })
+    }
+
+    /// Calls `observer` with each packet of a stream.
+    pub(crate) fn observe(
+        &mut self,
+        stream: &str,
+        mut observer: impl FnMut(&Packet) -> Result<()> + Send + 'static,
+    ) -> Result<()> {
+        let packets =
+            move |_: Timestamp, packet: Option<&Packet>| packet.map_or(Ok(()), &mut observer);
+        self.session.observe(stream, false, packets)
+    }
+
+    /// Runs the session: sends the lines as they come, and waits for the end. `progress` is
+    /// notified when a packet comes out.
+    pub(crate) async fn run(
+        self,
+        lines: mpsc::Receiver<Result<Line, String>>,
+        progress: &Notify,
+        interrupted: impl Future<Output = ()>,
+        patience: Patience<'_>,
+    ) -> (End, Handle) {
+        let session = tokio::spawn(self.session);
+        let end = attend(
+            session,
+            &self.handle,
+            lines,
+            progress,
+            interrupted,
+            patience,
+        )
+        .await;
+        (end, self.handle)
+    }
+}
+
+async fn attend(
+    mut session: JoinHandle<Result<Summary>>,
+    handle: &Handle,
+    mut lines: mpsc::Receiver<Result<Line, String>>,
+    progress: &Notify,
+    interrupted: impl Future<Output = ()>,
+    patience: Patience<'_>,
+) -> End {
+    let sending = Cell::new(false);
+    let feed = async {
+        while let Some(line) = lines.recv().await {
+            let line = line.map_err(End::BadLine)?;
+            sending.set(true);
+            let sent = send(handle, line).await;
+            sending.set(false);
+            sent.map_err(|error| refused(handle, &error))?;
+        }
+        if patience.close {
+            handle.close_all();
+        }
+        Ok(())
+    };
+    let (mut feed, mut interrupted) = (pin!(feed), pin!(interrupted));
+    let mut silent_since = Instant::now();
+    let (mut complete, mut told, mut ask_after) = (false, false, ASK_AFTER);
+    let longest = patience.silence.min(FOR_EVER);
+    loop {
+        tokio::select! {
+            biased;
+            () = progress.notified() => (silent_since, told, ask_after) = (Instant::now(), false, ASK_AFTER),
+            ended = &mut session => return match ended {
+                Ok(Ok(_)) => End::Done,
+                Ok(Err(error)) => End::Failed(error),
+                Err(panic) => End::Failed(Error::internal(panic.to_string())),
+            },
+            result = &mut feed, if !complete => match result {
+                Ok(()) => (complete, silent_since, ask_after) = (true, Instant::now(), ASK_AFTER),
+                Err(end) => return end,
+            },
+            () = &mut interrupted => return End::Interrupted,
+            () = sleep_until(silent_since + ask_after) => {
+                ask_after *= 2;
+                let waiting = complete || sending.get();
+                if waiting && let Some(why) = ask(handle).await.filter(waits_for_itself) {
+                    return End::Stuck(format!("the graph cannot go on\n{why}"));
+                }
+            }
+            () = sleep_until(silent_since + TELL_AFTER), if !told && patience.tell.is_some() => {
+                told = true;
+                if let Some(tell) = patience.tell {
+                    tell(&in_words(handle).await);
+                }
+            }
+            () = sleep_until(silent_since + longest), if complete => {
+                let silent = longest.as_secs_f64();
+                let why = in_words(handle).await;
+                return End::Stuck(format!("nothing came out for {silent} s\n{why}"));
+            }
+        }
+    }
+}
+
+/// What the session waits for; none if it does not say, because a call of a node goes on.
+async fn ask(handle: &Handle) -> Option<Why> {
+    timeout(TELL_AFTER, handle.why()).await.ok()
+}
+
+async fn in_words(handle: &Handle) -> String {
+    let why = ask(handle)
+        .await
+        .map(|why| why.to_string().trim_end().to_owned());
+    why.unwrap_or_else(|| {
+        "a call of a node does not end, so the session cannot be asked".to_owned()
+    })
+}
+
+/// Whether nothing outside of the session, and nothing that goes on elsewhere, can bring it on.
+fn waits_for_itself(why: &Why) -> bool {
+    let elsewhere = |wait: &Wait| {
+        matches!(
+            wait.reason,
+            Reason::Executor { .. } | Reason::Future | Reason::Event | Reason::Turn
+        )
+    };
+    let waits = why.chains.iter().flatten().chain(&why.nodes);
+    !why.ended && !why.nodes.is_empty() && !waits.into_iter().any(elsewhere)
+}
+
+/// What to make of a line that could not be sent: how the session ended, if it has ended, else that the line is wrong.
+fn refused(handle: &Handle, error: &Error) -> End {
+    match handle.outcome().now_or_never() {
+        Some(Err(error)) => End::Failed(error),
+        Some(Ok(_)) => End::Done,
+        None => End::BadLine(error.to_string()),
+    }
+}
+
+async fn send(handle: &Handle, line: Line) -> Result<()> {
+    match line {
+        Line::Packet { stream, packet } => handle.push(&stream, packet).await,
+        Line::Bound { stream, at } => handle.bound(&stream, at),
+        Line::Close { stream } => handle.close(&stream),
+        Line::Side { name, .. } => Err(Error::invalid(format!(
+            "side packet `{name}` comes after the graph has started: side packets come first"
+        ))),
+    }
+}

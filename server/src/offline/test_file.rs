@@ -1,0 +1,300 @@
+//! Files with tests of graphs: `*.test.toml`.
+//!
+//! ```toml
+//! graph = "graph.pbtxt"
+//!
+//! [models.llm]
+//! replies = [{ when = "capital of France", text = "Paris." }]
+//!
+//! [[case]]
+//! name = "numbers are passed on"
+//! input = [{ stream = "in", timestamp = 1, value = 5 }]
+//! expect.out = [{ timestamp = 1, value = 5 }]
+//! ```
+
+use std::{
+    collections::BTreeMap,
+    fmt::Write as _,
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use graphmill_calculators::llm::LanguageModel;
+use graphmill_engine::{Environment, Error, Plan, Registry, SidePackets};
+use graphmill_grammar::render::{self, Color};
+use graphmill_llm::backend::scripted::Script;
+use serde::Deserialize;
+use serde_json::Value;
+use tokio::sync::{Notify, mpsc};
+
+use super::{
+    expect::{self, Expected},
+    line::{Line, Reader, Shown, Written},
+    play::{End, Patience, Play},
+};
+use crate::servable::{compile, compile_text};
+
+/// A file of tests.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TestFile {
+    /// The graph file, relative to this one.
+    graph: Option<String>,
+    /// The graph itself, in its place.
+    text: Option<String>,
+    /// Scripts in the place of language models, by the side packet that names the model.
+    #[serde(default)]
+    models: BTreeMap<String, Script>,
+    #[serde(rename = "case")]
+    pub(crate) cases: Vec<Case>,
+}
+
+/// One test.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Case {
+    pub(crate) name: String,
+    /// Side packets by name.
+    #[serde(default)]
+    side: BTreeMap<String, Value>,
+    /// What goes in, in this order. What is open after the last is closed.
+    #[serde(default)]
+    input: Vec<Written>,
+    /// By stream, any of the graph; what comes out of the others may be anything.
+    expect: Option<BTreeMap<String, Expected>>,
+    /// By output side packet: its value.
+    #[serde(default)]
+    expect_side: BTreeMap<String, Value>,
+    /// A part of the error that the graph, or its compilation, ends with.
+    error: Option<String>,
+    /// A part of what the graph waits for. Its inputs stay open then.
+    stuck: Option<String>,
+    /// The longest time without a packet after the input has ended, in seconds.
+    #[serde(default = "default_timeout")]
+    timeout: f64,
+}
+
+fn default_timeout() -> f64 {
+    10.0
+}
+
+/// What a test gave.
+pub(crate) struct Outcome {
+    /// What is not as expected, in lines; none if all is.
+    pub(crate) failure: Option<String>,
+    /// What came out of the streams that the case names, or of the graph's outputs if it names none.
+    pub(crate) outputs: BTreeMap<String, Vec<Shown>>,
+}
+
+/// A graph with what its tests need.
+pub(crate) struct Bench {
+    /// Or why it does not compile.
+    plan: Result<Arc<Plan>, String>,
+}
+
+impl TestFile {
+    /// Reads a file. The error says what is wrong and where.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let file: Self = toml_edit::de::from_str(text).map_err(|error| error.to_string())?;
+        match (&file.graph, &file.text) {
+            (Some(_), None) | (None, Some(_)) => Ok(file),
+            _ => Err("a test file names its `graph`, or has it as `text`".to_owned()),
+        }
+    }
+
+    /// Compiles the graph; `path` is where the file lies. The error is about something else than the graph.
+    pub(crate) fn bench(&self, path: &Path, registry: Registry) -> Result<Bench, String> {
+        let mut environment = Environment::new(registry);
+        for (name, script) in &self.models {
+            let model = LanguageModel::scripted(script.clone())
+                .map_err(|error| format!("model `{name}`: {error}"))?;
+            environment = environment.with_resource(name, Arc::new(model));
+        }
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let compiled = match (&self.graph, &self.text) {
+            (Some(graph), _) => {
+                let graph = folder.join(graph);
+                let base = graph.parent().unwrap_or(Path::new("")).to_owned();
+                compile(&graph, &base, &environment)?
+            }
+            (None, text) => {
+                let text = text.clone().unwrap_or_default();
+                compile_text(path, text, folder, &environment)?
+            }
+        };
+        let shown = || render::human(&compiled.sources, &compiled.diagnostics, Color::Plain);
+        Ok(Bench {
+            plan: compiled.plan.ok_or_else(shown),
+        })
+    }
+}
+
+impl Bench {
+    /// Runs a case.
+    pub(crate) async fn run(&self, case: &Case) -> Outcome {
+        let mut outputs = BTreeMap::new();
+        let failure = self.judge(case, &mut outputs).await.err();
+        Outcome { failure, outputs }
+    }
+
+    async fn judge(
+        &self,
+        case: &Case,
+        outputs: &mut BTreeMap<String, Vec<Shown>>,
+    ) -> Result<(), String> {
+        let plan = match (&self.plan, &case.error) {
+            (Ok(plan), _) => plan,
+            (Err(diagnostics), Some(part)) if diagnostics.contains(part.as_str()) => return Ok(()),
+            (Err(diagnostics), _) => {
+                return Err(format!("the graph does not compile\n{diagnostics}"));
+            }
+        };
+        let mut reader = Reader::new(plan);
+        let mut sides = SidePackets::new();
+        for (name, value) in &case.side {
+            let packet = reader.side(name, value, None)?;
+            sides = sides.with_packet(name, packet);
+        }
+        let mut lines = Vec::new();
+        for (at, written) in case.input.iter().enumerate() {
+            let line = reader.line(written.clone());
+            let line = line.map_err(|why| format!("`input`, element {}: {why}", at + 1))?;
+            match line {
+                Line::Side { name, packet } => sides = sides.with_packet(name, packet),
+                line => lines.push(line),
+            }
+        }
+        let seen: Arc<Mutex<BTreeMap<String, Vec<Shown>>>> = Arc::default();
+        let progress = Arc::new(Notify::new());
+        let started = start(case, plan, sides, &seen, &progress);
+        let (end, handle) = match started {
+            Err(error) => (End::Failed(error), None),
+            Ok(started) => {
+                let (end, handle) = run(
+                    started,
+                    lines,
+                    &progress,
+                    case.timeout,
+                    case.stuck.is_none(),
+                )
+                .await;
+                (end, Some(handle))
+            }
+        };
+        outputs.extend(std::mem::take(
+            &mut *seen.lock().unwrap_or_else(PoisonError::into_inner),
+        ));
+        case.judge_end(&end)?;
+        let mut differences = String::new();
+        for (stream, expected) in case.expect.iter().flatten() {
+            let found = outputs.get(stream).map_or(&[][..], Vec::as_slice);
+            if let Some(difference) = expect::difference(expected, found) {
+                // Writing to a string cannot fail.
+                let _ = write!(differences, "stream `{stream}`\n{difference}");
+            }
+        }
+        for (name, wanted) in &case.expect_side {
+            let side = handle.as_ref().map(|handle| handle.side_packet(name));
+            let side = side
+                .transpose()
+                .map_err(|error| error.to_string())?
+                .flatten();
+            let found = side.map_or(Value::Null, |packet| Shown::of(&packet).value);
+            if !expect::same(wanted, &found) {
+                let _ = write!(differences, "side packet `{name}`\n- {wanted}\n+ {found}\n");
+            }
+        }
+        if differences.is_empty() {
+            Ok(())
+        } else {
+            Err(differences)
+        }
+    }
+}
+
+/// A session of a case, with an eye on the streams that the case names, or on the graph's outputs if it names none.
+fn start(
+    case: &Case,
+    plan: &Arc<Plan>,
+    sides: SidePackets,
+    seen: &Arc<Mutex<BTreeMap<String, Vec<Shown>>>>,
+    progress: &Arc<Notify>,
+) -> Result<Play, Error> {
+    let mut session = Play::new(plan, sides)?;
+    let named = case
+        .expect
+        .iter()
+        .flatten()
+        .map(|(stream, _)| stream.as_str());
+    let streams: Vec<&str> = match &case.expect {
+        Some(_) => named.collect(),
+        None => plan.graph_outputs().collect(),
+    };
+    for stream in streams {
+        let (name, seen, progress) = (stream.to_owned(), Arc::clone(seen), Arc::clone(progress));
+        session.observe(stream, move |packet| {
+            let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+            seen.entry(name.clone())
+                .or_default()
+                .push(Shown::of(packet));
+            progress.notify_one();
+            Ok(())
+        })?;
+    }
+    Ok(session)
+}
+
+async fn run(
+    play: Play,
+    lines: Vec<Line>,
+    progress: &Notify,
+    timeout: f64,
+    close: bool,
+) -> (End, graphmill_engine::Handle) {
+    let (sender, receiver) = mpsc::channel(lines.len().max(1));
+    for line in lines {
+        // There is room for all of them, and the receiver is at hand.
+        let _ = sender.try_send(Ok(line));
+    }
+    drop(sender);
+    let patience = Patience {
+        close,
+        silence: Duration::try_from_secs_f64(timeout).unwrap_or(Duration::MAX),
+        tell: None,
+    };
+    play.run(receiver, progress, std::future::pending(), patience)
+        .await
+}
+
+impl Case {
+    /// Whether the session ended as expected.
+    fn judge_end(&self, end: &End) -> Result<(), String> {
+        let matches = |wanted: &Option<String>, said: &str| {
+            wanted
+                .as_ref()
+                .is_some_and(|part| said.contains(part.as_str()))
+        };
+        match (end, &self.error, &self.stuck) {
+            (End::Done, None, None) => Ok(()),
+            (End::Failed(error), Some(_), _) if matches(&self.error, &error.to_string()) => Ok(()),
+            (End::Stuck(why), _, Some(_)) if matches(&self.stuck, why) => Ok(()),
+            (End::Done, Some(error), _) => Err(format!(
+                "the graph was expected to fail with\n- {error}\n  but ended well\n"
+            )),
+            (End::Done, None, Some(stuck)) => Err(format!(
+                "the graph was expected to get stuck with\n- {stuck}\n  but ended well\n"
+            )),
+            (End::Failed(error), Some(wanted), _) => Err(format!(
+                "the graph failed in another way\n- {wanted}\n+ {error}\n"
+            )),
+            (End::Failed(error), None, _) => Err(format!("the graph failed: {error}\n")),
+            (End::Stuck(why), _, Some(wanted)) => Err(format!(
+                "the graph is stuck in another way\n- {wanted}\n+ {why}\n"
+            )),
+            (End::Stuck(why), _, None) => Err(format!("{why}\n")),
+            (End::BadLine(problem), ..) => Err(format!("`input`: {problem}\n")),
+            (End::Interrupted, ..) => Err("interrupted\n".to_owned()),
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Test files that are brought up to date: what came out becomes what is expected. All else in the file stays as it is written.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use toml_edit::{Array, DocumentMut, InlineTable, Item, Table};
+
+use super::line::Shown;
+
+/// A test file as text that can be changed.
+pub(crate) struct Document(DocumentMut);
+
+impl Document {
+    /// Reads a file. The error says what is wrong and where.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        text.parse()
+            .map(Self)
+            .map_err(|error: toml_edit::TomlError| error.to_string())
+    }
+
+    pub(crate) fn text(&self) -> String {
+        self.0.to_string()
+    }
+
+    /// Sets what case `at` expects of streams, and tells whether that makes it right: a case that expects an error, or a text
+    /// or part of a value, says something that no output can replace.
+    pub(crate) fn set(&mut self, at: usize, outputs: &BTreeMap<String, Vec<Shown>>) -> bool {
+        let case = self
+            .0
+            .get_mut("case")
+            .and_then(Item::as_array_of_tables_mut);
+        let Some(case) = case.and_then(|cases| cases.get_mut(at)) else {
+            return false;
+        };
+        if case.contains_key("error") || case.contains_key("stuck") {
+            return false;
+        }
+        let expect = case
+            .entry("expect")
+            .or_insert_with(|| Item::Table(Table::new()));
+        let Some(expect) = expect.as_table_like_mut() else {
+            return false;
+        };
+        let in_other_words = |item: &Item| match item.as_array() {
+            None => true,
+            Some(packets) => packets.iter().any(|packet| {
+                packet
+                    .as_inline_table()
+                    .is_some_and(|packet| packet.contains_key("contains"))
+            }),
+        };
+        if expect.iter().any(|(_, item)| in_other_words(item)) {
+            return false;
+        }
+        let named: Vec<String> = expect.iter().map(|(name, _)| name.to_owned()).collect();
+        for stream in named {
+            if !outputs.contains_key(&stream) {
+                expect.insert(&stream, toml_edit::value(Array::new()));
+            }
+        }
+        for (stream, packets) in outputs {
+            let mut list = toml_edit::Value::from(list(packets));
+            // A comment behind what stood here is about what stands here now.
+            if let Some(before) = expect.get(stream).and_then(Item::as_value) {
+                *list.decor_mut() = before.decor().clone();
+            }
+            expect.insert(stream, toml_edit::value(list));
+        }
+        true
+    }
+}
+
+/// The packets of a stream, a line each.
+fn list(packets: &[Shown]) -> Array {
+    let mut array = Array::new();
+    for packet in packets {
+        let mut table = InlineTable::new();
+        for (name, value) in [("timestamp", &packet.timestamp), ("value", &packet.value)] {
+            if let Some(value) = toml_value(value) {
+                table.insert(name, value);
+            }
+        }
+        let mut value = toml_edit::Value::from(table);
+        value.decor_mut().set_prefix("\n  ");
+        array.push_formatted(value);
+    }
+    if !array.is_empty() {
+        array.set_trailing_comma(true);
+        array.set_trailing("\n");
+    }
+    array
+}
+
+/// A value of JSON in TOML, which has no null.
+fn toml_value(value: &Value) -> Option<toml_edit::Value> {
+    Some(match value {
+        Value::Null => return None,
+        Value::Bool(value) => (*value).into(),
+        Value::Number(number) => match number.as_i64() {
+            Some(integer) => integer.into(),
+            None => number.as_f64()?.into(),
+        },
+        Value::String(text) => text.as_str().into(),
+        Value::Array(values) => values
+            .iter()
+            .filter_map(toml_value)
+            .collect::<Array>()
+            .into(),
+        Value::Object(fields) => {
+            let fields = fields
+                .iter()
+                .filter_map(|(name, value)| Some((name, toml_value(value)?)));
+            fields.collect::<InlineTable>().into()
+        }
+    })
+}
