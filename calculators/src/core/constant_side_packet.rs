@@ -158,9 +158,10 @@ mod tests {
     };
 
     fn graph(outputs: usize, packets: &str) -> String {
-        let outputs: String = (0..outputs)
-            .map(|index| format!(r#"output_side_packet: "PACKET:{index}:p{index}" "#))
+        let outputs: Vec<String> = (0..outputs)
+            .map(|index| format!(r#"output_side_packet: "PACKET:{index}:p{index}""#))
             .collect();
+        let outputs = outputs.join(" ");
         format!(
             r#"node {{ calculator: "ConstantSidePacketCalculator" {outputs}
                options {{ [mediapipe.ConstantSidePacketCalculatorOptions.ext] {{ {packets} }} }} }}"#

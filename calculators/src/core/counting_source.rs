@@ -110,10 +110,11 @@ mod tests {
     use super::CountingSource;
 
     fn source(sides: &[(&str, i64)]) -> Harness {
-        let ports: String = sides
+        let ports: Vec<String> = sides
             .iter()
-            .map(|(tag, _)| format!("input_side_packet: \"{tag}:{}\" ", tag.to_lowercase()))
+            .map(|(tag, _)| format!("input_side_packet: \"{tag}:{}\"", tag.to_lowercase()))
             .collect();
+        let ports = ports.join(" ");
         let graph = format!(
             r#"node {{ calculator: "CountingSourceCalculator" {ports} output_stream: "out" }}"#
         );

@@ -1,6 +1,6 @@
 //! `StringTo...Calculator`: text side packets as numbers and truth values.
 
-use std::{fmt::Display, marker::PhantomData, str::FromStr};
+use std::marker::PhantomData;
 
 use graphmill_engine::{
     Calculator, Contract, Cx, Error, Flow, NoOptions, OpenCx, OutSide, Payload, Result, Side,
@@ -66,23 +66,14 @@ register!(StringTo<f64> as "StringToFloatCalculator");
 register!(StringTo<f64> as "StringToDoubleCalculator");
 register!(StringTo<bool> as "StringToBoolCalculator");
 
-/// Reads an integer of a type, and says which integers there are where the text is none.
-fn integer<I: FromStr + Display, W: From<I>>(
-    text: &str,
-    least: I,
-    most: I,
-) -> std::result::Result<W, String> {
-    let read = text.parse().map(|integer: I| integer.into());
-    read.map_err(|_| format!("integer from {least} to {most}"))
-}
-
 macro_rules! integers {
     ($($of:ty as $value:ty),*) => {$(
         impl Scalar for $of {
             type Value = $value;
 
             fn parse(text: &str) -> std::result::Result<$value, String> {
-                integer(text, <$of>::MIN, <$of>::MAX)
+                let read = text.parse::<$of>().map(<$value>::from);
+                read.map_err(|_| format!("integer from {} to {}", <$of>::MIN, <$of>::MAX))
             }
         }
     )*};
