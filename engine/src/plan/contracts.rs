@@ -35,6 +35,9 @@ pub(super) fn resolve(draft: &mut Draft<'_>) {
             &node.config.output_side_packet,
         ];
         node.contract = Contract::new(ports.map(|ports| tag_map(ports)));
+        if node.is_wrong {
+            continue;
+        }
         let Some(registration) = registry.calculator(node.calculator(), package) else {
             if !node.calculator().is_empty() {
                 found.push(unknown(node, registry.names()));

@@ -43,6 +43,8 @@ pub(super) struct DraftNode {
     pub(super) name: String,
     /// The subgraphs it comes from, outermost first.
     pub(super) within: Vec<String>,
+    /// A subgraph or container that could not be expanded, which has been reported: only its streams count.
+    pub(super) is_wrong: bool,
     /// Whether it is written on several lines.
     pub(super) has_lines: bool,
     pub(super) contract: Contract,

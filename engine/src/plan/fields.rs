@@ -18,7 +18,7 @@ pub(super) fn check(draft: &mut Draft<'_>) {
     let mut found = Vec::new();
     legacy(draft.graph, &mut found);
     graph(draft.graph, &mut found);
-    for node in &draft.nodes {
+    for node in draft.nodes.iter().filter(|node| !node.is_wrong) {
         self::node(node, &mut found);
     }
     draft.diagnostics.extend(found);

@@ -70,6 +70,10 @@ fn needs(draft: &Draft<'_>) -> Vec<Vec<Need>> {
     }
     let of = |node: &super::draft::DraftNode| {
         let mut needs = Vec::new();
+        // Its loops are inside of it, and nobody knows how they are closed.
+        if node.is_wrong {
+            return needs;
+        }
         for (input, stream) in node.inputs.iter().enumerate() {
             let Some(stream) = stream else { continue };
             let Producer::Node(from) = draft.streams[*stream as usize].producer else {

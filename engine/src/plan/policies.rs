@@ -89,6 +89,7 @@ pub(super) fn resolve(draft: &mut Draft<'_>) {
         let declared = || node.contract.policy.clone().unwrap_or_default();
         let inherited = node.config.input_stream_handler.is_none();
         policies.push(match node.handler(draft.graph) {
+            Some(_) if node.is_wrong => declared(),
             // A graph's policy is for nodes that have inputs to wait for.
             Some(_) if inherited && node.inputs.is_empty() => declared(),
             Some(handler) => from_config(node, handler, &mut found).unwrap_or_else(declared),

@@ -125,7 +125,7 @@ fn no_producer(draft: &Draft<'_>, node: usize, port: &TagEntry) -> Diagnostic {
 
 fn mark_back_edges(draft: &mut Draft<'_>) {
     let mut found = Vec::new();
-    for node in &mut draft.nodes {
+    for node in draft.nodes.iter_mut().filter(|node| !node.is_wrong) {
         let mut given: Vec<Option<Span>> = vec![None; node.back_edges.len()];
         for info in &node.config.input_stream_info {
             let (wanted, span) = match &info.tag_index {

@@ -288,3 +288,20 @@ fn subgraphs_without_measure_are_refused() {
     assert!(levels(40, 2).contains("GM0807"), "doubled forty times");
     assert!(levels(70, 1).contains("GM0820"), "nested seventy deep");
 }
+
+#[test]
+fn a_subgraph_that_is_used_wrongly_hides_no_other_mistake() {
+    let text = r#"
+input_stream: "in"
+output_stream: "out"
+output_stream: "more"
+node { calculator: "TwiceSubgraph" input_stream: "INN:in" output_stream: "OUT:mid" }
+node { calculator: "AddCalculator" input_stream: "mid" output_stream: "out" }
+node { calculator: "AddCalculator" input_stream: "elsewhere" output_stream: "more" }"#;
+    let shown = check(text, &environment());
+    assert_eq!(shown.matches("error[").count(), 2, "{shown}");
+    assert!(
+        shown.contains("GM0805") && shown.contains("`elsewhere`"),
+        "{shown}"
+    );
+}

@@ -1,7 +1,7 @@
 //! What a graph has to be: order, producers, types, names. How mistakes read is shown in `diagnostics`.
 
 use graphmill_engine::{
-    Calculator, Contract, Cx, Environment, Flow, In, NoOptions, OpenCx, Out, Payload, Plan,
+    Calculator, Contract, Cx, Environment, Flow, In, NoOptions, OpenCx, Out, Packet, Payload, Plan,
     Registry, Result, TypeInfo, testing::Harness,
 };
 use graphmill_grammar::{SourceMap, parse_graph};
@@ -222,14 +222,15 @@ fn both_ends_of_a_stream_agree_on_its_type() {
 }
 
 #[test]
-fn a_packet_of_another_type_than_the_graph_was_checked_for_fails_the_session() {
+fn a_packet_of_another_type_than_the_graph_was_checked_for_is_refused() {
     let text = "node { calculator: \"AddCalculator\" input_stream: \"in\" output_stream: \"out\" }";
     let mut h = nodes::run(text);
-    h.push("in", 1, "five".to_owned());
-    let error = h.error().to_string();
+    let packet = Packet::new(1, "five".to_owned());
+    let error = h.handle().try_push("in", packet).expect_err("a text");
+    let message = error.to_string();
     assert!(
-        error.contains("`String`") && error.contains("`i64`"),
-        "{error}"
+        message.contains("`String`") && message.contains("`i64`"),
+        "{message}"
     );
 }
 

@@ -77,6 +77,8 @@ struct Expansion<'a, 'g> {
     sources: &'a mut SourceMap,
     /// The graphs of subgraphs, once parsed; none for one with errors, which have been reported.
     parsed: HashMap<String, Option<Arc<GraphConfig>>>,
+    /// Nodes that could not be expanded, which has been reported. They stay, so that others find the streams that they make.
+    unexpandable: Vec<Unexpanded>,
 }
 
 pub(super) fn expand(draft: &mut Draft<'_>, sources: &mut SourceMap) {
@@ -85,6 +87,7 @@ pub(super) fn expand(draft: &mut Draft<'_>, sources: &mut SourceMap) {
         draft,
         sources,
         parsed: HashMap::new(),
+        unexpandable: Vec::new(),
     };
     let mut configs = graph.node.clone();
     let mut own = GraphOptions::new(graph.all_options(), []);
@@ -102,14 +105,13 @@ pub(super) fn expand(draft: &mut Draft<'_>, sources: &mut SourceMap) {
             break;
         }
     }
-    // What is inside a subgraph that is used wrongly may seem to lack what its border lacks.
-    let misused = diag::has_errors(&draft.diagnostics);
-    draft.incomplete |= misused;
-    draft.streams_in_doubt |= misused;
-    draft.sides_in_doubt |= misused;
+    let wrong_from = nodes.len();
+    nodes.append(&mut expansion.unexpandable);
+    draft.incomplete |= diag::has_errors(&draft.diagnostics);
     let names = canonical_names(nodes.iter().map(|node| &node.config));
-    for (node, name) in nodes.into_iter().zip(names) {
+    for (at, (node, name)) in nodes.into_iter().zip(names).enumerate() {
         draft.nodes.push(DraftNode {
+            is_wrong: at >= wrong_from,
             has_lines: sources.slice(node.config.span).contains('\n'),
             config: node.config,
             name,
@@ -161,7 +163,14 @@ impl Expansion<'_, '_> {
             match part.filter(|_| plain.len() + expanded.len() < MAX_NODES) {
                 Some(part) => {
                     found = true;
-                    expanded.extend(self.inline(&node, &name, &part));
+                    let before = self.draft.diagnostics.len();
+                    let inner = self.inline(&node, &name, &part);
+                    let mut reported = self.draft.diagnostics[before..].iter();
+                    let is_misused = reported.any(|it| it.code == &calculators::SUBGRAPH_PORT);
+                    match inner.filter(|_| !is_misused) {
+                        Some(inner) => expanded.extend(inner),
+                        None => self.unexpandable.push(node),
+                    }
                 }
                 None => plain.push(node),
             }
@@ -180,11 +189,11 @@ impl Expansion<'_, '_> {
             .or_else(|| subgraph().map(Part::Subgraph))
     }
 
-    /// The nodes of one use of a subgraph or container.
-    fn inline(&mut self, outer: &Unexpanded, name: &str, part: &Part) -> Vec<Unexpanded> {
+    /// The nodes of one use of a subgraph or container; none if there are no such nodes, which has been reported.
+    fn inline(&mut self, outer: &Unexpanded, name: &str, part: &Part) -> Option<Vec<Unexpanded>> {
         if let Some(endless) = endless(outer, part) {
             self.draft.report(endless);
-            return Vec::new();
+            return None;
         }
         let graph = match part {
             Part::Subgraph(subgraph) => self.parsed(subgraph),
@@ -192,7 +201,7 @@ impl Expansion<'_, '_> {
         };
         let Some(inner) = graph else {
             self.draft.incomplete = true;
-            return Vec::new();
+            return None;
         };
         let outer_node = &outer.config;
         let mut configs = inner.node.clone();
@@ -244,13 +253,11 @@ impl Expansion<'_, '_> {
                 .map_or(config.place(), |name| name.span);
             config.name = Some(Spanned::new(format!("{prefix}{inner_name}"), span));
         }
-        configs
-            .into_iter()
-            .map(|config| Unexpanded {
-                config,
-                within: within.clone(),
-            })
-            .collect()
+        let nodes = configs.into_iter().map(|config| Unexpanded {
+            config,
+            within: within.clone(),
+        });
+        Some(nodes.collect())
     }
 
     /// The graph that a container makes of a node; none if the node is wrong, which has been reported.
