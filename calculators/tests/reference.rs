@@ -98,6 +98,14 @@ fn section(page: &mut String, source: &str, nodes: &[Description]) {
     for port in &first.ports {
         _ = writeln!(page, "{}", port_row(port));
     }
+    if let Some(policy) = &first.policy {
+        let bounds = if first.bounds {
+            "; called for timestamps without packets too"
+        } else {
+            ""
+        };
+        _ = write!(page, "\nInput policy: {policy}{bounds}.\n");
+    }
     options(page, first);
     _ = write!(page, "\n```\n{example}```\n");
 }
