@@ -59,7 +59,7 @@ pub struct FlowLimiter {
     /// By stream: packets that are not decided yet. The first are the frames.
     queues: Vec<VecDeque<Packet>>,
     in_flight: VecDeque<Timestamp>,
-    /// Decisions by frame, each of which holds until the next.
+    /// Decisions by frame, each of which holds until the next. Before the first frame, packets of other streams are let in.
     allowed: BTreeMap<Timestamp, bool>,
     /// Up to where the frames are decided.
     decided: Timestamp,
@@ -106,7 +106,7 @@ impl Calculator for FlowLimiter {
             max_in_flight: cx.side(io.max_in_flight_side).copied(),
             queues: vec![VecDeque::new(); io.frames.len()],
             in_flight: VecDeque::new(),
-            allowed: BTreeMap::from([(Timestamp::UNSET, false)]),
+            allowed: BTreeMap::from([(Timestamp::UNSET, true)]),
             decided: Timestamp::PRE_STREAM,
         })
     }
@@ -122,17 +122,17 @@ impl Calculator for FlowLimiter {
             queue.extend(cx.take_packet(input));
         }
         self.retire(cx.settled(io.finished), cx.settled(frames), cx.time());
-        while below(self.in_flight.len(), self.max_in_flight())
+        let most = limit(self.max_in_flight());
+        while self.in_flight.len() < most
             && let Some(frame) = self.queues[0].pop_front()
         {
             self.in_flight.push_back(frame.time);
             self.decide(frame.time, true, io, cx);
             cx.out().emit_packet(limited, frame);
         }
-        while !below(
-            self.queues[0].len(),
-            i64::from(self.options.max_in_queue).saturating_add(1),
-        ) && let Some(frame) = self.queues[0].pop_front()
+        let most = limit(self.options.max_in_queue.into());
+        while self.queues[0].len() > most
+            && let Some(frame) = self.queues[0].pop_front()
         {
             self.decide(frame.time, false, io, cx);
         }
@@ -206,9 +206,9 @@ impl FlowLimiter {
     }
 }
 
-/// Whether there are fewer than `limit`; a limit below zero is none.
-fn below(number: usize, limit: i64) -> bool {
-    usize::try_from(limit).map_or(true, |limit| number < limit)
+/// A number of frames as a limit; below zero there is none.
+fn limit(frames: i64) -> usize {
+    usize::try_from(frames).unwrap_or(usize::MAX)
 }
 
 /// Says that nothing before `bound` will be emitted, if that is news, or that nothing will at all.
@@ -268,6 +268,51 @@ mod tests {
             .bound("finished", 2)
             .push("in", 5, 5_i64);
         h.expect("out", [(1, 1_i64), (5, 5)]);
+    }
+
+    #[test]
+    fn other_streams_follow_the_frame_at_or_before() {
+        let mut h = limiter("");
+        h.push("more", 1, "early").push("in", 2, 2_i64);
+        h.push("more", 3, "with it").push("in", 4, 4_i64);
+        h.push("more", 5, "dropped").push("in", 6, 6_i64);
+        h.expect("out", [(2, 2_i64)]);
+        h.expect("rest", [(1, "early"), (3, "with it")]);
+        h.finish();
+    }
+
+    #[test]
+    fn any_number_of_frames_may_wait() {
+        let mut h = limiter("max_in_queue: -1");
+        for time in 1..=3_i64 {
+            h.push("in", time, time);
+        }
+        h.push("finished", 2, ());
+        h.expect("out", [(1, 1_i64), (2, 2)]);
+        h.push("finished", 3, ()).expect("out", [(3, 3_i64)]);
+        h.finish();
+    }
+
+    #[test]
+    fn a_frame_that_waits_is_let_in_after_the_end() {
+        let mut h = limiter("max_in_queue: 1");
+        h.push("in", 1, 1_i64).push("in", 2, 2_i64);
+        h.close("in").close("more");
+        h.expect("out", [(1, 1_i64)]);
+        h.push("finished", 1, ()).expect("out", [(2, 2_i64)]);
+        h.finish();
+    }
+
+    #[test]
+    fn a_limit_below_zero_is_none_and_zero_lets_nothing_in() {
+        for (options, passed) in [("max_in_flight: -1", 3), ("max_in_flight: 0", 0)] {
+            let mut h = limiter(options);
+            for time in 1..=3_i64 {
+                h.push("in", time, time);
+            }
+            assert_eq!(h.packets("out").len(), passed, "{options}");
+            h.finish();
+        }
     }
 
     #[test]

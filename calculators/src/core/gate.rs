@@ -9,6 +9,9 @@ use serde::Deserialize;
 /// The state before the first decision, for `STATE_CHANGE`.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 pub enum GateState {
+    /// Neither open nor closed: the first decision is a change.
+    #[serde(rename = "UNSPECIFIED")]
+    Neither,
     /// Not known: the first decision is no change.
     #[default]
     #[serde(rename = "GATE_UNINITIALIZED")]
@@ -175,6 +178,19 @@ mod tests {
         h.push("in", 1, 1_i64).expect_nothing("out");
         let mut h = gate("options { [mediapipe.GateCalculatorOptions.ext] { allow: true } }");
         h.push("in", 1, 1_i64).expect("out", [(1, 1_i64)]);
+    }
+
+    #[test]
+    fn a_gate_without_data_still_tells_of_changes() {
+        let mut h = Harness::of::<Gate>(
+            r#"node { calculator: "GateCalculator" input_stream: "DISALLOW:no" output_stream: "STATE_CHANGE:change"
+                 options { [mediapipe.GateCalculatorOptions.ext] { initial_gate_state: UNSPECIFIED } } }"#,
+        );
+        h.push("no", 1, true)
+            .push("no", 2, true)
+            .push("no", 3, false);
+        h.expect("change", [(1, false), (3, true)]);
+        h.finish();
     }
 
     #[test]

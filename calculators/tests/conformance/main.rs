@@ -90,7 +90,8 @@ fn names_unknown(case: &Value) -> bool {
     case["observed"]["create"] == "OK"
         && names.any(|rest| {
             let name = rest.split('"').next().unwrap_or_default();
-            let known = registry.calculators().any(|known| known.name == name);
+            let known = registry.calculators().any(|known| known.name == name)
+                || registry.containers().any(|known| known.name == name);
             !known && !name.is_empty()
         })
 }
