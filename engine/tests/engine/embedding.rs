@@ -169,14 +169,23 @@ fn streams_that_do_not_exist_are_named() {
 }
 
 #[test]
-fn closing_twice_and_pushing_to_what_is_closed_do_nothing() {
+fn closing_twice_does_nothing() {
     let (mut session, handle) = start(run(ADD).plan());
     handle.close("a").expect("an input");
     handle.close("a").expect("closing again is fine");
-    push(&handle, "a", 1, 1);
     handle.close_all();
     assert!(session.run_until_idle().expect("no error").is_some());
     assert!(handle.close("b").is_ok());
+}
+
+#[test]
+fn a_packet_for_a_closed_input_that_a_node_still_reads_fails_the_session() {
+    let (mut session, handle) = start(run(ADD).plan());
+    handle.close("a").expect("an input");
+    push(&handle, "a", 1, 1);
+    let error = session.run_until_idle().expect_err("it is closed");
+    assert_eq!(error.kind, Kind::FailedPrecondition);
+    assert!(error.message.contains("closed stream `a`"), "{error}");
 }
 
 #[test]
