@@ -50,14 +50,10 @@ fn files(folder: &Path) -> Option<Vec<PathBuf>> {
 }
 
 fn agree(folder: &Path, files: &[PathBuf]) {
-    let (mut skipped, mut differences) = (0, Vec::new());
+    let mut differences = Vec::new();
     for file in files {
         let text = std::fs::read_to_string(file).expect("a readable case");
         let case: Value = serde_json::from_str(&text).expect("a case is JSON");
-        if names_unknown(&case) {
-            skipped += 1;
-            continue;
-        }
         let found = std::panic::catch_unwind(|| replay::replay(&case));
         let difference = match found {
             Ok(found) => compare::difference(&case, &found),
@@ -69,8 +65,8 @@ fn agree(folder: &Path, files: &[PathBuf]) {
         }
     }
     println!(
-        "{} of {} cases of {} agree; {skipped} name calculators that are not here",
-        files.len() - skipped - differences.len(),
+        "{} of {} cases of {} agree",
+        files.len() - differences.len(),
         files.len(),
         folder.display()
     );
@@ -80,18 +76,4 @@ fn agree(folder: &Path, files: &[PathBuf]) {
         differences.len(),
         differences.join("\n")
     );
-}
-
-/// Whether a case that runs elsewhere names a calculator that does not exist here.
-fn names_unknown(case: &Value) -> bool {
-    let registry = graphmill_engine::Registry::global();
-    let text = case["pbtxt"].as_str().unwrap_or_default();
-    let mut names = text.split("calculator: \"").skip(1);
-    case["observed"]["create"] == "OK"
-        && names.any(|rest| {
-            let name = rest.split('"').next().unwrap_or_default();
-            let known = registry.calculators().any(|known| known.name == name)
-                || registry.containers().any(|known| known.name == name);
-            !known && !name.is_empty()
-        })
 }
