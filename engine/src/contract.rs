@@ -362,12 +362,12 @@ impl Contract {
         let has_outputs = !self.tags(Group::OutputSides).is_empty() && !self.describing;
         let mut length = 0;
         for tag in self.tags(Group::InputSides) {
-            let sides = self.many(
-                Group::InputSides,
-                &tag,
-                Arity::OptionalRepeated,
-                PortSpec::Any,
-            );
+            let arity = if self.describing {
+                Arity::OptionalRepeated
+            } else {
+                Arity::Repeated
+            };
+            let sides = self.many(Group::InputSides, &tag, arity, PortSpec::Any);
             for at in 0..sides.len() {
                 let side = Side::new(sides.start + at as u16);
                 if has_outputs {

@@ -1,5 +1,7 @@
 //! What a call of a node puts out. It leaves the node when the call has returned, in the order it was written.
 
+use smallvec::SmallVec;
+
 use crate::{
     packet::{Packet, Payload},
     port::{Out, OutSide, PortType},
@@ -23,6 +25,8 @@ pub struct Emits {
     pub(crate) list: Vec<Emission>,
     /// How many holds the call made.
     pub(crate) holds: u32,
+    /// There are bounds in the list.
+    bounds: bool,
     /// The call panicked.
     pub(crate) panicked: bool,
 }
@@ -33,6 +37,7 @@ impl Default for Emits {
             time: Timestamp::UNSET,
             list: Vec::new(),
             holds: 0,
+            bounds: false,
             panicked: false,
         }
     }
@@ -45,7 +50,35 @@ impl Emits {
         self.time = time;
         self.list.clear();
         self.holds = 0;
+        self.bounds = false;
         self.panicked = false;
+    }
+
+    /// Drops the bounds that something later on the same output covers: a call is seen from outside as one step.
+    pub(crate) fn merge_bounds(&mut self) {
+        if !std::mem::take(&mut self.bounds) || self.list.len() < 2 {
+            return;
+        }
+        // By output, up to where what comes later settles it.
+        let mut covered: SmallVec<[(u16, Timestamp); 4]> = SmallVec::new();
+        self.list.reverse();
+        self.list.retain(|emission| {
+            let (output, at, is_bound) = match emission {
+                Emission::Packet { output, packet } => (*output, packet.time, false),
+                Emission::Bound { output, at } | Emission::AtLeast { output, at } => {
+                    (*output, *at, true)
+                }
+                Emission::Close { output } => (*output, Timestamp::DONE, false),
+                Emission::Side { .. } => return true,
+            };
+            match covered.iter_mut().find(|(known, _)| *known == output) {
+                Some((_, later)) if is_bound && at <= *later => return false,
+                Some((_, later)) => *later = at.max(*later),
+                None => covered.push((output, at)),
+            }
+            true
+        });
+        self.list.reverse();
     }
 
     /// The timestamp that [`Self::emit`] gives: that of the input set, or, for an event and while closing, the first one
@@ -85,6 +118,7 @@ impl Emits {
     /// Says that nothing before `at` will be emitted any more.
     pub fn bound<T: ?Sized + PortType>(&mut self, port: Out<T>, at: Timestamp) {
         if let Some(output) = output(port) {
+            self.bounds = true;
             self.list.push(Emission::Bound { output, at });
         }
     }
@@ -92,6 +126,7 @@ impl Emits {
     /// As [`Self::bound`], but does nothing if the output is further already.
     pub fn bound_at_least<T: ?Sized + PortType>(&mut self, port: Out<T>, at: Timestamp) {
         if let Some(output) = output(port) {
+            self.bounds = true;
             self.list.push(Emission::AtLeast { output, at });
         }
     }

@@ -56,6 +56,8 @@ pub(super) fn resolve(draft: &mut Draft<'_>) {
             Err(diagnostics) => found.extend(diagnostics),
         }
     }
+    // Options that could not be read have been reported by the grammar.
+    draft.incomplete |= draft.nodes.iter().any(|node| node.factory.is_none());
     draft.diagnostics.extend(found);
 }
 

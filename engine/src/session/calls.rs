@@ -189,6 +189,7 @@ impl Running {
                 return self.fail(frame, node, *error);
             }
         };
+        emits.merge_bounds();
         for emission in emits.list.drain(..) {
             if let Err(error) = self.emitted(frame, node, emission) {
                 if call == Call::Close {
