@@ -42,8 +42,8 @@ fn reference(root: &Path) -> String {
     let mut left: Vec<Description> = registry.describe();
     let mut page = String::from(
         "# Calculators\n\nWhat a graph can name in `calculator`, as `graphmill calculators` lists it. Made from the sources: \
-         `UPDATE=1 cargo test --release --workspace --test reference`.\n\nMediaPipe's `int` and its other whole numbers are \
-         `i64` or `u64` here, its `float` and `double` are `f64`.\n",
+         `UPDATE=1 cargo test --release --workspace --test reference`.\n\nMediaPipe's signed whole numbers are all \
+         `int` here (`i64` in Rust), its unsigned ones `uint` (`u64`), and `float` is its `double` (`f64`).\n",
     );
     for (folder, heading) in FOLDERS {
         _ = write!(page, "\n## {heading}\n");

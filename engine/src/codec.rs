@@ -112,10 +112,9 @@ static CODECS: LazyLock<Codecs> = LazyLock::new(|| {
     }
 });
 
-/// The name of a type for people: the registered one, else that of Rust.
-pub fn type_name(of: TypeInfo) -> String {
-    let codec = CODECS.by_type.get(&of.id());
-    codec.map_or_else(|| of.name(), |codec| codec.name.to_owned())
+/// The name that a type is registered under.
+pub(crate) fn registered_name(of: TypeInfo) -> Option<&'static str> {
+    CODECS.by_type.get(&of.id()).map(|codec| codec.name)
 }
 
 /// A packet's value as JSON; none if its type is not registered.
@@ -263,7 +262,7 @@ mod tests {
     fn round_trip(value: &Value, named: Option<&str>) -> (String, Value) {
         let packet = decode(value, named, &[]).expect("a value");
         (
-            type_name(packet.type_info()),
+            packet.type_info().name(),
             encode(&packet).expect("registered"),
         )
     }

@@ -4,7 +4,7 @@
 
 use std::{any::Any, any::TypeId, fmt, sync::Arc};
 
-use crate::timestamp::Timestamp;
+use crate::{codec, timestamp::Timestamp};
 
 /// Anything that can travel in a packet. Implemented for every type that qualifies.
 pub trait Payload: Any + Send + Sync + fmt::Debug {
@@ -114,8 +114,13 @@ impl TypeInfo {
         (self.id)()
     }
 
-    /// The name for people: without module paths, so `alloc::vec::Vec<u32>` is `Vec<u32>`.
+    /// The name for people: the one that [`register_payload!`](crate::register_payload) gives the type, such as `int` for an
+    /// `i64`, else that of Rust without module paths, so `alloc::vec::Vec<u32>` is `Vec<u32>`.
     pub fn name(self) -> String {
+        codec::registered_name(self).map_or_else(|| self.rust_name(), str::to_owned)
+    }
+
+    fn rust_name(self) -> String {
         let mut short = String::new();
         let mut segment = String::new();
         for c in (self.path)().chars() {

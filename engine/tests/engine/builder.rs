@@ -209,7 +209,7 @@ fn what_the_plan_finds_is_shown_in_the_graph() {
         graph.node::<Length>().input(|p| p.0, &number);
     });
     assert!(
-        shown.contains("`i64`") && shown.contains("`String`"),
+        shown.contains("`int`") && shown.contains("`string`"),
         "{shown}"
     );
     assert!(shown.contains("built.pbtxt:"), "{shown}");

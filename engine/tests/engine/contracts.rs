@@ -98,9 +98,9 @@ fn a_calculator_describes_itself() {
     assert_eq!(
         lines,
         [
-            "input_stream EITHER: i32 | i64",
+            "input_stream EITHER: int32 | int",
             "input_stream ANY: any",
-            "input_stream TEXT?: String",
+            "input_stream TEXT?: string",
             "input_stream +: Vec<u32>",
             "output_stream OUT: same as ANY",
             "input_side_packet FLAG?: bool",

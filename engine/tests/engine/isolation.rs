@@ -116,7 +116,7 @@ fn who_waits_on_a_failed_session_is_told() {
 #[test]
 fn a_value_of_another_type_is_refused_where_it_enters() {
     let mut h = failing("process", false);
-    let message = "stream `in` carries `i64`, but the packet at 1 is `&str`";
+    let message = "stream `in` carries `int`, but the packet at 1 is `&str`";
     h.start();
     let refused = h.handle().try_push("in", Packet::new(1, "text"));
     assert!(refused.is_err_and(|error| error.message == message));

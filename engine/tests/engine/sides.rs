@@ -32,7 +32,7 @@ fn a_missing_or_wrong_side_packet_stops_the_start() {
     let wrong = start(SidePackets::new().with("s", "text"));
     assert_eq!(
         wrong.message,
-        "side packet `s` is `&str`, but the graph takes `i64`"
+        "side packet `s` is `&str`, but the graph takes `int`"
     );
     let shared = Packet::new(5, 3_i64);
     assert!(

@@ -229,7 +229,7 @@ fn a_packet_of_another_type_than_the_graph_was_checked_for_is_refused() {
     let error = h.handle().try_push("in", packet).expect_err("a text");
     let message = error.to_string();
     assert!(
-        message.contains("`String`") && message.contains("`i64`"),
+        message.contains("`string`") && message.contains("`int`"),
         "{message}"
     );
 }

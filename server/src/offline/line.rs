@@ -145,7 +145,7 @@ impl Shown {
         let value = codec::encode(packet);
         Self {
             timestamp: codec::timestamp_to_json(packet.time),
-            r#type: codec::type_name(packet.type_info()),
+            r#type: packet.type_info().name(),
             value: value.unwrap_or_else(|| json!(format!("{:?}", packet.payload()))),
         }
     }
