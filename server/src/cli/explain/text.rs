@@ -33,7 +33,12 @@ fn describe(out: &mut String, node: &ExplainNode) {
         .place
         .as_ref()
         .map_or(String::new(), |place| format!(", at {place}"));
-    let _ = writeln!(out, "{} ({}){within}{place}", node.name, node.calculator);
+    let calculator = if node.name == node.calculator {
+        String::new()
+    } else {
+        format!(" ({})", node.calculator)
+    };
+    let _ = writeln!(out, "{}{calculator}{within}{place}", node.name);
     let _ = writeln!(out, "  called: {}; runs: {}", node.policy, node.runs);
     for (kind, ports) in [
         ("in", &node.inputs),
@@ -43,12 +48,12 @@ fn describe(out: &mut String, node: &ExplainNode) {
     ] {
         for port in ports {
             let back = if port.back_edge { ", back edge" } else { "" };
-            let tag = if port.port.is_empty() { "" } else { ":" };
-            let _ = writeln!(
-                out,
-                "  {kind:8} {}{tag}{}: {}{back}",
-                port.port, port.name, port.ty
-            );
+            // Ports without a tag have their places by order, as in the file.
+            let tag = match port.port.as_str() {
+                untagged if untagged.is_empty() || untagged.starts_with(':') => String::new(),
+                tag => format!("{tag}:"),
+            };
+            let _ = writeln!(out, "  {kind:8} {tag}{}: {}{back}", port.name, port.ty);
         }
     }
 }
