@@ -64,16 +64,12 @@ fn agree(folder: &Path, files: &[PathBuf]) {
             differences.push(format!("{name}: {difference}"));
         }
     }
-    println!(
-        "{} of {} cases of {} agree",
-        files.len() - differences.len(),
-        files.len(),
-        folder.display()
-    );
     assert!(
         differences.is_empty(),
-        "{} cases differ:\n{}",
+        "{} of {} cases of {} differ:\n{}",
         differences.len(),
+        files.len(),
+        folder.display(),
         differences.join("\n")
     );
 }
