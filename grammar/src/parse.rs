@@ -130,7 +130,13 @@ pub fn parse_graph(
         }
     };
     let (tree, mut diagnostics) = parse(sources, file);
-    let (graph, found) = graph::lower(&tree);
+    let (mut graph, found) = graph::lower(&tree);
+    if diag::has_errors(&diagnostics)
+        && let Some(graph) = &mut graph
+    {
+        // A value without its colon is read all the same, but a file with a mistake makes no plan.
+        graph.refused.inside();
+    }
     diagnostics.extend(found);
     diag::sort(&mut diagnostics);
     diag::truncate(&mut diagnostics);

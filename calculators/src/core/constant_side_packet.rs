@@ -225,7 +225,7 @@ mod tests {
             + r#"node { calculator: "StringToIntCalculator" input_side_packet: "p0" output_side_packet: "n" }"#;
         let found = check(&graph, &Environment::new(Registry::global()));
         assert!(
-            found.contains("`i64`") && found.contains("`String`"),
+            found.contains("`int`") && found.contains("`string`"),
             "{found}"
         );
     }

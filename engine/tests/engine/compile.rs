@@ -163,6 +163,13 @@ proptest! {
     }
 }
 
+#[test]
+fn a_file_with_a_mistake_in_its_syntax_makes_no_plan() {
+    let text = "input_stream_handler { input_stream_handler\"MuxInputStreamHandler\" }\n\
+                input_stream: \"in\" node { calculator: \"AddCalculator\" input_stream: \"in\" output_stream: \"b\" }";
+    assert!(!compiled(text, &with_subgraphs()).0);
+}
+
 /// A graph as a text of `count` nodes, each made by `node` from its number.
 fn large(count: usize, node: impl Fn(usize) -> String) -> String {
     let nodes: String = (0..count).map(node).collect();

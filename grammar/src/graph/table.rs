@@ -220,6 +220,11 @@ impl Refused {
         !self.any && !self.inside && self.fields.is_empty()
     }
 
+    /// Notes that something was refused in a place that says more about it.
+    pub(crate) fn inside(&mut self) {
+        self.inside = true;
+    }
+
     pub(super) fn field(&mut self, field: &'static str) {
         if !self.fields.contains(&field) {
             self.fields.push(field);
