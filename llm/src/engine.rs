@@ -13,7 +13,11 @@ use crate::sequence::Sequence;
 use crate::spec::{EngineSpec, SpecError};
 use crate::vocab::Vocab;
 
+mod batch;
+mod commit;
 mod delivery;
+mod sample;
+mod slots;
 mod step;
 
 use delivery::Outbox;

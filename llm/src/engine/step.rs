@@ -35,28 +35,28 @@ fn panic_message(payload: &(dyn Any + Send)) -> String {
 
 /// The state of the engine thread.
 pub(super) struct Core<'a> {
-    backend: &'a mut dyn Backend,
-    vocab: Arc<dyn Vocab>,
-    shared: Arc<Shared>,
-    outbox: &'a mut Outbox,
-    capacity: Capacity,
-    limits: Limits,
-    end_tokens: Vec<Token>,
-    running: Vec<Sequence>,
-    waiting: VecDeque<Sequence>,
-    free_slots: Vec<Slot>,
-    cells_used: u32,
+    pub(super) backend: &'a mut dyn Backend,
+    pub(super) vocab: Arc<dyn Vocab>,
+    pub(super) shared: Arc<Shared>,
+    pub(super) outbox: &'a mut Outbox,
+    pub(super) capacity: Capacity,
+    pub(super) limits: Limits,
+    pub(super) end_tokens: Vec<Token>,
+    pub(super) running: Vec<Sequence>,
+    pub(super) waiting: VecDeque<Sequence>,
+    pub(super) free_slots: Vec<Slot>,
+    pub(super) cells_used: u32,
     /// Cells the backend proved able to hold, at most `capacity.total_cells`.
-    cells_usable: u32,
-    step: u64,
+    pub(super) cells_usable: u32,
+    pub(super) step: u64,
     // Memory reused from step to step.
-    plan: Plan,
-    running_rows: Vec<Row>,
-    waiting_rows: Vec<Row>,
-    batch: Vec<BatchToken>,
-    samples: Vec<(SequenceId, Option<Sampled>)>,
-    finished: Vec<SequenceId>,
-    scratch: Scratch,
+    pub(super) plan: Plan,
+    pub(super) running_rows: Vec<Row>,
+    pub(super) waiting_rows: Vec<Row>,
+    pub(super) batch: Vec<BatchToken>,
+    pub(super) samples: Vec<(SequenceId, Option<Sampled>)>,
+    pub(super) finished: Vec<SequenceId>,
+    pub(super) scratch: Scratch,
 }
 
 impl<'a> Core<'a> {
@@ -151,7 +151,7 @@ impl<'a> Core<'a> {
         }
     }
 
-    fn take_in(&mut self, command: Command) {
+    pub(super) fn take_in(&mut self, command: Command) {
         match command {
             Command::Submit(sequence) => self.enqueue(*sequence),
             Command::Grant(id, credits) => {
@@ -164,7 +164,7 @@ impl<'a> Core<'a> {
         }
     }
 
-    fn find(&mut self, id: SequenceId) -> Option<&mut Sequence> {
+    pub(super) fn find(&mut self, id: SequenceId) -> Option<&mut Sequence> {
         if let Ok(index) = self.running_index(id) {
             return self.running.get_mut(index);
         }
@@ -175,12 +175,12 @@ impl<'a> Core<'a> {
         self.waiting.get_mut(index)
     }
 
-    fn running_index(&self, id: SequenceId) -> Result<usize, usize> {
+    pub(super) fn running_index(&self, id: SequenceId) -> Result<usize, usize> {
         self.running
             .binary_search_by_key(&id, |sequence| sequence.id)
     }
 
-    fn cancel(&mut self, id: SequenceId) {
+    pub(super) fn cancel(&mut self, id: SequenceId) {
         if let Ok(index) = self.running_index(id) {
             let mut sequence = self.running.remove(index);
             self.release(&mut sequence);
@@ -194,28 +194,12 @@ impl<'a> Core<'a> {
     }
 
     /// Puts a sequence where its arrival says, which is the end for a new one.
-    fn enqueue(&mut self, sequence: Sequence) {
+    pub(super) fn enqueue(&mut self, sequence: Sequence) {
         let index = self.waiting.partition_point(|other| other.id < sequence.id);
         self.waiting.insert(index, sequence);
     }
 
-    fn leave_queue(&self, sequence: &Sequence) {
-        if !sequence.was_admitted {
-            self.shared.queued.fetch_sub(1, Ordering::Relaxed);
-        }
-    }
-
-    /// Takes slot and cells away from a sequence.
-    fn release(&mut self, sequence: &mut Sequence) {
-        if let Some(slot) = sequence.slot.take() {
-            self.backend.remove(slot, 0);
-            self.free_slots.push(slot);
-        }
-        self.cells_used -= sequence.computed;
-        sequence.computed = 0;
-    }
-
-    fn plan(&mut self) {
+    pub(super) fn plan(&mut self) {
         self.running_rows.clear();
         self.running_rows
             .extend(self.running.iter().map(Sequence::row));
@@ -237,46 +221,7 @@ impl<'a> Core<'a> {
         schedule::plan_step(&self.limits, &now, &mut self.plan);
     }
 
-    fn move_sequences(&mut self) {
-        let plan = std::mem::take(&mut self.plan);
-        for id in &plan.preempt {
-            self.preempt(*id);
-        }
-        for id in &plan.admit {
-            let index = self
-                .waiting
-                .binary_search_by_key(id, |sequence| sequence.id)
-                .expect("only waiting sequences are admitted");
-            let mut sequence = self
-                .waiting
-                .remove(index)
-                .expect("the index was just found");
-            self.leave_queue(&sequence);
-            sequence.was_admitted = true;
-            sequence.last_step = self.step;
-            sequence.slot = Some(
-                self.free_slots
-                    .pop()
-                    .expect("no more sequences are admitted than there are slots"),
-            );
-            let index = self.running.partition_point(|other| other.id < sequence.id);
-            self.running.insert(index, sequence);
-        }
-        self.plan = plan;
-    }
-
-    fn preempt(&mut self, id: SequenceId) {
-        let index = self
-            .running_index(id)
-            .expect("only running sequences are preempted");
-        let mut sequence = self.running.remove(index);
-        tracing::debug!(%id, cells = sequence.computed, "preempted");
-        self.release(&mut sequence);
-        self.enqueue(sequence);
-        self.shared.preemptions.fetch_add(1, Ordering::Relaxed);
-    }
-
-    fn step(&mut self) {
+    pub(super) fn step(&mut self) {
         self.step += 1;
         self.fill_batch();
         self.samples.clear();
@@ -298,151 +243,7 @@ impl<'a> Core<'a> {
         self.outbox.flush();
     }
 
-    fn fill_batch(&mut self) {
-        self.batch.clear();
-        for work in &self.plan.work {
-            let index = self
-                .running_index(work.id)
-                .expect("only running sequences have work");
-            let sequence = &mut self.running[index];
-            sequence.last_step = self.step;
-            let slot = sequence.slot.expect("running sequences have a slot");
-            for position in sequence.computed..sequence.computed + work.tokens {
-                self.batch.push(BatchToken {
-                    token: sequence.tokens[position as usize],
-                    position,
-                    slot,
-                    logits: position as usize + 1 == sequence.tokens.len(),
-                });
-            }
-        }
-    }
-
-    /// Samples a token for each sequence whose last token was in the batch.
-    fn sample(&mut self) {
-        let mut last = 0;
-        for work in &self.plan.work {
-            last += work.tokens as usize;
-            if !self.batch[last - 1].logits {
-                continue;
-            }
-            let index = self
-                .running_index(work.id)
-                .expect("only running sequences have work");
-            let sequence = &mut self.running[index];
-            let banned: &[Token] = if sequence.bans_end() {
-                &self.end_tokens
-            } else {
-                &[]
-            };
-            let sampled =
-                sequence
-                    .sampler
-                    .sample(self.backend.logits(last - 1), banned, &mut self.scratch);
-            self.samples.push((work.id, sampled));
-        }
-    }
-
-    /// Books the batch's cells and hands out what was sampled.
-    fn commit(&mut self) {
-        let mut generated = 0;
-        let mut prompt_tokens = 0;
-        for work in &self.plan.work {
-            let index = self
-                .running_index(work.id)
-                .expect("only running sequences have work");
-            let sequence = &mut self.running[index];
-            prompt_tokens += u64::from(sequence.prompt_left().min(work.tokens));
-            sequence.computed += work.tokens;
-            self.cells_used += work.tokens;
-        }
-        self.finished.clear();
-        for (id, sampled) in self.samples.drain(..) {
-            let index = self
-                .running
-                .binary_search_by_key(&id, |sequence| sequence.id)
-                .expect("only running sequences are sampled");
-            let sequence = &mut self.running[index];
-            let output = if let Some(sampled) = sampled {
-                generated += 1;
-                sequence.accept(sampled, &*self.vocab)
-            } else {
-                let message = "the model gave no finite logit".to_owned();
-                sequence.end(FinishReason::Error(GenerationError {
-                    kind: ErrorKind::Internal,
-                    message,
-                }))
-            };
-            if output.finish.is_some() {
-                self.finished.push(id);
-            }
-            self.outbox
-                .current
-                .push((Arc::clone(&sequence.sink), output));
-        }
-        while let Some(id) = self.finished.pop() {
-            self.cancel(id);
-        }
-        self.shared.steps.fetch_add(1, Ordering::Relaxed);
-        self.shared
-            .prompt_tokens
-            .fetch_add(prompt_tokens, Ordering::Relaxed);
-        self.shared
-            .generated_tokens
-            .fetch_add(generated, Ordering::Relaxed);
-    }
-
-    /// The backend has fewer free cells than it should: plan with what it has shown to hold. If only one sequence holds cells, it
-    /// can never go on.
-    fn retry_with_fewer_cells(&mut self) {
-        let tried = self.cells_used + self.batch.len() as u32;
-        tracing::warn!(
-            tried,
-            usable = self.cells_usable,
-            "the KV cache is smaller than it reported"
-        );
-        self.cells_usable = self.cells_usable.min(tried - 1);
-        if self.running.len() == 1 {
-            self.fail_batch(
-                ErrorKind::ResourceExhausted,
-                "the KV cache cannot hold the sequence",
-            );
-        } else if let Some(youngest) = self.running.last() {
-            self.preempt(youngest.id);
-        }
-    }
-
-    /// Ends the sequences of the batch. The cache's content is lost with the step, so the others are computed again.
-    fn fail_batch(&mut self, kind: ErrorKind, message: &str) {
-        tracing::error!(
-            step = self.step,
-            sequences = self.plan.work.len(),
-            message,
-            "step failed"
-        );
-        self.shared.failed_steps.fetch_add(1, Ordering::Relaxed);
-        let plan = std::mem::take(&mut self.plan);
-        for work in &plan.work {
-            let Ok(index) = self.running_index(work.id) else {
-                continue;
-            };
-            let mut sequence = self.running.remove(index);
-            self.release(&mut sequence);
-            let error = GenerationError {
-                kind,
-                message: message.to_owned(),
-            };
-            let output = sequence.end(FinishReason::Error(error));
-            self.outbox.current.push((sequence.sink, output));
-        }
-        self.plan = plan;
-        while let Some(sequence) = self.running.last() {
-            self.preempt(sequence.id);
-        }
-        self.backend.clear();
-    }
-
-    fn publish(&self, idle: bool) {
+    pub(super) fn publish(&self, idle: bool) {
         let shared = &self.shared;
         let preempted = self
             .waiting

@@ -1,0 +1,108 @@
+//! Books what a step computed and hands out what was sampled; or, if the step failed, ends the sequences it concerned.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::step::Core;
+use crate::protocol::{ErrorKind, FinishReason, GenerationError};
+
+impl Core<'_> {
+    /// Books the batch's cells and hands out what was sampled.
+    pub(super) fn commit(&mut self) {
+        let mut generated = 0;
+        let mut prompt_tokens = 0;
+        for work in &self.plan.work {
+            let index = self
+                .running_index(work.id)
+                .expect("only running sequences have work");
+            let sequence = &mut self.running[index];
+            prompt_tokens += u64::from(sequence.prompt_left().min(work.tokens));
+            sequence.computed += work.tokens;
+            self.cells_used += work.tokens;
+        }
+        self.finished.clear();
+        for (id, sampled) in self.samples.drain(..) {
+            let index = self
+                .running
+                .binary_search_by_key(&id, |sequence| sequence.id)
+                .expect("only running sequences are sampled");
+            let sequence = &mut self.running[index];
+            let output = if let Some(sampled) = sampled {
+                generated += 1;
+                sequence.accept(sampled, &*self.vocab)
+            } else {
+                let message = "the model gave no finite logit".to_owned();
+                sequence.end(FinishReason::Error(GenerationError {
+                    kind: ErrorKind::Internal,
+                    message,
+                }))
+            };
+            if output.finish.is_some() {
+                self.finished.push(id);
+            }
+            self.outbox
+                .current
+                .push((Arc::clone(&sequence.sink), output));
+        }
+        while let Some(id) = self.finished.pop() {
+            self.cancel(id);
+        }
+        self.shared.steps.fetch_add(1, Ordering::Relaxed);
+        self.shared
+            .prompt_tokens
+            .fetch_add(prompt_tokens, Ordering::Relaxed);
+        self.shared
+            .generated_tokens
+            .fetch_add(generated, Ordering::Relaxed);
+    }
+
+    /// The backend has fewer free cells than it should: plan with what it has shown to hold. If only one sequence holds cells, it
+    /// can never go on.
+    pub(super) fn retry_with_fewer_cells(&mut self) {
+        let tried = self.cells_used + self.batch.len() as u32;
+        tracing::warn!(
+            tried,
+            usable = self.cells_usable,
+            "the KV cache is smaller than it reported"
+        );
+        self.cells_usable = self.cells_usable.min(tried - 1);
+        if self.running.len() == 1 {
+            self.fail_batch(
+                ErrorKind::ResourceExhausted,
+                "the KV cache cannot hold the sequence",
+            );
+        } else if let Some(youngest) = self.running.last() {
+            self.preempt(youngest.id);
+        }
+    }
+
+    /// Ends the sequences of the batch. The cache's content is lost with the step, so the others are computed again.
+    pub(super) fn fail_batch(&mut self, kind: ErrorKind, message: &str) {
+        tracing::error!(
+            step = self.step,
+            sequences = self.plan.work.len(),
+            message,
+            "step failed"
+        );
+        self.shared.failed_steps.fetch_add(1, Ordering::Relaxed);
+        let plan = std::mem::take(&mut self.plan);
+        for work in &plan.work {
+            let Ok(index) = self.running_index(work.id) else {
+                continue;
+            };
+            let mut sequence = self.running.remove(index);
+            self.release(&mut sequence);
+            let error = GenerationError {
+                kind,
+                message: message.to_owned(),
+            };
+            let output = sequence.end(FinishReason::Error(error));
+            self.outbox.current.push((sequence.sink, output));
+        }
+        self.plan = plan;
+        while let Some(sequence) = self.running.last() {
+            self.preempt(sequence.id);
+        }
+        self.backend.clear();
+    }
+}

@@ -1,0 +1,64 @@
+//! Who holds a place in the backend: admission into a slot, preemption, and giving cells back.
+
+use std::sync::atomic::Ordering;
+
+use super::step::Core;
+use crate::protocol::SequenceId;
+use crate::sequence::Sequence;
+
+impl Core<'_> {
+    pub(super) fn leave_queue(&self, sequence: &Sequence) {
+        if !sequence.was_admitted {
+            self.shared.queued.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Takes slot and cells away from a sequence.
+    pub(super) fn release(&mut self, sequence: &mut Sequence) {
+        if let Some(slot) = sequence.slot.take() {
+            self.backend.remove(slot, 0);
+            self.free_slots.push(slot);
+        }
+        self.cells_used -= sequence.computed;
+        sequence.computed = 0;
+    }
+
+    pub(super) fn move_sequences(&mut self) {
+        let plan = std::mem::take(&mut self.plan);
+        for id in &plan.preempt {
+            self.preempt(*id);
+        }
+        for id in &plan.admit {
+            let index = self
+                .waiting
+                .binary_search_by_key(id, |sequence| sequence.id)
+                .expect("only waiting sequences are admitted");
+            let mut sequence = self
+                .waiting
+                .remove(index)
+                .expect("the index was just found");
+            self.leave_queue(&sequence);
+            sequence.was_admitted = true;
+            sequence.last_step = self.step;
+            sequence.slot = Some(
+                self.free_slots
+                    .pop()
+                    .expect("no more sequences are admitted than there are slots"),
+            );
+            let index = self.running.partition_point(|other| other.id < sequence.id);
+            self.running.insert(index, sequence);
+        }
+        self.plan = plan;
+    }
+
+    pub(super) fn preempt(&mut self, id: SequenceId) {
+        let index = self
+            .running_index(id)
+            .expect("only running sequences are preempted");
+        let mut sequence = self.running.remove(index);
+        tracing::debug!(%id, cells = sequence.computed, "preempted");
+        self.release(&mut sequence);
+        self.enqueue(sequence);
+        self.shared.preemptions.fetch_add(1, Ordering::Relaxed);
+    }
+}
