@@ -69,6 +69,7 @@ impl Sequence {
             tokens: self.tokens.len() as u32,
             computed: self.computed,
             remaining: self.token_limit - self.tokens.len() as u32,
+            drafts: 0,
             has_credit: self.credits > 0,
             last_step: self.last_step,
         }

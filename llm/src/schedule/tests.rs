@@ -16,6 +16,9 @@ struct Job {
     /// Outputs it may make before it sits out, and for how many steps it then does.
     credit: u32,
     pause: u64,
+    /// Drafts with each decode, and how many of them prove right.
+    drafts: u32,
+    right: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -63,6 +66,7 @@ fn play(limits: Limits, cells: u32, jobs: &[Job]) -> History {
                 tokens: job.prompt,
                 computed: 0,
                 remaining: job.generate,
+                drafts: job.drafts,
                 has_credit: true,
                 last_step: 0,
             };
@@ -122,8 +126,10 @@ fn play(limits: Limits, cells: u32, jobs: &[Job]) -> History {
             sequence.row.computed += work.tokens;
             sequence.row.last_step = step;
             if sequence.row.computed == sequence.row.tokens {
-                sequence.row.tokens += 1;
-                sequence.row.remaining -= 1;
+                let right = work.drafts.min(jobs[work.id.0 as usize].right);
+                sequence.row.computed += right;
+                sequence.row.tokens += right + 1;
+                sequence.row.remaining -= right + 1;
                 sequence.credit = sequence.credit.saturating_sub(1);
                 sequence.resumes = step + jobs[work.id.0 as usize].pause;
                 if sequence.row.remaining == 0 {
@@ -137,7 +143,7 @@ fn play(limits: Limits, cells: u32, jobs: &[Job]) -> History {
 }
 
 fn check(limits: &Limits, cells: u32, now: &Now<'_>, plan: &Plan) {
-    let tokens: u32 = plan.work.iter().map(|work| work.tokens).sum();
+    let tokens: u32 = plan.work.iter().map(|work| work.tokens + work.drafts).sum();
     assert!(
         tokens <= limits.batch_tokens,
         "the batch exceeds its budget: {plan:?}"
@@ -171,6 +177,11 @@ fn check(limits: &Limits, cells: u32, now: &Now<'_>, plan: &Plan) {
             "a sequence without credit takes part: {plan:?}"
         );
         assert!(work.tokens >= 1 && work.tokens <= row.pending());
+        assert!(
+            work.drafts == 0
+                || (row.pending() == 1 && work.drafts <= row.drafts.min(row.remaining - 1)),
+            "drafts that cannot be used: {plan:?}"
+        );
         assert!(
             !plan.preempt.contains(&row.id),
             "a victim takes part: {plan:?}"
@@ -228,6 +239,8 @@ fn job(prompt: u32, generate: u32) -> Job {
         arrives: 0,
         credit: u32::MAX,
         pause: 0,
+        drafts: 0,
+        right: 0,
     }
 }
 
@@ -326,6 +339,61 @@ fn a_prompt_that_must_not_be_split_gets_a_step_of_its_own() {
     assert!(history.steps <= 502);
 }
 
+#[test]
+fn drafts_take_what_prompts_leave() {
+    let limits = Limits {
+        batch_tokens: 16,
+        ..LIMITS
+    };
+    let drafting = Row {
+        id: SequenceId(0),
+        tokens: 8,
+        computed: 7,
+        remaining: 100,
+        drafts: 6,
+        has_credit: true,
+        last_step: 0,
+    };
+    let prompt = |tokens| Row {
+        id: SequenceId(1),
+        tokens,
+        computed: 0,
+        drafts: 0,
+        ..drafting
+    };
+    let plan = |waiting: &[Row], free_cells, remaining| {
+        let now = Now {
+            step: 1,
+            free_cells,
+            running: &[Row {
+                remaining,
+                ..drafting
+            }],
+            waiting,
+            prompt_had_turn: false,
+        };
+        let mut plan = Plan::default();
+        plan_step(&limits, &now, &mut plan);
+        plan.work[0].drafts
+    };
+    assert_eq!(plan(&[], 100, 100), 6);
+    assert_eq!(plan(&[prompt(11)], 100, 100), 4);
+    assert_eq!(plan(&[prompt(50)], 100, 100), 0);
+    // Neither cells that are not there nor tokens that are not wanted.
+    assert_eq!(plan(&[], 3, 100), 2);
+    assert_eq!(plan(&[], 100, 3), 2);
+}
+
+#[test]
+fn drafts_that_prove_right_save_steps() {
+    let drafting = Job {
+        drafts: 4,
+        right: 3,
+        ..job(10, 41)
+    };
+    assert_eq!(play(LIMITS, 4_096, &[drafting]).steps, 11);
+}
+
 fn jobs(cells: u32) -> impl Strategy<Value = Vec<Job>> {
     let job = (
         1..cells,
@@ -333,15 +401,21 @@ fn jobs(cells: u32) -> impl Strategy<Value = Vec<Job>> {
         0..40_u64,
         prop_oneof![Just(u32::MAX), 1..6_u32],
         0..90_u64,
+        0..6_u32,
+        0..6_u32,
     );
-    let job = job.prop_map(move |(prompt, generate, arrives, credit, pause)| Job {
-        // The engine refuses what does not fit alone: the last token needs no cell.
-        prompt,
-        generate: generate.min(cells - prompt + 1),
-        arrives,
-        credit,
-        pause,
-    });
+    let job = job.prop_map(
+        move |(prompt, generate, arrives, credit, pause, drafts, right)| Job {
+            drafts,
+            right,
+            // The engine refuses what does not fit alone: the last token needs no cell.
+            prompt,
+            generate: generate.min(cells - prompt + 1),
+            arrives,
+            credit,
+            pause,
+        },
+    );
     prop::collection::vec(job, 1..14)
 }
 

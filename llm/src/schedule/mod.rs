@@ -1,7 +1,7 @@
 //! Who computes what in a step: a pure function over plain numbers.
 //!
 //! **Order of a step.** Decodes come first (one token each), then prompt chunks in order of arrival, then admissions in order of
-//! arrival, all under one token budget. If there are more decodes than budget, those that waited longest go first and a share of
+//! arrival, then the decodes' drafts, all under one token budget. If there are more decodes than budget, those that waited longest go first and a share of
 //! the budget stays for prompts, so neither starves the other.
 //!
 //! **Cells.** A sequence is admitted when its tokens fit in the free cells beside what admitted prompts still need and a few
@@ -41,6 +41,8 @@ pub(crate) struct Row {
     pub(crate) computed: u32,
     /// Tokens that may still be generated.
     pub(crate) remaining: u32,
+    /// Tokens guessed to come after the known ones. A decode carries as many of them as the step has room for.
+    pub(crate) drafts: u32,
     pub(crate) has_credit: bool,
     /// The step it last took part in, or began to run.
     pub(crate) last_step: u64,
@@ -49,6 +51,11 @@ pub(crate) struct Row {
 impl Row {
     fn pending(&self) -> u32 {
         self.tokens - self.computed
+    }
+
+    /// Drafts that a decode could use: it yields one token more than the drafts that prove right.
+    fn useful_drafts(&self) -> u32 {
+        self.drafts.min(self.remaining.saturating_sub(1))
     }
 }
 
@@ -83,7 +90,20 @@ pub(crate) struct Plan {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Work {
     pub(crate) id: SequenceId,
+    /// Known tokens to compute.
     pub(crate) tokens: u32,
+    /// Drafted tokens to compute after them.
+    pub(crate) drafts: u32,
+}
+
+impl Work {
+    fn known(id: SequenceId, tokens: u32) -> Self {
+        Self {
+            id,
+            tokens,
+            drafts: 0,
+        }
+    }
 }
 
 /// What this step has decided so far about a running sequence.
@@ -269,7 +289,7 @@ impl Step<'_> {
             }
             let tokens = row.pending().min(self.budget);
             self.plan.admit.push(row.id);
-            self.plan.work.push(Work { id: row.id, tokens });
+            self.plan.work.push(Work::known(row.id, tokens));
             self.budget -= tokens;
             self.free -= tokens;
             committed += row.pending() - tokens + row.remaining.min(GROWTH_CELLS);
@@ -277,16 +297,25 @@ impl Step<'_> {
         }
     }
 
-    /// Puts the running sequences' work before that of the admitted ones.
+    /// Puts the running sequences' work before that of the admitted ones. Drafts get what is left of budget and cells: they may
+    /// all prove wrong.
     fn finish(&mut self) {
         let admitted = self.plan.work.len();
         for decode in [true, false] {
             for (row, state) in self.now.running.iter().zip(&self.plan.state) {
-                if let State::Scheduled(tokens) = *state
-                    && decode == (row.pending() == 1)
-                {
-                    self.plan.work.push(Work { id: row.id, tokens });
+                let State::Scheduled(tokens) = *state else {
+                    continue;
+                };
+                if decode != (row.pending() == 1) {
+                    continue;
                 }
+                let mut work = Work::known(row.id, tokens);
+                if decode {
+                    work.drafts = row.useful_drafts().min(self.budget).min(self.free);
+                    self.budget -= work.drafts;
+                    self.free -= work.drafts;
+                }
+                self.plan.work.push(work);
             }
         }
         self.plan.work.rotate_left(admitted);
