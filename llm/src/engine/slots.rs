@@ -1,5 +1,6 @@
 //! Who holds a place in the backend: admission into a slot, preemption, and giving cells back.
 
+use std::cmp::Reverse;
 use std::sync::atomic::Ordering;
 
 use super::step::Core;
@@ -17,7 +18,7 @@ impl Core<'_> {
     pub(super) fn release(&mut self, sequence: &mut Sequence) {
         if let Some(slot) = sequence.slot.take() {
             self.backend.remove(slot, 0);
-            self.free_slots.push(slot);
+            self.free_slots.push(Reverse(slot));
         }
         self.cells_used -= sequence.computed;
         sequence.computed = 0;
@@ -40,11 +41,11 @@ impl Core<'_> {
             self.leave_queue(&sequence);
             sequence.was_admitted = true;
             sequence.last_step = self.step;
-            sequence.slot = Some(
-                self.free_slots
-                    .pop()
-                    .expect("no more sequences are admitted than there are slots"),
-            );
+            let Reverse(slot) = self
+                .free_slots
+                .pop()
+                .expect("no more sequences are admitted than there are slots");
+            sequence.slot = Some(slot);
             let index = self.running.partition_point(|other| other.id < sequence.id);
             self.running.insert(index, sequence);
         }

@@ -4,7 +4,8 @@
 //! `cells_used` is the sum of all `computed`; what fails in a step ends the sequences of its batch and no others.
 
 use std::any::Any;
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,7 +16,7 @@ use super::{Command, Shared};
 use crate::backend::{Backend, BatchToken, Capacity, DecodeError, Slot};
 use crate::protocol::{ErrorKind, FinishReason, GenerationError, SequenceId, Token};
 use crate::sampler::{Sampled, Scratch};
-use crate::schedule::{self, Limits, Now, Plan, Row};
+use crate::schedule::{self, Limits, Now, Plan, Row, Work};
 use crate::sequence::Sequence;
 use crate::spec::EngineSpec;
 use crate::vocab::Vocab;
@@ -44,7 +45,8 @@ pub(super) struct Core<'a> {
     pub(super) end_tokens: Vec<Token>,
     pub(super) running: Vec<Sequence>,
     pub(super) waiting: VecDeque<Sequence>,
-    pub(super) free_slots: Vec<Slot>,
+    /// The lowest is taken first.
+    pub(super) free_slots: BinaryHeap<Reverse<Slot>>,
     pub(super) cells_used: u32,
     /// Cells the backend proved able to hold, at most `capacity.total_cells`.
     pub(super) cells_usable: u32,
@@ -53,6 +55,7 @@ pub(super) struct Core<'a> {
     pub(super) plan: Plan,
     pub(super) running_rows: Vec<Row>,
     pub(super) waiting_rows: Vec<Row>,
+    pub(super) by_slot: Vec<(Slot, Work)>,
     pub(super) batch: Vec<BatchToken>,
     pub(super) samples: Vec<(SequenceId, Option<Sampled>)>,
     pub(super) finished: Vec<SequenceId>,
@@ -85,13 +88,16 @@ impl<'a> Core<'a> {
             limits,
             running: Vec::new(),
             waiting: VecDeque::new(),
-            free_slots: (0..capacity.max_sequences).rev().map(Slot).collect(),
+            free_slots: (0..capacity.max_sequences)
+                .map(|slot| Reverse(Slot(slot)))
+                .collect(),
             cells_used: 0,
             cells_usable: capacity.total_cells,
             step: 0,
             plan: Plan::default(),
             running_rows: Vec::new(),
             waiting_rows: Vec::new(),
+            by_slot: Vec::new(),
             batch: Vec::new(),
             samples: Vec::new(),
             finished: Vec::new(),
