@@ -7,7 +7,10 @@ use std::ffi::{CStr, c_char, c_void};
 
 use llama_cpp_sys_2 as sys;
 
-use crate::spec::FlashAttention;
+mod context;
+mod model;
+
+pub(super) use context::Context;
 
 thread_local! {
     /// What llama.cpp complained about on this thread while [`collect_errors`] runs.
@@ -70,11 +73,8 @@ pub(super) fn system_info() -> String {
     text.to_string_lossy().trim().to_owned()
 }
 
-/// llama.cpp's constant for a flash attention policy.
-pub(super) fn flash_attention(policy: FlashAttention) -> sys::llama_flash_attn_type {
-    match policy {
-        FlashAttention::Auto => sys::LLAMA_FLASH_ATTN_TYPE_AUTO,
-        FlashAttention::On => sys::LLAMA_FLASH_ATTN_TYPE_ENABLED,
-        FlashAttention::Off => sys::LLAMA_FLASH_ATTN_TYPE_DISABLED,
-    }
+/// llama.cpp's defaults for a context.
+pub(super) fn context_params() -> sys::llama_context_params {
+    // SAFETY: returns plain numbers and null pointers.
+    unsafe { sys::llama_context_default_params() }
 }

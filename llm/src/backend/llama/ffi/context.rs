@@ -1,0 +1,150 @@
+//! A llama.cpp context: the KV cache of a model and the computations on it.
+
+use std::marker::PhantomData;
+use std::ptr::{self, NonNull};
+use std::slice;
+
+use llama_cpp_2::model::LlamaModel;
+use llama_cpp_sys_2 as sys;
+
+use crate::backend::{BatchToken, DecodeError};
+
+/// A context on a model, which it borrows. Used on one thread, as it holds pointers.
+pub(in crate::backend::llama) struct Context<'a> {
+    context: NonNull<sys::llama_context>,
+    n_vocab: usize,
+    batch: Batch,
+    model: PhantomData<&'a LlamaModel>,
+}
+
+impl<'a> Context<'a> {
+    /// Allocates the KV cache and the compute buffers; `None` if llama.cpp refuses, which it logs.
+    pub(in crate::backend::llama) fn new(
+        model: &'a LlamaModel,
+        params: sys::llama_context_params,
+    ) -> Option<Self> {
+        // SAFETY: the model is alive for 'a, and `params` come from llama.cpp's defaults, with plain numbers changed.
+        let context =
+            unsafe { sys::llama_init_from_model(super::model::as_ptr(model).as_ptr(), params) };
+        Some(Self {
+            context: NonNull::new(context)?,
+            n_vocab: usize::try_from(model.n_vocab()).unwrap_or(0),
+            batch: Batch::default(),
+            model: PhantomData,
+        })
+    }
+
+    /// Cells of all sequences together.
+    pub(in crate::backend::llama) fn n_ctx(&self) -> u32 {
+        // SAFETY: the context is alive.
+        unsafe { sys::llama_n_ctx(self.context.as_ptr()) }
+    }
+
+    /// Most tokens of a batch.
+    pub(in crate::backend::llama) fn n_batch(&self) -> u32 {
+        // SAFETY: the context is alive.
+        unsafe { sys::llama_n_batch(self.context.as_ptr()) }
+    }
+
+    /// Length of a row of logits.
+    pub(in crate::backend::llama) fn n_vocab(&self) -> usize {
+        self.n_vocab
+    }
+
+    /// Computes a batch.
+    pub(in crate::backend::llama) fn decode(
+        &mut self,
+        tokens: &[BatchToken],
+    ) -> Result<(), DecodeError> {
+        let batch = self.batch.fill(tokens);
+        // SAFETY: the context is alive and not shared; the batch's arrays have as many entries as it says and outlive the call.
+        let status = unsafe { sys::llama_decode(self.context.as_ptr(), batch) };
+        match status {
+            0 => Ok(()),
+            1 => Err(DecodeError::NoCells),
+            -1 => Err(DecodeError::Failed("the batch is not valid".to_owned())),
+            status => Err(DecodeError::Failed(format!(
+                "llama.cpp failed with status {status}"
+            ))),
+        }
+    }
+
+    /// The logits after the token at this index of the last batch, which must have asked for them.
+    pub(in crate::backend::llama) fn logits(&mut self, index: usize) -> &[f32] {
+        // SAFETY: the context is alive and not shared; llama.cpp checks the index and returns null for a wrong one.
+        let row = unsafe { sys::llama_get_logits_ith(self.context.as_ptr(), index as i32) };
+        assert!(!row.is_null(), "the batch has no logits at index {index}");
+        // SAFETY: a row has as many floats as the vocabulary has tokens, and stays until the next call that needs `&mut self`.
+        unsafe { slice::from_raw_parts(row, self.n_vocab) }
+    }
+
+    /// Frees a sequence's cells from a position on; says whether that was possible.
+    pub(in crate::backend::llama) fn remove(&mut self, sequence: u32, from: u32) -> bool {
+        // SAFETY: the context is alive and not shared; sequences are below `n_seq_max`.
+        unsafe { sys::llama_memory_seq_rm(self.memory(), sequence as i32, from as i32, -1) }
+    }
+
+    /// Gives one sequence all cells of another, below a position.
+    pub(in crate::backend::llama) fn copy(&mut self, from: u32, to: u32, end: i32) {
+        // SAFETY: as in `remove`.
+        unsafe { sys::llama_memory_seq_cp(self.memory(), from as i32, to as i32, 0, end) }
+    }
+
+    /// Frees all cells and zeroes them.
+    pub(in crate::backend::llama) fn clear(&mut self) {
+        // SAFETY: the context is alive and not shared.
+        unsafe { sys::llama_memory_clear(self.memory(), true) }
+    }
+
+    fn memory(&self) -> sys::llama_memory_t {
+        // SAFETY: the context is alive; its memory lives as long as itself.
+        unsafe { sys::llama_get_memory(self.context.as_ptr()) }
+    }
+}
+
+impl Drop for Context<'_> {
+    fn drop(&mut self) {
+        // SAFETY: the context is alive, and nothing uses it after this.
+        unsafe { sys::llama_free(self.context.as_ptr()) }
+    }
+}
+
+/// The arrays of a `llama_batch`, kept to reuse their memory. Each token belongs to one sequence.
+#[derive(Default)]
+struct Batch {
+    tokens: Vec<sys::llama_token>,
+    positions: Vec<sys::llama_pos>,
+    sequences: Vec<sys::llama_seq_id>,
+    sequence_counts: Vec<i32>,
+    sequence_lists: Vec<*mut sys::llama_seq_id>,
+    logits: Vec<i8>,
+}
+
+impl Batch {
+    fn fill(&mut self, entries: &[BatchToken]) -> sys::llama_batch {
+        self.tokens.clear();
+        self.positions.clear();
+        self.sequences.clear();
+        self.logits.clear();
+        for entry in entries {
+            self.tokens.push(entry.token);
+            self.positions.push(entry.position as sys::llama_pos);
+            self.sequences.push(entry.slot.0 as sys::llama_seq_id);
+            self.logits.push(i8::from(entry.logits));
+        }
+        self.sequence_counts.resize(entries.len(), 1);
+        self.sequence_lists.clear();
+        // Only after the last `push`, which may move the numbers pointed to.
+        self.sequence_lists
+            .extend(self.sequences.iter_mut().map(ptr::from_mut));
+        sys::llama_batch {
+            n_tokens: entries.len() as i32,
+            token: self.tokens.as_mut_ptr(),
+            embd: ptr::null_mut(),
+            pos: self.positions.as_mut_ptr(),
+            n_seq_id: self.sequence_counts.as_mut_ptr(),
+            seq_id: self.sequence_lists.as_mut_ptr(),
+            logits: self.logits.as_mut_ptr(),
+        }
+    }
+}
