@@ -68,6 +68,8 @@ impl Sequence {
             id: self.id,
             tokens: self.tokens.len() as u32,
             computed: self.computed,
+            owned: self.computed,
+            deferred: false,
             remaining: self.token_limit - self.tokens.len() as u32,
             drafts: 0,
             has_credit: self.credits > 0,

@@ -37,8 +37,13 @@ pub(crate) struct Row {
     pub(crate) id: SequenceId,
     /// Tokens known: prompt and generated.
     pub(crate) tokens: u32,
-    /// Cells held: the first tokens, already computed.
+    /// The first tokens that are computed already; of a waiting sequence, those it need not compute because another one has.
     pub(crate) computed: u32,
+    /// Cells that become free if it is preempted: shared ones do not. Of a waiting sequence, new cells that its `computed` tokens
+    /// take as soon as it is admitted.
+    pub(crate) owned: u32,
+    /// Waits on purpose: another sequence is computing what it begins with.
+    pub(crate) deferred: bool,
     /// Tokens that may still be generated.
     pub(crate) remaining: u32,
     /// Tokens guessed to come after the known ones. A decode carries as many of them as the step has room for.
@@ -51,6 +56,11 @@ pub(crate) struct Row {
 impl Row {
     fn pending(&self) -> u32 {
         self.tokens - self.computed
+    }
+
+    /// Whether a waiting sequence may be admitted now.
+    fn may_join(&self) -> bool {
+        self.has_credit && !self.deferred
     }
 
     /// Drafts that a decode could use: it yields one token more than the drafts that prove right.
@@ -167,7 +177,7 @@ impl Step<'_> {
             .iter()
             .find(|row| row.has_credit && row.pending() > 1);
         let first_prompt =
-            running_prompt.or_else(|| self.now.waiting.iter().find(|row| row.has_credit));
+            running_prompt.or_else(|| self.now.waiting.iter().find(|row| row.may_join()));
         if let Some(prompt) = first_prompt
             && count > 0
             && self.is_whole(prompt.pending())
@@ -274,12 +284,12 @@ impl Step<'_> {
                 committed += row.pending() - scheduled + row.remaining.min(GROWTH_CELLS);
             }
         }
-        for row in self.now.waiting.iter().filter(|row| row.has_credit) {
+        for row in self.now.waiting.iter().filter(|row| row.may_join()) {
             let whole = self.is_whole(row.pending());
             if self.budget == 0 || (whole && row.pending() > self.budget) {
                 return;
             }
-            let needed = row.pending() + committed;
+            let needed = row.owned + row.pending() + committed;
             while self.free < needed || sequences == self.limits.max_sequences {
                 let Some(victim) = self.paused_victim(needed) else {
                     return;
@@ -291,7 +301,7 @@ impl Step<'_> {
             self.plan.admit.push(row.id);
             self.plan.work.push(Work::known(row.id, tokens));
             self.budget -= tokens;
-            self.free -= tokens;
+            self.free -= row.owned + tokens;
             committed += row.pending() - tokens + row.remaining.min(GROWTH_CELLS);
             sequences += 1;
         }
@@ -354,7 +364,7 @@ impl Step<'_> {
         };
         let candidates = || (0..self.now.running.len()).rev().filter(may_go);
         let obtainable: u32 = candidates()
-            .map(|index| self.now.running[index].computed)
+            .map(|index| self.now.running[index].owned)
             .sum();
         if self.free + obtainable < needed {
             None
@@ -366,7 +376,7 @@ impl Step<'_> {
     fn preempt(&mut self, index: usize) {
         self.plan.state[index] = State::Preempted;
         self.plan.preempt.push(self.now.running[index].id);
-        self.free += self.now.running[index].computed;
+        self.free += self.now.running[index].owned;
     }
 }
 

@@ -65,6 +65,8 @@ fn play(limits: Limits, cells: u32, jobs: &[Job]) -> History {
                 id: SequenceId(index as u64),
                 tokens: job.prompt,
                 computed: 0,
+                owned: 0,
+                deferred: false,
                 remaining: job.generate,
                 drafts: job.drafts,
                 has_credit: true,
@@ -93,7 +95,10 @@ fn play(limits: Limits, cells: u32, jobs: &[Job]) -> History {
         let rows = |slot: bool| {
             live.values()
                 .filter(|sequence| sequence.slot == slot)
-                .map(|sequence| sequence.row)
+                .map(|sequence| Row {
+                    owned: sequence.row.computed,
+                    ..sequence.row
+                })
                 .collect()
         };
         let (running, waiting): (Vec<Row>, Vec<Row>) = (rows(true), rows(false));
@@ -349,6 +354,8 @@ fn drafts_take_what_prompts_leave() {
         id: SequenceId(0),
         tokens: 8,
         computed: 7,
+        owned: 7,
+        deferred: false,
         remaining: 100,
         drafts: 6,
         has_credit: true,
@@ -358,6 +365,8 @@ fn drafts_take_what_prompts_leave() {
         id: SequenceId(1),
         tokens,
         computed: 0,
+        owned: 0,
+        deferred: false,
         drafts: 0,
         ..drafting
     };
