@@ -478,6 +478,8 @@ fn malformed_names_in_brackets() {
   options { [m..ext] { } }
   node_options { [type.googleapis.com/] { } }
   node_options { [type.googleapis.com/m.A B] { } }
+  node_options { [type.googleapis.com/ /m.A] { } }
+  node_options { [type.googleapis.com/ *c/m.A] { } }
 }
 "#,
         @r#"
@@ -502,6 +504,22 @@ fn malformed_names_in_brackets() {
           |
         5 |   node_options { [type.googleapis.com/m.A B] { } }
           |                                          ^ a space may stand only beside `.` and `/`
+          |
+          = help: write `[package.Type.ext]` or `[type.googleapis.com/package.Type]`
+
+        error[GM0113]: `[type.googleapis.com/ /m.A]` is no name of an extension or message type
+         --> graph.pbtxt:6:18
+          |
+        6 |   node_options { [type.googleapis.com/ /m.A] { } }
+          |                  ^^^^^^^^^^^^^^^^^^^^^^^^^^^ a part of the URL prefix is empty or begins with `*`
+          |
+          = help: write `[package.Type.ext]` or `[type.googleapis.com/package.Type]`
+
+        error[GM0113]: `[type.googleapis.com/ *c/m.A]` is no name of an extension or message type
+         --> graph.pbtxt:7:18
+          |
+        7 |   node_options { [type.googleapis.com/ *c/m.A] { } }
+          |                  ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ a part of the URL prefix is empty or begins with `*`
           |
           = help: write `[package.Type.ext]` or `[type.googleapis.com/package.Type]`
         "#

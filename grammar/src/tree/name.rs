@@ -81,6 +81,14 @@ fn name_kind(text: &str) -> Result<NameKind, &'static str> {
     if prefix.starts_with('/') {
         return Err("the URL prefix begins with `/`");
     }
+    // Written without the spaces, `//` and `/*` would be read as comments of other languages.
+    if prefix
+        .split('/')
+        .skip(1)
+        .any(|part| part.is_empty() || part.starts_with('*'))
+    {
+        return Err("a part of the URL prefix is empty or begins with `*`");
+    }
     if !prefix.match_indices('%').all(|(at, _)| percent(at)) {
         return Err("`%` must be followed by two hexadecimal digits");
     }
