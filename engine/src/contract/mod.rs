@@ -14,103 +14,10 @@ use crate::{
     tags::TagMap,
 };
 
-/// How the timestamp bounds of a node's outputs follow from its inputs.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub enum Offset {
-    /// An output at `t` comes from the input at `t`: bounds are passed on, whether or not a packet is emitted. The default.
-    #[default]
-    Same,
-    /// An output comes this much later (or, negative, earlier) than its input.
-    By(i64),
-    /// Outputs are not tied to inputs: bounds move only with packets, explicit bounds and the close.
-    Unset,
-}
+mod spec;
 
-impl Offset {
-    pub(crate) fn value(self) -> Option<i64> {
-        match self {
-            Self::Same => Some(0),
-            Self::By(offset) => Some(offset),
-            Self::Unset => None,
-        }
-    }
-}
-
-/// One of the four groups of a node's ports.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Group {
-    /// `input_stream`
-    Inputs,
-    /// `output_stream`
-    Outputs,
-    /// `input_side_packet`
-    InputSides,
-    /// `output_side_packet`
-    OutputSides,
-}
-
-impl Group {
-    /// The words for one port of the group.
-    pub fn noun(self) -> &'static str {
-        match self {
-            Self::Inputs => "input stream",
-            Self::Outputs => "output stream",
-            Self::InputSides => "input side packet",
-            Self::OutputSides => "output side packet",
-        }
-    }
-
-    /// The field of a node that lists the ports of the group.
-    pub fn field(self) -> &'static str {
-        match self {
-            Self::Inputs => "input_stream",
-            Self::Outputs => "output_stream",
-            Self::InputSides => "input_side_packet",
-            Self::OutputSides => "output_side_packet",
-        }
-    }
-}
-
-/// The type a contract gives to a port.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum PortSpec {
-    /// Any type.
-    Any,
-    /// This one.
-    Exact(TypeInfo),
-    /// One of these.
-    OneOf(Vec<TypeInfo>),
-    /// That of another port of the same node.
-    SameAs(Group, u16),
-}
-
-impl PortSpec {
-    fn of<T: ?Sized + PortType>() -> Self {
-        T::port_type().map_or(Self::Any, Self::Exact)
-    }
-}
-
-/// How often a declared port may be connected.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Arity {
-    /// Exactly once.
-    Required,
-    /// Once or not at all.
-    Optional,
-    /// At least once, as `TAG:0`, `TAG:1`, ...
-    Repeated,
-    /// Any number of times.
-    OptionalRepeated,
-}
-
-/// One declaration of a contract, as `describe` lists it.
-#[derive(Clone, Debug)]
-pub(crate) struct Declared {
-    pub(crate) group: Group,
-    pub(crate) tag: String,
-    pub(crate) arity: Arity,
-    pub(crate) spec: PortSpec,
-}
+pub use spec::{Arity, Group, Offset};
+pub(crate) use spec::{Declared, PortSpec};
 
 #[derive(Debug, Default)]
 struct Ports {
