@@ -18,6 +18,19 @@ pub(crate) enum Emission {
     Side { output: u16, packet: Packet },
 }
 
+impl Emission {
+    /// The output stream it goes to, if it goes to one.
+    pub(crate) fn stream(&self) -> Option<u16> {
+        match self {
+            Self::Packet { output, .. }
+            | Self::Bound { output, .. }
+            | Self::AtLeast { output, .. }
+            | Self::Close { output } => Some(*output),
+            Self::Side { .. } => None,
+        }
+    }
+}
+
 /// Collects the outputs of one call.
 #[derive(Debug)]
 pub struct Emits {

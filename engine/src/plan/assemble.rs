@@ -4,7 +4,10 @@ use std::sync::{Arc, atomic::AtomicUsize};
 
 use graphmill_grammar::SourceMap;
 
-use crate::contract::{Group, Offset};
+use crate::{
+    contract::{Group, Offset},
+    policy::Policy,
+};
 
 use super::{
     GraphPort, Plan, PlanInput, PlanNode, PlanSide, PlanStream, Producer, SideSource,
@@ -34,6 +37,15 @@ pub(super) fn assemble(mut draft: Draft<'_>, sources: &SourceMap) -> Plan {
             });
         }
     }
+    let immediate: Vec<bool> = draft
+        .streams
+        .iter()
+        .map(|stream| {
+            let mut consumers = stream.consumers.iter();
+            consumers
+                .any(|&(node, _)| matches!(drafted[usize::from(node)].policy, Policy::Immediate))
+        })
+        .collect();
     for (number, mut node) in drafted.into_iter().enumerate() {
         let first_output = outputs.len();
         outputs.extend(&node.outputs);
@@ -56,6 +68,11 @@ pub(super) fn assemble(mut draft: Draft<'_>, sources: &SourceMap) -> Plan {
             outputs: first_output..outputs.len(),
             offsets: offsets(&node),
             lanes: node.lanes,
+            by_stream: node.outputs.len() > 1
+                && node
+                    .outputs
+                    .iter()
+                    .any(|&stream| immediate[stream as usize]),
             batches: node.policy.batch() > 1,
             policy: node.policy.clone(),
             bounds: node.contract.bounds,

@@ -82,6 +82,8 @@ pub(crate) struct PlanNode {
     pub(crate) lanes: u16,
     /// Whether what comes behind the head of a queue can make it due.
     pub(crate) batches: bool,
+    /// Whether a consumer can notice that one of its outputs comes before another.
+    pub(crate) by_stream: bool,
     pub(crate) sides: Box<[SideSource]>,
     pub(crate) side_outputs: Box<[u32]>,
     pub(crate) layer: i32,

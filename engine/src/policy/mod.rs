@@ -73,7 +73,8 @@ pub enum Policy {
     Batch(usize),
     /// The default policy within each set of inputs, independently of the other sets; inputs in no set form one more.
     SyncSet(Vec<Vec<u16>>),
-    /// Each input by itself: a packet is delivered when it arrives.
+    /// Each input by itself: a packet is delivered when it arrives. So packets at one timestamp come in one call only if they
+    /// were there together when the node was free.
     Immediate,
     /// The default policy, but queues that grow are cut to their newest packets.
     FixedSize(FixedSize),

@@ -15,7 +15,7 @@ use crate::{
     error::{Error, Result},
     input::InputSet,
     node::{Answer, Instance, Node},
-    plan::Place,
+    plan::{Place, PlanNode},
     policy::Readiness,
     timestamp::Timestamp,
 };
@@ -46,18 +46,11 @@ impl Running {
         }
         let mut close = state.holds <= 0;
         if !plan.inputs.is_empty() {
-            match state.policy.readiness(&self.queues[plan.inputs.clone()]) {
+            match state.readiness(&self.queues[plan.inputs.clone()]) {
                 Readiness::Process(_) if state.full_edges > 0 => return false,
                 Readiness::Process(at) => {
                     state.laggard = ANY;
-                    state
-                        .policy
-                        .fill(at, &mut self.queues[plan.inputs.clone()], &mut state.set);
-                    for input in plan.inputs.clone() {
-                        if self.limits[input].full {
-                            self.refresh(frame, input);
-                        }
-                    }
+                    self.fill(frame, node, at);
                     self.call(frame, node, Call::Inputs(at));
                     return true;
                 }
@@ -190,6 +183,9 @@ impl Running {
             }
         };
         emits.merge_bounds();
+        if frame.plan.nodes[node].by_stream {
+            order_by_stream(&frame.plan.nodes[node], call, flow, emits);
+        }
         for emission in emits.list.drain(..) {
             if let Err(error) = self.emitted(frame, node, emission) {
                 if call == Call::Close {
@@ -216,7 +212,10 @@ impl Running {
                 }
             }
             (Call::Inputs(at), Flow::Continue) if self.is_exhausted(frame, node, at) => {}
-            (_, Flow::Continue) => self.ready.insert(node as u16),
+            (_, Flow::Continue) => {
+                self.ready.insert(node as u16);
+                self.resume(frame, node);
+            }
         }
     }
 
@@ -307,6 +306,22 @@ impl Running {
         self.failed
             .get_or_insert(error.at_node(&frame.plan.nodes[node].name));
     }
+}
+
+/// Lets what a call puts out leave one stream after the other, each with the bound that follows from the call.
+fn order_by_stream(plan: &PlanNode, call: Call, flow: Flow, emits: &mut Emits) {
+    for (output, offset) in plan.offsets.iter().enumerate() {
+        let output = output as u16;
+        match (call, flow, offset) {
+            (Call::Close, ..) => emits.list.push(Emission::Close { output }),
+            (Call::Inputs(at), Flow::Continue, Some(offset)) if at.is_allowed_in_stream() => {
+                let at = at.offset_bound(*offset);
+                emits.list.push(Emission::AtLeast { output, at });
+            }
+            _ => {}
+        }
+    }
+    emits.list.sort_by_key(Emission::stream);
 }
 
 pub(super) fn site(frame: Frame<'_>, node: usize) -> Site<'_> {

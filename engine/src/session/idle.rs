@@ -109,7 +109,7 @@ impl Running {
             || !state.events.is_empty()
             || (!plan.inputs.is_empty()
                 && !matches!(
-                    state.policy.readiness(&self.queues[plan.inputs.clone()]),
+                    state.readiness(&self.queues[plan.inputs.clone()]),
                     Readiness::Waiting(_)
                 ))
     }
@@ -169,7 +169,7 @@ impl Running {
         let queues = &self.queues[frame.plan.nodes[node].inputs.clone()];
         state.status == Status::Unopened
             || (state.status == Status::Open
-                && matches!(state.policy.readiness(queues), Readiness::Waiting(_)))
+                && matches!(state.readiness(queues), Readiness::Waiting(_)))
     }
 
     /// Whether a node other than `node` may still be called from outside.

@@ -11,6 +11,7 @@ mod closing;
 mod exchange;
 mod handle;
 mod idle;
+mod intake;
 mod open;
 mod output;
 mod ready;

@@ -73,6 +73,7 @@ impl Running {
             self.emitted(frame, node, emission)?;
         }
         self.emits = emits;
+        self.resume(frame, node);
         Ok(())
     }
 

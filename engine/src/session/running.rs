@@ -18,12 +18,13 @@ use crate::{
     node::{self, Instance},
     packet::Packet,
     plan::{Plan, Producer},
-    policy::Rule,
+    policy::{Policy, Rule},
     timestamp::Timestamp,
 };
 
 use super::{
     away::Away,
+    intake::Intake,
     output::OutputStream,
     ready::ReadySet,
     shared::{Message, Shared, State},
@@ -58,6 +59,7 @@ pub(super) struct NodeState {
     /// Present while the node is open and not away on a call.
     pub(super) instance: Option<Instance>,
     pub(super) policy: Rule,
+    pub(super) intake: Intake,
     pub(super) timed: bool,
     /// The one input, counted within the node, that has to change before the node is due; [`ANY`] if it is not known.
     pub(super) laggard: u16,
@@ -162,6 +164,10 @@ impl Running {
                 status: Status::Unopened,
                 instance: None,
                 timed: policy.timed(),
+                intake: match node.policy {
+                    Policy::Immediate => Intake::Later,
+                    _ => Intake::OnCall,
+                },
                 policy,
                 laggard: ANY,
                 set: InputSet::new(node.inputs.len()),

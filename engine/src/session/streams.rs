@@ -7,7 +7,10 @@ use crate::{
     timestamp::Timestamp,
 };
 
-use super::running::{ANY, Frame, NodeState, Running, Status, TapTo};
+use super::{
+    intake::Intake,
+    running::{ANY, Frame, NodeState, Running, Status, TapTo},
+};
 
 /// Whether a change of input `input` of a node may make it due.
 #[inline]
@@ -86,9 +89,18 @@ impl Running {
         }
         let batches = frame.plan.nodes[usize::from(number)].batches;
         if (was_empty || batches) && lags {
-            self.ready.insert(number);
+            self.due(frame, number);
         }
         Ok(())
+    }
+
+    /// Notes that a node may be due, now that something has arrived.
+    #[inline]
+    fn due(&mut self, frame: Frame<'_>, node: u16) {
+        self.ready.insert(node);
+        if self.nodes[usize::from(node)].intake == Intake::OnArrival {
+            self.take(frame, usize::from(node));
+        }
     }
 
     /// Moves the bound of a stream forward, as its producer asks for it.
@@ -136,7 +148,7 @@ impl Running {
             let queue = &mut self.queues[input as usize];
             let batches = frame.plan.nodes[usize::from(number)].batches;
             if queue.advance(bound) && (queue.is_empty() || batches) && lags {
-                self.ready.insert(number);
+                self.due(frame, number);
             }
         }
         if tapped {

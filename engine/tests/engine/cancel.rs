@@ -175,7 +175,7 @@ fn while_a_node_waits_for_the_reader() {
         node { calculator: "WaitCalculator" input_stream: "TOKEN:token" input_stream: "IN:in" output_stream: "OUT:out" }"#;
     check(text, |handle, token| {
         push(handle, "token", 0, token);
-        (0..100).for_each(|time| push(handle, "in", time, time));
+        (1..=100).for_each(|time| push(handle, "in", time, time));
     });
 }
 

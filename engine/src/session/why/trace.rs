@@ -179,9 +179,7 @@ impl Trace<'_> {
 
     fn readiness(self, node: usize) -> Readiness {
         let inputs = self.plan.nodes[node].inputs.clone();
-        self.running.nodes[node]
-            .policy
-            .readiness(&self.running.queues[inputs])
+        self.running.nodes[node].readiness(&self.running.queues[inputs])
     }
 
     /// Whether a node would be called if there were room for what it makes.
