@@ -1,0 +1,65 @@
+//! The command line: one file a command.
+
+mod http;
+mod model;
+mod speed;
+
+use std::{error::Error, path::PathBuf, process::ExitCode};
+
+use clap::{Parser, Subcommand};
+
+type Outcome<T = ()> = Result<T, Box<dyn Error>>;
+
+/// Measures models, the engine and the server, alone or beside another server.
+#[derive(Debug, Parser)]
+#[command(name = "graphmill-bench", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+    /// Write what was measured to this file as JSON.
+    #[arg(long, global = true, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Make a model of a real shape with random weights, unless it is there; print its path.
+    Model(model::Arguments),
+    /// Tokens a second of llama.cpp alone: decoding with both layouts of the KV cache, and prefill.
+    Ceiling(speed::Arguments),
+    /// Tokens a second of the engine alone, beside llama.cpp's.
+    Engine(speed::EngineArguments),
+    /// Send loads to a server and measure what comes back.
+    Http(Box<http::Arguments>),
+}
+
+/// Runs the command line of this process.
+pub(crate) fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let json = cli.json.as_deref();
+    let outcome = match &cli.command {
+        Command::Model(arguments) => model::run(arguments),
+        Command::Ceiling(arguments) => speed::ceiling(arguments, json),
+        Command::Engine(arguments) => speed::engine(arguments, json),
+        Command::Http(arguments) => http::run(arguments, json),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            note(&format!("error: {error}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Prints a line of results.
+#[expect(clippy::print_stdout, reason = "the results are the program's output")]
+fn print(text: &str) {
+    println!("{text}");
+}
+
+/// Says on the error stream how far the measurement is.
+#[expect(clippy::print_stderr, reason = "progress is not a part of the results")]
+fn note(text: &str) {
+    eprintln!("{text}");
+}

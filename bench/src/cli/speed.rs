@@ -1,0 +1,150 @@
+//! `graphmill-bench ceiling` and `graphmill-bench engine`.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use graphmill_bench::{
+    generation,
+    raw::{Layout, Raw, Work},
+    results::{By, Results, Speed},
+    tables,
+};
+use graphmill_llm::{Engine, EngineSpec, PluginConfig};
+
+use super::{Outcome, note, print};
+
+#[derive(Clone, Debug, Args)]
+pub(super) struct Arguments {
+    /// The model, a GGUF file.
+    #[arg(long, value_name = "FILE")]
+    pub(super) model: PathBuf,
+    /// Sequences that decode at once, one measurement for each number.
+    #[arg(long, value_delimiter = ',', default_value = "1,2,4,8,16,32")]
+    pub(super) sequences: Vec<usize>,
+    /// Tokens of each prompt.
+    #[arg(long, default_value_t = 128)]
+    pub(super) prompt_tokens: usize,
+    /// Tokens generated for each sequence.
+    #[arg(long, default_value_t = 64)]
+    pub(super) tokens: usize,
+    /// Tokens of the prompt that prefill is measured with.
+    #[arg(long, default_value_t = 512)]
+    pub(super) prefill_tokens: usize,
+    /// How often everything is measured.
+    #[arg(long, default_value_t = 3)]
+    pub(super) rounds: usize,
+    /// Threads of llama.cpp; one for each processor without it.
+    #[arg(long)]
+    pub(super) threads: Option<u32>,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(super) struct EngineArguments {
+    #[command(flatten)]
+    pub(super) common: Arguments,
+    /// The engine's `plugin_config`, a JSON object.
+    #[arg(long, value_name = "JSON", default_value = "")]
+    pub(super) plugin_config: String,
+    /// The engine's `max_num_seqs`; the most sequences of the measurements without it.
+    #[arg(long)]
+    pub(super) max_num_seqs: Option<u32>,
+    /// The engine's `max_num_batched_tokens`.
+    #[arg(long)]
+    pub(super) max_num_batched_tokens: Option<u32>,
+}
+
+pub(super) fn ceiling(arguments: &Arguments, json: Option<&Path>) -> Outcome {
+    let mut results = Results::new();
+    results.speeds = measure(arguments, None)?;
+    finish(&results, json)
+}
+
+pub(super) fn engine(arguments: &EngineArguments, json: Option<&Path>) -> Outcome {
+    let mut results = Results::new();
+    results.speeds = with_engine(arguments)?;
+    finish(&results, json)
+}
+
+fn finish(results: &Results, json: Option<&Path>) -> Outcome {
+    print(&tables::speeds(&results.speeds));
+    json.map_or(Ok(()), |path| results.save(path))?;
+    Ok(())
+}
+
+/// Measures llama.cpp and the engine in turn.
+pub(super) fn with_engine(arguments: &EngineArguments) -> Outcome<Vec<Speed>> {
+    let common = &arguments.common;
+    let mut spec = EngineSpec::new(&common.model);
+    spec.plugin_config = PluginConfig::from_json(&arguments.plugin_config)?;
+    spec.plugin_config.threads = common.threads.or(spec.plugin_config.threads);
+    let most = common.sequences.iter().copied().max().unwrap_or(1);
+    spec.max_num_seqs = arguments.max_num_seqs.unwrap_or(most as u32);
+    if let Some(tokens) = arguments.max_num_batched_tokens {
+        spec.max_num_batched_tokens = tokens;
+    }
+    measure(common, Some(&Engine::load(spec)?))
+}
+
+/// Measures every point once a round, so that what the machine does meanwhile falls on all of them.
+fn measure(arguments: &Arguments, engine: Option<&Engine>) -> Outcome<Vec<Speed>> {
+    let raw = Raw::load(&arguments.model, arguments.threads)?;
+    let mut speeds = points(arguments, engine.is_some());
+    for round in 0..arguments.rounds {
+        for speed in &mut speeds {
+            let work = Work {
+                sequences: speed.sequences,
+                prompt_tokens: speed.prompt_tokens,
+                tokens: speed.tokens,
+            };
+            let rate = match (speed.by, engine, speed.tokens) {
+                (By::Llama(_), _, 0) => raw.prefill_rate(work.prompt_tokens)?,
+                (By::Llama(layout), ..) => raw.decode_rate(layout, work)?,
+                (By::Engine, Some(engine), 0) => {
+                    generation::prefill_rate(engine, work.prompt_tokens, round as u64)?
+                }
+                (By::Engine, Some(engine), _) => {
+                    generation::decode_rate(engine, work, round as u64)?
+                }
+                (By::Engine, None, _) => continue,
+            };
+            note(&format!(
+                "round {round}: {} {:?} {} sequences: {rate:.1} tok/s",
+                speed.work, speed.by, speed.sequences
+            ));
+            speed.rounds.push(rate);
+        }
+    }
+    Ok(speeds)
+}
+
+/// What is measured in each round, in order.
+fn points(arguments: &Arguments, engine: bool) -> Vec<Speed> {
+    let name = arguments.model.file_name().unwrap_or_default();
+    let speed = |work, by, sequences, prompt_tokens, tokens| Speed {
+        model: name.to_string_lossy().into_owned(),
+        work,
+        by,
+        sequences,
+        prompt_tokens,
+        tokens,
+        rounds: Vec::new(),
+    };
+    let mut points = Vec::new();
+    let engine = engine.then_some(By::Engine);
+    let prefill = [By::Llama(Layout::Pool)].into_iter().chain(engine);
+    points.extend(prefill.map(|by| speed("prefill", by, 1, arguments.prefill_tokens, 0)));
+    for &sequences in &arguments.sequences {
+        let layouts = [By::Llama(Layout::Pool), By::Llama(Layout::Streams)];
+        let decode = layouts.into_iter().chain(engine);
+        points.extend(decode.map(|by| {
+            speed(
+                "decode",
+                by,
+                sequences,
+                arguments.prompt_tokens,
+                arguments.tokens,
+            )
+        }));
+    }
+    points
+}

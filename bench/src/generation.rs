@@ -1,0 +1,90 @@
+//! The engine alone: the same work as the ceiling's, submitted as requests.
+
+use std::{
+    error::Error,
+    sync::mpsc,
+    time::{Duration, Instant},
+};
+
+use graphmill_llm::{Engine, FinishReason, GenerationRequest, StepOutput};
+
+use crate::{load::stats::common_rate, random::Random, raw::Work};
+
+/// No step takes longer than this; an engine that is silent for so long has stopped.
+const SILENCE: Duration = Duration::from_mins(2);
+
+/// Tokens a second, over all sequences, while all of them were decoding. The requests come at once and are greedy;
+/// prompts of another `seed` are others, for an engine that keeps what it has computed.
+///
+/// # Errors
+///
+/// If a request is refused or fails, or the sequences never decoded together.
+pub fn decode_rate(engine: &Engine, work: Work, seed: u64) -> Result<f64, Box<dyn Error>> {
+    // The first sequences decode while the last ones' prompts are computed: all need tokens for that time too.
+    let chunk = engine.spec().max_num_batched_tokens as usize;
+    let steps = (work.sequences * work.prompt_tokens).div_ceil(chunk.max(1)) + work.sequences;
+    let times = run(engine, work, work.tokens + steps, seed)?;
+    common_rate(&times).ok_or_else(|| "the sequences did not decode at the same time".into())
+}
+
+/// Tokens a second of computing one prompt, its first token included. `seed` as in [`decode_rate`].
+///
+/// # Errors
+///
+/// If the request is refused or fails.
+pub fn prefill_rate(
+    engine: &Engine,
+    prompt_tokens: usize,
+    seed: u64,
+) -> Result<f64, Box<dyn Error>> {
+    let work = Work {
+        sequences: 1,
+        prompt_tokens,
+        tokens: 1,
+    };
+    let times = run(engine, work, 1, seed)?;
+    let first = times.first().and_then(|times| times.first());
+    first
+        .map(|first| prompt_tokens as f64 / first)
+        .ok_or_else(|| "no token came".into())
+}
+
+/// When the tokens of each request came, in seconds from the submission of all.
+fn run(
+    engine: &Engine,
+    work: Work,
+    tokens: usize,
+    seed: u64,
+) -> Result<Vec<Vec<f64>>, Box<dyn Error>> {
+    let vocabulary = engine.vocab().n_vocab();
+    let (sender, outputs) = mpsc::channel();
+    let begun = Instant::now();
+    let mut handles = Vec::new();
+    for number in 0..work.sequences {
+        let mut random = Random::named(seed, &number.to_string());
+        let prompt = (0..work.prompt_tokens)
+            .map(|_| random.below(vocabulary) as i32)
+            .collect();
+        let sender = sender.clone();
+        let sink = move |output: StepOutput| {
+            sender.send((number, Instant::now(), output)).ok(); // nobody listens once one has failed
+        };
+        let mut request = GenerationRequest::new(prompt, sink);
+        request.max_tokens = Some(tokens as u32);
+        request.ignore_eos = true;
+        handles.push(engine.submit(request)?);
+    }
+    let mut times = vec![Vec::with_capacity(tokens); work.sequences];
+    let mut running = work.sequences;
+    while running > 0 {
+        let (number, time, output) = outputs.recv_timeout(SILENCE)?;
+        let at = (time - begun).as_secs_f64();
+        times[number].extend(output.tokens.iter().map(|_| at));
+        match output.finish {
+            None => {}
+            Some(FinishReason::Error(error)) => return Err(error.into()),
+            Some(FinishReason::Stop | FinishReason::Length) => running -= 1,
+        }
+    }
+    Ok(times)
+}

@@ -1,0 +1,296 @@
+//! Models with the shapes of real ones and random weights: they cost what the real ones cost and say nothing that makes sense.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+pub mod gguf;
+mod vocab;
+mod weights;
+
+pub use weights::Type;
+
+use crate::{load::words::WORDS, random::Random};
+use gguf::{Metadata, Tensor, Value};
+
+/// The deviation of logits: high enough that a few tokens stand out.
+const LOGIT_DEVIATION: f32 = 3.0;
+/// How much weaker the embeddings of tokens are that the model is not to generate.
+const SILENT: f32 = 0.1;
+/// Tokens that a looping model generates.
+const LOOP_TOKENS: usize = 64;
+
+/// What a model is made of.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape {
+    /// Its name.
+    pub name: &'static str,
+    architecture: &'static str,
+    layers: u32,
+    width: u32,
+    feed_forward: u32,
+    heads: u32,
+    kv_heads: u32,
+    head_width: u32,
+    context: u32,
+    rope_base: f32,
+    epsilon: f32,
+    vocabulary: usize,
+    /// Whether the output has weights of its own instead of those of the embedding.
+    own_output: bool,
+}
+
+/// The shapes there are. `0.5b` and `1.5b` are those of Qwen2.5.
+pub const SHAPES: [Shape; 3] = [
+    Shape {
+        name: "tiny",
+        architecture: "llama",
+        layers: 4,
+        width: 256,
+        feed_forward: 768,
+        heads: 4,
+        kv_heads: 2,
+        head_width: 64,
+        context: 8192,
+        rope_base: 1e4,
+        epsilon: 1e-5,
+        vocabulary: 32_000,
+        own_output: true,
+    },
+    Shape {
+        name: "0.5b",
+        architecture: "qwen2",
+        layers: 24,
+        width: 896,
+        feed_forward: 4864,
+        heads: 14,
+        kv_heads: 2,
+        head_width: 64,
+        context: 32_768,
+        rope_base: 1e6,
+        epsilon: 1e-6,
+        vocabulary: 151_936,
+        own_output: false,
+    },
+    Shape {
+        name: "1.5b",
+        architecture: "qwen2",
+        layers: 28,
+        width: 1536,
+        feed_forward: 8960,
+        heads: 12,
+        kv_heads: 2,
+        head_width: 128,
+        context: 32_768,
+        rope_base: 1e6,
+        epsilon: 1e-6,
+        vocabulary: 151_936,
+        own_output: false,
+    },
+];
+
+/// Which model to make.
+#[derive(Clone, Debug)]
+pub struct Recipe {
+    /// Its shape.
+    pub shape: Shape,
+    /// The type of its matrices.
+    pub kind: Type,
+    /// Makes its greedy text run in a short circle, for drafts from the text itself. It computes as much as otherwise.
+    pub loops: bool,
+    /// Seed of its weights.
+    pub seed: u64,
+}
+
+impl Recipe {
+    /// The name of the model's file.
+    pub fn file_name(&self) -> String {
+        let kind = format!("{:?}", self.kind).to_lowercase();
+        let loops = if self.loops { "-loops" } else { "" };
+        format!("{}-{kind}{loops}-{}.gguf", self.shape.name, self.seed)
+    }
+
+    /// Makes the model in `folder` unless it is there, with the vocabulary of the GGUF file `vocabulary`.
+    ///
+    /// # Errors
+    ///
+    /// If the vocabulary cannot be read or extended, or the model cannot be written.
+    pub fn make(&self, folder: &Path, vocabulary: &Path) -> io::Result<PathBuf> {
+        let path = folder.join(self.file_name());
+        if path.exists() {
+            return Ok(path);
+        }
+        fs::create_dir_all(folder)?;
+        // Under its own name only when it is complete.
+        let unfinished = path.with_extension("unfinished");
+        self.write(&unfinished, vocabulary)?;
+        fs::rename(&unfinished, &path)?;
+        Ok(path)
+    }
+
+    fn write(&self, path: &Path, vocabulary: &Path) -> io::Result<()> {
+        let mut tokenizer: Metadata = gguf::metadata(vocabulary)?;
+        tokenizer.retain(|(name, _)| name.starts_with("tokenizer."));
+        let silent = vocab::extend(&mut tokenizer, self.shape.vocabulary, &WORDS, self.seed)?;
+        let mut metadata = self.metadata();
+        metadata.append(&mut tokenizer);
+        let plan = self.tensors();
+        let tensors: Vec<Tensor> = plan.iter().map(Planned::tensor).collect();
+        let mut next = plan.iter();
+        gguf::write(path, &metadata, &tensors, |_, out| {
+            next.next()
+                .map_or(Ok(()), |planned| self.fill(planned, silent, out))
+        })
+    }
+
+    fn metadata(&self) -> Metadata {
+        let shape = &self.shape;
+        let name = format!("random-{}", self.file_name().trim_end_matches(".gguf"));
+        let general = [
+            (
+                "general.architecture",
+                Value::Text(shape.architecture.to_owned()),
+            ),
+            ("general.name", Value::Text(name)),
+        ];
+        let own = [
+            ("context_length", Value::U32(shape.context)),
+            ("embedding_length", Value::U32(shape.width)),
+            ("block_count", Value::U32(shape.layers)),
+            ("feed_forward_length", Value::U32(shape.feed_forward)),
+            ("attention.head_count", Value::U32(shape.heads)),
+            ("attention.head_count_kv", Value::U32(shape.kv_heads)),
+            (
+                "attention.layer_norm_rms_epsilon",
+                Value::F32(shape.epsilon),
+            ),
+            ("rope.freq_base", Value::F32(shape.rope_base)),
+            ("rope.dimension_count", Value::U32(shape.head_width)),
+            ("vocab_size", Value::U32(shape.vocabulary as u32)),
+        ];
+        let own = own.map(|(name, value)| (format!("{}.{name}", shape.architecture), value));
+        let general = general.map(|(name, value)| (name.to_owned(), value));
+        general.into_iter().chain(own).collect()
+    }
+
+    fn tensors(&self) -> Vec<Planned> {
+        let shape = &self.shape;
+        let (width, feed_forward) = (u64::from(shape.width), u64::from(shape.feed_forward));
+        let query = u64::from(shape.heads * shape.head_width);
+        let key = u64::from(shape.kv_heads * shape.head_width);
+        let rows = shape.vocabulary as u64;
+        // Four bits are too few for the output, as in quantized models.
+        let outer = if self.kind == Type::Q4_0 {
+            Type::Q8_0
+        } else {
+            self.kind
+        };
+        let matrix = |name: String, from: u64, to: u64, gain: f32| Planned {
+            name,
+            shape: vec![from, to],
+            kind: self.kind,
+            fill: Fill::Random(gain / (from as f32).sqrt()),
+        };
+        let vector = |name: String, length: u64, fill: Fill| Planned {
+            name,
+            shape: vec![length],
+            kind: Type::F32,
+            fill,
+        };
+        let embedding = |name: &str| Planned {
+            name: name.to_owned(),
+            shape: vec![width, rows],
+            kind: outer,
+            fill: Fill::Embedding(LOGIT_DEVIATION / (width as f32).sqrt()),
+        };
+        let mut tensors = vec![embedding("token_embd.weight")];
+        for layer in 0..shape.layers {
+            let name = |part: &str| format!("blk.{layer}.{part}");
+            // Without attention the next token follows from the last one alone, so the text soon repeats itself.
+            let attention = if self.loops { 0.0 } else { 1.0 };
+            tensors.extend([
+                vector(name("attn_norm.weight"), width, Fill::Ones),
+                matrix(name("attn_q.weight"), width, query, 1.0),
+                matrix(name("attn_k.weight"), width, key, 1.0),
+                matrix(name("attn_v.weight"), width, key, 1.0),
+                matrix(name("attn_output.weight"), query, width, attention),
+                vector(name("ffn_norm.weight"), width, Fill::Ones),
+                matrix(name("ffn_gate.weight"), width, feed_forward, 1.0),
+                matrix(name("ffn_up.weight"), width, feed_forward, 1.0),
+                matrix(name("ffn_down.weight"), feed_forward, width, 2.0),
+            ]);
+            if shape.architecture == "qwen2" {
+                let bias = Fill::Random(0.1);
+                tensors.extend([
+                    vector(name("attn_q.bias"), query, bias),
+                    vector(name("attn_k.bias"), key, bias),
+                    vector(name("attn_v.bias"), key, bias),
+                ]);
+            }
+        }
+        tensors.push(vector("output_norm.weight".to_owned(), width, Fill::Ones));
+        if shape.own_output {
+            tensors.push(embedding("output.weight"));
+        }
+        tensors
+    }
+
+    /// Writes a tensor. The first `silent` tokens are those that the model reads but does not generate.
+    fn fill(&self, planned: &Planned, silent: usize, out: &mut dyn io::Write) -> io::Result<()> {
+        let mut random = Random::named(self.seed, &planned.name);
+        let count: u64 = planned.shape.iter().product();
+        match planned.fill {
+            Fill::Ones => (0..count).try_for_each(|_| out.write_all(&1.0_f32.to_le_bytes())),
+            Fill::Random(deviation) => {
+                weights::write_random(out, &mut random, planned.kind, count, deviation)
+            }
+            Fill::Embedding(deviation) => {
+                let row = planned.shape[0];
+                let mut rows = |count: usize, deviation| {
+                    let numbers = row * count as u64;
+                    weights::write_random(out, &mut random, planned.kind, numbers, deviation)
+                };
+                let spoken = self.shape.vocabulary - silent;
+                let loud = if self.loops {
+                    spoken.min(LOOP_TOKENS)
+                } else {
+                    spoken
+                };
+                rows(silent, SILENT * deviation)?;
+                rows(loud, deviation)?;
+                rows(spoken - loud, SILENT * deviation)
+            }
+        }
+    }
+}
+
+/// A tensor that is going to be written.
+struct Planned {
+    name: String,
+    shape: Vec<u64>,
+    kind: Type,
+    fill: Fill,
+}
+
+/// What a tensor is filled with.
+#[derive(Clone, Copy)]
+enum Fill {
+    /// Ones.
+    Ones,
+    /// Random numbers of a deviation.
+    Random(f32),
+    /// Random rows of a deviation, weaker for tokens that the model is not to generate.
+    Embedding(f32),
+}
+
+impl Planned {
+    fn tensor(&self) -> Tensor {
+        Tensor {
+            name: self.name.clone(),
+            shape: self.shape.clone(),
+            kind: self.kind.ggml(),
+            bytes: self.kind.bytes(self.shape.iter().product()),
+        }
+    }
+}

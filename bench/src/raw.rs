@@ -1,0 +1,168 @@
+//! The ceiling: what `llama_decode` itself does, with nothing around it.
+//!
+//! A server cannot be faster than this with the same kernels. Every sequence has its logits computed, as a server must; nothing
+//! is sampled.
+
+use std::{
+    error::Error, mem::ManuallyDrop, num::NonZeroU32, path::Path, thread::available_parallelism,
+    time::Instant,
+};
+
+use llama_cpp_2::{
+    LogOptions,
+    context::{LlamaContext, params::LlamaContextParams},
+    llama_backend::LlamaBackend,
+    llama_batch::LlamaBatch,
+    model::{LlamaModel, params::LlamaModelParams},
+    send_logs_to_tracing,
+    token::LlamaToken,
+};
+use serde::Serialize;
+
+use crate::random::Random;
+
+/// Tokens of a batch, and how many of them are computed at once: llama.cpp's own defaults.
+const BATCH: usize = 2048;
+const UBATCH: u32 = 512;
+/// Steps before the clock starts.
+const WARM_UP: usize = 2;
+
+/// How the KV cache is laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Layout {
+    /// One pool of cells; a sequence's attention runs over all that are used.
+    Pool,
+    /// A stream of cells for each sequence.
+    Streams,
+}
+
+/// What to compute.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Work {
+    /// Sequences at once.
+    pub sequences: usize,
+    /// Tokens of each prompt.
+    pub prompt_tokens: usize,
+    /// Tokens generated for each sequence.
+    pub tokens: usize,
+}
+
+/// A model loaded without an engine.
+pub struct Raw {
+    /// Never dropped: that would end llama.cpp under the engines of this process.
+    backend: ManuallyDrop<LlamaBackend>,
+    model: LlamaModel,
+    threads: i32,
+}
+
+impl Raw {
+    /// Loads a model. Without `threads`, one for each processor that this process may use.
+    ///
+    /// # Errors
+    ///
+    /// If llama.cpp cannot load it.
+    pub fn load(path: &Path, threads: Option<u32>) -> Result<Self, Box<dyn Error>> {
+        // Where an engine of this process has initialised llama.cpp before, the value only stands for that.
+        let backend = ManuallyDrop::new(LlamaBackend::init().unwrap_or_else(|_| LlamaBackend {}));
+        send_logs_to_tracing(LogOptions::default().with_logs_enabled(false));
+        let params = LlamaModelParams::default().with_n_gpu_layers(0);
+        let model = LlamaModel::load_from_file(&backend, path, &params)?;
+        let threads = match threads {
+            Some(threads) => threads as i32,
+            None => available_parallelism()?.get() as i32,
+        };
+        Ok(Self {
+            backend,
+            model,
+            threads,
+        })
+    }
+
+    /// Tokens a second, over all sequences, of decoding one token of each at a time after their prompts.
+    ///
+    /// # Errors
+    ///
+    /// If llama.cpp cannot make the context or compute.
+    pub fn decode_rate(&self, layout: Layout, work: Work) -> Result<f64, Box<dyn Error>> {
+        let mut context = self.context(layout, work)?;
+        self.prefill(&mut context, work)?;
+        let mut batch = LlamaBatch::new(work.sequences, 1);
+        let mut begun = Instant::now();
+        for step in 0..WARM_UP + work.tokens {
+            if step == WARM_UP {
+                begun = Instant::now();
+            }
+            batch.clear();
+            for sequence in 0..work.sequences {
+                let token = self.token((step * work.sequences + sequence) as u64);
+                let position = (work.prompt_tokens + step) as i32;
+                batch.add(token, position, &[sequence as i32], true)?;
+            }
+            context.decode(&mut batch)?;
+            context.synchronize();
+            for row in 0..work.sequences {
+                std::hint::black_box(context.get_logits_ith(row as i32));
+            }
+        }
+        Ok((work.sequences * work.tokens) as f64 / begun.elapsed().as_secs_f64())
+    }
+
+    /// Tokens a second of computing one prompt.
+    ///
+    /// # Errors
+    ///
+    /// If llama.cpp cannot make the context or compute.
+    pub fn prefill_rate(&self, prompt_tokens: usize) -> Result<f64, Box<dyn Error>> {
+        let work = Work {
+            sequences: 1,
+            prompt_tokens,
+            tokens: 0,
+        };
+        let mut context = self.context(Layout::Pool, work)?;
+        self.prefill(&mut context, work)?;
+        context.clear_kv_cache();
+        let begun = Instant::now();
+        self.prefill(&mut context, work)?;
+        Ok(prompt_tokens as f64 / begun.elapsed().as_secs_f64())
+    }
+
+    fn context(&self, layout: Layout, work: Work) -> Result<LlamaContext<'_>, Box<dyn Error>> {
+        // llama.cpp allocates cells of a sequence in multiples of 256.
+        let cells = (work.prompt_tokens + work.tokens + WARM_UP).next_multiple_of(256);
+        let params = LlamaContextParams::default()
+            .with_n_ctx(NonZeroU32::new((cells * work.sequences) as u32))
+            .with_n_batch(BATCH as u32)
+            .with_n_ubatch(UBATCH)
+            .with_n_seq_max(work.sequences as u32)
+            .with_n_threads(self.threads)
+            .with_n_threads_batch(self.threads)
+            .with_kv_unified(layout == Layout::Pool)
+            .with_offload_kqv(false)
+            .with_op_offload(false)
+            .with_no_perf(true);
+        Ok(self.model.new_context(&self.backend, params)?)
+    }
+
+    fn prefill(&self, context: &mut LlamaContext<'_>, work: Work) -> Result<(), Box<dyn Error>> {
+        let mut batch = LlamaBatch::new(BATCH, 1);
+        for sequence in 0..work.sequences {
+            let positions: Vec<usize> = (0..work.prompt_tokens).collect();
+            for part in positions.chunks(BATCH) {
+                batch.clear();
+                for &position in part {
+                    let token = self.token((sequence * work.prompt_tokens + position) as u64);
+                    let last = position + 1 == work.prompt_tokens;
+                    batch.add(token, position as i32, &[sequence as i32], last)?;
+                }
+                context.decode(&mut batch)?;
+            }
+        }
+        context.synchronize();
+        Ok(())
+    }
+
+    fn token(&self, number: u64) -> LlamaToken {
+        LlamaToken(Random::new(number).below(self.model.n_vocab() as usize) as i32)
+    }
+}
