@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use crate::info::BackendInfo;
 use crate::protocol::{LoadError, Token};
 use crate::spec::{BackendKind, EngineSpec};
 use crate::vocab::Vocab;
@@ -47,6 +48,11 @@ pub struct BatchToken {
 pub trait Backend {
     /// What the backend can hold. Does not change.
     fn capacity(&self) -> Capacity;
+
+    /// What the backend runs with, for display.
+    fn info(&self) -> BackendInfo {
+        BackendInfo::default()
+    }
 
     /// The vocabulary's size, which is also the length of a row of logits.
     fn n_vocab(&self) -> usize;

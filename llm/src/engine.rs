@@ -8,6 +8,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crate::backend::{self, Backend, Capacity, Serve};
+use crate::info::EngineInfo;
 use crate::protocol::{GenerationRequest, LoadError, SequenceId, SubmitError};
 use crate::sequence::Sequence;
 use crate::spec::{EngineSpec, SpecError};
@@ -29,6 +30,7 @@ pub struct Engine {
     spec: EngineSpec,
     vocab: Arc<dyn Vocab>,
     capacity: Capacity,
+    info: EngineInfo,
     shared: Arc<Shared>,
     commands: Sender<Command>,
     next_id: AtomicU64,
@@ -179,9 +181,12 @@ impl Engine {
                 let failed = ready.clone();
                 let mut serve = |backend: &mut dyn Backend, vocab: Arc<dyn Vocab>| {
                     let (to_sessions, shared) = (Arc::clone(&vocab), Arc::clone(&shared));
+                    let backend_info = backend.info();
                     let mut core = Core::new(&spec, backend, vocab, shared, &mut outbox);
                     // The receiver waits in `start` until this message or the error below.
-                    ready.send(Ok((to_sessions, core.capacity()))).ok();
+                    ready
+                        .send(Ok((to_sessions, core.capacity(), backend_info)))
+                        .ok();
                     core.run(&inbox);
                 };
                 let outcome = step::catch(|| open(&mut serve))
@@ -196,9 +201,22 @@ impl Engine {
         let ended = || LoadError::Panicked {
             message: "the engine thread ended while loading".to_owned(),
         };
-        let (vocab, capacity) = loaded.recv().map_err(|_| ended())??;
+        let (vocab, capacity, backend) = loaded.recv().map_err(|_| ended())??;
+        let info = EngineInfo {
+            model: vocab.model_name().to_owned(),
+            path: spec.model.clone(),
+            context_length: capacity.cells_per_sequence,
+            max_num_seqs: capacity.max_sequences,
+            max_num_batched_tokens: capacity.max_batch_tokens,
+            dynamic_split_fuse: spec.dynamic_split_fuse,
+            max_waiting: spec.max_waiting,
+            kv_cells: capacity.total_cells,
+            backend,
+        };
+        tracing::info!("engine\n{info}");
         Ok(Self {
             spec,
+            info,
             vocab,
             capacity,
             shared,
@@ -287,6 +305,11 @@ impl Engine {
     /// The spec the engine was loaded from.
     pub fn spec(&self) -> &EngineSpec {
         &self.spec
+    }
+
+    /// The values it runs with.
+    pub fn info(&self) -> &EngineInfo {
+        &self.info
     }
 
     /// Most tokens of a sequence, prompt and generated together.

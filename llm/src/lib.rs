@@ -39,6 +39,7 @@
 
 pub mod backend;
 mod engine;
+pub mod info;
 #[cfg(any(test, feature = "llama"))]
 mod memory;
 pub mod protocol;
@@ -50,13 +51,14 @@ mod vocab;
 
 pub use backend::Backend;
 pub use engine::{Engine, EngineStatus, SequenceHandle};
+pub use info::EngineInfo;
 pub use protocol::{
     ErrorKind, FinishReason, GenerationError, GenerationRequest, LoadError, SamplingParams,
     SequenceId, StepOutput, StepSink, SubmitError, Token, TokenLogprob, Tokens, Usage,
 };
 pub use sampler::{Sampled, Sampler, Scratch};
 pub use spec::{
-    BackendKind, Device, EngineSpec, FlashAttention, KvType, PluginConfig, SpecError,
-    resolve_model_path,
+    BackendKind, Device, EngineSpec, FlashAttention, KvType, Numa, Number, PluginConfig,
+    RopeScaling, SpecError, SplitMode, TensorOverride, ThreadPriority, resolve_model_path,
 };
 pub use vocab::{TokenizeError, Vocab};

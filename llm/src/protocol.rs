@@ -358,6 +358,14 @@ pub enum LoadError {
         /// What the backend said.
         message: String,
     },
+    /// The model does not fit in the memory there is.
+    #[error("not enough memory for `{}`: {message}", path.display())]
+    Memory {
+        /// The file.
+        path: PathBuf,
+        /// The arithmetic, and what to lower.
+        message: String,
+    },
     /// A value of the spec cannot work on this machine or with this model.
     #[error("`{field}` {message}")]
     Spec {

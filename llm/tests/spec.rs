@@ -86,7 +86,7 @@ fn knobs_are_read_and_unknown_ones_named() {
         threads: Some(4),
         flash_attention: FlashAttention::On,
         kv_type_k: KvType::Q8_0,
-        mmap: false,
+        mmap: Some(false),
         ..PluginConfig::default()
     };
     assert_eq!(knobs, Ok(expected));

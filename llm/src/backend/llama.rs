@@ -4,48 +4,84 @@
 //! weights and the vocabulary in them are immutable and shared with every session.
 
 use std::path::Path;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use llama_cpp_2::llama_backend::LlamaBackend;
-use llama_cpp_2::model::params::LlamaModelParams;
 
 use super::{Backend, BatchToken, Capacity, DecodeError, Serve, Slot};
+use crate::info::{BackendInfo, ComputeInfo, KvInfo, WeightsInfo};
 use crate::protocol::LoadError;
-use crate::spec::EngineSpec;
+use crate::spec::{EngineSpec, FlashAttention, Numa};
 use crate::vocab::Vocab;
 
 mod devices;
 mod ffi;
 mod model;
 mod plan;
+mod reports;
 mod threads;
 mod vocab;
 
-use ffi::Context;
-use plan::ContextPlan;
+use ffi::{Context, Heard};
+use model::Weights;
+use plan::{Available, ContextPlan};
 use vocab::LlamaVocabulary;
 
 /// The process-wide state of llama.cpp, initialised on first use.
-static LLAMA: LazyLock<Result<LlamaBackend, String>> = LazyLock::new(|| {
+struct Process {
+    backend: LlamaBackend,
+    /// Instruction sets and libraries in use.
+    features: String,
+}
+
+static PROCESS: LazyLock<Result<Process, String>> = LazyLock::new(|| {
     ffi::route_logs();
     let backend = LlamaBackend::init().map_err(|error| error.to_string())?;
-    tracing::info!(features = %ffi::system_info(), "llama.cpp");
-    Ok(backend)
+    Ok(Process {
+        backend,
+        features: ffi::system_info(),
+    })
 });
 
-/// The initialised llama.cpp, for loading a model.
-fn llama(model: &Path) -> Result<&'static LlamaBackend, LoadError> {
-    LLAMA.as_ref().map_err(|message| LoadError::Model {
+/// How threads are spread over NUMA nodes, which the first engine of the process decides.
+static NUMA: OnceLock<Numa> = OnceLock::new();
+
+/// The initialised llama.cpp, for loading this model.
+fn process(model: &Path) -> Result<&'static Process, LoadError> {
+    PROCESS.as_ref().map_err(|message| LoadError::Model {
         path: model.to_owned(),
         message: message.clone(),
     })
 }
 
+/// Sets the NUMA strategy, if the process has none yet.
+fn choose_numa(wanted: Option<Numa>) -> Result<Numa, LoadError> {
+    let chosen = *NUMA.get_or_init(|| {
+        let chosen = wanted.unwrap_or(Numa::Off);
+        if chosen != Numa::Off {
+            ffi::init_numa(chosen);
+        }
+        chosen
+    });
+    match wanted {
+        Some(wanted) if wanted != chosen => Err(LoadError::Spec {
+            field: "numa",
+            message: format!(
+                "is `{wanted}`, and this process runs with `{chosen}`: the first model that is loaded decides for all"
+            ),
+        }),
+        _ => Ok(chosen),
+    }
+}
+
 /// Loads the model and runs `serve` with a context on it.
 pub(super) fn open(spec: &EngineSpec, serve: &mut Serve<'_>) -> Result<(), LoadError> {
-    let model = Arc::new(model::load(spec)?);
-    let plan = ContextPlan::new(spec, &model)?;
-    let context = plan.create(spec, &model)?;
+    let process = process(&spec.model)?;
+    let numa = choose_numa(spec.plugin_config.numa)?;
+    let available = Available::now();
+    let weights = model::load(spec)?;
+    let plan = ContextPlan::new(spec, &weights, &available)?;
+    let (context, heard) = plan.create(spec, &weights)?;
     let cells_per_sequence = plan.context_length.min(if plan.unified {
         context.n_ctx()
     } else {
@@ -57,19 +93,13 @@ pub(super) fn open(spec: &EngineSpec, serve: &mut Serve<'_>) -> Result<(), LoadE
         max_sequences: plan.max_sequences,
         max_batch_tokens: spec.max_num_batched_tokens.min(context.n_batch()),
     };
-    tracing::info!(
-        kv_cells = capacity.total_cells,
-        context = capacity.cells_per_sequence,
-        max_sequences = capacity.max_sequences,
-        batch_tokens = capacity.max_batch_tokens,
-        threads = plan.threads,
-        batch_threads = plan.batch_threads,
-        unified = plan.unified,
-        "model `{}` is ready",
-        spec.model.display(),
+    let vocab = LlamaVocabulary::new(
+        Arc::clone(&weights.model),
+        &spec.model,
+        cells_per_sequence as usize,
     );
-    let vocab = LlamaVocabulary::new(Arc::clone(&model), &spec.model, cells_per_sequence as usize);
     let mut backend = LlamaCpp {
+        info: describe(spec, &plan, &weights, &heard, numa, &process.features),
         context,
         capacity,
         unified: plan.unified,
@@ -80,8 +110,7 @@ pub(super) fn open(spec: &EngineSpec, serve: &mut Serve<'_>) -> Result<(), LoadE
 
 /// Loads only the vocabulary of a model.
 pub(super) fn open_vocab(path: &Path) -> Result<Arc<dyn Vocab>, LoadError> {
-    let params = LlamaModelParams::default().with_vocab_only(true);
-    let model = model::load_file(path, &params)?;
+    let model = model::load_vocab(path)?;
     // llama.cpp does not read the model's shape with the vocabulary alone, but keeps the metadata.
     let architecture = model
         .meta_val_str("general.architecture")
@@ -98,8 +127,57 @@ pub(super) fn open_vocab(path: &Path) -> Result<Arc<dyn Vocab>, LoadError> {
     )))
 }
 
+fn describe(
+    spec: &EngineSpec,
+    plan: &ContextPlan,
+    weights: &Weights,
+    heard: &Heard,
+    numa: Numa,
+    features: &str,
+) -> BackendInfo {
+    let knobs = &spec.plugin_config;
+    let model = &weights.model;
+    let mut buffers = weights.layout.buffers.clone();
+    buffers.extend(reports::buffers(&heard.lines));
+    BackendInfo {
+        backend: "llama.cpp",
+        weights: Some(WeightsInfo {
+            architecture: model
+                .meta_val_str("general.architecture")
+                .unwrap_or_default(),
+            quantization: ffi::quantization(model),
+            parameters: model.n_params(),
+            bytes: model.size(),
+            trained_context: model.n_ctx_train(),
+            shared: weights.shared,
+        }),
+        kv: Some(KvInfo {
+            bytes_per_cell: plan.bytes_per_cell,
+            bytes: u64::from(plan.cells) * plan.bytes_per_cell,
+            type_k: knobs.kv_type_k,
+            type_v: knobs.kv_type_v,
+            unified: plan.unified,
+            bound: plan.bound.to_string(),
+        }),
+        compute: Some(ComputeInfo {
+            ubatch: plan.ubatch,
+            threads: plan.threads.decode,
+            batch_threads: plan.threads.batch,
+            cpu_affinity: plan.threads.pool.cpus.clone(),
+            thread_priority: knobs.thread_priority,
+            numa,
+            flash_attention: knobs.flash_attention != FlashAttention::Off
+                && !reports::flash_attention_refused(&heard.lines),
+            features: features.to_owned(),
+        }),
+        devices: devices::with_layers(&weights.layout.layers),
+        buffers,
+    }
+}
+
 /// A llama.cpp context that serves an engine.
 struct LlamaCpp<'a> {
+    info: BackendInfo,
     context: Context<'a>,
     capacity: Capacity,
     /// Whether all sequences share one pool of cells.
@@ -109,6 +187,10 @@ struct LlamaCpp<'a> {
 impl Backend for LlamaCpp<'_> {
     fn capacity(&self) -> Capacity {
         self.capacity
+    }
+
+    fn info(&self) -> BackendInfo {
+        self.info.clone()
     }
 
     fn n_vocab(&self) -> usize {

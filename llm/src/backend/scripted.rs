@@ -12,6 +12,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::{Backend, BatchToken, Capacity, DecodeError, Slot};
+use crate::info::BackendInfo;
 use crate::protocol::{LoadError, Token};
 use crate::spec::EngineSpec;
 use crate::vocab::{TokenizeError, Vocab};
@@ -153,6 +154,13 @@ impl ScriptedBackend {
 }
 
 impl Backend for ScriptedBackend {
+    fn info(&self) -> BackendInfo {
+        BackendInfo {
+            backend: "script",
+            ..BackendInfo::default()
+        }
+    }
+
     fn capacity(&self) -> Capacity {
         self.capacity
     }

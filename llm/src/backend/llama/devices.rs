@@ -1,28 +1,58 @@
 //! The devices that llama.cpp can compute on.
 
-use llama_cpp_2::{LlamaBackendDeviceType, list_llama_ggml_backend_devices};
+use llama_cpp_2::{LlamaBackendDevice, LlamaBackendDeviceType, list_llama_ggml_backend_devices};
 
+use crate::info::DeviceInfo;
 use crate::protocol::LoadError;
 
-/// llama.cpp's index of the GPU with this number.
-pub(super) fn gpu(number: u32) -> Result<usize, LoadError> {
-    let is_gpu = |kind| {
+/// All GPUs, in llama.cpp's order: `GPU.0` is the first.
+pub(super) fn gpus() -> Vec<LlamaBackendDevice> {
+    let is_gpu = |device: &LlamaBackendDevice| {
         matches!(
-            kind,
+            device.device_type,
             LlamaBackendDeviceType::Gpu | LlamaBackendDeviceType::IntegratedGpu
         )
     };
-    let gpus: Vec<_> = list_llama_ggml_backend_devices()
-        .into_iter()
-        .filter(|device| is_gpu(device.device_type))
+    let mut devices = list_llama_ggml_backend_devices();
+    devices.retain(is_gpu);
+    devices
+}
+
+/// llama.cpp's index of the GPU with this number.
+pub(super) fn gpu(number: u32) -> Result<usize, LoadError> {
+    let gpus = gpus();
+    if let Some(device) = gpus.get(number as usize) {
+        return Ok(device.index);
+    }
+    let names: Vec<_> = gpus
+        .iter()
+        .enumerate()
+        .map(|(number, gpu)| format!("`GPU.{number}` ({})", gpu.description))
         .collect();
-    gpus.get(number as usize)
-        .map(|device| device.index)
-        .ok_or_else(|| LoadError::Spec {
-            field: "device",
-            message: format!(
-                "`GPU.{number}` is not there: this build and machine have {} GPUs",
-                gpus.len()
-            ),
-        })
+    let built = cfg!(any(feature = "cuda", feature = "vulkan", feature = "metal"));
+    let there = match (names.is_empty(), built) {
+        (false, _) => format!("there are {}", names.join(", ")),
+        (true, true) => "no GPU was found on this machine".to_owned(),
+        (true, false) => {
+            "this build computes on CPUs only (cargo features `cuda`, `vulkan`, `metal`)".to_owned()
+        }
+    };
+    Err(LoadError::Spec {
+        field: "device",
+        message: format!("`GPU.{number}` is not there: {there}"),
+    })
+}
+
+/// The devices of these names with the layers on them.
+pub(super) fn with_layers(layers: &[(String, u32)]) -> Vec<DeviceInfo> {
+    let devices = list_llama_ggml_backend_devices();
+    let describe = |(name, layers): &(String, u32)| DeviceInfo {
+        name: name.clone(),
+        description: devices
+            .iter()
+            .find(|device| device.name == *name)
+            .map_or_else(String::new, |device| device.description.clone()),
+        layers: *layers,
+    };
+    layers.iter().map(describe).collect()
 }

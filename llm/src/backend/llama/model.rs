@@ -1,54 +1,232 @@
-//! Loading a GGUF file.
+//! Loading a GGUF file. Engines that load the same file in the same way share its weights.
 
-use std::fs::File;
-use std::path::Path;
+use std::collections::HashMap;
+use std::ffi::CString;
+use std::fs::{self, File};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::SystemTime;
 
 use llama_cpp_2::model::LlamaModel;
-use llama_cpp_2::model::params::{LlamaModelParams, LlamaSplitMode};
+use llama_cpp_2::model::params::LlamaModelParams;
+use llama_cpp_sys_2 as sys;
 
-use super::{devices, ffi, llama};
+use super::ffi::{self, BufferType, ModelParams};
+use super::{devices, process, reports};
+use crate::info::{BufferInfo, Mebibytes};
+use crate::memory;
 use crate::protocol::LoadError;
-use crate::spec::{Device, EngineSpec};
+use crate::spec::{Device, EngineSpec, Number, SplitMode, TensorOverride};
 
-/// More layers than any model has.
-const ALL_LAYERS: u32 = 100_000;
-
-/// Loads the weights as the spec says.
-pub(super) fn load(spec: &EngineSpec) -> Result<LlamaModel, LoadError> {
-    let knobs = &spec.plugin_config;
-    let params = LlamaModelParams::default()
-        .with_use_mmap(knobs.mmap)
-        .with_use_mlock(knobs.mlock);
-    let params = match spec.device {
-        Device::Cpu => params.with_n_gpu_layers(0),
-        Device::Auto => params.with_n_gpu_layers(knobs.gpu_layers.unwrap_or(ALL_LAYERS)),
-        Device::Gpu(number) => {
-            let device = devices::gpu(number)?;
-            let wrong = |error: llama_cpp_2::LlamaCppError| LoadError::Spec {
-                field: "device",
-                message: error.to_string(),
-            };
-            params
-                .with_devices(&[device])
-                .map_err(wrong)?
-                .with_split_mode(LlamaSplitMode::None)
-                .with_n_gpu_layers(knobs.gpu_layers.unwrap_or(ALL_LAYERS))
-        }
-    };
-    load_file(&spec.model, &params)
+/// Loaded weights.
+pub(super) struct Weights {
+    pub(super) model: Arc<LlamaModel>,
+    pub(super) layout: Arc<Layout>,
+    /// Whether another engine had loaded them.
+    pub(super) shared: bool,
 }
 
-/// Loads a file with these parameters.
-pub(super) fn load_file(path: &Path, params: &LlamaModelParams) -> Result<LlamaModel, LoadError> {
-    let llama = llama(path)?;
-    File::open(path).map_err(|source| LoadError::Read {
-        path: path.to_owned(),
-        source,
+/// Where loaded weights are.
+#[derive(Debug)]
+pub(super) struct Layout {
+    pub(super) buffers: Vec<BufferInfo>,
+    /// Devices, and how many layers they have.
+    pub(super) layers: Vec<(String, u32)>,
+    /// Held while a context is created on the model, which llama.cpp does not allow on two threads at once.
+    creating: Mutex<()>,
+}
+
+impl Layout {
+    /// Keeps other engines from creating a context on the model.
+    pub(super) fn lock(&self) -> MutexGuard<'_, ()> {
+        // It guards no data that a panic could leave half changed.
+        self.creating.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What decides whether two engines can share weights: the file, and how it is loaded.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Key {
+    path: PathBuf,
+    bytes: u64,
+    modified: Option<SystemTime>,
+    device: Device,
+    mmap: bool,
+    mlock: bool,
+    gpu_layers: Option<u32>,
+    split_mode: Option<SplitMode>,
+    main_gpu: Option<u32>,
+    tensor_split: Option<Vec<Number>>,
+    override_tensor: Option<Vec<TensorOverride>>,
+}
+
+type Loaded = HashMap<Key, (Weak<LlamaModel>, Arc<Layout>)>;
+
+/// All weights of this process. Locked while a model is loaded, so that two engines that start at once load it once.
+static LOADED: LazyLock<Mutex<Loaded>> = LazyLock::new(Mutex::default);
+
+/// Loads the weights as the spec says, or takes those that are loaded already.
+pub(super) fn load(spec: &EngineSpec) -> Result<Weights, LoadError> {
+    process(&spec.model)?;
+    let key = Key::new(spec)?;
+    let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+    loaded.retain(|_, (model, _)| model.strong_count() > 0);
+    if let Some((model, layout)) = loaded.get(&key)
+        && let Some(model) = model.upgrade()
+    {
+        return Ok(Weights {
+            model,
+            layout: Arc::clone(layout),
+            shared: true,
+        });
+    }
+    let params = params(&key)?;
+    check_room(&key)?;
+    let path = CString::new(spec.model.as_os_str().as_bytes()).map_err(|_| LoadError::Model {
+        path: spec.model.clone(),
+        message: "the path has a NUL character".to_owned(),
     })?;
-    let (model, complaints) =
-        ffi::collect_errors(|| LlamaModel::load_from_file(llama, path, params));
+    let (model, heard) = ffi::listen(|| ffi::load_model(&path, &params));
+    let model = Arc::new(model.ok_or_else(|| {
+        LoadError::Model {
+            path: spec.model.clone(),
+            message: heard
+                .complaint()
+                .unwrap_or_else(|| "llama.cpp cannot load it".to_owned()),
+        }
+    })?);
+    let layout = Arc::new(Layout {
+        buffers: reports::buffers(&heard.lines),
+        layers: reports::layers(&heard.lines),
+        creating: Mutex::new(()),
+    });
+    loaded.insert(key, (Arc::downgrade(&model), Arc::clone(&layout)));
+    Ok(Weights {
+        model,
+        layout,
+        shared: false,
+    })
+}
+
+/// Loads the vocabulary and the metadata of a file.
+pub(super) fn load_vocab(path: &Path) -> Result<LlamaModel, LoadError> {
+    let process = process(path)?;
+    File::open(path).map_err(|source| unreadable(path, source))?;
+    let params = LlamaModelParams::default().with_vocab_only(true);
+    let (model, heard) =
+        ffi::listen(|| LlamaModel::load_from_file(&process.backend, path, &params));
     model.map_err(|error| LoadError::Model {
         path: path.to_owned(),
-        message: complaints.unwrap_or_else(|| error.to_string()),
+        message: heard.complaint().unwrap_or_else(|| error.to_string()),
     })
+}
+
+fn unreadable(path: &Path, source: std::io::Error) -> LoadError {
+    LoadError::Read {
+        path: path.to_owned(),
+        source,
+    }
+}
+
+impl Key {
+    fn new(spec: &EngineSpec) -> Result<Self, LoadError> {
+        let wrong = |source| unreadable(&spec.model, source);
+        File::open(&spec.model).map_err(wrong)?;
+        let metadata = fs::metadata(&spec.model).map_err(wrong)?;
+        let knobs = &spec.plugin_config;
+        Ok(Self {
+            path: spec.model.canonicalize().map_err(wrong)?,
+            bytes: metadata.len(),
+            modified: metadata.modified().ok(),
+            device: spec.device,
+            mmap: knobs.mmap.unwrap_or(true),
+            mlock: knobs.mlock,
+            gpu_layers: knobs.gpu_layers,
+            split_mode: knobs.split_mode,
+            main_gpu: knobs.main_gpu,
+            tensor_split: knobs.tensor_split.clone(),
+            override_tensor: knobs.override_tensor.clone(),
+        })
+    }
+}
+
+/// Refuses a file that is larger than the memory it would be loaded into, before it is read.
+fn check_room(key: &Key) -> Result<(), LoadError> {
+    let on_gpu = key.device != Device::Cpu && !devices::gpus().is_empty();
+    match memory::available_bytes() {
+        Some(available) if !on_gpu && key.bytes > available => Err(LoadError::Memory {
+            path: key.path.clone(),
+            message: format!(
+                "weights {}, and {} are available on this machine: take a smaller model, or one with fewer bits a weight",
+                Mebibytes(key.bytes),
+                Mebibytes(available)
+            ),
+        }),
+        _ => Ok(()),
+    }
+}
+
+fn params(key: &Key) -> Result<ModelParams, LoadError> {
+    let (devices, split_mode) = match key.device {
+        Device::Cpu => (Some(Vec::new()), sys::LLAMA_SPLIT_MODE_NONE),
+        Device::Gpu(number) => (
+            Some(vec![devices::gpu(number)?]),
+            sys::LLAMA_SPLIT_MODE_NONE,
+        ),
+        Device::Auto => {
+            let split_mode = match key.split_mode {
+                Some(SplitMode::None) => sys::LLAMA_SPLIT_MODE_NONE,
+                None | Some(SplitMode::Layer) => sys::LLAMA_SPLIT_MODE_LAYER,
+                Some(SplitMode::Row) => sys::LLAMA_SPLIT_MODE_ROW,
+            };
+            (None, split_mode)
+        }
+    };
+    Ok(ModelParams {
+        devices,
+        gpu_layers: if key.device == Device::Cpu {
+            Some(0)
+        } else {
+            key.gpu_layers
+        },
+        split_mode,
+        main_gpu: key.main_gpu.unwrap_or(0),
+        tensor_split: key
+            .tensor_split
+            .iter()
+            .flatten()
+            .map(|share| share.get())
+            .collect(),
+        overrides: overrides(key.override_tensor.as_deref().unwrap_or_default())?,
+        load_mode: match (key.mmap, key.mlock) {
+            (true, false) => sys::LLAMA_LOAD_MODE_MMAP,
+            (true, true) => sys::LLAMA_LOAD_MODE_MMAP_MLOCK,
+            (false, false) => sys::LLAMA_LOAD_MODE_NONE,
+            (false, true) => sys::LLAMA_LOAD_MODE_MLOCK,
+        },
+    })
+}
+
+fn overrides(wanted: &[TensorOverride]) -> Result<Vec<(CString, BufferType)>, LoadError> {
+    let wrong = |message: String| LoadError::Spec {
+        field: "override_tensor",
+        message,
+    };
+    let known = ffi::buffer_types();
+    let find = |pair: &TensorOverride| {
+        let found = known.iter().find(|(name, _)| *name == pair.buffer);
+        let (_, buffer) = found.ok_or_else(|| {
+            let names: Vec<_> = known.iter().map(|(name, _)| name.as_str()).collect();
+            wrong(format!(
+                "names the buffer `{}`, and there are `{}`",
+                pair.buffer,
+                names.join("`, `")
+            ))
+        })?;
+        let pattern = CString::new(pair.pattern.as_str())
+            .map_err(|_| wrong("has a pattern with a NUL character".to_owned()))?;
+        Ok((pattern, *buffer))
+    };
+    wanted.iter().map(find).collect()
 }

@@ -3,33 +3,63 @@
 use llama_cpp_2::model::LlamaModel;
 use llama_cpp_sys_2 as sys;
 
-use super::ffi::{self, Context};
-use super::threads;
-use crate::memory::{self, Bound, CacheRequest};
+use super::devices;
+use super::ffi::{self, Context, Heard, ThreadPool};
+use super::model::Weights;
+use super::threads::Threads;
+use crate::info::Mebibytes;
+use crate::memory::{self, Bound, CELL_GRAIN, CacheRequest, Pool};
 use crate::protocol::LoadError;
-use crate::spec::{Device, EngineSpec, FlashAttention, KvType};
+use crate::spec::{Device, EngineSpec, FlashAttention, KvType, Number, PluginConfig, RopeScaling};
 
 /// Sequences that llama.cpp can tell apart in one cache.
 const MAX_SEQUENCES: u32 = 256;
-/// llama.cpp allocates cells in multiples of this.
-const CELL_GRAIN: u32 = 256;
 /// Tokens computed at once inside a step, unless the spec says otherwise.
 const DEFAULT_UBATCH: u32 = 512;
+
+/// What can be taken of a memory.
+#[derive(Clone, Debug)]
+pub(super) struct Available {
+    machine: Option<u64>,
+    /// Names and free bytes of the GPUs.
+    gpus: Vec<(String, u64)>,
+}
+
+impl Available {
+    /// Asks the system and the GPUs. To be called before a model is loaded.
+    pub(super) fn now() -> Self {
+        let gpus = devices::gpus();
+        Self {
+            machine: memory::available_bytes(),
+            gpus: gpus
+                .into_iter()
+                .map(|gpu| (gpu.name, gpu.memory_free as u64))
+                .collect(),
+        }
+    }
+}
 
 /// The numbers a context is created with.
 pub(super) struct ContextPlan {
     pub(super) cells: u32,
+    pub(super) bytes_per_cell: u64,
+    pub(super) bound: Bound,
     pub(super) context_length: u32,
     pub(super) max_sequences: u32,
+    pub(super) batch_tokens: u32,
     pub(super) ubatch: u32,
-    pub(super) threads: u32,
-    pub(super) batch_threads: u32,
     pub(super) unified: bool,
+    pub(super) threads: Threads,
 }
 
 impl ContextPlan {
-    pub(super) fn new(spec: &EngineSpec, model: &LlamaModel) -> Result<Self, LoadError> {
+    pub(super) fn new(
+        spec: &EngineSpec,
+        weights: &Weights,
+        available: &Available,
+    ) -> Result<Self, LoadError> {
         let knobs = &spec.plugin_config;
+        let model = &weights.model;
         let max_sequences = spec.max_num_seqs.min(MAX_SEQUENCES);
         if max_sequences < spec.max_num_seqs {
             tracing::warn!(
@@ -42,25 +72,30 @@ impl ContextPlan {
             .max_context
             .unwrap_or_else(|| model.n_ctx_train())
             .max(1);
+        let batch_tokens = spec.max_num_batched_tokens.max(max_sequences);
+        let ubatch = knobs
+            .ubatch
+            .unwrap_or(DEFAULT_UBATCH)
+            .min(spec.max_num_batched_tokens);
+        let bytes_per_cell = bytes_per_cell(model, knobs.kv_type_k, knobs.kv_type_v);
         let request = CacheRequest {
             ceiling_gb: spec.cache_size,
-            bytes_per_cell: bytes_per_cell(model, knobs.kv_type_k, knobs.kv_type_v),
+            bytes_per_cell,
             context: context_length,
+            context_required: spec.max_context.is_some(),
             max_sequences,
-            available_bytes: memory::available_bytes(),
+            streams: knobs.kv_unified.map(|unified| !unified),
+            pools: pools(
+                weights,
+                available,
+                knobs,
+                step_bytes(model, ubatch, max_sequences),
+            ),
         };
-        let size = memory::cache_size(&request);
-        tracing::info!(
-            cache_size_gb = request.ceiling_gb,
-            bytes_per_cell = request.bytes_per_cell,
-            context = request.context,
-            max_sequences = request.max_sequences,
-            available_bytes = request.available_bytes,
-            cells = size.cells,
-            bytes = u64::from(size.cells) * request.bytes_per_cell,
-            "the KV cache is bounded by {}",
-            size.bound,
-        );
+        let size = memory::cache_size(&request).map_err(|message| LoadError::Memory {
+            path: spec.model.clone(),
+            message,
+        })?;
         let whole_contexts = size.bound == Bound::Sequences;
         let unified = knobs.kv_unified.unwrap_or(!whole_contexts);
         let share = if unified {
@@ -72,9 +107,8 @@ impl ContextPlan {
         };
         if share < CELL_GRAIN {
             let message = format!(
-                "leaves {} KV cells of {} bytes, bounded by {}, fewer than {CELL_GRAIN}{}",
+                "leaves {} KV cells of {bytes_per_cell} bytes, bounded by {}, fewer than {CELL_GRAIN}{}",
                 size.cells,
-                request.bytes_per_cell,
                 size.bound,
                 if unified { "" } else { " for each sequence" },
             );
@@ -84,40 +118,69 @@ impl ContextPlan {
             });
         }
         let share = share / CELL_GRAIN * CELL_GRAIN;
-        let threads = knobs.threads.unwrap_or_else(threads::default_threads);
+        if share < context_length {
+            tracing::warn!(
+                context = context_length,
+                effective = share,
+                "the KV cache is smaller than a whole context, bounded by {}",
+                size.bound
+            );
+        }
         Ok(Self {
             cells: if unified {
                 share
             } else {
                 share * max_sequences
             },
+            bytes_per_cell,
+            bound: size.bound,
             context_length,
             max_sequences,
-            ubatch: knobs
-                .ubatch
-                .unwrap_or(DEFAULT_UBATCH)
-                .min(spec.max_num_batched_tokens),
-            threads,
-            batch_threads: knobs.batch_threads.unwrap_or(threads),
+            batch_tokens,
+            ubatch,
             unified,
+            threads: Threads::new(knobs)?,
         })
     }
 
+    /// Creates the context, and tells what llama.cpp logged meanwhile.
     pub(super) fn create<'a>(
         &self,
         spec: &EngineSpec,
-        model: &'a LlamaModel,
-    ) -> Result<Context<'a>, LoadError> {
+        weights: &'a Weights,
+    ) -> Result<(Context<'a>, Heard), LoadError> {
+        let refused = |message: String| LoadError::Model {
+            path: spec.model.clone(),
+            message,
+        };
+        let threads = ThreadPool::new(&self.threads.pool)
+            .ok_or_else(|| refused("llama.cpp cannot start its threads".to_owned()))?;
+        let params = self.params(spec);
+        let creating = weights.layout.lock();
+        let (context, heard) = ffi::listen(|| Context::new(&weights.model, params, threads));
+        drop(creating);
+        match context {
+            Some(context) => Ok((context, heard)),
+            None => Err(refused(heard.complaint().unwrap_or_else(|| {
+                format!(
+                    "llama.cpp cannot create a context with {} of KV cache on it",
+                    Mebibytes(u64::from(self.cells) * self.bytes_per_cell)
+                )
+            }))),
+        }
+    }
+
+    fn params(&self, spec: &EngineSpec) -> sys::llama_context_params {
         let knobs = &spec.plugin_config;
         let on_cpu = spec.device == Device::Cpu;
-        let mut params = ffi::context_params();
+        let mut params = ffi::default_context_params();
         params.n_ctx = self.cells;
         // llama.cpp wants room for one output of every sequence; the scheduler keeps to the spec's limit.
-        params.n_batch = spec.max_num_batched_tokens.max(self.max_sequences);
+        params.n_batch = self.batch_tokens;
         params.n_ubatch = self.ubatch;
         params.n_seq_max = self.max_sequences;
-        params.n_threads = self.threads as i32;
-        params.n_threads_batch = self.batch_threads as i32;
+        params.n_threads = self.threads.decode as i32;
+        params.n_threads_batch = self.threads.batch as i32;
         params.flash_attn_type = match knobs.flash_attention {
             FlashAttention::Auto => sys::LLAMA_FLASH_ATTN_TYPE_AUTO,
             FlashAttention::On => sys::LLAMA_FLASH_ATTN_TYPE_ENABLED,
@@ -126,16 +189,111 @@ impl ContextPlan {
         params.type_k = cache_type(knobs.kv_type_k);
         params.type_v = cache_type(knobs.kv_type_v);
         params.kv_unified = self.unified;
-        params.offload_kqv = !on_cpu;
-        params.op_offload = !on_cpu;
+        params.offload_kqv = knobs.offload_kqv.unwrap_or(!on_cpu);
+        params.op_offload = knobs.op_offload.unwrap_or(!on_cpu);
+        params.swa_full = knobs.swa_full.unwrap_or(true);
         params.no_perf = true;
-        let (context, complaints) = ffi::collect_errors(|| Context::new(model, params));
-        context.ok_or_else(|| LoadError::Model {
-            path: spec.model.clone(),
-            message: complaints
-                .unwrap_or_else(|| "llama.cpp cannot create a context on it".to_owned()),
-        })
+        set_rope(&mut params, knobs);
+        params
     }
+}
+
+/// Sets what the knobs say of rotary positions; llama.cpp's defaults stand for what the model says.
+fn set_rope(params: &mut sys::llama_context_params, knobs: &PluginConfig) {
+    if let Some(scaling) = knobs.rope_scaling {
+        params.rope_scaling_type = match scaling {
+            RopeScaling::None => sys::LLAMA_ROPE_SCALING_TYPE_NONE,
+            RopeScaling::Linear => sys::LLAMA_ROPE_SCALING_TYPE_LINEAR,
+            RopeScaling::Yarn => sys::LLAMA_ROPE_SCALING_TYPE_YARN,
+            RopeScaling::Longrope => sys::LLAMA_ROPE_SCALING_TYPE_LONGROPE,
+        };
+    }
+    let set = |field: &mut f32, value: Option<Number>| {
+        if let Some(value) = value {
+            *field = value.get();
+        }
+    };
+    set(&mut params.rope_freq_base, knobs.rope_freq_base);
+    set(&mut params.rope_freq_scale, knobs.rope_freq_scale);
+    set(&mut params.yarn_ext_factor, knobs.yarn_ext_factor);
+    set(&mut params.yarn_attn_factor, knobs.yarn_attn_factor);
+    set(&mut params.yarn_beta_fast, knobs.yarn_beta_fast);
+    set(&mut params.yarn_beta_slow, knobs.yarn_beta_slow);
+    if let Some(context) = knobs.yarn_orig_ctx {
+        params.yarn_orig_ctx = context;
+    }
+}
+
+/// The memories that hold the model, with what was available of each before it was loaded.
+fn pools(
+    weights: &Weights,
+    available: &Available,
+    knobs: &PluginConfig,
+    step_bytes: u64,
+) -> Vec<Pool> {
+    let layers: u32 = weights.layout.layers.iter().map(|(_, layers)| layers).sum();
+    let share_of = |name: &str| {
+        let on_device = weights
+            .layout
+            .layers
+            .iter()
+            .find(|(device, _)| device == name);
+        on_device.map_or(0.0, |(_, on_device)| {
+            f64::from(*on_device) / f64::from(layers.max(1))
+        })
+    };
+    // Weights that are shared are gone from what is available, unless they are mapped: those pages count as available.
+    let weights_in = |belongs: &dyn Fn(&str) -> bool| {
+        let counts =
+            |memory: &str| belongs(memory) && (!weights.shared || memory.contains("Mapped"));
+        let buffers = weights.layout.buffers.iter();
+        buffers
+            .filter(|buffer| counts(&buffer.memory))
+            .map(|buffer| buffer.bytes)
+            .sum()
+    };
+    let on_gpus = knobs.offload_kqv != Some(false);
+    let mut pools: Vec<Pool> = Vec::new();
+    let mut kv_on_gpus = 0.0;
+    for (name, free) in &available.gpus {
+        let layers_share = share_of(name);
+        if layers_share == 0.0 {
+            continue;
+        }
+        let kv_share = if on_gpus { layers_share } else { 0.0 };
+        kv_on_gpus += kv_share;
+        pools.push(Pool {
+            name: name.clone(),
+            available_bytes: Some(*free),
+            weights_bytes: weights_in(&|memory| memory.starts_with(name.as_str())),
+            compute_bytes: step_bytes,
+            kv_share,
+        });
+    }
+    let is_gpu = |memory: &str| {
+        available
+            .gpus
+            .iter()
+            .any(|(name, _)| memory.starts_with(name.as_str()))
+    };
+    pools.push(Pool {
+        name: "this machine".to_owned(),
+        available_bytes: available.machine,
+        weights_bytes: weights_in(&|memory| !is_gpu(memory)),
+        compute_bytes: step_bytes,
+        kv_share: 1.0 - kv_on_gpus,
+    });
+    pools
+}
+
+/// An estimate of what the buffers of a step take: the logits of every sequence, once computed and once kept, and the widest
+/// activations of a ubatch.
+fn step_bytes(model: &LlamaModel, ubatch: u32, max_sequences: u32) -> u64 {
+    let ubatch = u64::from(ubatch);
+    let rows = ubatch + u64::from(max_sequences);
+    let vocabulary = u64::try_from(model.n_vocab()).unwrap_or(0);
+    let width = u64::try_from(model.n_embd()).unwrap_or(0);
+    4 * (rows * vocabulary + ubatch * width * 16)
 }
 
 /// Bytes of the keys and values of one token over all layers.

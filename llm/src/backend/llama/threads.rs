@@ -1,10 +1,61 @@
-//! How many threads compute.
+//! How many threads compute, and whether they may run as the spec says.
 
-/// Physical cores, as far as this process may use them: a second thread on a core only takes turns with the first.
-pub(super) fn default_threads() -> u32 {
+use std::fs;
+
+use super::ffi::ThreadPoolParams;
+use crate::protocol::LoadError;
+use crate::spec::{PluginConfig, ThreadPriority};
+
+/// The threads that compute for an engine.
+#[derive(Clone, Debug)]
+pub(super) struct Threads {
+    /// Threads that decode.
+    pub(super) decode: u32,
+    /// Threads that process prompts.
+    pub(super) batch: u32,
+    /// The pool for both, as large as the larger.
+    pub(super) pool: ThreadPoolParams,
+}
+
+impl Threads {
+    /// # Errors
+    /// [`LoadError::Spec`] if this process may not use a CPU or a priority that the spec names.
+    pub(super) fn new(knobs: &PluginConfig) -> Result<Self, LoadError> {
+        let allowed = allowed_cpus();
+        let cpus = knobs.cpu_affinity.clone().unwrap_or_default();
+        if let (Some(cpu), false) = (
+            cpus.iter().find(|cpu| !allowed.contains(cpu)),
+            allowed.is_empty(),
+        ) {
+            return Err(LoadError::Spec {
+                field: "cpu_affinity",
+                message: format!("names CPU {cpu}, and this process may use {allowed:?}"),
+            });
+        }
+        check_priority(knobs.thread_priority)?;
+        let default = || default_threads(if cpus.is_empty() { &allowed } else { &cpus });
+        let decode = knobs.threads.unwrap_or_else(default);
+        let batch = knobs.batch_threads.unwrap_or(decode);
+        Ok(Self {
+            decode,
+            batch,
+            pool: ThreadPoolParams {
+                threads: decode.max(batch),
+                cpus,
+                strict: knobs.cpu_strict,
+                priority: knobs.thread_priority,
+                poll: knobs.poll,
+            },
+        })
+    }
+}
+
+/// The physical cores of these CPUs, as a second thread on a core only takes turns with the first; fewer if a quota gives the
+/// process less time than that.
+fn default_threads(cpus: &[u32]) -> u32 {
     let usable = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let cores =
-        std::fs::read_to_string("/proc/cpuinfo").map_or(0, |cpuinfo| physical_cores(&cpuinfo));
+        fs::read_to_string("/proc/cpuinfo").map_or(0, |cpuinfo| physical_cores(&cpuinfo, cpus));
     (if cores == 0 {
         usable
     } else {
@@ -12,8 +63,9 @@ pub(super) fn default_threads() -> u32 {
     }) as u32
 }
 
-/// Counts the distinct cores in the text of `/proc/cpuinfo`; 0 where it does not name them.
-fn physical_cores(cpuinfo: &str) -> usize {
+/// Counts the distinct cores of these CPUs (of all, if none is named) in the text of `/proc/cpuinfo`; 0 where it does not name
+/// them.
+fn physical_cores(cpuinfo: &str, cpus: &[u32]) -> usize {
     let mut cores = Vec::new();
     for processor in cpuinfo.split("\n\n") {
         let value = |key: &str| {
@@ -24,7 +76,9 @@ fn physical_cores(cpuinfo: &str) -> usize {
             })?;
             line.split(':').nth(1)?.trim().parse::<u32>().ok()
         };
-        if let (Some(package), Some(core)) = (value("physical id"), value("core id")) {
+        let counts = value("processor").is_none_or(|cpu| cpus.is_empty() || cpus.contains(&cpu));
+        if let (Some(package), Some(core), true) = (value("physical id"), value("core id"), counts)
+        {
             cores.push((package, core));
         }
     }
@@ -33,16 +87,81 @@ fn physical_cores(cpuinfo: &str) -> usize {
     cores.len()
 }
 
+/// The CPUs that this process may use; empty where the system does not say.
+fn allowed_cpus() -> Vec<u32> {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let list = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    cpu_list(list.unwrap_or_default())
+}
+
+/// Reads a list such as `0-3,8`.
+fn cpu_list(text: &str) -> Vec<u32> {
+    let mut cpus = Vec::new();
+    for part in text.trim().split(',').filter(|part| !part.is_empty()) {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        if let (Ok(first), Ok(last)) = (first.trim().parse::<u32>(), last.trim().parse()) {
+            cpus.extend(first..=last);
+        }
+    }
+    cpus
+}
+
+/// Real-time priorities need a right, which ggml would only miss on every graph.
+fn check_priority(priority: ThreadPriority) -> Result<(), LoadError> {
+    /// Bit of `CAP_SYS_NICE` in a set of capabilities.
+    const SYS_NICE: u64 = 1 << 23;
+    if matches!(priority, ThreadPriority::Low | ThreadPriority::Normal) {
+        return Ok(());
+    }
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
+    let capabilities = status
+        .lines()
+        .find_map(|line| line.strip_prefix("CapEff:"))
+        .and_then(|set| u64::from_str_radix(set.trim(), 16).ok());
+    let real_time = limits
+        .lines()
+        .find_map(|line| line.strip_prefix("Max realtime priority"))
+        .and_then(|rest| rest.split_whitespace().next());
+    if capabilities.is_some_and(|set| set & SYS_NICE != 0)
+        || real_time.is_some_and(|most| most != "0")
+    {
+        return Ok(());
+    }
+    Err(LoadError::Spec {
+        field: "thread_priority",
+        message: format!(
+            "`{priority}` is real-time, and this process may not use it (CAP_SYS_NICE, or a limit `rtprio`)"
+        ),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn siblings_share_a_core() {
-        let processor =
-            |core: u32| format!("processor\t: 0\nphysical id\t: 0\ncore id\t\t: {core}\n");
-        let cpuinfo = [processor(0), processor(1), processor(0), processor(1)].join("\n");
-        assert_eq!(physical_cores(&cpuinfo), 2);
-        assert_eq!(physical_cores("processor : 0\nBogoMIPS : 50\n"), 0);
+    fn siblings_share_a_core_and_only_named_cpus_count() {
+        let processor = |cpu: u32, core: u32| {
+            format!("processor\t: {cpu}\nphysical id\t: 0\ncore id\t\t: {core}\n")
+        };
+        let cpuinfo = [
+            processor(0, 0),
+            processor(1, 1),
+            processor(2, 0),
+            processor(3, 1),
+        ]
+        .join("\n");
+        assert_eq!(physical_cores(&cpuinfo, &[]), 2);
+        assert_eq!(physical_cores(&cpuinfo, &[0, 2]), 1);
+        assert_eq!(physical_cores("processor : 0\nBogoMIPS : 50\n", &[]), 0);
+    }
+
+    #[test]
+    fn lists_of_cpus_are_read() {
+        assert_eq!(cpu_list("\t0-2,5\n"), [0, 1, 2, 5]);
+        assert!(cpu_list("").is_empty());
     }
 }

@@ -7,11 +7,20 @@ use std::slice;
 use llama_cpp_2::model::LlamaModel;
 use llama_cpp_sys_2 as sys;
 
+use super::ThreadPool;
 use crate::backend::{BatchToken, DecodeError};
+
+/// llama.cpp's defaults.
+pub(in crate::backend::llama) fn default_params() -> sys::llama_context_params {
+    // SAFETY: returns plain numbers and null pointers.
+    unsafe { sys::llama_context_default_params() }
+}
 
 /// A context on a model, which it borrows. Used on one thread, as it holds pointers.
 pub(in crate::backend::llama) struct Context<'a> {
     context: NonNull<sys::llama_context>,
+    /// Dropped after the context, which computes on them.
+    _threads: ThreadPool,
     n_vocab: usize,
     batch: Batch,
     model: PhantomData<&'a LlamaModel>,
@@ -22,12 +31,19 @@ impl<'a> Context<'a> {
     pub(in crate::backend::llama) fn new(
         model: &'a LlamaModel,
         params: sys::llama_context_params,
+        threads: ThreadPool,
     ) -> Option<Self> {
         // SAFETY: the model is alive for 'a, and `params` come from llama.cpp's defaults, with plain numbers changed.
         let context =
             unsafe { sys::llama_init_from_model(super::model::as_ptr(model).as_ptr(), params) };
+        let context = NonNull::new(context)?;
+        // SAFETY: the context is alive; the pool has as many threads as `params` ask for, and lives longer than the context.
+        unsafe {
+            sys::llama_attach_threadpool(context.as_ptr(), threads.as_ptr(), threads.as_ptr());
+        }
         Some(Self {
-            context: NonNull::new(context)?,
+            context,
+            _threads: threads,
             n_vocab: usize::try_from(model.n_vocab()).unwrap_or(0),
             batch: Batch::default(),
             model: PhantomData,

@@ -1,14 +1,117 @@
-//! The pointer inside of a loaded model, for the calls that the binding does not wrap.
+//! Loading a model with parameters that the binding does not offer, and the pointer inside of a loaded one.
 
+use std::ffi::{CStr, CString};
+use std::mem;
 use std::ptr::{self, NonNull};
 
 use llama_cpp_2::model::LlamaModel;
 use llama_cpp_sys_2 as sys;
 
+/// The binding's model is a transparent wrapper around llama.cpp's pointer, in the version that is pinned.
 const _: () = assert!(size_of::<LlamaModel>() == size_of::<NonNull<sys::llama_model>>());
 
 /// llama.cpp's model inside of the binding's.
 pub(super) fn as_ptr(model: &LlamaModel) -> NonNull<sys::llama_model> {
-    // SAFETY: `LlamaModel` is a transparent wrapper around this pointer, which is never null, in the pinned version of the binding.
+    // SAFETY: `LlamaModel` is a transparent wrapper around this pointer, which is never null.
     unsafe { *ptr::from_ref(model).cast::<NonNull<sys::llama_model>>() }
+}
+
+/// How a model is loaded.
+#[derive(Debug)]
+pub(in crate::backend::llama) struct ModelParams {
+    /// Devices besides the CPU, by ggml's index; `None` for all.
+    pub(in crate::backend::llama) devices: Option<Vec<usize>>,
+    /// Layers on these devices; `None` for all.
+    pub(in crate::backend::llama) gpu_layers: Option<u32>,
+    pub(in crate::backend::llama) split_mode: sys::llama_split_mode,
+    /// Index into the devices.
+    pub(in crate::backend::llama) main_gpu: u32,
+    /// Shares of the devices; empty for what fits their memory.
+    pub(in crate::backend::llama) tensor_split: Vec<f32>,
+    /// Patterns of tensor names, and where such tensors go.
+    pub(in crate::backend::llama) overrides: Vec<(CString, BufferType)>,
+    pub(in crate::backend::llama) load_mode: sys::llama_load_mode,
+}
+
+/// A kind of memory that tensors can be in.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::backend::llama) struct BufferType(sys::ggml_backend_buffer_type_t);
+
+/// The kinds of memory of all devices, by name.
+pub(in crate::backend::llama) fn buffer_types() -> Vec<(String, BufferType)> {
+    let mut found = Vec::new();
+    // SAFETY: ggml's devices are registered once and stay for the process; indices are below their number, and the names are
+    // static NUL-terminated texts.
+    unsafe {
+        for index in 0..sys::ggml_backend_dev_count() {
+            let buffer = sys::ggml_backend_dev_buffer_type(sys::ggml_backend_dev_get(index));
+            if !buffer.is_null() {
+                let name = CStr::from_ptr(sys::ggml_backend_buft_name(buffer));
+                found.push((name.to_string_lossy().into_owned(), BufferType(buffer)));
+            }
+        }
+    }
+    found
+}
+
+/// Loads a model; `None` if llama.cpp refuses, which it logs.
+pub(in crate::backend::llama) fn load_model(
+    path: &CStr,
+    params: &ModelParams,
+) -> Option<LlamaModel> {
+    let mut devices: Vec<sys::ggml_backend_dev_t> = Vec::new();
+    for index in params.devices.iter().flatten() {
+        // SAFETY: ggml refuses an index that is out of range by ending the process; these come from its own list of devices.
+        devices.push(unsafe { sys::ggml_backend_dev_get(*index) });
+    }
+    devices.push(ptr::null_mut());
+    let mut overrides: Vec<_> = params
+        .overrides
+        .iter()
+        .map(|(pattern, buffer)| sys::llama_model_tensor_buft_override {
+            pattern: pattern.as_ptr(),
+            buft: buffer.0,
+        })
+        .collect();
+    overrides.push(sys::llama_model_tensor_buft_override {
+        pattern: ptr::null(),
+        buft: ptr::null_mut(),
+    });
+    // SAFETY: returns a plain number.
+    let mut shares = vec![0.0; unsafe { sys::llama_max_devices() }];
+    for (share, wanted) in shares.iter_mut().zip(&params.tensor_split) {
+        *share = *wanted;
+    }
+    // SAFETY: returns plain numbers and null pointers.
+    let mut raw = unsafe { sys::llama_model_default_params() };
+    if params.devices.is_some() {
+        raw.devices = devices.as_mut_ptr();
+    }
+    raw.n_gpu_layers = params.gpu_layers.map_or(-1, |layers| layers as i32);
+    raw.split_mode = params.split_mode;
+    raw.main_gpu = params.main_gpu as i32;
+    if !params.tensor_split.is_empty() {
+        raw.tensor_split = shares.as_ptr();
+    }
+    if !params.overrides.is_empty() {
+        raw.tensor_buft_overrides = overrides.as_ptr();
+    }
+    raw.load_mode = params.load_mode;
+    // SAFETY: the lists end as llama.cpp expects and outlive the call, which copies what it keeps.
+    let model = NonNull::new(unsafe { sys::llama_model_load_from_file(path.as_ptr(), raw) })?;
+    // SAFETY: as in `as_ptr`; the wrapper owns the model from here on.
+    Some(unsafe { mem::transmute::<NonNull<sys::llama_model>, LlamaModel>(model) })
+}
+
+/// The type of most weights in words, such as `Q8_0` or `Q4_K - Medium`.
+pub(in crate::backend::llama) fn quantization(model: &LlamaModel) -> String {
+    let mut text = [0u8; 128];
+    // SAFETY: the model is alive; at most as many bytes are written as there is room for, with a NUL at the end.
+    unsafe {
+        sys::llama_model_desc(as_ptr(model).as_ptr(), text.as_mut_ptr().cast(), text.len());
+    }
+    let text = CStr::from_bytes_until_nul(&text).unwrap_or_default();
+    // The description is architecture, size and type.
+    let words = text.to_string_lossy();
+    words.splitn(3, ' ').nth(2).unwrap_or_default().to_owned()
 }

@@ -1,0 +1,78 @@
+//! llama.cpp's log lines: they go to `tracing`, and to whoever listens while a call runs.
+
+use std::cell::RefCell;
+use std::ffi::{CStr, c_char, c_void};
+
+use llama_cpp_sys_2 as sys;
+
+thread_local! {
+    /// What llama.cpp logs on this thread while [`listen`] runs.
+    static HEARD: RefCell<Option<Heard>> = const { RefCell::new(None) };
+}
+
+/// What llama.cpp logged.
+#[derive(Debug, Default)]
+pub(in crate::backend::llama) struct Heard {
+    pub(in crate::backend::llama) errors: Vec<String>,
+    /// All other lines.
+    pub(in crate::backend::llama) lines: Vec<String>,
+}
+
+impl Heard {
+    /// The errors in one line, if there are any.
+    pub(in crate::backend::llama) fn complaint(&self) -> Option<String> {
+        (!self.errors.is_empty()).then(|| self.errors.join("; "))
+    }
+}
+
+/// Sends llama.cpp's and ggml's log lines to `tracing`. Their information is our detail: it goes out one level lower.
+pub(in crate::backend::llama) fn route_logs() {
+    // SAFETY: the callback is a plain function that lives as long as the program, and it takes no user data.
+    unsafe {
+        sys::llama_log_set(Some(log_line), std::ptr::null_mut());
+    }
+}
+
+/// Receives one piece of log text. May be called on any thread, and must not unwind.
+unsafe extern "C" fn log_line(
+    level: sys::ggml_log_level,
+    text: *const c_char,
+    _user_data: *mut c_void,
+) {
+    if text.is_null() {
+        return;
+    }
+    // SAFETY: llama.cpp passes a NUL-terminated text that stays valid for the duration of this call.
+    let text = unsafe { CStr::from_ptr(text) }.to_string_lossy();
+    let text = text.trim_end();
+    if text.is_empty() || text == "." {
+        return;
+    }
+    let is_error = level == sys::GGML_LOG_LEVEL_ERROR;
+    let heard = HEARD.try_with(|heard| match heard.try_borrow_mut().as_deref_mut() {
+        Ok(Some(heard)) => {
+            let to = if is_error {
+                &mut heard.errors
+            } else {
+                &mut heard.lines
+            };
+            to.push(text.to_owned());
+            true
+        }
+        _ => false,
+    });
+    match level {
+        // An error that is heard becomes part of an error of ours.
+        _ if is_error && heard.unwrap_or(false) => {}
+        sys::GGML_LOG_LEVEL_ERROR => tracing::error!(target: "llama.cpp", "{text}"),
+        sys::GGML_LOG_LEVEL_WARN => tracing::info!(target: "llama.cpp", "{text}"),
+        _ => tracing::debug!(target: "llama.cpp", "{text}"),
+    }
+}
+
+/// Runs `f` and returns with its result what llama.cpp logged meanwhile on this thread.
+pub(in crate::backend::llama) fn listen<T>(f: impl FnOnce() -> T) -> (T, Heard) {
+    HEARD.set(Some(Heard::default()));
+    let result = f();
+    (result, HEARD.take().unwrap_or_default())
+}

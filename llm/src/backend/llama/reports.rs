@@ -1,0 +1,85 @@
+//! What llama.cpp only tells in its log: which buffers it allocated, which device has which layer, and which kernels it chose.
+
+use crate::info::BufferInfo;
+
+/// The buffers in lines such as `load_tensors:   CPU_Mapped model buffer size =   137.94 MiB`.
+pub(super) fn buffers(lines: &[String]) -> Vec<BufferInfo> {
+    lines.iter().filter_map(|line| buffer(line)).collect()
+}
+
+fn buffer(line: &str) -> Option<BufferInfo> {
+    let (before, size) = line.split_once(" buffer size = ")?;
+    let mut words = before.split_whitespace().rev();
+    let content = match words.next()? {
+        "model" => "weights",
+        "KV" | "RS" => "kv",
+        "output" => "output",
+        "compute" => "compute",
+        _ => return None,
+    };
+    let mebibytes: f64 = size.trim().strip_suffix("MiB")?.trim().parse().ok()?;
+    Some(BufferInfo {
+        content,
+        memory: words.next()?.to_owned(),
+        bytes: (mebibytes * f64::from(1 << 20)) as u64,
+    })
+}
+
+/// The number of layers on each device, from lines such as `load_tensors: layer   3 assigned to device CUDA0, is_swa = 0`.
+pub(super) fn layers(lines: &[String]) -> Vec<(String, u32)> {
+    let mut devices: Vec<(String, u32)> = Vec::new();
+    let device = |line: &str| {
+        let (_, rest) = line.split_once(" assigned to device ")?;
+        Some(rest.split(',').next()?.trim().to_owned())
+    };
+    for name in lines.iter().filter_map(|line| device(line)) {
+        match devices.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, count)) => *count += 1,
+            None => devices.push((name, 1)),
+        }
+    }
+    devices
+}
+
+/// Whether flash attention was found not to work on the model's devices.
+pub(super) fn flash_attention_refused(lines: &[String]) -> bool {
+    let refused = |line: &String| {
+        line.contains("Flash Attention") && line.contains("not supported, set to disabled")
+    };
+    lines.iter().any(refused)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_read() {
+        let lines = [
+            "load_tensors: layer   0 assigned to device CPU, is_swa = 0",
+            "load_tensors: layer   1 assigned to device CUDA0, is_swa = 0",
+            "load_tensors: layer   2 assigned to device CUDA0, is_swa = 0",
+            "load_tensors:   CPU_Mapped model buffer size =   137.94 MiB",
+            "llama_context:        CPU  output buffer size =     0.50 MiB",
+            "sched_reserve: Flash Attention not supported, set to disabled",
+        ]
+        .map(str::to_owned);
+        assert_eq!(
+            layers(&lines),
+            [("CPU".to_owned(), 1), ("CUDA0".to_owned(), 2)]
+        );
+        let found = buffers(&lines);
+        assert_eq!(found.len(), 2);
+        assert_eq!(
+            (
+                found[0].content,
+                found[0].memory.as_str(),
+                found[0].bytes >> 20
+            ),
+            ("weights", "CPU_Mapped", 137)
+        );
+        assert_eq!((found[1].content, found[1].bytes), ("output", 1 << 19));
+        assert!(flash_attention_refused(&lines));
+        assert!(!flash_attention_refused(&lines[..5]));
+    }
+}

@@ -1,0 +1,236 @@
+//! What an engine runs with: every value that was chosen at load, by the spec, the model or the machine.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use crate::spec::{KvType, Numa, ThreadPriority};
+
+/// The effective values of an engine. They do not change while it lives.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct EngineInfo {
+    /// The model's name.
+    pub model: String,
+    /// The model's file.
+    pub path: PathBuf,
+    /// Most tokens of a sequence.
+    pub context_length: u32,
+    /// Most sequences that compute at the same time.
+    pub max_num_seqs: u32,
+    /// Most tokens of one step.
+    pub max_num_batched_tokens: u32,
+    /// Whether prompts are split over steps.
+    pub dynamic_split_fuse: bool,
+    /// Most requests that wait for their first admission.
+    pub max_waiting: u32,
+    /// KV cells of all sequences together.
+    pub kv_cells: u32,
+    /// What the backend says of itself.
+    #[serde(flatten)]
+    pub backend: BackendInfo,
+}
+
+/// What a backend runs with.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct BackendInfo {
+    /// The backend's name.
+    pub backend: &'static str,
+    /// The weights; `None` for a backend without.
+    pub weights: Option<WeightsInfo>,
+    /// The KV cache; `None` for a backend that only counts cells.
+    pub kv: Option<KvInfo>,
+    /// How steps are computed; `None` for a backend that computes nothing.
+    pub compute: Option<ComputeInfo>,
+    /// The devices that have a part of the model.
+    pub devices: Vec<DeviceInfo>,
+    /// The memory that was allocated, by content and device.
+    pub buffers: Vec<BufferInfo>,
+}
+
+/// The weights of a model.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct WeightsInfo {
+    /// The model's architecture, such as `qwen2`.
+    pub architecture: String,
+    /// The type of most weights, such as `Q8_0`.
+    pub quantization: String,
+    /// Number of weights.
+    pub parameters: u64,
+    /// Bytes of the weights in the file.
+    pub bytes: u64,
+    /// The context the model was trained for, in tokens.
+    pub trained_context: u32,
+    /// Whether another engine had loaded them, and uses them too.
+    pub shared: bool,
+}
+
+/// The KV cache of a model.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct KvInfo {
+    /// Bytes of one cell over all layers.
+    pub bytes_per_cell: u64,
+    /// Bytes of all cells.
+    pub bytes: u64,
+    /// Type of the keys.
+    pub type_k: KvType,
+    /// Type of the values.
+    pub type_v: KvType,
+    /// Whether all sequences share one pool of cells, or each has a stream of its own.
+    pub unified: bool,
+    /// What bounds the number of cells.
+    pub bound: String,
+}
+
+/// How steps are computed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ComputeInfo {
+    /// Tokens computed at once inside a step.
+    pub ubatch: u32,
+    /// Threads that decode.
+    pub threads: u32,
+    /// Threads that process prompts.
+    pub batch_threads: u32,
+    /// CPUs that the threads run on; empty for all.
+    pub cpu_affinity: Vec<u32>,
+    /// How the system schedules them.
+    pub thread_priority: ThreadPriority,
+    /// How they are spread over the machine's memories.
+    pub numa: Numa,
+    /// Whether attention is computed by the fused kernel.
+    pub flash_attention: bool,
+    /// Instruction sets and libraries that are used.
+    pub features: String,
+}
+
+/// A device that has a part of a model.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DeviceInfo {
+    /// Its name, such as `CPU` or `CUDA0`.
+    pub name: String,
+    /// What it is.
+    pub description: String,
+    /// Layers of the model on it.
+    pub layers: u32,
+}
+
+/// Memory that was allocated.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct BufferInfo {
+    /// `weights`, `kv`, `output` or `compute`.
+    pub content: &'static str,
+    /// The kind of memory, such as `CPU_Mapped`.
+    pub memory: String,
+    /// Its size.
+    pub bytes: u64,
+}
+
+impl EngineInfo {
+    /// Bytes of the buffers with this content.
+    pub fn bytes_of(&self, content: &str) -> u64 {
+        let of_content = |buffer: &&BufferInfo| buffer.content == content;
+        let buffers = self.backend.buffers.iter().filter(of_content);
+        buffers.map(|buffer| buffer.bytes).sum()
+    }
+}
+
+/// One line for each concern.
+impl fmt::Display for EngineInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "model     {} ({})", self.model, self.path.display())?;
+        if let Some(weights) = &self.backend.weights {
+            writeln!(
+                f,
+                "weights   {} {}, {:.2} billion parameters, {}{}",
+                weights.architecture,
+                weights.quantization,
+                weights.parameters as f64 / 1e9,
+                Mebibytes(weights.bytes),
+                if weights.shared {
+                    ", shared with another engine"
+                } else {
+                    ""
+                }
+            )?;
+        }
+        for device in &self.backend.devices {
+            writeln!(
+                f,
+                "device    {} ({}), {} layers",
+                device.name, device.description, device.layers
+            )?;
+        }
+        writeln!(
+            f,
+            "sequences {} at once, {} tokens each at most, {} more may wait",
+            self.max_num_seqs, self.context_length, self.max_waiting
+        )?;
+        if let Some(kv) = &self.backend.kv {
+            writeln!(
+                f,
+                "kv cache  {} cells of {} bytes ({}, {}), {}, {}; {}",
+                self.kv_cells,
+                kv.bytes_per_cell,
+                kv.type_k,
+                kv.type_v,
+                Mebibytes(kv.bytes),
+                if kv.unified {
+                    "one pool"
+                } else {
+                    "a stream for each sequence"
+                },
+                kv.bound
+            )?;
+        } else {
+            writeln!(f, "kv cache  {} cells", self.kv_cells)?;
+        }
+        write!(
+            f,
+            "step      {} tokens at most{}",
+            self.max_num_batched_tokens,
+            if self.dynamic_split_fuse {
+                ", prompts are split"
+            } else {
+                ", prompts are whole"
+            }
+        )?;
+        let Some(compute) = &self.backend.compute else {
+            return Ok(());
+        };
+        writeln!(f, ", {} at once", compute.ubatch)?;
+        write!(
+            f,
+            "compute   {} threads, {} for prompts",
+            compute.threads, compute.batch_threads
+        )?;
+        if !compute.cpu_affinity.is_empty() {
+            write!(f, " on CPUs {:?}", compute.cpu_affinity)?;
+        }
+        writeln!(
+            f,
+            ", priority {}, NUMA {}, flash attention {}",
+            compute.thread_priority,
+            compute.numa,
+            if compute.flash_attention { "on" } else { "off" }
+        )?;
+        write!(f, "memory   ")?;
+        for (content, title) in [
+            ("weights", "weights"),
+            ("kv", "KV cache"),
+            ("compute", "compute"),
+            ("output", "outputs"),
+        ] {
+            write!(f, " {title} {}", Mebibytes(self.bytes_of(content)))?;
+        }
+        write!(f, "\nfeatures  {}", compute.features)
+    }
+}
+
+/// A number of bytes for people.
+pub(crate) struct Mebibytes(pub(crate) u64);
+
+impl fmt::Display for Mebibytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} MiB", self.0.div_ceil(1 << 20))
+    }
+}

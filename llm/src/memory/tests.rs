@@ -1,0 +1,146 @@
+use super::*;
+
+fn pool(available_bytes: u64) -> Pool {
+    Pool {
+        name: "this machine".to_owned(),
+        available_bytes: Some(available_bytes),
+        weights_bytes: 400 << 20,
+        compute_bytes: 112 << 20,
+        kv_share: 1.0,
+    }
+}
+
+fn request(pool: Pool) -> CacheRequest {
+    CacheRequest {
+        ceiling_gb: 50,
+        bytes_per_cell: 12_288,
+        context: 32_768,
+        context_required: false,
+        max_sequences: 256,
+        streams: None,
+        pools: vec![pool],
+    }
+}
+
+fn decided(cells: u64, bound: Bound) -> Result<CacheSize, String> {
+    let cells = cells as u32;
+    Ok(CacheSize { cells, bound })
+}
+
+#[test]
+fn a_ceiling_above_the_machine_gives_half_of_what_the_model_leaves() {
+    let size = cache_size(&request(pool(16 * GIB + (512 << 20))));
+    assert_eq!(size, decided(8 * GIB / 12_288, Bound::Memory));
+}
+
+#[test]
+fn a_ceiling_above_what_sequences_can_use_gives_what_they_can_use() {
+    let size = cache_size(&CacheRequest {
+        context: 1_024,
+        max_sequences: 8,
+        ..request(pool(16 * GIB))
+    });
+    assert_eq!(size, decided(8_192, Bound::Sequences));
+}
+
+#[test]
+fn a_low_ceiling_decides() {
+    let size = cache_size(&CacheRequest {
+        ceiling_gb: 1,
+        ..request(pool(16 * GIB))
+    });
+    assert_eq!(size, decided(GIB / 12_288, Bound::Ceiling));
+}
+
+#[test]
+fn the_default_holds_one_context_even_if_that_is_large() {
+    let sized = |context| {
+        cache_size(&CacheRequest {
+            ceiling_gb: 0,
+            context,
+            ..request(pool(16 * GIB))
+        })
+    };
+    assert_eq!(
+        sized(4_096),
+        decided(DEFAULT_BYTES / 12_288, Bound::Default)
+    );
+    assert_eq!(sized(131_072), decided(131_072, Bound::Default));
+}
+
+#[test]
+fn a_context_that_was_asked_for_and_does_not_fit_is_refused_with_the_arithmetic() {
+    let refused = cache_size(&CacheRequest {
+        context: 262_144,
+        context_required: true,
+        ..request(pool(2 * GIB))
+    });
+    assert_eq!(
+        refused,
+        Err(
+            "weights 400 MiB + KV cache 3072 MiB (262144 cells of 12288 bytes) + compute 112 MiB = 3584 MiB, \
+             and 2048 MiB are available on this machine: lower `max_context` to 131072"
+                .to_owned()
+        )
+    );
+    let fits = cache_size(&CacheRequest {
+        context: 131_072,
+        context_required: true,
+        ..request(pool(2 * GIB))
+    });
+    assert_eq!(fits, decided(131_072, Bound::Memory));
+}
+
+#[test]
+fn streams_that_do_not_fit_say_how_many_would() {
+    let refused = cache_size(&CacheRequest {
+        context: 4_096,
+        context_required: true,
+        streams: Some(true),
+        ..request(pool(2 * GIB))
+    });
+    let message = refused.expect_err("256 contexts do not fit");
+    assert!(
+        message.ends_with("lower `max_num_seqs` to 32, or set `kv_unified` to true"),
+        "{message}"
+    );
+}
+
+#[test]
+fn weights_that_do_not_fit_are_refused_whatever_the_cache() {
+    let message = cache_size(&request(pool(256 << 20))).expect_err("too large");
+    assert!(
+        message.contains("weights 400 MiB")
+            && message.ends_with("take a smaller model, or one with fewer bits a weight"),
+        "{message}"
+    );
+}
+
+#[test]
+fn the_smaller_of_two_memories_decides() {
+    let gpu = Pool {
+        name: "GPU.0".to_owned(),
+        available_bytes: Some(2 * GIB),
+        weights_bytes: GIB,
+        compute_bytes: 0,
+        kv_share: 0.5,
+    };
+    let machine = Pool {
+        kv_share: 0.5,
+        ..pool(64 * GIB)
+    };
+    let size = cache_size(&CacheRequest {
+        pools: vec![machine, gpu],
+        ..request(pool(0))
+    });
+    assert_eq!(size, decided(GIB / 12_288, Bound::Memory));
+}
+
+#[test]
+fn free_memory_is_read_from_meminfo() {
+    assert_eq!(
+        meminfo_available("MemTotal:  9 kB\nMemAvailable:    2048 kB\n"),
+        Some(2 << 20)
+    );
+    assert_eq!(meminfo_available("MemTotal:  9 kB\n"), None);
+}

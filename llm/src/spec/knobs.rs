@@ -1,0 +1,425 @@
+//! The knobs of llama.cpp in a graph's `plugin_config`: their names, types, defaults and ranges.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize};
+
+use super::{Device, SpecError};
+
+/// Most threads that llama.cpp runs, and most CPUs it can name.
+const MAX_THREADS: u32 = 512;
+/// Most GPUs that a model can be split over.
+const MAX_GPUS: usize = 16;
+
+/// Knobs of llama.cpp, as the JSON object in the graph's `plugin_config`. Unknown names are errors.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct PluginConfig {
+    /// Threads that decode. The default is the physical cores that this process may use, or what its CPU quota allows if that is less.
+    pub threads: Option<u32>,
+    /// Threads that process prompts. The default is `threads`.
+    pub batch_threads: Option<u32>,
+    /// CPUs that compute, by their numbers. Threads and other programs may still use them.
+    pub cpu_affinity: Option<Vec<u32>>,
+    /// Gives each thread one CPU of `cpu_affinity` instead of all of them.
+    pub cpu_strict: bool,
+    /// How the system schedules the threads that compute. `low` lets every other thread go first; what is above `normal` is real-time
+    /// and needs the right to it.
+    pub thread_priority: ThreadPriority,
+    /// How long idle threads poll for work before they sleep, from 0 (not at all) to 100. Has no effect in builds with OpenMP.
+    pub poll: Option<u32>,
+    /// How threads are spread over the nodes of a machine with several memories. The same for all models of a process.
+    pub numa: Option<Numa>,
+    /// Most tokens computed at once inside a step. The default is 512, and it is never more than `max_num_batched_tokens`.
+    pub ubatch: Option<u32>,
+    /// Flash attention.
+    pub flash_attention: FlashAttention,
+    /// Type of the cached keys.
+    pub kv_type_k: KvType,
+    /// Type of the cached values. Quantized types need flash attention.
+    pub kv_type_v: KvType,
+    /// One pool of KV cells for all sequences (`true`), or a stream of its own for each of the `max_num_seqs` (`false`). Without
+    /// it, sequences have their own streams where the cache is large enough to give each a whole context: what a sequence
+    /// computes then does not depend on which others are there.
+    pub kv_unified: Option<bool>,
+    /// Keeps all cells of layers with a sliding window. The default is `true`: prefixes can be shared, at the price of memory.
+    pub swa_full: Option<bool>,
+    /// Maps the model file instead of reading it. The default is `true`.
+    pub mmap: Option<bool>,
+    /// Keeps the model's pages in memory.
+    pub mlock: bool,
+    /// Layers on the GPU; all of them without it.
+    pub gpu_layers: Option<u32>,
+    /// How the model is divided over several GPUs. The default is `layer`.
+    pub split_mode: Option<SplitMode>,
+    /// The GPU of a model that is not divided (`split_mode` `none`), by its number.
+    pub main_gpu: Option<u32>,
+    /// Share of the model for each GPU, in any unit: `[3, 1]` puts three quarters on the first. The default is by free memory.
+    pub tensor_split: Option<Vec<Number>>,
+    /// Buffers for tensors by name, as `pattern=buffer`: `blk\\.[0-9]+\\.ffn_.*=CPU`. The first pattern that is found in a name
+    /// decides.
+    pub override_tensor: Option<Vec<TensorOverride>>,
+    /// Keeps the KV cache on the GPU with the layers. The default is `true` where there is a GPU.
+    pub offload_kqv: Option<bool>,
+    /// Computes large batches on the GPU even for layers in main memory. The default is `true` where there is a GPU.
+    pub op_offload: Option<bool>,
+    /// How positions beyond the trained context are scaled. The default is what the model says.
+    pub rope_scaling: Option<RopeScaling>,
+    /// Base frequency of the rotary positions. The default is what the model says.
+    pub rope_freq_base: Option<Number>,
+    /// Scale of the rotary frequencies: 0.5 doubles the context. The default is what the model says.
+    pub rope_freq_scale: Option<Number>,
+    /// `YaRN`: how far extrapolation is mixed in, from 0 to 1. The default is what the model says.
+    pub yarn_ext_factor: Option<Number>,
+    /// `YaRN`: scale of the attention's magnitude. The default is what the model says.
+    pub yarn_attn_factor: Option<Number>,
+    /// `YaRN`: rotations above which a dimension is not interpolated. The default is what the model says.
+    pub yarn_beta_fast: Option<Number>,
+    /// `YaRN`: rotations below which a dimension is interpolated. The default is what the model says.
+    pub yarn_beta_slow: Option<Number>,
+    /// `YaRN`: the context that the model was trained for. The default is what the model says.
+    pub yarn_orig_ctx: Option<u32>,
+}
+
+impl PluginConfig {
+    /// Checks what the types do not say.
+    pub(super) fn validate(&self, device: Device) -> Result<(), SpecError> {
+        self.check_ranges()?;
+        self.check_cpus()?;
+        self.check_gpus(device)?;
+        if self.kv_type_v.is_quantized() && self.flash_attention == FlashAttention::Off {
+            return Err(SpecError::OutOfRange {
+                field: "kv_type_v",
+                message: format!("`{}` needs flash attention, which is off", self.kv_type_v),
+            });
+        }
+        Ok(())
+    }
+
+    fn check_ranges(&self) -> Result<(), SpecError> {
+        let whole = [
+            ("threads", self.threads, 1, MAX_THREADS),
+            ("batch_threads", self.batch_threads, 1, MAX_THREADS),
+            ("poll", self.poll, 0, 100),
+            ("ubatch", self.ubatch, 1, u32::MAX),
+            ("yarn_orig_ctx", self.yarn_orig_ctx, 1, u32::MAX),
+        ];
+        for (field, value, least, most) in whole {
+            if let Some(value) = value.filter(|value| !(least..=most).contains(value)) {
+                let message = if most == u32::MAX {
+                    format!("must be at least {least}, not {value}")
+                } else {
+                    format!("must be from {least} to {most}, not {value}")
+                };
+                return Err(SpecError::OutOfRange { field, message });
+            }
+        }
+        let positive = [
+            ("rope_freq_base", self.rope_freq_base),
+            ("rope_freq_scale", self.rope_freq_scale),
+            ("yarn_attn_factor", self.yarn_attn_factor),
+            ("yarn_beta_fast", self.yarn_beta_fast),
+            ("yarn_beta_slow", self.yarn_beta_slow),
+        ];
+        for (field, value) in positive {
+            if let Some(value) = value.filter(|value| value.get() <= 0.0) {
+                let message = format!("must be above 0, not {}", value.get());
+                return Err(SpecError::OutOfRange { field, message });
+            }
+        }
+        if let Some(factor) = self.yarn_ext_factor
+            && !(0.0..=1.0).contains(&factor.get())
+        {
+            return Err(SpecError::OutOfRange {
+                field: "yarn_ext_factor",
+                message: format!("must be from 0 to 1, not {}", factor.get()),
+            });
+        }
+        Ok(())
+    }
+
+    fn check_cpus(&self) -> Result<(), SpecError> {
+        let wrong = |field, message: String| Err(SpecError::OutOfRange { field, message });
+        let Some(cpus) = &self.cpu_affinity else {
+            return if self.cpu_strict {
+                wrong("cpu_strict", "needs `cpu_affinity`".to_owned())
+            } else {
+                Ok(())
+            };
+        };
+        if cpus.is_empty() {
+            return wrong("cpu_affinity", "must name at least one CPU".to_owned());
+        }
+        match cpus.iter().find(|cpu| **cpu >= MAX_THREADS) {
+            Some(cpu) => wrong(
+                "cpu_affinity",
+                format!("must name CPUs below {MAX_THREADS}, not {cpu}"),
+            ),
+            None => Ok(()),
+        }
+    }
+
+    fn check_gpus(&self, device: Device) -> Result<(), SpecError> {
+        let wrong = |field, message: &str| {
+            let message = message.to_owned();
+            Err(SpecError::OutOfRange { field, message })
+        };
+        let given = [
+            (
+                "gpu_layers",
+                self.gpu_layers.is_some_and(|layers| layers > 0),
+            ),
+            ("split_mode", self.split_mode.is_some()),
+            ("main_gpu", self.main_gpu.is_some()),
+            ("tensor_split", self.tensor_split.is_some()),
+            ("offload_kqv", self.offload_kqv == Some(true)),
+            ("op_offload", self.op_offload == Some(true)),
+        ];
+        if device == Device::Cpu
+            && let Some((field, _)) = given.iter().find(|(_, given)| *given)
+        {
+            return wrong(field, "needs a GPU, and `device` is `CPU`");
+        }
+        let divides = ["split_mode", "main_gpu", "tensor_split"];
+        if matches!(device, Device::Gpu(_))
+            && let Some((field, _)) = given
+                .iter()
+                .find(|(field, given)| *given && divides.contains(field))
+        {
+            return wrong(
+                field,
+                "chooses among several GPUs, and `device` names one: use `AUTO`",
+            );
+        }
+        if self.main_gpu.is_some() && self.split_mode != Some(SplitMode::None) {
+            return wrong("main_gpu", "needs `\"split_mode\": \"none\"`");
+        }
+        if let Some(shares) = &self.tensor_split {
+            if shares.is_empty() || shares.len() > MAX_GPUS {
+                return wrong("tensor_split", "must have from 1 to 16 shares");
+            }
+            if shares.iter().any(|share| share.get() < 0.0)
+                || shares.iter().all(|share| share.get() == 0.0)
+            {
+                return wrong(
+                    "tensor_split",
+                    "must have shares of 0 or more, and one above 0",
+                );
+            }
+            if self.split_mode == Some(SplitMode::None) {
+                return wrong(
+                    "tensor_split",
+                    "divides a model, and `split_mode` is `none`",
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A finite number, so that configurations can be compared.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Number(f32);
+
+impl Number {
+    /// The number; `None` if it is not finite.
+    pub fn new(value: f32) -> Option<Self> {
+        // Adding zero makes one of the two zeros of the other.
+        value.is_finite().then_some(Self(value + 0.0))
+    }
+
+    /// Its value.
+    pub fn get(self) -> f32 {
+        self.0
+    }
+}
+
+impl PartialEq for Number {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.to_bits() == other.0.to_bits()
+    }
+}
+
+impl Eq for Number {}
+
+impl std::hash::Hash for Number {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.0.to_bits().hash(state);
+    }
+}
+
+impl<'de> Deserialize<'de> for Number {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = f32::deserialize(deserializer)?;
+        Self::new(value).ok_or_else(|| serde::de::Error::custom("expected a finite number"))
+    }
+}
+
+/// Where tensors go whose names contain a pattern.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, JsonSchema)]
+#[serde(into = "String")]
+#[schemars(with = "String")]
+pub struct TensorOverride {
+    /// A regular expression.
+    pub pattern: String,
+    /// The name of a buffer type, such as `CPU` or `CUDA0`.
+    pub buffer: String,
+}
+
+impl From<TensorOverride> for String {
+    fn from(pair: TensorOverride) -> Self {
+        format!("{}={}", pair.pattern, pair.buffer)
+    }
+}
+
+impl<'de> Deserialize<'de> for TensorOverride {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        match text.rsplit_once('=') {
+            Some((pattern, buffer)) if !pattern.is_empty() && !buffer.is_empty() => Ok(Self {
+                pattern: pattern.to_owned(),
+                buffer: buffer.to_owned(),
+            }),
+            _ => Err(serde::de::Error::custom(format!(
+                "expected `pattern=buffer`, not `{text}`"
+            ))),
+        }
+    }
+}
+
+/// A fixed set of names in a configuration.
+macro_rules! names {
+    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident $text:literal),+ $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+        pub enum $name {
+            $($(#[$variant_doc])* #[serde(rename = $text)] $variant,)+
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(match self {
+                    $(Self::$variant => $text,)+
+                })
+            }
+        }
+    };
+}
+
+names! {
+    /// When attention is computed by the fused kernel.
+    #[derive(Default)]
+    FlashAttention {
+        /// Where the device supports it.
+        #[default]
+        Auto "auto",
+        /// Always.
+        On "on",
+        /// Never.
+        Off "off",
+    }
+}
+
+names! {
+    /// How the operating system schedules threads that compute.
+    #[derive(Default)]
+    ThreadPriority {
+        /// Behind everything else.
+        Low "low",
+        /// As all threads.
+        #[default]
+        Normal "normal",
+        /// Real-time, before all threads that are not.
+        Medium "medium",
+        /// Real-time, before `medium`.
+        High "high",
+        /// Real-time, before `high`.
+        Realtime "realtime",
+    }
+}
+
+names! {
+    /// How threads are spread over NUMA nodes.
+    Numa {
+        /// Not at all.
+        Off "off",
+        /// Evenly over all nodes.
+        Distribute "distribute",
+        /// On the node that the process started on.
+        Isolate "isolate",
+        /// As `numactl` told the process.
+        Numactl "numactl",
+    }
+}
+
+names! {
+    /// How a model is divided over GPUs.
+    SplitMode {
+        /// One GPU has all of it.
+        None "none",
+        /// By whole layers.
+        Layer "layer",
+        /// By rows of tensors.
+        Row "row",
+    }
+}
+
+names! {
+    /// How rotary positions are scaled.
+    RopeScaling {
+        /// Not at all.
+        None "none",
+        /// All frequencies alike.
+        Linear "linear",
+        /// High frequencies less than low ones.
+        Yarn "yarn",
+        /// By a factor for each dimension, which the model brings.
+        Longrope "longrope",
+    }
+}
+
+names! {
+    /// Number types of the KV cache.
+    #[derive(Default)]
+    KvType {
+        /// 32-bit float.
+        F32 "f32",
+        /// 16-bit float.
+        #[default]
+        F16 "f16",
+        /// 16-bit brain float.
+        Bf16 "bf16",
+        /// 8-bit blocks.
+        Q8_0 "q8_0",
+        /// 5-bit blocks with an offset.
+        Q5_1 "q5_1",
+        /// 5-bit blocks.
+        Q5_0 "q5_0",
+        /// 4-bit blocks with an offset.
+        Q4_1 "q4_1",
+        /// 4-bit blocks.
+        Q4_0 "q4_0",
+    }
+}
+
+impl KvType {
+    /// Bytes of one block and how many numbers it holds.
+    pub fn block(self) -> (u64, u64) {
+        match self {
+            Self::F32 => (4, 1),
+            Self::F16 | Self::Bf16 => (2, 1),
+            Self::Q8_0 => (34, 32),
+            Self::Q5_1 => (24, 32),
+            Self::Q5_0 => (22, 32),
+            Self::Q4_1 => (20, 32),
+            Self::Q4_0 => (18, 32),
+        }
+    }
+
+    /// Whether several numbers share a scale.
+    pub fn is_quantized(self) -> bool {
+        self.block().1 > 1
+    }
+}
