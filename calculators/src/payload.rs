@@ -128,6 +128,10 @@ pub struct GenerationParams {
     pub ignore_eos: bool,
     /// Generations of each prompt.
     pub n: u32,
+    /// Most tokens drafted in a step, 0 for none; none when the request does not say.
+    pub num_assistant_tokens: Option<u32>,
+    /// Longest run of tokens that prompt lookup searches for; none when the request does not say.
+    pub max_ngram_size: Option<u32>,
 }
 
 /// One prompt, before it is tokenized.

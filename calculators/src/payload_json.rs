@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use graphmill_engine::{Packet, codec, register_payload};
+use graphmill_llm::DraftCounts;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -170,6 +171,14 @@ struct UsageForm {
     prompt_tokens: u32,
     cached_tokens: u32,
     generated_tokens: u32,
+    drafts: Option<DraftsForm>,
+}
+
+#[derive(Copy, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct DraftsForm {
+    accepted: u32,
+    rejected: u32,
 }
 
 impl From<UsageForm> for Usage {
@@ -178,16 +187,23 @@ impl From<UsageForm> for Usage {
             prompt_tokens: form.prompt_tokens,
             cached_tokens: form.cached_tokens,
             generated_tokens: form.generated_tokens,
+            drafts: form
+                .drafts
+                .map(|DraftsForm { accepted, rejected }| DraftCounts { accepted, rejected }),
         }
     }
 }
 
 fn usage_to_json(usage: Usage) -> Value {
-    json!({
+    let mut json = json!({
         "prompt_tokens": usage.prompt_tokens,
         "cached_tokens": usage.cached_tokens,
         "generated_tokens": usage.generated_tokens,
-    })
+    });
+    if let Some(drafts) = usage.drafts {
+        json["drafts"] = json!({"accepted": drafts.accepted, "rejected": drafts.rejected});
+    }
+    json
 }
 
 fn token_chunk_to_json(chunk: &TokenChunk) -> Value {
@@ -293,6 +309,13 @@ mod tests {
                 json!({"index": 1, "tokens": [5], "usage": usage})
             ),
             json!({"index": 1, "tokens": [5], "finish": null, "usage": usage})
+        );
+        let usage = json!({
+            "prompt_tokens": 5, "cached_tokens": 0, "generated_tokens": 3, "drafts": {"accepted": 2, "rejected": 1},
+        });
+        assert_eq!(
+            written("token_chunk", json!({"tokens": [5, 6, 7], "usage": usage}))["usage"],
+            usage
         );
         let unknown = codec::decode(&json!({"uri": "/", "boddy": 1}), Some("http_request"), &[]);
         assert!(unknown.is_err_and(|why| why.contains("boddy")));

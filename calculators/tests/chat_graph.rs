@@ -73,6 +73,42 @@ fn a_stop_string_ends_the_text_and_the_generation() {
 }
 
 #[test]
+fn drafted_tokens_change_no_answer_and_are_counted() {
+    let text = "tick tock tick tock tick tock tick tock, says the clöck 🙂. tick tock tick tock!";
+    let chat = Chat::new(&script(&[("", text)]));
+    for stop in [
+        json!(null),
+        json!("says the cl"),
+        json!(["tock tick tock,"]),
+    ] {
+        let ask = |extra: Value| {
+            let mut request = json!({"model": "m", "stop": stop, "messages": [{"role": "user", "content": "Hi"}]});
+            let fields = request.as_object_mut().expect("an object");
+            fields.extend(extra.as_object().expect("an object").clone());
+            chat.ask("/v3/chat/completions", &request)
+        };
+        let plain = body(&ask(json!({})));
+        assert_eq!(plain["usage"].get("completion_tokens_details"), None);
+        let drafting = body(&ask(json!({"num_assistant_tokens": 8})));
+        assert_eq!(drafting["choices"], plain["choices"]);
+        let details = &drafting["usage"]["completion_tokens_details"];
+        assert!(
+            details["accepted_prediction_tokens"].as_u64() > Some(3),
+            "{drafting}"
+        );
+        let streamed = ask(json!({"max_ngram_size": 2, "stream": true}));
+        assert_eq!(
+            contents(&events(&streamed)),
+            plain["choices"][0]["message"]["content"]
+        );
+        let off = body(&ask(
+            json!({"num_assistant_tokens": 0, "max_ngram_size": 2}),
+        ));
+        assert_eq!(off["usage"], plain["usage"]);
+    }
+}
+
+#[test]
 fn a_choice_that_stops_leaves_the_others_running() {
     let chat = Chat::new(&script(&[]));
     // outside of a conversation, the scripted model counts on from the last byte

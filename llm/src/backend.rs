@@ -44,6 +44,18 @@ pub struct BatchToken {
     pub logits: bool,
 }
 
+/// Whether a batch may hold drafted tokens behind a sequence's last one, whose cells are removed again if they prove wrong.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DraftSupport {
+    /// No: cells cannot be removed from a sequence's end alone.
+    Never,
+    /// Equally many for all sequences: those that have more than others are computed in passes of their own.
+    SameLength,
+    /// Any number for each.
+    #[default]
+    AnyLength,
+}
+
 /// Computes batches of tokens against a KV cache.
 pub trait Backend {
     /// What the backend can hold. Does not change.
@@ -56,6 +68,11 @@ pub trait Backend {
 
     /// The vocabulary's size, which is also the length of a row of logits.
     fn n_vocab(&self) -> usize;
+
+    /// Whether batches may hold drafts. Does not change.
+    fn draft_support(&self) -> DraftSupport {
+        DraftSupport::default()
+    }
 
     /// Computes the batch and stores one KV cell per token.
     ///

@@ -17,6 +17,7 @@ use crate::vocab::Vocab;
 mod batch;
 mod commit;
 mod delivery;
+mod draft;
 mod sample;
 mod slots;
 mod step;
@@ -60,6 +61,8 @@ pub(crate) struct Shared {
     steps: AtomicU64,
     prompt_tokens: AtomicU64,
     generated_tokens: AtomicU64,
+    drafted_tokens: AtomicU64,
+    accepted_tokens: AtomicU64,
     preemptions: AtomicU64,
     failed_steps: AtomicU64,
     idle: AtomicBool,
@@ -78,6 +81,8 @@ impl Shared {
             steps: AtomicU64::new(0),
             prompt_tokens: AtomicU64::new(0),
             generated_tokens: AtomicU64::new(0),
+            drafted_tokens: AtomicU64::new(0),
+            accepted_tokens: AtomicU64::new(0),
             preemptions: AtomicU64::new(0),
             failed_steps: AtomicU64::new(0),
             idle: AtomicBool::new(true),
@@ -108,6 +113,10 @@ pub struct EngineStatus {
     pub prompt_tokens: u64,
     /// Tokens generated.
     pub generated_tokens: u64,
+    /// Drafted tokens computed to check them.
+    pub drafted_tokens: u64,
+    /// Drafted tokens that became part of a text; they are among the generated ones.
+    pub accepted_tokens: u64,
     /// How often a sequence gave up its cells to be computed again.
     pub preemptions: u64,
     /// Steps that failed or panicked.
@@ -259,6 +268,9 @@ impl Engine {
     fn check(&self, request: &GenerationRequest) -> Result<(), SubmitError> {
         let n_vocab = self.vocab.n_vocab();
         request.sampling.validate(n_vocab)?;
+        if let Some(speculation) = &request.speculation {
+            speculation.validate()?;
+        }
         if request.max_tokens == Some(0) {
             return Err(SubmitError::InvalidParameter {
                 field: "max_tokens",
@@ -332,6 +344,8 @@ impl Engine {
             steps: number(&shared.steps),
             prompt_tokens: number(&shared.prompt_tokens),
             generated_tokens: number(&shared.generated_tokens),
+            drafted_tokens: number(&shared.drafted_tokens),
+            accepted_tokens: number(&shared.accepted_tokens),
             preemptions: number(&shared.preemptions),
             failed_steps: number(&shared.failed_steps),
             idle: shared.idle.load(Ordering::Relaxed),

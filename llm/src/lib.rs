@@ -35,7 +35,7 @@
 //! ```
 //!
 //! Reading order: [`protocol`] (what goes in and out), [`spec`] (what is loaded), `schedule` (who computes what in a step),
-//! `engine` (the thread), `sampler`, [`backend`].
+//! `engine` (the thread), `sampler`, `speculate` (several tokens a step), [`backend`].
 
 pub mod backend;
 mod engine;
@@ -47,14 +47,16 @@ mod sampler;
 mod schedule;
 mod sequence;
 pub mod spec;
+mod speculate;
 mod vocab;
 
 pub use backend::Backend;
 pub use engine::{Engine, EngineStatus, SequenceHandle};
 pub use info::EngineInfo;
 pub use protocol::{
-    ErrorKind, FinishReason, GenerationError, GenerationRequest, LoadError, SamplingParams,
-    SequenceId, StepOutput, StepSink, SubmitError, Token, TokenLogprob, Tokens, Usage,
+    DraftCounts, ErrorKind, FinishReason, GenerationError, GenerationRequest, LoadError,
+    SamplingParams, SequenceId, SpeculationParams, StepOutput, StepSink, SubmitError, Token,
+    TokenLogprob, Tokens, Usage,
 };
 pub use sampler::{Sampled, Sampler, Scratch};
 pub use spec::{

@@ -53,6 +53,8 @@ pub struct GenerationRequest {
     /// How many step outputs may be delivered before [`SequenceHandle::grant`](crate::SequenceHandle::grant) allows more;
     /// `u32::MAX` means without limit. A sequence without credit sits out the batches.
     pub credits: u32,
+    /// Drafts tokens by prompt lookup and checks several in one step. What is generated is the same without; `None` drafts nothing.
+    pub speculation: Option<SpeculationParams>,
     /// Where the outputs go.
     pub sink: Box<dyn StepSink>,
 }
@@ -68,6 +70,7 @@ impl GenerationRequest {
             stop_tokens: Vec::new(),
             ignore_eos: false,
             credits: u32::MAX,
+            speculation: None,
             sink: Box::new(sink),
         }
     }
@@ -80,6 +83,7 @@ impl fmt::Debug for GenerationRequest {
             .field("sampling", &self.sampling)
             .field("max_tokens", &self.max_tokens)
             .field("credits", &self.credits)
+            .field("speculation", &self.speculation)
             .finish_non_exhaustive()
     }
 }
@@ -202,6 +206,55 @@ impl Default for SamplingParams {
     }
 }
 
+/// How tokens are drafted: the text is searched for an earlier place that ends as it does now, and what followed there is the
+/// draft. The engine drafts fewer tokens, or none, where that would not save time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SpeculationParams {
+    /// Most tokens drafted in a step, 1 to [`MOST_DRAFTS`](Self::MOST_DRAFTS).
+    pub num_assistant_tokens: u32,
+    /// Longest run of tokens searched for, 1 to [`LONGEST_NGRAM`](Self::LONGEST_NGRAM); shorter ones are tried where it has not
+    /// occurred.
+    pub max_ngram_size: u32,
+}
+
+impl SpeculationParams {
+    /// The most that `num_assistant_tokens` can be: beyond that, a draft is hardly ever right to its end.
+    pub const MOST_DRAFTS: u32 = 32;
+    /// The most that `max_ngram_size` can be: where so many tokens agree, more of them change nothing.
+    pub const LONGEST_NGRAM: u32 = 8;
+
+    /// Checks both fields' ranges.
+    ///
+    /// # Errors
+    /// [`SubmitError::InvalidParameter`] names the first field that is out of its range, and the range.
+    pub fn validate(&self) -> Result<(), SubmitError> {
+        for (field, value, most) in [
+            (
+                "num_assistant_tokens",
+                self.num_assistant_tokens,
+                Self::MOST_DRAFTS,
+            ),
+            ("max_ngram_size", self.max_ngram_size, Self::LONGEST_NGRAM),
+        ] {
+            if !(1..=most).contains(&value) {
+                let message = format!("must be between 1 and {most}, not {value}");
+                return Err(SubmitError::InvalidParameter { field, message });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Default for SpeculationParams {
+    /// Five tokens after a run of at most three.
+    fn default() -> Self {
+        Self {
+            num_assistant_tokens: 5,
+            max_ngram_size: 3,
+        }
+    }
+}
+
 /// What one step produced for one sequence.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StepOutput {
@@ -237,6 +290,24 @@ pub struct Usage {
     pub cached_tokens: u32,
     /// Tokens generated, the end token included.
     pub generated_tokens: u32,
+    /// What became of the drafted tokens, if the request asked for speculation.
+    pub drafts: Option<DraftCounts>,
+}
+
+impl Usage {
+    /// Drafted tokens that became part of the text; 0 without speculation.
+    pub(crate) fn accepted_drafts(&self) -> u32 {
+        self.drafts.map_or(0, |drafts| drafts.accepted)
+    }
+}
+
+/// Drafted tokens that were computed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DraftCounts {
+    /// Those that became part of the text.
+    pub accepted: u32,
+    /// Those that did not.
+    pub rejected: u32,
 }
 
 /// Why a sequence ended.

@@ -6,10 +6,12 @@ use rustc_hash::FxHashSet;
 
 use crate::backend::Slot;
 use crate::protocol::{
-    FinishReason, GenerationRequest, SequenceId, StepOutput, StepSink, Token, Tokens, Usage,
+    ErrorKind, FinishReason, GenerationError, GenerationRequest, SequenceId, StepOutput, StepSink,
+    Token, Tokens, Usage,
 };
 use crate::sampler::{Sampled, Sampler};
 use crate::schedule::Row;
+use crate::speculate::Speculation;
 use crate::vocab::Vocab;
 
 /// A sequence from its submission to its end.
@@ -22,6 +24,8 @@ pub(crate) struct Sequence {
     pub(crate) slot: Option<Slot>,
     pub(crate) last_step: u64,
     pub(crate) sampler: Sampler,
+    /// Present if the request asked for it.
+    pub(crate) speculation: Option<Box<Speculation>>,
     /// Whether it was admitted before, so that it no longer counts against the bound of the queue.
     pub(crate) was_admitted: bool,
     pub(crate) sink: Arc<dyn StepSink>,
@@ -48,6 +52,9 @@ impl Sequence {
         Self {
             id,
             sampler: Sampler::new(request.sampling, &request.prompt),
+            speculation: request
+                .speculation
+                .map(|params| Box::new(Speculation::new(params, &request.prompt))),
             tokens: request.prompt,
             computed: 0,
             slot: None,
@@ -70,8 +77,8 @@ impl Sequence {
             computed: self.computed,
             owned: self.computed,
             deferred: false,
-            remaining: self.token_limit - self.tokens.len() as u32,
-            drafts: 0,
+            remaining: self.remaining(),
+            drafts: self.drafts().len() as u32,
             has_credit: self.credits > 0,
             last_step: self.last_step,
         }
@@ -81,9 +88,55 @@ impl Sequence {
         self.credits = self.credits.saturating_add(credits);
     }
 
-    /// Whether the model's end tokens must not be chosen yet.
-    pub(crate) fn bans_end(&self) -> bool {
-        self.generated() < self.min_tokens
+    /// Whether the model's end tokens must not be chosen yet for the token that is `ahead` places behind the next one.
+    pub(crate) fn bans_end(&self, ahead: u32) -> bool {
+        self.generated() + ahead < self.min_tokens
+    }
+
+    /// Whether its next token only awaits its last one's computation, and it may have it.
+    pub(crate) fn decodes(&self) -> bool {
+        self.credits > 0 && self.tokens.len() as u32 == self.computed + 1
+    }
+
+    /// Drafts tokens for the next step, if it asked for that and the step decodes.
+    pub(crate) fn draft(&mut self) {
+        // The step gives one token more than it has drafts that are accepted.
+        let limit = if self.decodes() {
+            self.remaining() - 1
+        } else {
+            0
+        };
+        if let Some(speculation) = &mut self.speculation {
+            speculation.draft(&self.tokens, limit);
+        }
+    }
+
+    /// The tokens drafted behind the last one.
+    pub(crate) fn drafts(&self) -> &[Token] {
+        self.speculation
+            .as_ref()
+            .map_or(&[], |speculation| speculation.drafts())
+    }
+
+    /// The probabilities that they are accepted.
+    pub(crate) fn draft_chances(&self) -> &[f32] {
+        self.speculation
+            .as_ref()
+            .map_or(&[], |speculation| speculation.chances())
+    }
+
+    /// Gives up the drafts whose chance is below `least`.
+    pub(crate) fn keep_drafts_of(&mut self, least: f32) {
+        // A later draft's chance is never higher than an earlier one's.
+        let chances = self.draft_chances();
+        self.keep_drafts(chances.partition_point(|chance| *chance >= least));
+    }
+
+    /// Gives up the drafts after the first `count`.
+    pub(crate) fn keep_drafts(&mut self, count: usize) {
+        if let Some(speculation) = &mut self.speculation {
+            speculation.keep(count);
+        }
     }
 
     /// Tokens of the prompt that have no cell yet.
@@ -91,55 +144,83 @@ impl Sequence {
         self.prompt_tokens.saturating_sub(self.computed)
     }
 
-    /// Takes a sampled token in, spends a credit and says what goes to the sink.
-    pub(crate) fn accept(&mut self, sampled: Sampled, vocab: &dyn Vocab) -> StepOutput {
-        let token = sampled.token;
-        self.tokens.push(token);
-        self.sampler.accept(token);
+    /// Takes in what was sampled in a step, in order, until something ends the text; spends a credit and says what goes to the
+    /// sink. `None` stands for logits that no token could be taken from.
+    pub(crate) fn accept(
+        &mut self,
+        sampled: impl Iterator<Item = Option<Sampled>>,
+        vocab: &dyn Vocab,
+    ) -> StepOutput {
         if self.credits != UNLIMITED {
             self.credits -= 1;
         }
-        let ends = self.stop_tokens.contains(&token) || (!self.ignore_eos && vocab.is_eog(token));
-        let finish = if ends {
-            Some(FinishReason::Stop)
-        } else if self.tokens.len() as u32 >= self.token_limit {
-            Some(FinishReason::Length)
-        } else {
-            None
-        };
+        let before = self.tokens.len();
+        let mut output = self.output(None);
+        for sampled in sampled {
+            let Some(Sampled { token, logprob }) = sampled else {
+                output.finish = Some(FinishReason::Error(GenerationError {
+                    kind: ErrorKind::Internal,
+                    message: "the model gave no finite logit".to_owned(),
+                }));
+                break;
+            };
+            self.tokens.push(token);
+            if let Some(speculation) = &mut self.speculation {
+                speculation.observe(&self.tokens);
+            }
+            if self.stop_tokens.contains(&token) || (!self.ignore_eos && vocab.is_eog(token)) {
+                output.end_token = Some(token);
+                output.finish = Some(FinishReason::Stop);
+                break;
+            }
+            output.tokens.push(token);
+            output.logprobs.extend(logprob);
+            if self.remaining() == 0 {
+                output.finish = Some(FinishReason::Length);
+                break;
+            }
+        }
+        if let Some(speculation) = &mut self.speculation {
+            speculation.settle(&self.tokens[before..]);
+        }
+        output.usage = self.usage();
+        output
+    }
+
+    /// The last output of a sequence that ends without a token.
+    pub(crate) fn end(&self, finish: FinishReason) -> StepOutput {
+        self.output(Some(finish))
+    }
+
+    fn output(&self, finish: Option<FinishReason>) -> StepOutput {
         StepOutput {
-            tokens: if ends {
-                Tokens::new()
-            } else {
-                Tokens::from_slice(&[token])
-            },
-            end_token: ends.then_some(token),
-            logprobs: sampled.logprob.filter(|_| !ends).into_iter().collect(),
+            tokens: Tokens::new(),
+            end_token: None,
+            logprobs: Vec::new(),
             finish,
             usage: self.usage(),
         }
     }
 
-    /// The last output of a sequence that ends without a token.
-    pub(crate) fn end(&self, finish: FinishReason) -> StepOutput {
-        StepOutput {
-            tokens: Tokens::new(),
-            end_token: None,
-            logprobs: Vec::new(),
-            finish: Some(finish),
-            usage: self.usage(),
-        }
+    /// Tokens that may still be generated.
+    fn remaining(&self) -> u32 {
+        self.token_limit - self.tokens.len() as u32
     }
 
     fn generated(&self) -> u32 {
         self.tokens.len() as u32 - self.prompt_tokens
     }
 
-    fn usage(&self) -> Usage {
+    /// Counts so far.
+    pub(crate) fn usage(&self) -> Usage {
         Usage {
             prompt_tokens: self.prompt_tokens,
             cached_tokens: 0,
             generated_tokens: self.generated(),
+            drafts: self
+                .speculation
+                .as_ref()
+                .map(|speculation| speculation.counts()),
         }
     }
 }

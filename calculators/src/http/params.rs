@@ -1,7 +1,9 @@
 //! How tokens are generated: the sampling and length fields that both endpoints share.
 
+use std::ops::RangeInclusive;
+
 use graphmill_engine::Result;
-use graphmill_llm::{SamplingParams, Token};
+use graphmill_llm::{SamplingParams, SpeculationParams, Token};
 use serde_json::Value;
 
 use super::{
@@ -38,7 +40,19 @@ pub(super) fn read(body: Fields<'_>, defaults: &OpenAIRequestOptions) -> Result<
         stop_tokens: stop_tokens(body)?,
         ignore_eos: body.bool("ignore_eos")?.unwrap_or(false),
         n: n as u32,
+        num_assistant_tokens: small(
+            body,
+            "num_assistant_tokens",
+            0..=SpeculationParams::MOST_DRAFTS,
+        )?,
+        max_ngram_size: small(body, "max_ngram_size", 1..=SpeculationParams::LONGEST_NGRAM)?,
     })
+}
+
+fn small(body: Fields<'_>, name: &'static str, range: RangeInclusive<u32>) -> Result<Option<u32>> {
+    let (start, end) = range.into_inner();
+    let number = body.integer(name, i64::from(start)..=i64::from(end))?;
+    Ok(number.map(|number| number as u32))
 }
 
 fn sampling(body: Fields<'_>, defaults: &OpenAIRequestOptions) -> Result<SamplingParams> {

@@ -183,6 +183,11 @@ impl OpenAIResponse {
         let mut usage = Usage::default();
         for (index, choice) in self.choices.iter().enumerate() {
             usage.completion_tokens += choice.counts.generated_tokens;
+            if let Some(drafts) = choice.counts.drafts {
+                let details = usage.completion_tokens_details.get_or_insert_default();
+                details.accepted_prediction_tokens += drafts.accepted;
+                details.rejected_prediction_tokens += drafts.rejected;
+            }
             if index % request.n.max(1) as usize == 0 {
                 usage.prompt_tokens += choice.counts.prompt_tokens;
                 usage.prompt_tokens_details = PromptTokensDetails {

@@ -61,11 +61,20 @@ pub(super) struct Usage {
     pub(super) completion_tokens: u32,
     pub(super) total_tokens: u32,
     pub(super) prompt_tokens_details: PromptTokensDetails,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) completion_tokens_details: Option<CompletionTokensDetails>,
 }
 
 #[derive(Copy, Clone, Debug, Default, Serialize)]
 pub(super) struct PromptTokensDetails {
     pub(super) cached_tokens: u32,
+}
+
+/// Present where tokens were drafted.
+#[derive(Copy, Clone, Debug, Default, Serialize)]
+pub(super) struct CompletionTokensDetails {
+    pub(super) accepted_prediction_tokens: u32,
+    pub(super) rejected_prediction_tokens: u32,
 }
 
 /// A choice of a whole chat answer.

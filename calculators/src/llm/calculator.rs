@@ -7,8 +7,8 @@ use graphmill_engine::{
     Policy, Res, Result, register,
 };
 use graphmill_llm::{
-    ErrorKind, FinishReason, GenerationError, GenerationRequest, SequenceHandle, StepOutput,
-    SubmitError, Token,
+    ErrorKind, FinishReason, GenerationError, GenerationRequest, SequenceHandle, SpeculationParams,
+    StepOutput, SubmitError, Token,
 };
 
 use super::{LanguageModel, LlmOptions};
@@ -76,6 +76,7 @@ struct Choice {
 struct Limits {
     n: u32,
     max_tokens: Option<u32>,
+    speculation: SpeculationParams,
 }
 
 /// What reaches the node from outside of the graph, and from nodes that end a choice.
@@ -124,6 +125,7 @@ impl Calculator for Llm {
     fn open(options: &LlmOptions, io: LlmPorts, cx: &mut OpenCx<'_>) -> Result<Self> {
         let limits = Limits {
             n: options.best_of_limit,
+            speculation: options.speculation(),
             max_tokens: (options.max_tokens_limit > 0).then_some(options.max_tokens_limit),
         };
         Ok(Self {
@@ -246,6 +248,7 @@ fn start(
     events: &EventSender<Event>,
 ) -> Result<Vec<Choice>> {
     let max_tokens = limits.max_tokens(params)?;
+    let always_drafts = model.engine().spec().plugin_config.prompt_lookup;
     let mut choices = Vec::with_capacity(prompts.len() * params.n as usize);
     for prompt in prompts {
         for generation in 0..params.n {
@@ -264,6 +267,7 @@ fn start(
             request.min_tokens = params.min_tokens;
             request.stop_tokens.clone_from(&params.stop_tokens);
             request.ignore_eos = params.ignore_eos;
+            request.speculation = limits.speculation(params, always_drafts);
             request.credits = CREDITS;
             let sequence = model.engine().submit(request).map_err(refused)?;
             let signals = events.clone();
@@ -296,6 +300,22 @@ impl Limits {
             }
             (wanted, limit) => Ok(wanted.or(limit)),
         }
+    }
+
+    /// How a request drafts: as it says, or as the graph says for those that do not. One that says nothing drafts only where all do.
+    fn speculation(self, params: &GenerationParams, always: bool) -> Option<SpeculationParams> {
+        let asked = params.num_assistant_tokens.is_some() || params.max_ngram_size.is_some();
+        if params.num_assistant_tokens == Some(0) || !(asked || always) {
+            return None;
+        }
+        Some(SpeculationParams {
+            num_assistant_tokens: params
+                .num_assistant_tokens
+                .unwrap_or(self.speculation.num_assistant_tokens),
+            max_ngram_size: params
+                .max_ngram_size
+                .unwrap_or(self.speculation.max_ngram_size),
+        })
     }
 }
 

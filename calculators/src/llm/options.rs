@@ -4,7 +4,7 @@
 //! warning that says what does not happen.
 
 use graphmill_engine::Contract;
-use graphmill_llm::{Device, EngineSpec, PluginConfig, SpecError};
+use graphmill_llm::{Device, EngineSpec, PluginConfig, SpecError, SpeculationParams, SubmitError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -26,8 +26,12 @@ pub struct LlmOptions {
     pub dynamic_split_fuse: bool,
     /// `CPU`, `GPU`, `GPU.1` or `AUTO`.
     pub device: String,
+    /// Most tokens drafted in a step, 1 to 32, for requests that draft and do not say.
+    pub num_assistant_tokens: u32,
+    /// Longest run of tokens that prompt lookup searches for, 1 to 8, for requests that draft and do not say.
+    pub max_ngram_size: u32,
     /// JSON object with the backend's knobs: `threads`, `batch_threads`, `ubatch`, `flash_attention`, `kv_type_k`,
-    /// `kv_type_v`, `kv_unified`, `mmap`, `mlock`, `gpu_layers`.
+    /// `kv_type_v`, `kv_unified`, `prompt_lookup`, `mmap`, `mlock`, `gpu_layers`.
     pub plugin_config: String,
     /// `n` of a request has to be below this.
     pub best_of_limit: u32,
@@ -84,6 +88,8 @@ impl Default for LlmOptions {
             max_num_seqs: 256,
             dynamic_split_fuse: true,
             device: String::new(),
+            num_assistant_tokens: SpeculationParams::default().num_assistant_tokens,
+            max_ngram_size: SpeculationParams::default().max_ngram_size,
             plugin_config: String::new(),
             best_of_limit: 20,
             max_tokens_limit: 0,
@@ -212,10 +218,22 @@ impl LlmOptions {
         {
             c.error(error.to_string());
         }
+        if let Err(SubmitError::InvalidParameter { field, message }) = self.speculation().validate()
+        {
+            c.option_error(field, format!("`{field}` {message}"));
+        }
         let chat_template = Some(&self.chat_template_file).filter(|path| !path.is_empty());
         ModelSpec {
             engine,
             chat_template: chat_template.map(Into::into),
+        }
+    }
+
+    /// How requests draft that do not say.
+    pub(super) fn speculation(&self) -> SpeculationParams {
+        SpeculationParams {
+            num_assistant_tokens: self.num_assistant_tokens,
+            max_ngram_size: self.max_ngram_size,
         }
     }
 

@@ -7,8 +7,9 @@ use std::path::Path;
 use std::sync::{Arc, LazyLock, OnceLock};
 
 use llama_cpp_2::llama_backend::LlamaBackend;
+use llama_cpp_2::model::LlamaModel;
 
-use super::{Backend, BatchToken, Capacity, DecodeError, Serve, Slot};
+use super::{Backend, BatchToken, Capacity, DecodeError, DraftSupport, Serve, Slot};
 use crate::info::{BackendInfo, ComputeInfo, KvInfo, WeightsInfo};
 use crate::protocol::LoadError;
 use crate::spec::{EngineSpec, FlashAttention, Numa};
@@ -98,14 +99,33 @@ pub(super) fn open(spec: &EngineSpec, serve: &mut Serve<'_>) -> Result<(), LoadE
         &spec.model,
         cells_per_sequence as usize,
     );
+    let drafts = draft_support(&weights.model, plan.unified);
+    if drafts == DraftSupport::Never && spec.plugin_config.prompt_lookup {
+        return Err(LoadError::Spec {
+            field: "prompt_lookup",
+            message: "cannot be used with this model: its recurrent state cannot go back to before a wrong draft".to_owned(),
+        });
+    }
     let mut backend = LlamaCpp {
         info: describe(spec, &plan, &weights, &heard, numa, &process.features),
         context,
         capacity,
         unified: plan.unified,
+        drafts,
     };
     serve(&mut backend, Arc::new(vocab));
     Ok(())
+}
+
+/// Which drafts a context on the model takes.
+fn draft_support(model: &LlamaModel, unified: bool) -> DraftSupport {
+    if model.is_recurrent() || model.is_hybrid() {
+        DraftSupport::Never
+    } else if unified {
+        DraftSupport::AnyLength
+    } else {
+        DraftSupport::SameLength
+    }
 }
 
 /// Loads only the vocabulary of a model.
@@ -182,6 +202,7 @@ struct LlamaCpp<'a> {
     capacity: Capacity,
     /// Whether all sequences share one pool of cells.
     unified: bool,
+    drafts: DraftSupport,
 }
 
 impl Backend for LlamaCpp<'_> {
@@ -195,6 +216,10 @@ impl Backend for LlamaCpp<'_> {
 
     fn n_vocab(&self) -> usize {
         self.context.n_vocab()
+    }
+
+    fn draft_support(&self) -> DraftSupport {
+        self.drafts
     }
 
     fn decode(&mut self, batch: &[BatchToken]) -> Result<(), DecodeError> {

@@ -9,6 +9,7 @@ impl Core<'_> {
     pub(super) fn fill_batch(&mut self) {
         self.sort_work();
         self.batch.clear();
+        self.drafted = 0;
         for work in &self.plan.work {
             let index = self
                 .running_index(work.id)
@@ -16,14 +17,22 @@ impl Core<'_> {
             let sequence = &mut self.running[index];
             sequence.last_step = self.step;
             let slot = sequence.slot.expect("running sequences have a slot");
-            for position in sequence.computed..sequence.computed + work.tokens {
-                self.batch.push(BatchToken {
-                    token: sequence.tokens[position as usize],
-                    position,
-                    slot,
-                    logits: position as usize + 1 == sequence.tokens.len(),
-                });
-            }
+            sequence.keep_drafts(work.drafts as usize);
+            self.drafted += work.drafts;
+            let known = &sequence.tokens[sequence.computed as usize..][..work.tokens as usize];
+            let last = sequence.tokens.len() as u32 - 1;
+            let tokens = known.iter().chain(sequence.drafts());
+            self.batch
+                .extend(
+                    (sequence.computed..)
+                        .zip(tokens)
+                        .map(|(position, token)| BatchToken {
+                            token: *token,
+                            position,
+                            slot,
+                            logits: position >= last,
+                        }),
+                );
         }
     }
 

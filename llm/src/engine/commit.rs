@@ -9,7 +9,6 @@ use crate::protocol::{ErrorKind, FinishReason, GenerationError};
 impl Core<'_> {
     /// Books the batch's cells and hands out what was sampled.
     pub(super) fn commit(&mut self) {
-        let mut generated = 0;
         let mut prompt_tokens = 0;
         for work in &self.plan.work {
             let index = self
@@ -17,26 +16,38 @@ impl Core<'_> {
                 .expect("only running sequences have work");
             let sequence = &mut self.running[index];
             prompt_tokens += u64::from(sequence.prompt_left().min(work.tokens));
-            sequence.computed += work.tokens;
-            self.cells_used += work.tokens;
+            sequence.computed += work.tokens + work.drafts;
+            self.cells_used += work.tokens + work.drafts;
         }
         self.finished.clear();
-        for (id, sampled) in self.samples.drain(..) {
+        let mut generated = 0;
+        let mut accepted = 0;
+        let mut samples = self.samples.drain(..).peekable();
+        while let Some((id, _)) = samples.peek() {
+            let id = *id;
             let index = self
                 .running
                 .binary_search_by_key(&id, |sequence| sequence.id)
                 .expect("only running sequences are sampled");
             let sequence = &mut self.running[index];
-            let output = if let Some(sampled) = sampled {
-                generated += 1;
-                sequence.accept(sampled, &*self.vocab)
-            } else {
-                let message = "the model gave no finite logit".to_owned();
-                sequence.end(FinishReason::Error(GenerationError {
-                    kind: ErrorKind::Internal,
-                    message,
-                }))
-            };
+            let before = sequence.usage();
+            let mut sampled = std::iter::from_fn(|| {
+                let (_, sampled) = samples.next_if(|(other, _)| *other == id)?;
+                Some(sampled)
+            });
+            let output = sequence.accept(&mut sampled, &*self.vocab);
+            sampled.for_each(drop); // those behind the end
+            generated += output.usage.generated_tokens - before.generated_tokens;
+            accepted += output.usage.accepted_drafts() - before.accepted_drafts();
+            // Drafts that were not accepted leave cells behind.
+            let kept = sequence.tokens.len() as u32 - 1;
+            if let Some(slot) = sequence.slot
+                && sequence.computed > kept
+            {
+                self.backend.remove(slot, kept);
+                self.cells_used -= sequence.computed - kept;
+                sequence.computed = kept;
+            }
             if output.finish.is_some() {
                 self.finished.push(id);
             }
@@ -44,6 +55,7 @@ impl Core<'_> {
                 .current
                 .push((Arc::clone(&sequence.sink), output));
         }
+        drop(samples);
         while let Some(id) = self.finished.pop() {
             self.cancel(id);
         }
@@ -53,11 +65,17 @@ impl Core<'_> {
             .fetch_add(prompt_tokens, Ordering::Relaxed);
         self.shared
             .generated_tokens
-            .fetch_add(generated, Ordering::Relaxed);
+            .fetch_add(u64::from(generated), Ordering::Relaxed);
+        self.shared
+            .drafted_tokens
+            .fetch_add(u64::from(self.drafted), Ordering::Relaxed);
+        self.shared
+            .accepted_tokens
+            .fetch_add(u64::from(accepted), Ordering::Relaxed);
     }
 
-    /// The backend has fewer free cells than it should: plan with what it has shown to hold. If only one sequence holds cells, it
-    /// can never go on.
+    /// The backend has fewer free cells than it should: plan with what it has shown to hold, which leaves drafts out first. If only
+    /// one sequence holds cells, it can never go on.
     pub(super) fn retry_with_fewer_cells(&mut self) {
         let tried = self.cells_used + self.batch.len() as u32;
         tracing::warn!(
@@ -66,6 +84,9 @@ impl Core<'_> {
             "the KV cache is smaller than it reported"
         );
         self.cells_usable = self.cells_usable.min(tried - 1);
+        if self.drafted > 0 {
+            return;
+        }
         if self.running.len() == 1 {
             self.fail_batch(
                 ErrorKind::ResourceExhausted,

@@ -1,31 +1,40 @@
-//! Chooses a token for each sequence whose last token was in the batch.
+//! Chooses a token for each sequence whose last token was in the batch, and further ones as long as its drafts prove right.
 
 use super::step::Core;
 use crate::protocol::Token;
 
 impl Core<'_> {
-    /// Samples a token for each sequence whose last token was in the batch.
+    /// Samples the sequences whose last tokens were in the batch, each row with the state that the rows before it left.
     pub(super) fn sample(&mut self) {
-        let mut last = 0;
+        let mut end = 0;
         for work in &self.plan.work {
-            last += work.tokens as usize;
-            if !self.batch[last - 1].logits {
+            let drafts = work.drafts as usize;
+            end += work.tokens as usize + drafts;
+            if !self.batch[end - 1].logits {
                 continue;
             }
             let index = self
                 .running_index(work.id)
                 .expect("only running sequences have work");
             let sequence = &mut self.running[index];
-            let banned: &[Token] = if sequence.bans_end() {
-                &self.end_tokens
-            } else {
-                &[]
-            };
-            let sampled =
-                sequence
-                    .sampler
-                    .sample(self.backend.logits(last - 1), banned, &mut self.scratch);
-            self.samples.push((work.id, sampled));
+            for (ahead, row) in (0..).zip(end - 1 - drafts..end) {
+                let banned: &[Token] = if sequence.bans_end(ahead) {
+                    &self.end_tokens
+                } else {
+                    &[]
+                };
+                let logits = self.backend.logits(row);
+                let sampled = sequence.sampler.sample(logits, banned, &mut self.scratch);
+                let token = sampled.as_ref().map(|sampled| sampled.token);
+                self.samples.push((work.id, sampled));
+                if let Some(token) = token {
+                    sequence.sampler.accept(token);
+                }
+                // The next row is that of a draft: its logits count only if the draft is what was sampled.
+                if token != sequence.drafts().get(ahead as usize).copied() {
+                    break;
+                }
+            }
         }
     }
 }

@@ -13,7 +13,7 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 
 use super::delivery::Outbox;
 use super::{Command, Shared};
-use crate::backend::{Backend, BatchToken, Capacity, DecodeError, Slot};
+use crate::backend::{Backend, BatchToken, Capacity, DecodeError, DraftSupport, Slot};
 use crate::protocol::{ErrorKind, FinishReason, GenerationError, SequenceId, Token};
 use crate::sampler::{Sampled, Scratch};
 use crate::schedule::{self, Limits, Now, Plan, Row, Work};
@@ -57,6 +57,10 @@ pub(super) struct Core<'a> {
     pub(super) waiting_rows: Vec<Row>,
     pub(super) by_slot: Vec<(Slot, Work)>,
     pub(super) batch: Vec<BatchToken>,
+    /// How many tokens of the batch are drafts.
+    pub(super) drafted: u32,
+    /// The chances of all drafts, to choose among them.
+    pub(super) chances: Vec<f32>,
     pub(super) samples: Vec<(SequenceId, Option<Sampled>)>,
     pub(super) finished: Vec<SequenceId>,
     pub(super) scratch: Scratch,
@@ -99,6 +103,8 @@ impl<'a> Core<'a> {
             waiting_rows: Vec::new(),
             by_slot: Vec::new(),
             batch: Vec::new(),
+            drafted: 0,
+            chances: Vec::new(),
             samples: Vec::new(),
             finished: Vec::new(),
             scratch: Scratch::default(),
@@ -159,7 +165,12 @@ impl<'a> Core<'a> {
 
     pub(super) fn take_in(&mut self, command: Command) {
         match command {
-            Command::Submit(sequence) => self.enqueue(*sequence),
+            Command::Submit(mut sequence) => {
+                if self.backend.draft_support() == DraftSupport::Never {
+                    sequence.speculation = None;
+                }
+                self.enqueue(*sequence);
+            }
             Command::Grant(id, credits) => {
                 if let Some(sequence) = self.find(id) {
                     sequence.grant(credits);
@@ -206,6 +217,7 @@ impl<'a> Core<'a> {
     }
 
     pub(super) fn plan(&mut self) {
+        self.draft();
         self.running_rows.clear();
         self.running_rows
             .extend(self.running.iter().map(Sequence::row));

@@ -43,6 +43,8 @@ pub struct PluginConfig {
     /// it, sequences have their own streams where the cache is large enough to give each a whole context: what a sequence
     /// computes then does not depend on which others are there.
     pub kv_unified: Option<bool>,
+    /// Drafts tokens by prompt lookup, for requests that do not say otherwise.
+    pub prompt_lookup: bool,
     /// Keeps all cells of layers with a sliding window. The default is `true`: prefixes can be shared, at the price of memory.
     pub swa_full: Option<bool>,
     /// Maps the model file instead of reading it. The default is `true`.

@@ -103,6 +103,20 @@ fn fields_of_generation_are_read() {
 }
 
 #[test]
+fn fields_of_speculation_are_read() {
+    let drafts = |extra| {
+        let (_, params) = chat(extra).expect("valid");
+        (params.num_assistant_tokens, params.max_ngram_size)
+    };
+    assert_eq!(drafts(json!({})), (None, None));
+    assert_eq!(
+        drafts(json!({"num_assistant_tokens": 7, "max_ngram_size": 2})),
+        (Some(7), Some(2))
+    );
+    assert_eq!(drafts(json!({"num_assistant_tokens": 0})), (Some(0), None));
+}
+
+#[test]
 fn a_null_counts_as_not_given() {
     let names = [
         "temperature",
@@ -132,6 +146,8 @@ fn a_null_counts_as_not_given() {
         "best_of",
         "user",
         "functions",
+        "num_assistant_tokens",
+        "max_ngram_size",
     ];
     for name in names {
         assert!(chat(json!({name: null})).is_ok(), "{name}");
@@ -243,6 +259,11 @@ fn refusals_name_the_field() {
         (json!({"logit_bias": {"5": 101}}), "logit_bias.5"),
         (json!({"logit_bias": [1]}), "logit_bias"),
         (json!({"ignore_eos": "yes"}), "ignore_eos"),
+        (json!({"num_assistant_tokens": -1}), "num_assistant_tokens"),
+        (json!({"num_assistant_tokens": 33}), "num_assistant_tokens"),
+        (json!({"num_assistant_tokens": "x"}), "num_assistant_tokens"),
+        (json!({"max_ngram_size": 0}), "max_ngram_size"),
+        (json!({"max_ngram_size": 9}), "max_ngram_size"),
         (json!({"tools": {}}), "tools"),
         (json!({"tools": [{"type": "web_search"}]}), "tools[0].type"),
         (

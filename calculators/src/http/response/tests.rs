@@ -1,7 +1,7 @@
 //! Chunks of text in, answers out.
 
 use graphmill_engine::testing::Harness;
-use graphmill_llm::Usage;
+use graphmill_llm::{DraftCounts, Usage};
 use serde_json::{Value, json};
 
 use super::*;
@@ -36,6 +36,7 @@ fn chunk(index: u32, text: &str, finish: Option<Finish>) -> TextChunk {
             prompt_tokens: 9,
             cached_tokens: 4,
             generated_tokens: 2,
+            drafts: None,
         },
         stop: StopSignal::default(),
     }
@@ -224,4 +225,26 @@ fn nothing_follows_the_end_of_a_choice() {
         ],
     );
     assert_eq!(answers[0]["choices"][0]["message"]["content"], "a");
+}
+
+#[test]
+fn drafted_tokens_are_counted_over_all_choices() {
+    let drafting = |index, drafts| {
+        let mut chunk = chunk(index, "a", Some(Finish::Stop));
+        chunk.usage.drafts = drafts;
+        chunk
+    };
+    let mut request = request(Endpoint::Completions, false);
+    request.n = 3;
+    let counts = |accepted, rejected| Some(DraftCounts { accepted, rejected });
+    let chunks = [
+        drafting(0, counts(5, 1)),
+        drafting(1, None),
+        drafting(2, counts(2, 0)),
+    ];
+    let answer = answer(request, chunks);
+    assert_eq!(
+        answer[0]["usage"]["completion_tokens_details"],
+        json!({"accepted_prediction_tokens": 7, "rejected_prediction_tokens": 1})
+    );
 }

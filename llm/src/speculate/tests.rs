@@ -1,0 +1,161 @@
+//! Speculation on made-up texts, whose acceptance is known.
+
+use super::*;
+
+const PARAMS: SpeculationParams = SpeculationParams {
+    num_assistant_tokens: 5,
+    max_ngram_size: 3,
+};
+
+/// Numbers that look random and are the same in every run.
+fn noise(count: usize, below: i32) -> Vec<Token> {
+    let mut state = 0x2545_f491_4f6c_dd1d_u64;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state % below as u64) as Token
+    };
+    (0..count).map(|_| next()).collect()
+}
+
+/// What the steps of a sequence come to that generates `answer` after `prompt`, alone: steps, drafted and accepted tokens.
+#[derive(Debug, PartialEq)]
+struct Outcome {
+    steps: usize,
+    drafts: DraftCounts,
+}
+
+fn generate(prompt: &[Token], answer: &[Token], others: u32) -> Outcome {
+    let mut speculation = Speculation::new(PARAMS, prompt);
+    let mut text = prompt.to_vec();
+    let mut steps = 0;
+    let end = prompt.len() + answer.len();
+    while text.len() < end {
+        let left = end - text.len();
+        speculation.draft(&text, left as u32 - 1);
+        let cost = |rows| LinearCost::ASSUMED.of(rows);
+        speculation.keep(worthwhile(speculation.chances(), 1 + others, cost));
+        let before = text.len();
+        let rest = &answer[before - prompt.len()..];
+        let right = speculation.drafts().iter().zip(rest);
+        let taken = 1 + right.take_while(|(draft, token)| draft == token).count();
+        for token in &rest[..taken] {
+            text.push(*token);
+            speculation.observe(&text);
+        }
+        speculation.settle(&text[before..]);
+        steps += 1;
+    }
+    Outcome {
+        steps,
+        drafts: speculation.counts(),
+    }
+}
+
+#[test]
+fn the_longest_match_decides_and_then_the_latest() {
+    let mut lookup = Lookup::new(3);
+    lookup.follow(&[1, 2, 3, 9, 2, 3, 8, 1, 2, 3]);
+    assert_eq!(lookup.matched(), 3);
+    assert_eq!(
+        lookup.predict(&[1, 2, 3, 9, 2, 3, 8, 1, 2, 3], &[]),
+        Some(9)
+    );
+    let text = [2, 3, 9, 2, 3, 8, 7, 3];
+    let mut lookup = Lookup::new(3);
+    lookup.follow(&text);
+    assert_eq!((lookup.matched(), lookup.predict(&text, &[])), (1, Some(8)));
+}
+
+#[test]
+fn a_text_without_the_end_before_predicts_nothing() {
+    let mut lookup = Lookup::new(3);
+    lookup.follow(&[1, 2, 3]);
+    assert_eq!(lookup.predict(&[1, 2, 3], &[]), None);
+    assert_eq!(lookup.matched(), 0);
+}
+
+#[test]
+fn a_draft_overlaps_what_it_repeats() {
+    let mut speculation = Speculation::new(PARAMS, &[4, 5, 4, 5]);
+    speculation.draft(&[4, 5, 4, 5], 9);
+    assert_eq!(speculation.drafts(), [4, 5, 4, 5, 4]);
+    speculation.draft(&[4, 5, 4, 5], 2);
+    assert_eq!(speculation.drafts(), [4, 5]);
+}
+
+#[test]
+fn chances_fall_along_a_draft() {
+    let speculation = &mut Speculation::new(PARAMS, &[7; 20]);
+    speculation.draft(&[7; 20], 5);
+    assert_eq!(speculation.chances().len(), 5);
+    assert!(
+        speculation
+            .chances()
+            .is_sorted_by(|earlier, later| earlier > later)
+    );
+}
+
+#[test]
+fn a_text_that_repeats_itself_takes_a_third_of_the_steps() {
+    let passage = noise(50, 1000);
+    let outcome = generate(&passage, &passage.repeat(4), 0);
+    assert!(outcome.steps < 70, "{outcome:?}");
+    assert!(outcome.drafts.rejected < 10, "{outcome:?}");
+}
+
+#[test]
+fn a_text_of_chance_drafts_next_to_nothing() {
+    // Few different tokens, so that short matches abound.
+    for below in [2, 10, 1000] {
+        let text = noise(2000, below);
+        let outcome = generate(&text[..200], &text[200..], 0);
+        let rows = outcome.drafts.accepted + outcome.drafts.rejected;
+        let cost = LinearCost::ASSUMED.of(1) * outcome.steps as f64
+            + (LinearCost::ASSUMED.of(2) - LinearCost::ASSUMED.of(1)) * f64::from(rows);
+        assert!(cost < 1.03 * 1800.0, "{below}: {cost} for {outcome:?}");
+    }
+}
+
+#[test]
+fn drafting_starts_again_when_a_text_begins_to_repeat() {
+    let passage = noise(60, 1000);
+    let mut answer = noise(1000, 3);
+    answer.extend(passage.repeat(5));
+    let outcome = generate(&passage, &answer, 0);
+    assert!(outcome.drafts.accepted > 200, "{outcome:?}");
+}
+
+#[test]
+fn a_full_batch_drafts_only_what_is_all_but_certain() {
+    // The earlier place is right three times out of four.
+    let passage = noise(400, 1000);
+    let answer: Vec<_> = (0..)
+        .zip(&passage)
+        .map(|(index, token)| if index % 4 == 3 { 5000 + index } else { *token })
+        .collect();
+    let alone = generate(&passage, &answer, 0);
+    let beside = generate(&passage, &answer, 63);
+    assert!(alone.drafts.accepted > 150, "{alone:?}");
+    assert!(beside.drafts.rejected <= 20, "{beside:?}");
+}
+
+#[test]
+fn more_rows_are_worth_it_where_they_cost_nothing() {
+    let chances = [0.9, 0.5, 0.1];
+    assert_eq!(worthwhile(&chances, 1, |_| 1.0), 3);
+    assert_eq!(worthwhile(&chances, 1, f64::from), 0);
+    assert_eq!(
+        worthwhile(&chances, 1, |rows| 0.7 + 0.3 * f64::from(rows)),
+        2
+    );
+    assert_eq!(
+        worthwhile(&chances, 64, |rows| 0.7 + 0.3 * f64::from(rows)),
+        0
+    );
+    // Rows that are computed in pairs: the second is free.
+    let pairs = |rows: u32| f64::from(rows.div_ceil(2));
+    assert_eq!(worthwhile(&[0.3, 0.2], 1, pairs), 1);
+    assert_eq!(worthwhile(&[0.9, 0.9, 0.9], 2, |rows| 1.0 + pairs(rows)), 2);
+}

@@ -1,0 +1,457 @@
+//! Speculation on a model whose logits are a function of the text: what is generated does not depend on what was drafted.
+
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver};
+use std::time::Duration;
+
+use graphmill_llm::backend::scripted::{Script, ScriptedBackend};
+use graphmill_llm::backend::{BatchToken, Capacity, DecodeError, Slot};
+use graphmill_llm::{
+    Backend, DraftCounts, Engine, EngineSpec, FinishReason, GenerationRequest, SamplingParams,
+    SequenceHandle, SpeculationParams, StepOutput, SubmitError, Token, TokenLogprob, Usage,
+};
+use proptest::prelude::*;
+
+const N_VOCAB: usize = 259;
+/// The tokens that the model is likely to say. Few, so that its texts repeat themselves.
+const WORDS: u64 = 6;
+const END: Token = 257;
+
+/// A model whose next token depends on the last two, and which wants every token at its place.
+struct Markov {
+    capacity: Capacity,
+    slots: Vec<Vec<Token>>,
+    rows: Vec<Option<Vec<f32>>>,
+    /// Cells it really has.
+    cells: usize,
+}
+
+impl Markov {
+    fn logits_after(text: &[Token]) -> Vec<f32> {
+        let mut state = 7_u64;
+        for token in text.iter().rev().take(2) {
+            state = (state ^ *token as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            state ^= state >> 29;
+        }
+        let mut logits = vec![-9.0; N_VOCAB];
+        let mut say = |word: u64, logit| logits[97 + (word % WORDS) as usize] = logit;
+        say(state >> 8, 2.0);
+        say(state >> 16, 4.0);
+        say(state >> 24, 6.5);
+        logits[END as usize] = 0.5;
+        logits
+    }
+}
+
+impl Backend for Markov {
+    fn capacity(&self) -> Capacity {
+        self.capacity
+    }
+
+    fn n_vocab(&self) -> usize {
+        N_VOCAB
+    }
+
+    fn decode(&mut self, batch: &[BatchToken]) -> Result<(), DecodeError> {
+        let used: usize = self.slots.iter().map(Vec::len).sum();
+        if used + batch.len() > self.cells {
+            return Err(DecodeError::NoCells);
+        }
+        self.rows.clear();
+        for entry in batch {
+            let text = &mut self.slots[entry.slot.0 as usize];
+            assert_eq!(text.len(), entry.position as usize, "cells are left over");
+            text.push(entry.token);
+            self.rows
+                .push(entry.logits.then(|| Self::logits_after(text)));
+        }
+        Ok(())
+    }
+
+    fn logits(&mut self, index: usize) -> &[f32] {
+        self.rows[index].as_ref().expect("asked for")
+    }
+
+    fn remove(&mut self, slot: Slot, from: u32) {
+        self.slots[slot.0 as usize].truncate(from as usize);
+    }
+
+    fn copy(&mut self, from: Slot, to: Slot, cells: u32) {
+        self.slots[to.0 as usize] = self.slots[from.0 as usize][..cells as usize].to_vec();
+    }
+
+    fn clear(&mut self) {
+        self.slots.iter_mut().for_each(Vec::clear);
+    }
+}
+
+/// An engine on a [`Markov`] model that says it has 4096 cells and has `cells`.
+fn engine(cells: usize) -> Engine {
+    let spec = EngineSpec::new("test.script.json");
+    let to_open = spec.clone();
+    Engine::with_backend(spec, move || {
+        let (scripted, vocab) = ScriptedBackend::new(
+            Script {
+                cells: 4096,
+                ..Script::default()
+            },
+            &to_open,
+        );
+        let capacity = scripted.capacity();
+        let slots = vec![Vec::new(); capacity.max_sequences as usize];
+        let markov = Markov {
+            capacity,
+            slots,
+            rows: Vec::new(),
+            cells,
+        };
+        Ok((markov, vocab))
+    })
+    .expect("the spec is valid")
+}
+
+/// An engine on a script.
+fn scripted(script: Script) -> Engine {
+    let spec = EngineSpec::new("test.script.json");
+    let to_open = spec.clone();
+    Engine::with_backend(spec, move || Ok(ScriptedBackend::new(script, &to_open)))
+        .expect("the spec is valid")
+}
+
+/// Everything a generation gave that must not depend on drafts.
+#[derive(Debug, PartialEq)]
+struct Said {
+    tokens: Vec<Token>,
+    logprobs: Vec<TokenLogprob>,
+    end_token: Option<Token>,
+    finish: FinishReason,
+    generated: u32,
+}
+
+fn start(engine: &Engine, adapt: impl FnOnce(&mut GenerationRequest)) -> Run {
+    let (sender, outputs) = mpsc::channel();
+    let mut request = GenerationRequest::new(vec![97, 98, 97, 98, 99], move |output| {
+        sender.send(output).ok(); // the test may have seen enough
+    });
+    request.max_tokens = Some(120);
+    adapt(&mut request);
+    Run {
+        handle: engine.submit(request).expect("accepted"),
+        outputs,
+    }
+}
+
+struct Run {
+    handle: SequenceHandle,
+    outputs: Receiver<StepOutput>,
+}
+
+impl Run {
+    fn next(&self) -> StepOutput {
+        self.outputs
+            .recv_timeout(Duration::from_secs(20))
+            .expect("an output")
+    }
+
+    /// What was generated, the last counts, and the number of outputs.
+    fn finish(self) -> (Said, Usage, usize) {
+        let (mut tokens, mut logprobs) = (Vec::new(), Vec::new());
+        for count in 1.. {
+            let output = self.next();
+            tokens.extend(output.tokens);
+            logprobs.extend(output.logprobs);
+            if let Some(finish) = output.finish {
+                let generated = output.usage.generated_tokens;
+                let end_token = output.end_token;
+                let said = Said {
+                    tokens,
+                    logprobs,
+                    end_token,
+                    finish,
+                    generated,
+                };
+                return (said, output.usage, count);
+            }
+        }
+        unreachable!("the loop ends with the generation")
+    }
+}
+
+/// A request as a test varies it.
+#[derive(Clone, Debug)]
+struct Variant {
+    prompt: Vec<Token>,
+    sampling: SamplingParams,
+    max_tokens: u32,
+    min_tokens: u32,
+    stop_tokens: Vec<Token>,
+    ignore_eos: bool,
+    speculation: SpeculationParams,
+}
+
+impl Variant {
+    fn apply(self, request: &mut GenerationRequest, speculates: bool) {
+        request.prompt = self.prompt;
+        request.sampling = self.sampling;
+        request.max_tokens = Some(self.max_tokens);
+        request.min_tokens = self.min_tokens;
+        request.stop_tokens = self.stop_tokens;
+        request.ignore_eos = self.ignore_eos;
+        request.speculation = speculates.then_some(self.speculation);
+    }
+}
+
+fn variants() -> impl Strategy<Value = Variant> {
+    let sampling = (
+        prop_oneof![Just(0.0_f32), Just(0.3), 0.0..1.5_f32],
+        0..5_i32,
+        prop_oneof![Just(1.0_f32), 0.5..1.0_f32],
+        prop_oneof![Just(0.0_f32), -0.5..1.5_f32],
+        prop_oneof![Just(1.0_f32), 0.8..1.5_f32],
+        any::<u64>(),
+        prop::option::of(0..3_u8),
+    );
+    let sampling = sampling.prop_map(
+        |(temperature, top_k, top_p, frequency_penalty, repetition_penalty, seed, logprobs)| {
+            SamplingParams {
+                temperature,
+                top_k,
+                top_p,
+                frequency_penalty,
+                repetition_penalty,
+                seed: Some(seed),
+                logprobs,
+                ..SamplingParams::default()
+            }
+        },
+    );
+    (
+        prop::collection::vec(97..103_i32, 1..30),
+        sampling,
+        1..150_u32,
+        0..60_u32,
+        prop::option::of(97..103_i32),
+        any::<bool>(),
+        (1..9_u32, 1..5_u32),
+    )
+        .prop_map(
+            |(prompt, sampling, max_tokens, min_tokens, stop, ignore_eos, (drafts, ngram))| {
+                Variant {
+                    prompt,
+                    sampling,
+                    max_tokens,
+                    min_tokens,
+                    stop_tokens: stop.into_iter().collect(),
+                    ignore_eos,
+                    speculation: SpeculationParams {
+                        num_assistant_tokens: drafts,
+                        max_ngram_size: ngram,
+                    },
+                }
+            },
+        )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(150) })]
+
+    #[test]
+    fn drafts_change_nothing_alone_or_in_a_batch(
+        variants in prop::collection::vec(variants(), 1..6),
+        cells in prop_oneof![Just(4096_usize), 200..600_usize],
+    ) {
+        let engine = engine(cells);
+        let plain: Vec<_> = variants
+            .iter()
+            .map(|variant| start(&engine, |request| variant.clone().apply(request, false)).finish().0)
+            .collect();
+        for (variant, plain) in variants.iter().zip(&plain) {
+            let (said, ..) = start(&engine, |request| variant.clone().apply(request, true)).finish();
+            prop_assert_eq!(&said, plain);
+        }
+        let runs: Vec<_> = variants
+            .iter()
+            .enumerate()
+            .map(|(index, variant)| start(&engine, |request| variant.clone().apply(request, index % 3 != 2)))
+            .collect();
+        for (run, plain) in runs.into_iter().zip(&plain) {
+            prop_assert_eq!(&run.finish().0, plain);
+        }
+    }
+}
+
+/// A script that says the same words again and again.
+fn repeating() -> Script {
+    let json = r#"{"replies": [{"text": "one two three four five ", "then": "repeat"}]}"#;
+    serde_json::from_str(json).expect("a script")
+}
+
+fn chat(engine: &Engine) -> Vec<Token> {
+    let text = "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n";
+    engine.vocab().tokenize(text, true, true).expect("short")
+}
+
+fn drafts_of(usage: Usage) -> DraftCounts {
+    usage.drafts.expect("the request speculates")
+}
+
+#[test]
+fn a_repeating_text_takes_fewer_steps_and_the_counts_say_so() {
+    let engine = scripted(repeating());
+    let (said, usage, outputs) = start(&engine, |request| {
+        request.prompt = chat(&engine);
+        request.max_tokens = Some(300);
+        request.speculation = Some(SpeculationParams::default());
+    })
+    .finish();
+    assert_eq!(
+        (said.tokens.len(), said.finish),
+        (300, FinishReason::Length)
+    );
+    assert!(outputs < 110, "{outputs} steps for 300 tokens");
+    let status = engine.status();
+    assert_eq!(status.steps, outputs as u64);
+    assert_eq!(status.generated_tokens, 300);
+    let drafts = drafts_of(usage);
+    assert_eq!(drafts.accepted as usize, 300 - outputs);
+    assert_eq!(status.accepted_tokens, u64::from(drafts.accepted));
+    assert_eq!(
+        status.drafted_tokens,
+        u64::from(drafts.accepted + drafts.rejected)
+    );
+}
+
+#[test]
+fn a_request_without_speculation_reports_no_drafts() {
+    let engine = scripted(repeating());
+    let (_, usage, outputs) = start(&engine, |request| request.prompt = chat(&engine)).finish();
+    assert_eq!((usage.drafts, outputs), (None, 120));
+    assert_eq!(engine.status().drafted_tokens, 0);
+}
+
+#[test]
+fn rejected_drafts_leave_no_cells() {
+    let engine = engine(4096);
+    let run = start(&engine, |request| {
+        request.speculation = Some(SpeculationParams::default());
+        request.sampling.temperature = 0.8;
+        request.sampling.seed = Some(3);
+        request.ignore_eos = true;
+        request.max_tokens = Some(1000);
+        request.credits = 0;
+    });
+    let mut generated = 0;
+    let mut usage = Usage::default();
+    for _ in 0..100 {
+        run.handle.grant(1);
+        let output = run.next();
+        generated += output.tokens.len() as u32;
+        usage = output.usage;
+        while !engine.status().idle {
+            std::thread::yield_now();
+        }
+        // All but the last token have a cell.
+        assert_eq!(engine.status().kv_cells_used, 5 + generated - 1);
+    }
+    let drafts = drafts_of(usage);
+    assert!(drafts.accepted > 0 && drafts.rejected > 0, "{drafts:?}");
+    assert_eq!(generated, 100 + drafts.accepted);
+}
+
+#[test]
+fn a_limit_inside_a_draft_ends_the_text_there() {
+    let engine = scripted(Script {
+        replies: vec![graphmill_llm::backend::scripted::Reply {
+            text: "abcdefgh abcdefgh abcdefgh abcdeX".to_owned(),
+            ..Default::default()
+        }],
+        ..Script::default()
+    });
+    for max_tokens in 1..34 {
+        let (said, usage, _) = start(&engine, |request| {
+            request.prompt = chat(&engine);
+            request.max_tokens = Some(max_tokens);
+            request.speculation = Some(SpeculationParams::default());
+        })
+        .finish();
+        let expected = &b"abcdefgh abcdefgh abcdefgh abcdeX"[..max_tokens as usize];
+        let text: Vec<_> = said.tokens.iter().map(|token| *token as u8).collect();
+        assert_eq!(text, expected);
+        assert_eq!(usage.generated_tokens, max_tokens);
+        assert_eq!(said.finish, FinishReason::Length);
+    }
+}
+
+#[test]
+fn a_sequence_in_the_last_cells_goes_on_without_drafts() {
+    // The text fills the cache exactly: its last token needs no cell.
+    let run = |cells| {
+        let engine = scripted(Script {
+            cells,
+            context: cells,
+            ..repeating()
+        });
+        let (said, ..) = start(&engine, |request| {
+            request.prompt = chat(&engine);
+            request.max_tokens = None;
+            request.speculation = Some(SpeculationParams {
+                num_assistant_tokens: 8,
+                max_ngram_size: 3,
+            });
+        })
+        .finish();
+        (said.tokens.len(), said.finish)
+    };
+    let prompt = chat(&scripted(repeating())).len();
+    for cells in 150..170 {
+        assert_eq!(
+            run(cells),
+            (cells as usize - prompt, FinishReason::Length),
+            "{cells} cells"
+        );
+    }
+}
+
+#[test]
+fn numbers_out_of_range_are_refused() {
+    let engine = scripted(Script::default());
+    let refusal = |num_assistant_tokens, max_ngram_size| {
+        let mut request = GenerationRequest::new(vec![97], |_: StepOutput| {});
+        request.speculation = Some(SpeculationParams {
+            num_assistant_tokens,
+            max_ngram_size,
+        });
+        match engine.submit(request) {
+            Err(SubmitError::InvalidParameter { field, .. }) => Some(field),
+            Err(other) => panic!("{other}"),
+            Ok(_) => None,
+        }
+    };
+    assert_eq!(refusal(0, 3), Some("num_assistant_tokens"));
+    assert_eq!(refusal(33, 3), Some("num_assistant_tokens"));
+    assert_eq!(refusal(5, 0), Some("max_ngram_size"));
+    assert_eq!(refusal(5, 9), Some("max_ngram_size"));
+    assert_eq!(refusal(32, 8), None);
+}
+
+#[test]
+fn sequences_that_speculate_share_steps_with_others() {
+    let engine = Arc::new(scripted(repeating()));
+    let runs: Vec<_> = (0..8)
+        .map(|index| {
+            start(&engine, |request| {
+                request.prompt = chat(&engine);
+                request.max_tokens = Some(200);
+                request.speculation = (index % 2 == 0).then(SpeculationParams::default);
+            })
+        })
+        .collect();
+    for run in runs {
+        let (said, usage, outputs) = run.finish();
+        assert_eq!(said.tokens.len(), 200);
+        match usage.drafts {
+            Some(_) => assert!(outputs < 200),
+            None => assert_eq!(outputs, 200),
+        }
+    }
+}
