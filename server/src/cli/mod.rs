@@ -10,6 +10,7 @@ mod registry;
 mod report;
 mod run;
 mod serve;
+mod spinning;
 mod test;
 
 use std::{ffi::OsString, process::ExitCode};
@@ -58,6 +59,9 @@ enum Format {
 /// Runs the command line of this process: what a server binary does.
 pub fn main() -> ExitCode {
     let cli = Cli::parse_from(normalised(std::env::args_os()));
+    if matches!(cli.verb, Verb::Serve(_) | Verb::Run(_) | Verb::Test(_)) {
+        spinning::limit();
+    }
     match &cli.verb {
         Verb::Serve(arguments) => serve::run(arguments),
         Verb::Check(arguments) => check::run(arguments),

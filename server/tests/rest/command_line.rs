@@ -152,6 +152,42 @@ impl Drop for Running {
     }
 }
 
+/// A server that is ready, and what it said until then.
+fn started(config: &Path, environment: &[(&str, &str)]) -> (Running, String) {
+    // A free port may be taken by another program before the server has it; then the server says so and the test fails.
+    let port = TcpListener::bind("127.0.0.1:0")
+        .and_then(|listener| listener.local_addr())
+        .expect("a port")
+        .port();
+    let server = Command::new(env!("CARGO_BIN_EXE_graphmill"))
+        .envs(environment.iter().copied())
+        .args([
+            "--rest_port",
+            &port.to_string(),
+            "--port",
+            "9000",
+            "--rest_bind_address",
+            "127.0.0.1",
+            "--config_path",
+        ])
+        .arg(config)
+        .stderr(Stdio::piped())
+        .spawn();
+    let mut server = Running(server.expect("it runs"));
+    let mut log = BufReader::new(server.0.stderr.take().expect("piped")).lines();
+    let mut said = String::new();
+    while !said.contains("ready after") {
+        let line = log
+            .next()
+            .unwrap_or_else(|| panic!("it ended:\n{said}"))
+            .expect("text");
+        said.push_str(&line);
+        said.push('\n');
+        assert!(!said.contains("not ready"), "{said}");
+    }
+    (server, said)
+}
+
 #[test]
 fn a_signal_stops_the_server_well() {
     let setup = Setup::new()
@@ -159,36 +195,7 @@ fn a_signal_stops_the_server_well() {
         .script(&serde_json::json!({}));
     let config = setup.config();
     for signal in ["-INT", "-TERM"] {
-        // A free port may be taken by another program before the server has it; then the server says so and the test fails.
-        let port = TcpListener::bind("127.0.0.1:0")
-            .and_then(|listener| listener.local_addr())
-            .expect("a port")
-            .port();
-        let server = Command::new(env!("CARGO_BIN_EXE_graphmill"))
-            .args([
-                "--rest_port",
-                &port.to_string(),
-                "--port",
-                "9000",
-                "--rest_bind_address",
-                "127.0.0.1",
-                "--config_path",
-            ])
-            .arg(&config)
-            .stderr(Stdio::piped())
-            .spawn();
-        let mut server = Running(server.expect("it runs"));
-        let mut log = BufReader::new(server.0.stderr.take().expect("piped")).lines();
-        let mut said = String::new();
-        while !said.contains("ready after") {
-            let line = log
-                .next()
-                .unwrap_or_else(|| panic!("it ended:\n{said}"))
-                .expect("text");
-            said.push_str(&line);
-            said.push('\n');
-            assert!(!said.contains("not ready"), "{said}");
-        }
+        let (mut server, said) = started(&config, &[]);
         assert!(
             said.contains("gRPC is not built") && said.contains("graph `chat` is available"),
             "{said}"
@@ -200,6 +207,31 @@ fn a_signal_stops_the_server_well() {
         assert!(killed.success());
         assert_eq!(server.0.wait().expect("it ends").code(), Some(0));
     }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn how_long_threads_spin_is_limited_unless_the_environment_says() {
+    let setup = Setup::new()
+        .graph("chat", CHAT)
+        .script(&serde_json::json!({}));
+    let config = setup.config();
+    let limit = |environment: &[(&str, &str)]| {
+        let (server, _) = started(&config, environment);
+        let path = format!("/proc/{}/environ", server.0.id());
+        let environment = text(&std::fs::read(path).expect("readable"));
+        environment
+            .split('\0')
+            .find_map(|variable| variable.strip_prefix("GOMP_SPINCOUNT="))
+            .map(str::to_owned)
+    };
+    let chosen: u64 = limit(&[])
+        .expect("a limit")
+        .parse()
+        .expect("a number of turns");
+    assert!((1..300_000).contains(&chosen), "{chosen}");
+    assert_eq!(limit(&[("GOMP_SPINCOUNT", "7")]).as_deref(), Some("7"));
+    assert_eq!(limit(&[("OMP_WAIT_POLICY", "passive")]), None);
 }
 
 #[test]
