@@ -1,0 +1,272 @@
+//! Which tokens can be drawn, and with what weights: what `top_k`, `top_p` and `min_p` leave of a row.
+//!
+//! Where few tokens are left they are [`Candidate`]s, found by skipping whatever is too low. Where many are, every token has a
+//! weight, and those that are dropped have none. No path sorts more than [`FEW`] tokens, or one bucket of a histogram.
+//! Equal logits rank by token, lower first, so that every result is determined by the row.
+
+use std::cmp::Ordering;
+use std::ops::ControlFlow;
+
+use super::row;
+use crate::protocol::{SamplingParams, Token};
+
+/// Most candidates that are gathered and sorted.
+const FEW: usize = 1024;
+/// Tokens this many nats below the highest are not looked for as candidates of `top_p`: if they belong to the set, the set is
+/// large.
+const NEAR: f32 = 8.0;
+/// Histogram of probability mass by distance from the highest logit: buckets per nat, and their number. Everything beyond 32 nats
+/// (a share below 1e-13) is in the last one.
+const BUCKETS_PER_NAT: f32 = 32.0;
+const BUCKETS: usize = 1024;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Candidate {
+    pub(super) logit: f32,
+    pub(super) token: Token,
+}
+
+impl Candidate {
+    /// Likelier first, then by token.
+    fn rank(&self, other: &Self) -> Ordering {
+        other
+            .logit
+            .total_cmp(&self.logit)
+            .then(self.token.cmp(&other.token))
+    }
+}
+
+/// What can be drawn. The memory is reused from row to row.
+#[derive(Debug, Default)]
+pub(super) struct Kept {
+    /// One a token of the vocabulary, or one a candidate.
+    pub(super) weights: Vec<f32>,
+    pub(super) candidates: Vec<Candidate>,
+    /// Whether the weights belong to the candidates.
+    few: bool,
+    masses: Vec<f64>,
+}
+
+impl Kept {
+    /// The token that a weight belongs to.
+    pub(super) fn token(&self, index: usize) -> Token {
+        if self.few {
+            self.candidates[index].token
+        } else {
+            index as Token
+        }
+    }
+
+    /// Finds the tokens that can be drawn from a row with this highest logit, which is finite.
+    pub(super) fn find(&mut self, logits: &[f32], highest: f32, params: &SamplingParams) {
+        let sharpness = (1.0 / params.temperature).min(f32::MAX);
+        let top_k = match usize::try_from(params.top_k) {
+            Ok(count) if count > 0 && count < logits.len() => Some(count),
+            _ => None,
+        };
+        self.few = match top_k {
+            Some(count) if count <= FEW => {
+                most_likely(logits, count, &mut self.candidates);
+                let weight =
+                    |candidate: &Candidate| row::weight(candidate.logit, highest, sharpness);
+                let total = self.candidates.iter().map(weight).map(f64::from).sum();
+                self.keep_ranked(highest, sharpness, total, params);
+                true
+            }
+            None if params.top_p < 1.0 => self.find_near(logits, highest, sharpness, params),
+            None if params.min_p > 0.0 => {
+                self.find_above(logits, highest, sharpness, params.min_p);
+                true
+            }
+            _ => false,
+        };
+        if self.few {
+            return;
+        }
+        row::weigh(logits, highest, sharpness, &mut self.weights);
+        if let Some(count) = top_k {
+            self.drop_behind(logits, count);
+        }
+        if params.top_p < 1.0 {
+            self.drop_tail(logits, highest, sharpness, params.top_p);
+        }
+        if params.min_p > 0.0 {
+            for weight in &mut self.weights {
+                if *weight < params.min_p {
+                    *weight = 0.0;
+                }
+            }
+        }
+    }
+
+    /// Keeps of the ranked candidates what `top_p` of `total` and `min_p` leave, and weighs it.
+    fn keep_ranked(&mut self, highest: f32, sharpness: f32, total: f64, params: &SamplingParams) {
+        self.weights.clear();
+        let mut mass = 0.0;
+        for candidate in &self.candidates {
+            let weight = row::weight(candidate.logit, highest, sharpness);
+            let enough = params.top_p < 1.0 && mass >= f64::from(params.top_p) * total;
+            if !self.weights.is_empty() && (enough || weight < params.min_p) {
+                break;
+            }
+            mass += f64::from(weight);
+            self.weights.push(weight);
+        }
+        self.candidates.truncate(self.weights.len());
+    }
+
+    /// Finds the set of `top_p` among the few tokens near the highest, if it is there.
+    fn find_near(
+        &mut self,
+        logits: &[f32],
+        highest: f32,
+        sharpness: f32,
+        params: &SamplingParams,
+    ) -> bool {
+        let candidates = &mut self.candidates;
+        candidates.clear();
+        row::at_least(logits, highest - NEAR / sharpness, |index, logit, _| {
+            candidates.push(Candidate {
+                logit,
+                token: index as Token,
+            });
+            if candidates.len() > FEW {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
+        });
+        if candidates.len() > FEW {
+            return false;
+        }
+        let total = row::total_weight(logits, highest, sharpness);
+        let weight = |candidate: &Candidate| row::weight(candidate.logit, highest, sharpness);
+        let near: f64 = candidates.iter().map(weight).map(f64::from).sum();
+        if near < f64::from(params.top_p) * total {
+            return false;
+        }
+        candidates.sort_unstable_by(Candidate::rank);
+        self.keep_ranked(highest, sharpness, total, params);
+        // In the order of the vocabulary, as where every token has a weight: a seed draws the same token from both.
+        self.candidates
+            .sort_unstable_by_key(|candidate| candidate.token);
+        self.weights.clear();
+        self.weights.extend(self.candidates.iter().map(weight));
+        true
+    }
+
+    /// Finds the tokens with at least this weight.
+    fn find_above(&mut self, logits: &[f32], highest: f32, sharpness: f32, least: f32) {
+        let Self {
+            weights,
+            candidates,
+            ..
+        } = self;
+        weights.clear();
+        candidates.clear();
+        // A little lower than the weight says, as the weight decides.
+        let threshold = highest + (least.ln() - 0.01) / sharpness;
+        row::at_least(logits, threshold, |index, logit, _| {
+            let weight = row::weight(logit, highest, sharpness);
+            if weight >= least {
+                weights.push(weight);
+                candidates.push(Candidate {
+                    logit,
+                    token: index as Token,
+                });
+            }
+            ControlFlow::Continue(())
+        });
+    }
+
+    /// Takes their weights from all but the `count` most likely tokens.
+    fn drop_behind(&mut self, logits: &[f32], count: usize) {
+        self.candidates.clear();
+        self.candidates
+            .extend((0..).zip(logits).map(|(token, logit)| Candidate {
+                logit: *logit,
+                token,
+            }));
+        let (_, _, behind) = self
+            .candidates
+            .select_nth_unstable_by(count - 1, Candidate::rank);
+        for candidate in behind {
+            self.weights[candidate.token as usize] = 0.0;
+        }
+    }
+
+    /// Takes their weights from the tokens behind the smallest set of most likely ones with a share of `top_p`. A histogram of the
+    /// mass tells the bucket in which the set ends; only that one is sorted.
+    fn drop_tail(&mut self, logits: &[f32], highest: f32, sharpness: f32, top_p: f32) {
+        let Self {
+            weights,
+            candidates,
+            masses,
+            ..
+        } = self;
+        let bucket = |logit: f32| {
+            (((highest - logit) * sharpness * BUCKETS_PER_NAT) as usize).min(BUCKETS - 1)
+        };
+        masses.clear();
+        masses.resize(BUCKETS, 0.0);
+        for (logit, weight) in logits.iter().zip(&*weights) {
+            masses[bucket(*logit)] += f64::from(*weight);
+        }
+        let target = f64::from(top_p) * masses.iter().sum::<f64>();
+        let mut mass = 0.0;
+        let mut last = 0;
+        while last < BUCKETS - 1 && mass + masses[last] < target {
+            mass += masses[last];
+            last += 1;
+        }
+        candidates.clear();
+        for ((token, logit), weight) in (0..).zip(logits).zip(weights.iter_mut()) {
+            match bucket(*logit).cmp(&last) {
+                Ordering::Less => {}
+                Ordering::Equal if *weight > 0.0 => candidates.push(Candidate {
+                    logit: *logit,
+                    token,
+                }),
+                _ => *weight = 0.0,
+            }
+        }
+        candidates.sort_unstable_by(Candidate::rank);
+        for (rank, candidate) in candidates.iter().enumerate() {
+            let weight = &mut weights[candidate.token as usize];
+            if mass >= target && !(last == 0 && rank == 0) {
+                *weight = 0.0;
+            } else {
+                mass += f64::from(*weight);
+            }
+        }
+    }
+}
+
+/// Fills `candidates` with the `count` highest-ranked tokens, in order.
+pub(super) fn most_likely(logits: &[f32], count: usize, candidates: &mut Vec<Candidate>) {
+    candidates.clear();
+    if count == 0 {
+        return;
+    }
+    let room = (4 * count).max(64);
+    let keep_best = |candidates: &mut Vec<Candidate>| {
+        if candidates.len() > count {
+            candidates.select_nth_unstable_by(count - 1, Candidate::rank);
+            candidates.truncate(count);
+        }
+    };
+    row::at_least(logits, f32::MIN, |index, logit, threshold| {
+        candidates.push(Candidate {
+            logit,
+            token: index as Token,
+        });
+        if candidates.len() == room {
+            keep_best(candidates);
+            // A later token with the last one's logit ranks behind it.
+            *threshold = candidates[count - 1].logit.next_up();
+        }
+        ControlFlow::Continue(())
+    });
+    keep_best(candidates);
+    candidates.sort_unstable_by(Candidate::rank);
+}

@@ -1,0 +1,245 @@
+//! Chooses a token from a row of logits.
+//!
+//! The order of the steps is that of [`SamplingParams`]. No step sorts the whole vocabulary: `row` has the passes over it, `kept`
+//! finds what can be drawn.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::protocol::{SamplingParams, Token, TokenLogprob};
+
+mod kept;
+mod row;
+
+use kept::{Candidate, Kept};
+
+/// Memory for the sampling of a row, reused for the next, of whichever sequence.
+#[derive(Debug, Default)]
+pub struct Scratch {
+    adjusted: Vec<f32>,
+    kept: Kept,
+    likeliest: Vec<Candidate>,
+    sums: Vec<f64>,
+}
+
+/// A chosen token, with its log probability if the sampler reports it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sampled {
+    /// The token.
+    pub token: Token,
+    /// Its log probability.
+    pub logprob: Option<TokenLogprob>,
+}
+
+/// The sampling state of one sequence: parameters, what was generated so far, and the random stream.
+#[derive(Clone, Debug)]
+pub struct Sampler {
+    params: SamplingParams,
+    random: ChaCha8Rng,
+    generated: FxHashMap<Token, u32>,
+    in_prompt: FxHashSet<Token>,
+}
+
+impl Sampler {
+    /// A sampler for a sequence with this prompt.
+    pub fn new(params: SamplingParams, prompt: &[Token]) -> Self {
+        let seed = params
+            .seed
+            .unwrap_or_else(|| RandomState::new().build_hasher().finish());
+        let repeats_cost = is_not(params.repetition_penalty, 1.0);
+        Self {
+            random: ChaCha8Rng::seed_from_u64(seed),
+            generated: FxHashMap::default(),
+            in_prompt: if repeats_cost {
+                prompt.iter().copied().collect()
+            } else {
+                FxHashSet::default()
+            },
+            params,
+        }
+    }
+
+    /// Counts a token that became part of the sequence.
+    pub fn accept(&mut self, token: Token) {
+        if self.penalizes() {
+            *self.generated.entry(token).or_default() += 1;
+        }
+    }
+
+    /// Chooses the next token. `banned` tokens are never chosen. `None` if no token has a finite logit.
+    pub fn sample(
+        &mut self,
+        logits: &[f32],
+        banned: &[Token],
+        scratch: &mut Scratch,
+    ) -> Option<Sampled> {
+        let mut adjusted = std::mem::take(&mut scratch.adjusted);
+        let row = self.adjusted(logits, banned, &mut adjusted);
+        let token = self.choose(row, scratch);
+        scratch.adjusted = adjusted;
+        let token = token?;
+        let logprob = self
+            .params
+            .logprobs
+            .map(|top| log_probability(logits, token, usize::from(top), scratch));
+        Some(Sampled { token, logprob })
+    }
+
+    /// The tokens that [`sample`](Self::sample) chooses from, with the probability of each. Empty if no token has a finite logit.
+    pub fn distribution(
+        &self,
+        logits: &[f32],
+        banned: &[Token],
+        scratch: &mut Scratch,
+    ) -> Vec<(Token, f64)> {
+        let mut adjusted = std::mem::take(&mut scratch.adjusted);
+        let row = self.adjusted(logits, banned, &mut adjusted);
+        let highest = row::highest(row);
+        let mut distribution = Vec::new();
+        if highest.is_finite() && self.is_greedy() {
+            distribution.extend(row::argmax(row).map(|index| (index as Token, 1.0)));
+        } else if highest.is_finite() {
+            let Scratch { kept, sums, .. } = scratch;
+            kept.find(row, highest, &self.params);
+            let total = row::sum_runs(&kept.weights, sums);
+            let weights = kept.weights.iter().copied().map(f64::from).enumerate();
+            let chances = weights.filter(|(_, weight)| *weight > 0.0);
+            distribution.extend(chances.map(|(index, weight)| (kept.token(index), weight / total)));
+        }
+        scratch.adjusted = adjusted;
+        distribution
+    }
+
+    /// How often sampling looks at each logit, roughly.
+    pub(crate) fn passes(&self) -> usize {
+        let choosing = if self.is_greedy() { 1 } else { 4 };
+        choosing + 4 * usize::from(self.params.logprobs.is_some())
+    }
+
+    fn is_greedy(&self) -> bool {
+        self.params.temperature == 0.0
+    }
+
+    /// The logits after biases, penalties and bans, in `memory` where these change any.
+    fn adjusted<'a>(
+        &self,
+        logits: &'a [f32],
+        banned: &[Token],
+        memory: &'a mut Vec<f32>,
+    ) -> &'a [f32] {
+        if banned.is_empty() && self.params.logit_bias.is_empty() && !self.penalizes() {
+            return logits;
+        }
+        memory.clear();
+        memory.extend_from_slice(logits);
+        self.adjust(memory, banned);
+        memory
+    }
+
+    fn penalizes(&self) -> bool {
+        is_not(self.params.presence_penalty, 0.0)
+            || is_not(self.params.frequency_penalty, 0.0)
+            || is_not(self.params.repetition_penalty, 1.0)
+    }
+
+    fn adjust(&self, row: &mut [f32], banned: &[Token]) {
+        for (token, bias) in &self.params.logit_bias {
+            row[*token as usize] += bias;
+        }
+        let repetition = self.params.repetition_penalty;
+        if is_not(repetition, 1.0) {
+            let only_in_prompt = self
+                .in_prompt
+                .iter()
+                .filter(|token| !self.generated.contains_key(token));
+            for token in self.generated.keys().chain(only_in_prompt) {
+                let logit = &mut row[*token as usize];
+                *logit = if *logit > 0.0 {
+                    *logit / repetition
+                } else {
+                    *logit * repetition
+                };
+            }
+        }
+        for (token, count) in &self.generated {
+            row[*token as usize] -=
+                self.params.presence_penalty + self.params.frequency_penalty * *count as f32;
+        }
+        for token in banned {
+            row[*token as usize] = f32::NEG_INFINITY;
+        }
+    }
+
+    fn choose(&mut self, logits: &[f32], scratch: &mut Scratch) -> Option<Token> {
+        if self.is_greedy() {
+            return row::argmax(logits).map(|index| index as Token);
+        }
+        let highest = row::highest(logits);
+        if !highest.is_finite() {
+            return None;
+        }
+        let Scratch { kept, sums, .. } = scratch;
+        kept.find(logits, highest, &self.params);
+        let index = draw(&kept.weights, sums, &mut self.random);
+        Some(kept.token(index))
+    }
+}
+
+/// Whether an option was set to something else than the value that switches it off. These values are exact in `f32`.
+#[expect(
+    clippy::float_cmp,
+    reason = "compares with the exact value that means off"
+)]
+fn is_not(value: f32, off: f32) -> bool {
+    value != off
+}
+
+/// Draws an index with a probability in proportion to its weight. At least one weight is positive.
+fn draw(weights: &[f32], sums: &mut Vec<f64>, random: &mut ChaCha8Rng) -> usize {
+    let total = row::sum_runs(weights, sums);
+    let uniform = (random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
+    let mut rest = uniform * total;
+    for (number, (run, sum)) in weights.chunks(row::RUN).zip(&*sums).enumerate() {
+        if rest >= *sum {
+            rest -= *sum;
+            continue;
+        }
+        for (index, weight) in run.iter().enumerate() {
+            let weight = f64::from(*weight);
+            if rest < weight {
+                return number * row::RUN + index;
+            }
+            rest -= weight;
+        }
+    }
+    // Rounding left a remainder behind the last weight.
+    weights
+        .iter()
+        .rposition(|weight| *weight > 0.0)
+        .unwrap_or(0)
+}
+
+/// The natural log probability of `token` under the row, and the `top` most likely tokens with theirs.
+fn log_probability(
+    logits: &[f32],
+    token: Token,
+    top: usize,
+    scratch: &mut Scratch,
+) -> TokenLogprob {
+    let highest = row::highest(logits);
+    let log_total = f64::from(highest) + row::total_weight(logits, highest, 1.0).ln();
+    let logprob = |logit: f32| (f64::from(logit) - log_total) as f32;
+    kept::most_likely(logits, top, &mut scratch.likeliest);
+    TokenLogprob {
+        token,
+        logprob: logprob(logits[token as usize]),
+        top: scratch
+            .likeliest
+            .iter()
+            .map(|candidate| (candidate.token, logprob(candidate.logit)))
+            .collect(),
+    }
+}

@@ -1,0 +1,125 @@
+//! Passes over a row of logits. Each reads the row once, in blocks that the compiler turns into vector instructions.
+
+use std::ops::ControlFlow;
+
+/// Numbers that are added up or compared at once. The compiler makes as few vector registers of them as the machine allows.
+const LANES: usize = 16;
+/// A block that is looked at as a whole before anything in it is.
+const BLOCK: usize = 64;
+/// A block that stays in the nearest cache while its highest logit is searched again.
+const CACHED: usize = 4096;
+/// Weights are summed in runs of this many before a draw looks inside one.
+pub(super) const RUN: usize = 512;
+
+/// The highest logit; negative infinity if there is none. NaN never counts as higher.
+pub(super) fn highest(row: &[f32]) -> f32 {
+    let higher = |left: f32, right: f32| if right > left { right } else { left };
+    let mut lanes = [f32::NEG_INFINITY; BLOCK];
+    let (blocks, rest) = row.as_chunks::<BLOCK>();
+    for block in blocks {
+        for (lane, logit) in lanes.iter_mut().zip(block) {
+            *lane = higher(*lane, *logit);
+        }
+    }
+    rest.iter()
+        .chain(&lanes)
+        .fold(f32::NEG_INFINITY, |highest, logit| higher(highest, *logit))
+}
+
+/// The first place of the highest logit, if that is finite.
+pub(super) fn argmax(row: &[f32]) -> Option<usize> {
+    let mut best = f32::NEG_INFINITY;
+    let mut number = 0;
+    for (index, block) in row.chunks(CACHED).enumerate() {
+        let highest = highest(block);
+        if highest > best {
+            best = highest;
+            number = index;
+        }
+    }
+    if !best.is_finite() {
+        return None;
+    }
+    let block = row.chunks(CACHED).nth(number)?;
+    let place = block.iter().position(|logit| *logit >= best)?;
+    Some(number * CACHED + place)
+}
+
+/// Calls `take` with the place and the logit of all that are at least `threshold`, which `take` may raise; in order, until `take`
+/// breaks.
+pub(super) fn at_least(
+    row: &[f32],
+    mut threshold: f32,
+    mut take: impl FnMut(usize, f32, &mut f32) -> ControlFlow<()>,
+) {
+    for (number, block) in row.chunks(BLOCK).enumerate() {
+        if highest(block) >= threshold {
+            for (place, logit) in block.iter().enumerate() {
+                if *logit >= threshold
+                    && take(number * BLOCK + place, *logit, &mut threshold).is_break()
+                {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// A logit's probability relative to that of the highest one.
+pub(super) fn weight(logit: f32, highest: f32, sharpness: f32) -> f32 {
+    exp((logit - highest) * sharpness)
+}
+
+/// Fills `weights` with the weight of each logit.
+pub(super) fn weigh(row: &[f32], highest: f32, sharpness: f32, weights: &mut Vec<f32>) {
+    weights.clear();
+    weights.extend(row.iter().map(|logit| weight(*logit, highest, sharpness)));
+}
+
+/// The sum of the weights of all logits.
+pub(super) fn total_weight(row: &[f32], highest: f32, sharpness: f32) -> f64 {
+    let run = |run: &[f32]| sum(run, |logit| weight(logit, highest, sharpness));
+    row.chunks(RUN).map(run).sum()
+}
+
+/// Fills `sums` with the sum of each run of weights, and gives their sum.
+pub(super) fn sum_runs(weights: &[f32], sums: &mut Vec<f64>) -> f64 {
+    sums.clear();
+    sums.extend(weights.chunks(RUN).map(|run| sum(run, |weight| weight)));
+    sums.iter().sum()
+}
+
+/// Sums a run lane by lane: in the order of the numbers, each addition would wait for the one before it.
+fn sum(run: &[f32], value: impl Fn(f32) -> f32) -> f64 {
+    let mut lanes = [0.0_f32; LANES];
+    let (blocks, rest) = run.as_chunks::<LANES>();
+    for block in blocks {
+        for (lane, number) in lanes.iter_mut().zip(block) {
+            *lane += value(*number);
+        }
+    }
+    let rest: f64 = rest.iter().map(|number| f64::from(value(*number))).sum();
+    rest + lanes.iter().copied().map(f64::from).sum::<f64>()
+}
+
+/// `e^x` for `x <= 0` to about 1e-7; 0 below -87 and for NaN.
+fn exp(x: f32) -> f32 {
+    const LN2_HIGH: f32 = 0.693_359_4;
+    const LN2_LOW: f32 = -2.121_944_4e-4;
+    /// Adding it leaves the nearest whole number in a float's lowest bits.
+    const ROUND: f32 = 12_582_912.0;
+    let clamped = if x > -87.0 { x } else { -87.0 };
+    let rounded = clamped * std::f32::consts::LOG2_E + ROUND;
+    let power = rounded - ROUND;
+    let r = clamped - power * LN2_HIGH - power * LN2_LOW;
+    let polynomial = 1.0
+        + r * (1.0
+            + r * (0.5
+                + r * (1.0 / 6.0 + r * (1.0 / 24.0 + r * (1.0 / 120.0 + r * (1.0 / 720.0))))));
+    let exponent = rounded
+        .to_bits()
+        .wrapping_sub(ROUND.to_bits())
+        .wrapping_add(127);
+    let scale = f32::from_bits(exponent << 23);
+    if x > -87.0 { polynomial * scale } else { 0.0 }
+}
