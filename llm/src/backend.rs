@@ -81,8 +81,8 @@ pub trait Backend {
     /// [`clear`](Self::clear).
     fn decode(&mut self, batch: &[BatchToken]) -> Result<(), DecodeError>;
 
-    /// The logits after the batch's token at this index, which must have asked for them.
-    fn logits(&mut self, index: usize) -> &[f32];
+    /// The rows of logits of the last batch, one behind the other: one for each token that asked for them, in the batch's order.
+    fn logits(&self) -> &[f32];
 
     /// Frees the slot's cells from this position on.
     fn remove(&mut self, slot: Slot, from: u32);

@@ -185,9 +185,18 @@ impl Engine {
         let mut outbox = Outbox::start(&name).map_err(start)?;
         let thread = {
             let (spec, shared) = (spec.clone(), Arc::clone(&shared));
-            let name = format!("engine {name}");
+            let model = name.into_owned();
+            let name = format!("engine {model}");
             thread::Builder::new().name(name).spawn(move || {
                 let failed = ready.clone();
+                let _sampling = match sample::threads(&model) {
+                    Ok(threads) => threads,
+                    Err(error) => {
+                        let source = std::io::Error::other(error);
+                        failed.send(Err(LoadError::Thread { source })).ok(); // as below
+                        return;
+                    }
+                };
                 let mut serve = |backend: &mut dyn Backend, vocab: Arc<dyn Vocab>| {
                     let (to_sessions, shared) = (Arc::clone(&vocab), Arc::clone(&shared));
                     let backend_info = backend.info();

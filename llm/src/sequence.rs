@@ -1,8 +1,10 @@
 //! One generation inside the engine: its tokens, its cells, its credit and how it ends.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
+use smallvec::SmallVec;
 
 use crate::backend::Slot;
 use crate::protocol::{
@@ -26,6 +28,10 @@ pub(crate) struct Sequence {
     pub(crate) sampler: Sampler,
     /// Present if the request asked for it.
     pub(crate) speculation: Option<Box<Speculation>>,
+    /// The rows of logits that the step computed for it: of its last token and of its drafts. Empty between steps.
+    pub(crate) rows: Range<usize>,
+    /// What was chosen from them; `None` if no logit was finite.
+    pub(crate) sampled: SmallVec<[Option<Sampled>; 1]>,
     /// Whether it was admitted before, so that it no longer counts against the bound of the queue.
     pub(crate) was_admitted: bool,
     pub(crate) sink: Arc<dyn StepSink>,
@@ -58,6 +64,8 @@ impl Sequence {
             tokens: request.prompt,
             computed: 0,
             slot: None,
+            rows: 0..0,
+            sampled: SmallVec::new(),
             last_step: 0,
             was_admitted: false,
             sink: Arc::from(request.sink),

@@ -32,8 +32,8 @@ impl Backend for Gated {
         self.inner.decode(batch)
     }
 
-    fn logits(&mut self, index: usize) -> &[f32] {
-        self.inner.logits(index)
+    fn logits(&self) -> &[f32] {
+        self.inner.logits()
     }
 
     fn remove(&mut self, slot: Slot, from: u32) {

@@ -21,7 +21,7 @@ const END: Token = 257;
 struct Markov {
     capacity: Capacity,
     slots: Vec<Vec<Token>>,
-    rows: Vec<Option<Vec<f32>>>,
+    rows: Vec<f32>,
     /// Cells it really has.
     cells: usize,
 }
@@ -62,14 +62,15 @@ impl Backend for Markov {
             let text = &mut self.slots[entry.slot.0 as usize];
             assert_eq!(text.len(), entry.position as usize, "cells are left over");
             text.push(entry.token);
-            self.rows
-                .push(entry.logits.then(|| Self::logits_after(text)));
+            if entry.logits {
+                self.rows.extend(Self::logits_after(text));
+            }
         }
         Ok(())
     }
 
-    fn logits(&mut self, index: usize) -> &[f32] {
-        self.rows[index].as_ref().expect("asked for")
+    fn logits(&self) -> &[f32] {
+        &self.rows
     }
 
     fn remove(&mut self, slot: Slot, from: u32) {

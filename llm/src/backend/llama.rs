@@ -226,8 +226,8 @@ impl Backend for LlamaCpp<'_> {
         self.context.decode(batch)
     }
 
-    fn logits(&mut self, index: usize) -> &[f32] {
-        self.context.logits(index)
+    fn logits(&self) -> &[f32] {
+        self.context.logits()
     }
 
     fn remove(&mut self, slot: Slot, from: u32) {

@@ -101,7 +101,6 @@ pub struct ScriptedBackend {
     capacity: Capacity,
     slots: Vec<Vec<Token>>,
     steps: u64,
-    rows: Vec<Option<Token>>,
     logits: Vec<f32>,
 }
 
@@ -125,8 +124,7 @@ impl ScriptedBackend {
             capacity,
             slots: vec![Vec::new(); capacity.max_sequences as usize],
             steps: 0,
-            rows: Vec::new(),
-            logits: vec![0.0; N_VOCAB],
+            logits: Vec::new(),
         };
         (backend, Arc::new(vocab))
     }
@@ -192,7 +190,7 @@ impl Backend for ScriptedBackend {
         if self.cells_used() + batch.len() > self.capacity.total_cells as usize {
             return Err(DecodeError::NoCells);
         }
-        self.rows.clear();
+        self.logits.clear();
         for entry in batch {
             let history = &mut self.slots[entry.slot.0 as usize];
             assert_eq!(
@@ -201,20 +199,17 @@ impl Backend for ScriptedBackend {
                 "a token must follow its slot's last cell"
             );
             history.push(entry.token);
-            let row = if entry.logits {
-                Some(next_token(&self.script, history)?)
-            } else {
-                None
-            };
-            self.rows.push(row);
+            if entry.logits {
+                let token = next_token(&self.script, history)?;
+                let row = self.logits.len();
+                self.logits.resize(row + N_VOCAB, 0.0);
+                self.logits[row + token as usize] = 20.0;
+            }
         }
         Ok(())
     }
 
-    fn logits(&mut self, index: usize) -> &[f32] {
-        let token = self.rows[index].expect("logits are read only where the batch asked for them");
-        self.logits.fill(0.0);
-        self.logits[token as usize] = 20.0;
+    fn logits(&self) -> &[f32] {
         &self.logits
     }
 

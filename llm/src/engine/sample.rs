@@ -1,39 +1,113 @@
-//! Chooses a token for each sequence whose last token was in the batch, and further ones as long as its drafts prove right.
+//! Chooses tokens for the sequences whose last tokens were in the batch, on several threads where there is enough to look at.
+
+use std::cell::RefCell;
+use std::num::NonZero;
+use std::thread;
+
+use rayon_core::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 
 use super::step::Core;
 use crate::protocol::Token;
+use crate::sampler::Scratch;
+use crate::sequence::Sequence;
+
+/// Most threads that sample: more would wait for memory.
+const MAX_THREADS: usize = 8;
+/// Logits that one thread looks at by itself: waking another takes as long as looking at some ten thousand.
+const GRAIN: usize = 200_000;
+
+thread_local! {
+    static SCRATCH: RefCell<Scratch> = RefCell::default();
+}
+
+/// Threads that sample with the calling one, which is one of them as long as they are there. They compute while the backend does
+/// not, so there are as many as the machine has cores; without work they sleep.
+pub(super) fn threads(model: &str) -> Result<ThreadPool, ThreadPoolBuildError> {
+    let cores = thread::available_parallelism().map_or(1, NonZero::get);
+    let model = model.to_owned();
+    ThreadPoolBuilder::new()
+        .num_threads(cores.min(MAX_THREADS))
+        .thread_name(move |number| format!("sample {number} {model}"))
+        .use_current_thread()
+        .build()
+}
 
 impl Core<'_> {
-    /// Samples the sequences whose last tokens were in the batch, each row with the state that the rows before it left.
+    /// Samples the sequences whose last tokens were in the batch.
     pub(super) fn sample(&mut self) {
-        let mut end = 0;
+        let mut tokens = 0;
+        let mut rows = 0;
         for work in &self.plan.work {
-            let drafts = work.drafts as usize;
-            end += work.tokens as usize + drafts;
-            if !self.batch[end - 1].logits {
+            tokens += (work.tokens + work.drafts) as usize;
+            if !self.batch[tokens - 1].logits {
                 continue;
             }
             let index = self
                 .running_index(work.id)
                 .expect("only running sequences have work");
-            let sequence = &mut self.running[index];
-            for (ahead, row) in (0..).zip(end - 1 - drafts..end) {
-                let banned: &[Token] = if sequence.bans_end(ahead) {
-                    &self.end_tokens
-                } else {
-                    &[]
-                };
-                let logits = self.backend.logits(row);
-                let sampled = sequence.sampler.sample(logits, banned, &mut self.scratch);
-                let token = sampled.as_ref().map(|sampled| sampled.token);
-                self.samples.push((work.id, sampled));
-                if let Some(token) = token {
-                    sequence.sampler.accept(token);
+            let end = rows + 1 + work.drafts as usize;
+            self.running[index].rows = rows..end;
+            rows = end;
+        }
+        let logits = Logits {
+            rows: self.backend.logits(),
+            n_vocab: self.backend.n_vocab(),
+            end_tokens: &self.end_tokens,
+        };
+        logits.sample(&mut self.running);
+        for work in &self.plan.work {
+            let index = self
+                .running_index(work.id)
+                .expect("only running sequences have work");
+            let sampled = self.running[index].sampled.drain(..);
+            self.samples
+                .extend(sampled.map(|sampled| (work.id, sampled)));
+        }
+    }
+}
+
+/// What sampling reads.
+struct Logits<'a> {
+    rows: &'a [f32],
+    n_vocab: usize,
+    end_tokens: &'a [Token],
+}
+
+impl Logits<'_> {
+    /// Samples those of the sequences that have rows.
+    fn sample(&self, sequences: &mut [Sequence]) {
+        let passes = |sequence: &Sequence| sequence.rows.len() * sequence.sampler.passes();
+        let looks = self.n_vocab * sequences.iter().map(passes).sum::<usize>();
+        if sequences.len() > 1 && looks > GRAIN {
+            let (left, right) = sequences.split_at_mut(sequences.len() / 2);
+            rayon_core::join(|| self.sample(left), || self.sample(right));
+        } else {
+            SCRATCH.with_borrow_mut(|scratch| {
+                for sequence in sequences {
+                    self.sample_one(sequence, scratch);
                 }
-                // The next row is that of a draft: its logits count only if the draft is what was sampled.
-                if token != sequence.drafts().get(ahead as usize).copied() {
-                    break;
-                }
+            });
+        }
+    }
+
+    /// Samples each row with the state that the rows before it left, as long as the drafts prove right.
+    fn sample_one(&self, sequence: &mut Sequence, scratch: &mut Scratch) {
+        for (ahead, row) in (0..).zip(std::mem::take(&mut sequence.rows)) {
+            let banned = if sequence.bans_end(ahead) {
+                self.end_tokens
+            } else {
+                &[]
+            };
+            let logits = &self.rows[row * self.n_vocab..][..self.n_vocab];
+            let sampled = sequence.sampler.sample(logits, banned, scratch);
+            let token = sampled.as_ref().map(|sampled| sampled.token);
+            sequence.sampled.push(sampled);
+            if let Some(token) = token {
+                sequence.sampler.accept(token);
+            }
+            // The next row is that of a draft: its logits count only if the draft is what was sampled.
+            if token != sequence.drafts().get(ahead as usize).copied() {
+                return;
             }
         }
     }

@@ -15,7 +15,7 @@ use super::delivery::Outbox;
 use super::{Command, Shared};
 use crate::backend::{Backend, BatchToken, Capacity, DecodeError, DraftSupport, Slot};
 use crate::protocol::{ErrorKind, FinishReason, GenerationError, SequenceId, Token};
-use crate::sampler::{Sampled, Scratch};
+use crate::sampler::Sampled;
 use crate::schedule::{self, Limits, Now, Plan, Row, Work};
 use crate::sequence::Sequence;
 use crate::spec::EngineSpec;
@@ -63,7 +63,6 @@ pub(super) struct Core<'a> {
     pub(super) chances: Vec<f32>,
     pub(super) samples: Vec<(SequenceId, Option<Sampled>)>,
     pub(super) finished: Vec<SequenceId>,
-    pub(super) scratch: Scratch,
 }
 
 impl<'a> Core<'a> {
@@ -107,7 +106,6 @@ impl<'a> Core<'a> {
             chances: Vec::new(),
             samples: Vec::new(),
             finished: Vec::new(),
-            scratch: Scratch::default(),
         }
     }
 

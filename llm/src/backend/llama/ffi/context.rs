@@ -22,6 +22,8 @@ pub(in crate::backend::llama) struct Context<'a> {
     /// Dropped after the context, which computes on them.
     _threads: ThreadPool,
     n_vocab: usize,
+    /// Tokens of the last batch that asked for logits; 0 if it failed.
+    n_rows: usize,
     batch: Batch,
     model: PhantomData<&'a LlamaModel>,
 }
@@ -45,6 +47,7 @@ impl<'a> Context<'a> {
             context,
             _threads: threads,
             n_vocab: usize::try_from(model.n_vocab()).unwrap_or(0),
+            n_rows: 0,
             batch: Batch::default(),
             model: PhantomData,
         })
@@ -72,11 +75,15 @@ impl<'a> Context<'a> {
         &mut self,
         tokens: &[BatchToken],
     ) -> Result<(), DecodeError> {
+        self.n_rows = 0;
         let batch = self.batch.fill(tokens);
         // SAFETY: the context is alive and not shared; the batch's arrays have as many entries as it says and outlive the call.
         let status = unsafe { sys::llama_decode(self.context.as_ptr(), batch) };
         match status {
-            0 => Ok(()),
+            0 => {
+                self.n_rows = tokens.iter().filter(|token| token.logits).count();
+                Ok(())
+            }
             1 => Err(DecodeError::NoCells),
             -1 => Err(DecodeError::Failed("the batch is not valid".to_owned())),
             status => Err(DecodeError::Failed(format!(
@@ -85,13 +92,17 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// The logits after the token at this index of the last batch, which must have asked for them.
-    pub(in crate::backend::llama) fn logits(&mut self, index: usize) -> &[f32] {
-        // SAFETY: the context is alive and not shared; llama.cpp checks the index and returns null for a wrong one.
-        let row = unsafe { sys::llama_get_logits_ith(self.context.as_ptr(), index as i32) };
-        assert!(!row.is_null(), "the batch has no logits at index {index}");
-        // SAFETY: a row has as many floats as the vocabulary has tokens, and stays until the next call that needs `&mut self`.
-        unsafe { slice::from_raw_parts(row, self.n_vocab) }
+    /// The rows of logits of the last batch, for the tokens that asked for them, in the batch's order.
+    pub(in crate::backend::llama) fn logits(&self) -> &[f32] {
+        if self.n_rows == 0 {
+            return &[];
+        }
+        // SAFETY: the context is alive, and used on this thread only. The call waits for the computation and puts the rows in order.
+        let rows = unsafe { sys::llama_get_logits(self.context.as_ptr()) };
+        assert!(!rows.is_null(), "the batch has no logits");
+        // SAFETY: llama.cpp keeps a row of `n_vocab` floats for each of the batch's tokens that asked, until the next call that needs
+        // `&mut self`.
+        unsafe { slice::from_raw_parts(rows, self.n_rows * self.n_vocab) }
     }
 
     /// Frees a sequence's cells from a position on; says whether that was possible.
