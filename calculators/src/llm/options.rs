@@ -52,7 +52,7 @@ pub struct LlmOptions {
     pub pipeline_type: PipelineType,
     /// Both modes are rendered in the same way.
     pub chat_template_mode: ChatTemplateMode,
-    /// Without effect: nothing is drafted.
+    /// Without effect: no model drafts. `num_assistant_tokens` drafts from the text itself.
     pub draft_models_path: String,
     /// Without effect, see `draft_models_path`.
     pub draft_device: String,
@@ -259,7 +259,11 @@ impl LlmOptions {
     pub(super) fn warn_of_ignored(&self) {
         let drafts = !self.draft_models_path.is_empty() || self.draft_eagle3_mode;
         let ignored = [
-            ("draft_models_path", drafts, "nothing is drafted"),
+            (
+                "draft_models_path",
+                drafts,
+                "no model drafts; `prompt_lookup` in `plugin_config` drafts from the text itself",
+            ),
             (
                 "cache_eviction_config",
                 self.cache_eviction_config.is_some(),

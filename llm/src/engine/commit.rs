@@ -32,12 +32,10 @@ impl Core<'_> {
                 .expect("only running sequences are sampled");
             let sequence = &mut self.running[index];
             let before = sequence.usage();
-            let mut sampled = std::iter::from_fn(|| {
-                let (_, sampled) = samples.next_if(|(other, _)| *other == id)?;
-                Some(sampled)
-            });
-            let output = sequence.accept(&mut sampled, &*self.vocab);
-            sampled.for_each(drop); // those behind the end
+            let mut run =
+                std::iter::from_fn(|| Some(samples.next_if(|(other, _)| *other == id)?.1));
+            let output = sequence.accept(&mut run, &*self.vocab);
+            run.for_each(drop); // what was sampled behind the end
             generated += output.usage.generated_tokens - before.generated_tokens;
             accepted += output.usage.accepted_drafts() - before.accepted_drafts();
             // Drafts that were not accepted leave cells behind.

@@ -2,8 +2,8 @@
 
 use super::lookup::LONGEST_MATCH;
 
-/// What an observation's weight is multiplied with at each later one of its kind: the last twenty or so decide.
-const MEMORY: f32 = 0.95;
+/// What an observation's weight is multiplied with at each later one of its kind: the last fifty or so decide.
+const MEMORY: f32 = 0.98;
 /// How many observations the assumption made beforehand counts for.
 const PRIOR_WEIGHT: f32 = 2.0;
 /// The assumption, by length of the match: what follows a single token is mostly chance, what follows a long passage mostly not.
