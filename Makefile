@@ -4,7 +4,7 @@ HOST ?= 127.0.0.1
 PORT ?= 8000
 GRAPHMILL := target/release/graphmill
 
-.PHONY: help setup build demo serve test rust-tests client-tests bench-engine fmt lint doc ci clean
+.PHONY: help setup build demo serve test rust-tests client-tests bench bench-engine fmt lint doc ci clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -31,6 +31,9 @@ rust-tests:
 
 client-tests:
 	.venv/bin/python -m pytest -q tests/clients
+
+bench: build ## measure models, the batching engine and the server: minutes; PEER_CMD='llama-server -m {model} --port {port} ...' compares
+	target/release/graphmill-bench suite --json target/bench-results/suite.json $(if $(PEER_CMD),--peer-cmd '$(PEER_CMD)') $(BENCH_ARGS)
 
 bench-engine: setup ## measure the graph engine: time, then memory
 	cargo bench --workspace --bench engine

@@ -17,6 +17,7 @@ use llama_cpp_2::{
     send_logs_to_tracing,
     token::LlamaToken,
 };
+use llama_cpp_sys_2::{LLAMA_FLASH_ATTN_TYPE_DISABLED, LLAMA_FLASH_ATTN_TYPE_ENABLED};
 use serde::Serialize;
 
 use crate::random::Random;
@@ -26,6 +27,15 @@ const BATCH: usize = 2048;
 const UBATCH: u32 = 512;
 /// Steps before the clock starts.
 const WARM_UP: usize = 2;
+
+/// How attention is computed. Which way is fastest depends on the model, the batch and the lengths, so all are measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Attention {
+    /// How the KV cache is laid out.
+    pub layout: Layout,
+    /// Whether the fused kernel is used.
+    pub flash: bool,
+}
 
 /// How the KV cache is laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -84,8 +94,8 @@ impl Raw {
     /// # Errors
     ///
     /// If llama.cpp cannot make the context or compute.
-    pub fn decode_rate(&self, layout: Layout, work: Work) -> Result<f64, Box<dyn Error>> {
-        let mut context = self.context(layout, work)?;
+    pub fn decode_rate(&self, attention: Attention, work: Work) -> Result<f64, Box<dyn Error>> {
+        let mut context = self.context(attention, work)?;
         self.prefill(&mut context, work)?;
         let mut batch = LlamaBatch::new(work.sequences, 1);
         let mut begun = Instant::now();
@@ -113,13 +123,17 @@ impl Raw {
     /// # Errors
     ///
     /// If llama.cpp cannot make the context or compute.
-    pub fn prefill_rate(&self, prompt_tokens: usize) -> Result<f64, Box<dyn Error>> {
+    pub fn prefill_rate(
+        &self,
+        attention: Attention,
+        prompt_tokens: usize,
+    ) -> Result<f64, Box<dyn Error>> {
         let work = Work {
             sequences: 1,
             prompt_tokens,
             tokens: 0,
         };
-        let mut context = self.context(Layout::Pool, work)?;
+        let mut context = self.context(attention, work)?;
         self.prefill(&mut context, work)?;
         context.clear_kv_cache();
         let begun = Instant::now();
@@ -127,9 +141,18 @@ impl Raw {
         Ok(prompt_tokens as f64 / begun.elapsed().as_secs_f64())
     }
 
-    fn context(&self, layout: Layout, work: Work) -> Result<LlamaContext<'_>, Box<dyn Error>> {
+    fn context(
+        &self,
+        attention: Attention,
+        work: Work,
+    ) -> Result<LlamaContext<'_>, Box<dyn Error>> {
         // llama.cpp allocates cells of a sequence in multiples of 256.
         let cells = (work.prompt_tokens + work.tokens + WARM_UP).next_multiple_of(256);
+        let flash = if attention.flash {
+            LLAMA_FLASH_ATTN_TYPE_ENABLED
+        } else {
+            LLAMA_FLASH_ATTN_TYPE_DISABLED
+        };
         let params = LlamaContextParams::default()
             .with_n_ctx(NonZeroU32::new((cells * work.sequences) as u32))
             .with_n_batch(BATCH as u32)
@@ -137,7 +160,8 @@ impl Raw {
             .with_n_seq_max(work.sequences as u32)
             .with_n_threads(self.threads)
             .with_n_threads_batch(self.threads)
-            .with_kv_unified(layout == Layout::Pool)
+            .with_kv_unified(attention.layout == Layout::Pool)
+            .with_flash_attention_policy(flash)
             .with_offload_kqv(false)
             .with_op_offload(false)
             .with_no_perf(true);

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::{
     load::{stats::median, summary::Summary},
-    raw::Layout,
+    raw::{Attention, Layout},
 };
 
 /// Everything that one call of the bench measured.
@@ -21,6 +21,8 @@ pub struct Results {
     pub about: About,
     /// llama.cpp and the engine without a server.
     pub speeds: Vec<Speed>,
+    /// Servers that were started.
+    pub starts: Vec<Start>,
     /// Loads over HTTP, each run by itself.
     pub runs: Vec<Run>,
 }
@@ -68,15 +70,28 @@ pub struct Speed {
 #[serde(rename_all = "snake_case")]
 pub enum By {
     /// `llama_decode` in a loop.
-    Llama(Layout),
+    Llama(Attention),
     /// The engine.
     Engine,
+}
+
+/// How a server started.
+#[derive(Debug, Serialize)]
+pub struct Start {
+    /// `graphmill` or `peer`.
+    pub server: String,
+    /// The model's file.
+    pub model: String,
+    /// From the start of the process until it was ready.
+    pub seconds: f64,
+    /// The most memory that it had by then, in MiB.
+    pub mib: Option<f64>,
 }
 
 /// One run of one load against one server.
 #[derive(Debug, Serialize)]
 pub struct Run {
-    /// `graphmill`, or what the peer was called.
+    /// `graphmill`, `peer`, or the address of a server that ran already.
     pub server: String,
     /// The model's name or file.
     pub model: String,
@@ -94,6 +109,7 @@ impl Results {
         Self {
             about: About::here(),
             speeds: Vec::new(),
+            starts: Vec::new(),
             runs: Vec::new(),
         }
     }
@@ -157,6 +173,21 @@ fn commit() -> String {
     said.map_or_else(String::new, |output| {
         String::from_utf8_lossy(&output.stdout).trim().to_owned()
     })
+}
+
+impl By {
+    /// What it is called in tables.
+    pub fn name(self) -> &'static str {
+        let Self::Llama(attention) = self else {
+            return "engine";
+        };
+        match (attention.layout, attention.flash) {
+            (Layout::Streams, true) => "streams, flash",
+            (Layout::Streams, false) => "streams, plain",
+            (Layout::Pool, true) => "pool, flash",
+            (Layout::Pool, false) => "pool, plain",
+        }
+    }
 }
 
 impl Speed {

@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use smallvec::SmallVec;
 
@@ -56,9 +55,6 @@ pub struct GenerationRequest {
     pub credits: u32,
     /// Drafts tokens by prompt lookup and checks several in one step. What is generated is the same without; `None` drafts nothing.
     pub speculation: Option<SpeculationParams>,
-    /// Cells are shared only between requests with the same salt: a client that must not learn from the time to the first token
-    /// what others asked gets a salt of its own. Empty for everybody else.
-    pub cache_salt: Arc<str>,
     /// Where the outputs go.
     pub sink: Box<dyn StepSink>,
 }
@@ -75,7 +71,6 @@ impl GenerationRequest {
             ignore_eos: false,
             credits: u32::MAX,
             speculation: None,
-            cache_salt: Arc::from(""),
             sink: Box::new(sink),
         }
     }

@@ -1,8 +1,12 @@
 //! The command line: one file a command.
 
+mod compare;
+mod contest;
 mod http;
 mod model;
+mod site;
 mod speed;
+mod suite;
 
 use std::{error::Error, path::PathBuf, process::ExitCode};
 
@@ -31,6 +35,10 @@ enum Command {
     Engine(speed::EngineArguments),
     /// Send loads to a server and measure what comes back.
     Http(Box<http::Arguments>),
+    /// Send loads to our server and to another in turn, and compare.
+    Compare(Box<compare::Arguments>),
+    /// All of these on models of its own.
+    Suite(Box<suite::Arguments>),
 }
 
 /// Runs the command line of this process.
@@ -42,6 +50,8 @@ pub(crate) fn main() -> ExitCode {
         Command::Ceiling(arguments) => speed::ceiling(arguments, json),
         Command::Engine(arguments) => speed::engine(arguments, json),
         Command::Http(arguments) => http::run(arguments, json),
+        Command::Compare(arguments) => compare::run(arguments, json),
+        Command::Suite(arguments) => suite::run(arguments, json),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

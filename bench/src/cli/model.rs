@@ -3,13 +3,14 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use graphmill_bench::model::{Recipe, SHAPES, Type};
+use graphmill_bench::model::{Recipe, SHAPES, Shape, Type};
 
 use super::{Outcome, note, print};
 
 /// The small model of this repository, relative to its root.
 const SHIPPED: &str = "demos/tiny_chat/model.gguf";
 
+/// Which model.
 #[derive(Clone, Debug, Args)]
 pub(super) struct Arguments {
     /// The shape: that of Qwen2.5 for 0.5b and 1.5b.
@@ -24,6 +25,13 @@ pub(super) struct Arguments {
     /// Seed of the weights.
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    #[command(flatten)]
+    store: Store,
+}
+
+/// Where models come from.
+#[derive(Clone, Debug, Args)]
+pub(super) struct Store {
     /// Where models are kept.
     #[arg(long, value_name = "FOLDER", default_value = "target/bench-models")]
     folder: PathBuf,
@@ -47,26 +55,38 @@ pub(super) enum Kind {
 }
 
 pub(super) fn run(arguments: &Arguments) -> Outcome {
-    print(&make(arguments)?.display().to_string());
-    Ok(())
-}
-
-/// Makes a model unless it is there.
-fn make(arguments: &Arguments) -> Outcome<PathBuf> {
-    let shape = SHAPES
-        .into_iter()
-        .find(|shape| shape.name == arguments.shape);
     let recipe = Recipe {
-        shape: shape.ok_or("no such shape")?,
-        kind: match arguments.kind {
-            Kind::Q8_0 => Type::Q8_0,
-            Kind::Q4_0 => Type::Q4_0,
-            Kind::F16 => Type::F16,
-        },
+        shape: shape(&arguments.shape)?,
+        kind: arguments.kind.weights(),
         loops: arguments.loops,
         seed: arguments.seed,
     };
-    note(&format!("model {}", recipe.file_name()));
-    let made = recipe.make(&arguments.folder, &arguments.vocabulary);
-    made.map_err(|error| format!("cannot make {}: {error}", recipe.file_name()).into())
+    print(&arguments.store.model(&recipe)?.display().to_string());
+    Ok(())
+}
+
+impl Kind {
+    /// The type itself.
+    pub(super) fn weights(self) -> Type {
+        match self {
+            Self::Q8_0 => Type::Q8_0,
+            Self::Q4_0 => Type::Q4_0,
+            Self::F16 => Type::F16,
+        }
+    }
+}
+
+impl Store {
+    /// The path of a model, which is made unless it is there.
+    pub(super) fn model(&self, recipe: &Recipe) -> Outcome<PathBuf> {
+        note(&format!("model {}", recipe.file_name()));
+        let made = recipe.make(&self.folder, &self.vocabulary);
+        made.map_err(|error| format!("cannot make {}: {error}", recipe.file_name()).into())
+    }
+}
+
+/// The shape of a name.
+pub(super) fn shape(name: &str) -> Outcome<Shape> {
+    let shape = SHAPES.into_iter().find(|shape| shape.name == name);
+    shape.ok_or_else(|| format!("there is no shape `{name}`").into())
 }

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use graphmill_bench::{
     generation,
-    raw::{Layout, Raw, Work},
+    raw::{Attention, Layout, Raw, Work},
     results::{By, Results, Speed},
     tables,
 };
@@ -33,6 +33,9 @@ pub(super) struct Arguments {
     /// How often everything is measured.
     #[arg(long, default_value_t = 3)]
     pub(super) rounds: usize,
+    /// Whether the fused attention kernel is used by llama.cpp alone; measured with and without it unless given.
+    #[arg(long, value_enum, default_value = "both")]
+    pub(super) flash_attention: Flash,
     /// Threads of llama.cpp; one for each processor without it.
     #[arg(long)]
     pub(super) threads: Option<u32>,
@@ -53,6 +56,27 @@ pub(super) struct EngineArguments {
     pub(super) max_num_batched_tokens: Option<u32>,
 }
 
+/// With which kernels of attention something is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Flash {
+    /// The fused one.
+    On,
+    /// The plain ones.
+    Off,
+    /// Each by itself.
+    Both,
+}
+
+impl Flash {
+    fn flags(self) -> &'static [bool] {
+        match self {
+            Self::On => &[true],
+            Self::Off => &[false],
+            Self::Both => &[true, false],
+        }
+    }
+}
+
 pub(super) fn ceiling(arguments: &Arguments, json: Option<&Path>) -> Outcome {
     let mut results = Results::new();
     results.speeds = measure(arguments, None)?;
@@ -66,7 +90,7 @@ pub(super) fn engine(arguments: &EngineArguments, json: Option<&Path>) -> Outcom
 }
 
 fn finish(results: &Results, json: Option<&Path>) -> Outcome {
-    print(&tables::speeds(&results.speeds));
+    print(&tables::all(results));
     json.map_or(Ok(()), |path| results.save(path))?;
     Ok(())
 }
@@ -97,8 +121,8 @@ fn measure(arguments: &Arguments, engine: Option<&Engine>) -> Outcome<Vec<Speed>
                 tokens: speed.tokens,
             };
             let rate = match (speed.by, engine, speed.tokens) {
-                (By::Llama(_), _, 0) => raw.prefill_rate(work.prompt_tokens)?,
-                (By::Llama(layout), ..) => raw.decode_rate(layout, work)?,
+                (By::Llama(attention), _, 0) => raw.prefill_rate(attention, work.prompt_tokens)?,
+                (By::Llama(attention), ..) => raw.decode_rate(attention, work)?,
                 (By::Engine, Some(engine), 0) => {
                     generation::prefill_rate(engine, work.prompt_tokens, round as u64)?
                 }
@@ -107,9 +131,9 @@ fn measure(arguments: &Arguments, engine: Option<&Engine>) -> Outcome<Vec<Speed>
                 }
                 (By::Engine, None, _) => continue,
             };
+            let (work, by, sequences) = (speed.work, speed.by.name(), speed.sequences);
             note(&format!(
-                "round {round}: {} {:?} {} sequences: {rate:.1} tok/s",
-                speed.work, speed.by, speed.sequences
+                "round {round}: {work} by {by}, {sequences} sequences: {rate:.1} tok/s"
             ));
             speed.rounds.push(rate);
         }
@@ -129,14 +153,33 @@ fn points(arguments: &Arguments, engine: bool) -> Vec<Speed> {
         tokens,
         rounds: Vec::new(),
     };
+    let ways = |layouts: &[Layout]| {
+        let mut ways = Vec::new();
+        for &layout in layouts {
+            ways.extend(
+                arguments
+                    .flash_attention
+                    .flags()
+                    .iter()
+                    .map(|&flash| By::Llama(Attention { layout, flash })),
+            );
+        }
+        ways.extend(engine.then_some(By::Engine));
+        ways
+    };
+    // One sequence alone has the same cells in both layouts.
     let mut points = Vec::new();
-    let engine = engine.then_some(By::Engine);
-    let prefill = [By::Llama(Layout::Pool)].into_iter().chain(engine);
-    points.extend(prefill.map(|by| speed("prefill", by, 1, arguments.prefill_tokens, 0)));
+    if arguments.prefill_tokens > 0 {
+        let prefill = |by| speed("prefill", by, 1, arguments.prefill_tokens, 0);
+        points.extend(ways(&[Layout::Streams]).into_iter().map(prefill));
+    }
     for &sequences in &arguments.sequences {
-        let layouts = [By::Llama(Layout::Pool), By::Llama(Layout::Streams)];
-        let decode = layouts.into_iter().chain(engine);
-        points.extend(decode.map(|by| {
+        let layouts = if sequences == 1 {
+            &[Layout::Streams][..]
+        } else {
+            &[Layout::Streams, Layout::Pool]
+        };
+        let decode = |by| {
             speed(
                 "decode",
                 by,
@@ -144,7 +187,8 @@ fn points(arguments: &Arguments, engine: bool) -> Vec<Speed> {
                 arguments.prompt_tokens,
                 arguments.tokens,
             )
-        }));
+        };
+        points.extend(ways(layouts).into_iter().map(decode));
     }
     points
 }

@@ -7,8 +7,8 @@ use tokio::{sync::watch, task::LocalSet};
 
 use super::{
     client::{self, Message, Reply, Target},
+    plan::{Actor, After, Plan, Role},
     words::{Measure, WORDS},
-    workload::{Actor, After, Plan, Role},
 };
 
 /// A request and what came of it. Times are in seconds from the beginning of the load.

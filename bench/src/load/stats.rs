@@ -63,7 +63,7 @@ pub fn fairness(shares: &[f64]) -> f64 {
 }
 
 /// Tokens a second while all streams were generating: from when the last of them had its first token until the first of them had
-/// its last. `None` where there was no such time.
+/// its last. `None` where less than a quarter of all tokens came in that time: then it says little.
 ///
 /// Each stream is the ascending times of its tokens, in seconds.
 pub fn common_rate(streams: &[Vec<f64>]) -> Option<f64> {
@@ -82,7 +82,8 @@ pub fn common_rate(streams: &[Vec<f64>]) -> Option<f64> {
         .iter()
         .map(|times| times.iter().filter(inside).count())
         .sum();
-    (end > begin && tokens > 0).then(|| tokens as f64 / (end - begin))
+    let all: usize = streams.iter().map(Vec::len).sum();
+    (end > begin && 4 * tokens >= all).then(|| tokens as f64 / (end - begin))
 }
 
 #[cfg(test)]

@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use super::{
     drive::Sample,
+    plan::Role,
     stats::{Spread, common_rate, fairness},
-    workload::Role,
 };
 
 /// The times that a request has to keep to be of use.

@@ -54,8 +54,7 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// Tokens that are known and not computed.
-    pub(crate) fn pending(&self) -> u32 {
+    fn pending(&self) -> u32 {
         self.tokens - self.computed
     }
 
