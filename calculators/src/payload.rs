@@ -132,6 +132,8 @@ pub struct GenerationParams {
     pub num_assistant_tokens: Option<u32>,
     /// Longest run of tokens that prompt lookup searches for; none when the request does not say.
     pub max_ngram_size: Option<u32>,
+    /// Computed prompts are shared only with requests that have the same salt; empty for those that have none.
+    pub cache_salt: Arc<str>,
 }
 
 /// One prompt, before it is tokenized.

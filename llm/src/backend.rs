@@ -3,6 +3,7 @@
 //! A backend lives on one engine thread: it is created, used and dropped there. It keeps no notion of requests; the engine
 //! names sequences by [`Slot`] and decides which cells they hold.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::info::BackendInfo;
@@ -12,7 +13,10 @@ use crate::vocab::Vocab;
 
 #[cfg(feature = "llama")]
 mod llama;
+mod saved;
 pub mod scripted;
+
+pub use saved::{SavedCells, SavedPart};
 
 /// A place for one sequence in the backend's KV cache, numbered from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -29,6 +33,21 @@ pub struct Capacity {
     pub max_sequences: u32,
     /// Tokens of one batch.
     pub max_batch_tokens: u32,
+    /// How slots hold cells.
+    pub layout: KvLayout,
+    /// Whether a sequence can go on from the first cells of another one. Models whose state is not one cell a token cannot.
+    pub reuses_cells: bool,
+    /// Bytes of host memory for saved cells, unless the spec says otherwise.
+    pub host_cache_bytes: u64,
+}
+
+/// How slots hold cells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KvLayout {
+    /// All slots take cells from one pool, and a cell can belong to several of them.
+    Pool,
+    /// Each slot has cells of its own.
+    Streams,
 }
 
 /// One token of a batch.
@@ -87,8 +106,41 @@ pub trait Backend {
     /// Frees the slot's cells from this position on.
     fn remove(&mut self, slot: Slot, from: u32);
 
-    /// Gives `to` the first `cells` cells of `from`. Backends with one pool of cells share them, others copy.
-    fn copy(&mut self, from: Slot, to: Slot, cells: u32);
+    /// Frees the slot's cells before this position. What is left can be saved or removed, nothing else.
+    ///
+    /// This and the next three are called only if [`Capacity::reuses_cells`] says so.
+    fn remove_before(&mut self, slot: Slot, position: u32) {
+        unimplemented!(
+            "cells before {position} of {slot:?} are removed from a backend that reuses none"
+        );
+    }
+
+    /// Makes the first `cells` cells of `from` cells of `to`, too, which has none at these positions. Only for the layout
+    /// [`KvLayout::Pool`].
+    fn share(&mut self, from: Slot, to: Slot, cells: u32) {
+        unimplemented!(
+            "{cells} cells of {from:?} are given to {to:?} by a backend that reuses none"
+        );
+    }
+
+    /// Copies cells of a slot to host memory.
+    ///
+    /// # Errors
+    /// [`SaveError`] if the backend cannot, now or ever.
+    fn save(&mut self, slot: Slot, positions: Range<u32>) -> Result<SavedCells, SaveError> {
+        Err(SaveError(format!("cannot save {positions:?} of {slot:?}")))
+    }
+
+    /// Gives an empty slot copies of saved cells, without gaps, the first at position `from`.
+    ///
+    /// # Errors
+    /// [`SaveError`] if the backend cannot take them; the slot is empty then.
+    fn restore(&mut self, slot: Slot, from: u32, parts: &[SavedPart<'_>]) -> Result<(), SaveError> {
+        let parts = parts.len();
+        Err(SaveError(format!(
+            "cannot restore {parts} parts from {from} on to {slot:?}"
+        )))
+    }
 
     /// Frees all cells of all slots.
     fn clear(&mut self);
@@ -104,6 +156,11 @@ pub enum DecodeError {
     #[error("{0}")]
     Failed(String),
 }
+
+/// Why cells were not saved or restored.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct SaveError(pub String);
 
 /// What runs on a loaded backend until its engine is dropped.
 pub(crate) type Serve<'a> = dyn FnMut(&mut dyn Backend, Arc<dyn Vocab>) + 'a;

@@ -19,6 +19,7 @@ mod commit;
 mod delivery;
 mod draft;
 mod sample;
+mod share;
 mod slots;
 mod step;
 
@@ -65,6 +66,11 @@ pub(crate) struct Shared {
     accepted_tokens: AtomicU64,
     preemptions: AtomicU64,
     failed_steps: AtomicU64,
+    prefix_queries: AtomicU64,
+    prefix_hits: AtomicU64,
+    prefix_evicted: AtomicU64,
+    saved_cells: AtomicU64,
+    saved_bytes: AtomicU64,
     idle: AtomicBool,
     stopped: AtomicBool,
     heartbeat_micros: AtomicU64,
@@ -85,6 +91,11 @@ impl Shared {
             accepted_tokens: AtomicU64::new(0),
             preemptions: AtomicU64::new(0),
             failed_steps: AtomicU64::new(0),
+            prefix_queries: AtomicU64::new(0),
+            prefix_hits: AtomicU64::new(0),
+            prefix_evicted: AtomicU64::new(0),
+            saved_cells: AtomicU64::new(0),
+            saved_bytes: AtomicU64::new(0),
             idle: AtomicBool::new(true),
             stopped: AtomicBool::new(false),
             heartbeat_micros: AtomicU64::new(0),
@@ -101,7 +112,7 @@ pub struct EngineStatus {
     pub sequences_running: u32,
     /// Sequences that wait for one.
     pub sequences_waiting: u32,
-    /// KV cells that hold a token.
+    /// KV cells that hold a token. A cell that several sequences share counts once.
     pub kv_cells_used: u32,
     /// KV cells there are.
     pub kv_cells_total: u32,
@@ -121,6 +132,16 @@ pub struct EngineStatus {
     pub preemptions: u64,
     /// Steps that failed or panicked.
     pub failed_steps: u64,
+    /// Prompt tokens that were looked up in the prefix cache, each prompt once.
+    pub prefix_queries: u64,
+    /// Prompt tokens that were found there, and so not computed.
+    pub prefix_hits: u64,
+    /// Tokens of finished sequences whose cells are kept in host memory.
+    pub prefix_tokens: u64,
+    /// Bytes of these cells.
+    pub prefix_bytes: u64,
+    /// Tokens whose cells were dropped from host memory to keep its limit.
+    pub prefix_evicted: u64,
     /// Whether there is nothing to compute.
     pub idle: bool,
     /// Whether the engine's thread has ended.
@@ -357,6 +378,11 @@ impl Engine {
             accepted_tokens: number(&shared.accepted_tokens),
             preemptions: number(&shared.preemptions),
             failed_steps: number(&shared.failed_steps),
+            prefix_queries: number(&shared.prefix_queries),
+            prefix_hits: number(&shared.prefix_hits),
+            prefix_tokens: number(&shared.saved_cells),
+            prefix_bytes: number(&shared.saved_bytes),
+            prefix_evicted: number(&shared.prefix_evicted),
             idle: shared.idle.load(Ordering::Relaxed),
             stopped: shared.stopped.load(Ordering::Relaxed),
             last_heartbeat: shared.started

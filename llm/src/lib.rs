@@ -38,6 +38,7 @@
 //! `engine` (the thread), `sampler`, `speculate` (several tokens a step), [`backend`].
 
 pub mod backend;
+mod cache;
 mod engine;
 pub mod info;
 #[cfg(any(test, feature = "llama"))]

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use smallvec::SmallVec;
 
@@ -55,6 +56,9 @@ pub struct GenerationRequest {
     pub credits: u32,
     /// Drafts tokens by prompt lookup and checks several in one step. What is generated is the same without; `None` drafts nothing.
     pub speculation: Option<SpeculationParams>,
+    /// Cells are shared only between requests with the same salt: a client that must not learn from the time to the first token
+    /// what others asked gets a salt of its own. Empty for everybody else.
+    pub cache_salt: Arc<str>,
     /// Where the outputs go.
     pub sink: Box<dyn StepSink>,
 }
@@ -71,6 +75,7 @@ impl GenerationRequest {
             ignore_eos: false,
             credits: u32::MAX,
             speculation: None,
+            cache_salt: Arc::from(""),
             sink: Box::new(sink),
         }
     }

@@ -7,6 +7,7 @@ use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
 use crate::backend::Slot;
+use crate::cache::Held;
 use crate::protocol::{
     ErrorKind, FinishReason, GenerationError, GenerationRequest, SequenceId, StepOutput, StepSink,
     Token, Tokens, Usage,
@@ -24,6 +25,10 @@ pub(crate) struct Sequence {
     /// Cells held: the first `computed` tokens have theirs. Zero without a slot.
     pub(crate) computed: u32,
     pub(crate) slot: Option<Slot>,
+    /// The cells themselves.
+    pub(crate) held: Held,
+    /// Shares cells with sequences of the same salt only.
+    pub(crate) salt: Arc<str>,
     pub(crate) last_step: u64,
     pub(crate) sampler: Sampler,
     /// Present if the request asked for it.
@@ -36,6 +41,8 @@ pub(crate) struct Sequence {
     pub(crate) was_admitted: bool,
     pub(crate) sink: Arc<dyn StepSink>,
     prompt_tokens: u32,
+    /// Tokens of the prompt that were taken over when it was first admitted.
+    cached_tokens: u32,
     /// Most tokens, prompt and generated.
     token_limit: u32,
     min_tokens: u32,
@@ -66,6 +73,9 @@ impl Sequence {
             slot: None,
             rows: 0..0,
             sampled: SmallVec::new(),
+            held: Held::default(),
+            salt: request.cache_salt,
+            cached_tokens: 0,
             last_step: 0,
             was_admitted: false,
             sink: Arc::from(request.sink),
@@ -87,9 +97,19 @@ impl Sequence {
             deferred: false,
             remaining: self.remaining(),
             drafts: self.drafts().len() as u32,
-            has_credit: self.credits > 0,
+            has_credit: self.has_credit(),
             last_step: self.last_step,
         }
+    }
+
+    pub(crate) fn has_credit(&self) -> bool {
+        self.credits > 0
+    }
+
+    /// Remembers, for the usage, how much of the prompt it need not compute; returns the number.
+    pub(crate) fn count_cached(&mut self) -> u32 {
+        self.cached_tokens = self.computed.min(self.prompt_tokens);
+        self.cached_tokens
     }
 
     pub(crate) fn grant(&mut self, credits: u32) {
@@ -223,7 +243,7 @@ impl Sequence {
     pub(crate) fn usage(&self) -> Usage {
         Usage {
             prompt_tokens: self.prompt_tokens,
-            cached_tokens: 0,
+            cached_tokens: self.cached_tokens,
             generated_tokens: self.generated(),
             drafts: self
                 .speculation

@@ -32,6 +32,10 @@ pub struct EngineSpec {
     pub cache_size: u64,
     /// Most tokens of a sequence; `None` takes what the model was trained for.
     pub max_context: Option<u32>,
+    /// Takes what a prompt begins with over from other sequences, running and finished, instead of computing it again.
+    pub prefix_caching: bool,
+    /// Bytes of host memory for the cells of finished sequences; `None` lets the backend choose, 0 keeps none.
+    pub prefix_cache_size: Option<u64>,
     /// Splits prompts over steps. Without it a prompt longer than `max_num_batched_tokens` is refused.
     pub dynamic_split_fuse: bool,
     /// Where the model computes.
@@ -54,6 +58,8 @@ impl EngineSpec {
             max_num_seqs: 256,
             cache_size: 0,
             max_context: None,
+            prefix_caching: true,
+            prefix_cache_size: None,
             dynamic_split_fuse: true,
             device: Device::Auto,
             max_waiting: 1024,

@@ -1,12 +1,15 @@
 //! The engine with a scripted model: joining and leaving, waiting, cancelling, credit, failures. A gate lets a test decide when a
 //! step may go on.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
 
 use graphmill_llm::backend::scripted::{Reply, Script, ScriptedBackend, Then};
-use graphmill_llm::backend::{BatchToken, Capacity, DecodeError, Slot};
+use graphmill_llm::backend::{
+    BatchToken, Capacity, DecodeError, SaveError, SavedCells, SavedPart, Slot,
+};
 use graphmill_llm::{
     Backend, Engine, EngineSpec, EngineStatus, ErrorKind, FinishReason, GenerationRequest,
     SequenceHandle, StepOutput, SubmitError, Token, Vocab,
@@ -40,8 +43,20 @@ impl Backend for Gated {
         self.inner.remove(slot, from);
     }
 
-    fn copy(&mut self, from: Slot, to: Slot, cells: u32) {
-        self.inner.copy(from, to, cells);
+    fn remove_before(&mut self, slot: Slot, position: u32) {
+        self.inner.remove_before(slot, position);
+    }
+
+    fn share(&mut self, from: Slot, to: Slot, cells: u32) {
+        self.inner.share(from, to, cells);
+    }
+
+    fn save(&mut self, slot: Slot, positions: Range<u32>) -> Result<SavedCells, SaveError> {
+        self.inner.save(slot, positions)
+    }
+
+    fn restore(&mut self, slot: Slot, from: u32, parts: &[SavedPart<'_>]) -> Result<(), SaveError> {
+        self.inner.restore(slot, from, parts)
     }
 
     fn clear(&mut self) {

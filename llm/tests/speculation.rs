@@ -77,10 +77,6 @@ impl Backend for Markov {
         self.slots[slot.0 as usize].truncate(from as usize);
     }
 
-    fn copy(&mut self, from: Slot, to: Slot, cells: u32) {
-        self.slots[to.0 as usize] = self.slots[from.0 as usize][..cells as usize].to_vec();
-    }
-
     fn clear(&mut self) {
         self.slots.iter_mut().for_each(Vec::clear);
     }
@@ -98,7 +94,10 @@ fn engine(cells: usize) -> Engine {
             },
             &to_open,
         );
-        let capacity = scripted.capacity();
+        let capacity = Capacity {
+            reuses_cells: false,
+            ..scripted.capacity()
+        };
         let slots = vec![Vec::new(); capacity.max_sequences as usize];
         let markov = Markov {
             capacity,

@@ -1,6 +1,7 @@
 //! How tokens are generated: the sampling and length fields that both endpoints share.
 
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 use graphmill_engine::Result;
 use graphmill_llm::{SamplingParams, SpeculationParams, Token};
@@ -46,6 +47,7 @@ pub(super) fn read(body: Fields<'_>, defaults: &OpenAIRequestOptions) -> Result<
             0..=SpeculationParams::MOST_DRAFTS,
         )?,
         max_ngram_size: small(body, "max_ngram_size", 1..=SpeculationParams::LONGEST_NGRAM)?,
+        cache_salt: cache_salt(body)?,
     })
 }
 
@@ -53,6 +55,14 @@ fn small(body: Fields<'_>, name: &'static str, range: RangeInclusive<u32>) -> Re
     let (start, end) = range.into_inner();
     let number = body.integer(name, i64::from(start)..=i64::from(end))?;
     Ok(number.map(|number| number as u32))
+}
+
+/// An empty salt would isolate nothing, whatever its sender means by it.
+fn cache_salt(body: Fields<'_>) -> Result<Arc<str>> {
+    match body.str("cache_salt")? {
+        Some("") => Err(invalid("cache_salt", "must not be empty")),
+        salt => Ok(Arc::from(salt.unwrap_or_default())),
+    }
 }
 
 fn sampling(body: Fields<'_>, defaults: &OpenAIRequestOptions) -> Result<SamplingParams> {

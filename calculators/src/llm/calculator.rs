@@ -268,6 +268,7 @@ fn start(
             request.stop_tokens.clone_from(&params.stop_tokens);
             request.ignore_eos = params.ignore_eos;
             request.speculation = limits.speculation(params, always_drafts);
+            request.cache_salt = Arc::clone(&params.cache_salt);
             request.credits = CREDITS;
             let sequence = model.engine().submit(request).map_err(refused)?;
             let signals = events.clone();

@@ -37,8 +37,11 @@ pub struct LlmOptions {
     pub best_of_limit: u32,
     /// Most tokens a choice may have, and how many it has when the request does not say; 0 is without limit.
     pub max_tokens_limit: u32,
-    /// Without effect yet: every prompt is computed from its beginning.
+    /// Takes the beginning of a prompt over from running and finished sequences that begin alike, instead of computing it.
     pub enable_prefix_caching: bool,
+    /// Most GB of host memory for what finished sequences computed, 0.5 for example; 0 keeps nothing. Without it, an eighth of the
+    /// memory that is free when the model is loaded.
+    pub prefix_cache_size: Option<f64>,
     /// Most tokens of a sequence; 0 takes what the model was trained for.
     pub max_context: u32,
     /// Most requests that wait for a place in the batches; more are refused.
@@ -93,7 +96,8 @@ impl Default for LlmOptions {
             plugin_config: String::new(),
             best_of_limit: 20,
             max_tokens_limit: 0,
-            enable_prefix_caching: false,
+            enable_prefix_caching: true,
+            prefix_cache_size: None,
             max_context: 0,
             max_waiting: 1024,
             chat_template_file: String::new(),
@@ -116,6 +120,9 @@ impl Default for LlmOptions {
         }
     }
 }
+
+/// More memory than any machine has.
+const MAX_GB: f64 = 1e6;
 
 /// What kind of model a graph expects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -204,6 +211,8 @@ impl LlmOptions {
         engine.max_num_batched_tokens = self.max_num_batched_tokens;
         engine.max_num_seqs = self.max_num_seqs;
         engine.cache_size = self.cache_size;
+        engine.prefix_caching = self.enable_prefix_caching;
+        engine.prefix_cache_size = self.prefix_cache_bytes(c);
         engine.dynamic_split_fuse = self.dynamic_split_fuse;
         engine.max_context = (self.max_context > 0).then_some(self.max_context);
         engine.max_waiting = self.max_waiting;
@@ -237,6 +246,15 @@ impl LlmOptions {
         }
     }
 
+    fn prefix_cache_bytes(&self, c: &mut Contract) -> Option<u64> {
+        let size = self.prefix_cache_size?;
+        if !(0.0..=MAX_GB).contains(&size) {
+            let message = format!("must be from 0 to {MAX_GB} GB, not {size}");
+            c.option_error("prefix_cache_size", message);
+        }
+        Some((size * f64::from(1 << 30)) as u64)
+    }
+
     /// Logs which of the options do nothing.
     pub(super) fn warn_of_ignored(&self) {
         let drafts = !self.draft_models_path.is_empty() || self.draft_eagle3_mode;
@@ -245,11 +263,6 @@ impl LlmOptions {
                 "draft_models_path",
                 drafts,
                 "no model drafts; `prompt_lookup` in `plugin_config` drafts from the text itself",
-            ),
-            (
-                "enable_prefix_caching",
-                self.enable_prefix_caching,
-                "every prompt is computed from its beginning",
             ),
             (
                 "cache_eviction_config",

@@ -3,14 +3,19 @@
 //! The context borrows the weights and is used on one thread only, so [`open`] keeps both on its stack while the engine runs. The
 //! weights and the vocabulary in them are immutable and shared with every session.
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, LazyLock, OnceLock};
 
 use llama_cpp_2::llama_backend::LlamaBackend;
 use llama_cpp_2::model::LlamaModel;
 
-use super::{Backend, BatchToken, Capacity, DecodeError, DraftSupport, Serve, Slot};
+use super::{
+    Backend, BatchToken, Capacity, DecodeError, DraftSupport, KvLayout, SaveError, SavedCells,
+    SavedPart, Serve, Slot,
+};
 use crate::info::{BackendInfo, ComputeInfo, KvInfo, WeightsInfo};
+use crate::memory;
 use crate::protocol::LoadError;
 use crate::spec::{EngineSpec, FlashAttention, Numa};
 use crate::vocab::Vocab;
@@ -20,13 +25,18 @@ mod ffi;
 mod model;
 mod plan;
 mod reports;
+mod state;
 mod threads;
 mod vocab;
 
 use ffi::{Context, Heard};
 use model::Weights;
 use plan::{Available, ContextPlan};
+use state::Form;
 use vocab::LlamaVocabulary;
+
+/// The part of the free memory that saved cells may take, unless the spec says otherwise.
+const HOST_CACHE_SHARE: u64 = 8;
 
 /// The process-wide state of llama.cpp, initialised on first use.
 struct Process {
@@ -93,6 +103,13 @@ pub(super) fn open(spec: &EngineSpec, serve: &mut Serve<'_>) -> Result<(), LoadE
         cells_per_sequence,
         max_sequences: plan.max_sequences,
         max_batch_tokens: spec.max_num_batched_tokens.min(context.n_batch()),
+        layout: if plan.unified {
+            KvLayout::Pool
+        } else {
+            KvLayout::Streams
+        },
+        reuses_cells: model::has_a_cell_for_each_token(&weights.model),
+        host_cache_bytes: memory::available_bytes().unwrap_or(0) / HOST_CACHE_SHARE,
     };
     let vocab = LlamaVocabulary::new(
         Arc::clone(&weights.model),
@@ -110,8 +127,8 @@ pub(super) fn open(spec: &EngineSpec, serve: &mut Serve<'_>) -> Result<(), LoadE
         info: describe(spec, &plan, &weights, &heard, numa, &process.features),
         context,
         capacity,
-        unified: plan.unified,
         drafts,
+        form: None,
     };
     serve(&mut backend, Arc::new(vocab));
     Ok(())
@@ -200,9 +217,9 @@ struct LlamaCpp<'a> {
     info: BackendInfo,
     context: Context<'a>,
     capacity: Capacity,
-    /// Whether all sequences share one pool of cells.
-    unified: bool,
     drafts: DraftSupport,
+    /// How llama.cpp writes the cells of this context, once some were saved.
+    form: Option<Form>,
 }
 
 impl Backend for LlamaCpp<'_> {
@@ -237,14 +254,41 @@ impl Backend for LlamaCpp<'_> {
         }
     }
 
-    fn copy(&mut self, from: Slot, to: Slot, cells: u32) {
-        if self.unified {
-            self.context.copy(from.0, to.0, cells as i32);
-        } else {
-            // Between streams llama.cpp copies whole ones only.
-            self.context.copy(from.0, to.0, -1);
-            self.remove(to, cells);
+    fn remove_before(&mut self, slot: Slot, position: u32) {
+        if !self.context.remove_range(slot.0, 0..position) {
+            tracing::error!(slot = slot.0, position, "llama.cpp did not remove cells");
         }
+    }
+
+    fn share(&mut self, from: Slot, to: Slot, cells: u32) {
+        self.context.copy(from.0, to.0, cells as i32);
+    }
+
+    fn save(&mut self, slot: Slot, positions: Range<u32>) -> Result<SavedCells, SaveError> {
+        let parsed = state::parse(&self.context.state(slot.0)?)?;
+        if *self.form.get_or_insert_with(|| parsed.form.clone()) != parsed.form {
+            return Err(SaveError("the form of its state has changed".to_owned()));
+        }
+        let end = parsed.first + parsed.cells.cells();
+        if positions == (parsed.first..end) {
+            return Ok(parsed.cells);
+        }
+        if positions.start < parsed.first || positions.end > end {
+            let message = format!(
+                "llama.cpp has the cells {} to {end} of a sequence, not {} to {}",
+                parsed.first, positions.start, positions.end
+            );
+            return Err(SaveError(message));
+        }
+        let positions = positions.start - parsed.first..positions.end - parsed.first;
+        Ok(parsed.cells.slice(positions))
+    }
+
+    fn restore(&mut self, slot: Slot, from: u32, parts: &[SavedPart<'_>]) -> Result<(), SaveError> {
+        let form = self.form.as_ref();
+        let form = form.ok_or_else(|| SaveError("nothing was saved".to_owned()))?;
+        self.context
+            .set_state(slot.0, &state::build(form, from, parts))
     }
 
     fn clear(&mut self) {

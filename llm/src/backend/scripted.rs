@@ -1,17 +1,23 @@
 //! A backend that follows a script instead of a model.
 //!
+//! Its cells are accounted for as strictly as a model's: a token needs the cells of all tokens before it in its slot, cells of a
+//! pool can be shared, and what is restored must be what was saved at these positions.
+//!
 //! Like a model's, its next token is a function of the sequence's tokens alone, so cells can be dropped, recomputed, shared and
 //! batched in any way without changing a text. Its vocabulary is the 256 bytes and a few `ChatML` specials.
 //!
 //! In an assistant's turn (after `<|im_start|>assistant\n`) it gives the first reply whose `when` occurs in the text before that
 //! turn, or repeats the last user message; outside of one it counts: the next byte is the last one plus one.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::{Backend, BatchToken, Capacity, DecodeError, Slot};
+use super::{
+    Backend, BatchToken, Capacity, DecodeError, KvLayout, SaveError, SavedCells, SavedPart, Slot,
+};
 use crate::info::BackendInfo;
 use crate::protocol::{LoadError, Token};
 use crate::spec::EngineSpec;
@@ -99,10 +105,34 @@ pub enum Then {
 pub struct ScriptedBackend {
     script: Script,
     capacity: Capacity,
-    slots: Vec<Vec<Token>>,
+    slots: Vec<Held>,
+    cells: Vec<Cell>,
+    free_cells: Vec<usize>,
     steps: u64,
     logits: Vec<f32>,
 }
+
+/// What a slot holds.
+#[derive(Clone, Debug, Default)]
+struct Held {
+    /// The cell at each position, if it is there.
+    cells: Vec<Option<usize>>,
+    /// The cell's token.
+    tokens: Vec<Token>,
+}
+
+/// A token in the cache and how many slots have it.
+#[derive(Debug)]
+struct Cell {
+    token: Token,
+    position: u32,
+    slots: u32,
+}
+
+/// Bytes of a saved cell: its token and its position.
+const SAVED_ROWS: [u32; 2] = [4, 4];
+/// Host memory for saved cells.
+const HOST_CACHE_BYTES: u64 = 1 << 20;
 
 impl ScriptedBackend {
     /// A backend for a script, and the vocabulary that goes with it.
@@ -113,6 +143,13 @@ impl ScriptedBackend {
             cells_per_sequence: context.min(script.cells),
             max_sequences: spec.max_num_seqs,
             max_batch_tokens: spec.max_num_batched_tokens,
+            layout: if spec.plugin_config.kv_unified == Some(false) {
+                KvLayout::Streams
+            } else {
+                KvLayout::Pool
+            },
+            reuses_cells: true,
+            host_cache_bytes: HOST_CACHE_BYTES,
         };
         let vocab = ByteVocab {
             name: script.name.clone(),
@@ -122,7 +159,9 @@ impl ScriptedBackend {
         let backend = Self {
             script,
             capacity,
-            slots: vec![Vec::new(); capacity.max_sequences as usize],
+            slots: vec![Held::default(); capacity.max_sequences as usize],
+            cells: Vec::new(),
+            free_cells: Vec::new(),
             steps: 0,
             logits: Vec::new(),
         };
@@ -146,8 +185,63 @@ impl ScriptedBackend {
         Ok(Self::new(script, spec))
     }
 
-    fn cells_used(&self) -> usize {
-        self.slots.iter().map(Vec::len).sum()
+    /// Cells that belong to a slot, each counted once.
+    pub fn cells_used(&self) -> usize {
+        self.cells.len() - self.free_cells.len()
+    }
+
+    /// Puts a token at a position of a slot, which has none there.
+    fn fill(&mut self, slot: Slot, position: u32, token: Token) {
+        let cell = Cell {
+            token,
+            position,
+            slots: 1,
+        };
+        let index = if let Some(index) = self.free_cells.pop() {
+            self.cells[index] = cell;
+            index
+        } else {
+            self.cells.push(cell);
+            self.cells.len() - 1
+        };
+        self.put(slot, position, index);
+    }
+
+    fn put(&mut self, slot: Slot, position: u32, cell: usize) {
+        let held = &mut self.slots[slot.0 as usize];
+        let position = position as usize;
+        if held.cells.len() <= position {
+            held.cells.resize(position + 1, None);
+            held.tokens.resize(position + 1, 0);
+        }
+        assert!(
+            held.cells[position].is_none(),
+            "a position has one cell in a slot"
+        );
+        held.cells[position] = Some(cell);
+        held.tokens[position] = self.cells[cell].token;
+    }
+
+    fn free(&mut self, slot: Slot, positions: Range<usize>) {
+        let held = &mut self.slots[slot.0 as usize].cells;
+        let end = positions.end.min(held.len());
+        for place in &mut held[positions.start.min(end)..end] {
+            let Some(cell) = place.take() else { continue };
+            self.cells[cell].slots -= 1;
+            if self.cells[cell].slots == 0 {
+                self.free_cells.push(cell);
+            }
+        }
+    }
+
+    /// All tokens of a slot, which must have a cell each.
+    fn history(&self, slot: Slot) -> &[Token] {
+        let held = &self.slots[slot.0 as usize];
+        assert!(
+            held.cells.iter().all(Option::is_some),
+            "a token needs the cells of all tokens before it"
+        );
+        &held.tokens
     }
 }
 
@@ -192,15 +286,14 @@ impl Backend for ScriptedBackend {
         }
         self.logits.clear();
         for entry in batch {
-            let history = &mut self.slots[entry.slot.0 as usize];
             assert_eq!(
-                history.len(),
+                self.slots[entry.slot.0 as usize].cells.len(),
                 entry.position as usize,
                 "a token must follow its slot's last cell"
             );
-            history.push(entry.token);
+            self.fill(entry.slot, entry.position, entry.token);
             if entry.logits {
-                let token = next_token(&self.script, history)?;
+                let token = next_token(&self.script, self.history(entry.slot))?;
                 let row = self.logits.len();
                 self.logits.resize(row + N_VOCAB, 0.0);
                 self.logits[row + token as usize] = 20.0;
@@ -214,16 +307,78 @@ impl Backend for ScriptedBackend {
     }
 
     fn remove(&mut self, slot: Slot, from: u32) {
-        self.slots[slot.0 as usize].truncate(from as usize);
+        self.free(slot, from as usize..usize::MAX);
+        let held = &mut self.slots[slot.0 as usize];
+        held.cells.truncate(from as usize);
+        held.tokens.truncate(from as usize);
     }
 
-    fn copy(&mut self, from: Slot, to: Slot, cells: u32) {
-        let prefix = self.slots[from.0 as usize][..cells as usize].to_vec();
-        self.slots[to.0 as usize] = prefix;
+    fn remove_before(&mut self, slot: Slot, position: u32) {
+        self.free(slot, 0..position as usize);
+    }
+
+    fn share(&mut self, from: Slot, to: Slot, cells: u32) {
+        assert_eq!(
+            self.capacity.layout,
+            KvLayout::Pool,
+            "streams share nothing"
+        );
+        for position in 0..cells {
+            let cell = self.slots[from.0 as usize].cells[position as usize];
+            let cell = cell.expect("the donor has the cell");
+            self.put(to, position, cell);
+            self.cells[cell].slots += 1;
+        }
+    }
+
+    fn save(&mut self, slot: Slot, positions: Range<u32>) -> Result<SavedCells, SaveError> {
+        let held =
+            &self.slots[slot.0 as usize].cells[positions.start as usize..positions.end as usize];
+        let cells: Vec<&Cell> = held
+            .iter()
+            .map(|place| &self.cells[place.expect("only cells that are there are saved")])
+            .collect();
+        let tokens = cells.iter().flat_map(|cell| cell.token.to_le_bytes());
+        let positions = cells.iter().flat_map(|cell| cell.position.to_le_bytes());
+        let bytes = tokens.chain(positions).collect();
+        Ok(SavedCells::new(
+            Arc::from(SAVED_ROWS),
+            cells.len() as u32,
+            bytes,
+        ))
+    }
+
+    fn restore(&mut self, slot: Slot, from: u32, parts: &[SavedPart<'_>]) -> Result<(), SaveError> {
+        assert!(
+            self.slots[slot.0 as usize].cells.is_empty(),
+            "only an empty slot is restored"
+        );
+        let mut position = from;
+        for part in parts {
+            let planes: Vec<&[u8]> = part.planes().collect();
+            let numbers = |plane: &[u8]| -> Vec<i32> {
+                let chunks = plane.chunks_exact(4);
+                chunks
+                    .map(|bytes| i32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
+                    .collect()
+            };
+            for (token, saved_at) in numbers(planes[0]).into_iter().zip(numbers(planes[1])) {
+                assert_eq!(saved_at as u32, position, "cells go back where they were");
+                self.fill(slot, position, token);
+                position += 1;
+            }
+        }
+        assert!(
+            self.cells_used() <= self.capacity.total_cells as usize,
+            "more cells are restored than are free"
+        );
+        Ok(())
     }
 
     fn clear(&mut self) {
-        self.slots.iter_mut().for_each(Vec::clear);
+        self.slots.fill(Held::default());
+        self.cells.clear();
+        self.free_cells.clear();
     }
 }
 

@@ -17,7 +17,8 @@ impl Core<'_> {
             let sequence = &mut self.running[index];
             prompt_tokens += u64::from(sequence.prompt_left().min(work.tokens));
             sequence.computed += work.tokens + work.drafts;
-            self.cells_used += work.tokens + work.drafts;
+            self.cells
+                .grow(&mut sequence.held, work.tokens + work.drafts);
         }
         self.finished.clear();
         let mut generated = 0;
@@ -43,9 +44,11 @@ impl Core<'_> {
                 && sequence.computed > kept
             {
                 self.backend.remove(slot, kept);
-                self.cells_used -= sequence.computed - kept;
+                self.cells
+                    .shrink(&mut sequence.held, sequence.computed - kept);
                 sequence.computed = kept;
             }
+            self.sharing.tree.extend(id, &sequence.tokens);
             if output.finish.is_some() {
                 self.finished.push(id);
             }
@@ -75,7 +78,7 @@ impl Core<'_> {
     /// The backend has fewer free cells than it should: plan with what it has shown to hold, which leaves drafts out first. If only
     /// one sequence holds cells, it can never go on.
     pub(super) fn retry_with_fewer_cells(&mut self) {
-        let tried = self.cells_used + self.batch.len() as u32;
+        let tried = self.cells.used() + self.batch.len() as u32;
         tracing::warn!(
             tried,
             usable = self.cells_usable,
@@ -119,8 +122,8 @@ impl Core<'_> {
             self.outbox.current.push((sequence.sink, output));
         }
         self.plan = plan;
-        while let Some(sequence) = self.running.last() {
-            self.preempt(sequence.id);
+        while let Some(sequence) = self.running.pop() {
+            self.requeue(sequence);
         }
         self.backend.clear();
     }

@@ -20,15 +20,17 @@ impl Core<'_> {
             self.backend.remove(slot, 0);
             self.free_slots.push(Reverse(slot));
         }
-        self.cells_used -= sequence.computed;
+        self.sharing.tree.remove(sequence.id);
+        self.cells.release(&mut sequence.held);
         sequence.computed = 0;
     }
 
     pub(super) fn move_sequences(&mut self) {
-        let plan = std::mem::take(&mut self.plan);
+        let mut plan = std::mem::take(&mut self.plan);
         for id in &plan.preempt {
             self.preempt(*id);
         }
+        let tokens: u32 = plan.work.iter().map(|work| work.tokens + work.drafts).sum();
         for id in &plan.admit {
             let index = self
                 .waiting
@@ -39,13 +41,19 @@ impl Core<'_> {
                 .remove(index)
                 .expect("the index was just found");
             self.leave_queue(&sequence);
-            sequence.was_admitted = true;
             sequence.last_step = self.step;
             let Reverse(slot) = self
                 .free_slots
                 .pop()
                 .expect("no more sequences are admitted than there are slots");
             sequence.slot = Some(slot);
+            let room = self.cells_usable.saturating_sub(self.cells.used() + tokens);
+            self.take_over(&mut sequence, room);
+            sequence.was_admitted = true;
+            // Preemptions may have saved more than the plan knew of.
+            for work in plan.work.iter_mut().filter(|work| work.id == *id) {
+                work.tokens = work.tokens.min(sequence.row().pending());
+            }
             let index = self.running.partition_point(|other| other.id < sequence.id);
             self.running.insert(index, sequence);
         }
@@ -56,8 +64,14 @@ impl Core<'_> {
         let index = self
             .running_index(id)
             .expect("only running sequences are preempted");
-        let mut sequence = self.running.remove(index);
+        let sequence = self.running.remove(index);
         tracing::debug!(%id, cells = sequence.computed, "preempted");
+        self.keep(&sequence);
+        self.requeue(sequence);
+    }
+
+    /// Sends a sequence back to the queue without its cells.
+    pub(super) fn requeue(&mut self, mut sequence: Sequence) {
         self.release(&mut sequence);
         self.enqueue(sequence);
         self.shared.preemptions.fetch_add(1, Ordering::Relaxed);

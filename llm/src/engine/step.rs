@@ -1,7 +1,7 @@
 //! The engine thread: take in commands, plan, decode, sample, hand out; once per step, until told to stop.
 //!
 //! Invariants: `running` and `waiting` are in order of arrival; a sequence holds a slot exactly while it is in `running`;
-//! `cells_used` is the sum of all `computed`; what fails in a step ends the sequences of its batch and no others.
+//! `cells` says which cells they hold, shared ones counted once; what fails in a step ends the sequences of its batch and no others.
 
 use std::any::Any;
 use std::cmp::Reverse;
@@ -12,8 +12,10 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, TryRecvError};
 
 use super::delivery::Outbox;
+use super::share::Sharing;
 use super::{Command, Shared};
 use crate::backend::{Backend, BatchToken, Capacity, DecodeError, DraftSupport, Slot};
+use crate::cache::CellBook;
 use crate::protocol::{ErrorKind, FinishReason, GenerationError, SequenceId, Token};
 use crate::sampler::Sampled;
 use crate::schedule::{self, Limits, Now, Plan, Row, Work};
@@ -47,7 +49,8 @@ pub(super) struct Core<'a> {
     pub(super) waiting: VecDeque<Sequence>,
     /// The lowest is taken first.
     pub(super) free_slots: BinaryHeap<Reverse<Slot>>,
-    pub(super) cells_used: u32,
+    pub(super) cells: CellBook,
+    pub(super) sharing: Sharing,
     /// Cells the backend proved able to hold, at most `capacity.total_cells`.
     pub(super) cells_usable: u32,
     pub(super) step: u64,
@@ -94,7 +97,8 @@ impl<'a> Core<'a> {
             free_slots: (0..capacity.max_sequences)
                 .map(|slot| Reverse(Slot(slot)))
                 .collect(),
-            cells_used: 0,
+            cells: CellBook::default(),
+            sharing: Sharing::new(spec, &capacity),
             cells_usable: capacity.total_cells,
             step: 0,
             plan: Plan::default(),
@@ -130,7 +134,7 @@ impl<'a> Core<'a> {
             let output = sequence.end(FinishReason::Error(error.clone()));
             self.outbox.current.push((sequence.sink, output));
         }
-        self.cells_used = 0;
+        self.cells = CellBook::default();
         self.shared.queued.store(0, Ordering::Relaxed);
         self.publish(true);
         self.outbox.flush();
@@ -198,6 +202,7 @@ impl<'a> Core<'a> {
     pub(super) fn cancel(&mut self, id: SequenceId) {
         if let Ok(index) = self.running_index(id) {
             let mut sequence = self.running.remove(index);
+            self.keep(&sequence);
             self.release(&mut sequence);
         } else if let Ok(index) = self
             .waiting
@@ -218,7 +223,10 @@ impl<'a> Core<'a> {
         self.draft();
         self.running_rows.clear();
         self.running_rows
-            .extend(self.running.iter().map(Sequence::row));
+            .extend(self.running.iter().map(|sequence| Row {
+                owned: self.cells.owned(&sequence.held),
+                ..sequence.row()
+            }));
         self.waiting_rows.clear();
         let admissible = self
             .waiting
@@ -227,14 +235,21 @@ impl<'a> Core<'a> {
             .filter(|row| row.has_credit);
         self.waiting_rows
             .extend(admissible.take(self.limits.max_sequences as usize));
-        let now = Now {
-            step: self.step,
-            free_cells: self.cells_usable.saturating_sub(self.cells_used),
-            running: &self.running_rows,
-            waiting: &self.waiting_rows,
-            prompt_had_turn: self.plan.prompt_turn,
-        };
-        schedule::plan_step(&self.limits, &now, &mut self.plan);
+        self.offer_prefixes();
+        let prompt_had_turn = self.plan.prompt_turn;
+        loop {
+            let now = Now {
+                step: self.step,
+                free_cells: self.cells_usable.saturating_sub(self.cells.used()),
+                running: &self.running_rows,
+                waiting: &self.waiting_rows,
+                prompt_had_turn,
+            };
+            schedule::plan_step(&self.limits, &now, &mut self.plan);
+            if !self.defer_followers() {
+                break;
+            }
+        }
     }
 
     pub(super) fn step(&mut self) {
@@ -270,7 +285,16 @@ impl<'a> Core<'a> {
         shared
             .running
             .store(self.running.len() as u32, Ordering::Relaxed);
-        shared.cells_used.store(self.cells_used, Ordering::Relaxed);
+        shared
+            .cells_used
+            .store(self.cells.used(), Ordering::Relaxed);
+        let tree = &self.sharing.tree;
+        shared
+            .saved_cells
+            .store(tree.saved_cells(), Ordering::Relaxed);
+        shared
+            .saved_bytes
+            .store(tree.saved_bytes(), Ordering::Relaxed);
         shared.idle.store(idle, Ordering::Relaxed);
         shared.heartbeat_micros.store(
             shared.started.elapsed().as_micros() as u64,

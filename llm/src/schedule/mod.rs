@@ -54,7 +54,8 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    fn pending(&self) -> u32 {
+    /// Tokens that are known and not computed.
+    pub(crate) fn pending(&self) -> u32 {
         self.tokens - self.computed
     }
 

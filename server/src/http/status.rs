@@ -19,6 +19,13 @@ pub(crate) async fn status(State(app): State<Arc<App>>) -> Json<Value> {
                 "sequences_waiting": engine.sequences_waiting,
                 "kv_cells_used": engine.kv_cells_used,
                 "kv_cells_total": engine.kv_cells_total,
+                "prefix_cache": {
+                    "queries": engine.prefix_queries,
+                    "hits": engine.prefix_hits,
+                    "tokens": engine.prefix_tokens,
+                    "bytes": engine.prefix_bytes,
+                    "evicted": engine.prefix_evicted,
+                },
             })
         })
         .collect();

@@ -70,7 +70,10 @@ async fn graphs_with_one_model_share_one_engine() {
     let status = server.status().await;
     let engines = status["engines"].as_array().expect("a list");
     assert_eq!(engines.len(), 1, "{status:#}");
-    let idle = json!({ "model": "scripted", "sequences_running": 0, "sequences_waiting": 0, "kv_cells_used": 0, "kv_cells_total": 640 });
+    let idle = json!({
+        "model": "scripted", "sequences_running": 0, "sequences_waiting": 0, "kv_cells_used": 0, "kv_cells_total": 640,
+        "prefix_cache": { "queries": 0, "hits": 0, "tokens": 0, "bytes": 0, "evicted": 0 },
+    });
     assert_eq!(engines[0], idle);
     let graph = |name: &str| json!({ "name": name, "state": "AVAILABLE", "open_sessions": 0 });
     assert_eq!(

@@ -66,6 +66,7 @@ fn fields_of_generation_are_read() {
         "temperature": 0.5, "top_p": 0.9, "top_k": 40, "min_p": 0.05, "seed": 7, "presence_penalty": 1, "frequency_penalty": -1,
         "repetition_penalty": 1.1, "logit_bias": {"5": -100, "6": 2.5}, "stop": ["a", "b", "a"], "max_tokens": 9, "max_completion_tokens": 8,
         "ignore_eos": true, "n": 3, "stop_token_ids": [4], "min_tokens": 2, "include_stop_str_in_output": true,
+        "cache_salt": "mine",
     }))
     .expect("valid");
     let sampling = &params.sampling;
@@ -90,6 +91,7 @@ fn fields_of_generation_are_read() {
     assert_eq!(sampling.logit_bias, [(5, -100.0), (6, 2.5)]);
     assert_eq!(params.stop, ["a", "b"]);
     assert_eq!(params.max_tokens, Some(8));
+    assert_eq!(&*params.cache_salt, "mine");
     assert_eq!(
         (
             params.ignore_eos,
@@ -145,6 +147,7 @@ fn a_null_counts_as_not_given() {
         "parallel_tool_calls",
         "best_of",
         "user",
+        "cache_salt",
         "functions",
         "num_assistant_tokens",
         "max_ngram_size",
@@ -264,6 +267,8 @@ fn refusals_name_the_field() {
         (json!({"num_assistant_tokens": "x"}), "num_assistant_tokens"),
         (json!({"max_ngram_size": 0}), "max_ngram_size"),
         (json!({"max_ngram_size": 9}), "max_ngram_size"),
+        (json!({"cache_salt": 5}), "cache_salt"),
+        (json!({"cache_salt": ""}), "cache_salt"),
         (json!({"tools": {}}), "tools"),
         (json!({"tools": [{"type": "web_search"}]}), "tools[0].type"),
         (

@@ -10,6 +10,8 @@ mod threadpool;
 
 pub(super) use context::{Context, default_params as default_context_params};
 pub(super) use log::{Heard, listen, route_logs};
-pub(super) use model::{BufferType, ModelParams, buffer_types, load_model, quantization};
+pub(super) use model::{
+    BufferType, ModelParams, attention_window, buffer_types, load_model, quantization,
+};
 pub(super) use system::{init_numa, system_info};
 pub(super) use threadpool::{ThreadPool, ThreadPoolParams};

@@ -1,6 +1,7 @@
 //! A llama.cpp context: the KV cache of a model and the computations on it.
 
 use std::marker::PhantomData;
+use std::ops::Range;
 use std::ptr::{self, NonNull};
 use std::slice;
 
@@ -8,7 +9,7 @@ use llama_cpp_2::model::LlamaModel;
 use llama_cpp_sys_2 as sys;
 
 use super::ThreadPool;
-use crate::backend::{BatchToken, DecodeError};
+use crate::backend::{BatchToken, DecodeError, SaveError};
 
 /// llama.cpp's defaults.
 pub(in crate::backend::llama) fn default_params() -> sys::llama_context_params {
@@ -109,6 +110,68 @@ impl<'a> Context<'a> {
     pub(in crate::backend::llama) fn remove(&mut self, sequence: u32, from: u32) -> bool {
         // SAFETY: the context is alive and not shared; sequences are below `n_seq_max`.
         unsafe { sys::llama_memory_seq_rm(self.memory(), sequence as i32, from as i32, -1) }
+    }
+
+    /// Frees a sequence's cells at some positions; says whether that was possible.
+    pub(in crate::backend::llama) fn remove_range(
+        &mut self,
+        sequence: u32,
+        positions: Range<u32>,
+    ) -> bool {
+        let (from, to) = (positions.start as i32, positions.end as i32);
+        // SAFETY: as in `remove`.
+        unsafe { sys::llama_memory_seq_rm(self.memory(), sequence as i32, from, to) }
+    }
+
+    /// The cells of a sequence as llama.cpp writes them.
+    pub(in crate::backend::llama) fn state(&mut self, sequence: u32) -> Result<Vec<u8>, SaveError> {
+        let sequence = sequence as i32;
+        // SAFETY: the context is alive and not shared; sequences are below `n_seq_max`.
+        let size = unsafe { sys::llama_state_seq_get_size(self.context.as_ptr(), sequence) };
+        let mut state: Vec<u8> = Vec::with_capacity(size);
+        // SAFETY: as above; there is room for `size` bytes, and llama.cpp writes no more than that and says how many it wrote.
+        let written = unsafe {
+            let written = sys::llama_state_seq_get_data(
+                self.context.as_ptr(),
+                state.as_mut_ptr(),
+                size,
+                sequence,
+            );
+            state.set_len(written.min(size));
+            written
+        };
+        if written == 0 || written != size {
+            return Err(SaveError(format!(
+                "llama.cpp wrote {written} of {size} bytes of a sequence"
+            )));
+        }
+        Ok(state)
+    }
+
+    /// Gives an empty sequence the cells that a state describes, which must have been put together from states of this context.
+    pub(in crate::backend::llama) fn set_state(
+        &mut self,
+        sequence: u32,
+        state: &[u8],
+    ) -> Result<(), SaveError> {
+        // SAFETY: the context is alive and not shared, and sequences are below `n_seq_max`; llama.cpp checks every number of the
+        // state against the context and its length, and refuses it with 0 after freeing what it took.
+        let read = unsafe {
+            sys::llama_state_seq_set_data(
+                self.context.as_ptr(),
+                state.as_ptr(),
+                state.len(),
+                sequence as i32,
+            )
+        };
+        if read == state.len() {
+            Ok(())
+        } else {
+            Err(SaveError(format!(
+                "llama.cpp read {read} of {} bytes of a sequence",
+                state.len()
+            )))
+        }
     }
 
     /// Gives one sequence all cells of another, below a position.

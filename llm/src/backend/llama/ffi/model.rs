@@ -10,6 +10,13 @@ use llama_cpp_sys_2 as sys;
 /// The binding's model is a transparent wrapper around llama.cpp's pointer, in the version that is pinned.
 const _: () = assert!(size_of::<LlamaModel>() == size_of::<NonNull<sys::llama_model>>());
 
+/// Positions after which a token no longer sees another one; 0 if it sees all.
+pub(in crate::backend::llama) fn attention_window(model: &LlamaModel) -> u32 {
+    // SAFETY: the model is alive.
+    let window = unsafe { sys::llama_model_n_swa(as_ptr(model).as_ptr()) };
+    u32::try_from(window).unwrap_or(0)
+}
+
 /// llama.cpp's model inside of the binding's.
 pub(super) fn as_ptr(model: &LlamaModel) -> NonNull<sys::llama_model> {
     // SAFETY: `LlamaModel` is a transparent wrapper around this pointer, which is never null.

@@ -1,0 +1,238 @@
+//! The form in which llama.cpp writes the cells of a sequence, taken apart into [`SavedCells`] and put together again.
+//!
+//! Every number is in the machine's byte order: a magic number and the sequence's id; the number of streams; then for each stream
+//! its number of cells and, where there are any, the position, the number of sequences and the id of each cell, four numbers on
+//! the tensors, and the planes. A layer's keys are one plane, headed by their type and the bytes of a row; values are the same,
+//! or, where they are stored transposed, one plane for each of their numbers. Whatever does not fit this form is refused, so that a
+//! model with more state than this is not restored in part.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::backend::{SaveError, SavedCells, SavedPart};
+
+/// The parts of a state that are the same for every sequence of a context, found in the first one that was saved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Form {
+    magic: [u8; 4],
+    streams: u32,
+    /// The numbers on the tensors that precede the planes.
+    tensors: [u8; 16],
+    /// What precedes each plane.
+    heads: Vec<Vec<u8>>,
+    /// Bytes of one cell in each plane.
+    rows: Arc<[u32]>,
+}
+
+/// The cells of a state and where they go.
+pub(super) struct Parsed {
+    pub(super) form: Form,
+    /// Position of the first cell.
+    pub(super) first: u32,
+    pub(super) cells: SavedCells,
+}
+
+/// Takes a state apart. Its cells come out in the order of their positions, which must be without gaps.
+pub(super) fn parse(state: &[u8]) -> Result<Parsed, SaveError> {
+    let mut reader = Reader(state);
+    let magic = reader.array()?;
+    reader.number()?; // the sequence's id
+    let streams = reader.number()?;
+    let mut parsed = None;
+    for stream in 0..streams {
+        let cells = reader.number()?;
+        if cells == 0 {
+            continue;
+        }
+        if parsed.is_some() {
+            return Err(unknown("cells in two streams"));
+        }
+        // Behind this stream come only the numbers of cells of the others.
+        let after = 4 * (streams - stream - 1) as usize;
+        let (positions, planes, tensors) = read_stream(&mut reader, cells, after)?;
+        let first = positions.iter().copied().min().unwrap_or(0);
+        let bytes = planes.in_order(&positions, first)?;
+        let form = Form {
+            magic,
+            streams,
+            tensors,
+            heads: planes.heads,
+            rows: Arc::from(planes.rows),
+        };
+        parsed = Some(Parsed {
+            cells: SavedCells::new(Arc::clone(&form.rows), cells, bytes),
+            form,
+            first,
+        });
+    }
+    if !reader.0.is_empty() {
+        return Err(unknown("more than one cache"));
+    }
+    parsed.ok_or_else(|| unknown("no cells"))
+}
+
+/// Puts a state together: cells at the positions from `from` on, for any sequence.
+pub(super) fn build(form: &Form, from: u32, parts: &[SavedPart<'_>]) -> Vec<u8> {
+    let cells: u32 = parts.iter().map(|part| part.cells.len() as u32).sum();
+    let in_cell: usize = form.rows.iter().map(|row| *row as usize).sum();
+    let heads: usize = form.heads.iter().map(Vec::len).sum();
+    let numbers = 16 + 4 * form.streams as usize + 12 * cells as usize + 16;
+    let mut state = Vec::with_capacity(numbers + heads + in_cell * cells as usize);
+    let number = |state: &mut Vec<u8>, number: u32| state.extend(number.to_ne_bytes());
+    state.extend(form.magic);
+    number(&mut state, 0); // llama.cpp puts the cells where it is told, whatever is written here
+    number(&mut state, form.streams);
+    number(&mut state, cells);
+    for position in from..from + cells {
+        number(&mut state, position);
+        number(&mut state, 1);
+        number(&mut state, 0);
+    }
+    state.extend(form.tensors);
+    let mut planes: Vec<_> = parts.iter().map(SavedPart::planes).collect();
+    for head in &form.heads {
+        state.extend(head);
+        for part in &mut planes {
+            state.extend(part.next().unwrap_or_default());
+        }
+    }
+    for _ in 1..form.streams {
+        number(&mut state, 0);
+    }
+    state
+}
+
+/// The planes of a stream as they were written.
+#[derive(Default)]
+struct Planes<'a> {
+    heads: Vec<Vec<u8>>,
+    rows: Vec<u32>,
+    data: Vec<&'a [u8]>,
+}
+
+type Stream<'a> = (Vec<u32>, Planes<'a>, [u8; 16]);
+
+fn read_stream<'a>(
+    reader: &mut Reader<'a>,
+    cells: u32,
+    after: usize,
+) -> Result<Stream<'a>, SaveError> {
+    let mut positions = Vec::with_capacity(cells as usize);
+    for _ in 0..cells {
+        positions.push(reader.number()?);
+        if reader.number()? != 1 {
+            return Err(unknown("a cell with further fields"));
+        }
+        reader.number()?; // the sequence's id
+    }
+    let tensors: [u8; 16] = reader.array()?;
+    let mut numbers = Reader(&tensors);
+    let (transposed, layers) = (numbers.number()?, numbers.number()?);
+    let mut planes = Planes::default();
+    for _ in 0..layers {
+        planes.read_rows(reader, cells)?;
+    }
+    while reader.0.len() > after {
+        match transposed {
+            0 => planes.read_rows(reader, cells)?,
+            1 => planes.read_columns(reader, cells)?,
+            _ => return Err(unknown("values of an unknown order")),
+        }
+    }
+    Ok((positions, planes, tensors))
+}
+
+impl<'a> Planes<'a> {
+    /// A tensor with a row for each cell: its type, the bytes of a row, the rows.
+    fn read_rows(&mut self, reader: &mut Reader<'a>, cells: u32) -> Result<(), SaveError> {
+        let head = reader.take(12)?;
+        let row = u64::from_ne_bytes(Reader(&head[4..]).array()?);
+        let row = u32::try_from(row).map_err(|_| unknown("rows of an impossible size"))?;
+        self.add(head, row, reader, cells)
+    }
+
+    /// A transposed tensor: its type, the bytes of a number, how many numbers a cell has, and for each of these the cells.
+    fn read_columns(&mut self, reader: &mut Reader<'a>, cells: u32) -> Result<(), SaveError> {
+        let head = reader.take(12)?;
+        let mut numbers = Reader(&head[4..]);
+        let (bytes, count) = (numbers.number()?, numbers.number()?);
+        for index in 0..count {
+            let head = if index == 0 { head } else { &[] };
+            self.add(head, bytes, reader, cells)?;
+        }
+        Ok(())
+    }
+
+    fn add(
+        &mut self,
+        head: &[u8],
+        row: u32,
+        reader: &mut Reader<'a>,
+        cells: u32,
+    ) -> Result<(), SaveError> {
+        self.data.push(reader.take(row as usize * cells as usize)?);
+        self.heads.push(head.to_vec());
+        self.rows.push(row);
+        Ok(())
+    }
+
+    /// The bytes of all planes, each in the order of positions.
+    fn in_order(&self, positions: &[u32], first: u32) -> Result<Vec<u8>, SaveError> {
+        let mut order = vec![usize::MAX; positions.len()];
+        for (index, position) in positions.iter().enumerate() {
+            match order.get_mut((position - first) as usize) {
+                Some(place) if *place == usize::MAX => *place = index,
+                _ => return Err(unknown("positions with gaps")),
+            }
+        }
+        let runs = runs(&order);
+        let total = self.data.iter().map(|plane| plane.len()).sum();
+        let mut bytes = Vec::with_capacity(total);
+        for (plane, row) in self.data.iter().zip(&self.rows) {
+            let row = *row as usize;
+            for run in &runs {
+                bytes.extend_from_slice(&plane[run.start * row..run.end * row]);
+            }
+        }
+        Ok(bytes)
+    }
+}
+
+/// Neighbouring numbers as ranges.
+fn runs(order: &[usize]) -> Vec<Range<usize>> {
+    let mut runs: Vec<Range<usize>> = Vec::new();
+    for index in order {
+        match runs.last_mut() {
+            Some(run) if run.end == *index => run.end += 1,
+            _ => runs.push(*index..*index + 1),
+        }
+    }
+    runs
+}
+
+/// What is left to read.
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, bytes: usize) -> Result<&'a [u8], SaveError> {
+        let (taken, rest) = self
+            .0
+            .split_at_checked(bytes)
+            .ok_or_else(|| unknown("an early end"))?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], SaveError> {
+        let bytes = self.take(N)?;
+        bytes.try_into().map_err(|_| unknown("an early end"))
+    }
+
+    fn number(&mut self) -> Result<u32, SaveError> {
+        Ok(u32::from_ne_bytes(self.array()?))
+    }
+}
+
+fn unknown(what: &str) -> SaveError {
+    SaveError(format!("its state has an unknown form: {what}"))
+}

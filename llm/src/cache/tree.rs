@@ -1,0 +1,426 @@
+//! A radix tree over the tokens of all sequences: those that live in the KV cache and those whose cells were saved.
+//!
+//! A node is a run of tokens that every sequence through it has in common. The first tokens of a node may have saved cells, and
+//! they have only if all tokens before the node have, so what is saved of a sequence is always a prefix. A node that no live
+//! sequence passes ends with its last saved cell. Each salt has a root of its own: its sequences share with no others.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+use crate::backend::{SavedCells, SavedPart};
+use crate::protocol::{SequenceId, Token};
+
+/// Saved cells are cut into pieces of this many, so that dividing a node or giving up the end of one copies little.
+const PIECE: u32 = 256;
+/// Positions after which computing a token costs about twice as much as at the beginning, because of attention.
+const FAR_POSITION: u64 = 4_096;
+
+type NodeId = usize;
+
+/// The tree.
+#[derive(Debug, Default)]
+pub(crate) struct PrefixTree {
+    nodes: Vec<Node>,
+    free: Vec<NodeId>,
+    roots: FxHashMap<Arc<str>, NodeId>,
+    /// The node at whose end each live sequence ends.
+    ends: FxHashMap<SequenceId, NodeId>,
+    /// Counts lookups and changes; the age of a node is how long ago it was touched.
+    clock: u64,
+    saved_bytes: u64,
+    saved_cells: u64,
+}
+
+#[derive(Debug, Default)]
+struct Node {
+    /// None for a root.
+    parent: Option<NodeId>,
+    /// Position of the first token.
+    start: u32,
+    /// Empty for a root.
+    tokens: Vec<Token>,
+    children: FxHashMap<Token, NodeId>,
+    /// Live sequences that pass through or end here.
+    holders: SmallVec<[SequenceId; 4]>,
+    /// Cells of the first tokens.
+    saved: Vec<SavedCells>,
+    saved_cells: u32,
+    last_used: u64,
+}
+
+impl Node {
+    fn end(&self) -> u32 {
+        self.start + self.tokens.len() as u32
+    }
+
+    fn saved_end(&self) -> u32 {
+        self.start + self.saved_cells
+    }
+}
+
+/// How far a live sequence is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Progress {
+    /// Cells it holds.
+    pub(crate) computed: u32,
+    /// Whether it goes on to compute the rest of its tokens.
+    pub(crate) advances: bool,
+}
+
+/// What the tree has for the beginning of a list of tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// Tokens whose cells are saved.
+    pub(crate) saved: u32,
+    /// The live sequence that holds the cells of the most of the tokens, and how many these are.
+    pub(crate) live: Option<(SequenceId, u32)>,
+    /// Tokens that live sequences hold or are about to compute.
+    pub(crate) coming: u32,
+}
+
+impl PrefixTree {
+    /// Adds a live sequence with all tokens it has so far.
+    pub(crate) fn insert(&mut self, id: SequenceId, salt: &Arc<str>, tokens: &[Token]) {
+        assert!(!tokens.is_empty(), "a sequence has tokens");
+        self.clock += 1;
+        let root = match self.roots.get(salt) {
+            Some(root) => *root,
+            None => {
+                let root = self.add(Node::default());
+                self.roots.insert(Arc::clone(salt), root);
+                root
+            }
+        };
+        let mut node = root;
+        let mut at = 0;
+        for (next, matched) in self.descend(root, tokens) {
+            node = next;
+            at = matched;
+        }
+        if at < self.nodes[node].end() {
+            node = self.divide(node, at);
+        }
+        if (at as usize) < tokens.len() {
+            node = self.add_child(node, &tokens[at as usize..]);
+        }
+        self.ends.insert(id, node);
+        let mut next = Some(node);
+        while let Some(node) = next {
+            self.nodes[node].holders.push(id);
+            self.nodes[node].last_used = self.clock;
+            next = self.nodes[node].parent;
+        }
+    }
+
+    /// Takes in tokens that were added to a live sequence; `tokens` are all of its tokens.
+    pub(crate) fn extend(&mut self, id: SequenceId, tokens: &[Token]) {
+        let Some(&node) = self.ends.get(&id) else {
+            return;
+        };
+        let known = self.nodes[node].end() as usize;
+        if known == tokens.len() {
+            return;
+        }
+        let is_alone = self.nodes[node].holders.len() == 1 && self.nodes[node].children.is_empty();
+        if is_alone {
+            self.nodes[node].tokens.extend_from_slice(&tokens[known..]);
+            return;
+        }
+        let end = self.continue_from(node, id, &tokens[known..]);
+        self.ends.insert(id, end);
+    }
+
+    /// Walks on from the end of a sequence along tokens that the tree may already have.
+    fn continue_from(&mut self, node: NodeId, id: SequenceId, tokens: &[Token]) -> NodeId {
+        let path = self.descend(node, tokens);
+        let mut end = node;
+        let mut matched = 0;
+        for (next, so_far) in path {
+            end = next;
+            matched = so_far - self.nodes[node].end();
+        }
+        let at = self.nodes[node].end() + matched;
+        if at < self.nodes[end].end() {
+            end = self.divide(end, at);
+        }
+        if (matched as usize) < tokens.len() {
+            end = self.add_child(end, &tokens[matched as usize..]);
+        }
+        let mut next = end;
+        while next != node {
+            self.nodes[next].holders.push(id);
+            next = self.nodes[next].parent.expect("the walk began above");
+        }
+        end
+    }
+
+    /// Takes a live sequence out. What is saved of it stays.
+    pub(crate) fn remove(&mut self, id: SequenceId) {
+        let Some(end) = self.ends.remove(&id) else {
+            return;
+        };
+        self.clock += 1;
+        let mut next = Some(end);
+        while let Some(node) = next {
+            let node = &mut self.nodes[node];
+            node.holders.retain(|holder| *holder != id);
+            node.last_used = self.clock;
+            next = node.parent;
+        }
+        self.trim(end);
+    }
+
+    /// Looks for the beginning of `tokens`.
+    pub(crate) fn find(
+        &mut self,
+        salt: &Arc<str>,
+        tokens: &[Token],
+        progress: impl Fn(SequenceId) -> Progress,
+    ) -> Found {
+        let mut found = Found::default();
+        let Some(&root) = self.roots.get(salt) else {
+            return found;
+        };
+        let path = self.descend(root, tokens);
+        self.clock += 1;
+        for (node, end) in &path {
+            let node = &mut self.nodes[*node];
+            node.last_used = self.clock;
+            if found.saved == node.start {
+                found.saved = node.saved_end().min(*end);
+            }
+        }
+        let mut held = 0;
+        for (node, end) in path.iter().rev() {
+            if *end <= held {
+                break; // those that leave the path earlier hold no more
+            }
+            for id in &self.nodes[*node].holders {
+                let Progress { computed, advances } = progress(*id);
+                let holds = computed.min(*end);
+                if holds > held {
+                    held = holds;
+                    found.live = Some((*id, held));
+                }
+                if advances || holds == *end {
+                    found.coming = found.coming.max(*end);
+                }
+            }
+        }
+        found.coming = found.coming.max(held);
+        found
+    }
+
+    /// How many of a live sequence's first tokens have saved cells.
+    pub(crate) fn saved_of(&self, id: SequenceId) -> u32 {
+        let mut next = self.ends.get(&id).copied();
+        while let Some(node) = next {
+            let node = &self.nodes[node];
+            if node.saved_cells > 0 {
+                return node.saved_end();
+            }
+            next = node.parent;
+        }
+        0
+    }
+
+    /// Keeps cells of a live sequence, the next ones after those that are [saved](Self::saved_of).
+    pub(crate) fn save(&mut self, id: SequenceId, cells: &SavedCells) {
+        let Some(&end) = self.ends.get(&id) else {
+            return;
+        };
+        let first = self.saved_of(id);
+        let last = first + cells.cells();
+        let mut path: Vec<NodeId> =
+            std::iter::successors(Some(end), |node| self.nodes[*node].parent).collect();
+        path.reverse();
+        for node in path {
+            let node = &mut self.nodes[node];
+            while node.saved_end() < node.end().min(last) {
+                let from = node.saved_end() - first;
+                let to = (from + PIECE).min(node.end().min(last) - first);
+                let piece = cells.slice(from..to);
+                node.saved_cells += piece.cells();
+                self.saved_cells += u64::from(piece.cells());
+                self.saved_bytes += piece.byte_len();
+                node.saved.push(piece);
+            }
+        }
+    }
+
+    /// Where the cells of some of the tokens are, which must all be saved.
+    pub(crate) fn parts(&self, salt: &Arc<str>, tokens: &[Token], from: u32) -> Vec<SavedPart<'_>> {
+        let mut parts = Vec::new();
+        let Some(&root) = self.roots.get(salt) else {
+            return parts;
+        };
+        for (node, end) in self.descend(root, tokens) {
+            let mut start = self.nodes[node].start;
+            for saved in &self.nodes[node].saved {
+                let cells = from.max(start)..end.min(start + saved.cells());
+                if cells.start < cells.end {
+                    parts.push(SavedPart {
+                        saved,
+                        cells: cells.start - start..cells.end - start,
+                    });
+                }
+                start += saved.cells();
+            }
+        }
+        parts
+    }
+
+    /// Bytes of all saved cells.
+    pub(crate) fn saved_bytes(&self) -> u64 {
+        self.saved_bytes
+    }
+
+    /// Number of saved cells.
+    pub(crate) fn saved_cells(&self) -> u64 {
+        self.saved_cells
+    }
+
+    /// Gives up the saved cells that are missed least: the end of the longest-unused leaf, where a leaf far from the beginning
+    /// counts as younger, because its cells cost more to compute again. Returns how many cells these were, 0 if none are left.
+    pub(crate) fn evict(&mut self) -> u32 {
+        let worth = |node: &Node| {
+            let age = self.clock - node.last_used + 1;
+            age * FAR_POSITION / (FAR_POSITION + u64::from(node.saved_end()))
+        };
+        let is_last = |node: &Node| {
+            let mut children = node.children.values();
+            node.saved_cells > 0 && children.all(|child| self.nodes[*child].saved_cells == 0)
+        };
+        // A scan: there are a few thousand nodes at most, as each holds kilobytes to megabytes of cells.
+        let victim = (0..self.nodes.len())
+            .filter(|node| is_last(&self.nodes[*node]))
+            .max_by_key(|node| worth(&self.nodes[*node]));
+        let Some(victim) = victim else { return 0 };
+        let node = &mut self.nodes[victim];
+        let Some(piece) = node.saved.pop() else {
+            return 0;
+        };
+        node.saved_cells -= piece.cells();
+        self.saved_cells -= u64::from(piece.cells());
+        self.saved_bytes -= piece.byte_len();
+        self.trim(victim);
+        piece.cells()
+    }
+
+    /// The nodes below `from` that `tokens` lead through, each with the position up to which it agrees.
+    fn descend(&self, from: NodeId, tokens: &[Token]) -> Vec<(NodeId, u32)> {
+        let mut path = Vec::new();
+        let mut node = from;
+        let mut rest = tokens;
+        while let Some(next) = rest
+            .first()
+            .and_then(|token| self.nodes[node].children.get(token))
+        {
+            node = *next;
+            let run = &self.nodes[node].tokens;
+            let same = common(run, rest);
+            path.push((node, self.nodes[node].start + same as u32));
+            if same < run.len() {
+                break;
+            }
+            rest = &rest[same..];
+        }
+        path
+    }
+
+    fn add(&mut self, node: Node) -> NodeId {
+        if let Some(id) = self.free.pop() {
+            self.nodes[id] = node;
+            return id;
+        }
+        self.nodes.push(node);
+        self.nodes.len() - 1
+    }
+
+    fn add_child(&mut self, parent: NodeId, tokens: &[Token]) -> NodeId {
+        let child = self.add(Node {
+            parent: Some(parent),
+            start: self.nodes[parent].end(),
+            tokens: tokens.to_vec(),
+            last_used: self.clock,
+            ..Node::default()
+        });
+        self.nodes[parent].children.insert(tokens[0], child);
+        child
+    }
+
+    /// Divides a node at a position inside it. The lower half keeps the node's number; returns the upper half.
+    fn divide(&mut self, lower: NodeId, position: u32) -> NodeId {
+        let node = &mut self.nodes[lower];
+        let length = position - node.start;
+        let after = node.tokens.split_off(length as usize);
+        let mut upper = Node {
+            parent: node.parent,
+            start: node.start,
+            tokens: std::mem::replace(&mut node.tokens, after),
+            holders: node.holders.clone(),
+            last_used: node.last_used,
+            ..Node::default()
+        };
+        upper.children.insert(node.tokens[0], lower);
+        for piece in std::mem::take(&mut node.saved) {
+            let room = length - upper.saved_cells;
+            let inside = piece.cells().min(room);
+            upper.saved_cells += inside;
+            if inside == piece.cells() {
+                upper.saved.push(piece);
+            } else if inside == 0 {
+                node.saved.push(piece);
+            } else {
+                upper.saved.push(piece.slice(0..inside));
+                node.saved.push(piece.slice(inside..piece.cells()));
+            }
+        }
+        node.saved_cells -= upper.saved_cells;
+        node.start = position;
+        let (parent, first) = (upper.parent, upper.tokens[0]);
+        let upper = self.add(upper);
+        self.nodes[lower].parent = Some(upper);
+        let parent = parent.expect("a root has no tokens to divide");
+        self.nodes[parent].children.insert(first, upper);
+        upper
+    }
+
+    /// Cuts off, from a node upwards, what neither a live sequence nor saved cells need.
+    fn trim(&mut self, from: NodeId) {
+        let mut next = Some(from);
+        while let Some(id) = next {
+            let node = &mut self.nodes[id];
+            if !node.holders.is_empty() || !node.children.is_empty() {
+                return;
+            }
+            let Some(parent) = node.parent else {
+                self.roots.retain(|_, root| *root != id);
+                self.free.push(id);
+                return;
+            };
+            if node.saved_cells > 0 {
+                node.tokens.truncate(node.saved_cells as usize);
+                return;
+            }
+            let first = node.tokens[0];
+            self.nodes[parent].children.remove(&first);
+            self.nodes[id] = Node::default();
+            self.free.push(id);
+            next = Some(parent);
+        }
+    }
+}
+
+/// How many tokens two lists begin with alike.
+fn common(one: &[Token], other: &[Token]) -> usize {
+    one.iter()
+        .zip(other)
+        .take_while(|(one, other)| one == other)
+        .count()
+}
+
+#[cfg(test)]
+mod tests;

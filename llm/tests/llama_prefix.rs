@@ -1,0 +1,173 @@
+//! Prefix sharing on llama.cpp with the repository's small model: answers are those of an engine without it, in both layouts of
+//! the KV cache, and the numbers of shared tokens are exact.
+
+#![cfg(feature = "llama")]
+
+use std::path::Path;
+use std::sync::mpsc::{self, Receiver};
+use std::time::Duration;
+
+use graphmill_llm::{
+    Engine, EngineSpec, FinishReason, GenerationRequest, PluginConfig, SequenceHandle, StepOutput,
+    Token, Usage,
+};
+
+const SYSTEM: &str = "You are a helpful assistant. You answer in short sentences, you never make \
+    anything up, and you say so when you do not know something.";
+const MESSAGES: [&str; 4] = [
+    "Hello!",
+    "What is your name?",
+    "Tell me a story.",
+    "How are you?",
+];
+
+/// An engine on the small model, if it is there.
+fn engine(unified: bool, prefix_caching: bool) -> Option<Engine> {
+    let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("../demos/tiny_chat/model.gguf");
+    if !model.exists() {
+        eprintln!("skipped: there is no model at `{}`", model.display());
+        return None;
+    }
+    let spec = EngineSpec {
+        max_num_batched_tokens: 64,
+        max_num_seqs: 8,
+        cache_size: 1,
+        prefix_caching,
+        plugin_config: PluginConfig {
+            kv_unified: Some(unified),
+            ..PluginConfig::default()
+        },
+        ..EngineSpec::new(model)
+    };
+    Some(Engine::load(spec).expect("the model loads"))
+}
+
+fn prompt(engine: &Engine, text: &str) -> Vec<Token> {
+    engine.vocab().tokenize(text, true, true).expect("short")
+}
+
+fn turn(role: &str, text: &str) -> String {
+    format!("<|im_start|>{role}\n{text}<|im_end|>\n")
+}
+
+fn question(message: &str) -> String {
+    turn("system", SYSTEM) + &turn("user", message) + "<|im_start|>assistant\n"
+}
+
+fn start(engine: &Engine, prompt: Vec<Token>) -> (Receiver<StepOutput>, SequenceHandle) {
+    let (sender, outputs) = mpsc::channel();
+    let mut request = GenerationRequest::new(prompt, move |output| {
+        sender.send(output).ok(); // a test that fails drops the receiver
+    });
+    request.max_tokens = Some(32);
+    (outputs, engine.submit(request).expect("accepted"))
+}
+
+fn finish(outputs: &Receiver<StepOutput>) -> (Vec<Token>, Usage) {
+    let mut tokens = Vec::new();
+    loop {
+        let output = outputs
+            .recv_timeout(Duration::from_secs(50))
+            .expect("an output");
+        tokens.extend(output.tokens);
+        match output.finish {
+            Some(FinishReason::Error(error)) => panic!("{error}"),
+            Some(_) => return (tokens, output.usage),
+            None => {}
+        }
+    }
+}
+
+fn ask(engine: &Engine, prompt: Vec<Token>) -> (Vec<Token>, Usage) {
+    let (outputs, _handle) = start(engine, prompt);
+    finish(&outputs)
+}
+
+fn common(one: &[Token], other: &[Token]) -> u32 {
+    one.iter()
+        .zip(other)
+        .take_while(|(one, other)| one == other)
+        .count() as u32
+}
+
+#[test]
+fn answers_from_kept_cells_are_those_computed_from_the_beginning() {
+    for unified in [true, false] {
+        let (Some(plain), Some(sharing)) = (engine(unified, false), engine(unified, true)) else {
+            return;
+        };
+        let mut before: Option<Vec<Token>> = None;
+        for message in MESSAGES {
+            let prompt = prompt(&plain, &question(message));
+            let (expected, usage) = ask(&plain, prompt.clone());
+            assert_eq!(usage.cached_tokens, 0);
+            let (answer, usage) = ask(&sharing, prompt.clone());
+            assert_eq!(answer, expected, "unified: {unified}, {message}");
+            let alike = before.map_or(0, |before| common(&before, &prompt));
+            assert_eq!(usage.cached_tokens, alike, "unified: {unified}, {message}");
+            before = Some(prompt);
+        }
+        // The same again: all but the last token is there.
+        let prompt = prompt(&plain, &question(MESSAGES[0]));
+        let (answer, usage) = ask(&sharing, prompt.clone());
+        assert_eq!(answer, ask(&plain, prompt.clone()).0);
+        assert_eq!(usage.cached_tokens, prompt.len() as u32 - 1);
+        assert_eq!(sharing.status().kv_cells_used, 0);
+    }
+}
+
+#[test]
+fn a_beginning_that_many_share_is_computed_once() {
+    for unified in [true, false] {
+        let (Some(plain), Some(sharing)) = (engine(unified, false), engine(unified, true)) else {
+            return;
+        };
+        let prompts: Vec<Vec<Token>> = (0..8)
+            .map(|index| {
+                prompt(
+                    &plain,
+                    &question(&format!("{index} {}", MESSAGES[index % 4])),
+                )
+            })
+            .collect();
+        let running: Vec<_> = prompts
+            .iter()
+            .map(|prompt| start(&sharing, prompt.clone()))
+            .collect();
+        let mut cached = 0;
+        for ((outputs, _handle), prompt) in running.iter().zip(&prompts) {
+            let (answer, usage) = finish(outputs);
+            assert_eq!(answer, ask(&plain, prompt.clone()).0, "unified: {unified}");
+            cached += usage.cached_tokens;
+        }
+        let beginning = common(&prompts[0], &prompts[1]);
+        assert_eq!(cached, 7 * beginning, "unified: {unified}");
+        let all: usize = prompts.iter().map(Vec::len).sum();
+        assert_eq!(
+            sharing.status().prompt_tokens,
+            all as u64 - u64::from(cached)
+        );
+    }
+}
+
+#[test]
+fn a_growing_chat_computes_new_tokens_only() {
+    for unified in [true, false] {
+        let Some(sharing) = engine(unified, true) else {
+            return;
+        };
+        let mut history = prompt(&sharing, &turn("system", SYSTEM));
+        for (index, message) in MESSAGES.iter().enumerate() {
+            let known = if index == 0 { 0 } else { history.len() as u32 };
+            let next = turn("user", message) + "<|im_start|>assistant\n";
+            history.extend(prompt(&sharing, &next));
+            let (answer, usage) = ask(&sharing, history.clone());
+            // The last token of an answer was chosen and never computed.
+            assert!(
+                usage.cached_tokens + 1 >= known && usage.cached_tokens <= known,
+                "unified: {unified}, {usage:?}, {known} known"
+            );
+            history.extend(answer);
+        }
+    }
+}
