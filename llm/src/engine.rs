@@ -18,10 +18,12 @@ mod batch;
 mod commit;
 mod delivery;
 mod draft;
+mod queue;
 mod sample;
 mod share;
 mod slots;
 mod step;
+mod timing;
 
 use delivery::Outbox;
 use step::Core;
@@ -71,6 +73,10 @@ pub(crate) struct Shared {
     prefix_evicted: AtomicU64,
     saved_cells: AtomicU64,
     saved_bytes: AtomicU64,
+    target_micros: AtomicU64,
+    expected_micros: AtomicU64,
+    median_micros: AtomicU64,
+    prompt_limit: AtomicU32,
     idle: AtomicBool,
     stopped: AtomicBool,
     heartbeat_micros: AtomicU64,
@@ -96,6 +102,10 @@ impl Shared {
             prefix_evicted: AtomicU64::new(0),
             saved_cells: AtomicU64::new(0),
             saved_bytes: AtomicU64::new(0),
+            target_micros: AtomicU64::new(0),
+            expected_micros: AtomicU64::new(0),
+            median_micros: AtomicU64::new(0),
+            prompt_limit: AtomicU32::new(0),
             idle: AtomicBool::new(true),
             stopped: AtomicBool::new(false),
             heartbeat_micros: AtomicU64::new(0),
@@ -142,6 +152,14 @@ pub struct EngineStatus {
     pub prefix_bytes: u64,
     /// Tokens whose cells were dropped from host memory to keep its limit.
     pub prefix_evicted: u64,
+    /// The time that a step beside decodes should not exceed: `target_step_ms`, or what the engine chose for the last step.
+    pub step_target: Duration,
+    /// The time that the last planned step was expected to take.
+    pub step_expected: Duration,
+    /// The median time of the last 64 steps; zero before the first.
+    pub step_median: Duration,
+    /// Most prompt tokens that the last planned step had room for.
+    pub prompt_chunk: u32,
     /// Whether there is nothing to compute.
     pub idle: bool,
     /// Whether the engine's thread has ended.
@@ -284,7 +302,9 @@ impl Engine {
             });
         }
         let id = SequenceId(self.next_id.fetch_add(1, Ordering::Relaxed));
-        let sequence = Box::new(Sequence::new(id, request, self.capacity.cells_per_sequence));
+        let rank = self.rank(request.priority);
+        let context = self.capacity.cells_per_sequence;
+        let sequence = Box::new(Sequence::new(id, rank, request, context));
         if self.commands.send(Command::Submit(sequence)).is_err() {
             self.shared.queued.fetch_sub(1, Ordering::Relaxed);
             return Err(SubmitError::Stopped);
@@ -293,6 +313,13 @@ impl Engine {
             id,
             commands: self.commands.clone(),
         })
+    }
+
+    /// The place of a request that comes now: a point of priority is worth some time of waiting.
+    fn rank(&self, priority: i32) -> i64 {
+        let now = self.shared.started.elapsed().as_micros() as i64;
+        let point = i64::from(self.spec.priority_aging_ms) * 1_000;
+        now.saturating_sub(point.saturating_mul(i64::from(priority)))
     }
 
     fn check(&self, request: &GenerationRequest) -> Result<(), SubmitError> {
@@ -363,6 +390,7 @@ impl Engine {
     pub fn status(&self) -> EngineStatus {
         let shared = &self.shared;
         let number = |value: &AtomicU64| value.load(Ordering::Relaxed);
+        let time = |value: &AtomicU64| Duration::from_micros(number(value));
         EngineStatus {
             model: self.vocab.model_name().to_owned(),
             sequences_running: shared.running.load(Ordering::Relaxed),
@@ -383,6 +411,10 @@ impl Engine {
             prefix_tokens: number(&shared.saved_cells),
             prefix_bytes: number(&shared.saved_bytes),
             prefix_evicted: number(&shared.prefix_evicted),
+            step_target: time(&shared.target_micros),
+            step_expected: time(&shared.expected_micros),
+            step_median: time(&shared.median_micros),
+            prompt_chunk: shared.prompt_limit.load(Ordering::Relaxed),
             idle: shared.idle.load(Ordering::Relaxed),
             stopped: shared.stopped.load(Ordering::Relaxed),
             last_heartbeat: shared.started

@@ -12,7 +12,7 @@ pub type Token = i32;
 /// Tokens of one step of one sequence: one without speculation, so kept inline.
 pub type Tokens = SmallVec<[Token; 4]>;
 
-/// A sequence's number: increases in order of submission, which is also the order of admission.
+/// A sequence's number: increases in order of submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SequenceId(pub u64);
 
@@ -59,6 +59,8 @@ pub struct GenerationRequest {
     /// Cells are shared only between requests with the same salt: a client that must not learn from the time to the first token
     /// what others asked gets a salt of its own. Empty for everybody else.
     pub cache_salt: Arc<str>,
+    /// Who goes first when not all can: the higher. Each point is worth `priority_aging_ms` of waiting, so nobody waits for ever.
+    pub priority: i32,
     /// Where the outputs go.
     pub sink: Box<dyn StepSink>,
 }
@@ -76,6 +78,7 @@ impl GenerationRequest {
             credits: u32::MAX,
             speculation: None,
             cache_salt: Arc::from(""),
+            priority: 0,
             sink: Box::new(sink),
         }
     }
@@ -89,6 +92,7 @@ impl fmt::Debug for GenerationRequest {
             .field("max_tokens", &self.max_tokens)
             .field("credits", &self.credits)
             .field("speculation", &self.speculation)
+            .field("priority", &self.priority)
             .finish_non_exhaustive()
     }
 }
@@ -341,7 +345,7 @@ pub struct GenerationError {
 pub enum ErrorKind {
     /// A step failed or panicked.
     Internal,
-    /// The KV cache could not hold the sequence.
+    /// The KV cache could not hold the sequence, or no place came free in time.
     ResourceExhausted,
     /// The engine is shutting down or lost its backend.
     Unavailable,

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Instant;
 
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
@@ -20,6 +21,9 @@ use crate::vocab::Vocab;
 /// A sequence from its submission to its end.
 pub(crate) struct Sequence {
     pub(crate) id: SequenceId,
+    /// See [`Row::rank`].
+    rank: i64,
+    pub(crate) submitted: Instant,
     /// Prompt and generated tokens.
     pub(crate) tokens: Vec<Token>,
     /// Cells held: the first `computed` tokens have theirs. Zero without a slot.
@@ -56,7 +60,7 @@ const UNLIMITED: u32 = u32::MAX;
 
 impl Sequence {
     /// A sequence whose prompt leaves room for at least one token of the `context`.
-    pub(crate) fn new(id: SequenceId, request: GenerationRequest, context: u32) -> Self {
+    pub(crate) fn new(id: SequenceId, rank: i64, request: GenerationRequest, context: u32) -> Self {
         let prompt_tokens = request.prompt.len() as u32;
         let token_limit = match request.max_tokens {
             Some(max_tokens) => prompt_tokens.saturating_add(max_tokens).min(context),
@@ -64,6 +68,8 @@ impl Sequence {
         };
         Self {
             id,
+            rank,
+            submitted: Instant::now(),
             sampler: Sampler::new(request.sampling, &request.prompt),
             speculation: request
                 .speculation
@@ -91,6 +97,7 @@ impl Sequence {
     pub(crate) fn row(&self) -> Row {
         Row {
             id: self.id,
+            rank: self.rank,
             tokens: self.tokens.len() as u32,
             computed: self.computed,
             owned: self.computed,

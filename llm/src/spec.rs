@@ -42,6 +42,13 @@ pub struct EngineSpec {
     pub device: Device,
     /// Most requests that wait for their first admission; more are refused.
     pub max_waiting: u32,
+    /// Milliseconds that a request may wait for its first admission before it ends with an error; 0 is without bound.
+    pub queue_timeout_ms: u32,
+    /// Milliseconds that a step should take at most while sequences decode: prompts get as many tokens as fit. 0 lets the engine
+    /// choose.
+    pub target_step_ms: u32,
+    /// Milliseconds of waiting that make up for one point of priority.
+    pub priority_aging_ms: u32,
     /// Knobs of the backend.
     pub plugin_config: PluginConfig,
 }
@@ -63,6 +70,9 @@ impl EngineSpec {
             dynamic_split_fuse: true,
             device: Device::Auto,
             max_waiting: 1024,
+            queue_timeout_ms: 600_000,
+            target_step_ms: 0,
+            priority_aging_ms: 10_000,
             plugin_config: PluginConfig::default(),
         }
     }
@@ -81,6 +91,7 @@ impl EngineSpec {
             ),
             ("max_num_seqs", Some(self.max_num_seqs), 1),
             ("max_waiting", Some(self.max_waiting), 1),
+            ("priority_aging_ms", Some(self.priority_aging_ms), 1),
             ("max_context", self.max_context, 2),
         ];
         for (field, value, least) in least {

@@ -93,8 +93,12 @@ impl Core<'_> {
                 ErrorKind::ResourceExhausted,
                 "the KV cache cannot hold the sequence",
             );
-        } else if let Some(youngest) = self.running.last() {
-            self.preempt(youngest.id);
+        } else if let Some(last) = self
+            .running
+            .iter()
+            .max_by_key(|sequence| sequence.row().order())
+        {
+            self.preempt(last.id);
         }
     }
 

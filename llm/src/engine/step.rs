@@ -9,10 +9,13 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Receiver, TryRecvError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
+use std::time::Instant;
 
 use super::delivery::Outbox;
+use super::queue::QueueTimeout;
 use super::share::Sharing;
+use super::timing::Timing;
 use super::{Command, Shared};
 use crate::backend::{Backend, BatchToken, Capacity, DecodeError, DraftSupport, Slot};
 use crate::cache::CellBook;
@@ -54,6 +57,8 @@ pub(super) struct Core<'a> {
     /// Cells the backend proved able to hold, at most `capacity.total_cells`.
     pub(super) cells_usable: u32,
     pub(super) step: u64,
+    pub(super) timing: Timing,
+    pub(super) queue_timeout: QueueTimeout,
     // Memory reused from step to step.
     pub(super) plan: Plan,
     pub(super) running_rows: Vec<Row>,
@@ -101,6 +106,8 @@ impl<'a> Core<'a> {
             sharing: Sharing::new(spec, &capacity),
             cells_usable: capacity.total_cells,
             step: 0,
+            timing: Timing::new(spec),
+            queue_timeout: QueueTimeout::new(spec),
             plan: Plan::default(),
             running_rows: Vec::new(),
             waiting_rows: Vec::new(),
@@ -149,6 +156,7 @@ impl<'a> Core<'a> {
                     Err(TryRecvError::Empty) => break,
                 }
             }
+            self.expire();
             self.plan();
             let changes = !self.plan.preempt.is_empty();
             self.move_sequences();
@@ -157,9 +165,10 @@ impl<'a> Core<'a> {
                 self.step();
             } else if !changes {
                 self.publish(true);
-                match inbox.recv() {
-                    Ok(Command::Shutdown) | Err(_) => return,
+                match self.next_command(inbox) {
+                    Ok(Command::Shutdown) | Err(RecvTimeoutError::Disconnected) => return,
                     Ok(command) => self.take_in(command),
+                    Err(RecvTimeoutError::Timeout) => {} // somebody has waited too long
                 }
             }
         }
@@ -227,14 +236,17 @@ impl<'a> Core<'a> {
                 owned: self.cells.owned(&sequence.held),
                 ..sequence.row()
             }));
+        self.running_rows.sort_unstable_by_key(Row::order);
         self.waiting_rows.clear();
         let admissible = self
             .waiting
             .iter()
             .map(Sequence::row)
             .filter(|row| row.has_credit);
+        self.waiting_rows.extend(admissible);
+        self.waiting_rows.sort_unstable_by_key(Row::order);
         self.waiting_rows
-            .extend(admissible.take(self.limits.max_sequences as usize));
+            .truncate(self.limits.max_sequences as usize);
         self.offer_prefixes();
         let prompt_had_turn = self.plan.prompt_turn;
         loop {
@@ -244,6 +256,7 @@ impl<'a> Core<'a> {
                 running: &self.running_rows,
                 waiting: &self.waiting_rows,
                 prompt_had_turn,
+                pace: self.timing.pace(),
             };
             schedule::plan_step(&self.limits, &now, &mut self.plan);
             if !self.defer_followers() {
@@ -256,13 +269,17 @@ impl<'a> Core<'a> {
         self.step += 1;
         self.fill_batch();
         self.samples.clear();
+        let started = Instant::now();
         let outcome = catch(|| {
             self.backend.decode(&self.batch)?;
             self.sample();
             Ok(())
         });
         match outcome {
-            Ok(Ok(())) => self.commit(),
+            Ok(Ok(())) => {
+                self.timing.record(&self.plan.size, started.elapsed());
+                self.commit();
+            }
             Ok(Err(DecodeError::NoCells)) => self.retry_with_fewer_cells(),
             Ok(Err(DecodeError::Failed(message))) => self.fail_batch(ErrorKind::Internal, &message),
             Err(message) => self.fail_batch(
@@ -295,6 +312,7 @@ impl<'a> Core<'a> {
         shared
             .saved_bytes
             .store(tree.saved_bytes(), Ordering::Relaxed);
+        self.timing.publish(&self.plan, shared);
         shared.idle.store(idle, Ordering::Relaxed);
         shared.heartbeat_micros.store(
             shared.started.elapsed().as_micros() as u64,

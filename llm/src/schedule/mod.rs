@@ -1,19 +1,36 @@
 //! Who computes what in a step: a pure function over plain numbers.
 //!
-//! **Order of a step.** Decodes come first (one token each), then prompt chunks in order of arrival, then admissions in order of
-//! arrival, then the decodes' drafts, all under one token budget. If there are more decodes than budget, those that waited longest go first and a share of
-//! the budget stays for prompts, so neither starves the other.
+//! **Order.** Sequences have a rank: the time of their arrival, and earlier for each point of their priority. Ranks do not change,
+//! so whoever waits overtakes in time all that a higher priority may still bring.
+//!
+//! **A step.** Decodes come first (one token each), then prompts, running ones and those that wait for a place alike, then the
+//! decodes' drafts, all under one token budget. If there are more decodes than budget, those that waited longest go first and a
+//! share of the budget stays for prompts, so neither starves the other. Beside decodes, prompts get as many tokens as keep the step
+//! under its [target time](pace); alone they get the whole budget.
+//!
+//! **Order of prompts.** A prompt goes after those that arrived later and are shorter, as long as these came within
+//! [`OVERTAKING`] times the time that its own missing tokens take to compute: a short prompt is not stuck behind a long one, and
+//! the wait of a long one is bounded by its own length.
 //!
 //! **Cells.** A sequence is admitted when its tokens fit in the free cells beside what admitted prompts still need and a few
 //! cells for each running sequence to grow; it holds only cells it has computed. When a running sequence needs a cell and none is
 //! free, a victim gives up all of its cells and goes back to the queue in its old place, to be computed again from its tokens
-//! (nothing is sampled again). Victims are sequences that sit out for lack of credit, then the youngest.
+//! (nothing is sampled again). Victims are sequences that sit out for lack of credit, then the last in rank.
 //!
-//! **Why this cannot lock up.** The oldest sequence with credit is never a victim of a younger one, every other sequence can be
-//! its victim, and alone it fits (the engine refuses longer ones), so it advances in every step until it ends. A sequence without
-//! credit needs nothing, and its cells and its place are taken by those that do.
+//! **Why this cannot lock up.** The first in rank with credit is never a victim of another one, every other sequence can be its
+//! victim, and alone it fits (the engine refuses longer ones), so it advances until it ends: in every step that is not filled by
+//! the few prompts that may overtake it. A sequence without credit needs nothing, and its cells and its place are taken by those
+//! that do.
+
+use cost::StepSize;
+use pace::Pace;
+use step::Step;
 
 use crate::protocol::SequenceId;
+
+pub(crate) mod cost;
+pub(crate) mod pace;
+mod step;
 
 /// Cells kept free for each running sequence to grow into before another one is admitted.
 const GROWTH_CELLS: u32 = 16;
@@ -21,6 +38,8 @@ const GROWTH_CELLS: u32 = 16;
 pub(crate) const PAUSE_GRACE_STEPS: u64 = 64;
 /// The part of the token budget kept for prompts when decodes alone would fill it.
 const PROMPT_SHARE: u32 = 8;
+/// How many times its own computing time a prompt may be overtaken by shorter ones.
+const OVERTAKING: f64 = 4.0;
 
 /// What does not change from step to step.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +54,8 @@ pub(crate) struct Limits {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Row {
     pub(crate) id: SequenceId,
+    /// Its place among all sequences, in microseconds: the lower goes first.
+    pub(crate) rank: i64,
     /// Tokens known: prompt and generated.
     pub(crate) tokens: u32,
     /// The first tokens that are computed already; of a waiting sequence, those it need not compute because another one has.
@@ -59,6 +80,21 @@ impl Row {
         self.tokens - self.computed
     }
 
+    /// The place in the order of ranks; no two sequences have the same.
+    pub(crate) fn order(&self) -> (i64, SequenceId) {
+        (self.rank, self.id)
+    }
+
+    /// The place in the order of prompts, where a prompt token takes so many microseconds.
+    fn prompt_order(&self, token_micros: f64) -> (i64, SequenceId) {
+        let allowance = OVERTAKING * token_micros * f64::from(self.pending());
+        (self.rank.saturating_add(allowance as i64), self.id)
+    }
+
+    fn is_decode(&self) -> bool {
+        self.has_credit && self.pending() == 1
+    }
+
     /// Whether a waiting sequence may be admitted now.
     fn may_join(&self) -> bool {
         self.has_credit && !self.deferred
@@ -75,12 +111,14 @@ impl Row {
 pub(crate) struct Now<'a> {
     pub(crate) step: u64,
     pub(crate) free_cells: u32,
-    /// Sequences that have a slot, in order of arrival.
+    /// Sequences that have a slot, in order of rank.
     pub(crate) running: &'a [Row],
-    /// Sequences that wait for a slot, in order of arrival.
+    /// Sequences that wait for a slot, in order of rank.
     pub(crate) waiting: &'a [Row],
     /// Whether the last step was kept for a whole prompt.
     pub(crate) prompt_had_turn: bool,
+    /// How long the step may take.
+    pub(crate) pace: Pace<'a>,
 }
 
 /// The scheduler's decision. Kept between steps to reuse its memory.
@@ -94,7 +132,13 @@ pub(crate) struct Plan {
     pub(crate) work: Vec<Work>,
     /// Whether decodes sat out so that a whole prompt fits.
     pub(crate) prompt_turn: bool,
+    /// The batch in numbers.
+    pub(crate) size: StepSize,
+    /// Most prompt tokens the step had room for.
+    pub(crate) prompt_limit: u32,
     state: Vec<State>,
+    prompts: Vec<Prompt>,
+    turns: Vec<(u64, (i64, SequenceId))>,
 }
 
 /// Tokens of one sequence in the batch.
@@ -115,6 +159,15 @@ impl Work {
             drafts: 0,
         }
     }
+}
+
+/// A prompt that could go on or begin.
+#[derive(Clone, Copy, Debug)]
+struct Prompt {
+    order: (i64, SequenceId),
+    /// Its index among the waiting or the running.
+    index: usize,
+    waits: bool,
 }
 
 /// What this step has decided so far about a running sequence.
@@ -145,240 +198,13 @@ fn plan_once(limits: &Limits, now: &Now<'_>, plan: &mut Plan) {
     plan.admit.clear();
     plan.work.clear();
     plan.prompt_turn = false;
+    plan.size = StepSize::default();
     plan.state.clear();
     plan.state.resize(now.running.len(), State::Idle);
-    let mut step = Step {
-        limits,
-        now,
-        plan,
-        free: now.free_cells,
-        budget: limits.batch_tokens,
-    };
+    let mut step = Step::new(limits, now, plan);
     step.schedule_decodes();
     step.schedule_prompts();
-    step.admit();
     step.finish();
-}
-
-struct Step<'a> {
-    limits: &'a Limits,
-    now: &'a Now<'a>,
-    plan: &'a mut Plan,
-    free: u32,
-    budget: u32,
-}
-
-impl Step<'_> {
-    fn schedule_decodes(&mut self) {
-        let decodes = |row: &&Row| row.has_credit && row.pending() == 1;
-        let mut count = self.now.running.iter().filter(decodes).count() as u32;
-        let running_prompt = self
-            .now
-            .running
-            .iter()
-            .find(|row| row.has_credit && row.pending() > 1);
-        let first_prompt =
-            running_prompt.or_else(|| self.now.waiting.iter().find(|row| row.may_join()));
-        if let Some(prompt) = first_prompt
-            && count > 0
-            && self.is_whole(prompt.pending())
-            && prompt.pending() + count > self.budget
-            && !self.now.prompt_had_turn
-        {
-            self.plan.prompt_turn = true;
-            return;
-        }
-        let share = if first_prompt.is_some() {
-            (self.budget / PROMPT_SHARE).max(1).min(self.budget - 1)
-        } else {
-            0
-        };
-        // With more decodes than budget, only those that waited since this step or longer take part.
-        let mut oldest_turns = None;
-        if count > self.budget - share {
-            count = self.budget - share;
-            let mut turns: Vec<_> = self
-                .now
-                .running
-                .iter()
-                .filter(decodes)
-                .map(|row| (row.last_step, row.id))
-                .collect();
-            let (_, last, _) = turns.select_nth_unstable(count as usize - 1);
-            oldest_turns = Some(*last);
-        }
-        for (index, row) in self.now.running.iter().enumerate() {
-            if decodes(&row) && oldest_turns.is_none_or(|last| (row.last_step, row.id) <= last) {
-                self.plan.state[index] = State::Scheduled(1);
-                self.budget -= 1;
-            }
-        }
-        while self.free < count {
-            let youngest = self
-                .plan
-                .state
-                .iter()
-                .rposition(|state| matches!(state, State::Scheduled(_)));
-            let youngest = youngest
-                .expect("there are `count` scheduled decodes, and `count` is above the free cells");
-            if let Some(victim) = self.victim(youngest) {
-                if victim == youngest {
-                    count -= 1;
-                    self.budget += 1;
-                }
-                self.preempt(victim);
-            } else {
-                self.plan.state[youngest] = State::Idle; // older sequences hold all cells: it waits for them
-                count -= 1;
-                self.budget += 1;
-            }
-        }
-        self.free -= count;
-    }
-
-    fn schedule_prompts(&mut self) {
-        for (index, row) in self.now.running.iter().enumerate() {
-            if self.budget == 0 {
-                return;
-            }
-            if !row.has_credit || row.pending() <= 1 || self.plan.state[index] != State::Idle {
-                continue;
-            }
-            let whole = self.is_whole(row.pending());
-            if whole && row.pending() > self.budget {
-                return; // the next prompt waits behind this one
-            }
-            let enough = if whole { row.pending() } else { 1 };
-            while self.free < enough {
-                let Some(victim) = self.victim(index + 1) else {
-                    break;
-                };
-                if let State::Scheduled(tokens) = self.plan.state[victim] {
-                    self.budget += tokens;
-                    self.free += tokens;
-                }
-                self.preempt(victim);
-            }
-            if self.free < enough {
-                return; // older sequences hold the cells
-            }
-            let tokens = row.pending().min(self.budget).min(self.free);
-            self.plan.state[index] = State::Scheduled(tokens);
-            self.budget -= tokens;
-            self.free -= tokens;
-        }
-    }
-
-    fn admit(&mut self) {
-        if !self.plan.preempt.is_empty() {
-            return; // the freed cells were needed, and the victim comes before any younger sequence
-        }
-        let mut sequences = self.now.running.len() as u32;
-        let mut committed: u32 = 0;
-        for (row, state) in self.now.running.iter().zip(&self.plan.state) {
-            let scheduled = if let State::Scheduled(tokens) = state {
-                *tokens
-            } else {
-                0
-            };
-            if row.has_credit {
-                committed += row.pending() - scheduled + row.remaining.min(GROWTH_CELLS);
-            }
-        }
-        for row in self.now.waiting.iter().filter(|row| row.may_join()) {
-            let whole = self.is_whole(row.pending());
-            if self.budget == 0 || (whole && row.pending() > self.budget) {
-                return;
-            }
-            let needed = row.owned + row.pending() + committed;
-            while self.free < needed || sequences == self.limits.max_sequences {
-                let Some(victim) = self.paused_victim(needed) else {
-                    return;
-                };
-                self.preempt(victim);
-                sequences -= 1;
-            }
-            let tokens = row.pending().min(self.budget);
-            self.plan.admit.push(row.id);
-            self.plan.work.push(Work::known(row.id, tokens));
-            self.budget -= tokens;
-            self.free -= row.owned + tokens;
-            committed += row.pending() - tokens + row.remaining.min(GROWTH_CELLS);
-            sequences += 1;
-        }
-    }
-
-    /// Puts the running sequences' work before that of the admitted ones. Drafts get what is left of budget and cells: they may
-    /// all prove wrong.
-    fn finish(&mut self) {
-        let admitted = self.plan.work.len();
-        for decode in [true, false] {
-            for (row, state) in self.now.running.iter().zip(&self.plan.state) {
-                let State::Scheduled(tokens) = *state else {
-                    continue;
-                };
-                if decode != (row.pending() == 1) {
-                    continue;
-                }
-                let mut work = Work::known(row.id, tokens);
-                if decode {
-                    work.drafts = row.useful_drafts().min(self.budget).min(self.free);
-                    self.budget -= work.drafts;
-                    self.free -= work.drafts;
-                }
-                self.plan.work.push(work);
-            }
-        }
-        self.plan.work.rotate_left(admitted);
-    }
-
-    /// Whether that many pending tokens must be computed in one step.
-    fn is_whole(&self, pending: u32) -> bool {
-        !self.limits.split_prompts && pending <= self.limits.batch_tokens
-    }
-
-    /// The sequence that gives up its cells for the one before `from`: one without credit, else the youngest from there on.
-    fn victim(&self, from: usize) -> Option<usize> {
-        let holds_cells = |index: &usize| {
-            self.plan.state[*index] != State::Preempted && self.now.running[*index].computed > 0
-        };
-        let youngest_first = || (0..self.now.running.len()).rev().filter(holds_cells);
-        youngest_first()
-            .find(|index| !self.now.running[*index].has_credit)
-            .or_else(|| youngest_first().find(|index| *index >= from))
-    }
-
-    /// A sequence without credit whose place a waiting one may take, if taking all such places would give it enough cells.
-    fn paused_victim(&self, needed: u32) -> Option<usize> {
-        let nothing_runs = self.plan.work.is_empty()
-            && !self
-                .plan
-                .state
-                .iter()
-                .any(|state| matches!(state, State::Scheduled(_)));
-        let may_go = |index: &usize| {
-            let row = &self.now.running[*index];
-            let sat_out = self.now.step.saturating_sub(row.last_step);
-            self.plan.state[*index] == State::Idle
-                && !row.has_credit
-                && (nothing_runs || sat_out >= PAUSE_GRACE_STEPS)
-        };
-        let candidates = || (0..self.now.running.len()).rev().filter(may_go);
-        let obtainable: u32 = candidates()
-            .map(|index| self.now.running[index].owned)
-            .sum();
-        if self.free + obtainable < needed {
-            None
-        } else {
-            candidates().next()
-        }
-    }
-
-    fn preempt(&mut self, index: usize) {
-        self.plan.state[index] = State::Preempted;
-        self.plan.preempt.push(self.now.running[index].id);
-        self.free += self.now.running[index].owned;
-    }
 }
 
 #[cfg(test)]

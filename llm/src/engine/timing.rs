@@ -1,0 +1,70 @@
+//! How long steps take: what the cost model learns from, and what the status shows.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::Shared;
+use crate::schedule::Plan;
+use crate::schedule::cost::{CostModel, StepSize};
+use crate::schedule::pace::Pace;
+use crate::spec::EngineSpec;
+
+/// Steps whose median time is shown.
+const RECENT: usize = 64;
+
+/// The engine thread's knowledge of time.
+pub(super) struct Timing {
+    cost: CostModel,
+    target: Option<u64>,
+    /// Microseconds of the last steps, a ring.
+    recent: [u64; RECENT],
+    recorded: usize,
+}
+
+impl Timing {
+    pub(super) fn new(spec: &EngineSpec) -> Self {
+        let target = u64::from(spec.target_step_ms) * 1_000;
+        Self {
+            cost: CostModel::default(),
+            target: (target > 0).then_some(target),
+            recent: [0; RECENT],
+            recorded: 0,
+        }
+    }
+
+    pub(super) fn pace(&self) -> Pace<'_> {
+        Pace {
+            cost: &self.cost,
+            target: self.target,
+        }
+    }
+
+    /// Takes in a step that was computed, from the start of its decode to its last sampled token: some backends compute on
+    /// while they say they are done, until somebody asks for logits.
+    pub(super) fn record(&mut self, size: &StepSize, time: Duration) {
+        self.cost.observe(size, time.as_secs_f64() * 1e6);
+        self.recent[self.recorded % RECENT] = time.as_micros() as u64;
+        self.recorded += 1;
+    }
+
+    pub(super) fn publish(&self, plan: &Plan, shared: &Shared) {
+        let target = self.pace().target_micros(&plan.size) as u64;
+        let expected = self.cost.micros(&plan.size) as u64;
+        shared.target_micros.store(target, Ordering::Relaxed);
+        shared.expected_micros.store(expected, Ordering::Relaxed);
+        shared.median_micros.store(self.median(), Ordering::Relaxed);
+        shared
+            .prompt_limit
+            .store(plan.prompt_limit, Ordering::Relaxed);
+    }
+
+    fn median(&self) -> u64 {
+        let mut recent = self.recent;
+        let recorded = &mut recent[..self.recorded.min(RECENT)];
+        if recorded.is_empty() {
+            return 0;
+        }
+        let middle = recorded.len() / 2;
+        *recorded.select_nth_unstable(middle).1
+    }
+}

@@ -1,0 +1,226 @@
+//! What a step costs on this machine with this model, learned from the steps it has computed.
+//!
+//! The time of a step is the time of its decodes plus the time of its prompt tokens.
+//!
+//! - **Decodes** cost a fixed part, a part for each token and a part for each cell they attend to. The three are fitted to recent
+//!   steps without prompts, by least squares, and are never negative.
+//! - **Prompt tokens** have a price that depends on how many there are in the step: kernels work in tiles, and 60 tokens can cost
+//!   three times what 70 do. Each class of sizes has a price of its own. A class that was not tried yet counts as cheap as the
+//!   cheapest one, so that it is tried, and a price that is not used is forgotten little by little.
+//!
+//! A measurement counts at most as twice, and at least as half of what was expected: one step that was disturbed moves little, and
+//! a machine that became slower is followed within a few dozen steps. Before the first measurement everything is free.
+
+/// Classes of sizes: of 1 or 2 prompt tokens, 3 or 4, 5 to 8, and so on, to more than any batch has.
+const CLASSES: usize = 24;
+/// How much of what is known about decodes is left after another step.
+const MEMORY: f64 = 0.9;
+/// How far a price moves towards a new measurement.
+const GAIN: f64 = 0.25;
+/// How much of the distance to the cheapest price is left, after another step, of a price that is not used.
+const PATIENCE: f64 = 0.998;
+/// Keeps the fit defined where all steps look the same.
+const RIDGE: f64 = 1e-6;
+/// A usual step's numbers, so that the fit sees numbers near one.
+const DECODE_TOKENS: f64 = 16.0;
+const ATTENDED_CELLS: f64 = 16_384.0;
+/// Times are microseconds between nothing and a day.
+const LONGEST: f64 = 86.4e9;
+
+/// What a step computed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct StepSize {
+    /// Tokens of decodes, drafts included.
+    pub(crate) decode_tokens: u32,
+    /// Cells that those tokens attend to, added up.
+    pub(crate) attended_cells: u64,
+    /// Tokens of prompts, and of sequences that are computed again.
+    pub(crate) prompt_tokens: u32,
+}
+
+impl StepSize {
+    /// The numbers that a fit multiplies with its coefficients, all of a similar size.
+    fn decode_features(&self) -> [f64; 3] {
+        [
+            1.0,
+            f64::from(self.decode_tokens) / DECODE_TOKENS,
+            self.attended_cells as f64 / ATTENDED_CELLS,
+        ]
+    }
+}
+
+/// Predicts the time of a step.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CostModel {
+    decodes: Fit,
+    /// Microseconds of a prompt token, by class.
+    prices: [Option<f64>; CLASSES],
+}
+
+impl CostModel {
+    /// Takes in a step that was computed in so many microseconds.
+    pub(crate) fn observe(&mut self, size: &StepSize, micros: f64) {
+        if !micros.is_finite() || size.decode_tokens + size.prompt_tokens == 0 {
+            return;
+        }
+        let micros = micros.clamp(0.0, LONGEST);
+        if size.prompt_tokens == 0 {
+            self.decodes.observe(&size.decode_features(), micros);
+            return;
+        }
+        let measured = (micros - self.decode_micros(size)).max(0.0) / f64::from(size.prompt_tokens);
+        let class = class_of(size.prompt_tokens);
+        let price = match self.prices[class] {
+            None => measured,
+            Some(price) => price + GAIN * (measured.clamp(price / 2.0, price * 2.0) - price),
+        };
+        let cheapest = self.cheapest();
+        for other in self.prices.iter_mut().flatten() {
+            *other = cheapest + (*other - cheapest) * PATIENCE;
+        }
+        // A price of zero could never grow again.
+        self.prices[class] = Some(price.max(1e-3));
+    }
+
+    /// Microseconds of the decodes of a step; zero if it has none.
+    pub(crate) fn decode_micros(&self, size: &StepSize) -> f64 {
+        if size.decode_tokens == 0 {
+            return 0.0;
+        }
+        self.decodes.predict(&size.decode_features())
+    }
+
+    /// Microseconds of one more token of a decode, apart from the cells it attends to.
+    pub(crate) fn decode_token_micros(&self) -> f64 {
+        self.decodes.coefficients[1] / DECODE_TOKENS
+    }
+
+    /// Microseconds of a whole step.
+    pub(crate) fn micros(&self, size: &StepSize) -> f64 {
+        let prompt = if size.prompt_tokens == 0 {
+            0.0
+        } else {
+            f64::from(size.prompt_tokens) * self.price(class_of(size.prompt_tokens))
+        };
+        self.decode_micros(size) + prompt
+    }
+
+    /// Microseconds of a prompt token where the step has the best number of them.
+    pub(crate) fn cheapest(&self) -> f64 {
+        let known = self.prices.iter().flatten().copied();
+        known.reduce(f64::min).unwrap_or(0.0)
+    }
+
+    fn price(&self, class: usize) -> f64 {
+        self.prices[class].unwrap_or_else(|| self.cheapest())
+    }
+
+    /// The most prompt tokens, up to `limit`, that are expected to take no longer than `micros`, with the price of each. It can be
+    /// none.
+    pub(crate) fn prompt_tokens_within(&self, micros: f64, limit: u32) -> (u32, f64) {
+        self.fits(micros, limit).next().unwrap_or((0, f64::MAX))
+    }
+
+    /// The fewest prompt tokens of a class above that of `tokens`, up to `limit`, whose price is at most `price` and that take no
+    /// longer than `micros`.
+    pub(crate) fn cheaper_prompt_tokens(
+        &self,
+        tokens: u32,
+        price: f64,
+        micros: f64,
+        limit: u32,
+    ) -> Option<u32> {
+        let larger = |fitting: &u32| tokens == 0 || class_of(*fitting) > class_of(tokens);
+        let cheaper = self
+            .fits(micros, limit)
+            .filter(|(fitting, own)| larger(fitting) && *own <= price);
+        cheaper
+            .last()
+            .map(|(fitting, _)| smallest_of(class_of(fitting)))
+    }
+
+    /// For each class, the larger ones first, the most of its tokens that fit.
+    fn fits(&self, micros: f64, limit: u32) -> impl Iterator<Item = (u32, f64)> {
+        let classes = if limit == 0 { 0 } else { class_of(limit) + 1 };
+        (0..classes).rev().filter_map(move |class| {
+            let price = self.price(class);
+            let affordable = if price > 0.0 {
+                micros / price
+            } else {
+                f64::MAX
+            };
+            let tokens = (affordable as u32).min(largest_of(class)).min(limit);
+            (tokens >= smallest_of(class)).then_some((tokens, price))
+        })
+    }
+}
+
+/// A power of two ends a class: a backend that gives each sequence a stream computes a chunk's first token with the decodes, and a
+/// tile of the others must be full.
+fn class_of(prompt_tokens: u32) -> usize {
+    ((prompt_tokens.max(2) - 1).ilog2() as usize).min(CLASSES - 1)
+}
+
+fn smallest_of(class: usize) -> u32 {
+    if class == 0 { 1 } else { (1 << class) + 1 }
+}
+
+fn largest_of(class: usize) -> u32 {
+    2 << class
+}
+
+/// Non-negative least squares over recent measurements.
+#[derive(Clone, Debug, Default)]
+struct Fit {
+    /// Sums of products of features, and of features with measurements. Older ones count less.
+    products: [[f64; 3]; 3],
+    targets: [f64; 3],
+    coefficients: [f64; 3],
+    measured: bool,
+}
+
+impl Fit {
+    fn predict(&self, features: &[f64; 3]) -> f64 {
+        dot(&self.coefficients, features)
+    }
+
+    fn observe(&mut self, features: &[f64; 3], micros: f64) {
+        let expected = self.predict(features);
+        let micros = if self.measured {
+            micros.clamp(expected / 2.0, (expected * 2.0).max(1.0))
+        } else {
+            micros
+        };
+        self.measured = true;
+        // Relative errors count, so that long steps do not drown short ones.
+        let weight = 1.0 / (micros * micros).max(1.0);
+        for (row, feature) in features.iter().enumerate() {
+            for (sum, other) in self.products[row].iter_mut().zip(features) {
+                *sum = *sum * MEMORY + weight * feature * other;
+            }
+            self.targets[row] = self.targets[row] * MEMORY + weight * feature * micros;
+        }
+        self.solve();
+    }
+
+    /// Goes to the best value of one coefficient after the other, each at least zero. What was best before is nearly best now.
+    fn solve(&mut self) {
+        let ridge = RIDGE * (0..3).map(|row| self.products[row][row]).sum::<f64>();
+        for _ in 0..16 {
+            for row in 0..3 {
+                let others = dot(&self.products[row], &self.coefficients)
+                    - self.products[row][row] * self.coefficients[row];
+                // The ridge pulls towards the last value, not to zero.
+                let best = (self.targets[row] - others + ridge * self.coefficients[row])
+                    / (self.products[row][row] + ridge);
+                if best.is_finite() {
+                    self.coefficients[row] = best.clamp(0.0, LONGEST);
+                }
+            }
+        }
+    }
+}
+
+fn dot(left: &[f64; 3], right: &[f64; 3]) -> f64 {
+    left.iter().zip(right).map(|(a, b)| a * b).sum()
+}

@@ -1,0 +1,69 @@
+//! How many prompt tokens a step computes beside decodes: as many as keep it under its target time.
+
+use super::cost::{CostModel, StepSize};
+
+/// A target chosen here is this many times what the decodes alone take: two thirds of the time go to prompts, which end sooner
+/// and then share their steps with the other decodes.
+const SHARE: f64 = 3.0;
+/// Up to this many times, if prompt tokens then cost a quarter less each.
+const STRETCHED_SHARE: f64 = 4.0;
+const QUARTER_LESS: f64 = 0.75;
+/// A target chosen here is never shorter: steps faster than a reader need not become shorter still at the price of prompts.
+const SHORTEST_TARGET: f64 = 150_000.0;
+/// Prompts advance by at least so many tokens in each step that has room, whatever the target.
+pub(crate) const LEAST_PROMPT_TOKENS: u32 = 16;
+
+/// How long a step may take while sequences decode.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pace<'a> {
+    pub(crate) cost: &'a CostModel,
+    /// In microseconds; `None` chooses one.
+    pub(crate) target: Option<u64>,
+}
+
+impl Pace<'_> {
+    /// The target time of a step with these decodes, in microseconds.
+    pub(crate) fn target_micros(&self, decodes: &StepSize) -> f64 {
+        match self.target {
+            Some(target) => target as f64,
+            None => (SHARE * self.cost.decode_micros(decodes)).max(SHORTEST_TARGET),
+        }
+    }
+
+    /// The most prompt tokens, up to `limit`, beside these decodes.
+    pub(crate) fn prompt_tokens(&self, decodes: &StepSize, limit: u32) -> u32 {
+        if decodes.decode_tokens == 0 {
+            return limit;
+        }
+        let decoding = self.cost.decode_micros(decodes);
+        let target = self.target_micros(decodes);
+        let left = target - decoding;
+        let (tokens, price) = self.cost.prompt_tokens_within(left, limit);
+        let cheaper = if self.target.is_none() {
+            let stretched = (target * STRETCHED_SHARE / SHARE - decoding).max(left);
+            self.cost
+                .cheaper_prompt_tokens(tokens, price * QUARTER_LESS, stretched, limit)
+        } else {
+            None
+        };
+        let tokens = cheaper.unwrap_or(tokens);
+        tokens.max(LEAST_PROMPT_TOKENS).min(limit)
+    }
+
+    /// How many drafted tokens there is time for beside this step's decodes and prompts. Without a target set by the user, drafts
+    /// give way to prompts only.
+    pub(crate) fn drafts(&self, step: &StepSize, wanted: u32) -> u32 {
+        if self.target.is_none() && step.prompt_tokens == 0 {
+            return wanted;
+        }
+        let left = self.target_micros(step) - self.cost.micros(step);
+        let token = self.cost.decode_token_micros();
+        if left <= 0.0 {
+            0
+        } else if token <= 0.0 {
+            wanted
+        } else {
+            wanted.min((left / token) as u32)
+        }
+    }
+}

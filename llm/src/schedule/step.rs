@@ -1,0 +1,324 @@
+//! The decisions of one step, one kind of work after the other.
+
+use super::cost::StepSize;
+use super::{
+    GROWTH_CELLS, Limits, Now, PAUSE_GRACE_STEPS, PROMPT_SHARE, Plan, Prompt, Row, State, Work,
+};
+
+/// A plan in the making: what is left of budget and cells.
+pub(super) struct Step<'a> {
+    limits: &'a Limits,
+    now: &'a Now<'a>,
+    plan: &'a mut Plan,
+    free: u32,
+    budget: u32,
+    /// Part of the budget that prompts may still take.
+    chunk: u32,
+    /// Sequences that have a slot.
+    sequences: u32,
+    /// Cells that admitted sequences are sure to need soon.
+    committed: u32,
+}
+
+impl<'a> Step<'a> {
+    pub(super) fn new(limits: &'a Limits, now: &'a Now<'a>, plan: &'a mut Plan) -> Self {
+        // Prompts that are not split keep their order: each waits for a step that it fits into.
+        let token_micros = if limits.split_prompts {
+            now.pace.cost.cheapest()
+        } else {
+            0.0
+        };
+        let prompt = |waits| {
+            move |(index, row): (usize, &Row)| Prompt {
+                order: row.prompt_order(token_micros),
+                index,
+                waits,
+            }
+        };
+        let running = now.running.iter().enumerate();
+        let waiting = now.waiting.iter().enumerate();
+        let prompts = &mut plan.prompts;
+        prompts.clear();
+        prompts.extend(
+            running
+                .filter(|(_, row)| row.has_credit && row.pending() > 1)
+                .map(prompt(false)),
+        );
+        prompts.extend(waiting.filter(|(_, row)| row.may_join()).map(prompt(true)));
+        prompts.sort_unstable_by_key(|prompt| prompt.order);
+        Self {
+            limits,
+            now,
+            plan,
+            free: now.free_cells,
+            budget: limits.batch_tokens,
+            chunk: 0,
+            sequences: now.running.len() as u32,
+            committed: 0,
+        }
+    }
+
+    pub(super) fn schedule_decodes(&mut self) {
+        let mut count = self
+            .now
+            .running
+            .iter()
+            .filter(|row| row.is_decode())
+            .count() as u32;
+        let first_prompt = self.plan.prompts.first().map(|prompt| self.row(prompt));
+        if let Some(prompt) = first_prompt
+            && count > 0
+            && self.is_whole(prompt.pending())
+            && prompt.pending() + count > self.budget
+            && !self.now.prompt_had_turn
+        {
+            self.plan.prompt_turn = true;
+            return;
+        }
+        let share = if first_prompt.is_some() {
+            (self.budget / PROMPT_SHARE).max(1).min(self.budget - 1)
+        } else {
+            0
+        };
+        // With more decodes than budget, only those that waited since this step or longer take part.
+        let mut last_turn = None;
+        if count > self.budget - share {
+            count = self.budget - share;
+            let turns = &mut self.plan.turns;
+            turns.clear();
+            let decodes = self.now.running.iter().filter(|row| row.is_decode());
+            turns.extend(decodes.map(|row| (row.last_step, row.order())));
+            let (_, last, _) = turns.select_nth_unstable(count as usize - 1);
+            last_turn = Some(*last);
+        }
+        for (index, row) in self.now.running.iter().enumerate() {
+            if row.is_decode() && last_turn.is_none_or(|last| (row.last_step, row.order()) <= last)
+            {
+                self.plan.state[index] = State::Scheduled(1);
+                self.budget -= 1;
+            }
+        }
+        self.take_cells_for_decodes(count);
+    }
+
+    fn take_cells_for_decodes(&mut self, mut count: u32) {
+        while self.free < count {
+            let last = self
+                .plan
+                .state
+                .iter()
+                .rposition(|state| matches!(state, State::Scheduled(_)))
+                .expect("there are `count` scheduled decodes, and `count` is above the free cells");
+            if let Some(victim) = self.victim(last) {
+                if victim == last {
+                    count -= 1;
+                    self.budget += 1;
+                }
+                self.preempt(victim);
+            } else {
+                self.plan.state[last] = State::Idle; // those before it hold all cells: it waits for them
+                count -= 1;
+                self.budget += 1;
+            }
+        }
+        self.free -= count;
+    }
+
+    pub(super) fn schedule_prompts(&mut self) {
+        self.chunk = if self.limits.split_prompts {
+            self.now
+                .pace
+                .prompt_tokens(&self.decodes_size(), self.budget)
+        } else {
+            self.budget
+        };
+        self.plan.prompt_limit = self.chunk;
+        for (row, state) in self.now.running.iter().zip(&self.plan.state) {
+            if row.has_credit && *state != State::Preempted {
+                let scheduled = matches!(state, State::Scheduled(_));
+                self.committed +=
+                    row.pending() - u32::from(scheduled) + row.remaining.min(GROWTH_CELLS);
+            }
+        }
+        // Where cells were taken from a sequence, they were needed, and it comes before those that never had any.
+        let mut admits = self.plan.preempt.is_empty();
+        for number in 0..self.plan.prompts.len() {
+            let prompt = self.plan.prompts[number];
+            let row = self.row(&prompt);
+            if self.chunk == 0 {
+                return;
+            }
+            if self.is_whole(row.pending()) && row.pending() > self.chunk {
+                return; // the next prompt waits behind this one
+            }
+            if prompt.waits {
+                admits = admits && self.admit(row);
+            } else if self.plan.state[prompt.index] == State::Idle {
+                let preempted = self.plan.preempt.len();
+                if !self.continue_prompt(prompt.index, row) {
+                    return;
+                }
+                admits = admits && self.plan.preempt.len() == preempted;
+            }
+        }
+    }
+
+    /// Computes the next chunk of a running prompt, if there are cells. False if no other prompt may go before it.
+    fn continue_prompt(&mut self, index: usize, row: &Row) -> bool {
+        let whole = self.is_whole(row.pending());
+        let enough = if whole { row.pending() } else { 1 };
+        while self.free < enough {
+            let Some(victim) = self.victim(index + 1) else {
+                return !whole; // those before it hold the cells
+            };
+            if let State::Scheduled(tokens) = self.plan.state[victim] {
+                self.budget += tokens;
+                self.free += tokens;
+                if self.now.running[victim].pending() > 1 {
+                    self.chunk += tokens;
+                }
+            }
+            self.preempt(victim);
+        }
+        let tokens = row.pending().min(self.chunk).min(self.free);
+        self.plan.state[index] = State::Scheduled(tokens);
+        self.take(tokens, tokens);
+        self.committed = self.committed.saturating_sub(tokens);
+        true
+    }
+
+    /// Gives a waiting sequence a place and its first chunk, if it fits. False if it does not: then those behind it wait too.
+    fn admit(&mut self, row: &Row) -> bool {
+        let needed = row.owned + row.pending() + self.committed;
+        while self.free < needed || self.sequences == self.limits.max_sequences {
+            let Some(victim) = self.paused_victim(needed) else {
+                return false;
+            };
+            self.preempt(victim);
+            self.sequences -= 1;
+        }
+        let tokens = row.pending().min(self.chunk);
+        self.plan.admit.push(row.id);
+        self.plan.work.push(Work::known(row.id, tokens));
+        self.plan.size.prompt_tokens += tokens;
+        self.take(tokens, row.owned + tokens);
+        self.committed += row.pending() - tokens + row.remaining.min(GROWTH_CELLS);
+        self.sequences += 1;
+        true
+    }
+
+    fn take(&mut self, tokens: u32, cells: u32) {
+        self.chunk -= tokens;
+        self.budget -= tokens;
+        self.free -= cells;
+    }
+
+    /// Puts the running sequences' work before that of the admitted ones. Drafts get what is left of budget, cells and time: they
+    /// may all prove wrong.
+    pub(super) fn finish(&mut self) {
+        let admitted_tokens = self.plan.size.prompt_tokens;
+        self.plan.size = self.decodes_size();
+        let prompts = self.scheduled().filter(|(row, _)| !row.is_decode());
+        let prompt_tokens: u32 = prompts.map(|(_, tokens)| tokens).sum();
+        self.plan.size.prompt_tokens = prompt_tokens + admitted_tokens;
+        let decodes = self.scheduled().filter(|(row, _)| row.is_decode());
+        let wanted = decodes.map(|(row, _)| row.useful_drafts()).sum();
+        let pace = &self.now.pace;
+        let mut drafts = pace.drafts(&self.plan.size, wanted);
+        drafts = drafts.min(self.budget).min(self.free);
+        let admitted = self.plan.work.len();
+        for decode in [true, false] {
+            for (row, state) in self.now.running.iter().zip(&self.plan.state) {
+                let State::Scheduled(tokens) = *state else {
+                    continue;
+                };
+                if decode != row.is_decode() {
+                    continue;
+                }
+                let mut work = Work::known(row.id, tokens);
+                if decode {
+                    work.drafts = row.useful_drafts().min(drafts);
+                    drafts -= work.drafts;
+                    self.plan.size.decode_tokens += work.drafts;
+                    self.plan.size.attended_cells += u64::from(work.drafts * row.tokens);
+                }
+                self.plan.work.push(work);
+            }
+        }
+        self.plan.work.rotate_left(admitted);
+    }
+
+    fn row(&self, prompt: &Prompt) -> &'a Row {
+        if prompt.waits {
+            &self.now.waiting[prompt.index]
+        } else {
+            &self.now.running[prompt.index]
+        }
+    }
+
+    /// Running sequences that take part, and with how many known tokens.
+    fn scheduled(&self) -> impl Iterator<Item = (&'a Row, u32)> {
+        let states = self.now.running.iter().zip(&self.plan.state);
+        states.filter_map(|(row, state)| match state {
+            State::Scheduled(tokens) => Some((row, *tokens)),
+            _ => None,
+        })
+    }
+
+    fn decodes_size(&self) -> StepSize {
+        let mut size = StepSize::default();
+        for (row, tokens) in self.scheduled().filter(|(row, _)| row.is_decode()) {
+            size.decode_tokens += tokens;
+            size.attended_cells += u64::from(row.tokens);
+        }
+        size
+    }
+
+    /// Whether that many pending tokens must be computed in one step.
+    fn is_whole(&self, pending: u32) -> bool {
+        !self.limits.split_prompts && pending <= self.limits.batch_tokens
+    }
+
+    /// The sequence that gives up its cells for the one before `from`: one without credit, else the last in rank from there on.
+    fn victim(&self, from: usize) -> Option<usize> {
+        let holds_cells = |index: &usize| {
+            self.plan.state[*index] != State::Preempted && self.now.running[*index].computed > 0
+        };
+        let last_first = || (0..self.now.running.len()).rev().filter(holds_cells);
+        last_first()
+            .find(|index| !self.now.running[*index].has_credit)
+            .or_else(|| last_first().find(|index| *index >= from))
+    }
+
+    /// A sequence without credit whose place a waiting one may take, if taking all such places would give it enough cells.
+    fn paused_victim(&self, needed: u32) -> Option<usize> {
+        let nothing_runs = self.plan.work.is_empty()
+            && !self
+                .plan
+                .state
+                .iter()
+                .any(|state| matches!(state, State::Scheduled(_)));
+        let may_go = |index: &usize| {
+            let row = &self.now.running[*index];
+            let sat_out = self.now.step.saturating_sub(row.last_step);
+            self.plan.state[*index] == State::Idle
+                && !row.has_credit
+                && (nothing_runs || sat_out >= PAUSE_GRACE_STEPS)
+        };
+        let candidates = || (0..self.now.running.len()).rev().filter(may_go);
+        let obtainable: u32 = candidates()
+            .map(|index| self.now.running[index].owned)
+            .sum();
+        if self.free + obtainable < needed {
+            None
+        } else {
+            candidates().next()
+        }
+    }
+
+    fn preempt(&mut self, index: usize) {
+        self.plan.state[index] = State::Preempted;
+        self.plan.preempt.push(self.now.running[index].id);
+        self.free += self.now.running[index].owned;
+    }
+}
