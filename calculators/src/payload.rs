@@ -134,6 +134,8 @@ pub struct GenerationParams {
     pub max_ngram_size: Option<u32>,
     /// Computed prompts are shared only with requests that have the same salt; empty for those that have none.
     pub cache_salt: Arc<str>,
+    /// Who goes first when not all can: the higher.
+    pub priority: i32,
 }
 
 /// One prompt, before it is tokenized.

@@ -341,6 +341,110 @@ fn waiting_requests_run_in_order() {
 }
 
 #[test]
+fn a_higher_priority_is_admitted_first() {
+    let (engine, gate) = gated(
+        replies(&[]),
+        EngineSpec {
+            max_num_seqs: 1,
+            ..spec()
+        },
+    );
+    let (sender, finished) = mpsc::channel();
+    let running = Generation::chat(&engine, "first");
+    eventually(&engine, "running", |status| status.sequences_running == 1);
+    let handles: Vec<SequenceHandle> = [0, 5, -1, 5]
+        .into_iter()
+        .enumerate()
+        .map(|(number, priority)| {
+            let sender = sender.clone();
+            let sink = move |output: StepOutput| {
+                if output.finish.is_some() {
+                    sender.send(number).ok(); // the test holds the receiver
+                }
+            };
+            let mut request = GenerationRequest::new(chat(&engine, "hello"), sink);
+            request.priority = priority;
+            engine.submit(request).expect("accepted")
+        })
+        .collect();
+    drop(gate);
+    assert_eq!(finished.iter().take(4).collect::<Vec<_>>(), [1, 3, 0, 2]);
+    drop((handles, running));
+}
+
+#[test]
+fn a_request_that_waited_too_long_ends_with_the_numbers_of_the_queue() {
+    let (engine, gate) = gated(
+        replies(&[]),
+        EngineSpec {
+            max_num_seqs: 1,
+            queue_timeout_ms: 1,
+            ..spec()
+        },
+    );
+    // A place is free at once: no wait, even if the step takes longer than the bound.
+    let running = Generation::chat(&engine, "first");
+    eventually(&engine, "running", |status| status.sequences_running == 1);
+    let submitted = Instant::now();
+    let waiting = [(), ()].map(|()| Generation::chat(&engine, "second"));
+    while submitted.elapsed() < Duration::from_millis(10) {
+        std::thread::yield_now();
+    }
+    gate.send(()).expect("the engine runs");
+    for waiting in waiting {
+        let FinishReason::Error(error) = waiting.finish().1 else {
+            panic!("it should have ended with an error");
+        };
+        assert_eq!(error.kind, ErrorKind::ResourceExhausted);
+        assert!(
+            error.message.contains("queue_timeout_ms") && error.message.contains("running: 1"),
+            "{}",
+            error.message
+        );
+    }
+    drop(gate);
+    assert_eq!(running.finish(), stop("first"));
+    assert!(is_empty(&engine.status()));
+}
+
+#[test]
+fn an_idle_engine_ends_requests_that_nobody_lets_run() {
+    let engine = engine(
+        replies(&[]),
+        EngineSpec {
+            queue_timeout_ms: 1,
+            ..spec()
+        },
+    );
+    let without_credit = Generation::start(&engine, chat(&engine, "hello"), |request| {
+        request.credits = 0;
+    })
+    .expect("accepted");
+    let (_, finish) = without_credit.finish();
+    assert!(matches!(finish, FinishReason::Error(_)), "{finish:?}");
+    assert!(is_empty(&engine.status()));
+}
+
+#[test]
+fn the_status_shows_how_steps_are_paced() {
+    let script = Script {
+        step_micros: 2_000,
+        ..replies(&[])
+    };
+    let spec = EngineSpec {
+        target_step_ms: 40,
+        ..spec()
+    };
+    let engine = engine(script, spec);
+    Generation::chat(&engine, "hello").finish();
+    eventually(&engine, "idle", |status| status.idle);
+    let status = engine.status();
+    assert_eq!(status.step_target, Duration::from_millis(40));
+    assert!(status.step_median >= Duration::from_millis(2));
+    assert!(status.step_expected >= Duration::from_millis(1));
+}
+
+#[test]
 fn a_sequence_without_credit_sits_out() {
     let engine = engine(
         replies(&[("slow", "abcdef", Then::End), ("fast", "xyz", Then::End)]),

@@ -30,6 +30,7 @@ pub(super) fn read(body: Fields<'_>, defaults: &OpenAIRequestOptions) -> Result<
     }
     refuse_what_sampling_cannot_do(body)?;
 
+    let priority = body.integer("priority", i64::from(i32::MIN)..=i64::from(i32::MAX))?;
     let max_tokens = body.count("max_tokens", 1)?;
     let max_completion_tokens = body.count("max_completion_tokens", 1)?;
     Ok(GenerationParams {
@@ -48,6 +49,7 @@ pub(super) fn read(body: Fields<'_>, defaults: &OpenAIRequestOptions) -> Result<
         )?,
         max_ngram_size: small(body, "max_ngram_size", 1..=SpeculationParams::LONGEST_NGRAM)?,
         cache_salt: cache_salt(body)?,
+        priority: priority.unwrap_or(0) as i32,
     })
 }
 

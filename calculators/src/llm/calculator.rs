@@ -269,6 +269,7 @@ fn start(
             request.ignore_eos = params.ignore_eos;
             request.speculation = limits.speculation(params, always_drafts);
             request.cache_salt = Arc::clone(&params.cache_salt);
+            request.priority = params.priority;
             request.credits = CREDITS;
             let sequence = model.engine().submit(request).map_err(refused)?;
             let signals = events.clone();

@@ -46,6 +46,13 @@ pub struct LlmOptions {
     pub max_context: u32,
     /// Most requests that wait for a place in the batches; more are refused.
     pub max_waiting: u32,
+    /// Milliseconds that a request may wait for its first place in the batches before it fails with status 429; 0 is without bound.
+    pub queue_timeout_ms: u32,
+    /// Milliseconds that a step should take at most while sequences generate: prompts get as many tokens as fit, and at least 16.
+    /// 0 chooses three times what generating alone takes, and at least 150.
+    pub target_step_ms: u32,
+    /// Milliseconds of waiting that make up for one point of a request's `priority`.
+    pub priority_aging_ms: u32,
     /// A Jinja file, relative to the graph's folder, that replaces the model's chat template.
     pub chat_template_file: String,
     /// Kinds that do more than text are refused.
@@ -100,6 +107,9 @@ impl Default for LlmOptions {
             prefix_cache_size: None,
             max_context: 0,
             max_waiting: 1024,
+            queue_timeout_ms: 600_000,
+            target_step_ms: 0,
+            priority_aging_ms: 10_000,
             chat_template_file: String::new(),
             pipeline_type: PipelineType::Auto,
             chat_template_mode: ChatTemplateMode::Jinja,
@@ -216,6 +226,9 @@ impl LlmOptions {
         engine.dynamic_split_fuse = self.dynamic_split_fuse;
         engine.max_context = (self.max_context > 0).then_some(self.max_context);
         engine.max_waiting = self.max_waiting;
+        engine.queue_timeout_ms = self.queue_timeout_ms;
+        engine.target_step_ms = self.target_step_ms;
+        engine.priority_aging_ms = self.priority_aging_ms;
         engine.device = accepted(c, "device", self.device.parse::<Device>());
         engine.plugin_config = accepted(
             c,

@@ -32,7 +32,7 @@ impl Core<'_> {
         {
             let id = sequence.id;
             let message = format!(
-                "no place in the batches for {bound:?} (queue_timeout_ms): {} sequences run, {} wait",
+                "no place in the batches for {bound:?} (queue_timeout_ms); running: {}, waiting: {}",
                 self.running.len(),
                 self.waiting.len()
             );

@@ -156,10 +156,10 @@ impl<'a> Core<'a> {
                     Err(TryRecvError::Empty) => break,
                 }
             }
-            self.expire();
             self.plan();
             let changes = !self.plan.preempt.is_empty();
             self.move_sequences();
+            self.expire();
             if !self.plan.work.is_empty() {
                 self.publish(false);
                 self.step();
@@ -269,6 +269,7 @@ impl<'a> Core<'a> {
         self.step += 1;
         self.fill_batch();
         self.samples.clear();
+        self.timing.announce(&self.plan, &self.shared);
         let started = Instant::now();
         let outcome = catch(|| {
             self.backend.decode(&self.batch)?;
@@ -277,7 +278,8 @@ impl<'a> Core<'a> {
         });
         match outcome {
             Ok(Ok(())) => {
-                self.timing.record(&self.plan.size, started.elapsed());
+                self.timing
+                    .record(&self.plan.size, started.elapsed(), &self.shared);
                 self.commit();
             }
             Ok(Err(DecodeError::NoCells)) => self.retry_with_fewer_cells(),
@@ -312,7 +314,6 @@ impl<'a> Core<'a> {
         shared
             .saved_bytes
             .store(tree.saved_bytes(), Ordering::Relaxed);
-        self.timing.publish(&self.plan, shared);
         shared.idle.store(idle, Ordering::Relaxed);
         shared.heartbeat_micros.store(
             shared.started.elapsed().as_micros() as u64,

@@ -39,31 +39,30 @@ impl Timing {
         }
     }
 
-    /// Takes in a step that was computed, from the start of its decode to its last sampled token: some backends compute on
-    /// while they say they are done, until somebody asks for logits.
-    pub(super) fn record(&mut self, size: &StepSize, time: Duration) {
-        self.cost.observe(size, time.as_secs_f64() * 1e6);
-        self.recent[self.recorded % RECENT] = time.as_micros() as u64;
-        self.recorded += 1;
-    }
-
-    pub(super) fn publish(&self, plan: &Plan, shared: &Shared) {
+    /// Shows what is expected of the step that is about to be computed.
+    pub(super) fn announce(&self, plan: &Plan, shared: &Shared) {
         let target = self.pace().target_micros(&plan.size) as u64;
         let expected = self.cost.micros(&plan.size) as u64;
         shared.target_micros.store(target, Ordering::Relaxed);
         shared.expected_micros.store(expected, Ordering::Relaxed);
-        shared.median_micros.store(self.median(), Ordering::Relaxed);
         shared
             .prompt_limit
             .store(plan.prompt_limit, Ordering::Relaxed);
     }
 
+    /// Takes in a step that was computed, from the start of its decode to its last sampled token: some backends compute on
+    /// while they say they are done, until somebody asks for logits.
+    pub(super) fn record(&mut self, size: &StepSize, time: Duration, shared: &Shared) {
+        self.cost.observe(size, time.as_secs_f64() * 1e6);
+        self.recent[self.recorded % RECENT] = time.as_micros() as u64;
+        self.recorded += 1;
+        shared.median_micros.store(self.median(), Ordering::Relaxed);
+    }
+
+    /// Of at least one step.
     fn median(&self) -> u64 {
         let mut recent = self.recent;
         let recorded = &mut recent[..self.recorded.min(RECENT)];
-        if recorded.is_empty() {
-            return 0;
-        }
         let middle = recorded.len() / 2;
         *recorded.select_nth_unstable(middle).1
     }

@@ -67,6 +67,7 @@ fn fields_of_generation_are_read() {
         "repetition_penalty": 1.1, "logit_bias": {"5": -100, "6": 2.5}, "stop": ["a", "b", "a"], "max_tokens": 9, "max_completion_tokens": 8,
         "ignore_eos": true, "n": 3, "stop_token_ids": [4], "min_tokens": 2, "include_stop_str_in_output": true,
         "cache_salt": "mine",
+        "priority": -3,
     }))
     .expect("valid");
     let sampling = &params.sampling;
@@ -97,9 +98,10 @@ fn fields_of_generation_are_read() {
             params.ignore_eos,
             params.include_stop,
             params.min_tokens,
-            params.n
+            params.n,
+            params.priority
         ),
-        (true, true, 2, 3)
+        (true, true, 2, 3, -3)
     );
     assert_eq!(params.stop_tokens, [4]);
 }
@@ -116,6 +118,19 @@ fn fields_of_speculation_are_read() {
         (Some(7), Some(2))
     );
     assert_eq!(drafts(json!({"num_assistant_tokens": 0})), (Some(0), None));
+}
+
+#[test]
+fn a_priority_is_an_integer_of_32_bits() {
+    for endpoint in [chat, completion] {
+        let refusal = endpoint(json!({"priority": 2_147_483_648_u32})).expect_err("too large");
+        assert_eq!(refusal.field(), Some("priority"));
+        let refusal = endpoint(json!({"priority": "high"})).expect_err("not an integer");
+        assert_eq!(
+            refusal.message(),
+            "`priority` must be an integer, not a string"
+        );
+    }
 }
 
 #[test]
