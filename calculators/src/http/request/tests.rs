@@ -124,10 +124,10 @@ fn fields_of_speculation_are_read() {
 fn a_priority_is_an_integer_of_32_bits() {
     for endpoint in [chat, completion] {
         let refusal = endpoint(json!({"priority": 2_147_483_648_u32})).expect_err("too large");
-        assert_eq!(refusal.field(), Some("priority"));
+        assert_eq!(refusal.field.as_deref(), Some("priority"));
         let refusal = endpoint(json!({"priority": "high"})).expect_err("not an integer");
         assert_eq!(
-            refusal.message(),
+            refusal.message,
             "`priority` must be an integer, not a string"
         );
     }
