@@ -1,0 +1,66 @@
+//! What a step allocates once an engine is warm: counted, so that a regression shows without a clock.
+//!
+//! A program without a test harness, because the allocator counts for the whole process, the harness's threads included.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc;
+
+use dhat::HeapStats;
+use graphmill_llm::backend::scripted::{Script, ScriptedBackend};
+use graphmill_llm::{Engine, EngineSpec, GenerationRequest, StepOutput, StepSink};
+
+#[global_allocator]
+static ALLOCATOR: dhat::Alloc = dhat::Alloc;
+
+const SEQUENCES: usize = 8;
+/// Steps after which nothing is new any more, and how many are then watched.
+const WARM: u64 = 300;
+const WATCHED: u64 = 200;
+
+/// Notes how many blocks the process has allocated, when the watched steps begin and when they end.
+struct Watch {
+    outputs: AtomicU64,
+    begin: AtomicU64,
+    done: mpsc::Sender<u64>,
+}
+
+impl StepSink for Watch {
+    fn deliver(&self, _: StepOutput) {
+        let outputs = self.outputs.fetch_add(1, Ordering::Relaxed) + 1;
+        let blocks = || HeapStats::get().total_blocks;
+        if outputs == WARM {
+            self.begin.store(blocks(), Ordering::Relaxed);
+        } else if outputs == WARM + WATCHED {
+            let allocated = blocks() - self.begin.load(Ordering::Relaxed);
+            self.done.send(allocated).ok(); // the receiver waits for it
+        }
+    }
+}
+
+fn main() {
+    let _profiler = dhat::Profiler::builder().testing().build();
+    let spec = EngineSpec::new("counting.script.json");
+    let to_open = spec.clone();
+    let engine = Engine::with_backend(spec, move || {
+        Ok(ScriptedBackend::new(Script::default(), &to_open))
+    })
+    .expect("the engine starts");
+    let (done, allocated) = mpsc::channel();
+    let watch = Watch {
+        outputs: AtomicU64::new(0),
+        begin: AtomicU64::new(0),
+        done,
+    };
+    // The script counts from the prompt's last token on, forever.
+    let mut handles: Vec<_> = (1..SEQUENCES as i32)
+        .map(|token| engine.submit(GenerationRequest::new(vec![token], |_: StepOutput| {})))
+        .collect();
+    handles.push(engine.submit(GenerationRequest::new(vec![0], watch)));
+    let allocated = allocated.recv().expect("the watched steps end");
+    assert!(handles.iter().all(Result::is_ok));
+    assert_eq!(
+        allocated, 0,
+        "blocks allocated in {WATCHED} steps of {SEQUENCES} sequences"
+    );
+    drop(handles);
+}
