@@ -12,6 +12,7 @@ use proptest::prelude::*;
 /// What llama.cpp's samplers leave, in our order of steps.
 fn theirs(logits: &[f32], params: &SamplingParams, generated: &[Token]) -> Vec<(Token, f64)> {
     let mut penalties = LlamaSampler::penalties(
+        logits.len() as i32,
         generated.len() as i32,
         params.repetition_penalty,
         params.frequency_penalty,
@@ -103,7 +104,7 @@ fn params() -> impl Strategy<Value = SamplingParams> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(80) })]
 
     #[test]
     fn any_row_leaves_the_same(
