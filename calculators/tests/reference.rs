@@ -143,11 +143,21 @@ fn options(page: &mut String, node: &Description) {
         return;
     };
     let message = node.option_names.first().map_or("", String::as_str);
-    _ = write!(
-        page,
-        "\nOptions, in `{message}`:\n\n| option | type | default | |\n|---|---|---|---|\n"
-    );
+    _ = write!(page, "\nOptions, in `{message}`:\n\n");
+    fields_table(page, "option", schema);
     for (name, field) in fields {
+        let content = &field["contentSchema"];
+        if content.is_object() {
+            _ = write!(page, "\nWhat the JSON text of `{name}` can have:\n\n");
+            fields_table(page, "name", content);
+        }
+    }
+}
+
+/// A row for each property of a schema.
+fn fields_table(page: &mut String, title: &str, schema: &Value) {
+    _ = write!(page, "| {title} | type | default | |\n|---|---|---|---|\n");
+    for (name, field) in schema["properties"].as_object().into_iter().flatten() {
         let default = match &field["default"] {
             Value::Null => String::new(),
             value => format!("`{value}`"),

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::backend::{self, Backend, Capacity, Serve};
 use crate::info::EngineInfo;
+use crate::measure::{Measurements, Recorders};
 use crate::protocol::{GenerationRequest, LoadError, SequenceId, SubmitError};
 use crate::sequence::Sequence;
 use crate::spec::{EngineSpec, SpecError};
@@ -80,6 +81,7 @@ pub(crate) struct Shared {
     idle: AtomicBool,
     stopped: AtomicBool,
     heartbeat_micros: AtomicU64,
+    measured: Recorders,
 }
 
 impl Shared {
@@ -109,6 +111,7 @@ impl Shared {
             idle: AtomicBool::new(true),
             stopped: AtomicBool::new(false),
             heartbeat_micros: AtomicU64::new(0),
+            measured: Recorders::new(),
         }
     }
 }
@@ -268,6 +271,11 @@ impl Engine {
             dynamic_split_fuse: spec.dynamic_split_fuse,
             max_waiting: spec.max_waiting,
             kv_cells: capacity.total_cells,
+            prefix_cache_bytes: if spec.prefix_caching && capacity.reuses_cells {
+                spec.prefix_cache_size.unwrap_or(capacity.host_cache_bytes)
+            } else {
+                0
+            },
             backend,
         };
         tracing::info!("engine\n{info}");
@@ -384,6 +392,11 @@ impl Engine {
     /// Most tokens of a sequence, prompt and generated together.
     pub fn context_length(&self) -> usize {
         self.capacity.cells_per_sequence as usize
+    }
+
+    /// What the engine has measured since it was loaded.
+    pub fn measurements(&self) -> Measurements {
+        self.shared.measured.read()
     }
 
     /// What the engine is doing now.

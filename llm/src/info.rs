@@ -26,6 +26,8 @@ pub struct EngineInfo {
     pub max_waiting: u32,
     /// KV cells of all sequences together.
     pub kv_cells: u32,
+    /// Most bytes of host memory for the cells of finished sequences; 0 if none are kept.
+    pub prefix_cache_bytes: u64,
     /// What the backend says of itself.
     #[serde(flatten)]
     pub backend: BackendInfo,
@@ -125,15 +127,6 @@ pub struct BufferInfo {
     pub bytes: u64,
 }
 
-impl EngineInfo {
-    /// Bytes of the buffers with this content.
-    pub fn bytes_of(&self, content: &str) -> u64 {
-        let of_content = |buffer: &&BufferInfo| buffer.content == content;
-        let buffers = self.backend.buffers.iter().filter(of_content);
-        buffers.map(|buffer| buffer.bytes).sum()
-    }
-}
-
 /// One line for each concern.
 impl fmt::Display for EngineInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -184,6 +177,11 @@ impl fmt::Display for EngineInfo {
         } else {
             writeln!(f, "kv cache  {} cells", self.kv_cells)?;
         }
+        writeln!(
+            f,
+            "prefixes  {} of host memory for finished sequences",
+            Mebibytes(self.prefix_cache_bytes)
+        )?;
         write!(
             f,
             "step      {} tokens at most{}",
@@ -213,16 +211,13 @@ impl fmt::Display for EngineInfo {
             compute.numa,
             if compute.flash_attention { "on" } else { "off" }
         )?;
-        write!(f, "memory   ")?;
-        for (content, title) in [
-            ("weights", "weights"),
-            ("kv", "KV cache"),
-            ("compute", "compute"),
-            ("output", "outputs"),
-        ] {
-            write!(f, " {title} {}", Mebibytes(self.bytes_of(content)))?;
-        }
-        write!(f, "\nfeatures  {}", compute.features)
+        let buffers = self.backend.buffers.iter().map(|buffer| {
+            let bytes = Mebibytes(buffer.bytes);
+            format!("{} {bytes} ({})", buffer.content, buffer.memory)
+        });
+        let buffers = buffers.collect::<Vec<_>>().join(", ");
+        writeln!(f, "memory    {buffers}")?;
+        write!(f, "features  {}", compute.features)
     }
 }
 

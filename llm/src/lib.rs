@@ -41,6 +41,7 @@ pub mod backend;
 mod cache;
 mod engine;
 pub mod info;
+pub mod measure;
 #[cfg(any(test, feature = "llama"))]
 mod memory;
 pub mod protocol;
@@ -54,6 +55,7 @@ mod vocab;
 pub use backend::Backend;
 pub use engine::{Engine, EngineStatus, SequenceHandle};
 pub use info::EngineInfo;
+pub use measure::{Histogram, Measurements};
 pub use protocol::{
     DraftCounts, ErrorKind, FinishReason, GenerationError, GenerationRequest, LoadError,
     SamplingParams, SequenceId, SpeculationParams, StepOutput, StepSink, SubmitError, Token,

@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 
 use crate::backend::Slot;
 use crate::cache::Held;
+use crate::measure::Moments;
 use crate::protocol::{
     ErrorKind, FinishReason, GenerationError, GenerationRequest, SequenceId, StepOutput, StepSink,
     Token, Tokens, Usage,
@@ -44,6 +45,7 @@ pub(crate) struct Sequence {
     /// Whether it was admitted before, so that it no longer counts against the bound of the queue.
     pub(crate) was_admitted: bool,
     pub(crate) sink: Arc<dyn StepSink>,
+    pub(crate) moments: Moments,
     prompt_tokens: u32,
     /// Tokens of the prompt that were taken over when it was first admitted.
     cached_tokens: u32,
@@ -85,6 +87,7 @@ impl Sequence {
             last_step: 0,
             was_admitted: false,
             sink: Arc::from(request.sink),
+            moments: Moments::now(),
             prompt_tokens,
             token_limit,
             min_tokens: request.min_tokens,

@@ -103,6 +103,98 @@ fn knobs_are_read_and_unknown_ones_named() {
     );
 }
 
+/// What `plugin_config` is refused with.
+fn refusal(text: &str) -> String {
+    match PluginConfig::from_json(text) {
+        Err(error) => error.to_string(),
+        Ok(plugin_config) => EngineSpec {
+            plugin_config,
+            ..EngineSpec::new("model.gguf")
+        }
+        .validate()
+        .expect_err("a wrong knob")
+        .to_string(),
+    }
+}
+
+#[test]
+fn a_wrong_value_names_its_knob_and_what_was_expected() {
+    for (text, parts) in [
+        (r#"{"thread": 4}"#, ["`thread`", "did you mean `threads`"]),
+        (r#"{"threads": "many"}"#, ["`threads`", "expected u32"]),
+        (r#"{"threads": 0}"#, ["`threads`", "from 1 to 512, not 0"]),
+        (r#"{"poll": 101}"#, ["`poll`", "from 0 to 100, not 101"]),
+        (r#"{"rope_freq_base": -1}"#, ["`rope_freq_base`", "above 0"]),
+        (
+            r#"{"yarn_ext_factor": 2}"#,
+            ["`yarn_ext_factor`", "from 0 to 1"],
+        ),
+        (r#"{"numa": "on"}"#, ["`numa`", "`distribute`"]),
+        (
+            r#"{"cpu_affinity": []}"#,
+            ["`cpu_affinity`", "at least one"],
+        ),
+        (
+            r#"{"cpu_strict": true}"#,
+            ["`cpu_strict`", "`cpu_affinity`"],
+        ),
+        (
+            r#"{"tensor_split": [0, 0]}"#,
+            ["`tensor_split`", "one above 0"],
+        ),
+        (
+            r#"{"main_gpu": 1}"#,
+            ["`main_gpu`", "`\"split_mode\": \"none\"`"],
+        ),
+        (
+            r#"{"override_tensor": ["ffn"]}"#,
+            ["`override_tensor[0]`", "`pattern=buffer`"],
+        ),
+    ] {
+        let message = refusal(text);
+        for part in parts {
+            assert!(message.contains(part), "{text}: {message}");
+        }
+    }
+}
+
+#[test]
+fn knobs_of_a_gpu_need_one() {
+    let spec = EngineSpec {
+        device: Device::Cpu,
+        plugin_config: PluginConfig::from_json(r#"{"gpu_layers": 3}"#).expect("a knob"),
+        ..EngineSpec::new("model.gguf")
+    };
+    assert_eq!(
+        spec.validate().map_err(|error| error.to_string()),
+        Err("`gpu_layers` needs a GPU, and `device` is `CPU`".to_owned())
+    );
+}
+
+#[test]
+fn properties_of_openvino_that_mean_the_same_are_mapped() {
+    let knobs = PluginConfig::from_json(
+        r#"{"KV_CACHE_PRECISION": "u8", "INFERENCE_NUM_THREADS": "2", "ENABLE_MMAP": "NO", "NUM_STREAMS": 1, "CACHE_DIR": "/tmp"}"#,
+    );
+    let expected = PluginConfig {
+        kv_type_k: KvType::Q8_0,
+        kv_type_v: KvType::Q8_0,
+        threads: Some(2),
+        mmap: Some(false),
+        ..PluginConfig::default()
+    };
+    assert_eq!(knobs, Ok(expected));
+    let message = refusal(r#"{"KV_CACHE_PRECISION": "u7"}"#);
+    assert!(message.contains("`KV_CACHE_PRECISION`"), "{message}");
+    let message = refusal(r#"{"KV_CACHE_PRECISION": "u8", "kv_type_k": "f16"}"#);
+    assert!(
+        message.contains("`KV_CACHE_PRECISION`") || message.contains("`kv_type_k`"),
+        "{message}"
+    );
+    let message = refusal(r#"{"KV_CACHE_PRECISON": "u8"}"#);
+    assert!(message.contains("`KV_CACHE_PRECISION`"), "{message}");
+}
+
 #[test]
 fn devices_are_read() {
     assert_eq!("cpu".parse(), Ok(Device::Cpu));

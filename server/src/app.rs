@@ -17,7 +17,7 @@ use tokio::{
     task::{JoinHandle, JoinSet},
 };
 
-use crate::{config::Config, servable::Servables, stack::stack};
+use crate::{config::Config, observe::metrics::Metrics, servable::Servables, stack::stack};
 
 /// What a server is started with.
 #[derive(Clone, Debug)]
@@ -72,7 +72,8 @@ pub(crate) enum Stage {
 /// What handlers share.
 pub(crate) struct App {
     pub(crate) options: Options,
-    pub(crate) servables: Servables,
+    pub(crate) servables: Arc<Servables>,
+    pub(crate) metrics: Arc<Metrics>,
     pub(crate) started: Instant,
     pub(crate) stage: watch::Receiver<Stage>,
 }
@@ -112,9 +113,10 @@ impl Server {
             .filter_map(|listener| listener.local_addr().ok())
             .collect();
         let (stage, stage_now) = watch::channel(Stage::Running);
-        let servables = Servables::new(&options.config, registry);
+        let servables = Arc::new(Servables::new(&options.config, registry));
         let app = Arc::new(App {
             options,
+            metrics: Arc::new(Metrics::new(&servables)),
             servables,
             started: Instant::now(),
             stage: stage_now,

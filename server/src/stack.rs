@@ -17,12 +17,13 @@ use crate::{
 
 /// The whole service.
 pub(crate) fn stack(app: Arc<App>) -> Router {
+    let metrics = Arc::clone(&app.metrics);
     http::routes()
         .with_state(app)
         // Innermost, so that the layers outside see a panic as the 500 it becomes: logged, with its request's id.
         .layer(CatchPanicLayer::custom(panicked))
         // Outside of everything that can fail, so that each request has its line; inside of the id that the line shows.
-        .layer(middleware::from_fn(access::layer))
+        .layer(middleware::from_fn_with_state(metrics, access::layer))
         // Outermost: whatever the answer is, it carries the id.
         .layer(middleware::from_fn(request_id::layer))
 }

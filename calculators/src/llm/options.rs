@@ -18,20 +18,22 @@ pub struct LlmOptions {
     pub models_path: String,
     /// Most tokens of one step, prompt chunks and decodes together.
     pub max_num_batched_tokens: u32,
-    /// Most GB the KV cache may take; 0 takes what the model and this machine can use. A ceiling, never a reservation.
+    /// Most GB the KV cache may take; 0 takes 256 MB, or one whole context if that is more. A ceiling: it takes less where the
+    /// sequences or the memory cannot use as much.
     pub cache_size: u64,
-    /// Most sequences that compute at the same time.
+    /// Most sequences that compute at the same time. llama.cpp can do 256.
     pub max_num_seqs: u32,
     /// Splits long prompts over steps; without it, prompts longer than `max_num_batched_tokens` are refused.
     pub dynamic_split_fuse: bool,
-    /// `CPU`, `GPU`, `GPU.1` or `AUTO`.
+    /// `CPU`; `GPU` or `GPU.0` for the first GPU, `GPU.1` for the second; `AUTO` for all GPUs there are, or else the CPU.
     pub device: String,
     /// Most tokens drafted in a step, 1 to 32, for requests that draft and do not say.
     pub num_assistant_tokens: u32,
     /// Longest run of tokens that prompt lookup searches for, 1 to 8, for requests that draft and do not say.
     pub max_ngram_size: u32,
-    /// JSON object with the backend's knobs: `threads`, `batch_threads`, `ubatch`, `flash_attention`, `kv_type_k`,
-    /// `kv_type_v`, `kv_unified`, `prompt_lookup`, `mmap`, `mlock`, `gpu_layers`.
+    /// JSON object with the backend's knobs. Some properties of OpenVINO mean the same as a knob, others have no effect, which is
+    /// logged; any other name is an error.
+    #[schemars(extend("contentMediaType" = "application/json", "contentSchema" = schemars::schema_for!(PluginConfig)))]
     pub plugin_config: String,
     /// `n` of a request has to be below this.
     pub best_of_limit: u32,
@@ -42,7 +44,8 @@ pub struct LlmOptions {
     /// Most GB of host memory for what finished sequences computed, 0.5 for example; 0 keeps nothing. Without it, an eighth of the
     /// memory that is free when the model is loaded.
     pub prefix_cache_size: Option<f64>,
-    /// Most tokens of a sequence; 0 takes what the model was trained for.
+    /// Most tokens of a sequence; 0 takes what the model was trained for. A model that leaves no memory for one such sequence is
+    /// refused.
     pub max_context: u32,
     /// Most requests that wait for a place in the batches; more are refused.
     pub max_waiting: u32,

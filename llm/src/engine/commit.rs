@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use super::step::Core;
 use crate::protocol::{ErrorKind, FinishReason, GenerationError};
@@ -21,6 +22,7 @@ impl Core<'_> {
                 .grow(&mut sequence.held, work.tokens + work.drafts);
         }
         self.finished.clear();
+        let now = Instant::now();
         let mut generated = 0;
         let mut accepted = 0;
         let mut samples = self.samples.drain(..).peekable();
@@ -49,6 +51,9 @@ impl Core<'_> {
                 sequence.computed = kept;
             }
             self.sharing.tree.extend(id, &sequence.tokens);
+            self.shared
+                .measured
+                .output(&mut sequence.moments, now, &output);
             if output.finish.is_some() {
                 self.finished.push(id);
             }
@@ -122,7 +127,9 @@ impl Core<'_> {
                 kind,
                 message: message.to_owned(),
             };
-            let output = sequence.end(FinishReason::Error(error));
+            let finish = FinishReason::Error(error);
+            self.shared.measured.ended(&finish);
+            let output = sequence.end(finish);
             self.outbox.current.push((sequence.sink, output));
         }
         self.plan = plan;

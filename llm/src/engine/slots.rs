@@ -41,6 +41,9 @@ impl Core<'_> {
                 .remove(index)
                 .expect("the index was just found");
             self.leave_queue(&sequence);
+            if !sequence.was_admitted {
+                self.shared.measured.admitted(&sequence.moments);
+            }
             sequence.last_step = self.step;
             let Reverse(slot) = self
                 .free_slots

@@ -187,7 +187,12 @@ impl<'a> Core<'a> {
                     sequence.grant(credits);
                 }
             }
-            Command::Cancel(id) => self.cancel(id),
+            Command::Cancel(id) => {
+                if self.find(id).is_some() {
+                    self.shared.measured.cancelled();
+                }
+                self.cancel(id);
+            }
             Command::Shutdown => {}
         }
     }
@@ -278,8 +283,9 @@ impl<'a> Core<'a> {
         });
         match outcome {
             Ok(Ok(())) => {
-                self.timing
-                    .record(&self.plan.size, started.elapsed(), &self.shared);
+                let took = started.elapsed();
+                self.timing.record(&self.plan.size, took, &self.shared);
+                self.shared.measured.step(took, self.batch.len());
                 self.commit();
             }
             Ok(Err(DecodeError::NoCells)) => self.retry_with_fewer_cells(),

@@ -1,25 +1,29 @@
-//! `graphmill describe`: all that is known of one calculator, container or subgraph, from the registry of this binary.
+//! `graphmill describe`: all that is known of one calculator, container or subgraph, from the registry of this binary; or what the
+//! engines of a graph run with.
 
 use std::{
     fmt::Write as _,
     io::{self, Write as _},
+    path::Path,
     process::ExitCode,
 };
 
 use clap::Args;
+use graphmill_calculators::llm::LanguageModel;
 use graphmill_engine::{
-    Registry, Subgraph,
+    Environment, Registry, Subgraph,
     registry::{Description, PortDescription},
 };
 use graphmill_grammar::suggest;
 use serde_json::{Value, json};
 
 use super::{Format, report};
+use crate::servable::compile;
 
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
 pub(super) struct Arguments {
-    /// The name of a calculator or subgraph.
+    /// The name of a calculator or subgraph; or a graph file, whose models are loaded to tell what their engines run with.
     name: String,
     /// How to print.
     #[arg(long, value_enum, default_value_t = Format::Text)]
@@ -27,8 +31,14 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(arguments: &Arguments) -> ExitCode {
-    let registry = Registry::global();
     let name = &arguments.name;
+    if Path::new(name)
+        .extension()
+        .is_some_and(|end| end == "pbtxt")
+    {
+        return describe_engines(Path::new(name), arguments.format);
+    }
+    let registry = Registry::global();
     let calculator = registry
         .describe()
         .into_iter()
@@ -43,6 +53,33 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
             report::error(&unknown(&registry, name));
             return ExitCode::FAILURE;
         }
+    };
+    // Fails when the reader has read enough, as `head` does.
+    let _ = io::stdout().write_all(text.as_bytes());
+    ExitCode::SUCCESS
+}
+
+/// Loads the models of a graph and tells the effective values of their engines.
+fn describe_engines(graph: &Path, format: Format) -> ExitCode {
+    let environment = Environment::new(Registry::global());
+    let base = graph.parent().unwrap_or(Path::new(""));
+    let compiled = match compile(graph, base, &environment) {
+        Ok(compiled) => compiled,
+        Err(message) => {
+            report::error(&message);
+            return ExitCode::FAILURE;
+        }
+    };
+    report::show(&compiled.sources, &compiled.diagnostics);
+    let Some(plan) = compiled.plan else {
+        return ExitCode::FAILURE;
+    };
+    let models = plan.resources::<LanguageModel>();
+    let engines = models.iter().map(|model| model.engine().info());
+    let text = match format {
+        Format::Text if models.is_empty() => "the graph has no language model\n".to_owned(),
+        Format::Text => engines.map(|engine| format!("{engine}\n")).collect(),
+        Format::Json => format!("{:#}\n", json!(engines.collect::<Vec<_>>())),
     };
     // Fails when the reader has read enough, as `head` does.
     let _ = io::stdout().write_all(text.as_bytes());
@@ -146,16 +183,17 @@ fn ports(out: &mut String, title: &str, ports: Vec<&PortDescription>) {
 
 fn options(out: &mut String, calculator: &Description) {
     let schema = calculator.options.as_value();
-    let Some(options) = schema
-        .get("properties")
-        .and_then(Value::as_object)
-        .filter(|options| !options.is_empty())
-    else {
+    if properties(schema).next().is_none() {
         return;
-    };
-    let required = schema.get("required").and_then(Value::as_array);
+    }
     let _ = writeln!(out, "\n  Options ({})", calculator.option_names.join(", "));
-    for (name, option) in options {
+    option_list(out, 4, schema);
+}
+
+/// The options in a schema, and those in the JSON texts of options.
+fn option_list(out: &mut String, indent: usize, schema: &Value) {
+    let required = schema.get("required").and_then(Value::as_array);
+    for (name, option) in properties(schema) {
         let mut rest = option
             .get("default")
             .filter(|default| !default.is_null())
@@ -163,10 +201,23 @@ fn options(out: &mut String, calculator: &Description) {
         if required.is_some_and(|required| required.contains(&json!(name))) {
             rest.push_str(", required");
         }
-        let _ = writeln!(out, "    {name}: {}{rest}", type_of(option, schema));
+        let _ = writeln!(
+            out,
+            "{:indent$}{name}: {}{rest}",
+            "",
+            type_of(option, schema)
+        );
         let description = option.get("description").and_then(Value::as_str);
-        paragraph(out, 6, description.unwrap_or_default());
+        paragraph(out, indent + 2, description.unwrap_or_default());
+        if let Some(content) = option.get("contentSchema") {
+            option_list(out, indent + 2, content);
+        }
     }
+}
+
+fn properties(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    let properties = schema.get("properties").and_then(Value::as_object);
+    properties.into_iter().flatten()
 }
 
 /// The node as a graph file has it: what is optional stands in comments.

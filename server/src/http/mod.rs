@@ -17,6 +17,7 @@ use graphmill_grammar::suggest;
 
 use crate::{
     app::App,
+    observe::metrics,
     rescue::{Cause, Failure},
 };
 
@@ -25,6 +26,7 @@ pub(crate) fn routes() -> Router<Arc<App>> {
     Router::new()
         .route("/", get(root))
         .route("/v3/status", get(status::status))
+        .route("/metrics", get(metrics::scrape))
         .merge(openai::routes())
         .merge(ovms::routes())
         .merge(kserve::routes())
@@ -35,7 +37,7 @@ pub(crate) fn routes() -> Router<Arc<App>> {
 /// Says to a person with a browser what this is.
 async fn root() -> String {
     format!(
-        "Graphmill {}\n\nGET  /v3/models\nGET  /v3/status\nGET  /v1/config\nPOST /v3/chat/completions\nPOST /v3/completions\n",
+        "Graphmill {}\n\nGET  /v3/models\nGET  /v3/status\nGET  /metrics\nGET  /v1/config\nPOST /v3/chat/completions\nPOST /v3/completions\n",
         env!("CARGO_PKG_VERSION")
     )
 }
@@ -52,6 +54,7 @@ const PATHS: &[&str] = &[
     "/v2/health/live",
     "/v2/health/ready",
     "/v3/status",
+    "/metrics",
 ];
 
 /// Nothing is served at the path.

@@ -10,11 +10,13 @@ use crate::app::App;
 pub(crate) async fn status(State(app): State<Arc<App>>) -> Json<Value> {
     let engines: Vec<Value> = app
         .servables
-        .engines()
+        .models()
         .iter()
-        .map(|engine| {
+        .map(|(graph, model)| {
+            let engine = model.engine().status();
             json!({
                 "model": engine.model,
+                "graph": graph,
                 "sequences_running": engine.sequences_running,
                 "sequences_waiting": engine.sequences_waiting,
                 "kv_cells_used": engine.kv_cells_used,
@@ -26,6 +28,16 @@ pub(crate) async fn status(State(app): State<Arc<App>>) -> Json<Value> {
                     "bytes": engine.prefix_bytes,
                     "evicted": engine.prefix_evicted,
                 },
+                "steps": engine.steps,
+                "prompt_tokens": engine.prompt_tokens,
+                "generated_tokens": engine.generated_tokens,
+                "drafted_tokens": engine.drafted_tokens,
+                "accepted_tokens": engine.accepted_tokens,
+                "preemptions": engine.preemptions,
+                "failed_steps": engine.failed_steps,
+                "stalled_seconds": engine.stalled_for().as_secs(),
+                "stopped": engine.stopped,
+                "effective": model.engine().info(),
             })
         })
         .collect();

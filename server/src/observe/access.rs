@@ -1,4 +1,4 @@
-//! One log line for each request, written when its answer has been sent or its client has left.
+//! One log line and one count for each request, written when its answer has been sent or its client has left.
 
 use std::{
     pin::Pin,
@@ -9,7 +9,7 @@ use std::{
 
 use axum::{
     body::{Body, HttpBody},
-    extract::Request,
+    extract::{MatchedPath, Request, State},
     http::{Method, StatusCode},
     middleware::Next,
     response::Response,
@@ -17,7 +17,7 @@ use axum::{
 use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
 
-use super::request_id::Id;
+use super::{metrics::Metrics, request_id::Id};
 
 /// What the line of a request says; the handler adds what only it knows.
 #[derive(Clone, Debug)]
@@ -29,6 +29,8 @@ struct Facts {
     method: Method,
     path: String,
     received: Instant,
+    /// The route, as it is written in the server.
+    endpoint: String,
     model: OnceLock<String>,
     /// What went wrong after the status line was sent.
     failure: OnceLock<String>,
@@ -66,7 +68,11 @@ impl Entry {
 }
 
 /// Writes the line of each request.
-pub(crate) async fn layer(mut request: Request, next: Next) -> Response {
+pub(crate) async fn layer(
+    State(metrics): State<Arc<Metrics>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     let id = request
         .extensions()
         .get::<Id>()
@@ -75,13 +81,20 @@ pub(crate) async fn layer(mut request: Request, next: Next) -> Response {
         id: Arc::clone(&id.0),
         method: request.method().clone(),
         path: request.uri().path().to_owned(),
+        endpoint: request
+            .extensions()
+            .get::<MatchedPath>()
+            .map_or("unknown", MatchedPath::as_str)
+            .to_owned(),
         received: Instant::now(),
         model: OnceLock::new(),
         failure: OnceLock::new(),
     }));
     request.extensions_mut().insert(entry.clone());
     // Dropped without a status when the client leaves before there is one.
+    metrics.begins();
     let mut line = Line {
+        metrics,
         entry,
         status: None,
         whole: false,
@@ -94,6 +107,7 @@ pub(crate) async fn layer(mut request: Request, next: Next) -> Response {
 
 /// Writes the line when it is dropped.
 struct Line {
+    metrics: Arc<Metrics>,
     entry: Entry,
     status: Option<StatusCode>,
     whole: bool,
@@ -102,6 +116,13 @@ struct Line {
 impl Drop for Line {
     fn drop(&mut self) {
         self.entry.write(self.status, self.whole);
+        let facts = &*self.entry.0;
+        self.metrics.ends(
+            facts.model.get().map_or("", String::as_str),
+            &facts.endpoint,
+            self.status.map(|status| status.as_u16()),
+            facts.received.elapsed(),
+        );
     }
 }
 

@@ -2,4 +2,5 @@
 
 pub(crate) mod access;
 pub(crate) mod log;
+pub(crate) mod metrics;
 pub(crate) mod request_id;

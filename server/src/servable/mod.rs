@@ -23,7 +23,6 @@ use graphmill_grammar::{
     render::{self, Color},
     suggest,
 };
-use graphmill_llm::EngineStatus;
 
 pub(crate) use answer::Answer;
 pub(crate) use load::{answers_http, compile, compile_text};
@@ -136,17 +135,18 @@ impl Servables {
         Failure::new(Cause::UnknownModel, message).of_field("model")
     }
 
-    /// What the engines of all available graphs are doing, each engine once.
-    pub(crate) fn engines(&self) -> Vec<EngineStatus> {
-        let mut models: Vec<Arc<LanguageModel>> = Vec::new();
-        for plan in self.iter().filter_map(|servable| servable.plan().ok()) {
+    /// The models of all available graphs, each once, with the name of the first graph that uses it.
+    pub(crate) fn models(&self) -> Vec<(String, Arc<LanguageModel>)> {
+        let mut models: Vec<(String, Arc<LanguageModel>)> = Vec::new();
+        for servable in self.iter() {
+            let Ok(plan) = servable.plan() else { continue };
             for model in plan.resources::<LanguageModel>() {
-                if !models.iter().any(|other| Arc::ptr_eq(other, &model)) {
-                    models.push(model);
+                if !models.iter().any(|(_, other)| Arc::ptr_eq(other, &model)) {
+                    models.push((servable.name().to_owned(), model));
                 }
             }
         }
-        models.iter().map(|model| model.engine().status()).collect()
+        models
     }
 
     /// Why requests would not be served now; `None` when they would. A graph that failed does not keep the others from serving.
@@ -172,7 +172,8 @@ impl Servables {
                 in_state(StateName::Failed)
             ));
         }
-        self.engines().iter().find_map(|engine| {
+        self.models().iter().find_map(|(_, model)| {
+            let engine = model.engine().status();
             let stalled = engine.stalled_for();
             if engine.stopped {
                 Some(format!("the engine of `{}` has stopped", engine.model))

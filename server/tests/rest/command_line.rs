@@ -153,7 +153,9 @@ impl Drop for Running {
 }
 
 /// A server that is ready, and what it said until then.
-fn started(config: &Path, environment: &[(&str, &str)]) -> (Running, String) {
+///
+/// Its log has to be kept while it runs: it cannot write to a pipe that nobody reads.
+fn started(config: &Path, environment: &[(&str, &str)]) -> (Running, String, impl Sized + use<>) {
     // A free port may be taken by another program before the server has it; then the server says so and the test fails.
     let port = TcpListener::bind("127.0.0.1:0")
         .and_then(|listener| listener.local_addr())
@@ -185,7 +187,7 @@ fn started(config: &Path, environment: &[(&str, &str)]) -> (Running, String) {
         said.push('\n');
         assert!(!said.contains("not ready"), "{said}");
     }
-    (server, said)
+    (server, said, log)
 }
 
 #[test]
@@ -195,7 +197,7 @@ fn a_signal_stops_the_server_well() {
         .script(&serde_json::json!({}));
     let config = setup.config();
     for signal in ["-INT", "-TERM"] {
-        let (mut server, said) = started(&config, &[]);
+        let (mut server, said, _log) = started(&config, &[]);
         assert!(
             said.contains("gRPC is not built") && said.contains("graph `chat` is available"),
             "{said}"
@@ -217,7 +219,7 @@ fn how_long_threads_spin_is_limited_unless_the_environment_says() {
         .script(&serde_json::json!({}));
     let config = setup.config();
     let limit = |environment: &[(&str, &str)]| {
-        let (server, _) = started(&config, environment);
+        let (server, _, _log) = started(&config, environment);
         let path = format!("/proc/{}/environ", server.0.id());
         let environment = text(&std::fs::read(path).expect("readable"));
         environment

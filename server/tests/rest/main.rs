@@ -7,6 +7,7 @@ mod command_line;
 mod errors;
 mod isolation;
 mod loading;
+mod metrics;
 mod offline;
 mod reference;
 mod routes;

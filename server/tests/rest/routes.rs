@@ -71,10 +71,18 @@ async fn graphs_with_one_model_share_one_engine() {
     let engines = status["engines"].as_array().expect("a list");
     assert_eq!(engines.len(), 1, "{status:#}");
     let idle = json!({
-        "model": "scripted", "sequences_running": 0, "sequences_waiting": 0, "kv_cells_used": 0, "kv_cells_total": 640,
+        "model": "scripted", "graph": "b", "sequences_running": 0, "sequences_waiting": 0,
+        "kv_cells_used": 0, "kv_cells_total": 640, "steps": 0, "stopped": false,
         "prefix_cache": { "queries": 0, "hits": 0, "tokens": 0, "bytes": 0, "evicted": 0 },
     });
-    assert_eq!(engines[0], idle);
+    for (name, value) in idle.as_object().expect("an object") {
+        assert_eq!(engines[0][name], *value, "{name}");
+    }
+    let effective = &engines[0]["effective"];
+    assert_eq!(
+        (&effective["backend"], &effective["kv_cells"]),
+        (&json!("script"), &json!(640))
+    );
     let graph = |name: &str| json!({ "name": name, "state": "AVAILABLE", "open_sessions": 0 });
     assert_eq!(
         status["graphs"],

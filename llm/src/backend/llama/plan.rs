@@ -242,19 +242,16 @@ fn pools(
             f64::from(*on_device) / f64::from(layers.max(1))
         })
     };
-    // Weights that are shared are gone from what is available, unless they are mapped: those pages count as available.
-    let weights_in = |belongs: &dyn Fn(&str) -> bool| {
-        let counts =
-            |memory: &str| belongs(memory) && (!weights.shared || memory.contains("Mapped"));
+    let in_memory = |name: &str| -> u64 {
         let buffers = weights.layout.buffers.iter();
         buffers
-            .filter(|buffer| counts(&buffer.memory))
+            .filter(|buffer| buffer.memory.starts_with(name))
             .map(|buffer| buffer.bytes)
             .sum()
     };
     let on_gpus = knobs.offload_kqv != Some(false);
     let mut pools: Vec<Pool> = Vec::new();
-    let mut kv_on_gpus = 0.0;
+    let (mut kv_on_gpus, mut weights_on_gpus) = (0.0, 0);
     for (name, free) in &available.gpus {
         let layers_share = share_of(name);
         if layers_share == 0.0 {
@@ -262,24 +259,30 @@ fn pools(
         }
         let kv_share = if on_gpus { layers_share } else { 0.0 };
         kv_on_gpus += kv_share;
+        let bytes = in_memory(name);
+        weights_on_gpus += bytes;
         pools.push(Pool {
             name: name.clone(),
             available_bytes: Some(*free),
-            weights_bytes: weights_in(&|memory| memory.starts_with(name.as_str())),
+            // Shared ones are gone from what is free.
+            weights_bytes: if weights.shared { 0 } else { bytes },
             compute_bytes: step_bytes,
             kv_share,
         });
     }
-    let is_gpu = |memory: &str| {
-        available
-            .gpus
-            .iter()
-            .any(|(name, _)| memory.starts_with(name.as_str()))
-    };
+    // Pages of a mapped file count as available, whoever uses them; copies that are shared are gone from what is.
+    let on_machine = weights.model.size().saturating_sub(weights_on_gpus);
+    let copied = weights.layout.buffers.iter();
+    let copied = copied.filter(|buffer| !buffer.memory.contains("Mapped"));
+    let copied: u64 = copied.map(|buffer| buffer.bytes).sum();
     pools.push(Pool {
         name: "this machine".to_owned(),
         available_bytes: available.machine,
-        weights_bytes: weights_in(&|memory| !is_gpu(memory)),
+        weights_bytes: if weights.shared {
+            on_machine.saturating_sub(copied.saturating_sub(weights_on_gpus))
+        } else {
+            on_machine
+        },
         compute_bytes: step_bytes,
         kv_share: 1.0 - kv_on_gpus,
     });

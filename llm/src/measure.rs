@@ -1,0 +1,250 @@
+//! What an engine measures of its requests and steps, as distributions that others read at any time.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::protocol::{FinishReason, StepOutput};
+
+/// Upper bounds in seconds for how long a request takes.
+const REQUEST_SECONDS: &[f64] = &[
+    0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92,
+];
+/// Upper bounds in seconds for how long a first token takes.
+const FIRST_TOKEN_SECONDS: &[f64] = &[
+    0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0,
+];
+/// Upper bounds in seconds for how long a further token or a step takes.
+const TOKEN_SECONDS: &[f64] = &[
+    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 2.5,
+];
+/// Upper bounds for numbers of tokens.
+const TOKENS: &[f64] = &[
+    1.0, 4.0, 16.0, 64.0, 256.0, 1024.0, 4096.0, 16_384.0, 65_536.0, 262_144.0,
+];
+
+/// How often values fell below each of some bounds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Histogram {
+    /// Sum of all values.
+    pub sum: f64,
+    /// Number of values.
+    pub count: u64,
+    /// Upper bounds, the last of them infinite, and how many values lie between each and the one before it.
+    pub buckets: Vec<(f64, u64)>,
+}
+
+/// What an engine has measured since it was loaded.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measurements {
+    /// Seconds from a request's submission to its first admission.
+    pub queue_seconds: Histogram,
+    /// Seconds from a request's submission to its first token.
+    pub first_token_seconds: Histogram,
+    /// Seconds between outputs of a request.
+    pub inter_token_seconds: Histogram,
+    /// Seconds for each token after the first, averaged over a request.
+    pub token_seconds: Histogram,
+    /// Seconds from a request's submission to its end.
+    pub request_seconds: Histogram,
+    /// Tokens of the prompts of requests that ended.
+    pub prompt_tokens: Histogram,
+    /// Tokens generated for requests that ended.
+    pub generated_tokens: Histogram,
+    /// Prompt tokens of requests that ended which were taken over from other sequences instead of being computed.
+    pub cached_tokens: u64,
+    /// Seconds of a step: computing the batch and choosing tokens.
+    pub step_seconds: Histogram,
+    /// Tokens of a step.
+    pub step_tokens: Histogram,
+    /// Requests that ended, by why: `stop`, `length`, `error` or `cancelled`.
+    pub finished: [(&'static str, u64); 4],
+}
+
+/// A histogram that one thread writes and others read. Each number is exact; a reader may see one of two that belong together.
+#[derive(Debug)]
+struct Recorder {
+    bounds: &'static [f64],
+    counts: Box<[AtomicU64]>,
+    /// In millionths, so that it can be added to atomically.
+    sum: AtomicU64,
+}
+
+impl Recorder {
+    fn new(bounds: &'static [f64]) -> Self {
+        Self {
+            bounds,
+            counts: (0..=bounds.len()).map(|_| AtomicU64::new(0)).collect(),
+            sum: AtomicU64::new(0),
+        }
+    }
+
+    fn record(&self, value: f64) {
+        let bucket = self.bounds.partition_point(|bound| *bound < value);
+        self.counts[bucket].fetch_add(1, Ordering::Relaxed);
+        self.sum
+            .fetch_add((value * 1e6).round() as u64, Ordering::Relaxed);
+    }
+
+    fn read(&self) -> Histogram {
+        let bounds = self.bounds.iter().copied().chain([f64::INFINITY]);
+        let counts = self
+            .counts
+            .iter()
+            .map(|count| count.load(Ordering::Relaxed));
+        let buckets: Vec<_> = bounds.zip(counts).collect();
+        Histogram {
+            sum: self.sum.load(Ordering::Relaxed) as f64 / 1e6,
+            count: buckets.iter().map(|(_, count)| count).sum(),
+            buckets,
+        }
+    }
+}
+
+/// Where the engine thread writes its measurements.
+#[derive(Debug)]
+pub(crate) struct Recorders {
+    queue: Recorder,
+    first_token: Recorder,
+    inter_token: Recorder,
+    token: Recorder,
+    request: Recorder,
+    prompt_tokens: Recorder,
+    generated_tokens: Recorder,
+    step: Recorder,
+    step_tokens: Recorder,
+    cached_tokens: AtomicU64,
+    stopped: AtomicU64,
+    full: AtomicU64,
+    failed: AtomicU64,
+    cancelled: AtomicU64,
+}
+
+/// The moments of a request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Moments {
+    submitted: Instant,
+    first: Option<Instant>,
+    last: Option<Instant>,
+}
+
+impl Moments {
+    pub(crate) fn now() -> Self {
+        Self {
+            submitted: Instant::now(),
+            first: None,
+            last: None,
+        }
+    }
+}
+
+impl Recorders {
+    pub(crate) fn new() -> Self {
+        Self {
+            queue: Recorder::new(REQUEST_SECONDS),
+            first_token: Recorder::new(FIRST_TOKEN_SECONDS),
+            inter_token: Recorder::new(TOKEN_SECONDS),
+            token: Recorder::new(TOKEN_SECONDS),
+            request: Recorder::new(REQUEST_SECONDS),
+            prompt_tokens: Recorder::new(TOKENS),
+            generated_tokens: Recorder::new(TOKENS),
+            step: Recorder::new(TOKEN_SECONDS),
+            step_tokens: Recorder::new(TOKENS),
+            cached_tokens: AtomicU64::new(0),
+            stopped: AtomicU64::new(0),
+            full: AtomicU64::new(0),
+            failed: AtomicU64::new(0),
+            cancelled: AtomicU64::new(0),
+        }
+    }
+
+    /// A request was admitted for the first time.
+    pub(crate) fn admitted(&self, moments: &Moments) {
+        self.queue.record(moments.submitted.elapsed().as_secs_f64());
+    }
+
+    /// A step was computed.
+    pub(crate) fn step(&self, took: Duration, tokens: usize) {
+        self.step.record(took.as_secs_f64());
+        self.step_tokens.record(tokens as f64);
+    }
+
+    /// A request has an output, at this moment.
+    pub(crate) fn output(&self, moments: &mut Moments, now: Instant, output: &StepOutput) {
+        let since = |earlier: Instant| now.duration_since(earlier).as_secs_f64();
+        if let Some(last) = moments.last {
+            self.inter_token.record(since(last));
+        } else if !output.tokens.is_empty() {
+            self.first_token.record(since(moments.submitted));
+        }
+        if !output.tokens.is_empty() {
+            moments.first.get_or_insert(now);
+            moments.last = Some(now);
+        }
+        let Some(finish) = &output.finish else { return };
+        self.ended(finish);
+        self.request.record(since(moments.submitted));
+        self.prompt_tokens
+            .record(f64::from(output.usage.prompt_tokens));
+        self.cached_tokens
+            .fetch_add(u64::from(output.usage.cached_tokens), Ordering::Relaxed);
+        self.generated_tokens
+            .record(f64::from(output.usage.generated_tokens));
+        let further = output.usage.generated_tokens.saturating_sub(1);
+        if let Some(first) = moments.first.filter(|_| further > 0) {
+            self.token.record(since(first) / f64::from(further));
+        }
+    }
+
+    /// A request ended without an output of its own.
+    pub(crate) fn ended(&self, finish: &FinishReason) {
+        let counter = match finish {
+            FinishReason::Stop => &self.stopped,
+            FinishReason::Length => &self.full,
+            FinishReason::Error(_) => &self.failed,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A request was dropped by its owner.
+    pub(crate) fn cancelled(&self) {
+        self.cancelled.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn read(&self) -> Measurements {
+        let number = |value: &AtomicU64| value.load(Ordering::Relaxed);
+        Measurements {
+            queue_seconds: self.queue.read(),
+            first_token_seconds: self.first_token.read(),
+            inter_token_seconds: self.inter_token.read(),
+            token_seconds: self.token.read(),
+            request_seconds: self.request.read(),
+            prompt_tokens: self.prompt_tokens.read(),
+            generated_tokens: self.generated_tokens.read(),
+            cached_tokens: number(&self.cached_tokens),
+            step_seconds: self.step.read(),
+            step_tokens: self.step_tokens.read(),
+            finished: [
+                ("stop", number(&self.stopped)),
+                ("length", number(&self.full)),
+                ("error", number(&self.failed)),
+                ("cancelled", number(&self.cancelled)),
+            ],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_fall_below_the_first_bound_that_is_not_smaller() {
+        let recorder = Recorder::new(&[1.0, 2.0]);
+        for value in [0.5, 1.0, 1.5, 3.0] {
+            recorder.record(value);
+        }
+        let read = recorder.read();
+        assert_eq!(read.buckets, [(1.0, 2), (2.0, 1), (f64::INFINITY, 1)]);
+        assert_eq!((read.sum, read.count), (6.0, 4));
+    }
+}

@@ -1,0 +1,149 @@
+//! Loading on llama.cpp with the repository's small model: knobs take effect, weights are shared, what cannot be is refused.
+
+#![cfg(feature = "llama")]
+
+use std::path::{Path, PathBuf};
+
+use graphmill_llm::{Device, Engine, EngineInfo, EngineSpec, LoadError, PluginConfig};
+
+fn model() -> Option<PathBuf> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../demos/tiny_chat/model.gguf");
+    if path.exists() {
+        return Some(path);
+    }
+    eprintln!("skipped: there is no model at `{}`", path.display());
+    None
+}
+
+fn spec(model: PathBuf, plugin_config: &str) -> EngineSpec {
+    EngineSpec {
+        max_num_seqs: 4,
+        max_context: Some(512),
+        plugin_config: PluginConfig::from_json(plugin_config).expect("good knobs"),
+        ..EngineSpec::new(model)
+    }
+}
+
+fn shared(info: &EngineInfo) -> bool {
+    info.backend.weights.as_ref().expect("weights").shared
+}
+
+#[test]
+fn engines_with_different_limits_share_weights_that_are_loaded_alike() {
+    let Some(path) = model() else { return };
+    // Knobs that no other test of this process has, so that nobody else's weights are shared.
+    let knobs = r#"{"mmap": false}"#;
+    let first = Engine::load(spec(path.clone(), knobs)).expect("it loads");
+    assert!(!shared(first.info()));
+    let second = EngineSpec {
+        max_num_seqs: 2,
+        max_context: Some(256),
+        ..spec(
+            path.clone(),
+            r#"{"mmap": false, "threads": 1, "kv_type_k": "q8_0"}"#,
+        )
+    };
+    let second = Engine::load(second).expect("it loads");
+    assert!(shared(second.info()));
+    assert_eq!(
+        (first.context_length(), second.context_length()),
+        (512, 256)
+    );
+
+    let otherwise = r#"{"mmap": false, "override_tensor": ["ffn=CPU"]}"#;
+    let otherwise = Engine::load(spec(path.clone(), otherwise)).expect("it loads");
+    assert!(!shared(otherwise.info()));
+
+    drop((first, second));
+    let again = Engine::load(spec(path, knobs)).expect("it loads");
+    assert!(!shared(again.info()), "nobody held the weights");
+}
+
+#[test]
+fn knobs_take_effect() {
+    let Some(path) = model() else { return };
+    let knobs = r#"{
+        "threads": 1, "batch_threads": 2, "ubatch": 32, "flash_attention": "on", "kv_type_k": "q8_0", "kv_type_v": "q8_0",
+        "kv_unified": true, "thread_priority": "low", "cpu_affinity": [0], "poll": 0, "swa_full": true, "numa": "off",
+        "rope_scaling": "yarn", "rope_freq_base": 20000, "rope_freq_scale": 0.5, "yarn_ext_factor": 1, "yarn_attn_factor": 1,
+        "yarn_beta_fast": 32, "yarn_beta_slow": 1, "yarn_orig_ctx": 512, "tensor_split": [1], "op_offload": true
+    }"#;
+    let engine = Engine::load(spec(path, knobs)).expect("it loads");
+    let info = engine.info();
+    let (kv, compute) = (
+        info.backend.kv.as_ref().expect("a cache"),
+        info.backend.compute.as_ref().expect("numbers"),
+    );
+    assert_eq!(
+        (compute.threads, compute.batch_threads, compute.ubatch),
+        (1, 2, 32)
+    );
+    assert!(compute.flash_attention && kv.unified);
+    assert_eq!(compute.cpu_affinity, [0]);
+    assert_eq!(kv.bytes, u64::from(info.kv_cells) * kv.bytes_per_cell);
+    let allocated = info.backend.buffers.iter();
+    let allocated: u64 = allocated
+        .filter(|buffer| buffer.content == "kv")
+        .map(|buffer| buffer.bytes)
+        .sum();
+    // The log that tells it has two digits.
+    assert!(
+        allocated.abs_diff(kv.bytes) < 1 << 15,
+        "{allocated} {}",
+        kv.bytes
+    );
+}
+
+#[test]
+fn what_this_process_cannot_give_is_refused() {
+    let Some(path) = model() else { return };
+    let refusal = |plugin_config: &str, device| {
+        let spec = EngineSpec {
+            device,
+            ..spec(path.clone(), plugin_config)
+        };
+        match Engine::load(spec).expect_err("refused") {
+            LoadError::Spec { field, message } => (field, message),
+            other => panic!("{other}"),
+        }
+    };
+    let (field, message) = refusal(r#"{"cpu_affinity": [511]}"#, Device::Auto);
+    assert_eq!(field, "cpu_affinity");
+    assert!(message.starts_with("names CPU 511, and this process may use [0"));
+    let (field, message) = refusal(r#"{"override_tensor": ["ffn=HBM"]}"#, Device::Auto);
+    assert_eq!(field, "override_tensor");
+    assert!(
+        message.contains("`HBM`") && message.contains("`CPU`"),
+        "{message}"
+    );
+    let (field, message) = refusal("", Device::Gpu(77));
+    assert_eq!(field, "device");
+    assert!(message.starts_with("`GPU.77` is not there: "), "{message}");
+    // An engine without a wish keeps what the first one chose.
+    let first = Engine::load(spec(path.clone(), "")).expect("it loads");
+    let (field, message) = refusal(r#"{"numa": "isolate"}"#, Device::Auto);
+    assert_eq!(field, "numa");
+    assert!(message.contains("runs with `off`"), "{message}");
+    drop(first);
+}
+
+#[test]
+fn a_context_that_memory_cannot_hold_is_refused_with_the_arithmetic() {
+    let Some(path) = model() else { return };
+    let spec = EngineSpec {
+        max_context: Some(i32::MAX as u32),
+        ..spec(path, r#"{"kv_type_k": "f32", "kv_type_v": "f32"}"#)
+    };
+    let error = Engine::load(spec).expect_err("two billion cells");
+    let message = error.to_string();
+    assert!(matches!(error, LoadError::Memory { .. }), "{message}");
+    for part in [
+        "weights ",
+        " + KV cache ",
+        " + compute ",
+        "are available",
+        "lower `max_context` to ",
+    ] {
+        assert!(message.contains(part), "{message}");
+    }
+}

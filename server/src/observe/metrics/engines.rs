@@ -1,0 +1,340 @@
+//! The metrics of the engines, read at each scrape from what they publish.
+
+use std::{
+    fmt,
+    sync::{Arc, Weak},
+};
+
+use graphmill_llm::{EngineInfo, EngineStatus, Histogram, Measurements};
+use prometheus_client::{
+    collector::Collector,
+    encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric as _},
+    metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
+    registry::Unit,
+};
+
+use crate::servable::Servables;
+
+/// Reads all engines.
+pub(super) struct Engines(Weak<Servables>);
+
+#[derive(Clone, Debug, EncodeLabelSet)]
+struct EngineLabels {
+    /// The first graph that uses the engine.
+    graph: String,
+    model: String,
+}
+
+#[derive(Clone, Debug, EncodeLabelSet)]
+struct FinishLabels {
+    graph: String,
+    model: String,
+    reason: String,
+}
+
+/// What one engine says at a scrape.
+struct Reading {
+    labels: EngineLabels,
+    status: EngineStatus,
+    measured: Measurements,
+    info: EngineInfo,
+}
+
+impl Engines {
+    pub(super) fn new(servables: &Arc<Servables>) -> Self {
+        Self(Arc::downgrade(servables))
+    }
+
+    fn read(&self) -> Vec<Reading> {
+        let Some(servables) = self.0.upgrade() else {
+            return Vec::new();
+        };
+        let models = servables.models();
+        let read = models.into_iter().map(|(graph, model)| {
+            let status = model.engine().status();
+            Reading {
+                labels: EngineLabels {
+                    graph,
+                    model: status.model.clone(),
+                },
+                measured: model.engine().measurements(),
+                info: model.engine().info().clone(),
+                status,
+            }
+        });
+        read.collect()
+    }
+}
+
+impl fmt::Debug for Engines {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engines").finish_non_exhaustive()
+    }
+}
+
+impl Collector for Engines {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let readings = self.read();
+        for (name, help, value) in GAUGES {
+            gauges(&mut encoder, name, help, &readings, *value)?;
+        }
+        for (name, help, value) in COUNTERS {
+            let kind = MetricType::Counter;
+            let mut family = encoder.encode_descriptor(name, help, None, kind)?;
+            for reading in &readings {
+                let counter = ConstCounter::new(value(reading));
+                counter.encode(family.encode_family(&reading.labels)?)?;
+            }
+        }
+        finished(&mut encoder, &readings)?;
+        for (name, help, unit, value) in HISTOGRAMS {
+            let kind = MetricType::Histogram;
+            let mut family = encoder.encode_descriptor(name, help, unit.as_ref(), kind)?;
+            for reading in &readings {
+                let histogram = value(&reading.measured);
+                family
+                    .encode_family(&reading.labels)?
+                    .encode_histogram::<[(&str, &str); 0]>(
+                        histogram.sum,
+                        histogram.count,
+                        &histogram.buckets,
+                        None,
+                    )?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn gauges(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    readings: &[Reading],
+    value: fn(&Reading) -> f64,
+) -> fmt::Result {
+    let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+    for reading in readings {
+        let gauge = ConstGauge::new(value(reading));
+        gauge.encode(family.encode_family(&reading.labels)?)?;
+    }
+    Ok(())
+}
+
+fn finished(encoder: &mut DescriptorEncoder<'_>, readings: &[Reading]) -> fmt::Result {
+    let (name, help) = ("finish", "Generations that ended, by why");
+    let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+    for reading in readings {
+        for (reason, count) in reading.measured.finished {
+            let labels = FinishLabels {
+                graph: reading.labels.graph.clone(),
+                model: reading.labels.model.clone(),
+                reason: reason.to_owned(),
+            };
+            ConstCounter::new(count).encode(family.encode_family(&labels)?)?;
+        }
+    }
+    Ok(())
+}
+
+type Gauge = (&'static str, &'static str, fn(&Reading) -> f64);
+
+const GAUGES: &[Gauge] = &[
+    (
+        "requests_running",
+        "Generations that have a place in the batches",
+        |reading| f64::from(reading.status.sequences_running),
+    ),
+    (
+        "requests_waiting",
+        "Generations that wait for a place",
+        |reading| f64::from(reading.status.sequences_waiting),
+    ),
+    ("kv_cells_used", "KV cells that hold a token", |reading| {
+        f64::from(reading.status.kv_cells_used)
+    }),
+    ("kv_cells_total", "KV cells there are", |reading| {
+        f64::from(reading.status.kv_cells_total)
+    }),
+    (
+        "kv_usage_ratio",
+        "Part of the KV cells that hold a token",
+        usage,
+    ),
+    ("kv_cache_bytes", "Size of the KV cache", |reading| {
+        reading
+            .info
+            .backend
+            .kv
+            .as_ref()
+            .map_or(0.0, |kv| kv.bytes as f64)
+    }),
+    (
+        "prefix_cache_tokens",
+        "Tokens of finished generations whose cells are in host memory",
+        |reading| reading.status.prefix_tokens as f64,
+    ),
+    (
+        "prefix_cache_bytes",
+        "Host memory of these cells",
+        |reading| reading.status.prefix_bytes as f64,
+    ),
+    (
+        "engine_stopped",
+        "1 if the engine's thread has ended",
+        |reading| f64::from(u8::from(reading.status.stopped)),
+    ),
+    (
+        "engine_stalled_seconds",
+        "How long the engine has had work without a step",
+        |reading| reading.status.stalled_for().as_secs_f64(),
+    ),
+];
+
+fn usage(reading: &Reading) -> f64 {
+    let total = reading.status.kv_cells_total.max(1);
+    f64::from(reading.status.kv_cells_used) / f64::from(total)
+}
+
+type Counter = (&'static str, &'static str, fn(&Reading) -> u64);
+
+const COUNTERS: &[Counter] = &[
+    ("prompt_tokens", "Prompt tokens computed", |reading| {
+        reading.status.prompt_tokens
+    }),
+    ("generation_tokens", "Tokens generated", |reading| {
+        reading.status.generated_tokens
+    }),
+    (
+        "cached_prompt_tokens",
+        "Prompt tokens of generations that ended which were taken over instead of being computed",
+        |reading| reading.measured.cached_tokens,
+    ),
+    (
+        "prefix_queries",
+        "Prompt tokens that were looked up in the prefix cache",
+        |reading| reading.status.prefix_queries,
+    ),
+    (
+        "prefix_hits",
+        "Prompt tokens that were found in the prefix cache",
+        |reading| reading.status.prefix_hits,
+    ),
+    (
+        "prefix_evicted_tokens",
+        "Tokens whose cells were dropped from host memory to keep its limit",
+        |reading| reading.status.prefix_evicted,
+    ),
+    (
+        "spec_tokens_drafted",
+        "Drafted tokens computed to check them",
+        |reading| reading.status.drafted_tokens,
+    ),
+    (
+        "spec_tokens_accepted",
+        "Drafted tokens that became part of a text",
+        |reading| reading.status.accepted_tokens,
+    ),
+    ("steps", "Steps computed", |reading| reading.status.steps),
+    ("failed_steps", "Steps that failed", |reading| {
+        reading.status.failed_steps
+    }),
+    (
+        "preemptions",
+        "Generations that gave up their cells to be computed again",
+        |reading| reading.status.preemptions,
+    ),
+];
+
+type Distribution = (
+    &'static str,
+    &'static str,
+    Option<Unit>,
+    fn(&Measurements) -> &Histogram,
+);
+
+const HISTOGRAMS: &[Distribution] = &[
+    (
+        "queue_time",
+        "From a generation's submission to its first admission",
+        Some(Unit::Seconds),
+        |measured| &measured.queue_seconds,
+    ),
+    (
+        "time_to_first_token",
+        "From a generation's submission to its first token",
+        Some(Unit::Seconds),
+        |measured| &measured.first_token_seconds,
+    ),
+    (
+        "inter_token_latency",
+        "Between outputs of a generation",
+        Some(Unit::Seconds),
+        |measured| &measured.inter_token_seconds,
+    ),
+    (
+        "time_per_output_token",
+        "For each token after the first, averaged over a generation",
+        Some(Unit::Seconds),
+        |measured| &measured.token_seconds,
+    ),
+    (
+        "generation_duration",
+        "From a generation's submission to its end",
+        Some(Unit::Seconds),
+        |measured| &measured.request_seconds,
+    ),
+    (
+        "step_duration",
+        "Of a step: computing the batch and choosing tokens",
+        Some(Unit::Seconds),
+        |measured| &measured.step_seconds,
+    ),
+    ("batch_tokens", "Tokens of a step", None, |measured| {
+        &measured.step_tokens
+    }),
+    (
+        "request_prompt_tokens",
+        "Tokens of a prompt",
+        None,
+        |measured| &measured.prompt_tokens,
+    ),
+    (
+        "request_generation_tokens",
+        "Tokens of a generation",
+        None,
+        |measured| &measured.generated_tokens,
+    ),
+];
+
+/// The same under the names that schedulers of inference pools read from vLLM.
+#[derive(Debug)]
+pub(super) struct Aliases(pub(super) Engines);
+
+impl Collector for Aliases {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let readings = self.0.read();
+        for (name, help, value) in ALIASES {
+            gauges(&mut encoder, name, help, &readings, *value)?;
+        }
+        Ok(())
+    }
+}
+
+const ALIASES: &[Gauge] = &[
+    (
+        "vllm:num_requests_running",
+        "As graphmill_requests_running",
+        |reading| f64::from(reading.status.sequences_running),
+    ),
+    (
+        "vllm:num_requests_waiting",
+        "As graphmill_requests_waiting",
+        |reading| f64::from(reading.status.sequences_waiting),
+    ),
+    (
+        "vllm:kv_cache_usage_perc",
+        "As graphmill_kv_usage_ratio",
+        usage,
+    ),
+];

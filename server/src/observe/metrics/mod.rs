@@ -1,0 +1,123 @@
+//! `GET /metrics`: counters, gauges and histograms in the text format of Prometheus and `OpenMetrics`.
+//!
+//! Labels are bounded: graphs by the configuration, models by the graphs, endpoints by the routes, codes by HTTP.
+
+mod engines;
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use axum::{extract::State, http::header, response::IntoResponse};
+use prometheus_client::{
+    encoding::{EncodeLabelSet, text},
+    metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram, info::Info},
+    registry::{Registry, Unit},
+};
+
+use crate::{
+    app::App,
+    rescue::{Cause, Failure},
+    servable::Servables,
+};
+
+/// Upper bounds in seconds for how long a request takes.
+const REQUEST_SECONDS: [f64; 14] = [
+    0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92,
+];
+
+/// What the server counts of its own.
+pub(crate) struct Metrics {
+    registry: Registry,
+    requests: Family<RequestLabels, Counter>,
+    durations: Family<EndpointLabels, Histogram>,
+    open: Gauge,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RequestLabels {
+    graph: String,
+    endpoint: String,
+    /// The status, or `left` for a client that left before there was one.
+    code: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct EndpointLabels {
+    graph: String,
+    endpoint: String,
+}
+
+impl Metrics {
+    /// All metrics of a server, those of its engines included.
+    pub(crate) fn new(servables: &Arc<Servables>) -> Self {
+        let mut all = Registry::default();
+        all.register_collector(Box::new(engines::Aliases(engines::Engines::new(servables))));
+        let registry = all.sub_registry_with_prefix("graphmill");
+        let requests = Family::default();
+        let durations: Family<EndpointLabels, Histogram> =
+            Family::new_with_constructor(|| Histogram::new(REQUEST_SECONDS));
+        let open = Gauge::default();
+        registry.register("requests", "HTTP requests answered", requests.clone());
+        registry.register_with_unit(
+            "request_duration",
+            "Time from a request's head to the end of its answer",
+            Unit::Seconds,
+            durations.clone(),
+        );
+        registry.register(
+            "requests_open",
+            "HTTP requests being answered",
+            open.clone(),
+        );
+        registry.register(
+            "build",
+            "The server's version",
+            Info::new([("version", env!("CARGO_PKG_VERSION"))]),
+        );
+        registry.register_collector(Box::new(engines::Engines::new(servables)));
+        Self {
+            registry: all,
+            requests,
+            durations,
+            open,
+        }
+    }
+
+    /// A request has come.
+    pub(crate) fn begins(&self) {
+        self.open.inc();
+    }
+
+    /// A request was answered, or its client has left. `graph` is empty for a request that no graph took.
+    pub(crate) fn ends(&self, graph: &str, endpoint: &str, code: Option<u16>, took: Duration) {
+        self.open.dec();
+        let labels = EndpointLabels {
+            graph: graph.to_owned(),
+            endpoint: endpoint.to_owned(),
+        };
+        self.requests
+            .get_or_create(&RequestLabels {
+                graph: labels.graph.clone(),
+                endpoint: labels.endpoint.clone(),
+                code: code.map_or_else(|| "left".to_owned(), |code| code.to_string()),
+            })
+            .inc();
+        self.durations
+            .get_or_create(&labels)
+            .observe(took.as_secs_f64());
+    }
+}
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Metrics").finish_non_exhaustive()
+    }
+}
+
+/// Answers a scrape.
+pub(crate) async fn scrape(State(app): State<Arc<App>>) -> Result<impl IntoResponse, Failure> {
+    const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    let mut body = String::new();
+    text::encode(&mut body, &app.metrics.registry)
+        .map_err(|_| Failure::new(Cause::Panic, "the metrics could not be written"))?;
+    Ok(([(header::CONTENT_TYPE, CONTENT_TYPE)], body))
+}

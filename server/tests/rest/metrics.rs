@@ -1,0 +1,94 @@
+//! What a scrape of the metrics says, read by a parser of Prometheus' text format.
+
+use prometheus_parse::{Scrape, Value};
+use serde_json::json;
+
+use crate::support::{CHAT, Setup, TestServer, question};
+
+async fn scrape(server: &TestServer) -> Scrape {
+    let reply = server.get("/metrics").await;
+    assert_eq!(reply.status, 200);
+    let content_type = reply.header("content-type").expect("a content type");
+    assert!(content_type.starts_with("application/openmetrics-text"));
+    assert!(reply.text.ends_with("# EOF\n"));
+    Scrape::parse(reply.text.lines().map(|line| Ok(line.to_owned()))).expect("a good scrape")
+}
+
+/// The value of the one sample with this name and these labels.
+fn value(scrape: &Scrape, name: &str, labels: &[(&str, &str)]) -> f64 {
+    let matching: Vec<_> = scrape
+        .samples
+        .iter()
+        .filter(|sample| {
+            sample.metric == name
+                && labels
+                    .iter()
+                    .all(|(label, value)| sample.labels.get(label) == Some(value))
+        })
+        .collect();
+    assert_eq!(matching.len(), 1, "{name} {labels:?}: {matching:?}");
+    match &matching[0].value {
+        Value::Counter(value) | Value::Gauge(value) | Value::Untyped(value) => *value,
+        other => panic!("{name} is {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_scrape_counts_requests_tokens_and_times() {
+    let script = json!({ "name": "scripted", "cells": 640, "replies": [{ "text": "hello" }] });
+    let server = Setup::new()
+        .graph("a", CHAT)
+        .graph("b", CHAT)
+        .script(&script)
+        .start()
+        .await;
+    for graph in ["a", "b", "b"] {
+        assert_eq!(server.chat(&question(graph, "hi")).await.status, 200);
+    }
+    assert_eq!(server.chat(&question("none", "hi")).await.status, 404);
+    server.until_idle().await;
+
+    let scrape = scrape(&server).await;
+    let engine = [("graph", "a"), ("model", "scripted")];
+    let endpoint = ("endpoint", "/v3/chat/completions");
+    for (graph, code, count) in [("a", "200", 1.0), ("b", "200", 2.0), ("", "404", 1.0)] {
+        let labels = [("graph", graph), ("code", code), endpoint];
+        assert_eq!(value(&scrape, "graphmill_requests_total", &labels), count);
+    }
+    let number = |name| value(&scrape, name, &engine);
+    let tokens = number("graphmill_generation_tokens_total");
+    assert!(tokens > 0.0);
+    assert_eq!(number("graphmill_requests_running"), 0.0);
+    assert_eq!(number("graphmill_kv_cells_total"), 640.0);
+    assert_eq!(number("graphmill_failed_steps_total"), 0.0);
+    assert_eq!(number("graphmill_time_to_first_token_seconds_count"), 3.0);
+    assert_eq!(number("graphmill_queue_time_seconds_count"), 3.0);
+    assert_eq!(number("graphmill_generation_duration_seconds_count"), 3.0);
+    let cached = number("graphmill_cached_prompt_tokens_total");
+    assert!(cached > 0.0, "the prompts are equal");
+    assert_eq!(number("graphmill_prefix_hits_total"), cached);
+    assert_eq!(
+        number("graphmill_request_prompt_tokens_sum"),
+        number("graphmill_prompt_tokens_total") + cached
+    );
+    assert_eq!(number("graphmill_request_generation_tokens_sum"), tokens);
+    let stopped = [("reason", "stop"), engine[0], engine[1]];
+    assert_eq!(value(&scrape, "graphmill_finish_total", &stopped), 3.0);
+}
+
+#[tokio::test]
+async fn names_of_unknown_graphs_and_urls_make_no_series() {
+    let server = Setup::new().start().await;
+    for guess in 0..20 {
+        server.get(&format!("/v9/guess/{guess}")).await;
+        server
+            .chat(&question(&format!("guess-{guess}"), "hi"))
+            .await;
+    }
+    let scrape = scrape(&server).await;
+    let requests = scrape
+        .samples
+        .iter()
+        .filter(|sample| sample.metric == "graphmill_requests_total");
+    assert_eq!(requests.count(), 2);
+}
