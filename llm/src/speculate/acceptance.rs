@@ -5,10 +5,10 @@ use super::lookup::LONGEST_MATCH;
 /// What an observation's weight is multiplied with at each later one of its kind: the last fifty or so decide.
 const MEMORY: f32 = 0.98;
 /// How many observations the assumption made beforehand counts for.
-const PRIOR_WEIGHT: f32 = 2.0;
+const PRIOR_WEIGHT: f32 = 6.0;
 /// The assumption, by length of the match: what follows a single token is mostly chance, what follows a long passage mostly not.
 /// Low, so that a text without repetitions costs next to nothing before it is known for one.
-const PRIOR: [f32; LONGEST_MATCH] = [0.05, 0.1, 0.3, 0.4, 0.5, 0.6, 0.65, 0.7];
+const PRIOR: [f32; LONGEST_MATCH] = [0.05, 0.1, 0.25, 0.4, 0.55, 0.65, 0.75, 0.8];
 
 /// The share of predictions that came true, by how many tokens matched when they were made.
 #[derive(Clone, Debug)]

@@ -119,6 +119,20 @@ fn a_text_of_chance_drafts_next_to_nothing() {
 }
 
 #[test]
+fn short_texts_of_chance_cost_little_even_if_some_tokens_are_frequent() {
+    let mut cost = 0.0;
+    // The square of a uniform number: a few tokens make up most of the text.
+    for text in noise(200 * 96, 1600).chunks(96) {
+        let text: Vec<_> = text.iter().map(|token| token * token / 64_000).collect();
+        let outcome = generate(&text[..16], &text[16..], 0);
+        let rows = outcome.drafts.accepted + outcome.drafts.rejected;
+        cost += LinearCost::ASSUMED.of(1) * outcome.steps as f64
+            + (LinearCost::ASSUMED.of(2) - LinearCost::ASSUMED.of(1)) * f64::from(rows);
+    }
+    assert!(cost < 1.01 * 200.0 * 80.0, "{cost}");
+}
+
+#[test]
 fn drafting_starts_again_when_a_text_begins_to_repeat() {
     let passage = noise(60, 1000);
     let mut answer = noise(1000, 3);
