@@ -28,7 +28,7 @@ pub(super) struct Candidate {
 
 impl Candidate {
     /// Likelier first, then by token.
-    fn rank(&self, other: &Self) -> Ordering {
+    fn rank(self, other: Self) -> Ordering {
         other
             .logit
             .total_cmp(&self.logit)
@@ -145,7 +145,7 @@ impl Kept {
         if near < f64::from(params.top_p) * total {
             return false;
         }
-        candidates.sort_unstable_by(Candidate::rank);
+        candidates.sort_unstable_by(|left, right| left.rank(*right));
         self.keep_ranked(highest, sharpness, total, params);
         // In the order of the vocabulary, as where every token has a weight: a seed draws the same token from both.
         self.candidates
@@ -189,7 +189,7 @@ impl Kept {
             }));
         let (_, _, behind) = self
             .candidates
-            .select_nth_unstable_by(count - 1, Candidate::rank);
+            .select_nth_unstable_by(count - 1, |left, right| left.rank(*right));
         for candidate in behind {
             self.weights[candidate.token as usize] = 0.0;
         }
@@ -230,7 +230,7 @@ impl Kept {
                 _ => *weight = 0.0,
             }
         }
-        candidates.sort_unstable_by(Candidate::rank);
+        candidates.sort_unstable_by(|left, right| left.rank(*right));
         for (rank, candidate) in candidates.iter().enumerate() {
             let weight = &mut weights[candidate.token as usize];
             if mass >= target && !(last == 0 && rank == 0) {
@@ -251,7 +251,7 @@ pub(super) fn most_likely(logits: &[f32], count: usize, candidates: &mut Vec<Can
     let room = (4 * count).max(64);
     let keep_best = |candidates: &mut Vec<Candidate>| {
         if candidates.len() > count {
-            candidates.select_nth_unstable_by(count - 1, Candidate::rank);
+            candidates.select_nth_unstable_by(count - 1, |left, right| left.rank(*right));
             candidates.truncate(count);
         }
     };
@@ -268,5 +268,5 @@ pub(super) fn most_likely(logits: &[f32], count: usize, candidates: &mut Vec<Can
         ControlFlow::Continue(())
     });
     keep_best(candidates);
-    candidates.sort_unstable_by(Candidate::rank);
+    candidates.sort_unstable_by(|left, right| left.rank(*right));
 }
