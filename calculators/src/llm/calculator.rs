@@ -69,6 +69,8 @@ pub struct Llm {
 struct Choice {
     sequence: SequenceHandle,
     stop: StopSignal,
+    /// Prompt and generated tokens, if they may be remembered.
+    said: Option<Vec<Token>>,
 }
 
 /// What the options allow a request.
@@ -186,7 +188,7 @@ impl Llm {
         index: u32,
         output: StepOutput,
     ) -> Result<()> {
-        let Some(choice) = self.choice(index) else {
+        let Some(choice) = self.choice_mut(index) else {
             // it was on its way when the choice ended
             return Ok(());
         };
@@ -197,6 +199,12 @@ impl Llm {
             Some(FinishReason::Error(error)) => return Err(failed(error)),
         };
         let stop = choice.stop.clone();
+        if let Some(said) = &mut choice.said {
+            said.extend_from_slice(&output.tokens);
+        }
+        if let Some(said) = choice.said.take_if(|_| finish.is_some()) {
+            self.model.history().remember(&**self.model.vocab(), &said);
+        }
         cx.emit(
             io.tokens,
             TokenChunk {
@@ -219,6 +227,10 @@ impl Llm {
 
     fn choice(&self, index: u32) -> Option<&Choice> {
         self.choices.as_ref()?.get(index as usize)?.as_ref()
+    }
+
+    fn choice_mut(&mut self, index: u32) -> Option<&mut Choice> {
+        self.choices.as_mut()?.get_mut(index as usize)?.as_mut()
     }
 
     fn grant(&self, index: u32) {
@@ -277,7 +289,13 @@ fn start(
                 // as above
                 signals.send(Event::Stop { index }).ok();
             });
-            choices.push(Choice { sequence, stop });
+            // Those who isolate their requests leave nothing for others to find.
+            let said = params.cache_salt.is_empty().then(|| prompt.clone());
+            choices.push(Choice {
+                sequence,
+                stop,
+                said,
+            });
         }
     }
     Ok(choices)

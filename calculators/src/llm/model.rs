@@ -9,6 +9,7 @@ use graphmill_llm::{
     BackendKind, Engine, EngineSpec, LoadError, SpecError, Vocab, resolve_model_path,
 };
 
+use super::history::History;
 use crate::text::chat_template::{ChatTemplate, TemplateError};
 
 /// File beside a model that replaces the chat template inside it.
@@ -30,6 +31,7 @@ pub struct ModelSpec {
 pub struct LanguageModel {
     engine: Engine,
     vocab: Arc<dyn Vocab>,
+    history: History,
     template: Option<Result<ChatTemplate, TemplateError>>,
     tool_template: Option<Result<ChatTemplate, TemplateError>>,
 }
@@ -52,6 +54,7 @@ impl LanguageModel {
             tool_template: None,
             engine,
             vocab,
+            history: History::default(),
         })
     }
 
@@ -63,6 +66,11 @@ impl LanguageModel {
     /// The model's vocabulary.
     pub fn vocab(&self) -> &Arc<dyn Vocab> {
         &self.vocab
+    }
+
+    /// What its finished generations said.
+    pub(crate) fn history(&self) -> &History {
+        &self.history
     }
 
     /// The chat template for a conversation, with tools or without.
@@ -119,6 +127,7 @@ impl Resource for LanguageModel {
         Ok(Self {
             engine,
             vocab,
+            history: History::default(),
             template,
             tool_template,
         })

@@ -13,7 +13,8 @@ use crate::payload::{Prompt, Prompts, TokenPrompts};
 /// Makes tokens of prompts, with the model's own vocabulary.
 ///
 /// In text that a chat template made, the spelling of special tokens means these tokens and nothing is added; in text that a
-/// user wrote, it is text, and the model's begin token is added. Prompts that are tokens already pass as they are. Runs on the
+/// user wrote, it is text, and the model's begin token is added. Where a templated text goes on from a generation of the same model,
+/// it gets the tokens that the model chose, so that they need not be computed again. Prompts that are tokens already pass as they are. Runs on the
 /// executor `cpu`, because a prompt can have megabytes.
 ///
 /// ```pbtxt
@@ -78,7 +79,10 @@ impl Tokenizer {
         let vocab = self.model.vocab();
         let tokens = match prompt {
             Prompt::Text(text) => vocab.tokenize(text, true, false),
-            Prompt::Templated(text) => vocab.tokenize(text, false, true),
+            Prompt::Templated(text) => {
+                let read = |text: &str| vocab.tokenize(text, false, true);
+                self.model.history().tokenize(&**vocab, text, read)
+            }
             Prompt::Tokens(tokens) => Ok(tokens.clone()),
         };
         tokens.map_err(too_large)
