@@ -1,6 +1,9 @@
 //! `graphmill-bench ceiling` and `graphmill-bench engine`.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    thread,
+};
 
 use clap::{Args, ValueEnum};
 use graphmill_bench::{
@@ -106,39 +109,70 @@ pub(super) fn with_engine(arguments: &EngineArguments) -> Outcome<Vec<Speed>> {
     if let Some(tokens) = arguments.max_num_batched_tokens {
         spec.max_num_batched_tokens = tokens;
     }
-    measure(common, Some(&Engine::load(spec)?))
+    measure(common, Some(&spec))
 }
 
 /// Measures every point once a round, so that what the machine does meanwhile falls on all of them.
-fn measure(arguments: &Arguments, engine: Option<&Engine>) -> Outcome<Vec<Speed>> {
-    let raw = Raw::load(&arguments.model, arguments.threads)?;
+///
+/// The engine and llama.cpp by itself are never loaded at the same time: the threads that OpenMP keeps for each of them would be more
+/// than the machine has processors, and OpenMP then makes them sleep at every barrier, which costs a small model most of its speed.
+fn measure(arguments: &Arguments, engine: Option<&EngineSpec>) -> Outcome<Vec<Speed>> {
     let mut speeds = points(arguments, engine.is_some());
     for round in 0..arguments.rounds {
-        for speed in &mut speeds {
-            let work = Work {
-                sequences: speed.sequences,
-                prompt_tokens: speed.prompt_tokens,
-                tokens: speed.tokens,
-            };
-            let rate = match (speed.by, engine, speed.tokens) {
-                (By::Llama(attention), _, 0) => raw.prefill_rate(attention, work.prompt_tokens)?,
-                (By::Llama(attention), ..) => raw.decode_rate(attention, work)?,
-                (By::Engine, Some(engine), 0) => {
-                    generation::prefill_rate(engine, work.prompt_tokens, round as u64)?
-                }
-                (By::Engine, Some(engine), _) => {
-                    generation::decode_rate(engine, work, round as u64)?
-                }
-                (By::Engine, None, _) => continue,
-            };
-            let (work, by, sequences) = (speed.work, speed.by.name(), speed.sequences);
-            note(&format!(
-                "round {round}: {work} by {by}, {sequences} sequences: {rate:.1} tok/s"
-            ));
-            speed.rounds.push(rate);
+        // First the engine, which initialises llama.cpp for both.
+        if let Some(spec) = engine {
+            let engine = Engine::load(spec.clone())?;
+            let seed = round as u64;
+            each(&mut speeds, true, round, |_, work| match work.tokens {
+                0 => generation::prefill_rate(&engine, work.prompt_tokens, seed),
+                _ => generation::decode_rate(&engine, work, seed),
+            })?;
         }
+        // OpenMP's threads end with the thread that they work for.
+        let llama = || {
+            let raw = Raw::load(&arguments.model, arguments.threads)
+                .map_err(|error| error.to_string())?;
+            let measured = each(&mut speeds, false, round, |by, work| {
+                match (by, work.tokens) {
+                    (By::Llama(attention), 0) => raw.prefill_rate(attention, work.prompt_tokens),
+                    (By::Llama(attention), _) => raw.decode_rate(attention, work),
+                    (By::Engine, _) => Err("the engine is measured by itself".into()),
+                }
+            });
+            measured.map_err(|error| error.to_string())
+        };
+        let measured = thread::scope(|scope| scope.spawn(llama).join());
+        measured.map_err(|_| "llama.cpp panicked")??;
     }
     Ok(speeds)
+}
+
+/// Measures the points of the engine, or those of llama.cpp.
+fn each(
+    speeds: &mut [Speed],
+    of_engine: bool,
+    round: usize,
+    rate: impl Fn(By, Work) -> Outcome<f64>,
+) -> Outcome {
+    for speed in speeds
+        .iter_mut()
+        .filter(|speed| (speed.by == By::Engine) == of_engine)
+    {
+        let (work, by, sequences) = (speed.work, speed.by.name(), speed.sequences);
+        let rate = rate(
+            speed.by,
+            Work {
+                sequences,
+                prompt_tokens: speed.prompt_tokens,
+                tokens: speed.tokens,
+            },
+        )?;
+        note(&format!(
+            "round {round}: {work} by {by}, {sequences} sequences: {rate:.1} tok/s"
+        ));
+        speed.rounds.push(rate);
+    }
+    Ok(())
 }
 
 /// What is measured in each round, in order.

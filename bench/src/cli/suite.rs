@@ -99,7 +99,7 @@ fn speeds(model: &Path, small: bool) -> Outcome<Vec<Speed>> {
             prompt_tokens: 128,
             tokens: if small { 64 } else { 24 },
             prefill_tokens: 512,
-            rounds: if small { 3 } else { 1 },
+            rounds: if small { 2 } else { 1 },
             flash_attention: Flash::Both,
             threads: None,
         },
