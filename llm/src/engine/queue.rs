@@ -40,7 +40,9 @@ impl Core<'_> {
                 kind: ErrorKind::ResourceExhausted,
                 message,
             };
-            let output = sequence.end(FinishReason::Error(error));
+            let finish = FinishReason::Error(error);
+            self.shared.measured.ended(&finish);
+            let output = sequence.end(finish);
             let sink = std::sync::Arc::clone(&sequence.sink);
             self.outbox.current.push((sink, output));
             self.cancel(id);

@@ -22,15 +22,15 @@ fn request(pool: Pool) -> CacheRequest {
     }
 }
 
-fn decided(cells: u64, bound: Bound) -> Result<CacheSize, String> {
+fn decided(cells: u64, bound: Bound) -> CacheSize {
     let cells = cells as u32;
-    Ok(CacheSize { cells, bound })
+    CacheSize { cells, bound }
 }
 
 #[test]
 fn a_ceiling_above_the_machine_gives_half_of_what_the_model_leaves() {
     let size = cache_size(&request(pool(16 * GIB + (512 << 20))));
-    assert_eq!(size, decided(8 * GIB / 12_288, Bound::Memory));
+    assert_eq!(size, Ok(decided(8 * GIB / 12_288, Bound::Memory)));
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn a_ceiling_above_what_sequences_can_use_gives_what_they_can_use() {
         max_sequences: 8,
         ..request(pool(16 * GIB))
     });
-    assert_eq!(size, decided(8_192, Bound::Sequences));
+    assert_eq!(size, Ok(decided(8_192, Bound::Sequences)));
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn a_low_ceiling_decides() {
         ceiling_gb: 1,
         ..request(pool(16 * GIB))
     });
-    assert_eq!(size, decided(GIB / 12_288, Bound::Ceiling));
+    assert_eq!(size, Ok(decided(GIB / 12_288, Bound::Ceiling)));
 }
 
 #[test]
@@ -63,9 +63,9 @@ fn the_default_holds_one_context_even_if_that_is_large() {
     };
     assert_eq!(
         sized(4_096),
-        decided(DEFAULT_BYTES / 12_288, Bound::Default)
+        Ok(decided(DEFAULT_BYTES / 12_288, Bound::Default))
     );
-    assert_eq!(sized(131_072), decided(131_072, Bound::Default));
+    assert_eq!(sized(131_072), Ok(decided(131_072, Bound::Default)));
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn a_context_that_was_asked_for_and_does_not_fit_is_refused_with_the_arithmetic(
         context_required: true,
         ..request(pool(2 * GIB))
     });
-    assert_eq!(fits, decided(131_072, Bound::Memory));
+    assert_eq!(fits, Ok(decided(131_072, Bound::Memory)));
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn the_smaller_of_two_memories_decides() {
         pools: vec![machine, gpu],
         ..request(pool(0))
     });
-    assert_eq!(size, decided(GIB / 12_288, Bound::Memory));
+    assert_eq!(size, Ok(decided(GIB / 12_288, Bound::Memory)));
 }
 
 #[test]

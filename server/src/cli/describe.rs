@@ -15,6 +15,7 @@ use graphmill_engine::{
     registry::{Description, PortDescription},
 };
 use graphmill_grammar::suggest;
+use graphmill_llm::EngineInfo;
 use serde_json::{Value, json};
 
 use super::{Format, report};
@@ -75,11 +76,14 @@ fn describe_engines(graph: &Path, format: Format) -> ExitCode {
         return ExitCode::FAILURE;
     };
     let models = plan.resources::<LanguageModel>();
-    let engines = models.iter().map(|model| model.engine().info());
+    let engines: Vec<&EngineInfo> = models.iter().map(|model| model.engine().info()).collect();
     let text = match format {
-        Format::Text if models.is_empty() => "the graph has no language model\n".to_owned(),
-        Format::Text => engines.map(|engine| format!("{engine}\n")).collect(),
-        Format::Json => format!("{:#}\n", json!(engines.collect::<Vec<_>>())),
+        Format::Text if engines.is_empty() => "the graph has no language model\n".to_owned(),
+        Format::Text => {
+            let blocks: Vec<String> = engines.iter().map(ToString::to_string).collect();
+            blocks.join("\n\n") + "\n"
+        }
+        Format::Json => format!("{:#}\n", json!(engines)),
     };
     // Fails when the reader has read enough, as `head` does.
     let _ = io::stdout().write_all(text.as_bytes());

@@ -19,7 +19,7 @@ pub(in crate::backend::llama) fn default_params() -> sys::llama_context_params {
 
 /// A context on a model, which it borrows. Used on one thread, as it holds pointers.
 pub(in crate::backend::llama) struct Context<'a> {
-    context: NonNull<sys::llama_context>,
+    raw: NonNull<sys::llama_context>,
     /// Dropped after the context, which computes on them.
     _threads: ThreadPool,
     n_vocab: usize,
@@ -45,7 +45,7 @@ impl<'a> Context<'a> {
             sys::llama_attach_threadpool(context.as_ptr(), threads.as_ptr(), threads.as_ptr());
         }
         Some(Self {
-            context,
+            raw: context,
             _threads: threads,
             n_vocab: usize::try_from(model.n_vocab()).unwrap_or(0),
             n_rows: 0,
@@ -57,13 +57,13 @@ impl<'a> Context<'a> {
     /// Cells of all sequences together.
     pub(in crate::backend::llama) fn n_ctx(&self) -> u32 {
         // SAFETY: the context is alive.
-        unsafe { sys::llama_n_ctx(self.context.as_ptr()) }
+        unsafe { sys::llama_n_ctx(self.raw.as_ptr()) }
     }
 
     /// Most tokens of a batch.
     pub(in crate::backend::llama) fn n_batch(&self) -> u32 {
         // SAFETY: the context is alive.
-        unsafe { sys::llama_n_batch(self.context.as_ptr()) }
+        unsafe { sys::llama_n_batch(self.raw.as_ptr()) }
     }
 
     /// Length of a row of logits.
@@ -79,7 +79,7 @@ impl<'a> Context<'a> {
         self.n_rows = 0;
         let batch = self.batch.fill(tokens);
         // SAFETY: the context is alive and not shared; the batch's arrays have as many entries as it says and outlive the call.
-        let status = unsafe { sys::llama_decode(self.context.as_ptr(), batch) };
+        let status = unsafe { sys::llama_decode(self.raw.as_ptr(), batch) };
         match status {
             0 => {
                 self.n_rows = tokens.iter().filter(|token| token.logits).count();
@@ -99,7 +99,7 @@ impl<'a> Context<'a> {
             return &[];
         }
         // SAFETY: the context is alive, and used on this thread only. The call waits for the computation and puts the rows in order.
-        let rows = unsafe { sys::llama_get_logits(self.context.as_ptr()) };
+        let rows = unsafe { sys::llama_get_logits(self.raw.as_ptr()) };
         assert!(!rows.is_null(), "the batch has no logits");
         // SAFETY: llama.cpp keeps a row of `n_vocab` floats for each of the batch's tokens that asked, until the next call that needs
         // `&mut self`.
@@ -127,12 +127,12 @@ impl<'a> Context<'a> {
     pub(in crate::backend::llama) fn state(&mut self, sequence: u32) -> Result<Vec<u8>, SaveError> {
         let sequence = sequence as i32;
         // SAFETY: the context is alive and not shared; sequences are below `n_seq_max`.
-        let size = unsafe { sys::llama_state_seq_get_size(self.context.as_ptr(), sequence) };
+        let size = unsafe { sys::llama_state_seq_get_size(self.raw.as_ptr(), sequence) };
         let mut state: Vec<u8> = Vec::with_capacity(size);
         // SAFETY: as above; there is room for `size` bytes, and llama.cpp writes no more than that and says how many it wrote.
         let written = unsafe {
             let written = sys::llama_state_seq_get_data(
-                self.context.as_ptr(),
+                self.raw.as_ptr(),
                 state.as_mut_ptr(),
                 size,
                 sequence,
@@ -158,7 +158,7 @@ impl<'a> Context<'a> {
         // state against the context and its length, and refuses it with 0 after freeing what it took.
         let read = unsafe {
             sys::llama_state_seq_set_data(
-                self.context.as_ptr(),
+                self.raw.as_ptr(),
                 state.as_ptr(),
                 state.len(),
                 sequence as i32,
@@ -188,14 +188,14 @@ impl<'a> Context<'a> {
 
     fn memory(&self) -> sys::llama_memory_t {
         // SAFETY: the context is alive; its memory lives as long as itself.
-        unsafe { sys::llama_get_memory(self.context.as_ptr()) }
+        unsafe { sys::llama_get_memory(self.raw.as_ptr()) }
     }
 }
 
 impl Drop for Context<'_> {
     fn drop(&mut self) {
         // SAFETY: the context is alive, and nothing uses it after this.
-        unsafe { sys::llama_free(self.context.as_ptr()) }
+        unsafe { sys::llama_free(self.raw.as_ptr()) }
     }
 }
 
