@@ -4,9 +4,10 @@
 //!
 //! - **Decodes** cost a fixed part, a part for each token and a part for each cell they attend to. The three are fitted to recent
 //!   steps without prompts, by least squares, and are never negative.
-//! - **Prompt tokens** have a price that depends on how many there are in the step: kernels work in tiles, and 60 tokens can cost
-//!   three times what 70 do. Each class of sizes has a price of its own. A class that was not tried yet counts as cheap as the
-//!   cheapest one, so that it is tried, and a price that is not used is forgotten little by little.
+//! - **Prompt tokens** beside decodes have a price that depends on how many there are in the step: kernels work in tiles, and 60
+//!   tokens can cost three times what 70 do. Each class of sizes has a price of its own. A class that was not tried yet counts as
+//!   its nearest neighbour, the first one as prompts alone. A price that is not used is forgotten little by little.
+//! - **Prompt tokens alone** have one price: their number is not limited by time.
 //!
 //! A measurement counts at most as twice, and at least as half of what was expected: one step that was disturbed moves little, and
 //! a machine that became slower is followed within a few dozen steps. Before the first measurement everything is free.
@@ -53,8 +54,10 @@ impl StepSize {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CostModel {
     decodes: Fit,
-    /// Microseconds of a prompt token, by class.
+    /// Microseconds of a prompt token beside decodes, by class.
     prices: [Option<f64>; CLASSES],
+    /// The same in steps without decodes, whatever their size.
+    alone: Option<f64>,
 }
 
 impl CostModel {
@@ -69,17 +72,18 @@ impl CostModel {
             return;
         }
         let measured = (micros - self.decode_micros(size)).max(0.0) / f64::from(size.prompt_tokens);
+        if size.decode_tokens == 0 {
+            self.alone = Some(moved(self.alone, measured));
+            return;
+        }
         let class = class_of(size.prompt_tokens);
-        let price = match self.prices[class] {
-            None => measured,
-            Some(price) => price + GAIN * (measured.clamp(price / 2.0, price * 2.0) - price),
-        };
-        let cheapest = self.cheapest();
+        let price = moved(self.prices[class], measured);
+        let known = self.prices.iter().flatten().copied();
+        let cheapest = known.reduce(f64::min).unwrap_or(price);
         for other in self.prices.iter_mut().flatten() {
             *other = cheapest + (*other - cheapest) * PATIENCE;
         }
-        // A price of zero could never grow again.
-        self.prices[class] = Some(price.max(1e-3));
+        self.prices[class] = Some(price);
     }
 
     /// Microseconds of the decodes of a step; zero if it has none.
@@ -97,32 +101,41 @@ impl CostModel {
 
     /// Microseconds of a whole step.
     pub(crate) fn micros(&self, size: &StepSize) -> f64 {
-        let prompt = if size.prompt_tokens == 0 {
-            0.0
-        } else {
-            f64::from(size.prompt_tokens) * self.price(class_of(size.prompt_tokens))
+        let price = match (size.prompt_tokens, size.decode_tokens) {
+            (0, _) => 0.0,
+            (_, 0) => self.token_micros(),
+            _ => self.price(class_of(size.prompt_tokens)),
         };
-        self.decode_micros(size) + prompt
+        self.decode_micros(size) + f64::from(size.prompt_tokens) * price
     }
 
-    /// Microseconds of a prompt token where the step has the best number of them.
-    pub(crate) fn cheapest(&self) -> f64 {
-        let known = self.prices.iter().flatten().copied();
+    /// Microseconds of a prompt token where prompts are alone, or where they are cheapest beside decodes.
+    pub(crate) fn token_micros(&self) -> f64 {
+        let known = self
+            .alone
+            .into_iter()
+            .chain(self.prices.iter().flatten().copied());
         known.reduce(f64::min).unwrap_or(0.0)
     }
 
     fn price(&self, class: usize) -> f64 {
-        self.prices[class].unwrap_or_else(|| self.cheapest())
+        let known = self.prices.iter().enumerate();
+        known
+            .filter_map(|(other, price)| Some((other.abs_diff(class), (*price)?)))
+            .min_by_key(|(distance, _)| *distance)
+            .map_or_else(|| self.token_micros(), |(_, price)| price)
     }
 
     /// The most prompt tokens, up to `limit`, that are expected to take no longer than `micros`, with the price of each. It can be
     /// none.
     pub(crate) fn prompt_tokens_within(&self, micros: f64, limit: u32) -> (u32, f64) {
-        self.fits(micros, limit).next().unwrap_or((0, f64::MAX))
+        self.fits(micros, limit, |class| self.price(class))
+            .next()
+            .unwrap_or((0, f64::MAX))
     }
 
     /// The fewest prompt tokens of a class above that of `tokens`, up to `limit`, whose price is at most `price` and that take no
-    /// longer than `micros`.
+    /// longer than `micros`. A class that was not tried yet counts as cheap as prompts alone, so that it is tried.
     pub(crate) fn cheaper_prompt_tokens(
         &self,
         tokens: u32,
@@ -132,18 +145,25 @@ impl CostModel {
     ) -> Option<u32> {
         let larger = |fitting: &u32| tokens == 0 || class_of(*fitting) > class_of(tokens);
         let cheaper = self
-            .fits(micros, limit)
+            .fits(micros, limit, |class| {
+                self.prices[class].unwrap_or_else(|| self.token_micros())
+            })
             .filter(|(fitting, own)| larger(fitting) && *own <= price);
         cheaper
             .last()
             .map(|(fitting, _)| smallest_of(class_of(fitting)))
     }
 
-    /// For each class, the larger ones first, the most of its tokens that fit.
-    fn fits(&self, micros: f64, limit: u32) -> impl Iterator<Item = (u32, f64)> {
+    /// For each class, the larger ones first, the most of its tokens that fit at its price.
+    fn fits(
+        &self,
+        micros: f64,
+        limit: u32,
+        price: impl Fn(usize) -> f64,
+    ) -> impl Iterator<Item = (u32, f64)> {
         let classes = if limit == 0 { 0 } else { class_of(limit) + 1 };
         (0..classes).rev().filter_map(move |class| {
-            let price = self.price(class);
+            let price = price(class);
             let affordable = if price > 0.0 {
                 micros / price
             } else {
@@ -153,6 +173,15 @@ impl CostModel {
             (tokens >= smallest_of(class)).then_some((tokens, price))
         })
     }
+}
+
+/// A price after another measurement. It stays above zero, where it could never grow again.
+fn moved(price: Option<f64>, measured: f64) -> f64 {
+    let moved = match price {
+        None => measured,
+        Some(price) => price + GAIN * (measured.clamp(price / 2.0, price * 2.0) - price),
+    };
+    moved.max(1e-3)
 }
 
 /// A power of two ends a class: a backend that gives each sequence a stream computes a chunk's first token with the decodes, and a

@@ -24,7 +24,7 @@ impl<'a> Step<'a> {
     pub(super) fn new(limits: &'a Limits, now: &'a Now<'a>, plan: &'a mut Plan) -> Self {
         // Prompts that are not split keep their order: each waits for a step that it fits into.
         let token_micros = if limits.split_prompts {
-            now.pace.cost.cheapest()
+            now.pace.cost.token_micros()
         } else {
             0.0
         };

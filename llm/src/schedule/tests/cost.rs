@@ -97,14 +97,32 @@ fn nothing_is_dear_before_it_was_measured() {
 #[test]
 fn a_price_that_was_disturbed_is_tried_again_in_the_end() {
     let mut model = CostModel::default();
-    model.observe(&step(0, 0, 200), 200.0 * 100.0);
-    model.observe(&step(0, 0, 100), 100.0 * 90_000.0);
+    for prompts in [200, 100] {
+        let disturbance = if prompts == 100 { 90_000.0 } else { 100.0 };
+        model.observe(&step(1, 10, prompts), f64::from(prompts) * disturbance);
+    }
     let tokens = |model: &CostModel| model.prompt_tokens_within(12_800.0, 128).0;
     assert!(tokens(&model) < 65);
     for _ in 0..4_000 {
-        model.observe(&step(0, 0, 200), 200.0 * 100.0);
+        model.observe(&step(1, 10, 200), 200.0 * 100.0);
     }
     assert!(tokens(&model) >= 65);
+}
+
+#[test]
+fn prompts_alone_say_nothing_of_prompts_beside_decodes() {
+    let mut model = CostModel::default();
+    let (alone, beside) = (step(0, 0, 64), step(8, 100, 64));
+    model.observe(&step(8, 100, 0), 54_000.0);
+    model.observe(&alone, 64.0 * 1_600.0);
+    model.observe(&beside, 54_000.0 + 64.0 * 6_900.0);
+    for _ in 0..20 {
+        model.observe(&alone, 64.0 * 1_600.0);
+    }
+    assert_close(model.micros(&alone), 64.0 * 1_600.0);
+    assert_close(model.micros(&beside), 54_000.0 + 64.0 * 6_900.0);
+    // A size that was not tried yet is like its neighbour.
+    assert_close(model.micros(&step(8, 100, 20)), 54_000.0 + 20.0 * 6_900.0);
 }
 
 proptest! {

@@ -310,7 +310,7 @@ fn check(limits: &Limits, now: &Now<'_>, plan: &Plan) {
     );
     // Nobody in the queue overtakes more than the order of prompts allows.
     let token_micros = if limits.split_prompts {
-        now.pace.cost.cheapest()
+        now.pace.cost.token_micros()
     } else {
         0.0
     };
