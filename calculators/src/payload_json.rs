@@ -166,7 +166,6 @@ impl From<FinishForm> for Finish {
 
 #[derive(Copy, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-#[expect(clippy::struct_field_names, reason = "the names in JSON")]
 struct UsageForm {
     prompt_tokens: u32,
     cached_tokens: u32,

@@ -33,6 +33,10 @@ pub(super) struct Arguments {
 
 /// The other server.
 #[derive(Clone, Debug, Args)]
+#[expect(
+    clippy::struct_field_names,
+    reason = "the names are those of the options"
+)]
 pub(super) struct PeerArguments {
     /// A command line that starts the other server on 127.0.0.1; `{model}` and `{port}` stand for the model's file and the port.
     #[arg(long, value_name = "COMMAND")]

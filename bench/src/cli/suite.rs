@@ -165,17 +165,16 @@ fn cases(small: bool) -> Vec<Case> {
 fn drafts(small: bool) -> Vec<Case> {
     let turns = if small { 8 } else { 2 };
     let repeat = case(Workload::Repeat, |sizes| Sizes { turns, ..sizes });
-    vec![repeat.clone(), drafted(repeat)]
+    let with_drafts = drafted(repeat.clone());
+    vec![repeat, with_drafts]
 }
 
 /// A load that asks for drafts from the text.
-fn drafted(case: Case) -> Case {
+fn drafted(mut case: Case) -> Case {
     let extra = json!({"num_assistant_tokens": 5, "max_ngram_size": 3});
-    Case {
-        label: "drafts".to_owned(),
-        extra: extra.as_object().cloned().unwrap_or_default(),
-        ..case
-    }
+    "drafts".clone_into(&mut case.label);
+    case.extra = extra.as_object().cloned().unwrap_or_default();
+    case
 }
 
 fn case(workload: Workload, change: impl FnOnce(Sizes) -> Sizes) -> Case {

@@ -174,10 +174,13 @@ fn groups(runs: &[Run]) -> Vec<Vec<&Run>> {
     groups
 }
 
+/// A column of numbers: its name, and where a run has it.
+type Column = (&'static str, fn(&Run) -> f64);
+
 /// Where two servers had the same loads: the first one's numbers divided by the second one's, as the median of the rounds with
 /// the least and the most. Empty where there is only one server.
 pub(super) fn ratios(runs: &[Run]) -> String {
-    let columns: [(&str, fn(&Run) -> f64); 7] = [
+    let columns: [Column; 7] = [
         ("tok/s", |run| run.summary.tokens_per_second),
         ("good requests/s", |run| run.summary.good_per_second),
         ("total time", |run| run.summary.seconds),

@@ -26,8 +26,11 @@ pub(super) fn speeds(speeds: &[Speed]) -> String {
         .map(|way| way.name())
         .chain(engine.then_some("engine's share"))
         .collect();
-    let mut text = format!("| model | work | sequences | {} |\n", heads.join(" | "));
-    text.push_str(&format!("|---|---|---:|{}\n", "---:|".repeat(heads.len())));
+    let mut text = format!(
+        "| model | work | sequences | {} |\n|---|---|---:|{}\n",
+        heads.join(" | "),
+        "---:|".repeat(heads.len())
+    );
     for of in rows {
         let rate = |way: By| {
             let found = speeds

@@ -50,6 +50,7 @@ impl SavedCells {
     }
 
     /// A copy of some of the cells, counted from the first of these.
+    #[must_use]
     pub fn slice(&self, cells: Range<u32>) -> Self {
         let mut bytes =
             Vec::with_capacity(self.bytes.len() / self.cells.max(1) as usize * cells.len());

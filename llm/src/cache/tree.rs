@@ -85,13 +85,12 @@ impl PrefixTree {
     pub(crate) fn insert(&mut self, id: SequenceId, salt: &Arc<str>, tokens: &[Token]) {
         assert!(!tokens.is_empty(), "a sequence has tokens");
         self.clock += 1;
-        let root = match self.roots.get(salt) {
-            Some(root) => *root,
-            None => {
-                let root = self.add(Node::default());
-                self.roots.insert(Arc::clone(salt), root);
-                root
-            }
+        let root = if let Some(root) = self.roots.get(salt) {
+            *root
+        } else {
+            let root = self.add(Node::default());
+            self.roots.insert(Arc::clone(salt), root);
+            root
         };
         let mut node = root;
         let mut at = 0;

@@ -129,7 +129,7 @@ impl CostModel {
     /// The most prompt tokens, up to `limit`, that are expected to take no longer than `micros`, with the price of each. It can be
     /// none.
     pub(crate) fn prompt_tokens_within(&self, micros: f64, limit: u32) -> (u32, f64) {
-        self.fits(micros, limit, |class| self.price(class))
+        Self::fits(micros, limit, |class| self.price(class))
             .next()
             .unwrap_or((0, f64::MAX))
     }
@@ -144,11 +144,10 @@ impl CostModel {
         limit: u32,
     ) -> Option<u32> {
         let larger = |fitting: &u32| tokens == 0 || class_of(*fitting) > class_of(tokens);
-        let cheaper = self
-            .fits(micros, limit, |class| {
-                self.prices[class].unwrap_or_else(|| self.token_micros())
-            })
-            .filter(|(fitting, own)| larger(fitting) && *own <= price);
+        let cheaper = Self::fits(micros, limit, |class| {
+            self.prices[class].unwrap_or_else(|| self.token_micros())
+        })
+        .filter(|(fitting, own)| larger(fitting) && *own <= price);
         cheaper
             .last()
             .map(|(fitting, _)| smallest_of(class_of(fitting)))
@@ -156,7 +155,6 @@ impl CostModel {
 
     /// For each class, the larger ones first, the most of its tokens that fit at its price.
     fn fits(
-        &self,
         micros: f64,
         limit: u32,
         price: impl Fn(usize) -> f64,

@@ -126,7 +126,7 @@ impl Model {
     fn find(&mut self, number: u8, tokens: &[Token]) {
         let progress = |id: SequenceId| Progress {
             computed: self.live[&id.0].2,
-            advances: id.0 % 2 == 0,
+            advances: id.0.is_multiple_of(2),
         };
         let found = self.tree.find(&salt(number), tokens, progress);
         assert_eq!(found.saved, self.saved_length(number, tokens));
@@ -175,10 +175,14 @@ proptest! {
     #[test]
     fn the_tree_agrees_with_lists_of_what_is_in_it(changes in prop::collection::vec(change(), 1..80)) {
         let mut model = Model::default();
-        changes.into_iter().for_each(|change| model.apply(change));
+        for change in changes {
+            model.apply(change);
+        }
         // Nothing is left of a tree whose sequences have gone and whose cells were given up.
         let ids: Vec<u64> = model.live.keys().copied().collect();
-        ids.into_iter().for_each(|id| model.apply(Change::Remove(id)));
+        for id in ids {
+            model.apply(Change::Remove(id));
+        }
         while !model.saved.is_empty() {
             model.apply(Change::Evict);
         }
