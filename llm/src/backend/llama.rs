@@ -203,7 +203,7 @@ fn describe(
             cpu_affinity: plan.threads.pool.cpus.clone(),
             thread_priority: knobs.thread_priority,
             numa,
-            flash_attention: knobs.flash_attention != FlashAttention::Off
+            flash_attention: plan.flash_attention != FlashAttention::Off
                 && !reports::flash_attention_refused(&heard.lines),
             features: features.to_owned(),
         }),

@@ -314,7 +314,8 @@ names! {
     /// When attention is computed by the fused kernel.
     #[derive(Default)]
     FlashAttention {
-        /// Where the device supports it.
+        /// Where it is the faster one: on GPUs that support it, and on the CPU unless each sequence has a stream of cells of its own
+        /// that is short enough for plain attention.
         #[default]
         Auto "auto",
         /// Always.
