@@ -1,11 +1,16 @@
 //! `GET /v3/status`: what the server is doing now, for each engine and each graph.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::{Json, extract::State};
 use serde_json::{Value, json};
 
 use crate::app::App;
+
+fn milliseconds(time: Duration) -> f64 {
+    time.as_micros() as f64 / 1e3
+}
 
 pub(crate) async fn status(State(app): State<Arc<App>>) -> Json<Value> {
     let engines: Vec<Value> = app
@@ -29,6 +34,12 @@ pub(crate) async fn status(State(app): State<Arc<App>>) -> Json<Value> {
                     "evicted": engine.prefix_evicted,
                 },
                 "steps": engine.steps,
+                "step": {
+                    "target_ms": milliseconds(engine.step_target),
+                    "expected_ms": milliseconds(engine.step_expected),
+                    "median_ms": milliseconds(engine.step_median),
+                    "prompt_tokens": engine.prompt_chunk,
+                },
                 "prompt_tokens": engine.prompt_tokens,
                 "generated_tokens": engine.generated_tokens,
                 "drafted_tokens": engine.drafted_tokens,

@@ -78,6 +78,7 @@ async fn graphs_with_one_model_share_one_engine() {
     for (name, value) in idle.as_object().expect("an object") {
         assert_eq!(engines[0][name], *value, "{name}");
     }
+    assert_eq!(engines[0]["step"]["median_ms"], 0.0, "no step yet");
     let effective = &engines[0]["effective"];
     assert_eq!(
         (&effective["backend"], &effective["kv_cells"]),

@@ -180,6 +180,16 @@ const GAUGES: &[Gauge] = &[
         |reading| reading.status.prefix_bytes as f64,
     ),
     (
+        "step_target_seconds",
+        "How long a step may take while sequences generate",
+        |reading| reading.status.step_target.as_secs_f64(),
+    ),
+    (
+        "step_median_seconds",
+        "Median of the last steps' times",
+        |reading| reading.status.step_median.as_secs_f64(),
+    ),
+    (
         "engine_stopped",
         "1 if the engine's thread has ended",
         |reading| f64::from(u8::from(reading.status.stopped)),
