@@ -109,19 +109,11 @@ pub trait Backend {
     /// Frees the slot's cells before this position. What is left can be saved or removed, nothing else.
     ///
     /// This and the next three are called only if [`Capacity::reuses_cells`] says so.
-    fn remove_before(&mut self, slot: Slot, position: u32) {
-        unimplemented!(
-            "cells before {position} of {slot:?} are removed from a backend that reuses none"
-        );
-    }
+    fn remove_before(&mut self, slot: Slot, position: u32);
 
     /// Makes the first `cells` cells of `from` cells of `to`, too, which has none at these positions. Only for the layout
     /// [`KvLayout::Pool`].
-    fn share(&mut self, from: Slot, to: Slot, cells: u32) {
-        unimplemented!(
-            "{cells} cells of {from:?} are given to {to:?} by a backend that reuses none"
-        );
-    }
+    fn share(&mut self, from: Slot, to: Slot, cells: u32);
 
     /// Copies cells of a slot to host memory.
     ///

@@ -1,68 +1,17 @@
 //! The engine with a scripted model: joining and leaving, waiting, cancelling, credit, failures. A gate lets a test decide when a
 //! step may go on.
 
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
 
 use graphmill_llm::backend::scripted::{Reply, Script, ScriptedBackend, Then};
-use graphmill_llm::backend::{
-    BatchToken, Capacity, DecodeError, SaveError, SavedCells, SavedPart, Slot,
-};
 use graphmill_llm::{
-    Backend, Engine, EngineSpec, EngineStatus, ErrorKind, FinishReason, GenerationRequest,
-    SequenceHandle, StepOutput, SubmitError, Token, Vocab,
+    Engine, EngineSpec, EngineStatus, ErrorKind, FinishReason, GenerationRequest, SequenceHandle,
+    StepOutput, SubmitError, Token, Vocab,
 };
 
-/// A scripted backend whose steps wait for a permit each, until the gate is dropped.
-struct Gated {
-    inner: ScriptedBackend,
-    permits: Receiver<()>,
-}
-
-impl Backend for Gated {
-    fn capacity(&self) -> Capacity {
-        self.inner.capacity()
-    }
-
-    fn n_vocab(&self) -> usize {
-        self.inner.n_vocab()
-    }
-
-    fn decode(&mut self, batch: &[BatchToken]) -> Result<(), DecodeError> {
-        self.permits.recv().ok();
-        self.inner.decode(batch)
-    }
-
-    fn logits(&self) -> &[f32] {
-        self.inner.logits()
-    }
-
-    fn remove(&mut self, slot: Slot, from: u32) {
-        self.inner.remove(slot, from);
-    }
-
-    fn remove_before(&mut self, slot: Slot, position: u32) {
-        self.inner.remove_before(slot, position);
-    }
-
-    fn share(&mut self, from: Slot, to: Slot, cells: u32) {
-        self.inner.share(from, to, cells);
-    }
-
-    fn save(&mut self, slot: Slot, positions: Range<u32>) -> Result<SavedCells, SaveError> {
-        self.inner.save(slot, positions)
-    }
-
-    fn restore(&mut self, slot: Slot, from: u32, parts: &[SavedPart<'_>]) -> Result<(), SaveError> {
-        self.inner.restore(slot, from, parts)
-    }
-
-    fn clear(&mut self) {
-        self.inner.clear();
-    }
-}
+mod support;
 
 fn spec() -> EngineSpec {
     EngineSpec::new("test.script.json")
@@ -77,16 +26,11 @@ fn engine(script: Script, spec: EngineSpec) -> Engine {
 
 /// An engine whose steps wait for the gate.
 fn gated(script: Script, spec: EngineSpec) -> (Engine, Sender<()>) {
-    let (gate, permits) = mpsc::channel();
-    let to_open = spec.clone();
-    let open = move || {
-        let (inner, vocab) = ScriptedBackend::new(script, &to_open);
-        Ok((Gated { inner, permits }, vocab))
+    let (gate, permits) = mpsc::channel::<()>();
+    let wait = move |_: &ScriptedBackend| {
+        permits.recv().ok(); // without a gate, steps run freely
     };
-    (
-        Engine::with_backend(spec, open).expect("the spec is valid"),
-        gate,
-    )
+    (support::gated(script, spec, wait), gate)
 }
 
 fn replies(replies: &[(&str, &str, Then)]) -> Script {

@@ -2,20 +2,18 @@
 //! all tokens before it; the tests compare the engine's numbers with the backend's at every step.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 
 use graphmill_llm::backend::scripted::{Script, ScriptedBackend};
-use graphmill_llm::backend::{
-    BatchToken, Capacity, DecodeError, SaveError, SavedCells, SavedPart, Slot,
-};
 use graphmill_llm::{
-    Backend, Engine, EngineSpec, FinishReason, GenerationRequest, PluginConfig, SequenceHandle,
-    StepOutput, Token, Usage,
+    Engine, EngineSpec, FinishReason, GenerationRequest, PluginConfig, SequenceHandle, StepOutput,
+    Token, Usage,
 };
 use proptest::prelude::*;
+
+mod support;
 
 /// What a test sees, in one order.
 #[derive(Debug)]
@@ -23,57 +21,6 @@ enum Event {
     /// A step is about to be computed, with that many cells in use.
     Step(usize),
     Output(usize, StepOutput),
-}
-
-/// A backend that reports each step and waits for a permit, until the gate is dropped.
-struct Gated {
-    inner: ScriptedBackend,
-    events: Sender<Event>,
-    permits: Receiver<()>,
-}
-
-impl Backend for Gated {
-    fn capacity(&self) -> Capacity {
-        self.inner.capacity()
-    }
-
-    fn n_vocab(&self) -> usize {
-        self.inner.n_vocab()
-    }
-
-    fn decode(&mut self, batch: &[BatchToken]) -> Result<(), DecodeError> {
-        self.events.send(Event::Step(self.inner.cells_used())).ok(); // the test may be over
-        self.permits.recv().ok();
-        self.inner.decode(batch)
-    }
-
-    fn logits(&self) -> &[f32] {
-        self.inner.logits()
-    }
-
-    fn remove(&mut self, slot: Slot, from: u32) {
-        self.inner.remove(slot, from);
-    }
-
-    fn remove_before(&mut self, slot: Slot, position: u32) {
-        self.inner.remove_before(slot, position);
-    }
-
-    fn share(&mut self, from: Slot, to: Slot, cells: u32) {
-        self.inner.share(from, to, cells);
-    }
-
-    fn save(&mut self, slot: Slot, positions: Range<u32>) -> Result<SavedCells, SaveError> {
-        self.inner.save(slot, positions)
-    }
-
-    fn restore(&mut self, slot: Slot, from: u32, parts: &[SavedPart<'_>]) -> Result<(), SaveError> {
-        self.inner.restore(slot, from, parts)
-    }
-
-    fn clear(&mut self) {
-        self.inner.clear();
-    }
 }
 
 /// An engine whose steps are taken one by one, and what it put out.
@@ -90,20 +37,15 @@ struct Bench {
 
 impl Bench {
     fn new(script: Script, spec: EngineSpec) -> Self {
-        let (gate, permits) = mpsc::channel();
+        let (gate, permits) = mpsc::channel::<()>();
         let (to_events, events) = mpsc::channel();
-        let (to_open, reports) = (spec.clone(), to_events.clone());
-        let open = move || {
-            let (inner, vocab) = ScriptedBackend::new(script, &to_open);
-            let backend = Gated {
-                inner,
-                events: reports,
-                permits,
-            };
-            Ok((backend, vocab))
+        let reports = to_events.clone();
+        let report = move |backend: &ScriptedBackend| {
+            reports.send(Event::Step(backend.cells_used())).ok(); // the test may be over
+            permits.recv().ok(); // without a gate, steps run freely
         };
         Self {
-            engine: Engine::with_backend(spec, open).expect("the spec is valid"),
+            engine: support::gated(script, spec, report),
             gate,
             events,
             to_events,

@@ -77,6 +77,14 @@ impl Backend for Markov {
         self.slots[slot.0 as usize].truncate(from as usize);
     }
 
+    fn remove_before(&mut self, _: Slot, _: u32) {
+        unreachable!("the capacity says that no cells are reused");
+    }
+
+    fn share(&mut self, _: Slot, _: Slot, _: u32) {
+        unreachable!("the capacity says that no cells are reused");
+    }
+
     fn clear(&mut self) {
         self.slots.iter_mut().for_each(Vec::clear);
     }

@@ -1,0 +1,72 @@
+//! A scripted backend that a test can hold between steps.
+
+use std::ops::Range;
+
+use graphmill_llm::backend::scripted::{Script, ScriptedBackend};
+use graphmill_llm::backend::{
+    BatchToken, Capacity, DecodeError, SaveError, SavedCells, SavedPart, Slot,
+};
+use graphmill_llm::{Backend, Engine, EngineSpec};
+
+/// A scripted backend that calls the test before each step.
+struct Gated<F> {
+    inner: ScriptedBackend,
+    before_step: F,
+}
+
+impl<F: FnMut(&ScriptedBackend)> Backend for Gated<F> {
+    fn capacity(&self) -> Capacity {
+        self.inner.capacity()
+    }
+
+    fn n_vocab(&self) -> usize {
+        self.inner.n_vocab()
+    }
+
+    fn decode(&mut self, batch: &[BatchToken]) -> Result<(), DecodeError> {
+        (self.before_step)(&self.inner);
+        self.inner.decode(batch)
+    }
+
+    fn logits(&self) -> &[f32] {
+        self.inner.logits()
+    }
+
+    fn remove(&mut self, slot: Slot, from: u32) {
+        self.inner.remove(slot, from);
+    }
+
+    fn remove_before(&mut self, slot: Slot, position: u32) {
+        self.inner.remove_before(slot, position);
+    }
+
+    fn share(&mut self, from: Slot, to: Slot, cells: u32) {
+        self.inner.share(from, to, cells);
+    }
+
+    fn save(&mut self, slot: Slot, positions: Range<u32>) -> Result<SavedCells, SaveError> {
+        self.inner.save(slot, positions)
+    }
+
+    fn restore(&mut self, slot: Slot, from: u32, parts: &[SavedPart<'_>]) -> Result<(), SaveError> {
+        self.inner.restore(slot, from, parts)
+    }
+
+    fn clear(&mut self) {
+        self.inner.clear();
+    }
+}
+
+/// An engine on a script that calls `before_step`, which may wait, on its own thread.
+pub(crate) fn gated(
+    script: Script,
+    spec: EngineSpec,
+    before_step: impl FnMut(&ScriptedBackend) + Send + 'static,
+) -> Engine {
+    let to_open = spec.clone();
+    let open = move || {
+        let (inner, vocab) = ScriptedBackend::new(script, &to_open);
+        Ok((Gated { inner, before_step }, vocab))
+    };
+    Engine::with_backend(spec, open).expect("the spec is valid")
+}
