@@ -3,8 +3,12 @@
 #![cfg(feature = "llama")]
 
 use std::path::{Path, PathBuf};
+use std::sync::mpsc;
 
-use graphmill_llm::{Device, Engine, EngineInfo, EngineSpec, LoadError, PluginConfig};
+use graphmill_llm::{
+    Device, Engine, EngineInfo, EngineSpec, FinishReason, GenerationRequest, LoadError,
+    PluginConfig, StepOutput,
+};
 
 fn model() -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../demos/tiny_chat/model.gguf");
@@ -57,6 +61,53 @@ fn engines_with_different_limits_share_weights_that_are_loaded_alike() {
     drop((first, second));
     let again = Engine::load(spec(path, knobs)).expect("it loads");
     assert!(!shared(again.info()), "nobody held the weights");
+}
+
+/// Kilobytes of this file's mappings that are in this process's memory.
+#[cfg(target_os = "linux")]
+fn resident_kb(file: &Path) -> u64 {
+    let smaps = std::fs::read_to_string("/proc/self/smaps").expect("readable");
+    let mut of_file = false;
+    let mut sum = 0;
+    for line in smaps.lines() {
+        if let Some(kb) = line.strip_prefix("Rss:").filter(|_| of_file) {
+            let kb = kb.trim().strip_suffix(" kB").expect("in kilobytes");
+            sum += kb.parse::<u64>().expect("a number");
+        }
+        if line.contains("-s ") || line.contains("-p ") {
+            of_file = line.ends_with(file.to_str().expect("UTF-8"));
+        }
+    }
+    sum
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn pages_of_weights_that_were_copied_are_not_kept_beside_the_copies() {
+    let Some(path) = model() else { return };
+    // A file of its own, whose mappings no other test has.
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path().canonicalize().expect("there");
+    let file = folder.join("copied weights.gguf");
+    std::fs::copy(path, &file).expect("copied");
+    let engine = Engine::load(spec(file.clone(), "")).expect("it loads");
+    let buffers = &engine.info().backend.buffers;
+    let mut weights = buffers.iter().filter(|buffer| buffer.content == "weights");
+    if weights.all(|buffer| buffer.memory == "CPU_Mapped") {
+        eprintln!("skipped: the weights are used as they are in the file on this processor");
+        return;
+    }
+    assert_eq!(resident_kb(&file), 0);
+    // What is read from the mapping comes back.
+    let prompt = engine.vocab().tokenize("Hi", false, false).expect("short");
+    let (sender, outputs) = mpsc::channel();
+    let request = GenerationRequest::new(prompt, move |output: StepOutput| {
+        sender.send(output.finish).ok(); // the test may have failed already
+    });
+    let _handle = engine.submit(request).expect("accepted");
+    let finish = outputs.iter().flatten().next();
+    assert!(!matches!(finish, None | Some(FinishReason::Error(_))));
+    assert!(resident_kb(&file) > 0);
 }
 
 #[test]

@@ -4,12 +4,14 @@
 
 mod context;
 mod log;
+mod mapping;
 mod model;
 mod system;
 mod threadpool;
 
 pub(super) use context::{Context, default_params as default_context_params};
-pub(super) use log::{Heard, listen, route_logs};
+pub(super) use log::{Heard, heard_so_far, listen, route_logs};
+pub(super) use mapping::Mapping;
 pub(super) use model::{
     BufferType, ModelParams, attention_window, buffer_types, load_model, quantization,
 };

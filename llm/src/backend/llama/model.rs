@@ -1,7 +1,7 @@
 //! Loading a GGUF file. Engines that load the same file in the same way share its weights.
 
 use std::collections::HashMap;
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use llama_cpp_2::model::LlamaModel;
 use llama_cpp_2::model::params::LlamaModelParams;
 use llama_cpp_sys_2 as sys;
 
-use super::ffi::{self, BufferType, ModelParams};
+use super::ffi::{self, BufferType, Mapping, ModelParams};
 use super::{devices, process, reports};
 use crate::info::{BufferInfo, Mebibytes};
 use crate::memory;
@@ -87,7 +87,7 @@ pub(super) fn load(spec: &EngineSpec) -> Result<Weights, LoadError> {
         path: spec.model.clone(),
         message: "the path has a NUL character".to_owned(),
     })?;
-    let (model, heard) = ffi::listen(|| ffi::load_model(&path, &params));
+    let (model, heard) = ffi::listen(|| load_file(&key, &path, &params));
     let model = Arc::new(model.ok_or_else(|| {
         LoadError::Model {
             path: spec.model.clone(),
@@ -107,6 +107,29 @@ pub(super) fn load(spec: &EngineSpec) -> Result<Weights, LoadError> {
         layout,
         shared: false,
     })
+}
+
+/// Loads a file. Of a mapped one whose weights are copied, the pages that were read are not kept beside the copies.
+fn load_file(key: &Key, path: &CStr, params: &ModelParams) -> Option<LlamaModel> {
+    /// How often pages are given back, in parts of the file.
+    const STEP: f32 = 0.125;
+    let mapping = (key.mmap && !key.mlock).then(|| Mapping::expect(&key.path));
+    let release = || {
+        if let Some(mapping) = &mapping
+            && ffi::heard_so_far(|lines| reports::copies_weights(lines)) == Some(true)
+        {
+            mapping.release();
+        }
+    };
+    let mut next = STEP;
+    let model = ffi::load_model(path, params, &mut |part| {
+        if part >= next {
+            next += STEP;
+            release();
+        }
+    });
+    release();
+    model
 }
 
 /// Loads the vocabulary and the metadata of a file.

@@ -6,6 +6,7 @@ use llama_cpp_sys_2 as sys;
 use super::devices;
 use super::ffi::{self, Context, Heard, ThreadPool};
 use super::model::Weights;
+use super::reports;
 use super::threads::Threads;
 use crate::info::Mebibytes;
 use crate::memory::{self, Bound, CELL_GRAIN, CacheRequest, Pool};
@@ -305,7 +306,7 @@ fn pools(
     // Pages of a mapped file count as available, whoever uses them; copies that are shared are gone from what is.
     let on_machine = weights.model.size().saturating_sub(weights_on_gpus);
     let copied = weights.layout.buffers.iter();
-    let copied = copied.filter(|buffer| !buffer.memory.contains("Mapped"));
+    let copied = copied.filter(|buffer| !reports::is_mapped(buffer));
     let copied: u64 = copied.map(|buffer| buffer.bytes).sum();
     pools.push(Pool {
         name: "this machine".to_owned(),

@@ -25,6 +25,17 @@ fn buffer(line: &str) -> Option<BufferInfo> {
     })
 }
 
+/// Whether some weights are computed with elsewhere than in the mapped file.
+pub(super) fn copies_weights(lines: &[String]) -> bool {
+    let mut buffers = lines.iter().filter_map(|line| buffer(line));
+    buffers.any(|buffer| buffer.content == "weights" && !is_mapped(&buffer))
+}
+
+/// Whether a buffer is a part of a mapped file.
+pub(super) fn is_mapped(buffer: &BufferInfo) -> bool {
+    buffer.memory.ends_with("_Mapped")
+}
+
 /// The number of layers on each device, from lines such as `load_tensors: layer   3 assigned to device CUDA0, is_swa = 0`.
 pub(super) fn layers(lines: &[String]) -> Vec<(String, u32)> {
     let mut devices: Vec<(String, u32)> = Vec::new();

@@ -76,3 +76,8 @@ pub(in crate::backend::llama) fn listen<T>(f: impl FnOnce() -> T) -> (T, Heard) 
     let result = f();
     (result, HEARD.take().unwrap_or_default())
 }
+
+/// Shows `look` the lines that were heard on this thread since [`listen`] began; `None` outside of it.
+pub(in crate::backend::llama) fn heard_so_far<T>(look: impl FnOnce(&[String]) -> T) -> Option<T> {
+    HEARD.with_borrow(|heard| heard.as_ref().map(|heard| look(&heard.lines)))
+}

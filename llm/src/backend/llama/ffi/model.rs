@@ -1,6 +1,6 @@
 //! Loading a model with parameters that the binding does not offer, and the pointer inside of a loaded one.
 
-use std::ffi::{CStr, CString};
+use std::ffi::{CStr, CString, c_void};
 use std::mem;
 use std::ptr::{self, NonNull};
 
@@ -61,10 +61,12 @@ pub(in crate::backend::llama) fn buffer_types() -> Vec<(String, BufferType)> {
     found
 }
 
-/// Loads a model; `None` if llama.cpp refuses, which it logs.
+/// Loads a model; `None` if llama.cpp refuses, which it logs. Calls `on_progress` now and then meanwhile, on this thread, with the
+/// part that is loaded, from 0 to 1; it must not panic.
 pub(in crate::backend::llama) fn load_model(
     path: &CStr,
     params: &ModelParams,
+    mut on_progress: &mut dyn FnMut(f32),
 ) -> Option<LlamaModel> {
     let mut devices: Vec<sys::ggml_backend_dev_t> = Vec::new();
     for index in params.devices.iter().flatten() {
@@ -104,10 +106,21 @@ pub(in crate::backend::llama) fn load_model(
         raw.tensor_buft_overrides = overrides.as_ptr();
     }
     raw.load_mode = params.load_mode;
-    // SAFETY: the lists end as llama.cpp expects and outlive the call, which copies what it keeps.
+    raw.progress_callback = Some(progress);
+    raw.progress_callback_user_data = ptr::from_mut(&mut on_progress).cast();
+    // SAFETY: the lists end as llama.cpp expects and outlive the call, which copies what it keeps; the
+    // callback takes what `progress` expects, and only this call calls it.
     let model = NonNull::new(unsafe { sys::llama_model_load_from_file(path.as_ptr(), raw) })?;
     // SAFETY: as in `as_ptr`; the wrapper owns the model from here on.
     Some(unsafe { mem::transmute::<NonNull<sys::llama_model>, LlamaModel>(model) })
+}
+
+/// Tells the closure behind `on_progress` how far the load is. Says that it should go on.
+unsafe extern "C" fn progress(part: f32, on_progress: *mut c_void) -> bool {
+    // SAFETY: `load_model` passes this pointer to its own variable, which outlives the load, and nobody else uses it meanwhile.
+    let on_progress = unsafe { &mut *on_progress.cast::<&mut dyn FnMut(f32)>() };
+    on_progress(part);
+    true
 }
 
 /// The type of most weights in words, such as `Q8_0` or `Q4_K - Medium`.

@@ -1,0 +1,118 @@
+//! The pages of a model's file. llama.cpp maps the whole file and brings every page in before it copies most of them into a layout
+//! for the processor, or to a GPU; the copies are what is computed with.
+
+use std::fs;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+/// The mapping of a model that is being loaded.
+#[derive(Debug)]
+pub(in crate::backend::llama) struct Mapping {
+    model: PathBuf,
+    /// What was mapped of the file before, for other engines.
+    before: Vec<Range<usize>>,
+}
+
+impl Mapping {
+    /// To be called before the model is loaded, with the path that the system knows the file by. Until the mapping is released
+    /// for the last time, no other thread may load the file.
+    pub(in crate::backend::llama) fn expect(model: &Path) -> Self {
+        Self {
+            model: model.to_owned(),
+            before: mapped(model),
+        }
+    }
+
+    /// Takes the pages out of this process. They stay in the system's page cache, and come back one by one where they are read
+    /// again. Does nothing where the system does not list mappings.
+    pub(in crate::backend::llama) fn release(&self) {
+        for range in mapped(&self.model) {
+            if self.before.contains(&range) {
+                continue;
+            }
+            // SAFETY: the range is a shared, read-only mapping of a file, which no load but this one made; so nobody unmaps it
+            // meanwhile, and what is read there afterwards is the same file.
+            let result = unsafe {
+                libc::madvise(
+                    range.start as *mut libc::c_void,
+                    range.len(),
+                    libc::MADV_DONTNEED,
+                )
+            };
+            if result != 0 {
+                let error = std::io::Error::last_os_error();
+                tracing::debug!("the pages of the model's file stay in memory: {error}");
+            }
+        }
+    }
+}
+
+fn mapped(model: &Path) -> Vec<Range<usize>> {
+    let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    maps.lines()
+        .filter_map(|line| range_of(line, model))
+        .collect()
+}
+
+/// The addresses in a line of `/proc/self/maps` if it is a shared, read-only mapping of this file, or of another part of a model
+/// that is split into several.
+fn range_of(line: &str, model: &Path) -> Option<Range<usize>> {
+    let mut words = line.splitn(6, ' ');
+    let (addresses, access) = (words.next()?, words.next()?);
+    // Offset, device and inode come before the path, which is padded.
+    let path = Path::new(words.nth(3)?.trim_start());
+    if access != "r--s" || path.parent() != model.parent() || parts(path)? != parts(model)? {
+        return None;
+    }
+    let (start, end) = addresses.split_once('-')?;
+    let address = |text| usize::from_str_radix(text, 16).ok();
+    Some(address(start)?..address(end)?)
+}
+
+/// The name of a file without the number of the part, if it has one: `large-00002-of-00003.gguf`.
+fn parts(file: &Path) -> Option<&str> {
+    let name = file.file_name()?.to_str()?;
+    let numbered = name.strip_suffix(".gguf").and_then(|stem| {
+        let (stem, count) = stem.rsplit_once("-of-")?;
+        let (stem, number) = stem.rsplit_once('-')?;
+        let digits = |text: &str| text.len() == 5 && text.bytes().all(|byte| byte.is_ascii_digit());
+        (digits(count) && digits(number)).then_some(stem)
+    });
+    Some(numbered.unwrap_or(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(access: &str, path: &str, model: &str) -> Option<Range<usize>> {
+        let line =
+            format!("7f0000001000-7f0000003000 {access} 00000000 fe:00 1234            {path}");
+        range_of(&line, Path::new(model))
+    }
+
+    #[test]
+    fn only_shared_mappings_of_the_model_are_found() {
+        let range = Some(0x7f00_0000_1000..0x7f00_0000_3000);
+        assert_eq!(found("r--s", "/m/a b.gguf", "/m/a b.gguf"), range);
+        assert_eq!(
+            found(
+                "r--s",
+                "/m/a-00002-of-00003.gguf",
+                "/m/a-00001-of-00003.gguf"
+            ),
+            range
+        );
+        for (access, path) in [
+            ("r--p", "/m/a.gguf"),
+            ("rw-s", "/m/a.gguf"),
+            ("r--s", "/m/b.gguf"),
+            ("r--s", "/n/a.gguf"),
+            ("r--s", "/m/a.gguf (deleted)"),
+            ("r--s", ""),
+        ] {
+            assert_eq!(found(access, path, "/m/a.gguf"), None, "{access} {path}");
+        }
+        assert_eq!(range_of("", Path::new("/m/a.gguf")), None);
+    }
+}
