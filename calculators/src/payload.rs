@@ -130,6 +130,8 @@ pub struct GenerationParams {
     pub n: u32,
     /// Most tokens drafted in a step, 0 for none; none when the request does not say.
     pub num_assistant_tokens: Option<u32>,
+    /// The probability below which a draft model's token is not drafted; none when the request does not say.
+    pub assistant_confidence_threshold: Option<f32>,
     /// Longest run of tokens that prompt lookup searches for; none when the request does not say.
     pub max_ngram_size: Option<u32>,
     /// Computed prompts are shared only with requests that have the same salt; empty for those that have none.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::info::BackendInfo;
 use crate::protocol::{LoadError, Token};
 use crate::spec::{BackendKind, EngineSpec};
-use crate::vocab::Vocab;
+use crate::vocab::{self, Vocab};
 
 #[cfg(feature = "llama")]
 mod llama;
@@ -154,18 +154,34 @@ pub enum DecodeError {
 #[error("{0}")]
 pub struct SaveError(pub String);
 
-/// What runs on a loaded backend until its engine is dropped.
-pub(crate) type Serve<'a> = dyn FnMut(&mut dyn Backend, Arc<dyn Vocab>) + 'a;
+/// What an engine runs on.
+pub(crate) struct Loaded<'a> {
+    pub(crate) backend: &'a mut dyn Backend,
+    /// A smaller model with the same vocabulary, which drafts.
+    pub(crate) draft: Option<&'a mut dyn Backend>,
+    pub(crate) vocab: Arc<dyn Vocab>,
+}
 
-/// Loads the model of a spec on the calling thread and runs `serve` with its backend, which borrows the weights and is dropped
+/// What runs on loaded backends until their engine is dropped.
+pub(crate) type Serve<'a> = dyn FnMut(Loaded<'_>) + 'a;
+
+/// Loads the models of a spec on the calling thread and runs `serve` with their backends, which borrow the weights and are dropped
 /// before this returns.
 pub(crate) fn open(spec: &EngineSpec, serve: &mut Serve<'_>) -> Result<(), LoadError> {
+    if let Some(draft) = spec.draft_spec()
+        && draft.backend != spec.backend
+    {
+        return Err(LoadError::Spec {
+            field: "draft_models_path",
+            message: format!(
+                "names `{}`, and has to name a model of the same kind as `{}`",
+                draft.model.display(),
+                spec.model.display()
+            ),
+        });
+    }
     match spec.backend {
-        BackendKind::Scripted => {
-            let (mut backend, vocab) = scripted::ScriptedBackend::load(spec)?;
-            serve(&mut backend, vocab);
-            Ok(())
-        }
+        BackendKind::Scripted => scripted::open(spec, serve),
         #[cfg(feature = "llama")]
         BackendKind::Llama => llama::open(spec, serve),
         #[cfg(not(feature = "llama"))]
@@ -173,6 +189,17 @@ pub(crate) fn open(spec: &EngineSpec, serve: &mut Serve<'_>) -> Result<(), LoadE
             path: spec.model.clone(),
             backend: "llama.cpp",
             feature: "llama",
+        }),
+    }
+}
+
+/// Refuses a draft model that has other tokens than the main model.
+fn check_vocabulary(main: &dyn Vocab, draft: &dyn Vocab) -> Result<(), LoadError> {
+    match vocab::difference(main, draft) {
+        None => Ok(()),
+        Some(difference) => Err(LoadError::Spec {
+            field: "draft_models_path",
+            message: format!("names a model with another vocabulary: {difference}"),
         }),
     }
 }

@@ -7,10 +7,10 @@ use std::sync::mpsc::{self, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crate::backend::{self, Backend, Capacity, Serve};
-use crate::info::EngineInfo;
+use crate::backend::{self, Backend, Capacity, Loaded, Serve};
+use crate::info::{DraftInfo, EngineInfo};
 use crate::measure::{Measurements, Recorders};
-use crate::protocol::{GenerationRequest, LoadError, SequenceId, SubmitError};
+use crate::protocol::{DraftSource, GenerationRequest, LoadError, SequenceId, SubmitError};
 use crate::sequence::Sequence;
 use crate::spec::{EngineSpec, SpecError};
 use crate::vocab::Vocab;
@@ -19,6 +19,8 @@ mod batch;
 mod commit;
 mod delivery;
 mod draft;
+mod drafter;
+mod places;
 mod queue;
 mod sample;
 mod share;
@@ -203,7 +205,32 @@ impl Engine {
     {
         Self::start(spec, move |serve| {
             let (mut backend, vocab) = open()?;
-            serve(&mut backend, vocab);
+            serve(Loaded {
+                backend: &mut backend,
+                draft: None,
+                vocab,
+            });
+            Ok(())
+        })
+    }
+
+    /// As [`with_backend`](Self::with_backend), with a second backend that drafts. Its vocabulary has to be that of the first.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn with_draft_backend<B, D, F>(spec: EngineSpec, open: F) -> Result<Self, LoadError>
+    where
+        B: Backend,
+        D: Backend,
+        F: FnOnce() -> Result<(B, D, Arc<dyn Vocab>), LoadError> + Send + 'static,
+    {
+        Self::start(spec, move |serve| {
+            let (mut backend, mut draft, vocab) = open()?;
+            serve(Loaded {
+                backend: &mut backend,
+                draft: Some(&mut draft),
+                vocab,
+            });
             Ok(())
         })
     }
@@ -239,13 +266,23 @@ impl Engine {
                         return;
                     }
                 };
-                let mut serve = |backend: &mut dyn Backend, vocab: Arc<dyn Vocab>| {
+                let mut serve = |loaded: Loaded<'_>| {
+                    let Loaded {
+                        backend,
+                        draft,
+                        vocab,
+                    } = loaded;
                     let (to_sessions, shared) = (Arc::clone(&vocab), Arc::clone(&shared));
                     let backend_info = backend.info();
-                    let mut core = Core::new(&spec, backend, vocab, shared, &mut outbox);
+                    let draft_info = draft
+                        .as_deref()
+                        .map(|draft| DraftInfo::new(spec.draft.as_ref(), draft));
+                    // As long as this call, not as long as the backend.
+                    let draft = draft.map(|draft| -> &mut dyn Backend { draft });
+                    let mut core = Core::new(&spec, backend, draft, vocab, shared, &mut outbox);
                     // The receiver waits in `start` until this message or the error below.
                     ready
-                        .send(Ok((to_sessions, core.capacity(), backend_info)))
+                        .send(Ok((to_sessions, core.capacity(), backend_info, draft_info)))
                         .ok();
                     core.run(&inbox);
                 };
@@ -261,7 +298,7 @@ impl Engine {
         let ended = || LoadError::Panicked {
             message: "the engine thread ended while loading".to_owned(),
         };
-        let (vocab, capacity, backend) = loaded.recv().map_err(|_| ended())??;
+        let (vocab, capacity, backend, draft) = loaded.recv().map_err(|_| ended())??;
         let info = EngineInfo {
             model: vocab.model_name().to_owned(),
             path: spec.model.clone(),
@@ -277,6 +314,7 @@ impl Engine {
                 0
             },
             backend,
+            draft,
         };
         tracing::info!("engine\n{info}");
         Ok(Self {
@@ -335,6 +373,13 @@ impl Engine {
         request.sampling.validate(n_vocab)?;
         if let Some(speculation) = &request.speculation {
             speculation.validate()?;
+            if matches!(speculation.source, DraftSource::Model { .. }) && self.info.draft.is_none()
+            {
+                return Err(SubmitError::InvalidParameter {
+                    field: "draft_models_path",
+                    message: "is not set: the engine has no model that drafts".to_owned(),
+                });
+            }
         }
         if request.max_tokens == Some(0) {
             return Err(SubmitError::InvalidParameter {

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::spec::{KvType, Numa, ThreadPriority};
+use crate::backend::Backend;
+use crate::spec::{DraftSpec, KvType, Numa, ThreadPriority};
 
 /// The effective values of an engine. They do not change while it lives.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -31,6 +32,40 @@ pub struct EngineInfo {
     /// What the backend says of itself.
     #[serde(flatten)]
     pub backend: BackendInfo,
+    /// The model that drafts.
+    pub draft: Option<DraftInfo>,
+}
+
+/// What a draft model runs with.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct DraftInfo {
+    /// Its file; empty if it is not from a file.
+    pub path: PathBuf,
+    /// Most tokens of a sequence that drafts.
+    pub context_length: u32,
+    /// Sequences that have cells at the same time.
+    pub max_num_seqs: u32,
+    /// Most tokens computed at once.
+    pub max_num_batched_tokens: u32,
+    /// KV cells of all sequences together.
+    pub kv_cells: u32,
+    /// What the backend says of itself.
+    #[serde(flatten)]
+    pub backend: BackendInfo,
+}
+
+impl DraftInfo {
+    pub(crate) fn new(spec: Option<&DraftSpec>, backend: &dyn Backend) -> Self {
+        let capacity = backend.capacity();
+        Self {
+            path: spec.map_or_else(PathBuf::new, |spec| spec.model.clone()),
+            context_length: capacity.cells_per_sequence,
+            max_num_seqs: capacity.max_sequences,
+            max_num_batched_tokens: capacity.max_batch_tokens,
+            kv_cells: capacity.total_cells,
+            backend: backend.info(),
+        }
+    }
 }
 
 /// What a backend runs with.
@@ -132,19 +167,7 @@ impl fmt::Display for EngineInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "model     {} ({})", self.model, self.path.display())?;
         if let Some(weights) = &self.backend.weights {
-            writeln!(
-                f,
-                "weights   {} {}, {:.2} billion parameters, {}{}",
-                weights.architecture,
-                weights.quantization,
-                weights.parameters as f64 / 1e9,
-                Mebibytes(weights.bytes),
-                if weights.shared {
-                    ", shared with another engine"
-                } else {
-                    ""
-                }
-            )?;
+            writeln!(f, "weights   {weights}")?;
         }
         for device in &self.backend.devices {
             writeln!(
@@ -192,10 +215,16 @@ impl fmt::Display for EngineInfo {
                 ", prompts are whole"
             }
         )?;
+        if let Some(compute) = &self.backend.compute {
+            write!(f, ", {} at once", compute.ubatch)?;
+        }
+        if let Some(draft) = &self.draft {
+            write!(f, "\n{draft}")?;
+        }
         let Some(compute) = &self.backend.compute else {
             return Ok(());
         };
-        writeln!(f, ", {} at once", compute.ubatch)?;
+        writeln!(f)?;
         write!(
             f,
             "compute   {} threads, {} for prompts",
@@ -211,14 +240,59 @@ impl fmt::Display for EngineInfo {
             compute.numa,
             if compute.flash_attention { "on" } else { "off" }
         )?;
-        let buffers = self.backend.buffers.iter().map(|buffer| {
-            let bytes = Mebibytes(buffer.bytes);
-            format!("{} {bytes} ({})", buffer.content, buffer.memory)
-        });
-        let buffers = buffers.collect::<Vec<_>>().join(", ");
-        writeln!(f, "memory    {buffers}")?;
+        writeln!(f, "memory    {}", buffers(&self.backend.buffers))?;
         write!(f, "features  {}", compute.features)
     }
+}
+
+/// Two lines, or one for a backend without weights.
+impl fmt::Display for DraftInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "drafts    by {}, {} sequences, {} tokens each at most, {} KV cells, {} tokens at once",
+            self.path.display(),
+            self.max_num_seqs,
+            self.context_length,
+            self.kv_cells,
+            self.max_num_batched_tokens
+        )?;
+        match &self.backend.weights {
+            Some(weights) => write!(
+                f,
+                "\n          {weights}; {}",
+                buffers(&self.backend.buffers)
+            ),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for WeightsInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} {}, {:.2} billion parameters, {}{}",
+            self.architecture,
+            self.quantization,
+            self.parameters as f64 / 1e9,
+            Mebibytes(self.bytes),
+            if self.shared {
+                ", shared with another engine"
+            } else {
+                ""
+            }
+        )
+    }
+}
+
+/// Buffers in one line.
+fn buffers(buffers: &[BufferInfo]) -> String {
+    let buffers = buffers.iter().map(|buffer| {
+        let bytes = Mebibytes(buffer.bytes);
+        format!("{} {bytes} ({})", buffer.content, buffer.memory)
+    });
+    buffers.collect::<Vec<_>>().join(", ")
 }
 
 /// A number of bytes for people.

@@ -57,13 +57,13 @@ pub use engine::{Engine, EngineStatus, SequenceHandle};
 pub use info::EngineInfo;
 pub use measure::{Histogram, Measurements};
 pub use protocol::{
-    DraftCounts, ErrorKind, FinishReason, GenerationError, GenerationRequest, LoadError,
-    SamplingParams, SequenceId, SpeculationParams, StepOutput, StepSink, SubmitError, Token,
-    TokenLogprob, Tokens, Usage,
+    DraftCounts, DraftSource, ErrorKind, FinishReason, GenerationError, GenerationRequest,
+    LoadError, SamplingParams, SequenceId, SpeculationParams, StepOutput, StepSink, SubmitError,
+    Token, TokenLogprob, Tokens, Usage,
 };
 pub use sampler::{Sampled, Sampler, Scratch};
 pub use spec::{
-    BackendKind, Device, EngineSpec, FlashAttention, KvType, Numa, Number, PluginConfig,
+    BackendKind, Device, DraftSpec, EngineSpec, FlashAttention, KvType, Numa, Number, PluginConfig,
     RopeScaling, SpecError, SplitMode, TensorOverride, ThreadPriority, resolve_model_path,
 };
 pub use vocab::{TokenizeError, Vocab};

@@ -38,10 +38,25 @@ pub(crate) struct Pool {
     /// What could be taken of it before the model was loaded, if that is known.
     pub(crate) available_bytes: Option<u64>,
     pub(crate) weights_bytes: u64,
+    /// What the draft model takes.
+    pub(crate) draft_bytes: u64,
     /// Buffers of a step, estimated.
     pub(crate) compute_bytes: u64,
     /// The part of the KV cache in this memory, from 0 to 1.
     pub(crate) kv_share: f64,
+}
+
+impl Pool {
+    /// Bytes that are needed with so many for the whole KV cache.
+    #[cfg(feature = "llama")]
+    pub(crate) fn bytes(&self, kv_bytes: u64) -> u64 {
+        self.without_kv() + (kv_bytes as f64 * self.kv_share) as u64
+    }
+
+    /// Bytes of everything but the KV cache.
+    fn without_kv(&self) -> u64 {
+        self.weights_bytes + self.draft_bytes + self.compute_bytes
+    }
 }
 
 /// The outcome, with what bounded it.
@@ -93,7 +108,7 @@ pub(crate) fn cache_size(request: &CacheRequest) -> Result<CacheSize, String> {
         let Some(available) = pool.available_bytes else {
             continue;
         };
-        let taken = pool.weights_bytes + pool.compute_bytes;
+        let taken = pool.without_kv();
         let needed = (least * request.bytes_per_cell) as f64 * pool.kv_share;
         if taken as f64 + needed > available as f64 {
             return Err(no_room(request, pool, least, available));
@@ -132,9 +147,13 @@ fn least_cells(request: &CacheRequest) -> u64 {
 
 fn no_room(request: &CacheRequest, pool: &Pool, least: u64, available: u64) -> String {
     let kv_bytes = ((least * request.bytes_per_cell) as f64 * pool.kv_share) as u64;
-    let total = pool.weights_bytes + pool.compute_bytes + kv_bytes;
+    let total = pool.without_kv() + kv_bytes;
+    let draft = match pool.draft_bytes {
+        0 => String::new(),
+        bytes => format!(" + draft model {}", Mebibytes(bytes)),
+    };
     let sum = format!(
-        "weights {} + KV cache {} ({least} cells of {} bytes) + compute {} = {}, and {} are available on {}",
+        "weights {} + KV cache {} ({least} cells of {} bytes) + compute {}{draft} = {}, and {} are available on {}",
         Mebibytes(pool.weights_bytes),
         Mebibytes(kv_bytes),
         (request.bytes_per_cell as f64 * pool.kv_share) as u64,
@@ -143,7 +162,7 @@ fn no_room(request: &CacheRequest, pool: &Pool, least: u64, available: u64) -> S
         Mebibytes(available),
         pool.name,
     );
-    let left = available.saturating_sub(pool.weights_bytes + pool.compute_bytes);
+    let left = available.saturating_sub(pool.without_kv());
     let fitting = left as f64 / (request.bytes_per_cell.max(1) as f64 * pool.kv_share.max(1e-9));
     let fitting = fitting as u64 / u64::from(CELL_GRAIN) * u64::from(CELL_GRAIN);
     let advice = if pool.weights_bytes > available {

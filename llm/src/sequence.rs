@@ -16,7 +16,7 @@ use crate::protocol::{
 };
 use crate::sampler::{Sampled, Sampler};
 use crate::schedule::Row;
-use crate::speculate::Speculation;
+use crate::speculate::{ModelDraft, Speculation};
 use crate::vocab::Vocab;
 
 /// A sequence from its submission to its end.
@@ -136,16 +136,32 @@ impl Sequence {
         self.credits > 0 && self.tokens.len() as u32 == self.computed + 1
     }
 
-    /// Drafts tokens for the next step, if it asked for that and the step decodes.
+    /// Drafts tokens for the next step, if it asked for drafts from its text and the step decodes.
     pub(crate) fn draft(&mut self) {
-        // The step gives one token more than it has drafts that are accepted.
-        let limit = if self.decodes() {
+        let limit = self.useful_drafts();
+        if let Some(speculation) = &mut self.speculation {
+            speculation.draft(&self.tokens, limit);
+        }
+    }
+
+    /// What it wants of the draft model for the next step.
+    pub(crate) fn model_draft(&self) -> Option<ModelDraft> {
+        self.speculation.as_ref()?.model_draft(self.useful_drafts())
+    }
+
+    /// Adds a token of the draft model, with the chance that it and all before it are accepted.
+    pub(crate) fn push_draft(&mut self, token: Token, chance: f32) {
+        if let Some(speculation) = &mut self.speculation {
+            speculation.push(token, chance);
+        }
+    }
+
+    /// Drafts that the next step could use: if it decodes, it gives one token more than it has drafts that are accepted.
+    fn useful_drafts(&self) -> u32 {
+        if self.decodes() {
             self.remaining() - 1
         } else {
             0
-        };
-        if let Some(speculation) = &mut self.speculation {
-            speculation.draft(&self.tokens, limit);
         }
     }
 
@@ -241,7 +257,7 @@ impl Sequence {
     }
 
     /// Tokens that may still be generated.
-    fn remaining(&self) -> u32 {
+    pub(crate) fn remaining(&self) -> u32 {
         self.token_limit - self.tokens.len() as u32
     }
 

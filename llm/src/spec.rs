@@ -6,10 +6,12 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+mod draft;
 mod knobs;
 mod path;
 mod plugin_config;
 
+pub use draft::DraftSpec;
 pub use knobs::{
     FlashAttention, KvType, Numa, Number, PluginConfig, RopeScaling, SplitMode, TensorOverride,
     ThreadPriority,
@@ -49,6 +51,8 @@ pub struct EngineSpec {
     pub target_step_ms: u32,
     /// Milliseconds of waiting that make up for one point of priority.
     pub priority_aging_ms: u32,
+    /// A smaller model that drafts tokens for requests that ask for it.
+    pub draft: Option<DraftSpec>,
     /// Knobs of the backend.
     pub plugin_config: PluginConfig,
 }
@@ -73,6 +77,7 @@ impl EngineSpec {
             queue_timeout_ms: 600_000,
             target_step_ms: 0,
             priority_aging_ms: 10_000,
+            draft: None,
             plugin_config: PluginConfig::default(),
         }
     }
@@ -99,6 +104,9 @@ impl EngineSpec {
                 let message = format!("must be at least {least}, not {value}");
                 return Err(SpecError::OutOfRange { field, message });
             }
+        }
+        if let Some(draft) = &self.draft {
+            draft.validate(self)?;
         }
         self.plugin_config.validate(self.device)
     }

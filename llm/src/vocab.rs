@@ -70,6 +70,55 @@ fn special_text<V: Vocab + ?Sized>(vocab: &V, token: Option<Token>) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
+/// Tokens that one of two vocabularies may have more: some models of a family have a few unused ones at the end.
+const MOST_UNUSED: usize = 128;
+
+/// The first difference between the vocabulary of a model and that of another one that drafts for it; `None` if a token of the
+/// one means the same for the other. One of them may have a few tokens more.
+pub(crate) fn difference(main: &dyn Vocab, draft: &dyn Vocab) -> Option<String> {
+    let (tokens, draft_tokens) = (main.n_vocab(), draft.n_vocab());
+    if tokens.abs_diff(draft_tokens) > MOST_UNUSED {
+        return Some(format!(
+            "it has {draft_tokens} tokens, and the model has {tokens}"
+        ));
+    }
+    for (name, token, draft_token) in [
+        ("begins", main.bos(), draft.bos()),
+        ("ends", main.eos(), draft.eos()),
+    ] {
+        if token != draft_token {
+            let words = |token: Option<Token>| {
+                token.map_or("no token".to_owned(), |token| format!("token {token}"))
+            };
+            let (ours, theirs) = (words(token), words(draft_token));
+            return Some(format!(
+                "a text {name} with {theirs}, and with {ours} for the model"
+            ));
+        }
+    }
+    let (mut piece, mut draft_piece) = (Vec::new(), Vec::new());
+    for token in 0..tokens.min(draft_tokens) as Token {
+        piece.clear();
+        draft_piece.clear();
+        main.piece(token, true, &mut piece);
+        draft.piece(token, true, &mut draft_piece);
+        if piece != draft_piece {
+            return Some(format!(
+                "token {token} is `{}`, and `{}` for the model",
+                draft_piece.escape_ascii(),
+                piece.escape_ascii()
+            ));
+        }
+        if main.is_eog(token) != draft.is_eog(token) {
+            return Some(format!(
+                "token {token} (`{}`) ends a text for one of them only",
+                piece.escape_ascii()
+            ));
+        }
+    }
+    None
+}
+
 /// The text cannot be tokenized.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a text of {bytes} bytes is too large to tokenize; the limit is {limit} bytes")]

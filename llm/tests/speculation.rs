@@ -1,94 +1,18 @@
-//! Speculation on a model whose logits are a function of the text: what is generated does not depend on what was drafted.
+//! Speculation from the text, on a model whose logits are a function of the text: what is generated does not depend on what was
+//! drafted.
 
 use std::sync::Arc;
-use std::sync::mpsc::{self, Receiver};
-use std::time::Duration;
 
+use graphmill_llm::backend::Capacity;
 use graphmill_llm::backend::scripted::{Script, ScriptedBackend};
-use graphmill_llm::backend::{BatchToken, Capacity, DecodeError, Slot};
 use graphmill_llm::{
-    Backend, DraftCounts, Engine, EngineSpec, FinishReason, GenerationRequest, SamplingParams,
-    SequenceHandle, SpeculationParams, StepOutput, SubmitError, Token, TokenLogprob, Usage,
+    Backend, DraftCounts, DraftSource, Engine, EngineSpec, FinishReason, GenerationRequest,
+    SpeculationParams, StepOutput, SubmitError, Token, Usage,
 };
 use proptest::prelude::*;
+use speculating::{Markov, start, variants};
 
-const N_VOCAB: usize = 259;
-/// The tokens that the model is likely to say. Few, so that its texts repeat themselves.
-const WORDS: u64 = 6;
-const END: Token = 257;
-
-/// A model whose next token depends on the last two, and which wants every token at its place.
-struct Markov {
-    capacity: Capacity,
-    slots: Vec<Vec<Token>>,
-    rows: Vec<f32>,
-    /// Cells it really has.
-    cells: usize,
-}
-
-impl Markov {
-    fn logits_after(text: &[Token]) -> Vec<f32> {
-        let mut state = 7_u64;
-        for token in text.iter().rev().take(2) {
-            state = (state ^ *token as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            state ^= state >> 29;
-        }
-        let mut logits = vec![-9.0; N_VOCAB];
-        let mut say = |word: u64, logit| logits[97 + (word % WORDS) as usize] = logit;
-        say(state >> 8, 2.0);
-        say(state >> 16, 4.0);
-        say(state >> 24, 6.5);
-        logits[END as usize] = 0.5;
-        logits
-    }
-}
-
-impl Backend for Markov {
-    fn capacity(&self) -> Capacity {
-        self.capacity
-    }
-
-    fn n_vocab(&self) -> usize {
-        N_VOCAB
-    }
-
-    fn decode(&mut self, batch: &[BatchToken]) -> Result<(), DecodeError> {
-        let used: usize = self.slots.iter().map(Vec::len).sum();
-        if used + batch.len() > self.cells {
-            return Err(DecodeError::NoCells);
-        }
-        self.rows.clear();
-        for entry in batch {
-            let text = &mut self.slots[entry.slot.0 as usize];
-            assert_eq!(text.len(), entry.position as usize, "cells are left over");
-            text.push(entry.token);
-            if entry.logits {
-                self.rows.extend(Self::logits_after(text));
-            }
-        }
-        Ok(())
-    }
-
-    fn logits(&self) -> &[f32] {
-        &self.rows
-    }
-
-    fn remove(&mut self, slot: Slot, from: u32) {
-        self.slots[slot.0 as usize].truncate(from as usize);
-    }
-
-    fn remove_before(&mut self, _: Slot, _: u32) {
-        unreachable!("the capacity says that no cells are reused");
-    }
-
-    fn share(&mut self, _: Slot, _: Slot, _: u32) {
-        unreachable!("the capacity says that no cells are reused");
-    }
-
-    fn clear(&mut self) {
-        self.slots.iter_mut().for_each(Vec::clear);
-    }
-}
+mod speculating;
 
 /// An engine on a [`Markov`] model that says it has 4096 cells and has `cells`.
 fn engine(cells: usize) -> Engine {
@@ -106,14 +30,7 @@ fn engine(cells: usize) -> Engine {
             reuses_cells: false,
             ..scripted.capacity()
         };
-        let slots = vec![Vec::new(); capacity.max_sequences as usize];
-        let markov = Markov {
-            capacity,
-            slots,
-            rows: Vec::new(),
-            cells,
-        };
-        Ok((markov, vocab))
+        Ok((Markov::new(capacity, cells, 7), vocab))
     })
     .expect("the spec is valid")
 }
@@ -124,140 +41,6 @@ fn scripted(script: Script) -> Engine {
     let to_open = spec.clone();
     Engine::with_backend(spec, move || Ok(ScriptedBackend::new(script, &to_open)))
         .expect("the spec is valid")
-}
-
-/// Everything a generation gave that must not depend on drafts.
-#[derive(Debug, PartialEq)]
-struct Said {
-    tokens: Vec<Token>,
-    logprobs: Vec<TokenLogprob>,
-    end_token: Option<Token>,
-    finish: FinishReason,
-    generated: u32,
-}
-
-fn start(engine: &Engine, adapt: impl FnOnce(&mut GenerationRequest)) -> Run {
-    let (sender, outputs) = mpsc::channel();
-    let mut request = GenerationRequest::new(vec![97, 98, 97, 98, 99], move |output| {
-        sender.send(output).ok(); // the test may have seen enough
-    });
-    request.max_tokens = Some(120);
-    adapt(&mut request);
-    Run {
-        handle: engine.submit(request).expect("accepted"),
-        outputs,
-    }
-}
-
-struct Run {
-    handle: SequenceHandle,
-    outputs: Receiver<StepOutput>,
-}
-
-impl Run {
-    fn next(&self) -> StepOutput {
-        self.outputs
-            .recv_timeout(Duration::from_secs(20))
-            .expect("an output")
-    }
-
-    /// What was generated, the last counts, and the number of outputs.
-    fn finish(self) -> (Said, Usage, usize) {
-        let (mut tokens, mut logprobs) = (Vec::new(), Vec::new());
-        for count in 1.. {
-            let output = self.next();
-            tokens.extend(output.tokens);
-            logprobs.extend(output.logprobs);
-            if let Some(finish) = output.finish {
-                let generated = output.usage.generated_tokens;
-                let end_token = output.end_token;
-                let said = Said {
-                    tokens,
-                    logprobs,
-                    end_token,
-                    finish,
-                    generated,
-                };
-                return (said, output.usage, count);
-            }
-        }
-        unreachable!("the loop ends with the generation")
-    }
-}
-
-/// A request as a test varies it.
-#[derive(Clone, Debug)]
-struct Variant {
-    prompt: Vec<Token>,
-    sampling: SamplingParams,
-    max_tokens: u32,
-    min_tokens: u32,
-    stop_tokens: Vec<Token>,
-    ignore_eos: bool,
-    speculation: SpeculationParams,
-}
-
-impl Variant {
-    fn apply(self, request: &mut GenerationRequest, speculates: bool) {
-        request.prompt = self.prompt;
-        request.sampling = self.sampling;
-        request.max_tokens = Some(self.max_tokens);
-        request.min_tokens = self.min_tokens;
-        request.stop_tokens = self.stop_tokens;
-        request.ignore_eos = self.ignore_eos;
-        request.speculation = speculates.then_some(self.speculation);
-    }
-}
-
-fn variants() -> impl Strategy<Value = Variant> {
-    let sampling = (
-        prop_oneof![Just(0.0_f32), Just(0.3), 0.0..1.5_f32],
-        0..5_i32,
-        prop_oneof![Just(1.0_f32), 0.5..1.0_f32],
-        prop_oneof![Just(0.0_f32), -0.5..1.5_f32],
-        prop_oneof![Just(1.0_f32), 0.8..1.5_f32],
-        any::<u64>(),
-        prop::option::of(0..3_u8),
-    );
-    let sampling = sampling.prop_map(
-        |(temperature, top_k, top_p, frequency_penalty, repetition_penalty, seed, logprobs)| {
-            SamplingParams {
-                temperature,
-                top_k,
-                top_p,
-                frequency_penalty,
-                repetition_penalty,
-                seed: Some(seed),
-                logprobs,
-                ..SamplingParams::default()
-            }
-        },
-    );
-    (
-        prop::collection::vec(97..103_i32, 1..30),
-        sampling,
-        1..150_u32,
-        0..60_u32,
-        prop::option::of(97..103_i32),
-        any::<bool>(),
-        (1..9_u32, 1..5_u32),
-    )
-        .prop_map(
-            |(prompt, sampling, max_tokens, min_tokens, stop, ignore_eos, (drafts, ngram))| {
-                Variant {
-                    prompt,
-                    sampling,
-                    max_tokens,
-                    min_tokens,
-                    stop_tokens: stop.into_iter().collect(),
-                    ignore_eos,
-                    speculation: SpeculationParams {
-                        num_assistant_tokens: drafts,
-                        max_ngram_size: ngram,
-                    },
-                }
-            },
-        )
 }
 
 proptest! {
@@ -404,7 +187,7 @@ fn a_sequence_in_the_last_cells_goes_on_without_drafts() {
             request.max_tokens = None;
             request.speculation = Some(SpeculationParams {
                 num_assistant_tokens: 8,
-                max_ngram_size: 3,
+                source: DraftSource::Text { max_ngram_size: 3 },
             });
         })
         .finish();
@@ -427,7 +210,7 @@ fn numbers_out_of_range_are_refused() {
         let mut request = GenerationRequest::new(vec![97], |_: StepOutput| {});
         request.speculation = Some(SpeculationParams {
             num_assistant_tokens,
-            max_ngram_size,
+            source: DraftSource::Text { max_ngram_size },
         });
         match engine.submit(request) {
             Err(SubmitError::InvalidParameter { field, .. }) => Some(field),

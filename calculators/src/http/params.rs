@@ -30,6 +30,25 @@ pub(super) fn read(body: Fields<'_>, defaults: &OpenAIRequestOptions) -> Result<
     }
     refuse_what_sampling_cannot_do(body)?;
 
+    let assistant_confidence_threshold =
+        body.number("assistant_confidence_threshold", 0.0..=1.0)?;
+    let num_assistant_tokens = small(
+        body,
+        "num_assistant_tokens",
+        0..=SpeculationParams::MOST_DRAFTS,
+    )?;
+    let max_ngram_size = small(body, "max_ngram_size", 1..=SpeculationParams::LONGEST_NGRAM)?;
+    for (name, given) in [
+        ("num_assistant_tokens", num_assistant_tokens.is_some()),
+        ("max_ngram_size", max_ngram_size.is_some()),
+    ] {
+        if given && assistant_confidence_threshold.is_some() {
+            return Err(invalid(
+                "assistant_confidence_threshold",
+                format!("cannot be used together with `{name}`"),
+            ));
+        }
+    }
     let priority = body.integer("priority", i64::from(i32::MIN)..=i64::from(i32::MAX))?;
     let max_tokens = body.count("max_tokens", 1)?;
     let max_completion_tokens = body.count("max_completion_tokens", 1)?;
@@ -42,12 +61,9 @@ pub(super) fn read(body: Fields<'_>, defaults: &OpenAIRequestOptions) -> Result<
         stop_tokens: stop_tokens(body)?,
         ignore_eos: body.bool("ignore_eos")?.unwrap_or(false),
         n: n as u32,
-        num_assistant_tokens: small(
-            body,
-            "num_assistant_tokens",
-            0..=SpeculationParams::MOST_DRAFTS,
-        )?,
-        max_ngram_size: small(body, "max_ngram_size", 1..=SpeculationParams::LONGEST_NGRAM)?,
+        num_assistant_tokens,
+        assistant_confidence_threshold,
+        max_ngram_size,
         cache_salt: cache_salt(body)?,
         priority: priority.unwrap_or(0) as i32,
     })

@@ -7,8 +7,8 @@ use graphmill_engine::{
     Policy, Res, Result, register,
 };
 use graphmill_llm::{
-    ErrorKind, FinishReason, GenerationError, GenerationRequest, SequenceHandle, SpeculationParams,
-    StepOutput, SubmitError, Token,
+    DraftSource, Engine, ErrorKind, FinishReason, GenerationError, GenerationRequest,
+    SequenceHandle, SpeculationParams, StepOutput, SubmitError, Token,
 };
 
 use super::{LanguageModel, LlmOptions};
@@ -78,7 +78,8 @@ struct Choice {
 struct Limits {
     n: u32,
     max_tokens: Option<u32>,
-    speculation: SpeculationParams,
+    num_assistant_tokens: u32,
+    max_ngram_size: u32,
 }
 
 /// What reaches the node from outside of the graph, and from nodes that end a choice.
@@ -127,7 +128,8 @@ impl Calculator for Llm {
     fn open(options: &LlmOptions, io: LlmPorts, cx: &mut OpenCx<'_>) -> Result<Self> {
         let limits = Limits {
             n: options.best_of_limit,
-            speculation: options.speculation(),
+            num_assistant_tokens: options.num_assistant_tokens,
+            max_ngram_size: options.max_ngram_size,
             max_tokens: (options.max_tokens_limit > 0).then_some(options.max_tokens_limit),
         };
         Ok(Self {
@@ -260,7 +262,7 @@ fn start(
     events: &EventSender<Event>,
 ) -> Result<Vec<Choice>> {
     let max_tokens = limits.max_tokens(params)?;
-    let always_drafts = model.engine().spec().plugin_config.prompt_lookup;
+    let speculation = limits.speculation(params, model.engine())?;
     let mut choices = Vec::with_capacity(prompts.len() * params.n as usize);
     for prompt in prompts {
         for generation in 0..params.n {
@@ -279,7 +281,7 @@ fn start(
             request.min_tokens = params.min_tokens;
             request.stop_tokens.clone_from(&params.stop_tokens);
             request.ignore_eos = params.ignore_eos;
-            request.speculation = limits.speculation(params, always_drafts);
+            request.speculation = speculation;
             request.cache_salt = Arc::clone(&params.cache_salt);
             request.priority = params.priority;
             request.credits = CREDITS;
@@ -322,20 +324,43 @@ impl Limits {
         }
     }
 
-    /// How a request drafts: as it says, or as the graph says for those that do not. One that says nothing drafts only where all do.
-    fn speculation(self, params: &GenerationParams, always: bool) -> Option<SpeculationParams> {
-        let asked = params.num_assistant_tokens.is_some() || params.max_ngram_size.is_some();
-        if params.num_assistant_tokens == Some(0) || !(asked || always) {
-            return None;
+    /// How a request drafts: as it says, or as the graph says for those that do not. With a draft model all draft, and without one
+    /// those that ask for it or all, as `prompt_lookup` says.
+    fn speculation(
+        self,
+        params: &GenerationParams,
+        engine: &Engine,
+    ) -> Result<Option<SpeculationParams>> {
+        let has_model = engine.info().draft.is_some();
+        let threshold = params.assistant_confidence_threshold;
+        if threshold.is_some() && !has_model {
+            let message = "`assistant_confidence_threshold` needs a model that drafts, and this graph has none (draft_models_path)";
+            return Err(Error::invalid(message).with_field("assistant_confidence_threshold"));
         }
-        Some(SpeculationParams {
-            num_assistant_tokens: params
-                .num_assistant_tokens
-                .unwrap_or(self.speculation.num_assistant_tokens),
-            max_ngram_size: params
-                .max_ngram_size
-                .unwrap_or(self.speculation.max_ngram_size),
-        })
+        let asked = params.num_assistant_tokens.is_some() || params.max_ngram_size.is_some();
+        let drafts = asked || has_model || engine.spec().plugin_config.prompt_lookup;
+        if params.num_assistant_tokens == Some(0) || !drafts {
+            return Ok(None);
+        }
+        let source = if has_model && params.max_ngram_size.is_none() {
+            DraftSource::Model {
+                confidence_threshold: threshold.unwrap_or(0.0),
+            }
+        } else {
+            DraftSource::Text {
+                max_ngram_size: params.max_ngram_size.unwrap_or(self.max_ngram_size),
+            }
+        };
+        // Where a threshold ends drafts, their number need not.
+        let unsaid = if threshold.is_some() {
+            SpeculationParams::MOST_DRAFTS
+        } else {
+            self.num_assistant_tokens
+        };
+        Ok(Some(SpeculationParams {
+            num_assistant_tokens: params.num_assistant_tokens.unwrap_or(unsaid),
+            source,
+        }))
     }
 }
 

@@ -99,6 +99,10 @@ impl Resource for LanguageModel {
             resolve_model_path(&base, &spec.engine.model.to_string_lossy()).map_err(unusable)?;
         spec.engine.backend = BackendKind::of(&model);
         spec.engine.model = world.resolve(&model);
+        if let Some(draft) = &mut spec.engine.draft {
+            let found = resolve_model_path(&base, &draft.model.to_string_lossy());
+            draft.model = world.resolve(&found.map_err(unusable_draft)?);
+        }
         spec.chat_template = spec.chat_template.map(|path| world.resolve(&path));
         Ok(spec)
     }
@@ -176,6 +180,11 @@ fn unusable(error: SpecError) -> Error {
         _ => Kind::InvalidArgument,
     };
     Error::new(kind, error.to_string()).with_source(error)
+}
+
+fn unusable_draft(error: SpecError) -> Error {
+    let message = format!("`draft_models_path`: {error}");
+    Error::new(unusable(error.clone()).kind, message).with_source(error)
 }
 
 fn not_loaded(error: LoadError) -> Error {

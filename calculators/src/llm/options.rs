@@ -4,7 +4,10 @@
 //! warning that says what does not happen.
 
 use graphmill_engine::Contract;
-use graphmill_llm::{Device, EngineSpec, PluginConfig, SpecError, SpeculationParams, SubmitError};
+use graphmill_llm::{
+    Device, DraftSource, DraftSpec, EngineSpec, PluginConfig, SpecError, SpeculationParams,
+    SubmitError,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -62,21 +65,23 @@ pub struct LlmOptions {
     pub pipeline_type: PipelineType,
     /// Both modes are rendered in the same way.
     pub chat_template_mode: ChatTemplateMode,
-    /// Without effect: no model drafts. `num_assistant_tokens` drafts from the text itself.
+    /// Folder with one `.gguf` file, or such a file; relative to the graph's folder. A smaller model with the same vocabulary, which
+    /// drafts tokens for all requests that do not say otherwise.
     pub draft_models_path: String,
-    /// Without effect, see `draft_models_path`.
+    /// Where the draft model computes; where the model does when empty.
     pub draft_device: String,
-    /// Without effect, see `draft_models_path`.
-    pub draft_max_num_batched_tokens: Option<u64>,
-    /// Without effect, see `draft_models_path`.
+    /// Most tokens that the draft model computes at once; `max_num_batched_tokens` when not set.
+    pub draft_max_num_batched_tokens: Option<u32>,
+    /// Most GB that the draft model's KV cache may take; `cache_size` when not set.
     pub draft_cache_size: Option<u64>,
-    /// Without effect, see `draft_models_path`.
+    /// Without effect: cells are not kept in blocks.
     pub draft_block_size: Option<u64>,
-    /// Without effect, see `draft_models_path`.
-    pub draft_max_num_seqs: Option<u64>,
-    /// Without effect, see `draft_models_path`.
+    /// Most sequences that the draft model keeps; `max_num_seqs` when not set. Where more draft, those that did not for longest are
+    /// computed again.
+    pub draft_max_num_seqs: Option<u32>,
+    /// `false` is refused: the draft model computes long texts in pieces.
     pub draft_dynamic_split_fuse: Option<bool>,
-    /// Without effect, see `draft_models_path`.
+    /// `true` is refused: models that draft from another model's hidden states are not available.
     pub draft_eagle3_mode: bool,
     /// Without effect: nothing of a live sequence is evicted.
     pub cache_eviction_config: Option<CacheEvictionConfig>,
@@ -102,7 +107,7 @@ impl Default for LlmOptions {
             dynamic_split_fuse: true,
             device: String::new(),
             num_assistant_tokens: SpeculationParams::default().num_assistant_tokens,
-            max_ngram_size: SpeculationParams::default().max_ngram_size,
+            max_ngram_size: 3,
             plugin_config: String::new(),
             best_of_limit: 20,
             max_tokens_limit: 0,
@@ -238,13 +243,19 @@ impl LlmOptions {
             "plugin_config",
             PluginConfig::from_json(&self.plugin_config),
         );
+        engine.draft = self.draft_spec(c, &engine);
         if !self.models_path.is_empty()
             && let Err(error) = engine.validate()
         {
             c.error(error.to_string());
         }
-        if let Err(SubmitError::InvalidParameter { field, message }) = self.speculation().validate()
-        {
+        let speculation = SpeculationParams {
+            num_assistant_tokens: self.num_assistant_tokens,
+            source: DraftSource::Text {
+                max_ngram_size: self.max_ngram_size,
+            },
+        };
+        if let Err(SubmitError::InvalidParameter { field, message }) = speculation.validate() {
             c.option_error(field, format!("`{field}` {message}"));
         }
         let chat_template = Some(&self.chat_template_file).filter(|path| !path.is_empty());
@@ -254,12 +265,52 @@ impl LlmOptions {
         }
     }
 
-    /// How requests draft that do not say.
-    pub(super) fn speculation(&self) -> SpeculationParams {
-        SpeculationParams {
-            num_assistant_tokens: self.num_assistant_tokens,
-            max_ngram_size: self.max_ngram_size,
+    /// What the draft model is loaded from.
+    fn draft_spec(&self, c: &mut Contract, main: &EngineSpec) -> Option<DraftSpec> {
+        let given = [
+            ("draft_device", !self.draft_device.is_empty()),
+            (
+                "draft_max_num_batched_tokens",
+                self.draft_max_num_batched_tokens.is_some(),
+            ),
+            ("draft_cache_size", self.draft_cache_size.is_some()),
+            ("draft_block_size", self.draft_block_size.is_some()),
+            ("draft_max_num_seqs", self.draft_max_num_seqs.is_some()),
+            (
+                "draft_dynamic_split_fuse",
+                self.draft_dynamic_split_fuse.is_some(),
+            ),
+        ];
+        if self.draft_eagle3_mode {
+            let message = "`draft_eagle3_mode` is not available: no model is loaded that drafts from another model's hidden states";
+            c.option_error("draft_eagle3_mode", message);
         }
+        if self.draft_models_path.is_empty() {
+            for (option, _) in given.iter().filter(|(_, given)| *given) {
+                let message =
+                    format!("`{option}` needs a model that drafts: set `draft_models_path`");
+                c.option_error(option, message);
+            }
+            return None;
+        }
+        if self.draft_dynamic_split_fuse == Some(false) {
+            let message = "`draft_dynamic_split_fuse` cannot be false: the draft model computes long texts in pieces";
+            c.option_error("draft_dynamic_split_fuse", message);
+        }
+        let mut draft = DraftSpec::new(&self.draft_models_path, main);
+        if !self.draft_device.is_empty() {
+            draft.device = accepted(c, "draft_device", self.draft_device.parse::<Device>());
+        }
+        if let Some(tokens) = self.draft_max_num_batched_tokens {
+            draft.max_num_batched_tokens = tokens;
+        }
+        if let Some(sequences) = self.draft_max_num_seqs {
+            draft.max_num_seqs = sequences;
+        }
+        if let Some(size) = self.draft_cache_size {
+            draft.cache_size = size;
+        }
+        Some(draft)
     }
 
     fn prefix_cache_bytes(&self, c: &mut Contract) -> Option<u64> {
@@ -273,12 +324,11 @@ impl LlmOptions {
 
     /// Logs which of the options do nothing.
     pub(super) fn warn_of_ignored(&self) {
-        let drafts = !self.draft_models_path.is_empty() || self.draft_eagle3_mode;
         let ignored = [
             (
-                "draft_models_path",
-                drafts,
-                "no model drafts; `prompt_lookup` in `plugin_config` drafts from the text itself",
+                "draft_block_size",
+                self.draft_block_size.is_some(),
+                "cells are not kept in blocks",
             ),
             (
                 "cache_eviction_config",

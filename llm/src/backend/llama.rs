@@ -11,8 +11,8 @@ use llama_cpp_2::llama_backend::LlamaBackend;
 use llama_cpp_2::model::LlamaModel;
 
 use super::{
-    Backend, BatchToken, Capacity, DecodeError, DraftSupport, KvLayout, SaveError, SavedCells,
-    SavedPart, Serve, Slot,
+    Backend, BatchToken, Capacity, DecodeError, DraftSupport, KvLayout, Loaded, SaveError,
+    SavedCells, SavedPart, Serve, Slot, check_vocabulary,
 };
 use crate::info::{BackendInfo, ComputeInfo, KvInfo, WeightsInfo};
 use crate::memory;
@@ -85,53 +85,77 @@ fn choose_numa(wanted: Option<Numa>) -> Result<Numa, LoadError> {
     }
 }
 
-/// Loads the model and runs `serve` with a context on it.
+/// Loads the models and runs `serve` with a context on each.
 pub(super) fn open(spec: &EngineSpec, serve: &mut Serve<'_>) -> Result<(), LoadError> {
     let process = process(&spec.model)?;
     let numa = choose_numa(spec.plugin_config.numa)?;
-    let available = Available::now();
+    let mut available = Available::now();
+    let environment = Environment {
+        numa,
+        features: &process.features,
+    };
+    // The draft model comes first, so that the main model's sum counts what it takes.
+    let draft_spec = spec.draft_spec();
+    let draft_weights = match &draft_spec {
+        Some(spec) => Some(model::load(spec).map_err(of_draft)?),
+        None => None,
+    };
+    let mut draft = match (&draft_spec, &draft_weights) {
+        (Some(spec), Some(weights)) => {
+            let plan = ContextPlan::new(spec, weights, &available).map_err(of_draft)?;
+            available.set_aside(&plan);
+            Some(LlamaCpp::new(spec, weights, &plan, environment).map_err(of_draft)?)
+        }
+        _ => None,
+    };
     let weights = model::load(spec)?;
     let plan = ContextPlan::new(spec, &weights, &available)?;
-    let (context, heard) = plan.create(spec, &weights)?;
-    let cells_per_sequence = plan.context_length.min(if plan.unified {
-        context.n_ctx()
-    } else {
-        context.n_ctx() / plan.max_sequences
-    });
-    let capacity = Capacity {
-        total_cells: context.n_ctx(),
-        cells_per_sequence,
-        max_sequences: plan.max_sequences,
-        max_batch_tokens: spec.max_num_batched_tokens.min(context.n_batch()),
-        layout: if plan.unified {
-            KvLayout::Pool
-        } else {
-            KvLayout::Streams
-        },
-        reuses_cells: model::has_a_cell_for_each_token(&weights.model),
-        host_cache_bytes: memory::available_bytes().unwrap_or(0) / HOST_CACHE_SHARE,
-    };
-    let vocab = LlamaVocabulary::new(
-        Arc::clone(&weights.model),
-        &spec.model,
-        cells_per_sequence as usize,
-    );
-    let drafts = draft_support(&weights.model, plan.unified);
-    if drafts == DraftSupport::Never && spec.plugin_config.prompt_lookup {
-        return Err(LoadError::Spec {
-            field: "prompt_lookup",
-            message: "cannot be used with this model: its recurrent state cannot go back to before a wrong draft".to_owned(),
-        });
+    let mut backend = LlamaCpp::new(spec, &weights, &plan, environment)?;
+    let context = backend.capacity.cells_per_sequence as usize;
+    let vocab = LlamaVocabulary::new(Arc::clone(&weights.model), &spec.model, context);
+    let never = |field| {
+        LoadError::Spec {
+        field,
+        message: "cannot be used with this model: its recurrent state cannot go back to before a wrong draft".to_owned(),
     }
-    let mut backend = LlamaCpp {
-        info: describe(spec, &plan, &weights, &heard, numa, &process.features),
-        context,
-        capacity,
-        drafts,
-        form: None,
     };
-    serve(&mut backend, Arc::new(vocab));
+    if backend.drafts == DraftSupport::Never && spec.plugin_config.prompt_lookup {
+        return Err(never("prompt_lookup"));
+    }
+    if let (Some(spec), Some(weights), Some(draft)) = (&draft_spec, &draft_weights, &draft) {
+        if backend.drafts == DraftSupport::Never {
+            return Err(never("draft_models_path"));
+        }
+        if draft.drafts == DraftSupport::Never {
+            return Err(LoadError::Spec {
+                field: "draft_models_path",
+                message: "names a model that cannot draft: its recurrent state cannot go back to before a wrong draft".to_owned(),
+            });
+        }
+        let draft_vocab = LlamaVocabulary::new(Arc::clone(&weights.model), &spec.model, context);
+        check_vocabulary(&vocab, &draft_vocab)?;
+    }
+    serve(Loaded {
+        backend: &mut backend,
+        draft: draft.as_mut().map(|draft| draft as &mut dyn Backend),
+        vocab: Arc::new(vocab),
+    });
     Ok(())
+}
+
+/// Names the options that a draft model has of its own.
+fn of_draft(error: LoadError) -> LoadError {
+    match error {
+        LoadError::Spec { field, message } => LoadError::Spec {
+            field: match field {
+                "device" => "draft_device",
+                "cache_size" => "draft_cache_size",
+                other => other,
+            },
+            message,
+        },
+        other => other,
+    }
 }
 
 /// Which drafts a context on the model takes.
@@ -164,13 +188,19 @@ pub(super) fn open_vocab(path: &Path) -> Result<Arc<dyn Vocab>, LoadError> {
     )))
 }
 
+/// What is the same for all models of the process.
+#[derive(Clone, Copy)]
+struct Environment<'a> {
+    numa: Numa,
+    features: &'a str,
+}
+
 fn describe(
     spec: &EngineSpec,
     plan: &ContextPlan,
     weights: &Weights,
     heard: &Heard,
-    numa: Numa,
-    features: &str,
+    environment: Environment<'_>,
 ) -> BackendInfo {
     let knobs = &spec.plugin_config;
     let model = &weights.model;
@@ -202,10 +232,10 @@ fn describe(
             batch_threads: plan.threads.batch,
             cpu_affinity: plan.threads.pool.cpus.clone(),
             thread_priority: knobs.thread_priority,
-            numa,
+            numa: environment.numa,
             flash_attention: plan.flash_attention != FlashAttention::Off
                 && !reports::flash_attention_refused(&heard.lines),
-            features: features.to_owned(),
+            features: environment.features.to_owned(),
         }),
         devices: devices::with_layers(&weights.layout.layers),
         buffers,
@@ -220,6 +250,42 @@ struct LlamaCpp<'a> {
     drafts: DraftSupport,
     /// How llama.cpp writes the cells of this context, once some were saved.
     form: Option<Form>,
+}
+
+impl<'a> LlamaCpp<'a> {
+    fn new(
+        spec: &EngineSpec,
+        weights: &'a Weights,
+        plan: &ContextPlan,
+        environment: Environment<'_>,
+    ) -> Result<Self, LoadError> {
+        let (context, heard) = plan.create(spec, weights)?;
+        let cells_per_sequence = plan.context_length.min(if plan.unified {
+            context.n_ctx()
+        } else {
+            context.n_ctx() / plan.max_sequences
+        });
+        let capacity = Capacity {
+            total_cells: context.n_ctx(),
+            cells_per_sequence,
+            max_sequences: plan.max_sequences,
+            max_batch_tokens: spec.max_num_batched_tokens.min(context.n_batch()),
+            layout: if plan.unified {
+                KvLayout::Pool
+            } else {
+                KvLayout::Streams
+            },
+            reuses_cells: model::has_a_cell_for_each_token(&weights.model),
+            host_cache_bytes: memory::available_bytes().unwrap_or(0) / HOST_CACHE_SHARE,
+        };
+        Ok(Self {
+            info: describe(spec, plan, weights, &heard, environment),
+            context,
+            capacity,
+            drafts: draft_support(&weights.model, plan.unified),
+            form: None,
+        })
+    }
 }
 
 impl Backend for LlamaCpp<'_> {

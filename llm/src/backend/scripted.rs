@@ -16,7 +16,8 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::{
-    Backend, BatchToken, Capacity, DecodeError, KvLayout, SaveError, SavedCells, SavedPart, Slot,
+    Backend, BatchToken, Capacity, DecodeError, KvLayout, Loaded, SaveError, SavedCells, SavedPart,
+    Serve, Slot, check_vocabulary,
 };
 use crate::info::BackendInfo;
 use crate::protocol::{LoadError, Token};
@@ -243,6 +244,25 @@ impl ScriptedBackend {
         );
         &held.tokens
     }
+}
+
+/// Plays the script of a spec, and that of its draft model.
+pub(super) fn open(spec: &EngineSpec, serve: &mut Serve<'_>) -> Result<(), LoadError> {
+    let (mut backend, vocab) = ScriptedBackend::load(spec)?;
+    let mut draft = match spec.draft_spec() {
+        None => None,
+        Some(draft) => {
+            let (draft, draft_vocab) = ScriptedBackend::load(&draft)?;
+            check_vocabulary(&*vocab, &*draft_vocab)?;
+            Some(draft)
+        }
+    };
+    serve(Loaded {
+        backend: &mut backend,
+        draft: draft.as_mut().map(|draft| draft as &mut dyn Backend),
+        vocab,
+    });
+    Ok(())
 }
 
 impl Backend for ScriptedBackend {

@@ -20,6 +20,9 @@ impl Core<'_> {
             self.backend.remove(slot, 0);
             self.free_slots.push(Reverse(slot));
         }
+        if let Some(drafter) = &mut self.drafter {
+            drafter.forget(sequence.id);
+        }
         self.sharing.tree.remove(sequence.id);
         self.cells.release(&mut sequence.held);
         sequence.computed = 0;

@@ -13,6 +13,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::time::Instant;
 
 use super::delivery::Outbox;
+use super::drafter::Drafter;
 use super::queue::QueueTimeout;
 use super::share::Sharing;
 use super::timing::Timing;
@@ -42,6 +43,8 @@ fn panic_message(payload: &(dyn Any + Send)) -> String {
 /// The state of the engine thread.
 pub(super) struct Core<'a> {
     pub(super) backend: &'a mut dyn Backend,
+    /// The draft model, if there is one.
+    pub(super) drafter: Option<Drafter<'a>>,
     pub(super) vocab: Arc<dyn Vocab>,
     pub(super) shared: Arc<Shared>,
     pub(super) outbox: &'a mut Outbox,
@@ -77,10 +80,12 @@ impl<'a> Core<'a> {
     pub(super) fn new(
         spec: &EngineSpec,
         backend: &'a mut dyn Backend,
+        draft: Option<&'a mut dyn Backend>,
         vocab: Arc<dyn Vocab>,
         shared: Arc<Shared>,
         outbox: &'a mut Outbox,
     ) -> Self {
+        let n_vocab = backend.n_vocab();
         let capacity = backend.capacity();
         let limits = Limits {
             batch_tokens: capacity.max_batch_tokens,
@@ -92,6 +97,7 @@ impl<'a> Core<'a> {
                 .filter(|token| vocab.is_eog(*token))
                 .collect(),
             backend,
+            drafter: draft.map(|draft| Drafter::new(draft, n_vocab)),
             vocab,
             shared,
             outbox,

@@ -5,6 +5,7 @@ fn pool(available_bytes: u64) -> Pool {
         name: "this machine".to_owned(),
         available_bytes: Some(available_bytes),
         weights_bytes: 400 << 20,
+        draft_bytes: 0,
         compute_bytes: 112 << 20,
         kv_share: 1.0,
     }
@@ -92,6 +93,32 @@ fn a_context_that_was_asked_for_and_does_not_fit_is_refused_with_the_arithmetic(
 }
 
 #[test]
+fn a_draft_model_takes_its_part() {
+    let with_draft = |draft_bytes| {
+        cache_size(&CacheRequest {
+            context: 131_072,
+            context_required: true,
+            ..request(Pool {
+                draft_bytes,
+                ..pool(2 * GIB)
+            })
+        })
+    };
+    assert!(with_draft(0).is_ok());
+    let message = with_draft(12 << 20).expect_err("too much by 12 MiB");
+    assert!(
+        message.contains(
+            " + compute 112 MiB + draft model 12 MiB = 2060 MiB, and 2048 MiB are available"
+        ),
+        "{message}"
+    );
+    assert!(
+        message.ends_with("lower `max_context` to 130048"),
+        "{message}"
+    );
+}
+
+#[test]
 fn streams_that_do_not_fit_say_how_many_would() {
     let refused = cache_size(&CacheRequest {
         context: 4_096,
@@ -122,6 +149,7 @@ fn the_smaller_of_two_memories_decides() {
         name: "GPU.0".to_owned(),
         available_bytes: Some(2 * GIB),
         weights_bytes: GIB,
+        draft_bytes: 0,
         compute_bytes: 0,
         kv_share: 0.5,
     };

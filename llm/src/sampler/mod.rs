@@ -222,6 +222,13 @@ fn draw(weights: &[f32], sums: &mut Vec<f64>, random: &mut ChaCha8Rng) -> usize 
         .unwrap_or(0)
 }
 
+/// The most likely token of a row and its probability; `None` if no logit is finite.
+pub(crate) fn most_likely(logits: &[f32]) -> Option<(Token, f32)> {
+    let token = row::argmax(logits)?;
+    let total = row::total_weight(logits, logits[token], 1.0);
+    Some((token as Token, (1.0 / total) as f32))
+}
+
 /// The natural log probability of `token` under the row, and the `top` most likely tokens with theirs.
 fn log_probability(
     logits: &[f32],

@@ -25,6 +25,9 @@ const RIDGE: f64 = 1e-6;
 /// A usual step's numbers, so that the fit sees numbers near one.
 const DECODE_TOKENS: f64 = 16.0;
 const ATTENDED_CELLS: f64 = 16_384.0;
+/// How much the numbers of tokens of recent steps must differ, as a standard deviation, to tell the price of a token: one step in
+/// some hundred with a few more.
+const LEAST_DEVIATION: f64 = 0.25;
 /// Times are microseconds between nothing and a day.
 const LONGEST: f64 = 86.4e9;
 
@@ -92,6 +95,11 @@ impl CostModel {
             return 0.0;
         }
         self.decodes.predict(&size.decode_features())
+    }
+
+    /// Whether recent steps had different numbers of decode tokens. While all are alike, nothing is known of the price of one more.
+    pub(crate) fn knows_decode_tokens(&self) -> bool {
+        self.decodes.deviation(1) * DECODE_TOKENS > LEAST_DEVIATION
     }
 
     /// Microseconds of one more token of a decode, apart from the cells it attends to.
@@ -228,6 +236,17 @@ impl Fit {
             self.targets[row] = self.targets[row] * MEMORY + weight * feature * micros;
         }
         self.solve();
+    }
+
+    /// The standard deviation of a feature over recent measurements.
+    fn deviation(&self, feature: usize) -> f64 {
+        let weights = self.products[0][0];
+        if weights <= 0.0 {
+            return 0.0;
+        }
+        let mean = self.products[0][feature] / weights;
+        let variance = self.products[feature][feature] / weights - mean * mean;
+        variance.max(0.0).sqrt()
     }
 
     /// Goes to the best value of one coefficient after the other, each at least zero. What was best before is nearly best now.

@@ -5,28 +5,36 @@
 //! what is generated is what would have been generated without drafts, to the same state of the random stream and the
 //! penalties; only the number of steps differs.
 //!
-//! Drafts come from prompt lookup ([`lookup`]): the text is likely to go on as it did where its end has occurred before. Every
-//! prediction is compared with what was generated, drafted or not ([`acceptance`]), so that knowing when to draft costs no step.
+//! Drafts come from one of two sources:
+//!
+//! - **Prompt lookup** ([`lookup`]): the text is likely to go on as it did where its end has occurred before. Every prediction is
+//!   compared with what was generated, drafted or not ([`acceptance`]), so that knowing when to draft costs no step.
+//! - **A draft model**, which the engine runs. How often it is right is learned from what it drafted ([`confidence`]), for each
+//!   sequence, and for all together as what the next one begins with.
+//!
 //! How many drafts a step takes follows from their chances and from what its rows cost ([`worth`]).
 
 mod acceptance;
+mod confidence;
 mod lookup;
+mod share;
 mod worth;
 
 use smallvec::SmallVec;
 
 use acceptance::Acceptance;
+pub(crate) use confidence::Confidence;
 use lookup::Lookup;
 pub(crate) use worth::{LinearCost, worthwhile};
 
-use crate::protocol::{DraftCounts, SpeculationParams, Token, Tokens};
+use crate::protocol::{DraftCounts, DraftSource, SpeculationParams, Token, Tokens};
 
 /// What a sequence drafts, and how well.
 #[derive(Debug)]
 pub(crate) struct Speculation {
-    params: SpeculationParams,
-    lookup: Lookup,
-    acceptance: Acceptance,
+    /// Most tokens drafted in a step.
+    most: u32,
+    source: Source,
     /// The tokens drafted for the next step, in order.
     drafts: Tokens,
     /// The probability that each of them is accepted, all before it included.
@@ -34,45 +42,102 @@ pub(crate) struct Speculation {
     counts: DraftCounts,
 }
 
+/// Where drafts come from, and what is known for that.
+#[derive(Debug)]
+enum Source {
+    Text {
+        lookup: Lookup,
+        acceptance: Acceptance,
+    },
+    Model {
+        confidence_threshold: f32,
+    },
+}
+
+/// What a sequence wants of the draft model.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct ModelDraft {
+    /// Most tokens.
+    pub(crate) limit: u32,
+    /// The probability below which a token is not drafted.
+    pub(crate) confidence_threshold: f32,
+}
+
 impl Speculation {
     /// The state of a sequence with this prompt.
     pub(crate) fn new(params: SpeculationParams, prompt: &[Token]) -> Self {
-        let mut lookup = Lookup::new(params.max_ngram_size as usize);
-        lookup.follow(prompt);
+        let source = match params.source {
+            DraftSource::Text { max_ngram_size } => {
+                let mut lookup = Lookup::new(max_ngram_size as usize);
+                lookup.follow(prompt);
+                Source::Text {
+                    lookup,
+                    acceptance: Acceptance::new(),
+                }
+            }
+            DraftSource::Model {
+                confidence_threshold,
+            } => Source::Model {
+                confidence_threshold,
+            },
+        };
         Self {
-            params,
-            lookup,
-            acceptance: Acceptance::new(),
+            most: params.num_assistant_tokens,
+            source,
             drafts: Tokens::new(),
             chances: SmallVec::new(),
             counts: DraftCounts::default(),
         }
     }
 
-    /// Drafts what may follow `text`, at most `limit` tokens.
+    /// Forgets the drafts, and drafts anew what may follow `text`, at most `limit` tokens, if the text is where drafts come from.
     pub(crate) fn draft(&mut self, text: &[Token], limit: u32) {
         self.keep(0);
-        let matched = self.lookup.matched();
+        let Source::Text { lookup, acceptance } = &self.source else {
+            return;
+        };
+        let matched = lookup.matched();
         let mut chance = 1.0;
-        for ahead in 0..self.params.num_assistant_tokens.min(limit) as usize {
-            let Some(token) = self.lookup.predict(text, &self.drafts) else {
+        for ahead in 0..self.most.min(limit) as usize {
+            let Some(token) = lookup.predict(text, &self.drafts) else {
                 return;
             };
-            chance *= self.acceptance.chance(matched + ahead);
+            chance *= acceptance.chance(matched + ahead);
             self.drafts.push(token);
             self.chances.push(chance);
         }
     }
 
+    /// What the sequence wants of the draft model where at most `limit` tokens are of use; `None` if nothing.
+    pub(crate) fn model_draft(&self, limit: u32) -> Option<ModelDraft> {
+        match self.source {
+            Source::Model {
+                confidence_threshold,
+            } if limit > 0 => Some(ModelDraft {
+                limit: self.most.min(limit),
+                confidence_threshold,
+            }),
+            _ => None,
+        }
+    }
+
+    /// Adds a token of the draft model, with the chance that it and all before it are accepted.
+    pub(crate) fn push(&mut self, token: Token, chance: f32) {
+        self.drafts.push(token);
+        self.chances.push(chance);
+    }
+
     /// Takes in that `text` now has one more token.
     pub(crate) fn observe(&mut self, text: &[Token]) {
+        let Source::Text { lookup, acceptance } = &mut self.source else {
+            return;
+        };
         if let Some((last, before)) = text.split_last()
-            && let Some(predicted) = self.lookup.predict(before, &[])
+            && let Some(predicted) = lookup.predict(before, &[])
         {
-            self.acceptance
-                .observe(self.lookup.matched(), predicted == *last);
+            acceptance.observe(lookup.matched(), predicted == *last);
         }
-        self.lookup.follow(text);
+        lookup.follow(text);
     }
 
     /// Counts what became of the drafts, now that the step generated `tokens`, and forgets them.

@@ -1,10 +1,11 @@
 //! Speculation on made-up texts, whose acceptance is known.
 
 use super::*;
+use crate::schedule::cost::{CostModel, StepSize};
 
 const PARAMS: SpeculationParams = SpeculationParams {
     num_assistant_tokens: 5,
-    max_ngram_size: 3,
+    source: DraftSource::Text { max_ngram_size: 3 },
 };
 
 /// Numbers that look random and are the same in every run.
@@ -172,4 +173,49 @@ fn more_rows_are_worth_it_where_they_cost_nothing() {
     let pairs = |rows: u32| f64::from(rows.div_ceil(2));
     assert_eq!(worthwhile(&[0.3, 0.2], 1, pairs), 1);
     assert_eq!(worthwhile(&[0.9, 0.9, 0.9], 2, |rows| 1.0 + pairs(rows)), 2);
+}
+
+#[test]
+fn a_row_costs_as_assumed_until_steps_of_several_sizes_tell() {
+    let decodes = |tokens| StepSize {
+        decode_tokens: tokens,
+        ..StepSize::default()
+    };
+    let mut model = CostModel::default();
+    let rows = |model: &CostModel| {
+        let cost = LinearCost::learned(model, &decodes(1));
+        cost.of(6) / cost.of(1)
+    };
+    let assumed = LinearCost::ASSUMED.of(6) / LinearCost::ASSUMED.of(1);
+    for _ in 0..50 {
+        model.observe(&decodes(1), 20_000.0);
+    }
+    assert!((rows(&model) - assumed).abs() < 0.01);
+    for number in 0..50 {
+        let tokens = 1 + number % 6;
+        model.observe(&decodes(tokens), 18_000.0 + 2_000.0 * f64::from(tokens));
+    }
+    assert!((rows(&model) - 1.5).abs() < 0.01);
+    // A price from long ago may be wrong, and would not be found out if it kept rows from being tried.
+    for _ in 0..100 {
+        model.observe(&decodes(1), 20_000.0);
+    }
+    assert!((rows(&model) - assumed).abs() < 0.01);
+}
+
+#[test]
+fn a_new_text_begins_with_what_others_taught_and_learns_anew() {
+    let mut all = Confidence::new();
+    for _ in 0..200 {
+        all.observe(0.99, false);
+        all.observe(0.3, true);
+    }
+    let mut new = all.as_assumption();
+    assert!(new.chance(0.99) < 0.1 && new.chance(0.3) > 0.9);
+    assert!((0.4..0.6).contains(&new.mean()));
+    for _ in 0..20 {
+        new.observe(0.99, true);
+    }
+    assert!(new.chance(0.99) > 0.7);
+    assert!(all.chance(0.99) < 0.1);
 }

@@ -1,5 +1,7 @@
 //! How much to draft: as many rows as give a step the most tokens for its time.
 
+use crate::schedule::cost::{CostModel, StepSize};
+
 /// How many of the drafted tokens are worth computing in a step that decodes `sequences` sequences anyway. `chances` are the
 /// probabilities that the drafts are accepted, in falling order; `cost` is what a step of that many rows costs, in any unit.
 ///
@@ -33,6 +35,32 @@ impl LinearCost {
         base: 0.7,
         row: 0.3,
     };
+
+    /// Microseconds of a step with these decodes, by the number of its rows. While the steps computed so far do not tell what a row
+    /// costs, it costs as assumed: a row that was never tried would count as free.
+    pub(crate) fn learned(model: &CostModel, decodes: &StepSize) -> Self {
+        let sequences = decodes.decode_tokens.max(1);
+        let step = model.decode_micros(decodes).max(1.0);
+        let row = if model.knows_decode_tokens() {
+            let more = StepSize {
+                decode_tokens: sequences * 2,
+                attended_cells: decodes.attended_cells * 2,
+                ..*decodes
+            };
+            (model.decode_micros(&more) - step).max(0.0) / f64::from(sequences)
+        } else {
+            step * Self::ASSUMED.row / Self::ASSUMED.of(sequences)
+        };
+        Self {
+            base: step - row * f64::from(sequences),
+            row,
+        }
+    }
+
+    /// The cost of one more row.
+    pub(crate) fn row(self) -> f64 {
+        self.row
+    }
 
     /// The cost of a step with this many rows.
     pub(crate) fn of(self, rows: u32) -> f64 {

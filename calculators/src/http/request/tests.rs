@@ -118,6 +118,8 @@ fn fields_of_speculation_are_read() {
         (Some(7), Some(2))
     );
     assert_eq!(drafts(json!({"num_assistant_tokens": 0})), (Some(0), None));
+    let (_, params) = chat(json!({"assistant_confidence_threshold": 0.4})).expect("valid");
+    assert_eq!(params.assistant_confidence_threshold, Some(0.4));
 }
 
 #[test]
@@ -166,6 +168,7 @@ fn a_null_counts_as_not_given() {
         "functions",
         "num_assistant_tokens",
         "max_ngram_size",
+        "assistant_confidence_threshold",
     ];
     for name in names {
         assert!(chat(json!({name: null})).is_ok(), "{name}");
@@ -280,6 +283,22 @@ fn refusals_name_the_field() {
         (json!({"num_assistant_tokens": -1}), "num_assistant_tokens"),
         (json!({"num_assistant_tokens": 33}), "num_assistant_tokens"),
         (json!({"num_assistant_tokens": "x"}), "num_assistant_tokens"),
+        (
+            json!({"assistant_confidence_threshold": 1.1}),
+            "assistant_confidence_threshold",
+        ),
+        (
+            json!({"assistant_confidence_threshold": "x"}),
+            "assistant_confidence_threshold",
+        ),
+        (
+            json!({"assistant_confidence_threshold": 0.4, "num_assistant_tokens": 5}),
+            "assistant_confidence_threshold",
+        ),
+        (
+            json!({"assistant_confidence_threshold": 0.4, "max_ngram_size": 3}),
+            "assistant_confidence_threshold",
+        ),
         (json!({"max_ngram_size": 0}), "max_ngram_size"),
         (json!({"max_ngram_size": 9}), "max_ngram_size"),
         (json!({"cache_salt": 5}), "cache_salt"),

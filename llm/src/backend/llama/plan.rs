@@ -20,12 +20,17 @@ const DEFAULT_UBATCH: u32 = 512;
 /// Attention scores that plain attention may keep: more are left to the fused kernel, which keeps none.
 const MOST_SCORE_BYTES: u64 = 256 << 20;
 
+/// What main memory is called in messages.
+const MACHINE: &str = "this machine";
+
 /// What can be taken of a memory.
 #[derive(Clone, Debug)]
 pub(super) struct Available {
     machine: Option<u64>,
     /// Names and free bytes of the GPUs.
     gpus: Vec<(String, u64)>,
+    /// What the draft model takes of each memory, by its name.
+    draft: Vec<(String, u64)>,
 }
 
 impl Available {
@@ -38,7 +43,18 @@ impl Available {
                 .into_iter()
                 .map(|gpu| (gpu.name, gpu.memory_free as u64))
                 .collect(),
+            draft: Vec::new(),
         }
+    }
+
+    /// Sets aside what a draft model takes that was planned with these numbers.
+    pub(super) fn set_aside(&mut self, draft: &ContextPlan) {
+        self.draft.clone_from(&draft.takes);
+    }
+
+    fn draft_bytes(&self, memory: &str) -> u64 {
+        let found = self.draft.iter().find(|(name, _)| name == memory);
+        found.map_or(0, |(_, bytes)| *bytes)
     }
 }
 
@@ -54,6 +70,8 @@ pub(super) struct ContextPlan {
     pub(super) unified: bool,
     pub(super) flash_attention: FlashAttention,
     pub(super) threads: Threads,
+    /// Bytes that it takes of each memory, weights included.
+    takes: Vec<(String, u64)>,
 }
 
 impl ContextPlan {
@@ -122,6 +140,15 @@ impl ContextPlan {
             });
         }
         let share = share / CELL_GRAIN * CELL_GRAIN;
+        let cells = if unified {
+            share
+        } else {
+            share * max_sequences
+        };
+        let takes = |pool: Pool| {
+            let bytes = pool.bytes(u64::from(cells) * bytes_per_cell);
+            (pool.name, bytes)
+        };
         if share < context_length {
             tracing::warn!(
                 context = context_length,
@@ -131,11 +158,7 @@ impl ContextPlan {
             );
         }
         Ok(Self {
-            cells: if unified {
-                share
-            } else {
-                share * max_sequences
-            },
+            cells,
             bytes_per_cell,
             bound: size.bound,
             context_length,
@@ -151,6 +174,7 @@ impl ContextPlan {
                 knobs.flash_attention
             },
             threads: Threads::new(knobs)?,
+            takes: request.pools.into_iter().map(takes).collect(),
         })
     }
 
@@ -299,6 +323,7 @@ fn pools(
             available_bytes: Some(*free),
             // Shared ones are gone from what is free.
             weights_bytes: if weights.shared { 0 } else { bytes },
+            draft_bytes: available.draft_bytes(name),
             compute_bytes: step_bytes,
             kv_share,
         });
@@ -309,13 +334,14 @@ fn pools(
     let copied = copied.filter(|buffer| !reports::is_mapped(buffer));
     let copied: u64 = copied.map(|buffer| buffer.bytes).sum();
     pools.push(Pool {
-        name: "this machine".to_owned(),
+        name: MACHINE.to_owned(),
         available_bytes: available.machine,
         weights_bytes: if weights.shared {
             on_machine.saturating_sub(copied.saturating_sub(weights_on_gpus))
         } else {
             on_machine
         },
+        draft_bytes: available.draft_bytes(MACHINE),
         compute_bytes: step_bytes,
         kv_share: 1.0 - kv_on_gpus,
     });

@@ -1,0 +1,98 @@
+//! What a sequence has of the draft model.
+
+use smallvec::SmallVec;
+
+use crate::backend::Slot;
+use crate::protocol::Token;
+use crate::speculate::Confidence;
+
+/// Tokens of a text before drafts that did not pay are tried again; twice as many each time.
+const FIRST_PAUSE: usize = 16;
+const LONGEST_PAUSE: usize = 512;
+
+/// A token that the draft model expects.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Guess {
+    pub(super) token: Token,
+    /// What the draft model gives it.
+    pub(super) probability: f32,
+}
+
+/// A sequence's cells in the draft model's context, and how well it drafts.
+#[derive(Debug)]
+pub(super) struct Place {
+    /// `None` if it has no cells.
+    pub(super) slot: Option<Slot>,
+    /// Cells: of the beginning of its text, and in a round of what it drafts behind it.
+    pub(super) cells: u32,
+    /// What was drafted in its last round, behind the text as it was.
+    pub(super) drafted: SmallVec<[Guess; 8]>,
+    /// Tokens of the text as it was.
+    text: usize,
+    pub(super) learned: Confidence,
+    /// The round it last took part in.
+    pub(super) round: u64,
+    pause: usize,
+    /// The length of the text from which drafts are tried that are not expected to pay.
+    resume: usize,
+}
+
+impl Place {
+    /// Of a text that is new here.
+    pub(super) fn new(length: usize, learned: Confidence) -> Self {
+        Self {
+            slot: None,
+            cells: 0,
+            drafted: SmallVec::new(),
+            text: length,
+            learned,
+            round: 0,
+            pause: FIRST_PAUSE,
+            resume: length + FIRST_PAUSE,
+        }
+    }
+
+    /// Learns from what the text became, and keeps the cells that belong to it. Says how many do not.
+    pub(super) fn settle(&mut self, text: &[Token], learned: &mut Confidence) -> u32 {
+        let mut right = 0;
+        for (guess, token) in self.drafted.drain(..).zip(&text[self.text..]) {
+            let came_true = guess.token == *token;
+            self.learned.observe(guess.probability, came_true);
+            learned.observe(guess.probability, came_true);
+            if !came_true {
+                break;
+            }
+            right += 1;
+        }
+        let valid = self.cells.min((self.text + right) as u32);
+        let wrong = self.cells - valid;
+        self.cells = valid;
+        self.text = text.len();
+        wrong
+    }
+
+    /// Whether drafts that are not expected to pay are tried once more.
+    pub(super) fn is_due(&self, length: usize) -> bool {
+        length >= self.resume
+    }
+
+    /// Whether it drafts in this round: because that pays, or because it is due.
+    pub(super) fn tries(&mut self, pays: bool, due: bool, length: usize) -> bool {
+        if pays {
+            self.pause = FIRST_PAUSE;
+        } else if due {
+            self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+        } else {
+            return false;
+        }
+        self.resume = length + self.pause;
+        true
+    }
+
+    /// Gives its cells to others; what was learned stays.
+    pub(super) fn vacate(&mut self) -> Option<Slot> {
+        self.drafted.clear();
+        self.cells = 0;
+        self.slot.take()
+    }
+}
