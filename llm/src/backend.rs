@@ -108,19 +108,19 @@ pub trait Backend {
 
     /// Frees the slot's cells before this position. What is left can be saved or removed, nothing else.
     ///
-    /// This and the next three are called only if [`Capacity::reuses_cells`] says so.
+    /// This and the next four are called only if [`Capacity::reuses_cells`] says so.
     fn remove_before(&mut self, slot: Slot, position: u32);
 
     /// Makes the first `cells` cells of `from` cells of `to`, too, which has none at these positions. Only for the layout
     /// [`KvLayout::Pool`].
     fn share(&mut self, from: Slot, to: Slot, cells: u32);
 
-    /// Copies cells of a slot to host memory.
+    /// Copies cells of a slot to host memory, cut into pieces: the positions of each, in order, one behind the other.
     ///
     /// # Errors
     /// [`SaveError`] if the backend cannot, now or ever.
-    fn save(&mut self, slot: Slot, positions: Range<u32>) -> Result<SavedCells, SaveError> {
-        Err(SaveError(format!("cannot save {positions:?} of {slot:?}")))
+    fn save(&mut self, slot: Slot, pieces: &[Range<u32>]) -> Result<Vec<SavedCells>, SaveError> {
+        Err(SaveError(format!("cannot save {pieces:?} of {slot:?}")))
     }
 
     /// Gives an empty slot copies of saved cells, without gaps, the first at position `from`.
@@ -132,6 +132,14 @@ pub trait Backend {
         Err(SaveError(format!(
             "cannot restore {parts} parts from {from} on to {slot:?}"
         )))
+    }
+
+    /// Moves all cells of a slot to an empty one. Only for the layout [`KvLayout::Streams`].
+    ///
+    /// # Errors
+    /// [`SaveError`] if the backend cannot; the cells are where they were then.
+    fn relocate(&mut self, from: Slot, to: Slot) -> Result<(), SaveError> {
+        Err(SaveError(format!("cannot move {from:?} to {to:?}")))
     }
 
     /// Frees all cells of all slots.
@@ -149,7 +157,7 @@ pub enum DecodeError {
     Failed(String),
 }
 
-/// Why cells were not saved or restored.
+/// Why cells were not saved, restored or moved.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct SaveError(pub String);

@@ -70,6 +70,7 @@ pub(crate) struct Shared {
     drafted_tokens: AtomicU64,
     accepted_tokens: AtomicU64,
     preemptions: AtomicU64,
+    moves: AtomicU64,
     failed_steps: AtomicU64,
     prefix_queries: AtomicU64,
     prefix_hits: AtomicU64,
@@ -100,6 +101,7 @@ impl Shared {
             drafted_tokens: AtomicU64::new(0),
             accepted_tokens: AtomicU64::new(0),
             preemptions: AtomicU64::new(0),
+            moves: AtomicU64::new(0),
             failed_steps: AtomicU64::new(0),
             prefix_queries: AtomicU64::new(0),
             prefix_hits: AtomicU64::new(0),
@@ -145,6 +147,8 @@ pub struct EngineStatus {
     pub accepted_tokens: u64,
     /// How often a sequence gave up its cells to be computed again.
     pub preemptions: u64,
+    /// How often a sequence was moved to another slot to close a gap in the batches.
+    pub moves: u64,
     /// Steps that failed or panicked.
     pub failed_steps: u64,
     /// Prompt tokens that were looked up in the prefix cache, each prompt once.
@@ -463,6 +467,7 @@ impl Engine {
             drafted_tokens: number(&shared.drafted_tokens),
             accepted_tokens: number(&shared.accepted_tokens),
             preemptions: number(&shared.preemptions),
+            moves: number(&shared.moves),
             failed_steps: number(&shared.failed_steps),
             prefix_queries: number(&shared.prefix_queries),
             prefix_hits: number(&shared.prefix_hits),

@@ -171,3 +171,36 @@ fn a_growing_chat_computes_new_tokens_only() {
         }
     }
 }
+
+#[test]
+fn a_sequence_goes_on_in_another_slot() {
+    let (Some(plain), Some(engine)) = (engine(false, false), engine(false, false)) else {
+        return;
+    };
+    let long = |engine: &Engine, message: &str| {
+        let (sender, outputs) = mpsc::channel();
+        let prompt = prompt(engine, &question(message));
+        let mut request = GenerationRequest::new(prompt, move |output| {
+            sender.send(output).ok(); // a test that fails drops the receiver
+        });
+        request.max_tokens = Some(96);
+        request.ignore_eos = true;
+        (outputs, engine.submit(request).expect("accepted"))
+    };
+    let mut running: Vec<_> = MESSAGES
+        .iter()
+        .map(|message| long(&engine, message))
+        .collect();
+    let begins = |(outputs, _): &(Receiver<StepOutput>, _)| {
+        let output = outputs.recv_timeout(Duration::from_secs(50));
+        output.expect("an output").tokens.to_vec()
+    };
+    let beginnings: Vec<Vec<Token>> = running.iter().map(begins).collect();
+    drop(running.remove(0));
+    for (index, (outputs, _handle)) in (1..).zip(&running) {
+        let answer = [beginnings[index].clone(), finish(outputs).0].concat();
+        let (alone, _handle) = long(&plain, MESSAGES[index]);
+        assert_eq!(answer, finish(&alone).0, "{}", MESSAGES[index]);
+    }
+    assert!(engine.status().moves > 0);
+}

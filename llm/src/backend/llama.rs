@@ -38,6 +38,9 @@ use vocab::LlamaVocabulary;
 /// The part of the free memory that saved cells may take, unless the spec says otherwise.
 const HOST_CACHE_SHARE: u64 = 8;
 
+/// Memory for states that is kept from one to the next.
+const MOST_STATE_BYTES: usize = 32 << 20;
+
 /// The process-wide state of llama.cpp, initialised on first use.
 struct Process {
     backend: LlamaBackend,
@@ -250,6 +253,8 @@ struct LlamaCpp<'a> {
     drafts: DraftSupport,
     /// How llama.cpp writes the cells of this context, once some were saved.
     form: Option<Form>,
+    /// The state of a sequence on its way. Kept, because the first use of memory takes ten times as long as the copy itself.
+    state: Vec<u8>,
 }
 
 impl<'a> LlamaCpp<'a> {
@@ -284,7 +289,15 @@ impl<'a> LlamaCpp<'a> {
             capacity,
             drafts: draft_support(&weights.model, plan.unified),
             form: None,
+            state: Vec::new(),
         })
+    }
+
+    /// Gives back the memory of a state that is larger than most.
+    fn trim_state(&mut self) {
+        if self.state.capacity() > MOST_STATE_BYTES {
+            self.state = Vec::new();
+        }
     }
 }
 
@@ -330,31 +343,34 @@ impl Backend for LlamaCpp<'_> {
         self.context.copy(from.0, to.0, cells as i32);
     }
 
-    fn save(&mut self, slot: Slot, positions: Range<u32>) -> Result<SavedCells, SaveError> {
-        let parsed = state::parse(&self.context.state(slot.0)?)?;
-        if *self.form.get_or_insert_with(|| parsed.form.clone()) != parsed.form {
+    fn save(&mut self, slot: Slot, pieces: &[Range<u32>]) -> Result<Vec<SavedCells>, SaveError> {
+        self.context.read_state(slot.0, &mut self.state)?;
+        let parsed = state::parse(&self.state)?;
+        let form = self.form.get_or_insert_with(|| parsed.form.clone());
+        if *form != parsed.form {
             return Err(SaveError("the form of its state has changed".to_owned()));
         }
-        let end = parsed.first + parsed.cells.cells();
-        if positions == (parsed.first..end) {
-            return Ok(parsed.cells);
-        }
-        if positions.start < parsed.first || positions.end > end {
-            let message = format!(
-                "llama.cpp has the cells {} to {end} of a sequence, not {} to {}",
-                parsed.first, positions.start, positions.end
-            );
-            return Err(SaveError(message));
-        }
-        let positions = positions.start - parsed.first..positions.end - parsed.first;
-        Ok(parsed.cells.slice(positions))
+        let cells = pieces.iter().map(|piece| parsed.cells(piece)).collect();
+        self.trim_state();
+        cells
     }
 
     fn restore(&mut self, slot: Slot, from: u32, parts: &[SavedPart<'_>]) -> Result<(), SaveError> {
         let form = self.form.as_ref();
         let form = form.ok_or_else(|| SaveError("nothing was saved".to_owned()))?;
-        self.context
-            .set_state(slot.0, &state::build(form, from, parts))
+        state::build(form, from, parts, &mut self.state);
+        let restored = self.context.write_state(slot.0, &self.state);
+        self.trim_state();
+        restored
+    }
+
+    fn relocate(&mut self, from: Slot, to: Slot) -> Result<(), SaveError> {
+        self.context.read_state(from.0, &mut self.state)?;
+        let moved = self.context.write_state(to.0, &self.state);
+        self.trim_state();
+        moved?;
+        self.remove(from, 0);
+        Ok(())
     }
 
     fn clear(&mut self) {

@@ -191,6 +191,12 @@ impl ScriptedBackend {
         self.cells.len() - self.free_cells.len()
     }
 
+    /// Slots that hold cells, the lowest first.
+    pub fn slots_used(&self) -> impl Iterator<Item = Slot> + '_ {
+        let slots = (0..).zip(&self.slots);
+        slots.filter_map(|(number, held)| (!held.cells.is_empty()).then_some(Slot(number)))
+    }
+
     /// Puts a token at a position of a slot, which has none there.
     fn fill(&mut self, slot: Slot, position: u32, token: Token) {
         let cell = Cell {
@@ -351,21 +357,19 @@ impl Backend for ScriptedBackend {
         }
     }
 
-    fn save(&mut self, slot: Slot, positions: Range<u32>) -> Result<SavedCells, SaveError> {
-        let held =
-            &self.slots[slot.0 as usize].cells[positions.start as usize..positions.end as usize];
-        let cells: Vec<&Cell> = held
-            .iter()
-            .map(|place| &self.cells[place.expect("only cells that are there are saved")])
-            .collect();
-        let tokens = cells.iter().flat_map(|cell| cell.token.to_le_bytes());
-        let positions = cells.iter().flat_map(|cell| cell.position.to_le_bytes());
-        let bytes = tokens.chain(positions).collect();
-        Ok(SavedCells::new(
-            Arc::from(SAVED_ROWS),
-            cells.len() as u32,
-            bytes,
-        ))
+    fn save(&mut self, slot: Slot, pieces: &[Range<u32>]) -> Result<Vec<SavedCells>, SaveError> {
+        let held = &self.slots[slot.0 as usize].cells;
+        let save = |piece: &Range<u32>| {
+            let places = held[piece.start as usize..piece.end as usize].iter();
+            let cells: Vec<&Cell> = places
+                .map(|place| &self.cells[place.expect("only cells that are there are saved")])
+                .collect();
+            let tokens = cells.iter().flat_map(|cell| cell.token.to_le_bytes());
+            let positions = cells.iter().flat_map(|cell| cell.position.to_le_bytes());
+            let bytes = tokens.chain(positions).collect();
+            SavedCells::new(Arc::from(SAVED_ROWS), piece.len() as u32, bytes)
+        };
+        Ok(pieces.iter().map(save).collect())
     }
 
     fn restore(&mut self, slot: Slot, from: u32, parts: &[SavedPart<'_>]) -> Result<(), SaveError> {
@@ -392,6 +396,20 @@ impl Backend for ScriptedBackend {
             self.cells_used() <= self.capacity.total_cells as usize,
             "more cells are restored than are free"
         );
+        Ok(())
+    }
+
+    fn relocate(&mut self, from: Slot, to: Slot) -> Result<(), SaveError> {
+        assert_eq!(
+            self.capacity.layout,
+            KvLayout::Streams,
+            "a pool has no use for an order of slots"
+        );
+        assert!(
+            self.slots[to.0 as usize].cells.is_empty(),
+            "cells are moved to an empty slot"
+        );
+        self.slots.swap(from.0 as usize, to.0 as usize);
         Ok(())
     }
 

@@ -4,6 +4,7 @@
 //! they have only if all tokens before the node have, so what is saved of a sequence is always a prefix. A node that no live
 //! sequence passes ends with its last saved cell. Each salt has a root of its own: its sequences share with no others.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -225,28 +226,45 @@ impl PrefixTree {
         0
     }
 
-    /// Keeps cells of a live sequence, the next ones after those that are [saved](Self::saved_of).
-    pub(crate) fn save(&mut self, id: SequenceId, cells: &SavedCells) {
-        let Some(&end) = self.ends.get(&id) else {
-            return;
-        };
-        let first = self.saved_of(id);
-        let last = first + cells.cells();
-        let mut path: Vec<NodeId> =
-            std::iter::successors(Some(end), |node| self.nodes[*node].parent).collect();
-        path.reverse();
-        for node in path {
+    /// How the cells of a live sequence that are not [saved](Self::saved_of) are to be cut for [`save`](Self::save), up to a
+    /// position: none goes beyond the end of a node.
+    pub(crate) fn pieces(&self, id: SequenceId, last: u32) -> Vec<Range<u32>> {
+        let mut pieces = Vec::new();
+        let mut from = self.saved_of(id);
+        for node in self.path(id) {
+            let end = self.nodes[node].end().min(last);
+            while from < end {
+                let to = (from + PIECE).min(end);
+                pieces.push(from..to);
+                from = to;
+            }
+        }
+        pieces
+    }
+
+    /// Keeps the next cells of a live sequence, cut into [`pieces`](Self::pieces).
+    pub(crate) fn save(&mut self, id: SequenceId, pieces: Vec<SavedCells>) {
+        let mut pieces = pieces.into_iter().peekable();
+        for node in self.path(id) {
             let node = &mut self.nodes[node];
-            while node.saved_end() < node.end().min(last) {
-                let from = node.saved_end() - first;
-                let to = (from + PIECE).min(node.end().min(last) - first);
-                let piece = cells.slice(from..to);
+            while let Some(piece) =
+                pieces.next_if(|piece| node.saved_end() + piece.cells() <= node.end())
+            {
                 node.saved_cells += piece.cells();
                 self.saved_cells += u64::from(piece.cells());
                 self.saved_bytes += piece.byte_len();
                 node.saved.push(piece);
             }
         }
+    }
+
+    /// The nodes of a live sequence, from the root on.
+    fn path(&self, id: SequenceId) -> Vec<NodeId> {
+        let end = self.ends.get(&id).copied();
+        let upwards = std::iter::successors(end, |node| self.nodes[*node].parent);
+        let mut path: Vec<NodeId> = upwards.collect();
+        path.reverse();
+        path
     }
 
     /// Where the cells of some of the tokens are, which must all be saved.

@@ -7,7 +7,7 @@
 use std::sync::atomic::Ordering;
 
 use super::step::Core;
-use crate::backend::{Capacity, KvLayout, SaveError};
+use crate::backend::{Capacity, KvLayout, SaveError, Slot};
 use crate::cache::{Found, PrefixTree, Progress};
 use crate::protocol::{SequenceId, Token};
 use crate::schedule::Row;
@@ -200,7 +200,7 @@ impl Core<'_> {
         if offer.tokens > 0 {
             match self.sharing.layout {
                 KvLayout::Pool => self.take_from_pool(sequence, offer),
-                KvLayout::Streams => self.take_copy(sequence, offer, found.saved),
+                KvLayout::Streams => self.take_copy(sequence, offer),
             }
         }
         let first_time = !sequence.was_admitted;
@@ -239,14 +239,13 @@ impl Core<'_> {
     }
 
     /// Copies saved cells in, after saving those of a live sequence if it has more.
-    fn take_copy(&mut self, sequence: &mut Sequence, offer: Offer, saved: u32) {
+    fn take_copy(&mut self, sequence: &mut Sequence, offer: Offer) {
         if let Some((donor, tokens)) = offer.live {
             let index = self.running_index(donor).expect("the donor is running");
             let from = self.running[index].slot;
             let from = from.expect("running sequences have a slot");
-            match self.backend.save(from, saved..tokens) {
-                Ok(cells) => self.sharing.tree.save(donor, &cells),
-                Err(error) => return self.sharing.give_up(&error),
+            if !self.save(donor, from, tokens) {
+                return;
             }
         }
         if self.restore(sequence, 0) {
@@ -280,11 +279,23 @@ impl Core<'_> {
             return;
         }
         self.backend.remove_before(slot, saved);
-        match self.backend.save(slot, saved..sequence.computed) {
-            Ok(cells) => self.sharing.tree.save(sequence.id, &cells),
-            Err(error) => self.sharing.give_up(&error),
-        }
+        self.save(sequence.id, slot, sequence.computed);
         self.keep_limit();
+    }
+
+    /// Saves what is not saved yet of a live sequence's first cells. Says whether the backend could.
+    fn save(&mut self, id: SequenceId, slot: Slot, end: u32) -> bool {
+        let pieces = self.sharing.tree.pieces(id, end);
+        match self.backend.save(slot, &pieces) {
+            Ok(cells) => {
+                self.sharing.tree.save(id, cells);
+                true
+            }
+            Err(error) => {
+                self.sharing.give_up(&error);
+                false
+            }
+        }
     }
 
     fn keep_limit(&mut self) {

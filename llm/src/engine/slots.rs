@@ -7,6 +7,11 @@ use super::step::Core;
 use crate::protocol::SequenceId;
 use crate::sequence::Sequence;
 
+/// A gap between slots is closed when it is so many steps old, and only for a sequence that may run for as many.
+const GAP_STEPS: u64 = 4;
+/// Copying that many cells takes less time than a step loses by a gap.
+const CELLS_A_STEP: u32 = 256;
+
 impl Core<'_> {
     pub(super) fn leave_queue(&self, sequence: &Sequence) {
         if !sequence.was_admitted {
@@ -19,6 +24,7 @@ impl Core<'_> {
         if let Some(slot) = sequence.slot.take() {
             self.backend.remove(slot, 0);
             self.free_slots.push(Reverse(slot));
+            self.slots_changed = self.step;
         }
         if let Some(drafter) = &mut self.drafter {
             drafter.forget(sequence.id);
@@ -62,8 +68,34 @@ impl Core<'_> {
             }
             let index = self.running.partition_point(|other| other.id < sequence.id);
             self.running.insert(index, sequence);
+            self.slots_changed = self.step;
         }
         self.plan = plan;
+        self.close_gaps();
+    }
+
+    /// Moves sequences from the highest slots into free ones below them, where a backend computes neighbouring slots together and
+    /// reads the weights once more for each gap. A gap that a new sequence may fill is left for a few steps.
+    fn close_gaps(&mut self) {
+        let is_new = self.step < self.slots_changed + GAP_STEPS;
+        if !self.closes_gaps || is_new {
+            return;
+        }
+        while let Some(Reverse(free)) = self.free_slots.peek().copied()
+            && let Some(last) = self.running.iter_mut().max_by_key(|last| last.slot)
+            && let Some(slot) = last.slot.filter(|slot| *slot > free)
+            && last.remaining() >= GAP_STEPS as u32 + last.computed / CELLS_A_STEP
+        {
+            if let Err(error) = self.backend.relocate(slot, free) {
+                tracing::warn!(%error, "the order of sequences stays as it is: the backend cannot move their cells");
+                self.closes_gaps = false;
+                return;
+            }
+            last.slot = Some(free);
+            self.free_slots.pop();
+            self.free_slots.push(Reverse(slot));
+            self.shared.moves.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     pub(super) fn preempt(&mut self, id: SequenceId) {

@@ -18,7 +18,7 @@ use super::queue::QueueTimeout;
 use super::share::Sharing;
 use super::timing::Timing;
 use super::{Command, Shared};
-use crate::backend::{Backend, BatchToken, Capacity, DecodeError, DraftSupport, Slot};
+use crate::backend::{Backend, BatchToken, Capacity, DecodeError, DraftSupport, KvLayout, Slot};
 use crate::cache::CellBook;
 use crate::protocol::{ErrorKind, FinishReason, GenerationError, SequenceId, Token};
 use crate::sampler::Sampled;
@@ -55,6 +55,10 @@ pub(super) struct Core<'a> {
     pub(super) waiting: VecDeque<Sequence>,
     /// The lowest is taken first.
     pub(super) free_slots: BinaryHeap<Reverse<Slot>>,
+    /// The step before which a slot was last taken or freed.
+    pub(super) slots_changed: u64,
+    /// Whether gaps between slots cost time and the backend can close them.
+    pub(super) closes_gaps: bool,
     pub(super) cells: CellBook,
     pub(super) sharing: Sharing,
     /// Cells the backend proved able to hold, at most `capacity.total_cells`.
@@ -108,6 +112,8 @@ impl<'a> Core<'a> {
             free_slots: (0..capacity.max_sequences)
                 .map(|slot| Reverse(Slot(slot)))
                 .collect(),
+            slots_changed: 0,
+            closes_gaps: capacity.layout == KvLayout::Streams && capacity.reuses_cells,
             cells: CellBook::default(),
             sharing: Sharing::new(spec, &capacity),
             cells_usable: capacity.total_cells,

@@ -44,12 +44,16 @@ impl<F: FnMut(&ScriptedBackend)> Backend for Gated<F> {
         self.inner.share(from, to, cells);
     }
 
-    fn save(&mut self, slot: Slot, positions: Range<u32>) -> Result<SavedCells, SaveError> {
-        self.inner.save(slot, positions)
+    fn save(&mut self, slot: Slot, pieces: &[Range<u32>]) -> Result<Vec<SavedCells>, SaveError> {
+        self.inner.save(slot, pieces)
     }
 
     fn restore(&mut self, slot: Slot, from: u32, parts: &[SavedPart<'_>]) -> Result<(), SaveError> {
         self.inner.restore(slot, from, parts)
+    }
+
+    fn relocate(&mut self, from: Slot, to: Slot) -> Result<(), SaveError> {
+        self.inner.relocate(from, to)
     }
 
     fn clear(&mut self) {

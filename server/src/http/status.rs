@@ -45,6 +45,7 @@ pub(crate) async fn status(State(app): State<Arc<App>>) -> Json<Value> {
                 "drafted_tokens": engine.drafted_tokens,
                 "accepted_tokens": engine.accepted_tokens,
                 "preemptions": engine.preemptions,
+                "moves": engine.moves,
                 "failed_steps": engine.failed_steps,
                 "stalled_seconds": engine.stalled_for().as_secs(),
                 "stopped": engine.stopped,

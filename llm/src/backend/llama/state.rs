@@ -24,16 +24,47 @@ pub(super) struct Form {
     rows: Arc<[u32]>,
 }
 
-/// The cells of a state and where they go.
-pub(super) struct Parsed {
+/// A state whose cells can be taken out.
+pub(super) struct Parsed<'a> {
     pub(super) form: Form,
     /// Position of the first cell.
-    pub(super) first: u32,
-    pub(super) cells: SavedCells,
+    first: u32,
+    /// Where the cells are in the planes, in the order of their positions.
+    order: Vec<usize>,
+    planes: Vec<&'a [u8]>,
 }
 
-/// Takes a state apart. Its cells come out in the order of their positions, which must be without gaps.
-pub(super) fn parse(state: &[u8]) -> Result<Parsed, SaveError> {
+impl Parsed<'_> {
+    /// The cells at some positions.
+    pub(super) fn cells(&self, positions: &Range<u32>) -> Result<SavedCells, SaveError> {
+        let places = |first: u32| {
+            let (start, end) = (positions.start - first, positions.end - first);
+            self.order.get(start as usize..end as usize)
+        };
+        let order = (positions.start >= self.first).then(|| places(self.first));
+        let order = order.flatten().ok_or_else(|| {
+            SaveError(format!(
+                "llama.cpp has {} cells of a sequence from {} on, not those of {positions:?}",
+                self.order.len(),
+                self.first
+            ))
+        })?;
+        let runs = runs(order);
+        let in_cell: usize = self.form.rows.iter().map(|row| *row as usize).sum();
+        let mut bytes = Vec::with_capacity(in_cell * order.len());
+        for (plane, row) in self.planes.iter().zip(&*self.form.rows) {
+            let row = *row as usize;
+            for run in &runs {
+                bytes.extend_from_slice(&plane[run.start * row..run.end * row]);
+            }
+        }
+        let rows = Arc::clone(&self.form.rows);
+        Ok(SavedCells::new(rows, positions.len() as u32, bytes))
+    }
+}
+
+/// Takes a state apart. The positions of its cells must be without gaps.
+pub(super) fn parse(state: &[u8]) -> Result<Parsed<'_>, SaveError> {
     let mut reader = Reader(state);
     let magic = reader.array()?;
     reader.number()?; // the sequence's id
@@ -51,18 +82,17 @@ pub(super) fn parse(state: &[u8]) -> Result<Parsed, SaveError> {
         let after = 4 * (streams - stream - 1) as usize;
         let (positions, planes, tensors) = read_stream(&mut reader, cells, after)?;
         let first = positions.iter().copied().min().unwrap_or(0);
-        let bytes = planes.in_order(&positions, first)?;
-        let form = Form {
-            magic,
-            streams,
-            tensors,
-            heads: planes.heads,
-            rows: Arc::from(planes.rows),
-        };
         parsed = Some(Parsed {
-            cells: SavedCells::new(Arc::clone(&form.rows), cells, bytes),
-            form,
+            form: Form {
+                magic,
+                streams,
+                tensors,
+                heads: planes.heads,
+                rows: Arc::from(planes.rows),
+            },
             first,
+            order: by_position(&positions, first)?,
+            planes: planes.data,
         });
     }
     if !reader.0.is_empty() {
@@ -71,22 +101,23 @@ pub(super) fn parse(state: &[u8]) -> Result<Parsed, SaveError> {
     parsed.ok_or_else(|| unknown("no cells"))
 }
 
-/// Puts a state together: cells at the positions from `from` on, for any sequence.
-pub(super) fn build(form: &Form, from: u32, parts: &[SavedPart<'_>]) -> Vec<u8> {
+/// Replaces `state` by one put together: cells at the positions from `from` on, for any sequence.
+pub(super) fn build(form: &Form, from: u32, parts: &[SavedPart<'_>], state: &mut Vec<u8>) {
     let cells: u32 = parts.iter().map(|part| part.cells.len() as u32).sum();
     let in_cell: usize = form.rows.iter().map(|row| *row as usize).sum();
     let heads: usize = form.heads.iter().map(Vec::len).sum();
     let numbers = 16 + 4 * form.streams as usize + 12 * cells as usize + 16;
-    let mut state = Vec::with_capacity(numbers + heads + in_cell * cells as usize);
+    state.clear();
+    state.reserve_exact(numbers + heads + in_cell * cells as usize);
     let number = |state: &mut Vec<u8>, number: u32| state.extend(number.to_ne_bytes());
     state.extend(form.magic);
-    number(&mut state, 0); // llama.cpp puts the cells where it is told, whatever is written here
-    number(&mut state, form.streams);
-    number(&mut state, cells);
+    number(state, 0); // llama.cpp puts the cells where it is told, whatever is written here
+    number(state, form.streams);
+    number(state, cells);
     for position in from..from + cells {
-        number(&mut state, position);
-        number(&mut state, 1);
-        number(&mut state, 0);
+        number(state, position);
+        number(state, 1);
+        number(state, 0);
     }
     state.extend(form.tensors);
     let mut planes: Vec<_> = parts.iter().map(SavedPart::planes).collect();
@@ -97,9 +128,8 @@ pub(super) fn build(form: &Form, from: u32, parts: &[SavedPart<'_>]) -> Vec<u8> 
         }
     }
     for _ in 1..form.streams {
-        number(&mut state, 0);
+        number(state, 0);
     }
-    state
 }
 
 /// The planes of a stream as they were written.
@@ -175,27 +205,18 @@ impl<'a> Planes<'a> {
         self.rows.push(row);
         Ok(())
     }
+}
 
-    /// The bytes of all planes, each in the order of positions.
-    fn in_order(&self, positions: &[u32], first: u32) -> Result<Vec<u8>, SaveError> {
-        let mut order = vec![usize::MAX; positions.len()];
-        for (index, position) in positions.iter().enumerate() {
-            match order.get_mut((position - first) as usize) {
-                Some(place) if *place == usize::MAX => *place = index,
-                _ => return Err(unknown("positions with gaps")),
-            }
+/// The cells in the order of their positions, which must be without gaps.
+fn by_position(positions: &[u32], first: u32) -> Result<Vec<usize>, SaveError> {
+    let mut order = vec![usize::MAX; positions.len()];
+    for (index, position) in positions.iter().enumerate() {
+        match order.get_mut((position - first) as usize) {
+            Some(place) if *place == usize::MAX => *place = index,
+            _ => return Err(unknown("positions with gaps")),
         }
-        let runs = runs(&order);
-        let total = self.data.iter().map(|plane| plane.len()).sum();
-        let mut bytes = Vec::with_capacity(total);
-        for (plane, row) in self.data.iter().zip(&self.rows) {
-            let row = *row as usize;
-            for run in &runs {
-                bytes.extend_from_slice(&plane[run.start * row..run.end * row]);
-            }
-        }
-        Ok(bytes)
     }
+    Ok(order)
 }
 
 /// Neighbouring numbers as ranges.

@@ -17,6 +17,15 @@ fn cells(tokens: &[Token], first: u32) -> SavedCells {
     )
 }
 
+/// Keeps the next cells of a live sequence, which these are.
+fn save(tree: &mut PrefixTree, id: u64, cells: &SavedCells) {
+    let id = SequenceId(id);
+    let first = tree.saved_of(id);
+    let pieces = tree.pieces(id, first + cells.cells());
+    let cut = |piece: &Range<u32>| cells.slice(piece.start - first..piece.end - first);
+    tree.save(id, pieces.iter().map(cut).collect());
+}
+
 fn salt(number: u8) -> Arc<str> {
     Arc::from(["", "other"][usize::from(number % 2)])
 }
@@ -91,7 +100,7 @@ impl Model {
                     assert_eq!(first, self.saved_length(*number, tokens));
                     let upto = upto.min(tokens.len() as u32).max(first);
                     let new = cells(&tokens[first as usize..upto as usize], first);
-                    self.tree.save(SequenceId(id), &new);
+                    save(&mut self.tree, id, &new);
                     for length in first + 1..=upto {
                         self.saved
                             .insert((*number, tokens[..length as usize].to_vec()));
@@ -198,7 +207,7 @@ fn what_was_not_used_for_longest_goes_first() {
     for (id, first) in [(1, 10), (2, 20), (3, 30)] {
         let tokens: Vec<Token> = (first..first + 5).collect();
         tree.insert(SequenceId(id), &none, &tokens);
-        tree.save(SequenceId(id), &cells(&tokens, 0));
+        save(&mut tree, id, &cells(&tokens, 0));
         tree.remove(SequenceId(id));
     }
     let one: Vec<Token> = (10..15).collect();
@@ -214,7 +223,7 @@ fn the_end_of_a_long_sequence_goes_before_its_beginning() {
     let mut tree = PrefixTree::default();
     let tokens: Vec<Token> = (0..1_000).collect();
     tree.insert(SequenceId(1), &salt(0), &tokens);
-    tree.save(SequenceId(1), &cells(&tokens, 0));
+    save(&mut tree, 1, &cells(&tokens, 0));
     tree.remove(SequenceId(1));
     let evicted = tree.evict();
     assert!(evicted > 0 && evicted <= PIECE, "{evicted}");

@@ -123,12 +123,17 @@ impl<'a> Context<'a> {
         unsafe { sys::llama_memory_seq_rm(self.memory(), sequence as i32, from, to) }
     }
 
-    /// The cells of a sequence as llama.cpp writes them.
-    pub(in crate::backend::llama) fn state(&mut self, sequence: u32) -> Result<Vec<u8>, SaveError> {
+    /// Replaces `state` by the cells of a sequence as llama.cpp writes them.
+    pub(in crate::backend::llama) fn read_state(
+        &mut self,
+        sequence: u32,
+        state: &mut Vec<u8>,
+    ) -> Result<(), SaveError> {
         let sequence = sequence as i32;
         // SAFETY: the context is alive and not shared; sequences are below `n_seq_max`.
         let size = unsafe { sys::llama_state_seq_get_size(self.raw.as_ptr(), sequence) };
-        let mut state: Vec<u8> = Vec::with_capacity(size);
+        state.clear();
+        state.reserve_exact(size);
         // SAFETY: as above; there is room for `size` bytes, and llama.cpp writes no more than that and says how many it wrote.
         let written = unsafe {
             let written = sys::llama_state_seq_get_data(
@@ -145,11 +150,11 @@ impl<'a> Context<'a> {
                 "llama.cpp wrote {written} of {size} bytes of a sequence"
             )));
         }
-        Ok(state)
+        Ok(())
     }
 
     /// Gives an empty sequence the cells that a state describes, which must have been put together from states of this context.
-    pub(in crate::backend::llama) fn set_state(
+    pub(in crate::backend::llama) fn write_state(
         &mut self,
         sequence: u32,
         state: &[u8],
