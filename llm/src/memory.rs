@@ -40,23 +40,43 @@ pub(crate) struct Pool {
     pub(crate) weights_bytes: u64,
     /// What the draft model takes.
     pub(crate) draft_bytes: u64,
-    /// Buffers of a step, estimated.
+    /// Buffers of a step, estimated: what does not depend on the size of the KV cache, and what each cell of all takes.
     pub(crate) compute_bytes: u64,
+    pub(crate) compute_bytes_per_cell: u64,
+    /// What the spec asks for to keep the cells of finished sequences.
+    pub(crate) prefix_bytes: u64,
     /// The part of the KV cache in this memory, from 0 to 1.
     pub(crate) kv_share: f64,
 }
 
 impl Pool {
-    /// Bytes that are needed with so many for the whole KV cache.
-    #[cfg(feature = "llama")]
-    pub(crate) fn bytes(&self, kv_bytes: u64) -> u64 {
-        self.without_kv() + (kv_bytes as f64 * self.kv_share) as u64
+    /// Bytes that are needed with so many cells of so many bytes.
+    pub(crate) fn bytes(&self, cells: u64, bytes_per_cell: u64) -> u64 {
+        self.without_cells() + (cells as f64 * self.bytes_per_cell(bytes_per_cell)) as u64
     }
 
-    /// Bytes of everything but the KV cache.
-    fn without_kv(&self) -> u64 {
-        self.weights_bytes + self.draft_bytes + self.compute_bytes
+    /// Bytes that each cell needs, one of so many bytes over all memories.
+    fn bytes_per_cell(&self, bytes_per_cell: u64) -> f64 {
+        bytes_per_cell as f64 * self.kv_share + self.compute_bytes_per_cell as f64
     }
+
+    /// Bytes of everything that does not depend on the number of cells.
+    fn without_cells(&self) -> u64 {
+        self.weights_bytes + self.draft_bytes + self.compute_bytes + self.prefix_bytes
+    }
+
+    /// What is left beside so many cells of so many bytes, if that is known.
+    #[cfg(feature = "llama")]
+    pub(crate) fn left(&self, cells: u64, bytes_per_cell: u64) -> Option<u64> {
+        let taken = self.bytes(cells, bytes_per_cell);
+        Some(self.available_bytes?.saturating_sub(taken))
+    }
+}
+
+/// What the cells of finished sequences may take where the spec does not say, of the memory that is left.
+#[cfg(feature = "llama")]
+pub(crate) fn default_prefix_bytes(left: u64) -> u64 {
+    left / 8
 }
 
 /// The outcome, with what bounded it.
@@ -108,15 +128,14 @@ pub(crate) fn cache_size(request: &CacheRequest) -> Result<CacheSize, String> {
         let Some(available) = pool.available_bytes else {
             continue;
         };
-        let taken = pool.without_kv();
-        let needed = (least * request.bytes_per_cell) as f64 * pool.kv_share;
-        if taken as f64 + needed > available as f64 {
+        if pool.bytes(least, request.bytes_per_cell) > available {
             return Err(no_room(request, pool, least, available));
         }
-        if pool.kv_share > 0.0 {
-            let room = (available - taken) as f64 / pool.kv_share;
+        let bytes_per_cell = pool.bytes_per_cell(request.bytes_per_cell);
+        if bytes_per_cell > 0.0 {
+            let room = (available - pool.without_cells()) as f64 / bytes_per_cell;
             // Never less than what was asked for, which fits.
-            limits.push((cells(room as u64 / 2).max(least), Bound::Memory));
+            limits.push((((room / 2.0) as u64).max(least), Bound::Memory));
         }
     }
     let (cells, bound) = limits
@@ -146,26 +165,37 @@ fn least_cells(request: &CacheRequest) -> u64 {
 }
 
 fn no_room(request: &CacheRequest, pool: &Pool, least: u64, available: u64) -> String {
-    let kv_bytes = ((least * request.bytes_per_cell) as f64 * pool.kv_share) as u64;
-    let total = pool.without_kv() + kv_bytes;
-    let draft = match pool.draft_bytes {
+    let kv_bytes_per_cell = (request.bytes_per_cell as f64 * pool.kv_share) as u64;
+    let term = |name: &str, bytes| match bytes {
         0 => String::new(),
-        bytes => format!(" + draft model {}", Mebibytes(bytes)),
+        bytes => format!(" + {name} {}", Mebibytes(bytes)),
     };
     let sum = format!(
-        "weights {} + KV cache {} ({least} cells of {} bytes) + compute {}{draft} = {}, and {} are available on {}",
+        "weights {} + KV cache {} ({least} cells of {kv_bytes_per_cell} bytes) + compute {}{}{} = {}, and {} are available on {}",
         Mebibytes(pool.weights_bytes),
-        Mebibytes(kv_bytes),
-        (request.bytes_per_cell as f64 * pool.kv_share) as u64,
-        Mebibytes(pool.compute_bytes),
-        Mebibytes(total),
+        Mebibytes(least * kv_bytes_per_cell),
+        Mebibytes(pool.compute_bytes + least * pool.compute_bytes_per_cell),
+        term("draft model", pool.draft_bytes),
+        term("prefix cache", pool.prefix_bytes),
+        Mebibytes(pool.bytes(least, request.bytes_per_cell)),
         Mebibytes(available),
         pool.name,
     );
-    let left = available.saturating_sub(pool.without_kv());
-    let fitting = left as f64 / (request.bytes_per_cell.max(1) as f64 * pool.kv_share.max(1e-9));
+    format!("{sum}: {}", advice(request, pool, least, available))
+}
+
+/// What to change so that it fits.
+fn advice(request: &CacheRequest, pool: &Pool, least: u64, available: u64) -> String {
+    let without_prefixes = pool.bytes(least, request.bytes_per_cell) - pool.prefix_bytes;
+    if let Some(left) = available.checked_sub(without_prefixes) {
+        // Only what is asked for finished sequences is too much. Rounded down.
+        let hundredths = left / (GIB / 100);
+        return format!("lower `prefix_cache_size` to {}", hundredths as f64 / 100.0);
+    }
+    let left = available.saturating_sub(pool.without_cells());
+    let fitting = left as f64 / pool.bytes_per_cell(request.bytes_per_cell).max(1e-9);
     let fitting = fitting as u64 / u64::from(CELL_GRAIN) * u64::from(CELL_GRAIN);
-    let advice = if pool.weights_bytes > available {
+    if pool.weights_bytes > available {
         "take a smaller model, or one with fewer bits a weight".to_owned()
     } else if fitting < u64::from(CELL_GRAIN) {
         "lower `max_num_batched_tokens` or `ubatch`, or take a smaller model".to_owned()
@@ -176,8 +206,7 @@ fn no_room(request: &CacheRequest, pool: &Pool, least: u64, available: u64) -> S
         )
     } else {
         format!("lower `max_context` to {fitting}")
-    };
-    format!("{sum}: {advice}")
+    }
 }
 
 /// Memory this process can still take: the machine's, or what its control group leaves of it. `None` where the system does not say.

@@ -198,3 +198,26 @@ fn a_context_that_memory_cannot_hold_is_refused_with_the_arithmetic() {
         assert!(message.contains(part), "{message}");
     }
 }
+
+#[test]
+fn a_prefix_cache_that_memory_cannot_hold_is_refused_with_the_arithmetic() {
+    let Some(path) = model() else { return };
+    let asking_for = |prefix_caching| EngineSpec {
+        prefix_caching,
+        prefix_cache_size: Some(1 << 50),
+        ..spec(path.clone(), "")
+    };
+    let error = Engine::load(asking_for(true)).expect_err("a pebibyte");
+    let message = error.to_string();
+    assert!(matches!(error, LoadError::Memory { .. }), "{message}");
+    for part in [
+        "weights ",
+        " + compute ",
+        " + prefix cache 1073741824 MiB = ",
+        "lower `prefix_cache_size` to ",
+    ] {
+        assert!(message.contains(part), "{message}");
+    }
+    // Nothing is kept where nothing is shared.
+    Engine::load(asking_for(false)).expect("it loads");
+}

@@ -15,7 +15,6 @@ use super::{
     SavedCells, SavedPart, Serve, Slot, check_vocabulary,
 };
 use crate::info::{BackendInfo, ComputeInfo, KvInfo, WeightsInfo};
-use crate::memory;
 use crate::protocol::LoadError;
 use crate::spec::{EngineSpec, FlashAttention, Numa};
 use crate::vocab::Vocab;
@@ -24,6 +23,7 @@ mod devices;
 mod ffi;
 mod model;
 mod plan;
+mod pools;
 mod reports;
 mod state;
 mod threads;
@@ -31,12 +31,10 @@ mod vocab;
 
 use ffi::{Context, Heard};
 use model::Weights;
-use plan::{Available, ContextPlan};
+use plan::ContextPlan;
+use pools::Available;
 use state::Form;
 use vocab::LlamaVocabulary;
-
-/// The part of the free memory that saved cells may take, unless the spec says otherwise.
-const HOST_CACHE_SHARE: u64 = 8;
 
 /// Memory for states that is kept from one to the next.
 const MOST_STATE_BYTES: usize = 32 << 20;
@@ -106,7 +104,7 @@ pub(super) fn open(spec: &EngineSpec, serve: &mut Serve<'_>) -> Result<(), LoadE
     let mut draft = match (&draft_spec, &draft_weights) {
         (Some(spec), Some(weights)) => {
             let plan = ContextPlan::new(spec, weights, &available).map_err(of_draft)?;
-            available.set_aside(&plan);
+            available.set_aside(plan.takes.clone());
             Some(LlamaCpp::new(spec, weights, &plan, environment).map_err(of_draft)?)
         }
         _ => None,
@@ -281,7 +279,7 @@ impl<'a> LlamaCpp<'a> {
                 KvLayout::Streams
             },
             reuses_cells: model::has_a_cell_for_each_token(&weights.model),
-            host_cache_bytes: memory::available_bytes().unwrap_or(0) / HOST_CACHE_SHARE,
+            host_cache_bytes: plan.prefix_bytes,
         };
         Ok(Self {
             info: describe(spec, plan, weights, &heard, environment),

@@ -7,6 +7,8 @@ fn pool(available_bytes: u64) -> Pool {
         weights_bytes: 400 << 20,
         draft_bytes: 0,
         compute_bytes: 112 << 20,
+        compute_bytes_per_cell: 0,
+        prefix_bytes: 0,
         kv_share: 1.0,
     }
 }
@@ -119,6 +121,72 @@ fn a_draft_model_takes_its_part() {
 }
 
 #[test]
+fn what_a_step_needs_for_each_cell_is_part_of_the_sum() {
+    let with_steps = |context| {
+        cache_size(&CacheRequest {
+            context,
+            context_required: true,
+            ..request(Pool {
+                compute_bytes_per_cell: 4096,
+                ..pool(2 * GIB)
+            })
+        })
+    };
+    assert_eq!(
+        with_steps(131_072),
+        Err(
+            "weights 400 MiB + KV cache 1536 MiB (131072 cells of 12288 bytes) + compute 624 MiB = 2560 MiB, \
+             and 2048 MiB are available on this machine: lower `max_context` to 98304"
+                .to_owned()
+        )
+    );
+    assert_eq!(with_steps(98_304), Ok(decided(98_304, Bound::Memory)));
+}
+
+#[test]
+fn memory_that_is_asked_for_finished_sequences_is_part_of_the_sum() {
+    let with_prefixes = |available_bytes, prefix_bytes| {
+        cache_size(&CacheRequest {
+            context: 32_768,
+            context_required: true,
+            ..request(Pool {
+                prefix_bytes,
+                ..pool(available_bytes)
+            })
+        })
+    };
+    // 512 MiB of weights and buffers, 384 MiB for the context.
+    assert_eq!(
+        with_prefixes(2 * GIB, 3 * GIB),
+        Err(
+            "weights 400 MiB + KV cache 384 MiB (32768 cells of 12288 bytes) + compute 112 MiB + prefix cache 3072 MiB = \
+             3968 MiB, and 2048 MiB are available on this machine: lower `prefix_cache_size` to 1.12"
+                .to_owned()
+        )
+    );
+    assert!(with_prefixes(2 * GIB, GIB).is_ok());
+    // The cache takes half of what is left beside it.
+    assert_eq!(
+        with_prefixes(5 * GIB + GIB / 2, 2 * GIB),
+        Ok(decided(3 * GIB / 2 / 12_288, Bound::Memory))
+    );
+    // Without it the rest would not fit either.
+    let message = with_prefixes(800 << 20, 1 << 20).expect_err("too much");
+    assert!(
+        message.ends_with("lower `max_context` to 24320"),
+        "{message}"
+    );
+}
+
+#[cfg(feature = "llama")]
+#[test]
+fn finished_sequences_have_an_eighth_of_what_is_left_by_default() {
+    let left = pool(2 * GIB).left(GIB / 8192, 8192).expect("known");
+    assert_eq!(default_prefix_bytes(left), GIB / 2 / 8);
+    assert_eq!(pool(GIB).left(GIB / 8192, 8192), Some(0));
+}
+
+#[test]
 fn streams_that_do_not_fit_say_how_many_would() {
     let refused = cache_size(&CacheRequest {
         context: 4_096,
@@ -151,6 +219,8 @@ fn the_smaller_of_two_memories_decides() {
         weights_bytes: GIB,
         draft_bytes: 0,
         compute_bytes: 0,
+        compute_bytes_per_cell: 0,
+        prefix_bytes: 0,
         kv_share: 0.5,
     };
     let machine = Pool {

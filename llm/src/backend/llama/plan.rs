@@ -3,10 +3,9 @@
 use llama_cpp_2::model::LlamaModel;
 use llama_cpp_sys_2 as sys;
 
-use super::devices;
 use super::ffi::{self, Context, Heard, ThreadPool};
 use super::model::Weights;
-use super::reports;
+use super::pools::{self, Available, MACHINE, StepBuffers};
 use super::threads::Threads;
 use crate::info::Mebibytes;
 use crate::memory::{self, Bound, CELL_GRAIN, CacheRequest, Pool};
@@ -20,44 +19,6 @@ const DEFAULT_UBATCH: u32 = 512;
 /// Attention scores that plain attention may keep: more are left to the fused kernel, which keeps none.
 const MOST_SCORE_BYTES: u64 = 256 << 20;
 
-/// What main memory is called in messages.
-const MACHINE: &str = "this machine";
-
-/// What can be taken of a memory.
-#[derive(Clone, Debug)]
-pub(super) struct Available {
-    machine: Option<u64>,
-    /// Names and free bytes of the GPUs.
-    gpus: Vec<(String, u64)>,
-    /// What the draft model takes of each memory, by its name.
-    draft: Vec<(String, u64)>,
-}
-
-impl Available {
-    /// Asks the system and the GPUs. To be called before a model is loaded.
-    pub(super) fn now() -> Self {
-        let gpus = devices::gpus();
-        Self {
-            machine: memory::available_bytes(),
-            gpus: gpus
-                .into_iter()
-                .map(|gpu| (gpu.name, gpu.memory_free as u64))
-                .collect(),
-            draft: Vec::new(),
-        }
-    }
-
-    /// Sets aside what a draft model takes that was planned with these numbers.
-    pub(super) fn set_aside(&mut self, draft: &ContextPlan) {
-        self.draft.clone_from(&draft.takes);
-    }
-
-    fn draft_bytes(&self, memory: &str) -> u64 {
-        let found = self.draft.iter().find(|(name, _)| name == memory);
-        found.map_or(0, |(_, bytes)| *bytes)
-    }
-}
-
 /// The numbers a context is created with.
 pub(super) struct ContextPlan {
     pub(super) cells: u32,
@@ -70,8 +31,10 @@ pub(super) struct ContextPlan {
     pub(super) unified: bool,
     pub(super) flash_attention: FlashAttention,
     pub(super) threads: Threads,
+    /// Host memory for the cells of finished sequences, unless the spec says otherwise.
+    pub(super) prefix_bytes: u64,
     /// Bytes that it takes of each memory, weights included.
-    takes: Vec<(String, u64)>,
+    pub(super) takes: Vec<(String, u64)>,
 }
 
 impl ContextPlan {
@@ -99,7 +62,7 @@ impl ContextPlan {
             .ubatch
             .unwrap_or(DEFAULT_UBATCH)
             .min(spec.max_num_batched_tokens);
-        let bytes_per_cell = bytes_per_cell(model, knobs.kv_type_k, knobs.kv_type_v);
+        let bytes_per_cell = pools::bytes_per_cell(model, knobs.kv_type_k, knobs.kv_type_v);
         let request = CacheRequest {
             ceiling_gb: spec.cache_size,
             bytes_per_cell,
@@ -107,11 +70,11 @@ impl ContextPlan {
             context_required: spec.max_context.is_some(),
             max_sequences,
             streams: knobs.kv_unified.map(|unified| !unified),
-            pools: pools(
+            pools: pools::pools(
                 weights,
                 available,
-                knobs,
-                step_bytes(model, ubatch, max_sequences),
+                spec,
+                &StepBuffers::new(model, spec, ubatch, max_sequences),
             ),
         };
         let size = memory::cache_size(&request).map_err(|message| LoadError::Memory {
@@ -145,8 +108,10 @@ impl ContextPlan {
         } else {
             share * max_sequences
         };
+        let machine = request.pools.iter().find(|pool| pool.name == MACHINE);
+        let left = machine.and_then(|pool| pool.left(u64::from(cells), bytes_per_cell));
         let takes = |pool: Pool| {
-            let bytes = pool.bytes(u64::from(cells) * bytes_per_cell);
+            let bytes = pool.bytes(u64::from(cells), bytes_per_cell);
             (pool.name, bytes)
         };
         if share < context_length {
@@ -167,13 +132,14 @@ impl ContextPlan {
             ubatch,
             unified,
             flash_attention: if on_cpu_in_streams(weights, available, unified)
-                && plain_attention_fits(model, knobs, share, ubatch)
+                && plain_attention_fits(model, knobs, share, ubatch, left)
             {
                 FlashAttention::Off
             } else {
                 knobs.flash_attention
             },
             threads: Threads::new(knobs)?,
+            prefix_bytes: memory::default_prefix_bytes(left.unwrap_or(0)),
             takes: request.pools.into_iter().map(takes).collect(),
         })
     }
@@ -236,23 +202,23 @@ impl ContextPlan {
 /// Whether each sequence has a stream of its own and no GPU holds layers. There, llama.cpp's fused kernel takes one and a half to
 /// two times as long to decode as its plain attention, and plain attention a third longer for prompts.
 fn on_cpu_in_streams(weights: &Weights, available: &Available, unified: bool) -> bool {
-    let on_gpu = |(device, layers): &(String, u32)| {
-        *layers > 0 && available.gpus.iter().any(|(name, _)| name == device)
-    };
+    let on_gpu = |(device, layers): &(String, u32)| *layers > 0 && available.is_gpu(device);
     !unified && !weights.layout.layers.iter().any(on_gpu)
 }
 
-/// Whether plain attention may be chosen: the choice is open, the cached values allow it, and its scores are few enough to keep.
+/// Whether plain attention may be chosen: the choice is open, the cached values allow it, and there is room to keep its scores.
 fn plain_attention_fits(
     model: &LlamaModel,
     knobs: &PluginConfig,
     cells_per_sequence: u32,
     ubatch: u32,
+    left: Option<u64>,
 ) -> bool {
     let scores = u64::from(cells_per_sequence) * u64::from(ubatch) * u64::from(model.n_head());
+    let most = left.unwrap_or(u64::MAX).min(MOST_SCORE_BYTES);
     knobs.flash_attention == FlashAttention::Auto
         && !knobs.kv_type_v.is_quantized()
-        && scores * size_of::<f32>() as u64 <= MOST_SCORE_BYTES
+        && scores * size_of::<f32>() as u64 <= most
 }
 
 /// Sets what the knobs say of rotary positions; llama.cpp's defaults stand for what the model says.
@@ -279,105 +245,6 @@ fn set_rope(params: &mut sys::llama_context_params, knobs: &PluginConfig) {
     if let Some(context) = knobs.yarn_orig_ctx {
         params.yarn_orig_ctx = context;
     }
-}
-
-/// The memories that hold the model, with what was available of each before it was loaded.
-fn pools(
-    weights: &Weights,
-    available: &Available,
-    knobs: &PluginConfig,
-    step_bytes: u64,
-) -> Vec<Pool> {
-    let layers: u32 = weights.layout.layers.iter().map(|(_, layers)| layers).sum();
-    let share_of = |name: &str| {
-        let on_device = weights
-            .layout
-            .layers
-            .iter()
-            .find(|(device, _)| device == name);
-        on_device.map_or(0.0, |(_, on_device)| {
-            f64::from(*on_device) / f64::from(layers.max(1))
-        })
-    };
-    let in_memory = |name: &str| -> u64 {
-        let buffers = weights.layout.buffers.iter();
-        buffers
-            .filter(|buffer| buffer.memory.starts_with(name))
-            .map(|buffer| buffer.bytes)
-            .sum()
-    };
-    let on_gpus = knobs.offload_kqv != Some(false);
-    let mut pools: Vec<Pool> = Vec::new();
-    let (mut kv_on_gpus, mut weights_on_gpus) = (0.0, 0);
-    for (name, free) in &available.gpus {
-        let layers_share = share_of(name);
-        if layers_share == 0.0 {
-            continue;
-        }
-        let kv_share = if on_gpus { layers_share } else { 0.0 };
-        kv_on_gpus += kv_share;
-        let bytes = in_memory(name);
-        weights_on_gpus += bytes;
-        pools.push(Pool {
-            name: name.clone(),
-            available_bytes: Some(*free),
-            // Shared ones are gone from what is free.
-            weights_bytes: if weights.shared { 0 } else { bytes },
-            draft_bytes: available.draft_bytes(name),
-            compute_bytes: step_bytes,
-            kv_share,
-        });
-    }
-    // Pages of a mapped file count as available, whoever uses them; copies that are shared are gone from what is.
-    let on_machine = weights.model.size().saturating_sub(weights_on_gpus);
-    let copied = weights.layout.buffers.iter();
-    let copied = copied.filter(|buffer| !reports::is_mapped(buffer));
-    let copied: u64 = copied.map(|buffer| buffer.bytes).sum();
-    pools.push(Pool {
-        name: MACHINE.to_owned(),
-        available_bytes: available.machine,
-        weights_bytes: if weights.shared {
-            on_machine.saturating_sub(copied.saturating_sub(weights_on_gpus))
-        } else {
-            on_machine
-        },
-        draft_bytes: available.draft_bytes(MACHINE),
-        compute_bytes: step_bytes,
-        kv_share: 1.0 - kv_on_gpus,
-    });
-    pools
-}
-
-/// An estimate of what the buffers of a step take: the logits of every sequence, once computed and once kept, and the widest
-/// activations of a ubatch.
-fn step_bytes(model: &LlamaModel, ubatch: u32, max_sequences: u32) -> u64 {
-    let ubatch = u64::from(ubatch);
-    let rows = ubatch + u64::from(max_sequences);
-    let vocabulary = u64::try_from(model.n_vocab()).unwrap_or(0);
-    let width = u64::try_from(model.n_embd()).unwrap_or(0);
-    4 * (rows * vocabulary + ubatch * width * 16)
-}
-
-/// Bytes of the keys and values of one token over all layers.
-fn bytes_per_cell(model: &LlamaModel, type_k: KvType, type_v: KvType) -> u64 {
-    let heads = u64::from(model.n_head_kv().max(1));
-    let default_length = model.n_embd().max(1) as u64 / u64::from(model.n_head().max(1));
-    let architecture = model
-        .meta_val_str("general.architecture")
-        .unwrap_or_default();
-    let length = |name: &str| {
-        let value = model.meta_val_str(&format!("{architecture}.attention.{name}_length"));
-        value
-            .ok()
-            .and_then(|text| text.parse().ok())
-            .unwrap_or(default_length)
-    };
-    let bytes = |numbers: u64, number_type: KvType| {
-        let (bytes, numbers_in_block) = number_type.block();
-        (numbers * bytes).div_ceil(numbers_in_block)
-    };
-    u64::from(model.n_layer())
-        * (bytes(heads * length("key"), type_k) + bytes(heads * length("value"), type_v))
 }
 
 fn cache_type(number_type: KvType) -> sys::ggml_type {

@@ -1,0 +1,188 @@
+//! What a model needs of each memory, and what is there.
+
+use llama_cpp_2::model::LlamaModel;
+
+use super::model::Weights;
+use super::{devices, reports};
+use crate::memory::{self, Pool};
+use crate::spec::{EngineSpec, FlashAttention, KvType};
+
+/// What main memory is called in messages.
+pub(super) const MACHINE: &str = "this machine";
+
+/// What can be taken of a memory.
+#[derive(Clone, Debug)]
+pub(super) struct Available {
+    machine: Option<u64>,
+    /// Names and free bytes of the GPUs.
+    gpus: Vec<(String, u64)>,
+    /// What the draft model takes of each memory, by its name.
+    draft: Vec<(String, u64)>,
+}
+
+impl Available {
+    /// Asks the system and the GPUs. To be called before a model is loaded.
+    pub(super) fn now() -> Self {
+        let gpus = devices::gpus();
+        Self {
+            machine: memory::available_bytes(),
+            gpus: gpus
+                .into_iter()
+                .map(|gpu| (gpu.name, gpu.memory_free as u64))
+                .collect(),
+            draft: Vec::new(),
+        }
+    }
+
+    /// Sets aside what a draft model takes of each memory, by its name.
+    pub(super) fn set_aside(&mut self, draft: Vec<(String, u64)>) {
+        self.draft = draft;
+    }
+
+    /// Whether a device of this name is a GPU.
+    pub(super) fn is_gpu(&self, device: &str) -> bool {
+        self.gpus.iter().any(|(name, _)| name == device)
+    }
+
+    fn draft_bytes(&self, memory: &str) -> u64 {
+        let found = self.draft.iter().find(|(name, _)| name == memory);
+        found.map_or(0, |(_, bytes)| *bytes)
+    }
+}
+
+/// The memories that hold the model, with what was available of each before it was loaded.
+pub(super) fn pools(
+    weights: &Weights,
+    available: &Available,
+    spec: &EngineSpec,
+    step: &StepBuffers,
+) -> Vec<Pool> {
+    let layers: u32 = weights.layout.layers.iter().map(|(_, layers)| layers).sum();
+    let layers_of = |name: &str| {
+        let mut found = weights.layout.layers.iter();
+        found
+            .find(|(device, _)| device == name)
+            .map_or(0, |(_, layers)| *layers)
+    };
+    let in_memory = |name: &str| -> u64 {
+        let buffers = weights.layout.buffers.iter();
+        buffers
+            .filter(|buffer| buffer.memory.starts_with(name))
+            .map(|buffer| buffer.bytes)
+            .sum()
+    };
+    let on_gpus = spec.plugin_config.offload_kqv != Some(false);
+    let mut pools: Vec<Pool> = Vec::new();
+    let (mut kv_on_gpus, mut weights_on_gpus, mut layers_on_gpus) = (0.0, 0, 0);
+    for (name, free) in &available.gpus {
+        let layers_here = layers_of(name);
+        if layers_here == 0 {
+            continue;
+        }
+        let kv_share = if on_gpus {
+            f64::from(layers_here) / f64::from(layers)
+        } else {
+            0.0
+        };
+        kv_on_gpus += kv_share;
+        layers_on_gpus += layers_here;
+        let bytes = in_memory(name);
+        weights_on_gpus += bytes;
+        pools.push(Pool {
+            name: name.clone(),
+            available_bytes: Some(*free),
+            // Shared ones are gone from what is free.
+            weights_bytes: if weights.shared { 0 } else { bytes },
+            draft_bytes: available.draft_bytes(name),
+            compute_bytes: step.compute,
+            compute_bytes_per_cell: step.per_cell,
+            prefix_bytes: 0,
+            kv_share,
+        });
+    }
+    let on_cpu = layers_on_gpus < layers;
+    // Pages of a mapped file count as available, whoever uses them; copies that are shared are gone from what is.
+    let on_machine = weights.model.size().saturating_sub(weights_on_gpus);
+    let copied = weights.layout.buffers.iter();
+    let copied = copied.filter(|buffer| !reports::is_mapped(buffer));
+    let copied: u64 = copied.map(|buffer| buffer.bytes).sum();
+    pools.push(Pool {
+        name: MACHINE.to_owned(),
+        available_bytes: available.machine,
+        weights_bytes: if weights.shared {
+            on_machine.saturating_sub(copied.saturating_sub(weights_on_gpus))
+        } else {
+            on_machine
+        },
+        draft_bytes: available.draft_bytes(MACHINE),
+        compute_bytes: step.output + if on_cpu { step.compute } else { 0 },
+        compute_bytes_per_cell: if on_cpu { step.per_cell } else { 0 },
+        prefix_bytes: if spec.prefix_caching {
+            spec.prefix_cache_size.unwrap_or(0)
+        } else {
+            0
+        },
+        kv_share: 1.0 - kv_on_gpus,
+    });
+    pools
+}
+
+/// An estimate of what the buffers of a step take.
+pub(super) struct StepBuffers {
+    /// On each device that has layers, whatever the size of the KV cache.
+    compute: u64,
+    /// On each device that has layers, for each cell.
+    per_cell: u64,
+    /// In main memory: the logits of every sequence, kept until the next step.
+    output: u64,
+}
+
+impl StepBuffers {
+    pub(super) fn new(
+        model: &LlamaModel,
+        spec: &EngineSpec,
+        ubatch: u32,
+        max_sequences: u32,
+    ) -> Self {
+        let number = |value: i32| u64::try_from(value).unwrap_or(0);
+        let (vocabulary, width) = (number(model.n_vocab()), number(model.n_embd()));
+        // Which tokens see a cell; plain attention keeps a score for each head beside that.
+        let bytes_seen = match spec.plugin_config.flash_attention {
+            FlashAttention::Off => 4 + 4 * u64::from(model.n_head()),
+            FlashAttention::Auto | FlashAttention::On => 2,
+        };
+        // In a stream of its own, a token sees only the cells of its sequence.
+        let streams = match spec.plugin_config.kv_unified {
+            Some(false) => u64::from(max_sequences),
+            Some(true) | None => 1,
+        };
+        Self {
+            // Logits, and the widest activations, which are those of the feed-forward layers.
+            compute: u64::from(ubatch) * 4 * (vocabulary + 12 * width),
+            per_cell: (u64::from(ubatch) * bytes_seen).div_ceil(streams),
+            output: 4 * u64::from(max_sequences) * vocabulary,
+        }
+    }
+}
+
+/// Bytes of the keys and values of one token over all layers.
+pub(super) fn bytes_per_cell(model: &LlamaModel, type_k: KvType, type_v: KvType) -> u64 {
+    let heads = u64::from(model.n_head_kv().max(1));
+    let default_length = model.n_embd().max(1) as u64 / u64::from(model.n_head().max(1));
+    let architecture = model
+        .meta_val_str("general.architecture")
+        .unwrap_or_default();
+    let length = |name: &str| {
+        let value = model.meta_val_str(&format!("{architecture}.attention.{name}_length"));
+        value
+            .ok()
+            .and_then(|text| text.parse().ok())
+            .unwrap_or(default_length)
+    };
+    let bytes = |numbers: u64, number_type: KvType| {
+        let (bytes, numbers_in_block) = number_type.block();
+        (numbers * bytes).div_ceil(numbers_in_block)
+    };
+    u64::from(model.n_layer())
+        * (bytes(heads * length("key"), type_k) + bytes(heads * length("value"), type_v))
+}
