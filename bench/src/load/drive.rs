@@ -129,7 +129,9 @@ async fn act(
             break;
         }
         if actor.remembers {
-            known = reply.usage.prompt_tokens + reply.usage.completion_tokens;
+            // The last token of a reply was chosen and never computed.
+            let said = reply.usage.completion_tokens.saturating_sub(1);
+            known = reply.usage.prompt_tokens + said;
             messages.push(Message {
                 role: "assistant",
                 content: reply.text,

@@ -16,6 +16,11 @@ use gguf::{Metadata, Tensor, Value};
 
 /// The deviation of logits: high enough that a few tokens stand out.
 const LOGIT_DEVIATION: f32 = 3.0;
+const CHAT_TEMPLATE: &str = "tokenizer.chat_template";
+/// A template that leaves messages as they are. Replies of these models begin with a space; a template that takes it away makes
+/// other tokens of them, which a server has to compute again.
+const CHATML: &str = "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>\n' }}{% endfor %}\
+    {% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
 /// How much weaker the embeddings of tokens are that the model is not to generate.
 const SILENT: f32 = 0.1;
 /// Tokens that a looping model generates.
@@ -132,6 +137,8 @@ impl Recipe {
     fn write(&self, path: &Path, vocabulary: &Path) -> io::Result<()> {
         let mut tokenizer: Metadata = gguf::metadata(vocabulary)?;
         tokenizer.retain(|(name, _)| name.starts_with("tokenizer."));
+        tokenizer.retain(|(name, _)| name != CHAT_TEMPLATE);
+        tokenizer.push((CHAT_TEMPLATE.to_owned(), Value::Text(CHATML.to_owned())));
         let silent = vocab::extend(&mut tokenizer, self.shape.vocabulary, &WORDS, self.seed)?;
         let mut metadata = self.metadata();
         metadata.append(&mut tokenizer);

@@ -12,6 +12,7 @@ mod metrics;
 mod offline;
 mod reference;
 mod routes;
+mod sharing;
 mod streams;
 mod support;
 mod tiny_model;

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::support::{CHAT, Setup, TestServer, question};
 
-async fn scrape(server: &TestServer) -> Scrape {
+pub(crate) async fn scrape(server: &TestServer) -> Scrape {
     let reply = server.get("/metrics").await;
     assert_eq!(reply.status, 200);
     let content_type = reply.header("content-type").expect("a content type");
@@ -15,7 +15,7 @@ async fn scrape(server: &TestServer) -> Scrape {
 }
 
 /// The whole number of the one sample with this name and these labels.
-fn value(scrape: &Scrape, name: &str, labels: &[(&str, &str)]) -> u64 {
+pub(crate) fn value(scrape: &Scrape, name: &str, labels: &[(&str, &str)]) -> u64 {
     let matching: Vec<_> = scrape
         .samples
         .iter()
