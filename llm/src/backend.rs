@@ -144,6 +144,10 @@ pub trait Backend {
 
     /// Frees all cells of all slots.
     fn clear(&mut self);
+
+    /// Called when there has been no work for a while: gives up what would only be in the way of others, such as threads. The next
+    /// batch may take a little longer.
+    fn rest(&mut self) {}
 }
 
 /// Why a batch was not computed.

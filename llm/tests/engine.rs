@@ -370,6 +370,23 @@ fn an_idle_engine_ends_requests_that_nobody_lets_run() {
 }
 
 #[test]
+fn a_backend_without_work_is_told_to_rest_and_goes_on_after_it() {
+    let (resting, rests) = mpsc::channel();
+    let at_rest = move || {
+        resting.send(()).ok(); // the test may have ended
+    };
+    let script = replies(&[("hi", "an answer", Then::End)]);
+    let engine = support::watched(script, spec(), |_| {}, at_rest);
+    let rests = || rests.recv_timeout(Duration::from_secs(20));
+    rests().expect("nothing has come yet");
+    for _ in 0..2 {
+        let answer = Generation::chat(&engine, "hi").finish();
+        assert_eq!(answer, stop("an answer"));
+        rests().expect("nothing is left to do");
+    }
+}
+
+#[test]
 fn the_status_shows_how_steps_are_paced() {
     let script = Script {
         step_micros: 2_000,

@@ -374,4 +374,8 @@ impl Backend for LlamaCpp<'_> {
     fn clear(&mut self) {
         self.context.clear();
     }
+
+    fn rest(&mut self) {
+        ffi::end_waiting_threads();
+    }
 }

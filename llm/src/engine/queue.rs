@@ -9,6 +9,9 @@ use crate::protocol::{ErrorKind, FinishReason, GenerationError};
 use crate::sequence::Sequence;
 use crate::spec::EngineSpec;
 
+/// How long there is no work before the backend rests: longer than the pauses between the requests of one client.
+const REST_AFTER: Duration = Duration::from_millis(200);
+
 /// How long a sequence may wait for its first admission; `None` is for ever.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct QueueTimeout(Option<Duration>);
@@ -52,15 +55,27 @@ impl Core<'_> {
 
     /// Waits for a command, at most until a sequence has waited too long.
     pub(super) fn next_command(
-        &self,
+        &mut self,
         inbox: &Receiver<Command>,
     ) -> Result<Command, RecvTimeoutError> {
-        match (self.queue_timeout, self.longest_waiting()) {
-            (QueueTimeout(Some(bound)), Some(sequence)) => {
-                inbox.recv_timeout(bound.saturating_sub(sequence.submitted.elapsed()))
+        let left = self.time_left();
+        if left.is_none_or(|left| left > REST_AFTER) {
+            match inbox.recv_timeout(REST_AFTER) {
+                Err(RecvTimeoutError::Timeout) => self.backend.rest(),
+                outcome => return outcome,
             }
-            _ => inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
         }
+        match left {
+            Some(left) => inbox.recv_timeout(left.saturating_sub(REST_AFTER)),
+            None => inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        }
+    }
+
+    /// Until a sequence has waited too long, if one can.
+    fn time_left(&self) -> Option<Duration> {
+        let bound = self.queue_timeout.0?;
+        let sequence = self.longest_waiting()?;
+        Some(bound.saturating_sub(sequence.submitted.elapsed()))
     }
 
     fn longest_waiting(&self) -> Option<&Sequence> {

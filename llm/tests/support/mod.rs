@@ -8,13 +8,14 @@ use graphmill_llm::backend::{
 };
 use graphmill_llm::{Backend, Engine, EngineSpec};
 
-/// A scripted backend that calls the test before each step.
-struct Gated<F> {
+/// A scripted backend that calls the test before each step, and when it rests.
+struct Gated<F, R> {
     inner: ScriptedBackend,
     before_step: F,
+    at_rest: R,
 }
 
-impl<F: FnMut(&ScriptedBackend)> Backend for Gated<F> {
+impl<F: FnMut(&ScriptedBackend), R: FnMut()> Backend for Gated<F, R> {
     fn capacity(&self) -> Capacity {
         self.inner.capacity()
     }
@@ -59,6 +60,10 @@ impl<F: FnMut(&ScriptedBackend)> Backend for Gated<F> {
     fn clear(&mut self) {
         self.inner.clear();
     }
+
+    fn rest(&mut self) {
+        (self.at_rest)();
+    }
 }
 
 /// An engine on a script that calls `before_step`, which may wait, on its own thread.
@@ -67,10 +72,25 @@ pub(crate) fn gated(
     spec: EngineSpec,
     before_step: impl FnMut(&ScriptedBackend) + Send + 'static,
 ) -> Engine {
+    watched(script, spec, before_step, || {})
+}
+
+/// As [`gated`]; also calls `at_rest` when the backend is told to rest.
+pub(crate) fn watched(
+    script: Script,
+    spec: EngineSpec,
+    before_step: impl FnMut(&ScriptedBackend) + Send + 'static,
+    at_rest: impl FnMut() + Send + 'static,
+) -> Engine {
     let to_open = spec.clone();
     let open = move || {
         let (inner, vocab) = ScriptedBackend::new(script, &to_open);
-        Ok((Gated { inner, before_step }, vocab))
+        let backend = Gated {
+            inner,
+            before_step,
+            at_rest,
+        };
+        Ok((backend, vocab))
     };
     Engine::with_backend(spec, open).expect("the spec is valid")
 }

@@ -16,4 +16,4 @@ pub(super) use model::{
     BufferType, ModelParams, attention_window, buffer_types, load_model, quantization,
 };
 pub(super) use system::{init_numa, system_info};
-pub(super) use threadpool::{ThreadPool, ThreadPoolParams};
+pub(super) use threadpool::{ThreadPool, ThreadPoolParams, end_waiting_threads};
