@@ -22,6 +22,7 @@ use crate::vocab::Vocab;
 mod devices;
 mod ffi;
 mod model;
+mod passes;
 mod plan;
 mod pools;
 mod reports;
@@ -31,6 +32,7 @@ mod vocab;
 
 use ffi::{Context, Heard};
 use model::Weights;
+use passes::Divided;
 use plan::ContextPlan;
 use pools::Available;
 use state::Form;
@@ -249,6 +251,8 @@ struct LlamaCpp<'a> {
     context: Context<'a>,
     capacity: Capacity,
     drafts: DraftSupport,
+    /// Divides batches into passes, where that can be cheaper than to compute them at once.
+    divided: Option<Divided>,
     /// How llama.cpp writes the cells of this context, once some were saved.
     form: Option<Form>,
     /// The state of a sequence on its way. Kept, because the first use of memory takes ten times as long as the copy itself.
@@ -286,6 +290,9 @@ impl<'a> LlamaCpp<'a> {
             context,
             capacity,
             drafts: draft_support(&weights.model, plan.unified),
+            divided: plan
+                .ragged_bytes
+                .map(|bytes| Divided::new(weights.model.size(), bytes)),
             form: None,
             state: Vec::new(),
         })
@@ -317,11 +324,17 @@ impl Backend for LlamaCpp<'_> {
     }
 
     fn decode(&mut self, batch: &[BatchToken]) -> Result<(), DecodeError> {
-        self.context.decode(batch)
+        match &mut self.divided {
+            Some(divided) => divided.decode(&mut self.context, batch),
+            None => self.context.decode(batch),
+        }
     }
 
     fn logits(&self) -> &[f32] {
-        self.context.logits()
+        match &self.divided {
+            Some(divided) => divided.logits(&self.context),
+            None => self.context.logits(),
+        }
     }
 
     fn remove(&mut self, slot: Slot, from: u32) {

@@ -41,7 +41,7 @@ impl Timing {
 
     /// Shows what is expected of the step that is about to be computed.
     pub(super) fn announce(&self, plan: &Plan, shared: &Shared) {
-        let target = self.pace().target_micros(&plan.size) as u64;
+        let target = plan.target_micros as u64;
         let expected = self.cost.micros(&plan.size) as u64;
         shared.target_micros.store(target, Ordering::Relaxed);
         shared.expected_micros.store(expected, Ordering::Relaxed);
@@ -53,6 +53,14 @@ impl Timing {
     /// Takes in a step that was computed, from the start of its decode to its last sampled token: some backends compute on
     /// while they say they are done, until somebody asks for logits.
     pub(super) fn record(&mut self, size: &StepSize, time: Duration, shared: &Shared) {
+        tracing::trace!(
+            decode_tokens = size.decode_tokens,
+            attended_cells = size.attended_cells,
+            prompt_tokens = size.prompt_tokens,
+            expected_micros = self.cost.micros(size) as u64,
+            micros = time.as_micros() as u64,
+            "step"
+        );
         self.cost.observe(size, time.as_secs_f64() * 1e6);
         self.recent[self.recorded % RECENT] = time.as_micros() as u64;
         self.recorded += 1;

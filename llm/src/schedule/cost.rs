@@ -190,8 +190,7 @@ fn moved(price: Option<f64>, measured: f64) -> f64 {
     moved.max(1e-3)
 }
 
-/// A power of two ends a class: a backend that gives each sequence a stream computes a chunk's first token with the decodes, and a
-/// tile of the others must be full.
+/// A power of two ends a class, so that the largest chunk of a class fills the kernels' tiles.
 fn class_of(prompt_tokens: u32) -> usize {
     ((prompt_tokens.max(2) - 1).ilog2() as usize).min(CLASSES - 1)
 }

@@ -134,6 +134,8 @@ pub(crate) struct Plan {
     pub(crate) prompt_turn: bool,
     /// The batch in numbers.
     pub(crate) size: StepSize,
+    /// The time the step should not exceed while sequences decode.
+    pub(crate) target_micros: f64,
     /// Most prompt tokens the step had room for.
     pub(crate) prompt_limit: u32,
     state: Vec<State>,

@@ -8,6 +8,8 @@ const SHARE: f64 = 3.0;
 /// Up to this many times, if prompt tokens then cost a quarter less each.
 const STRETCHED_SHARE: f64 = 4.0;
 const QUARTER_LESS: f64 = 0.75;
+/// Up to this many times, if more than one prompt waits: each of them waits as long as a stream does.
+const CROWDED: f64 = 2.0;
 /// A target chosen here is never shorter: steps faster than a reader need not become shorter still at the price of prompts.
 const SHORTEST_TARGET: f64 = 150_000.0;
 /// Prompts advance by at least so many tokens in each step that has room, whatever the target.
@@ -22,21 +24,25 @@ pub(crate) struct Pace<'a> {
 }
 
 impl Pace<'_> {
-    /// The target time of a step with these decodes, in microseconds.
-    pub(crate) fn target_micros(&self, decodes: &StepSize) -> f64 {
+    /// The target time of a step with these decodes, in microseconds, where so many prompts could go on or begin.
+    pub(crate) fn target_micros(&self, decodes: &StepSize, prompts: u32) -> f64 {
         match self.target {
             Some(target) => target as f64,
-            None => (SHARE * self.cost.decode_micros(decodes)).max(SHORTEST_TARGET),
+            None => {
+                let others = f64::from(prompts.saturating_sub(1));
+                let crowd = 1.0 + others / f64::from(decodes.decode_tokens.max(1));
+                let alone = (SHARE * self.cost.decode_micros(decodes)).max(SHORTEST_TARGET);
+                alone * crowd.min(CROWDED)
+            }
         }
     }
 
-    /// The most prompt tokens, up to `limit`, beside these decodes.
-    pub(crate) fn prompt_tokens(&self, decodes: &StepSize, limit: u32) -> u32 {
+    /// The most prompt tokens, up to `limit`, beside these decodes, in a step with this target.
+    pub(crate) fn prompt_tokens(&self, decodes: &StepSize, target: f64, limit: u32) -> u32 {
         if decodes.decode_tokens == 0 {
             return limit;
         }
         let decoding = self.cost.decode_micros(decodes);
-        let target = self.target_micros(decodes);
         let left = target - decoding;
         let (tokens, price) = self.cost.prompt_tokens_within(left, limit);
         let cheaper = if self.target.is_none() {
@@ -50,13 +56,13 @@ impl Pace<'_> {
         tokens.max(LEAST_PROMPT_TOKENS).min(limit)
     }
 
-    /// How many drafted tokens there is time for beside this step's decodes and prompts. Without a target set by the user, drafts
-    /// give way to prompts only.
-    pub(crate) fn drafts(&self, step: &StepSize, wanted: u32) -> u32 {
+    /// How many drafted tokens there is time for beside the decodes and prompts of a step with this target. Without a target set by
+    /// the user, drafts give way to prompts only.
+    pub(crate) fn drafts(&self, step: &StepSize, target: f64, wanted: u32) -> u32 {
         if self.target.is_none() && step.prompt_tokens == 0 {
             return wanted;
         }
-        let left = self.target_micros(step) - self.cost.micros(step);
+        let left = target - self.cost.micros(step);
         let token = self.cost.decode_token_micros();
         if left <= 0.0 {
             0

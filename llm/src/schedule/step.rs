@@ -125,10 +125,11 @@ impl<'a> Step<'a> {
     }
 
     pub(super) fn schedule_prompts(&mut self) {
+        let decodes = self.decodes_size();
+        let pace = &self.now.pace;
+        self.plan.target_micros = pace.target_micros(&decodes, self.prompts_with_room());
         self.chunk = if self.limits.split_prompts {
-            self.now
-                .pace
-                .prompt_tokens(&self.decodes_size(), self.budget)
+            pace.prompt_tokens(&decodes, self.plan.target_micros, self.budget)
         } else {
             self.budget
         };
@@ -161,6 +162,14 @@ impl<'a> Step<'a> {
                 admits = admits && self.plan.preempt.len() == preempted;
             }
         }
+    }
+
+    /// Prompts that have a place or could get one.
+    fn prompts_with_room(&self) -> u32 {
+        let waiting = self.plan.prompts.iter().filter(|prompt| prompt.waits);
+        let waiting = waiting.count() as u32;
+        let places = self.limits.max_sequences - self.sequences;
+        self.plan.prompts.len() as u32 - waiting + waiting.min(places)
     }
 
     /// Computes the next chunk of a running prompt, if there are cells. False if no other prompt may go before it.
@@ -224,7 +233,7 @@ impl<'a> Step<'a> {
         let decodes = self.scheduled().filter(|(row, _)| row.is_decode());
         let wanted = decodes.map(|(row, _)| row.useful_drafts()).sum();
         let pace = &self.now.pace;
-        let mut drafts = pace.drafts(&self.plan.size, wanted);
+        let mut drafts = pace.drafts(&self.plan.size, self.plan.target_micros, wanted);
         drafts = drafts.min(self.budget).min(self.free);
         let admitted = self.plan.work.len();
         for decode in [true, false] {

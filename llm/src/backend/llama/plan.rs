@@ -30,6 +30,9 @@ pub(super) struct ContextPlan {
     pub(super) ubatch: u32,
     pub(super) unified: bool,
     pub(super) flash_attention: FlashAttention,
+    /// Bytes that attention reads for one token and one cell, where it looks at as many cells of each sequence of a pass as the
+    /// longest one has.
+    pub(super) ragged_bytes: Option<u64>,
     pub(super) threads: Threads,
     /// Host memory for the cells of finished sequences, unless the spec says otherwise.
     pub(super) prefix_bytes: u64,
@@ -114,6 +117,14 @@ impl ContextPlan {
             let bytes = pool.bytes(u64::from(cells), bytes_per_cell);
             (pool.name, bytes)
         };
+        let on_cpu_in_streams = on_cpu_in_streams(weights, available, unified);
+        let flash_attention =
+            if on_cpu_in_streams && plain_attention_fits(model, knobs, share, ubatch, left) {
+                FlashAttention::Off
+            } else {
+                knobs.flash_attention
+            };
+        let queries_per_key = u64::from(model.n_head() / model.n_head_kv().max(1)).max(1);
         if share < context_length {
             tracing::warn!(
                 context = context_length,
@@ -131,13 +142,9 @@ impl ContextPlan {
             batch_tokens,
             ubatch,
             unified,
-            flash_attention: if on_cpu_in_streams(weights, available, unified)
-                && plain_attention_fits(model, knobs, share, ubatch, left)
-            {
-                FlashAttention::Off
-            } else {
-                knobs.flash_attention
-            },
+            flash_attention,
+            ragged_bytes: (on_cpu_in_streams && flash_attention == FlashAttention::Off)
+                .then_some(bytes_per_cell * queries_per_key),
             threads: Threads::new(knobs)?,
             prefix_bytes: memory::default_prefix_bytes(left.unwrap_or(0)),
             takes: request.pools.into_iter().map(takes).collect(),

@@ -58,12 +58,36 @@ fn streams_go_on_at_the_target_while_long_prompts_arrive() {
 }
 
 #[test]
+fn prompts_that_come_together_get_more_of_a_step_than_one_that_comes_alone() {
+    let mut jobs = vec![job(16, 400); 2];
+    jobs.push(at(2_000, job(400, 60)));
+    jobs.extend(vec![at(12_000, job(400, 60)); 8]);
+    let history = CPU.play(&jobs);
+    let longest_gap = |from: u64, to: u64| {
+        let during = |pair: &[u64]| {
+            let inside = pair[0] >= from * MILLI && pair[0] < to * MILLI;
+            if inside { pair[1] - pair[0] } else { 0 }
+        };
+        let pairs = history.outputs[0].windows(2);
+        pairs.map(during).max().expect("outputs")
+    };
+    // The target of two decodes is 150 ms, for a crowd of prompts twice that, and never more.
+    assert!(longest_gap(0, 12_000) <= 155 * MILLI);
+    let crowded = longest_gap(12_000, 20_000);
+    assert!((250 * MILLI..=310 * MILLI).contains(&crowded), "{crowded}");
+}
+
+#[test]
 fn a_target_that_was_set_holds() {
     let world = World {
         target: Some(110 * MILLI),
         ..CPU
     };
     let gaps = world.play(&arrivals()).gaps(0..8);
+    assert!(percentile(&gaps, 99) <= 111 * MILLI, "{gaps:?}");
+    let mut crowd = arrivals();
+    crowd.extend(vec![at(6_000, job(400, 1)); 20]);
+    let gaps = world.play(&crowd).gaps(0..8);
     assert!(percentile(&gaps, 99) <= 111 * MILLI, "{gaps:?}");
 }
 

@@ -1,0 +1,344 @@
+//! Divides a batch into the computations that together cost least, where each sequence has a stream of cells.
+//!
+//! llama.cpp computes equally many tokens of neighbouring sequences in one pass over the weights. What sequences have beyond the
+//! shortest of them takes another pass, and so does each gap between sequences. In a pass, plain attention looks at as many cells of
+//! every sequence as the longest one has: beside one long sequence, short ones are as dear as long ones. A pass that reads the
+//! weights once more is then often cheaper than one pass for all.
+//!
+//! The cost is counted in cells that a token's attention looks at; a pass costs as many as take the time in which the weights are
+//! read once.
+
+use super::ffi::Context;
+use crate::backend::{BatchToken, DecodeError, Slot};
+
+/// llama.cpp rounds the cells of a pass up to a multiple of this.
+const CELL_GRAIN: u32 = 256;
+
+/// Computes batches pass by pass.
+pub(super) struct Divided {
+    passes: Passes,
+    /// The tokens of a pass, kept to reuse their memory.
+    pass: Vec<BatchToken>,
+    /// The logits of a batch that took several passes; empty after others.
+    rows: Vec<f32>,
+}
+
+impl Divided {
+    /// For weights of so many bytes, and attention that reads so many bytes for a token and a cell.
+    pub(super) fn new(weights_bytes: u64, bytes_per_cell: u64) -> Self {
+        Self {
+            passes: Passes::new(weights_bytes / bytes_per_cell.max(1)),
+            pass: Vec::new(),
+            rows: Vec::new(),
+        }
+    }
+
+    /// Computes a batch whose sequences come one after the other, in the order of slots.
+    pub(super) fn decode(
+        &mut self,
+        context: &mut Context<'_>,
+        batch: &[BatchToken],
+    ) -> Result<(), DecodeError> {
+        self.rows.clear();
+        self.passes.divide(batch);
+        if self.passes.len() <= 1 {
+            return context.decode(batch);
+        }
+        let n_vocab = context.n_vocab();
+        let asked = batch.iter().filter(|token| token.logits).count();
+        self.rows.resize(asked * n_vocab, 0.0);
+        for (number, indices) in self.passes.iter().enumerate() {
+            self.pass.clear();
+            self.pass.extend(indices.iter().map(|index| batch[*index]));
+            if let Err(error) = context.decode(&self.pass) {
+                self.rows.clear();
+                if error == DecodeError::NoCells {
+                    // The cells of the passes before are given back.
+                    for index in self.passes.iter().take(number).flatten() {
+                        let token = &batch[*index];
+                        context.remove(token.slot.0, token.position);
+                    }
+                }
+                return Err(error);
+            }
+            let asked = indices.iter().filter(|index| batch[**index].logits);
+            for (index, computed) in asked.zip(context.logits().chunks_exact(n_vocab)) {
+                let before = batch[..*index].iter().filter(|token| token.logits);
+                let row = before.count() * n_vocab;
+                self.rows[row..row + n_vocab].copy_from_slice(computed);
+            }
+        }
+        Ok(())
+    }
+
+    /// The rows of logits of the last batch, in its order.
+    pub(super) fn logits<'a>(&'a self, context: &'a Context<'_>) -> &'a [f32] {
+        if self.rows.is_empty() {
+            context.logits()
+        } else {
+            &self.rows
+        }
+    }
+}
+
+/// The division of a batch. Kept between steps to reuse its memory.
+struct Passes {
+    /// What a pass costs, in cells.
+    pass_cost: u64,
+    /// Indices into the batch, pass by pass.
+    order: Vec<usize>,
+    /// Where each pass ends in `order`.
+    ends: Vec<usize>,
+    parts: Vec<Part>,
+    /// For the first parts: the least cost, and where the last group of the division that has it begins.
+    best: Vec<(u64, usize)>,
+    groups: Vec<(usize, usize)>,
+}
+
+/// The tokens of one sequence in the batch.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    slot: Slot,
+    /// Index of its first token.
+    first: usize,
+    tokens: usize,
+    /// Cells it has after the batch, rounded up.
+    cells: u64,
+}
+
+/// Neighbouring parts that begin with a pass for all; what some have beyond the shortest takes a pass each.
+#[derive(Default)]
+struct Group {
+    parts: u64,
+    /// Tokens of the shortest, and how many have no more.
+    tokens: u64,
+    shortest: u64,
+    /// Cells of the longest.
+    cells: u64,
+    /// Sums over the parts: cells, and cells for each token.
+    sum: u64,
+    sum_by_token: u64,
+}
+
+impl Group {
+    fn add(&mut self, part: &Part) {
+        let tokens = part.tokens as u64;
+        if self.parts == 0 || tokens < self.tokens {
+            self.tokens = tokens;
+            self.shortest = 0;
+        }
+        self.shortest += u64::from(tokens == self.tokens);
+        self.parts += 1;
+        self.cells = self.cells.max(part.cells);
+        self.sum += part.cells;
+        self.sum_by_token += tokens * part.cells;
+    }
+
+    fn cost(&self, pass_cost: u64) -> u64 {
+        let passes = 1 + self.parts - self.shortest;
+        let together = self.parts * self.tokens * self.cells;
+        let beyond = self.sum_by_token - self.tokens * self.sum;
+        passes * pass_cost + together + beyond
+    }
+}
+
+impl Passes {
+    fn new(pass_cost: u64) -> Self {
+        Self {
+            pass_cost,
+            order: Vec::new(),
+            ends: Vec::new(),
+            parts: Vec::new(),
+            best: Vec::new(),
+            groups: Vec::new(),
+        }
+    }
+
+    /// Divides a batch whose sequences come one after the other, in the order of slots.
+    fn divide(&mut self, batch: &[BatchToken]) {
+        self.find_parts(batch);
+        self.order.clear();
+        self.ends.clear();
+        let mut from = 0;
+        for next in 1..=self.parts.len() {
+            if next == self.parts.len()
+                || self.parts[next].slot.0 != self.parts[next - 1].slot.0 + 1
+            {
+                self.divide_neighbours(from, next);
+                from = next;
+            }
+        }
+    }
+
+    /// The passes, as indices into the batch. Those of a sequence are in order.
+    fn iter(&self) -> impl Iterator<Item = &[usize]> {
+        let begins = std::iter::once(0).chain(self.ends.iter().copied());
+        begins
+            .zip(&self.ends)
+            .map(|(begin, end)| &self.order[begin..*end])
+    }
+
+    /// How many passes there are.
+    fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    fn find_parts(&mut self, batch: &[BatchToken]) {
+        self.parts.clear();
+        for (index, token) in batch.iter().enumerate() {
+            let cells = (token.position + 1).next_multiple_of(CELL_GRAIN);
+            match self.parts.last_mut().filter(|part| part.slot == token.slot) {
+                Some(part) => {
+                    part.tokens += 1;
+                    part.cells = u64::from(cells);
+                }
+                None => self.parts.push(Part {
+                    slot: token.slot,
+                    first: index,
+                    tokens: 1,
+                    cells: u64::from(cells),
+                }),
+            }
+        }
+    }
+
+    /// Finds the groups of neighbouring parts that together cost least.
+    fn divide_neighbours(&mut self, from: usize, to: usize) {
+        self.best.clear();
+        self.best.push((0, from));
+        for end in from + 1..=to {
+            let mut group = Group::default();
+            let mut least = (u64::MAX, from);
+            for begin in (from..end).rev() {
+                group.add(&self.parts[begin]);
+                let cost = self.best[begin - from].0 + group.cost(self.pass_cost);
+                if cost < least.0 {
+                    least = (cost, begin);
+                }
+            }
+            self.best.push(least);
+        }
+        self.groups.clear();
+        let mut end = to;
+        while end > from {
+            let begin = self.best[end - from].1;
+            self.groups.push((begin, end));
+            end = begin;
+        }
+        while let Some((begin, end)) = self.groups.pop() {
+            self.add_group(begin, end);
+        }
+    }
+
+    fn add_group(&mut self, begin: usize, end: usize) {
+        let parts = &self.parts[begin..end];
+        let together = parts.iter().map(|part| part.tokens).min().unwrap_or(0);
+        for part in parts {
+            self.order.extend(part.first..part.first + together);
+        }
+        self.ends.push(self.order.len());
+        for part in parts.iter().filter(|part| part.tokens > together) {
+            self.order
+                .extend(part.first + together..part.first + part.tokens);
+            self.ends.push(self.order.len());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A pass costs as much as 4000 cells.
+    fn divide(parts: &[(u32, u32, u32)]) -> Vec<Vec<(u32, usize)>> {
+        let mut batch = Vec::new();
+        for (slot, computed, tokens) in parts {
+            batch.extend((0..*tokens).map(|ahead| BatchToken {
+                token: 0,
+                position: computed + ahead,
+                slot: Slot(*slot),
+                logits: false,
+            }));
+        }
+        let mut passes = Passes::new(4_000);
+        passes.divide(&batch);
+        assert_eq!(passes.len(), passes.iter().count());
+        let mut seen: Vec<usize> = passes.iter().flatten().copied().collect();
+        seen.sort_unstable();
+        assert!(seen.into_iter().eq(0..batch.len()), "each token once");
+        let slots = |pass: &[usize]| {
+            let mut slots: Vec<(u32, usize)> = Vec::new();
+            for index in pass {
+                let slot = batch[*index].slot.0;
+                match slots.last_mut().filter(|(last, _)| *last == slot) {
+                    Some((_, tokens)) => *tokens += 1,
+                    None => slots.push((slot, 1)),
+                }
+            }
+            slots
+        };
+        passes.iter().map(slots).collect()
+    }
+
+    #[test]
+    fn sequences_of_like_length_decode_in_one_pass() {
+        let parts: Vec<_> = (0..32).map(|slot| (slot, 100 + slot, 1)).collect();
+        assert_eq!(divide(&parts).len(), 1);
+    }
+
+    #[test]
+    fn a_long_sequence_decodes_by_itself_where_that_is_cheaper() {
+        assert_eq!(
+            divide(&[(0, 100, 1), (1, 200, 1), (2, 200, 1), (3, 4_000, 1)]),
+            [vec![(0, 1), (1, 1), (2, 1)], vec![(3, 1)]]
+        );
+        // Beside one short sequence the longer attention costs less than a pass.
+        assert_eq!(divide(&[(0, 100, 1), (1, 3_000, 1)]).len(), 1);
+    }
+
+    #[test]
+    fn a_long_sequence_in_the_middle_needs_a_better_reason() {
+        let between = |cells| {
+            let mut parts: Vec<_> = (0..9).map(|slot| (slot, 100, 1)).collect();
+            parts[4].1 = cells;
+            divide(&parts).len()
+        };
+        // Two more passes, 8000 cells, against 8 times what it is longer.
+        assert_eq!(between(1_000), 1);
+        assert_eq!(between(2_000), 3);
+    }
+
+    #[test]
+    fn prompts_are_computed_apart_from_decodes() {
+        assert_eq!(
+            divide(&[(0, 100, 1), (1, 100, 1), (2, 512, 64)]),
+            [vec![(0, 1), (1, 1)], vec![(2, 64)]]
+        );
+    }
+
+    #[test]
+    fn prompts_of_one_length_are_computed_together() {
+        assert_eq!(
+            divide(&[(0, 0, 64), (1, 0, 64), (2, 0, 30)]),
+            [vec![(0, 64), (1, 64)], vec![(2, 30)]]
+        );
+    }
+
+    #[test]
+    fn a_prompt_between_decodes_joins_them_with_a_token() {
+        assert_eq!(
+            divide(&[(0, 100, 1), (1, 0, 64), (2, 100, 1)]),
+            [vec![(0, 1), (1, 1), (2, 1)], vec![(1, 63)]]
+        );
+    }
+
+    #[test]
+    fn gaps_between_slots_are_kept() {
+        assert_eq!(divide(&[(0, 9, 1), (2, 9, 1), (3, 9, 1)]).len(), 2);
+    }
+
+    #[test]
+    fn an_empty_batch_has_no_pass() {
+        assert!(divide(&[]).is_empty());
+    }
+}
