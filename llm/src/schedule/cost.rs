@@ -12,6 +12,8 @@
 //! A measurement counts at most as twice, and at least as half of what was expected: one step that was disturbed moves little, and
 //! a machine that became slower is followed within a few dozen steps. Before the first measurement everything is free.
 
+use super::PROMPT_TILE;
+
 /// Classes of sizes: of 1 or 2 prompt tokens, 3 or 4, 5 to 8, and so on, to more than any batch has.
 const CLASSES: usize = 24;
 /// How much of what is known about decodes is left after another step.
@@ -195,8 +197,14 @@ fn class_of(prompt_tokens: u32) -> usize {
     ((prompt_tokens.max(2) - 1).ilog2() as usize).min(CLASSES - 1)
 }
 
+/// The fewest tokens of a class, in full tiles where it has some.
 fn smallest_of(class: usize) -> u32 {
-    if class == 0 { 1 } else { (1 << class) + 1 }
+    let least = if class == 0 { 1 } else { (1 << class) + 1 };
+    if least > PROMPT_TILE {
+        least.next_multiple_of(PROMPT_TILE)
+    } else {
+        least
+    }
 }
 
 fn largest_of(class: usize) -> u32 {

@@ -38,6 +38,9 @@ const GROWTH_CELLS: u32 = 16;
 pub(crate) const PAUSE_GRACE_STEPS: u64 = 64;
 /// The part of the token budget kept for prompts when decodes alone would fill it.
 const PROMPT_SHARE: u32 = 8;
+/// A prompt that is split advances by multiples of this: kernels compute so many tokens as one tile, and part of a tile takes
+/// longer than a whole one on some machines.
+const PROMPT_TILE: u32 = 16;
 /// How many times its own computing time a prompt may be overtaken by shorter ones.
 const OVERTAKING: f64 = 4.0;
 

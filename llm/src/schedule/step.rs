@@ -2,7 +2,8 @@
 
 use super::cost::StepSize;
 use super::{
-    GROWTH_CELLS, Limits, Now, PAUSE_GRACE_STEPS, PROMPT_SHARE, Plan, Prompt, Row, State, Work,
+    GROWTH_CELLS, Limits, Now, PAUSE_GRACE_STEPS, PROMPT_SHARE, PROMPT_TILE, Plan, Prompt, Row,
+    State, Work,
 };
 
 /// A plan in the making: what is left of budget and cells.
@@ -189,7 +190,10 @@ impl<'a> Step<'a> {
             }
             self.preempt(victim);
         }
-        let tokens = row.pending().min(self.chunk).min(self.free);
+        let tokens = self.part_of(row.pending()).min(self.free);
+        if tokens == 0 {
+            return false;
+        }
         self.plan.state[index] = State::Scheduled(tokens);
         self.take(tokens, tokens);
         self.committed = self.committed.saturating_sub(tokens);
@@ -198,6 +202,10 @@ impl<'a> Step<'a> {
 
     /// Gives a waiting sequence a place and its first chunk, if it fits. False if it does not: then those behind it wait too.
     fn admit(&mut self, row: &Row) -> bool {
+        let tokens = self.part_of(row.pending());
+        if tokens == 0 {
+            return false;
+        }
         let needed = row.owned + row.pending() + self.committed;
         while self.free < needed || self.sequences == self.limits.max_sequences {
             let Some(victim) = self.paused_victim(needed) else {
@@ -206,7 +214,6 @@ impl<'a> Step<'a> {
             self.preempt(victim);
             self.sequences -= 1;
         }
-        let tokens = row.pending().min(self.chunk);
         self.plan.admit.push(row.id);
         self.plan.work.push(Work::known(row.id, tokens));
         self.plan.size.prompt_tokens += tokens;
@@ -214,6 +221,20 @@ impl<'a> Step<'a> {
         self.committed += row.pending() - tokens + row.remaining.min(GROWTH_CELLS);
         self.sequences += 1;
         true
+    }
+
+    /// Tokens of a prompt that has so many pending ones: all, or full tiles. A last, narrow chunk is not worth a pass over the
+    /// weights, unless the step has no other prompt.
+    fn part_of(&self, pending: u32) -> u32 {
+        if pending <= self.chunk {
+            return pending;
+        }
+        let tiles = self.chunk / PROMPT_TILE * PROMPT_TILE;
+        if tiles == 0 && self.chunk == self.plan.prompt_limit {
+            self.chunk
+        } else {
+            tiles
+        }
     }
 
     fn take(&mut self, tokens: u32, cells: u32) {
