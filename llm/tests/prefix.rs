@@ -208,22 +208,22 @@ fn prompts_that_come_at_once_compute_their_beginning_once() {
     for streams in LAYOUTS {
         let mut bench = Bench::new(Script::default(), spec(streams));
         for name in 0..16 {
-            bench.start(name, &prompt(300, name), 4, "");
+            bench.start(name, &prompt(303, name), 4, "");
         }
         // Another one with a beginning of its own does not wait behind them.
         bench.start(16, &[77; 40], 4, "");
         bench.finish();
         for name in 0..16 {
-            assert_eq!(bench.done[&name].0, expected(&prompt(300, name), 4));
+            assert_eq!(bench.done[&name].0, expected(&prompt(303, name), 4));
         }
         let status = bench.engine.status();
-        assert_eq!(status.prompt_tokens, 301 + 16 * 21 + 40, "{status:?}");
+        assert_eq!(status.prompt_tokens, 304 + 16 * 21 + 40, "{status:?}");
         let cached: u32 = bench
             .done
             .values()
             .map(|(_, _, usage)| usage.cached_tokens)
             .sum();
-        assert_eq!(cached, 15 * 301);
+        assert_eq!(cached, 15 * 304);
     }
 }
 
