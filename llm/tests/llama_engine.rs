@@ -104,6 +104,32 @@ fn thirty_two_greedy_streams_give_the_texts_they_give_alone() {
 }
 
 #[test]
+fn short_streams_beside_a_long_one_give_the_texts_they_give_alone() {
+    let Some(engine) = engine() else { return };
+    let alone: Vec<_> = MESSAGES
+        .iter()
+        .map(|message| tokens(&start(&engine, message, SamplingParams::greedy()).0))
+        .collect();
+    // Many times as long as the others, so that it is computed apart from them, first its prompt and then its text.
+    let long = "Say this is a test. ".repeat(200);
+    assert!(chat(&engine, &long).len() > 1_000);
+    let together: Vec<_> = MESSAGES[..4]
+        .iter()
+        .chain([&long.as_str()])
+        .chain(&MESSAGES[4..])
+        .map(|message| start(&engine, message, SamplingParams::greedy()))
+        .collect();
+    for (index, (outputs, _handle)) in together.iter().enumerate() {
+        let text = tokens(outputs);
+        match index {
+            0..4 => assert_eq!(text, alone[index], "{}", MESSAGES[index]),
+            4 => assert!(!text.is_empty()),
+            _ => assert_eq!(text, alone[index - 1], "{}", MESSAGES[index - 1]),
+        }
+    }
+}
+
+#[test]
 fn a_seed_gives_the_same_text_again() {
     // An engine of its own: what else is in a batch can change the last bits of a logit, and with them a draw.
     let Some(path) = model() else { return };
