@@ -2,15 +2,16 @@
 //! equal specs share one engine.
 
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+mod device;
 mod draft;
 mod knobs;
 mod path;
 mod plugin_config;
 
+pub use device::Device;
 pub use draft::DraftSpec;
 pub use knobs::{
     FlashAttention, KvType, Numa, Number, PluginConfig, RopeScaling, SplitMode, TensorOverride,
@@ -135,39 +136,6 @@ impl BackendKind {
 
 const SCRIPT_SUFFIX: &str = ".script.json";
 
-/// Where a model computes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "UPPERCASE")]
-pub enum Device {
-    /// A GPU if this build and machine have one, else the CPU.
-    #[default]
-    Auto,
-    /// The CPU.
-    Cpu,
-    /// The GPU of this number.
-    Gpu(u32),
-}
-
-impl FromStr for Device {
-    type Err = SpecError;
-
-    /// Reads `AUTO`, `CPU`, `GPU` and `GPU.1`; an empty text is `AUTO`.
-    fn from_str(text: &str) -> Result<Self, SpecError> {
-        let unknown = || SpecError::Device {
-            device: text.to_owned(),
-        };
-        match text.to_ascii_uppercase().as_str() {
-            "" | "AUTO" => Ok(Self::Auto),
-            "CPU" => Ok(Self::Cpu),
-            "GPU" => Ok(Self::Gpu(0)),
-            other => match other.strip_prefix("GPU.") {
-                Some(number) => number.parse().map(Self::Gpu).map_err(|_| unknown()),
-                None => Err(unknown()),
-            },
-        }
-    }
-}
-
 /// What is wrong with a spec or with the path of a model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SpecError {
@@ -212,6 +180,14 @@ pub enum SpecError {
     Device {
         /// The name.
         device: String,
+    },
+    /// A list of devices that one engine cannot compute on.
+    #[error("`{device}` {message}")]
+    DeviceList {
+        /// The list.
+        device: String,
+        /// What it asks for, and what to write instead.
+        message: &'static str,
     },
     /// The `plugin_config` text is wrong.
     #[error("`plugin_config`: {message}")]

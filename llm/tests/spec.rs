@@ -208,6 +208,30 @@ fn devices_are_read() {
 }
 
 #[test]
+fn lists_of_devices_are_read_where_one_engine_can_follow_them() {
+    for (text, device) in [
+        ("AUTO:GPU,CPU", Device::Auto),
+        ("AUTO:CPU,GPU", Device::Cpu),
+        ("HETERO:GPU,CPU", Device::Gpu(0)),
+        ("hetero: gpu.1, cpu", Device::Gpu(1)),
+        ("MULTI:CPU", Device::Cpu),
+    ] {
+        assert_eq!(text.parse(), Ok(device), "{text}");
+    }
+    for (text, part) in [
+        ("AUTO:GPU.1,CPU", "chooses among several GPUs"),
+        ("HETERO:GPU.0,GPU.1", "write `AUTO`, and `tensor_split`"),
+        ("MULTI:GPU,CPU", "a copy of the model on each device"),
+        ("MULTI:NPU,CPU", "unknown device"),
+        ("AUTO:", "unknown device"),
+        ("BATCH:GPU", "unknown device `BATCH:GPU`"),
+    ] {
+        let error = text.parse::<Device>().expect_err(text).to_string();
+        assert!(error.contains(part) && error.contains(text), "{error}");
+    }
+}
+
+#[test]
 fn values_out_of_range_are_refused_before_anything_is_loaded() {
     let spec = EngineSpec {
         max_num_seqs: 0,

@@ -1,0 +1,78 @@
+//! Where a model computes, and how OpenVINO's names of devices read.
+
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use super::SpecError;
+
+/// Where a model computes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Device {
+    /// A GPU if this build and machine have one, else the CPU.
+    #[default]
+    Auto,
+    /// The CPU.
+    Cpu,
+    /// The GPU of this number.
+    Gpu(u32),
+}
+
+impl FromStr for Device {
+    type Err = SpecError;
+
+    /// Reads `AUTO`, `CPU`, `GPU` and `GPU.1`; an empty text is `AUTO`. Of OpenVINO's lists, `AUTO:` takes the first device that is
+    /// there, `HETERO:` computes on the first and falls back to the CPU, and `MULTI:` may name only one.
+    fn from_str(text: &str) -> Result<Self, SpecError> {
+        let upper = text.to_ascii_uppercase();
+        let device = |name: &str| {
+            one(name.trim()).ok_or_else(|| SpecError::Device {
+                device: text.to_owned(),
+            })
+        };
+        let Some((kind, list)) = upper.split_once(':') else {
+            return if upper.is_empty() {
+                Ok(Self::Auto)
+            } else {
+                device(&upper)
+            };
+        };
+        let listed = list.split(',').map(device).collect::<Result<Vec<_>, _>>()?;
+        let refused = |message| {
+            Err(SpecError::DeviceList {
+                device: text.to_owned(),
+                message,
+            })
+        };
+        match (kind, listed.as_slice()) {
+            ("AUTO" | "HETERO" | "MULTI", [only]) => Ok(*only),
+            // The CPU is always there, and computes everything.
+            ("AUTO" | "HETERO", [Self::Cpu, ..]) => Ok(Self::Cpu),
+            ("AUTO", [Self::Gpu(0), Self::Cpu]) => Ok(Self::Auto),
+            ("HETERO", [gpu, Self::Cpu]) => Ok(*gpu),
+            ("AUTO", _) => {
+                refused("chooses among several GPUs: name the one, or write `AUTO` for all of them")
+            }
+            ("HETERO", _) => refused(
+                "divides the model over several GPUs: write `AUTO`, and `tensor_split` in `plugin_config` for their shares",
+            ),
+            ("MULTI", _) => refused(
+                "asks for a copy of the model on each device, and an engine has one: write a graph for each device, or `AUTO`",
+            ),
+            _ => Err(SpecError::Device {
+                device: text.to_owned(),
+            }),
+        }
+    }
+}
+
+/// Reads the name of one device, in capital letters.
+fn one(name: &str) -> Option<Device> {
+    match name {
+        "AUTO" => Some(Device::Auto),
+        "CPU" => Some(Device::Cpu),
+        "GPU" => Some(Device::Gpu(0)),
+        _ => name.strip_prefix("GPU.")?.parse().ok().map(Device::Gpu),
+    }
+}
