@@ -37,12 +37,14 @@ impl ThreadPool {
         stack_size: usize,
     ) -> Result<Self, rayon_core::ThreadPoolBuildError> {
         let name = name.to_owned();
-        rayon_core::ThreadPoolBuilder::new()
+        let mut builder = rayon_core::ThreadPoolBuilder::new()
             .num_threads(threads.unwrap_or_else(cores))
-            .stack_size(stack_size)
-            .thread_name(move |index| format!("{name}-{index}"))
-            .build()
-            .map(Self)
+            .thread_name(move |index| format!("{name}-{index}"));
+        // As a wish, 0 would be the smallest stack that the system allows.
+        if stack_size > 0 {
+            builder = builder.stack_size(stack_size);
+        }
+        builder.build().map(Self)
     }
 }
 

@@ -1,12 +1,13 @@
 //! Nodes on executors.
 
 use std::{
-    sync::{Arc, Barrier},
+    sync::{Arc, Barrier, mpsc},
     time::Duration,
 };
 
 use graphmill_engine::{
-    Calculator, Contract, Cx, Environment, Flow, In, NoOptions, OpenCx, Out, Registry, Result,
+    Calculator, Contract, Cx, Environment, Executor, Flow, In, NoOptions, OpenCx, Out, Registry,
+    Result, ThreadPool,
     testing::{Harness, check},
 };
 
@@ -234,4 +235,18 @@ executor {{ type: "ThreadPoolExecutor" }}
         ),
         &environment()
     ));
+}
+
+#[test]
+fn a_pool_without_a_wish_has_stacks_that_nodes_can_use() {
+    const DEPTH: usize = 512 << 10;
+    let pool = ThreadPool::new("deep", Some(1)).expect("a thread");
+    let (sender, receiver) = mpsc::channel();
+    pool.spawn(Box::new(move || {
+        let stack = std::hint::black_box([1u8; DEPTH]);
+        sender
+            .send(stack.iter().map(|byte| usize::from(*byte)).sum())
+            .ok();
+    }));
+    assert_eq!(receiver.recv(), Ok(DEPTH));
 }
