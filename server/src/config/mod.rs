@@ -264,7 +264,8 @@ impl Text<'_> {
             .as_ref()
             .is_some_and(|monitoring| monitoring.metrics.enable)
         {
-            let message = "metrics are not built: `monitoring` has no effect";
+            let message =
+                "`/metrics` is always served, with all of its metrics: `monitoring` has no effect";
             diagnostics.push(Diagnostic::warning(
                 &codes::NO_EFFECT,
                 self.string_before("monitoring", self.end()),

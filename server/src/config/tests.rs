@@ -123,7 +123,7 @@ fn what_is_wrong_is_named_with_its_place() {
         ),
         (
             r#"{"monitoring": {"metrics": {"enable": true, "metrics_list": ["x"]}}}"#,
-            "GM0907 config.json:1:2 metrics are not built: `monitoring` has no effect",
+            "GM0907 config.json:1:2 `/metrics` is always served, with all of its metrics: `monitoring` has no effect",
         ),
     ] {
         assert_eq!(complaint(text), expected, "{text}");

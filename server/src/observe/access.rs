@@ -17,7 +17,10 @@ use axum::{
 use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
 
-use super::{metrics::Metrics, request_id::Id};
+use super::{
+    metrics::{Metrics, Taken},
+    request_id::Id,
+};
 
 /// What the line of a request says; the handler adds what only it knows.
 #[derive(Clone, Debug)]
@@ -32,14 +35,24 @@ struct Facts {
     /// The route, as it is written in the server.
     endpoint: String,
     model: OnceLock<String>,
+    /// Whether the answer was asked for as a stream of events.
+    streams: OnceLock<bool>,
+    /// Set when the graph has taken the request.
+    entered: OnceLock<()>,
     /// What went wrong after the status line was sent.
     failure: OnceLock<String>,
 }
 
 impl Entry {
-    /// Says which graph the request is for.
-    pub(crate) fn model(&self, name: &str) {
+    /// Says which graph the request is for, and whether it asks for a stream of events.
+    pub(crate) fn model(&self, name: &str, streams: bool) {
         self.0.model.get_or_init(|| name.to_owned());
+        self.0.streams.get_or_init(|| streams);
+    }
+
+    /// Says that the graph has taken the request.
+    pub(crate) fn entered(&self) {
+        self.0.entered.get_or_init(|| ());
     }
 
     /// Says that the answer ended with an error.
@@ -88,6 +101,8 @@ pub(crate) async fn layer(
             .to_owned(),
         received: Instant::now(),
         model: OnceLock::new(),
+        streams: OnceLock::new(),
+        entered: OnceLock::new(),
         failure: OnceLock::new(),
     }));
     request.extensions_mut().insert(entry.clone());
@@ -123,6 +138,18 @@ impl Drop for Line {
             self.status.map(|status| status.as_u16()),
             facts.received.elapsed(),
         );
+        if let Some(graph) = facts.model.get() {
+            let refused = self.status.is_some_and(|status| status.as_u16() >= 400);
+            self.metrics.graph_ends(
+                graph,
+                facts.streams.get() == Some(&true),
+                match (facts.entered.get(), facts.failure.get()) {
+                    (None, _) => Taken::Rejected,
+                    (Some(()), None) if !refused => Taken::Answered,
+                    (Some(()), _) => Taken::Failed,
+                },
+            );
+        }
     }
 }
 

@@ -77,6 +77,36 @@ async fn a_scrape_counts_requests_tokens_and_times() {
 }
 
 #[tokio::test]
+async fn requests_of_graphs_have_the_names_of_openvino_model_server_too() {
+    let script = json!({ "name": "scripted", "replies": [{ "text": "hello" }] });
+    let server = Setup::new().graph("a", CHAT).script(&script).start().await;
+    assert_eq!(server.chat(&question("a", "hi")).await.status, 200);
+    let mut streamed = question("a", "hi");
+    streamed["stream"] = json!(true);
+    assert_eq!(server.chat(&streamed).await.status, 200);
+    let mut wrong = question("a", "hi");
+    wrong["temperature"] = json!(-1);
+    assert_eq!(server.chat(&wrong).await.status, 400);
+    server.until_idle().await;
+
+    let scrape = scrape(&server).await;
+    let name = ("name", "a");
+    assert_eq!(value(&scrape, "ovms_current_graphs", &[name]), 0);
+    for (method, accepted, failed) in [("Unary", 2, 1), ("Stream", 1, 0)] {
+        let labels = [
+            name,
+            ("api", "V3"),
+            ("method", method),
+            ("interface", "REST"),
+        ];
+        let number = |name| value(&scrape, name, &labels);
+        assert_eq!(number("ovms_requests_accepted"), accepted, "{method}");
+        assert_eq!(number("ovms_requests_rejected"), 0, "{method}");
+        assert_eq!(number("ovms_graph_error"), failed, "{method}");
+    }
+}
+
+#[tokio::test]
 async fn names_of_unknown_graphs_and_urls_make_no_series() {
     let server = Setup::new().start().await;
     for guess in 0..20 {

@@ -77,7 +77,8 @@ async fn answer(
     head: Head,
     body: ParsedBody,
 ) -> Result<Response, Failure> {
-    head.entry.model(servable.name());
+    let streams = body.json.get("stream").and_then(serde_json::Value::as_bool);
+    head.entry.model(servable.name(), streams == Some(true));
     let prompt_field = body.prompt_field();
     let headers = head
         .headers
@@ -91,6 +92,7 @@ async fn answer(
         json: Some(body.json),
     };
     let mut answer = Answer::open(app, servable, &head.id, payload).await?;
+    head.entry.entered();
     let first = answer.first().await;
     match first.map_err(|failure| failure.of_prompt(prompt_field))? {
         HttpResponse::Body {

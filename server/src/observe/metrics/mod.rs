@@ -3,6 +3,7 @@
 //! Labels are bounded: graphs by the configuration, models by the graphs, endpoints by the routes, codes by HTTP.
 
 mod engines;
+mod ovms;
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -12,6 +13,8 @@ use prometheus_client::{
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram, info::Info},
     registry::{Registry, Unit},
 };
+
+pub(crate) use ovms::Taken;
 
 use crate::{
     app::App,
@@ -30,6 +33,7 @@ pub(crate) struct Metrics {
     requests: Family<RequestLabels, Counter>,
     durations: Family<EndpointLabels, Histogram>,
     open: Gauge,
+    ovms: Arc<ovms::Counts>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -51,6 +55,8 @@ impl Metrics {
     pub(crate) fn new(servables: &Arc<Servables>) -> Self {
         let mut all = Registry::default();
         all.register_collector(Box::new(engines::Aliases(engines::Engines::new(servables))));
+        let ovms = Arc::new(ovms::Counts::new(servables));
+        all.register_collector(Box::new(ovms::Families(Arc::clone(&ovms))));
         let registry = all.sub_registry_with_prefix("graphmill");
         let requests = Family::default();
         let durations: Family<EndpointLabels, Histogram> =
@@ -79,6 +85,7 @@ impl Metrics {
             requests,
             durations,
             open,
+            ovms,
         }
     }
 
@@ -104,6 +111,11 @@ impl Metrics {
         self.durations
             .get_or_create(&labels)
             .observe(took.as_secs_f64());
+    }
+
+    /// A request for a graph has ended.
+    pub(crate) fn graph_ends(&self, graph: &str, streams: bool, taken: Taken) {
+        self.ovms.count(graph, streams, taken);
     }
 }
 

@@ -1,0 +1,131 @@
+//! What OpenVINO Model Server counts of graphs, under its names, for dashboards that exist.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, Mutex, PoisonError, Weak},
+};
+
+use prometheus_client::{
+    collector::Collector,
+    encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric as _},
+    metrics::{MetricType, gauge::ConstGauge},
+};
+
+use crate::servable::Servables;
+
+/// What became of a request for a graph.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Taken {
+    /// The graph did not take it.
+    Rejected,
+    /// The graph answered, or the client left before.
+    Answered,
+    /// The graph took it and ended with an error.
+    Failed,
+}
+
+/// Requests by graph, and by whether they asked for a stream.
+#[derive(Debug)]
+pub(super) struct Counts {
+    servables: Weak<Servables>,
+    requests: Mutex<BTreeMap<(String, bool), Requests>>,
+}
+
+#[derive(Copy, Clone, Debug, Default)]
+struct Requests {
+    accepted: u64,
+    rejected: u64,
+    failed: u64,
+}
+
+#[derive(Clone, Debug, EncodeLabelSet)]
+struct GraphLabels {
+    name: String,
+}
+
+#[derive(Clone, Debug, EncodeLabelSet)]
+struct RequestLabels {
+    name: String,
+    api: &'static str,
+    method: &'static str,
+    interface: &'static str,
+}
+
+impl Counts {
+    pub(super) fn new(servables: &Arc<Servables>) -> Self {
+        Self {
+            servables: Arc::downgrade(servables),
+            requests: Mutex::default(),
+        }
+    }
+
+    pub(super) fn count(&self, graph: &str, streams: bool, taken: Taken) {
+        let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        let requests = requests.entry((graph.to_owned(), streams)).or_default();
+        match taken {
+            Taken::Rejected => requests.rejected += 1,
+            Taken::Answered => requests.accepted += 1,
+            Taken::Failed => {
+                requests.accepted += 1;
+                requests.failed += 1;
+            }
+        }
+    }
+}
+
+/// Writes the counts. They have no suffix for counters there, so their type is not told.
+#[derive(Debug)]
+pub(super) struct Families(pub(super) Arc<Counts>);
+
+impl Collector for Families {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let servables = self.0.servables.upgrade();
+        let (name, help) = ("ovms_current_graphs", "Runs of the graph that are open");
+        let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        for servable in servables.iter().flat_map(|servables| servables.iter()) {
+            let labels = GraphLabels {
+                name: servable.name().to_owned(),
+            };
+            let open = ConstGauge::new(servable.open_sessions() as u64);
+            open.encode(family.encode_family(&labels)?)?;
+        }
+        let requests = self.0.requests.lock();
+        let requests = requests.unwrap_or_else(PoisonError::into_inner).clone();
+        for (name, help, value) in FAMILIES {
+            let kind = MetricType::Unknown;
+            let mut family = encoder.encode_descriptor(name, help, None, kind)?;
+            for ((graph, streams), requests) in &requests {
+                let labels = RequestLabels {
+                    name: graph.clone(),
+                    api: "V3",
+                    method: if *streams { "Stream" } else { "Unary" },
+                    interface: "REST",
+                };
+                let count = ConstGauge::new(value(requests));
+                count.encode(family.encode_family(&labels)?)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+type FamilyOf = (&'static str, &'static str, fn(&Requests) -> u64);
+
+const FAMILIES: &[FamilyOf] = &[
+    (
+        "ovms_requests_accepted",
+        "Requests that the graph took",
+        |requests| requests.accepted,
+    ),
+    (
+        "ovms_requests_rejected",
+        "Requests that the graph did not take",
+        |requests| requests.rejected,
+    ),
+    (
+        "ovms_graph_error",
+        "Requests that the graph took and ended with an error",
+        |requests| requests.failed,
+    ),
+];
