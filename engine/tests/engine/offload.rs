@@ -237,6 +237,7 @@ executor {{ type: "ThreadPoolExecutor" }}
     ));
 }
 
+#[expect(clippy::large_stack_arrays, reason = "the stack is what is tested")]
 #[test]
 fn a_pool_without_a_wish_has_stacks_that_nodes_can_use() {
     const DEPTH: usize = 512 << 10;

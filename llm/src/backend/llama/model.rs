@@ -116,7 +116,7 @@ fn load_file(key: &Key, path: &CStr, params: &ModelParams) -> Option<LlamaModel>
     let mapping = (key.mmap && !key.mlock).then(|| Mapping::expect(&key.path));
     let release = || {
         if let Some(mapping) = &mapping
-            && ffi::heard_so_far(|lines| reports::copies_weights(lines)) == Some(true)
+            && ffi::heard_so_far(reports::copies_weights) == Some(true)
         {
             mapping.release();
         }
