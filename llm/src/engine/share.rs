@@ -5,6 +5,7 @@
 //! one is deferred, so that many prompts that come at once and begin alike compute their beginning once.
 
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use super::step::Core;
 use crate::backend::{Capacity, KvLayout, SaveError, Slot};
@@ -259,9 +260,14 @@ impl Core<'_> {
     fn restore(&mut self, sequence: &Sequence, from: u32) -> bool {
         let slot = sequence.slot.expect("the sequence was admitted");
         let tokens = shareable(&sequence.tokens);
+        let started = Instant::now();
         let parts = self.sharing.tree.parts(&sequence.salt, tokens, from);
         match self.backend.restore(slot, from, &parts) {
-            Ok(()) => true,
+            Ok(()) => {
+                let cells: usize = parts.iter().map(|part| part.cells.len()).sum();
+                tracing::debug!(id = %sequence.id, cells, took = ?started.elapsed(), "restored");
+                true
+            }
             Err(error) => {
                 self.sharing.give_up(&error);
                 false
@@ -285,10 +291,13 @@ impl Core<'_> {
 
     /// Saves what is not saved yet of a live sequence's first cells. Says whether the backend could.
     fn save(&mut self, id: SequenceId, slot: Slot, end: u32) -> bool {
+        let started = Instant::now();
         let pieces = self.sharing.tree.pieces(id, end);
         match self.backend.save(slot, &pieces) {
             Ok(cells) => {
                 self.sharing.tree.save(id, cells);
+                let cells: usize = pieces.iter().map(ExactSizeIterator::len).sum();
+                tracing::debug!(%id, cells, took = ?started.elapsed(), "saved");
                 true
             }
             Err(error) => {

@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use super::step::Core;
 use crate::protocol::SequenceId;
@@ -71,21 +72,23 @@ impl Core<'_> {
             self.slots_changed = self.step;
         }
         self.plan = plan;
-        self.close_gaps();
+        self.close_gap();
     }
 
-    /// Moves sequences from the highest slots into free ones below them, where a backend computes neighbouring slots together and
-    /// reads the weights once more for each gap. A gap that a new sequence may fill is left for a few steps.
-    fn close_gaps(&mut self) {
+    /// Moves the sequence in the highest slot into a free one below it, where a backend computes neighbouring slots together and
+    /// reads the weights once more for each gap. A gap that a new sequence may fill is left for a few steps; of several, one is
+    /// closed in a step, so that no step waits for many copies.
+    fn close_gap(&mut self) {
         let is_new = self.step < self.slots_changed + GAP_STEPS;
         if !self.closes_gaps || is_new {
             return;
         }
-        while let Some(Reverse(free)) = self.free_slots.peek().copied()
+        if let Some(Reverse(free)) = self.free_slots.peek().copied()
             && let Some(last) = self.running.iter_mut().max_by_key(|last| last.slot)
             && let Some(slot) = last.slot.filter(|slot| *slot > free)
             && last.remaining() >= GAP_STEPS as u32 + last.computed / CELLS_A_STEP
         {
+            let started = Instant::now();
             if let Err(error) = self.backend.relocate(slot, free) {
                 tracing::warn!(%error, "the order of sequences stays as it is: the backend cannot move their cells");
                 self.closes_gaps = false;
@@ -95,6 +98,7 @@ impl Core<'_> {
             self.free_slots.pop();
             self.free_slots.push(Reverse(slot));
             self.shared.moves.fetch_add(1, Ordering::Relaxed);
+            tracing::debug!(id = %last.id, cells = last.computed, took = ?started.elapsed(), "moved");
         }
     }
 
