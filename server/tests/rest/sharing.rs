@@ -25,7 +25,7 @@ async fn scripted(unified: bool, script: &Value) -> TestServer {
 }
 
 /// A question behind the system prompt.
-fn ask(text: &str, extra: Value) -> Value {
+fn ask(text: &str, extra: &Value) -> Value {
     let mut request = question("chat", text);
     request["messages"] = json!([
         { "role": "system", "content": SYSTEM },
@@ -59,7 +59,7 @@ async fn computed(server: &TestServer, model: &str) -> u64 {
 async fn several_choices_compute_their_prompt_once() {
     for unified in LAYOUTS {
         let server = scripted(unified, &json!({ "name": "scripted" })).await;
-        let answer = server.chat(&ask("hi", json!({ "n": 4 }))).await.json();
+        let answer = server.chat(&ask("hi", &json!({ "n": 4 }))).await.json();
         assert_eq!(answer["choices"].as_array().map(Vec::len), Some(4));
         let (tokens, _) = prompt(&answer);
         // The last token chooses the first of each answer, so each computes that one.
@@ -79,10 +79,10 @@ async fn a_salt_shares_with_itself_only() {
             json!({}),
             json!({ "cache_salt": "one" }),
         ] {
-            let (tokens, shared) = prompt(&server.chat(&ask("hi", extra)).await.json());
+            let (tokens, shared) = prompt(&server.chat(&ask("hi", &extra)).await.json());
             cached.push(tokens - shared);
         }
-        let (tokens, _) = prompt(&server.chat(&ask("hi", json!({}))).await.json());
+        let (tokens, _) = prompt(&server.chat(&ask("hi", &json!({}))).await.json());
         assert_eq!(cached, [tokens, tokens, tokens, 1], "unified: {unified}");
     }
 }
@@ -96,7 +96,7 @@ async fn a_second_request_computes_its_tail_while_the_first_generates() {
     });
     for unified in LAYOUTS {
         let server = scripted(unified, &script).await;
-        let endless = ask("endless", json!({ "stream": true, "max_tokens": 3000 }));
+        let endless = ask("endless", &json!({ "stream": true, "max_tokens": 3000 }));
         let request = server.post("/v3/chat/completions", endless.to_string());
         let mut first = request.send().await.expect("an answer");
         first.chunk().await.expect("no error").expect("no end");
@@ -106,7 +106,7 @@ async fn a_second_request_computes_its_tail_while_the_first_generates() {
             })
             .await;
         let before = computed(&server, "scripted").await;
-        let (tokens, cached) = prompt(&server.chat(&ask("hi", json!({}))).await.json());
+        let (tokens, cached) = prompt(&server.chat(&ask("hi", &json!({}))).await.json());
         // One token for each byte and each of the marks around the messages.
         let shared = SYSTEM.len() as u64 + "_system\n_\n_user\n".len() as u64;
         assert_eq!(cached, shared, "unified: {unified}");
@@ -131,7 +131,7 @@ async fn a_growing_chat_computes_what_is_new() {
         let path = model.display().to_string();
         let graph = graph(unified).replace("../model.script.json", &path);
         let server = Setup::new().graph("chat", &graph).start().await;
-        let mut request = ask("Hello!", json!({ "max_tokens": 24 }));
+        let mut request = ask("Hello!", &json!({ "max_tokens": 24 }));
         // Tokens that were computed, and those that had never been.
         let (mut all, mut new, mut known) = (0, 0, 0);
         for turn in 0..10 {
