@@ -280,14 +280,14 @@ fn a_draft_model_that_is_right_saves_steps_and_the_counts_say_so() {
 
 #[test]
 fn a_draft_model_that_does_not_pay_is_hardly_asked() {
-    // It is right, and takes as long as the main model.
+    // It is right, and takes many times as long as the main model.
     let (engine, log) = engine(Setup {
-        draft_takes: 1,
+        draft_takes: 8,
         ..SETUP
     });
     start(&engine, long).finish();
     let drafted = lock(&log).drafted();
-    assert!(drafted < 20, "{drafted} tokens were drafted for 400");
+    assert!(drafted < 40, "{drafted} tokens were drafted for 400");
 }
 
 #[test]

@@ -6,9 +6,11 @@ use crate::backend::Slot;
 use crate::protocol::Token;
 use crate::speculate::Confidence;
 
-/// Tokens of a text before drafts that did not pay are tried again; twice as many each time.
-const FIRST_PAUSE: usize = 16;
-const LONGEST_PAUSE: usize = 512;
+/// Tokens of a text before drafts that did not pay are tried again, four times as many each time: a trial computes all that came
+/// since the last one.
+const FIRST_PAUSE: usize = 32;
+const LONGER: usize = 4;
+const LONGEST_PAUSE: usize = 2048;
 
 /// A token that the draft model expects.
 #[derive(Clone, Copy, Debug)]
@@ -81,7 +83,7 @@ impl Place {
         if pays {
             self.pause = FIRST_PAUSE;
         } else if due {
-            self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+            self.pause = (self.pause * LONGER).min(LONGEST_PAUSE);
         } else {
             return false;
         }
