@@ -88,6 +88,8 @@ impl EngineSpec {
             cache_size: draft.cache_size,
             max_context: self.max_context,
             device: draft.device,
+            // Its cells are not kept for others.
+            prefix_caching: false,
             plugin_config,
             ..Self::new(&draft.model)
         })
