@@ -93,7 +93,7 @@ fn drafted_tokens_change_no_answer_and_are_counted() {
         assert_eq!(drafting["choices"], plain["choices"]);
         let details = &drafting["usage"]["completion_tokens_details"];
         assert!(
-            details["accepted_prediction_tokens"].as_u64() > Some(3),
+            details["accepted_prediction_tokens"].as_u64() > Some(0),
             "{drafting}"
         );
         let streamed = ask(json!({"max_ngram_size": 2, "stream": true}));
