@@ -115,6 +115,8 @@ struct Setup {
     /// Cells that the main model has, though it says 4096.
     cells: usize,
     support: DraftSupport,
+    /// Most tokens of the main model's batches.
+    batch: u32,
     /// Milliseconds that the models take for a batch; 0 is next to none.
     takes: u64,
     draft_takes: u64,
@@ -129,6 +131,7 @@ struct Setup {
 const SETUP: Setup = Setup {
     cells: 4096,
     support: DraftSupport::AnyLength,
+    batch: 256,
     takes: 1,
     draft_takes: 0,
     draft: MAIN,
@@ -139,7 +142,10 @@ const SETUP: Setup = Setup {
 };
 
 fn engine(setup: Setup) -> (Engine, Arc<Mutex<Log>>) {
-    let spec = EngineSpec::new("test.script.json");
+    let spec = EngineSpec {
+        max_num_batched_tokens: setup.batch,
+        ..EngineSpec::new("test.script.json")
+    };
     let log = Arc::new(Mutex::new(Log::default()));
     let (to_open, to_fill) = (spec.clone(), Arc::clone(&log));
     let open = move || {
@@ -193,6 +199,7 @@ fn setups() -> impl Strategy<Value = Setup> {
             Just(DraftSupport::AnyLength),
             Just(DraftSupport::SameLength)
         ],
+        prop_oneof![Just(256_u32), 2..8_u32],
         prop_oneof![Just(MAIN), 0..3_u64],
         prop_oneof![Just(4096_u32), 60..400_u32],
         prop_oneof![Just(256_u32), 1..4_u32],
@@ -200,9 +207,10 @@ fn setups() -> impl Strategy<Value = Setup> {
         prop_oneof![Just(usize::MAX), 0..40_usize],
     )
         .prop_map(
-            |(cells, support, draft, draft_cells, draft_slots, draft_batch, lasts)| Setup {
+            |(cells, support, batch, draft, draft_cells, draft_slots, draft_batch, lasts)| Setup {
                 cells,
                 support,
+                batch,
                 takes: 0,
                 draft_takes: 0,
                 draft,
@@ -338,6 +346,19 @@ fn more_sequences_than_the_draft_model_has_places_for_take_turns() {
     let log = lock(&log);
     assert!(log.refused.is_empty() && log.most_slots <= 2, "{log:?}");
     assert!(log.drafted() > 0, "nothing was drafted");
+}
+
+#[test]
+fn a_sequence_that_sat_out_a_step_drafts_again() {
+    let (engine, log) = engine(Setup { batch: 3, ..SETUP });
+    let runs: Vec<_> = (0..6).map(|_| start(&engine, long)).collect();
+    for run in runs {
+        assert_eq!(run.finish().0.tokens.len(), 400);
+    }
+    let log = lock(&log);
+    assert!(log.refused.is_empty(), "{log:?}");
+    assert!(log.drafted() > 0, "nothing was drafted");
+    assert!(log.batches.iter().all(|(tokens, _)| *tokens > 0), "{log:?}");
 }
 
 #[test]

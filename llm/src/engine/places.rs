@@ -66,7 +66,9 @@ impl Place {
             }
             right += 1;
         }
-        let valid = self.cells.min((self.text + right) as u32);
+        // A text that has not gone on has its last token computed again: what it said is gone.
+        let last = text.len().saturating_sub(1);
+        let valid = self.cells.min((self.text + right).min(last) as u32);
         let wrong = self.cells - valid;
         self.cells = valid;
         self.text = text.len();

@@ -26,15 +26,13 @@ pub(crate) struct Pace<'a> {
 impl Pace<'_> {
     /// The target time of a step with these decodes, in microseconds, where so many prompts could go on or begin.
     pub(crate) fn target_micros(&self, decodes: &StepSize, prompts: u32) -> f64 {
-        match self.target {
-            Some(target) => target as f64,
-            None => {
-                let others = f64::from(prompts.saturating_sub(1));
-                let crowd = 1.0 + others / f64::from(decodes.decode_tokens.max(1));
-                let alone = (SHARE * self.cost.decode_micros(decodes)).max(SHORTEST_TARGET);
-                alone * crowd.min(CROWDED)
-            }
+        if let Some(target) = self.target {
+            return target as f64;
         }
+        let others = f64::from(prompts.saturating_sub(1));
+        let crowd = 1.0 + others / f64::from(decodes.decode_tokens.max(1));
+        let alone = (SHARE * self.cost.decode_micros(decodes)).max(SHORTEST_TARGET);
+        alone * crowd.min(CROWDED)
     }
 
     /// The most prompt tokens, up to `limit`, beside these decodes, in a step with this target.
