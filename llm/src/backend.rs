@@ -145,6 +145,12 @@ pub trait Backend {
     /// Frees all cells of all slots.
     fn clear(&mut self);
 
+    /// Does a little of what can wait until there is nothing to compute, a few milliseconds at most; says whether there is more.
+    /// Called again and again until there is not, or work comes.
+    fn tidy(&mut self) -> bool {
+        false
+    }
+
     /// Called when there has been no work for a while: gives up what would only be in the way of others, such as threads. The next
     /// batch may take a little longer.
     fn rest(&mut self) {}

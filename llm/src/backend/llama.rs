@@ -30,6 +30,8 @@ mod state;
 mod threads;
 mod vocab;
 
+#[cfg(target_os = "linux")]
+use ffi::HugePages;
 use ffi::{Context, Heard};
 use model::Weights;
 use passes::Divided;
@@ -253,6 +255,8 @@ struct LlamaCpp<'a> {
     drafts: DraftSupport,
     /// Divides batches into passes, where that can be cheaper than to compute them at once.
     divided: Option<Divided>,
+    #[cfg(target_os = "linux")]
+    huge_pages: HugePages,
     /// How llama.cpp writes the cells of this context, once some were saved.
     form: Option<Form>,
     /// The state of a sequence on its way. Kept, because the first use of memory takes ten times as long as the copy itself.
@@ -293,6 +297,8 @@ impl<'a> LlamaCpp<'a> {
             divided: plan
                 .ragged_bytes
                 .map(|bytes| Divided::new(weights.model.size(), bytes)),
+            #[cfg(target_os = "linux")]
+            huge_pages: HugePages::new(spec.plugin_config.huge_pages != Some(false)),
             form: None,
             state: Vec::new(),
         })
@@ -386,6 +392,11 @@ impl Backend for LlamaCpp<'_> {
 
     fn clear(&mut self) {
         self.context.clear();
+    }
+
+    #[cfg(target_os = "linux")]
+    fn tidy(&mut self) -> bool {
+        self.huge_pages.move_some()
     }
 
     fn rest(&mut self) {

@@ -1,6 +1,6 @@
 //! The bound on waiting: a sequence that was never admitted ends with an error when it has waited too long.
 
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::time::{Duration, Instant};
 
 use super::Command;
@@ -58,6 +58,14 @@ impl Core<'_> {
         &mut self,
         inbox: &Receiver<Command>,
     ) -> Result<Command, RecvTimeoutError> {
+        loop {
+            match inbox.try_recv() {
+                Ok(command) => return Ok(command),
+                Err(TryRecvError::Disconnected) => return Err(RecvTimeoutError::Disconnected),
+                Err(TryRecvError::Empty) if self.backend.tidy() => {}
+                Err(TryRecvError::Empty) => break,
+            }
+        }
         let left = self.time_left();
         if left.is_none_or(|left| left > REST_AFTER) {
             match inbox.recv_timeout(REST_AFTER) {

@@ -51,6 +51,9 @@ pub struct PluginConfig {
     pub mmap: Option<bool>,
     /// Keeps the model's pages in memory.
     pub mlock: bool,
+    /// Moves weights and KV cells in main memory to pages of 2 MiB, in the background once the model is loaded, where the system
+    /// allows it (Linux). The default is `true`.
+    pub huge_pages: Option<bool>,
     /// Layers on the GPU; all of them without it.
     pub gpu_layers: Option<u32>,
     /// How the model is divided over several GPUs. The default is `layer`.

@@ -3,6 +3,8 @@
 #![allow(unsafe_code)]
 
 mod context;
+#[cfg(target_os = "linux")]
+mod huge_pages;
 mod log;
 mod mapping;
 mod model;
@@ -10,6 +12,8 @@ mod system;
 mod threadpool;
 
 pub(super) use context::{Context, default_params as default_context_params};
+#[cfg(target_os = "linux")]
+pub(super) use huge_pages::HugePages;
 pub(super) use log::{Heard, heard_so_far, listen, route_logs};
 pub(super) use mapping::Mapping;
 pub(super) use model::{
