@@ -5,7 +5,7 @@ use super::step::Core;
 use crate::backend::DraftSupport;
 use crate::schedule::cost::StepSize;
 use crate::sequence::Sequence;
-use crate::speculate::{self, LinearCost};
+use crate::speculate::{self, LinearCost, Yield};
 
 impl Core<'_> {
     /// Drafts for the next step.
@@ -61,10 +61,35 @@ impl Core<'_> {
             sequence.keep_drafts_of(least);
         }
         if steps.same_length {
-            let decoding = self.running.iter().filter(|sequence| sequence.decodes());
-            let shortest = decoding.map(|sequence| sequence.drafts().len()).min();
+            self.level_drafts(steps);
+        }
+    }
+
+    /// Sequences that draft more than others take a pass of their own for it: levels the drafts unless these passes pay.
+    fn level_drafts(&mut self, steps: &Steps) {
+        let drafting = || self.running.iter().filter(|sequence| sequence.decodes());
+        let shortest = drafting().map(|sequence| sequence.drafts().len()).min();
+        let shortest = shortest.unwrap_or(0);
+        let expected = |most: usize| -> f32 {
+            let chances =
+                drafting().flat_map(|sequence| sequence.draft_chances().iter().take(most));
+            chances.sum()
+        };
+        let level = Yield {
+            tokens: f64::from(steps.decodes) + f64::from(expected(shortest)),
+            rows: steps.decodes * (1 + shortest as u32),
+            passes: 1,
+        };
+        let longer = drafting().filter(|sequence| sequence.drafts().len() > shortest);
+        let drafts = drafting().map(|sequence| sequence.drafts().len() as u32);
+        let apart = Yield {
+            tokens: f64::from(steps.decodes) + f64::from(expected(usize::MAX)),
+            rows: steps.decodes + drafts.sum::<u32>(),
+            passes: 1 + longer.count() as u32,
+        };
+        if level.rate(steps.cost) >= apart.rate(steps.cost) {
             for sequence in &mut self.running {
-                sequence.keep_drafts(shortest.unwrap_or(0));
+                sequence.keep_drafts(shortest);
             }
         }
     }

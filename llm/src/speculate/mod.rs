@@ -25,7 +25,7 @@ use smallvec::SmallVec;
 use acceptance::Acceptance;
 pub(crate) use confidence::Confidence;
 use lookup::Lookup;
-pub(crate) use worth::{LinearCost, worthwhile};
+pub(crate) use worth::{LinearCost, Yield, worthwhile};
 
 use crate::protocol::{DraftCounts, DraftSource, SpeculationParams, Token, Tokens};
 

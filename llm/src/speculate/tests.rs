@@ -219,3 +219,22 @@ fn a_new_text_begins_with_what_others_taught_and_learns_anew() {
     assert!(new.chance(0.99) > 0.7);
     assert!(all.chance(0.99) < 0.1);
 }
+
+#[test]
+fn a_pass_of_its_own_pays_for_a_long_draft_beside_few_others() {
+    let beside = |others: u32| {
+        let level = Yield {
+            tokens: f64::from(1 + others),
+            rows: 1 + others,
+            passes: 1,
+        };
+        let apart = Yield {
+            tokens: f64::from(1 + others) + 4.5,
+            rows: 1 + others + 5,
+            passes: 2,
+        };
+        apart.rate(LinearCost::ASSUMED) > level.rate(LinearCost::ASSUMED)
+    };
+    assert!(beside(1));
+    assert!(!beside(16));
+}

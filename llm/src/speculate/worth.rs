@@ -22,6 +22,22 @@ pub(crate) fn worthwhile(chances: &[f32], sequences: u32, cost: impl Fn(u32) -> 
     best
 }
 
+/// What a step could compute: the tokens it is expected to yield, its rows, and the passes over the weights that these take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Yield {
+    pub(crate) tokens: f64,
+    pub(crate) rows: u32,
+    pub(crate) passes: u32,
+}
+
+impl Yield {
+    /// Tokens for the time.
+    pub(crate) fn rate(self, cost: LinearCost) -> f64 {
+        let more_passes = f64::from(self.passes - 1) * cost.base;
+        self.tokens / (cost.of(self.rows) + more_passes)
+    }
+}
+
 /// A cost that grows by the same amount with each row.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LinearCost {
