@@ -58,7 +58,9 @@ impl Core<'_> {
         &mut self,
         inbox: &Receiver<Command>,
     ) -> Result<Command, RecvTimeoutError> {
-        loop {
+        let left = self.time_left();
+        // While somebody waits, the bound on waiting comes first.
+        while left.is_none() {
             match inbox.try_recv() {
                 Ok(command) => return Ok(command),
                 Err(TryRecvError::Disconnected) => return Err(RecvTimeoutError::Disconnected),
@@ -66,7 +68,6 @@ impl Core<'_> {
                 Err(TryRecvError::Empty) => break,
             }
         }
-        let left = self.time_left();
         if left.is_none_or(|left| left > REST_AFTER) {
             match inbox.recv_timeout(REST_AFTER) {
                 Err(RecvTimeoutError::Timeout) => self.backend.rest(),
