@@ -7,11 +7,12 @@
 //! None of these is a wire format: the request node reads one, the response node writes one, and the nodes in between
 //! serve every dialect.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
-pub use graphmill_llm::{SamplingParams, Token, Tokens, Usage};
+pub use graphmill_llm::{Constraint, ReasoningMarks, SamplingParams, Token, Tokens, Usage};
 use serde_json::{Map, Value};
 
 /// An HTTP request as it enters a graph, on the stream tagged `HTTP_REQUEST_PAYLOAD`.
@@ -138,6 +139,17 @@ pub struct GenerationParams {
     pub cache_salt: Arc<str>,
     /// Who goes first when not all can: the higher.
     pub priority: i32,
+    /// What the text has to match; none if it is free.
+    pub constraint: Option<TextConstraint>,
+}
+
+/// What a text has to match, and who says so.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TextConstraint {
+    /// The field of the request that asks for it; errors name it.
+    pub field: Cow<'static, str>,
+    /// What it asks for.
+    pub constraint: Constraint,
 }
 
 /// One prompt, before it is tokenized.

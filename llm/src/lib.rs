@@ -39,6 +39,7 @@
 
 pub mod backend;
 mod cache;
+mod constrain;
 mod engine;
 pub mod info;
 pub mod measure;
@@ -53,6 +54,7 @@ mod speculate;
 mod vocab;
 
 pub use backend::Backend;
+pub use constrain::{Constraint, ReasoningMarks};
 pub use engine::{Engine, EngineStatus, SequenceHandle};
 pub use info::EngineInfo;
 pub use measure::{Histogram, Measurements};

@@ -66,6 +66,7 @@ pub(super) fn read(body: Fields<'_>, defaults: &OpenAIRequestOptions) -> Result<
         max_ngram_size,
         cache_salt: cache_salt(body)?,
         priority: priority.unwrap_or(0) as i32,
+        constraint: None,
     })
 }
 

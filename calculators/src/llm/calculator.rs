@@ -261,6 +261,10 @@ fn start(
     params: &GenerationParams,
     events: &EventSender<Event>,
 ) -> Result<Vec<Choice>> {
+    if let Some(constraint) = &params.constraint {
+        let message = format!("`{}` is not supported", constraint.field);
+        return Err(Error::invalid(message).with_field(constraint.field.clone()));
+    }
     let max_tokens = limits.max_tokens(params)?;
     let speculation = limits.speculation(params, model.engine())?;
     let mut choices = Vec::with_capacity(prompts.len() * params.n as usize);
