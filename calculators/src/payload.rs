@@ -178,6 +178,8 @@ pub enum Finish {
     Stop,
     /// `max_tokens` or the end of the context was reached.
     Length,
+    /// The model ended its turn with calls of tools.
+    ToolCalls,
 }
 
 impl Finish {
@@ -186,6 +188,7 @@ impl Finish {
         match self {
             Self::Stop => "stop",
             Self::Length => "length",
+            Self::ToolCalls => "tool_calls",
         }
     }
 }
@@ -205,20 +208,44 @@ pub struct TokenChunk {
     pub stop: StopSignal,
 }
 
-/// Text of one choice. Chunks follow tokens, but what is held back (part of a character, of a stop string) comes later, so a
-/// chunk's text can be empty.
-#[derive(Clone, Debug, PartialEq)]
+/// Text of one choice. Chunks follow tokens, but what is held back (part of a character, of a stop string, of a tool call) comes
+/// later, so a chunk's text can be empty.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct TextChunk {
     /// The choice.
     pub index: u32,
-    /// The new text: whole characters.
+    /// The new text: whole characters. Behind the parsers, what is neither reasoning nor a tool call.
     pub text: String,
+    /// What the model thought on its way to the answer: filled in by the reasoning parser. Comes before `text`.
+    pub reasoning: String,
+    /// Calls of tools, or pieces of them: filled in by the tool parser. They come after `text`.
+    pub tool_calls: Vec<ToolCallDelta>,
     /// Set on the last chunk of the choice.
     pub finish: Option<Finish>,
     /// The choice's counts so far.
     pub usage: Usage,
     /// Ends the choice's generation.
     pub stop: StopSignal,
+}
+
+/// A piece of a call of a tool.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ToolCallDelta {
+    /// The call, counted from 0 in its choice.
+    pub index: u32,
+    /// Set on the first piece of a call.
+    pub start: Option<ToolCallStart>,
+    /// More of the arguments. All pieces of a call, joined, are a JSON object, unless the choice ended inside of it.
+    pub arguments: String,
+}
+
+/// What a call of a tool begins with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolCallStart {
+    /// Names the call, for the message that brings its result.
+    pub id: Arc<str>,
+    /// The tool.
+    pub name: String,
 }
 
 /// Ends the generation of one choice, wherever downstream that is decided: travels with the choice's tokens and text.

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::core::Pair;
 use crate::payload::{
     Finish, HttpRequestPayload, HttpResponse, Prompt, Prompts, StopSignal, TextChunk, TokenChunk,
-    TokenPrompts, Usage,
+    TokenPrompts, ToolCallDelta, ToolCallStart, Usage,
 };
 
 register_payload!(HttpRequestPayload as "http_request", request_to_json, request_from_json);
@@ -143,6 +143,8 @@ fn prompts_from_json(value: &Value) -> Result<Prompts, String> {
 struct Chunk {
     index: u32,
     text: String,
+    reasoning: String,
+    tool_calls: Vec<ToolCallForm>,
     tokens: Vec<graphmill_llm::Token>,
     finish: Option<FinishForm>,
     usage: UsageForm,
@@ -153,6 +155,7 @@ struct Chunk {
 enum FinishForm {
     Stop,
     Length,
+    ToolCalls,
 }
 
 impl From<FinishForm> for Finish {
@@ -160,8 +163,49 @@ impl From<FinishForm> for Finish {
         match form {
             FinishForm::Stop => Self::Stop,
             FinishForm::Length => Self::Length,
+            FinishForm::ToolCalls => Self::ToolCalls,
         }
     }
+}
+
+/// A piece of a tool call; `id` and `name` stand in the first one.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ToolCallForm {
+    #[serde(default)]
+    index: u32,
+    id: Option<String>,
+    name: Option<String>,
+    #[serde(default)]
+    arguments: String,
+}
+
+impl From<ToolCallForm> for ToolCallDelta {
+    fn from(form: ToolCallForm) -> Self {
+        let ToolCallForm {
+            index,
+            id,
+            name,
+            arguments,
+        } = form;
+        Self {
+            index,
+            start: name.map(|name| ToolCallStart {
+                id: id.unwrap_or_default().into(),
+                name,
+            }),
+            arguments,
+        }
+    }
+}
+
+fn tool_call_to_json(call: &ToolCallDelta) -> Value {
+    let mut json = json!({ "index": call.index, "arguments": call.arguments });
+    if let Some(start) = &call.start {
+        json["id"] = start.id.as_ref().into();
+        json["name"] = start.name.as_str().into();
+    }
+    json
 }
 
 #[derive(Copy, Clone, Default, Deserialize)]
@@ -225,13 +269,21 @@ fn token_chunk_from_json(value: &Value) -> Result<TokenChunk, String> {
     })
 }
 
+/// Reasoning and tool calls are shown where there are any.
 fn text_chunk_to_json(chunk: &TextChunk) -> Value {
-    json!({
+    let mut json = json!({
         "index": chunk.index,
         "text": chunk.text,
         "finish": chunk.finish.map(Finish::as_str),
         "usage": usage_to_json(chunk.usage),
-    })
+    });
+    if !chunk.reasoning.is_empty() {
+        json["reasoning"] = chunk.reasoning.as_str().into();
+    }
+    if !chunk.tool_calls.is_empty() {
+        json["tool_calls"] = chunk.tool_calls.iter().map(tool_call_to_json).collect();
+    }
+    json
 }
 
 fn text_chunk_from_json(value: &Value) -> Result<TextChunk, String> {
@@ -239,6 +291,12 @@ fn text_chunk_from_json(value: &Value) -> Result<TextChunk, String> {
     Ok(TextChunk {
         index: chunk.index,
         text: chunk.text,
+        reasoning: chunk.reasoning,
+        tool_calls: chunk
+            .tool_calls
+            .into_iter()
+            .map(ToolCallDelta::from)
+            .collect(),
         finish: chunk.finish.map(Finish::from),
         usage: chunk.usage.into(),
         stop: StopSignal::default(),
@@ -301,6 +359,14 @@ mod tests {
                 json!({"text": "a", "finish": "stop", "usage": {"generated_tokens": 3}})
             ),
             json!({"index": 0, "text": "a", "finish": "stop", "usage": usage})
+        );
+        let call = json!({"index": 0, "arguments": "{}", "id": "call_1", "name": "f"});
+        assert_eq!(
+            written(
+                "text_chunk",
+                json!({"reasoning": "so", "tool_calls": [call], "finish": "tool_calls", "usage": usage})
+            ),
+            json!({"index": 0, "text": "", "finish": "tool_calls", "usage": usage, "reasoning": "so", "tool_calls": [call]})
         );
         assert_eq!(
             written(

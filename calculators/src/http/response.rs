@@ -7,10 +7,10 @@ use graphmill_llm::Usage as Counts;
 use serde::Serialize;
 
 use super::wire::{
-    Answer, ChatChoice, ChatDelta, Delta, Message, PromptTokensDetails, TextChoice, Usage,
-    UsageField,
+    Answer, ChatChoice, ChatDelta, Delta, Function, Message, PromptTokensDetails, TextChoice,
+    ToolCall, Usage, UsageField,
 };
-use crate::payload::{Endpoint, Finish, HttpResponse, TextChunk, TextRequest};
+use crate::payload::{Endpoint, Finish, HttpResponse, TextChunk, TextRequest, ToolCallStart};
 
 /// Makes an answer of a request's text: one body when all choices have ended, or an event for each chunk.
 ///
@@ -44,8 +44,18 @@ pub struct OpenAIResponse {
 struct Choice {
     /// Its text, kept where the answer is one body.
     text: String,
+    /// What was thought, and the calls of tools; kept likewise.
+    reasoning: String,
+    tool_calls: Vec<Call>,
     finish: Option<Finish>,
     counts: Counts,
+}
+
+/// A call of a tool whose pieces were joined.
+#[derive(Clone)]
+struct Call {
+    start: ToolCallStart,
+    arguments: String,
 }
 
 /// The ports of [`OpenAIResponse`].
@@ -123,7 +133,7 @@ impl OpenAIResponse {
         if request.stream {
             extend(request, chunk, out)?;
         } else {
-            choice.text.push_str(&chunk.text);
+            choice.keep(chunk)?;
         }
         if self.choices.iter().any(|choice| choice.finish.is_none()) {
             return Ok(false);
@@ -154,11 +164,7 @@ impl OpenAIResponse {
                 let choices: Vec<_> = choices
                     .map(|(choice, index)| ChatChoice {
                         index,
-                        message: Message {
-                            role: "assistant",
-                            content: &choice.text,
-                            refusal: (),
-                        },
+                        message: choice.message(),
                         logprobs: (),
                         finish_reason: choice.finish.map_or("stop", Finish::as_str),
                     })
@@ -201,6 +207,46 @@ impl OpenAIResponse {
     }
 }
 
+impl Choice {
+    /// Adds a chunk to what is kept for a whole answer.
+    fn keep(&mut self, chunk: &TextChunk) -> Result<()> {
+        self.text.push_str(&chunk.text);
+        self.reasoning.push_str(&chunk.reasoning);
+        for delta in &chunk.tool_calls {
+            if let Some(start) = &delta.start {
+                self.tool_calls.push(Call {
+                    start: start.clone(),
+                    arguments: String::new(),
+                });
+            }
+            let call = self.tool_calls.get_mut(delta.index as usize);
+            let call =
+                call.ok_or_else(|| Error::internal("a tool call came without its beginning"))?;
+            call.arguments.push_str(&delta.arguments);
+        }
+        Ok(())
+    }
+
+    fn message(&self) -> Message<'_> {
+        let tool_calls = self.tool_calls.iter().map(|call| ToolCall {
+            id: &call.start.id,
+            r#type: "function",
+            function: Function {
+                name: Some(&call.start.name),
+                arguments: &call.arguments,
+            },
+        });
+        let only_calls = self.text.is_empty() && !self.tool_calls.is_empty();
+        Message {
+            role: "assistant",
+            content: (!only_calls).then_some(self.text.as_str()),
+            reasoning_content: Some(self.reasoning.as_str()).filter(|text| !text.is_empty()),
+            refusal: (),
+            tool_calls: tool_calls.collect(),
+        }
+    }
+}
+
 /// Names the role of each choice of a chat.
 fn begin(request: &TextRequest, out: &mut Vec<HttpResponse>) -> Result<()> {
     if request.endpoint == Endpoint::Completions {
@@ -210,6 +256,7 @@ fn begin(request: &TextRequest, out: &mut Vec<HttpResponse>) -> Result<()> {
         let delta = Delta {
             role: Some("assistant"),
             content: Some(""),
+            ..Delta::default()
         };
         chat_event(request, index, delta, None, out)?;
     }
@@ -220,11 +267,7 @@ fn begin(request: &TextRequest, out: &mut Vec<HttpResponse>) -> Result<()> {
 fn extend(request: &TextRequest, chunk: &TextChunk, out: &mut Vec<HttpResponse>) -> Result<()> {
     match request.endpoint {
         Endpoint::Chat => {
-            if !chunk.text.is_empty() {
-                let delta = Delta {
-                    role: None,
-                    content: Some(&chunk.text),
-                };
+            for delta in deltas(chunk) {
                 chat_event(request, chunk.index, delta, None, out)?;
             }
             if chunk.finish.is_some() {
@@ -239,6 +282,24 @@ fn extend(request: &TextRequest, chunk: &TextChunk, out: &mut Vec<HttpResponse>)
         }
     }
     Ok(())
+}
+
+/// What a chunk adds to a message: reasoning, text and pieces of tool calls, each on its own.
+fn deltas(chunk: &TextChunk) -> impl Iterator<Item = Delta<'_>> {
+    let given = |text| Some(text).filter(|text: &&str| !text.is_empty());
+    let reasoning = given(&chunk.reasoning).map(|text| Delta {
+        reasoning_content: Some(text),
+        ..Delta::default()
+    });
+    let content = given(&chunk.text).map(|text| Delta {
+        content: Some(text),
+        ..Delta::default()
+    });
+    let calls = chunk.tool_calls.iter().map(|call| Delta {
+        tool_calls: vec![call.into()],
+        ..Delta::default()
+    });
+    reasoning.into_iter().chain(content).chain(calls)
 }
 
 fn chat_event(

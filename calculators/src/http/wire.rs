@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::payload::ToolCallDelta;
+
 /// Names the software in every answer; changes where a change of it can change answers.
 const SYSTEM_FINGERPRINT: &str = concat!("graphmill-", env!("CARGO_PKG_VERSION"));
 
@@ -89,8 +91,28 @@ pub(super) struct ChatChoice<'a> {
 #[derive(Serialize)]
 pub(super) struct Message<'a> {
     pub(super) role: &'static str,
-    pub(super) content: &'a str,
+    /// Null where the message is nothing but tool calls.
+    pub(super) content: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) reasoning_content: Option<&'a str>,
     pub(super) refusal: (),
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) tool_calls: Vec<ToolCall<'a>>,
+}
+
+/// A call of a tool in a whole answer.
+#[derive(Serialize)]
+pub(super) struct ToolCall<'a> {
+    pub(super) id: &'a str,
+    pub(super) r#type: &'static str,
+    pub(super) function: Function<'a>,
+}
+
+#[derive(Serialize)]
+pub(super) struct Function<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) name: Option<&'a str>,
+    pub(super) arguments: &'a str,
 }
 
 /// A choice of a chat chunk.
@@ -109,6 +131,36 @@ pub(super) struct Delta<'a> {
     pub(super) role: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) content: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) reasoning_content: Option<&'a str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) tool_calls: Vec<ToolCallPiece<'a>>,
+}
+
+/// A piece of a tool call: id, type and name stand in the first one only.
+#[derive(Serialize)]
+pub(super) struct ToolCallPiece<'a> {
+    pub(super) index: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) r#type: Option<&'static str>,
+    pub(super) function: Function<'a>,
+}
+
+impl<'a> From<&'a ToolCallDelta> for ToolCallPiece<'a> {
+    fn from(delta: &'a ToolCallDelta) -> Self {
+        let start = delta.start.as_ref();
+        Self {
+            index: delta.index,
+            id: start.map(|start| &*start.id),
+            r#type: start.map(|_| "function"),
+            function: Function {
+                name: start.map(|start| start.name.as_str()),
+                arguments: &delta.arguments,
+            },
+        }
+    }
 }
 
 /// A choice of a text completion, whole or chunk.

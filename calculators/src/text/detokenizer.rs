@@ -95,6 +95,7 @@ impl Calculator for Detokenizer {
                     finish,
                     usage,
                     stop,
+                    ..TextChunk::default()
                 },
             );
         }

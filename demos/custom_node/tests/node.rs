@@ -1,7 +1,7 @@
 //! The node masks addresses wherever the stream is cut, and the guide shows the code that is here.
 
 use custom_node::MaskEmails;
-use graphmill_calculators::payload::{Finish, StopSignal, TextChunk, Usage};
+use graphmill_calculators::payload::{Finish, TextChunk};
 use graphmill_engine::testing::{Harness, check};
 use graphmill_engine::{Environment, Registry};
 
@@ -14,9 +14,7 @@ fn chunk(index: u32, text: &str) -> TextChunk {
     TextChunk {
         index,
         text: text.to_owned(),
-        finish: None,
-        usage: Usage::default(),
-        stop: StopSignal::default(),
+        ..TextChunk::default()
     }
 }
 

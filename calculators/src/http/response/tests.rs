@@ -5,7 +5,7 @@ use graphmill_llm::{DraftCounts, Usage};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::payload::{Prompt, RequestInput, StopSignal};
+use crate::payload::{Prompt, RequestInput, ToolCallDelta};
 
 const NODE: &str = r#"node {
     calculator: "OpenAIResponseCalculator"
@@ -38,7 +38,7 @@ fn chunk(index: u32, text: &str, finish: Option<Finish>) -> TextChunk {
             generated_tokens: 2,
             drafts: None,
         },
-        stop: StopSignal::default(),
+        ..TextChunk::default()
     }
 }
 
@@ -122,6 +122,98 @@ fn a_chat_stream_names_the_role_once_and_ends_with_its_reason() {
             json!("[DONE]"),
         ]
     );
+}
+
+/// A message that thinks, says something and calls two tools, in several chunks.
+fn calling() -> [TextChunk; 4] {
+    let begin = |index: u32, name: &str, arguments: &str| ToolCallDelta {
+        index,
+        start: Some(ToolCallStart {
+            id: format!("call_{index}").into(),
+            name: name.into(),
+        }),
+        arguments: arguments.into(),
+    };
+    let more = |index: u32, arguments: &str| ToolCallDelta {
+        index,
+        start: None,
+        arguments: arguments.into(),
+    };
+    let mut thinking = chunk(0, "", None);
+    thinking.reasoning = "Hm.".into();
+    let mut first = chunk(0, "Let me", None);
+    first.tool_calls = vec![begin(0, "f", "")];
+    let mut second = chunk(0, "", None);
+    second.tool_calls = vec![more(0, "{\"x\":"), more(0, "1}"), begin(1, "g", "{}")];
+    [
+        thinking,
+        first,
+        second,
+        chunk(0, "", Some(Finish::ToolCalls)),
+    ]
+}
+
+#[test]
+fn a_call_streams_its_id_and_name_once() {
+    let none = json!(null);
+    let call = |call: Value| json!({"tool_calls": [call]});
+    let answers = answer(request(Endpoint::Chat, true), calling());
+    assert_eq!(
+        answers,
+        [
+            delta(0, json!({"role": "assistant", "content": ""}), none.clone()),
+            delta(0, json!({"reasoning_content": "Hm."}), none.clone()),
+            delta(0, json!({"content": "Let me"}), none.clone()),
+            delta(
+                0,
+                call(
+                    json!({"index": 0, "id": "call_0", "type": "function", "function": {"name": "f", "arguments": ""}})
+                ),
+                none.clone()
+            ),
+            delta(
+                0,
+                call(json!({"index": 0, "function": {"arguments": "{\"x\":"}})),
+                none.clone()
+            ),
+            delta(
+                0,
+                call(json!({"index": 0, "function": {"arguments": "1}"}})),
+                none.clone()
+            ),
+            delta(
+                0,
+                call(
+                    json!({"index": 1, "id": "call_1", "type": "function", "function": {"name": "g", "arguments": "{}"}})
+                ),
+                none
+            ),
+            delta(0, json!({}), json!("tool_calls")),
+            json!("[DONE]"),
+        ]
+    );
+}
+
+#[test]
+fn a_whole_answer_has_the_calls_in_its_message() {
+    let answers = answer(request(Endpoint::Chat, false), calling());
+    let call = |id: &str, name: &str, arguments: &str| json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}});
+    let calls = [call("call_0", "f", "{\"x\":1}"), call("call_1", "g", "{}")];
+    assert_eq!(
+        answers[0]["choices"][0],
+        json!({
+            "index": 0,
+            "message": {"role": "assistant", "content": "Let me", "reasoning_content": "Hm.", "refusal": null, "tool_calls": calls},
+            "logprobs": null,
+            "finish_reason": "tool_calls",
+        })
+    );
+    let silent = calling().map(|chunk| TextChunk {
+        text: String::new(),
+        ..chunk
+    });
+    let answers = answer(request(Endpoint::Chat, false), silent);
+    assert_eq!(answers[0]["choices"][0]["message"]["content"], json!(null));
 }
 
 #[test]
