@@ -7,6 +7,8 @@
 //! None of these is a wire format: the request node reads one, the response node writes one, and the nodes in between
 //! serve every dialect.
 
+mod question;
+
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
@@ -14,6 +16,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 pub use graphmill_llm::{Constraint, ReasoningMarks, SamplingParams, Token, Tokens, Usage};
 use serde_json::{Map, Value};
+
+pub use question::{
+    Explained, PromptQuestion, PromptReport, QuestionKind, ResolvedValue, Tokenization, ValueSource,
+};
 
 /// An HTTP request as it enters a graph, on the stream tagged `HTTP_REQUEST_PAYLOAD`.
 #[derive(Clone, Debug, Default)]
@@ -159,6 +165,15 @@ pub enum Prompt {
     Text(String),
     /// Text as a chat template made it: special tokens are spelled out, and nothing is added.
     Templated(String),
+    /// Text to be read as its sender says.
+    Spelled {
+        /// The text.
+        text: String,
+        /// Whether the tokens that the model wants around a text are added.
+        add_special: bool,
+        /// Whether the spelling of special tokens means these tokens.
+        parse_special: bool,
+    },
     /// Tokens.
     Tokens(Vec<Token>),
 }

@@ -114,6 +114,13 @@ fn prompts_to_json(prompts: &Prompts) -> Value {
     let prompt = |prompt: &Prompt| match prompt {
         Prompt::Text(text) => json!({ "text": text }),
         Prompt::Templated(text) => json!({ "templated": text }),
+        Prompt::Spelled {
+            text,
+            add_special,
+            parse_special,
+        } => json!({
+            "spelled": { "text": text, "add_special": add_special, "parse_special": parse_special }
+        }),
         Prompt::Tokens(tokens) => json!({ "tokens": tokens }),
     };
     prompts.0.iter().map(prompt).collect()
@@ -124,6 +131,11 @@ fn prompts_to_json(prompts: &Prompts) -> Value {
 enum PromptForm {
     Text(String),
     Templated(String),
+    Spelled {
+        text: String,
+        add_special: bool,
+        parse_special: bool,
+    },
     Tokens(Vec<graphmill_llm::Token>),
 }
 
@@ -132,6 +144,15 @@ fn prompts_from_json(value: &Value) -> Result<Prompts, String> {
     let prompt = |form: PromptForm| match form {
         PromptForm::Text(text) => Prompt::Text(text),
         PromptForm::Templated(text) => Prompt::Templated(text),
+        PromptForm::Spelled {
+            text,
+            add_special,
+            parse_special,
+        } => Prompt::Spelled {
+            text,
+            add_special,
+            parse_special,
+        },
         PromptForm::Tokens(tokens) => Prompt::Tokens(tokens),
     };
     Ok(Prompts(prompts.into_iter().map(prompt).collect()))

@@ -96,6 +96,7 @@ fn these_calculators_are_registered() {
     PacketThinnerCalculator
     PassThroughCalculator
     PreviousLoopbackCalculator
+    PromptReportCalculator
     QuantizeFloatVectorCalculator
     RealTimeFlowLimiterCalculator
     RoundRobinDemuxCalculator

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crate::backend::{self, Backend, Capacity, Loaded, Serve};
 use crate::info::{DraftInfo, EngineInfo};
 use crate::measure::{Measurements, Recorders};
-use crate::protocol::{DraftSource, GenerationRequest, LoadError, SequenceId, SubmitError};
+use crate::protocol::{DraftSource, GenerationRequest, LoadError, SequenceId, SubmitError, Token};
 use crate::sequence::Sequence;
 use crate::spec::{EngineSpec, SpecError};
 use crate::vocab::Vocab;
@@ -21,6 +21,7 @@ mod delivery;
 mod draft;
 mod drafter;
 mod places;
+mod preview;
 mod queue;
 mod sample;
 mod share;
@@ -29,6 +30,8 @@ mod step;
 mod timing;
 
 use delivery::Outbox;
+pub use preview::PromptPreview;
+use preview::Question;
 use step::Core;
 
 /// A loaded model that generates for many requests at once. Dropping it stops its thread; sequences that still run end with an
@@ -45,11 +48,13 @@ pub struct Engine {
 }
 
 /// What sessions tell the engine thread. The channel needs no bound of its own: submissions are bounded by `max_waiting`, a
-/// cancellation comes once per sequence, and a grant comes at most once per delivered output.
+/// cancellation comes once per sequence, a grant comes at most once per delivered output, and a session asks about each of its
+/// prompts once.
 pub(crate) enum Command {
     Submit(Box<Sequence>),
     Grant(SequenceId, u32),
     Cancel(SequenceId),
+    Preview(Box<Question>),
     Shutdown,
 }
 
@@ -391,7 +396,11 @@ impl Engine {
                 message: "must be at least 1".to_owned(),
             });
         }
-        let n_prompt_tokens = request.prompt.len();
+        self.check_prompt(&request.prompt)
+    }
+
+    fn check_prompt(&self, prompt: &[Token]) -> Result<(), SubmitError> {
+        let n_prompt_tokens = prompt.len();
         if n_prompt_tokens == 0 {
             return Err(SubmitError::EmptyPrompt);
         }
@@ -409,15 +418,11 @@ impl Engine {
                 max_num_batched_tokens,
             });
         }
-        match request
-            .prompt
-            .iter()
-            .position(|token| !self.vocab.contains(*token))
-        {
+        match prompt.iter().position(|token| !self.vocab.contains(*token)) {
             Some(position) => Err(SubmitError::InvalidToken {
-                token: request.prompt[position],
+                token: prompt[position],
                 position,
-                n_vocab,
+                n_vocab: self.vocab.n_vocab(),
             }),
             None => Ok(()),
         }

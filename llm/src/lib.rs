@@ -55,7 +55,7 @@ mod vocab;
 
 pub use backend::Backend;
 pub use constrain::{Constraint, ReasoningMarks};
-pub use engine::{Engine, EngineStatus, SequenceHandle};
+pub use engine::{Engine, EngineStatus, PromptPreview, SequenceHandle};
 pub use info::EngineInfo;
 pub use measure::{Histogram, Measurements};
 pub use protocol::{

@@ -34,6 +34,11 @@ pub trait Vocab: Send + Sync + fmt::Debug {
     /// The token that ends a text, if the model has one.
     fn eos(&self) -> Option<Token>;
 
+    /// The token that fills lists of tokens up to a length: the model's own, or else the one that ends a text.
+    fn pad(&self) -> Option<Token> {
+        self.eos()
+    }
+
     /// The chat template stored with the model: the default one, or the one called `name`.
     fn chat_template(&self, name: Option<&str>) -> Option<&str>;
 

@@ -12,7 +12,7 @@ use super::{
 use crate::payload::{ChatInput, Prompt, RequestInput};
 
 /// Most prompts of one `completions` request.
-const MAX_PROMPTS: usize = 1024;
+pub(super) const MAX_PROMPTS: usize = 1024;
 
 /// Reads a conversation.
 pub(super) fn chat(body: Fields<'_>) -> Result<RequestInput> {

@@ -4,10 +4,12 @@
 
 mod fields;
 mod input;
+mod inspect;
 mod params;
 mod request;
 mod response;
 mod wire;
 
+pub use inspect::PromptReporter;
 pub use request::{OpenAIRequest, OpenAIRequestOptions};
 pub use response::OpenAIResponse;

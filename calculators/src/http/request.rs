@@ -7,17 +7,21 @@ use std::{
 
 use graphmill_engine::{Calculator, Contract, Cx, Error, Flow, In, OpenCx, Out, Result, register};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
     fields::{Fields, invalid, missing, wrong_type},
-    input, params,
+    input,
+    inspect::question::{self, Asked},
+    params,
 };
-use crate::payload::{Endpoint, GenerationParams, HttpRequestPayload, TextRequest};
+use crate::payload::{
+    Endpoint, GenerationParams, HttpRequestPayload, PromptQuestion, RequestInput, TextRequest,
+};
 
 /// What a graph sets for requests that leave it open.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct OpenAIRequestOptions {
     /// Temperature of sampling; 1 when not set here.
@@ -37,7 +41,9 @@ pub struct OpenAIRequestOptions {
 /// Reads the body of `chat/completions` and `completions` and refuses, with the field's name, what is wrong in it or what this
 /// graph cannot do.
 ///
-/// Emits the request and its generation parameters at the payload's timestamp.
+/// Emits the request and its generation parameters at the payload's timestamp. Where `QUESTION` is connected, the node also reads
+/// questions about prompts: `tokenize`, `detokenize`, `apply-template`, `chat/completions/render` and `completions/render`, and
+/// chats and completions with `?explain=1`. Such a request has a packet on `QUESTION` and none on `PARAMS`.
 ///
 /// ```pbtxt
 /// input_stream: "HTTP_REQUEST_PAYLOAD:input"
@@ -61,6 +67,7 @@ pub struct OpenAIRequestPorts {
     payload: In<HttpRequestPayload>,
     request: Out<TextRequest>,
     params: Out<GenerationParams>,
+    question: Out<PromptQuestion>,
 }
 
 impl Calculator for OpenAIRequest {
@@ -75,6 +82,7 @@ impl Calculator for OpenAIRequest {
             payload: c.input("HTTP_REQUEST_PAYLOAD"),
             request: c.output("REQUEST"),
             params: c.output("PARAMS"),
+            question: c.optional_output("QUESTION"),
         }
     }
 
@@ -92,21 +100,32 @@ impl Calculator for OpenAIRequest {
         let Some(payload) = cx.get(io.payload) else {
             return Ok(Flow::Continue);
         };
-        let (request, params) = read(payload, &self.defaults, &cx.run().id.0)?;
-        cx.emit(io.request, request);
-        cx.emit(io.params, params);
+        let read = read(payload, &self.defaults, &cx.run().id.0)?;
+        if let Some(question) = read.question {
+            if !io.question.is_connected() {
+                return Err(question::not_answered(payload));
+            }
+            cx.emit(io.question, question);
+        } else {
+            cx.emit(io.params, read.params);
+        }
+        cx.emit(io.request, read.request);
         Ok(Flow::Continue)
     }
 }
 register!(OpenAIRequest);
 
+/// What a payload says.
+#[derive(Debug)]
+struct Read {
+    request: TextRequest,
+    params: GenerationParams,
+    question: Option<PromptQuestion>,
+}
+
 /// Reads a request; `id` is the request's own.
-fn read(
-    payload: &HttpRequestPayload,
-    defaults: &OpenAIRequestOptions,
-    id: &str,
-) -> Result<(TextRequest, GenerationParams)> {
-    let endpoint = endpoint(&payload.uri)?;
+fn read(payload: &HttpRequestPayload, defaults: &OpenAIRequestOptions, id: &str) -> Result<Read> {
+    let (endpoint, asked) = target(&payload.uri)?;
     let body = match payload.json.as_deref() {
         Some(Value::Object(body)) => Fields(body),
         Some(_) => return Err(Error::invalid("the body must be a JSON object")),
@@ -119,37 +138,99 @@ fn read(
     let model = match body.get("model") {
         Some(Value::String(model)) => model.as_str(),
         Some(other) => return Err(wrong_type("model", "a string", other)),
+        None if asked.needs_no_model() => "",
         None => return Err(missing("model")),
     };
-    let stream = body.bool("stream")?.unwrap_or(false);
-    let include_usage = include_usage(body, stream)?;
-    let params = params::read(body, defaults)?;
-    let (input, prefix) = match endpoint {
-        Endpoint::Chat => (input::chat(body)?, "chatcmpl"),
-        Endpoint::Completions => (input::prompts(body)?, "cmpl"),
-    };
-    let request = TextRequest {
-        id: format!("{prefix}-{id}").into(),
-        created: seconds_since_1970(),
-        model: Arc::from(model),
+    let head = Head {
         endpoint,
-        input,
-        n: params.n,
-        stream,
-        include_usage,
+        model: Arc::from(model),
+        id,
     };
-    Ok((request, params))
+    match asked {
+        Asked::Generation | Asked::Explanation | Asked::Rendering => {
+            let params = params::read(body, defaults)?;
+            let stream = body.bool("stream")?.unwrap_or(false);
+            let input = match endpoint {
+                Endpoint::Chat => input::chat(body)?,
+                Endpoint::Completions => input::prompts(body)?,
+            };
+            let include_usage = include_usage(body, stream)?;
+            let question = question::of_generation(asked, &head.model, body, defaults, &params);
+            let request = TextRequest {
+                n: params.n,
+                stream,
+                include_usage,
+                ..head.request(input)
+            };
+            Ok(Read {
+                request,
+                params,
+                question,
+            })
+        }
+        Asked::Template | Asked::Tokens | Asked::Text => {
+            let (input, kind) = question::of_prompt(asked, body)?;
+            Ok(Read {
+                question: Some(PromptQuestion {
+                    model: Arc::clone(&head.model),
+                    kind,
+                }),
+                request: head.request(input),
+                params: GenerationParams::default(),
+            })
+        }
+    }
 }
 
-fn endpoint(uri: &str) -> Result<Endpoint> {
-    let path = uri.split('?').next().unwrap_or_default();
-    if path.ends_with("/chat/completions") {
-        Ok(Endpoint::Chat)
-    } else if path.ends_with("/completions") {
-        Ok(Endpoint::Completions)
+/// What every request has.
+struct Head<'a> {
+    endpoint: Endpoint,
+    model: Arc<str>,
+    id: &'a str,
+}
+
+impl Head<'_> {
+    /// A request for one whole answer.
+    fn request(self, input: RequestInput) -> TextRequest {
+        let prefix = match self.endpoint {
+            Endpoint::Chat => "chatcmpl",
+            Endpoint::Completions => "cmpl",
+        };
+        TextRequest {
+            id: format!("{prefix}-{}", self.id).into(),
+            created: seconds_since_1970(),
+            model: self.model,
+            endpoint: self.endpoint,
+            input,
+            n: 1,
+            stream: false,
+            include_usage: false,
+        }
+    }
+}
+
+/// What a path and its query ask for.
+fn target(uri: &str) -> Result<(Endpoint, Asked)> {
+    let (path, query) = uri.split_once('?').unwrap_or((uri, ""));
+    let is = |end: &str| path.ends_with(end);
+    if is("/chat/completions") {
+        Ok((Endpoint::Chat, question::explained(query)?))
+    } else if is("/completions") {
+        Ok((Endpoint::Completions, question::explained(query)?))
+    } else if is("/chat/completions/render") {
+        Ok((Endpoint::Chat, Asked::Rendering))
+    } else if is("/completions/render") {
+        Ok((Endpoint::Completions, Asked::Rendering))
+    } else if is("/apply-template") {
+        Ok((Endpoint::Chat, Asked::Template))
+    } else if is("/tokenize") {
+        Ok((Endpoint::Completions, Asked::Tokens))
+    } else if is("/detokenize") {
+        Ok((Endpoint::Completions, Asked::Text))
     } else {
-        let message =
-            format!("this graph serves `chat/completions` and `completions`, not `{path}`");
+        let message = format!(
+            "this graph serves `chat/completions`, `completions`, `tokenize` and `detokenize`, not `{path}`"
+        );
         Err(Error::not_found(message).with_code("unknown_endpoint"))
     }
 }

@@ -10,13 +10,15 @@ use super::wire::{
     Answer, ChatChoice, ChatDelta, Delta, Function, Message, PromptTokensDetails, TextChoice,
     ToolCall, Usage, UsageField,
 };
-use crate::payload::{Endpoint, Finish, HttpResponse, TextChunk, TextRequest, ToolCallStart};
+use crate::payload::{
+    Endpoint, Finish, HttpResponse, PromptReport, TextChunk, TextRequest, ToolCallStart,
+};
 
 /// Makes an answer of a request's text: one body when all choices have ended, or an event for each chunk.
 ///
 /// A stream begins, with the first chunk of text, by naming the role once for each choice, the first choice first. Each choice
 /// ends with a chunk of its finish reason. Token counts follow where the request asks for them. The output has a time
-/// line of its own, a timestamp for each event.
+/// line of its own, a timestamp for each event. A report, where `REPORT` is connected, is the whole answer.
 ///
 /// ```pbtxt
 /// input_stream: "REQUEST:request"
@@ -63,6 +65,7 @@ struct Call {
 pub struct OpenAIResponsePorts {
     request: In<TextRequest>,
     text: In<TextChunk>,
+    report: In<PromptReport>,
     response: Out<HttpResponse>,
 }
 
@@ -77,6 +80,7 @@ impl Calculator for OpenAIResponse {
         OpenAIResponsePorts {
             request: c.input("REQUEST"),
             text: c.input("TEXT"),
+            report: c.optional("REPORT"),
             response: c.output("HTTP_RESPONSE_PAYLOAD"),
         }
     }
@@ -89,6 +93,10 @@ impl Calculator for OpenAIResponse {
         if let Some(request) = cx.take(io.request) {
             self.choices = vec![Choice::default(); request.choices()];
             self.request = Some(request);
+        }
+        if let Some(PromptReport(report)) = cx.take(io.report) {
+            cx.emit_at(io.response, self.next, whole(json(&report)?));
+            return Ok(Flow::Stop);
         }
         let Some(chunk) = cx.take(io.text) else {
             return Ok(Flow::Continue);
@@ -146,11 +154,7 @@ impl OpenAIResponse {
             }
             out.push(HttpResponse::Done);
         } else {
-            let body = self.body(request)?;
-            out.push(HttpResponse::Body {
-                content_type: "application/json",
-                bytes: body.into(),
-            });
+            out.push(whole(self.body(request)?));
         }
         Ok(true)
     }
@@ -340,6 +344,14 @@ fn chunk_object(endpoint: Endpoint) -> &'static str {
     match endpoint {
         Endpoint::Chat => "chat.completion.chunk",
         Endpoint::Completions => "text_completion",
+    }
+}
+
+/// An answer in one piece.
+fn whole(json: String) -> HttpResponse {
+    HttpResponse::Body {
+        content_type: "application/json",
+        bytes: json.into(),
     }
 }
 

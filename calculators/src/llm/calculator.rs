@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use graphmill_engine::{
     Calculator, Contract, Cx, Error, EventSender, Events, Flow, In, Kind, Offset, OpenCx, Out,
-    Policy, Res, Result, register,
+    Policy, Res, Result, Timestamp, register,
 };
 use graphmill_llm::{
     DraftSource, Engine, ErrorKind, FinishReason, GenerationError, GenerationRequest,
@@ -30,7 +30,8 @@ pub struct Credit {
 /// `TOKENS` and `PARAMS` are read once. Each step of a choice gives one packet on `TOKENS` and one on `LOOPBACK`, at the same
 /// timestamp, counted from 0. The back edge returns the `LOOPBACK` packet, and with it the engine's credit for one more step:
 /// while a client does not read, the loop stands still and the sequence sits out the batches. Without a back edge the credit
-/// returns when the packet is put out. The node closes when all choices have ended.
+/// returns when the packet is put out. The node closes when all choices have ended, or when there are to be none: `PARAMS` ended
+/// without a packet.
 ///
 /// The node defines the resource it names: model, vocabulary and chat template, for the nodes that name it too.
 ///
@@ -149,7 +150,8 @@ impl Calculator for Llm {
             Some(Event::Stop { index }) => self.end(index),
             None => self.take_inputs(io, cx)?,
         }
-        let ended = self.choices.is_some() && self.running == 0;
+        let unasked = self.params.is_none() && cx.settled(io.params) >= Timestamp::MAX;
+        let ended = unasked || (self.choices.is_some() && self.running == 0);
         Ok(if ended { Flow::Stop } else { Flow::Continue })
     }
 }

@@ -83,6 +83,11 @@ impl Tokenizer {
                 let read = |text: &str| vocab.tokenize(text, false, true);
                 self.model.history().tokenize(&**vocab, text, read)
             }
+            Prompt::Spelled {
+                text,
+                add_special,
+                parse_special,
+            } => vocab.tokenize(text, *add_special, *parse_special),
             Prompt::Tokens(tokens) => Ok(tokens.clone()),
         };
         tokens.map_err(too_large)

@@ -1,5 +1,7 @@
 //! A scripted model behind a chat graph.
 
+mod prompt_questions;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

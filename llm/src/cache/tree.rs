@@ -172,22 +172,42 @@ impl PrefixTree {
         self.trim(end);
     }
 
-    /// Looks for the beginning of `tokens`.
+    /// Looks for the beginning of `tokens`, for a sequence that will use what is found.
     pub(crate) fn find(
         &mut self,
         salt: &Arc<str>,
         tokens: &[Token],
         progress: impl Fn(SequenceId) -> Progress,
     ) -> Found {
-        let mut found = Found::default();
         let Some(&root) = self.roots.get(salt) else {
-            return found;
+            return Found::default();
         };
         let path = self.descend(root, tokens);
         self.clock += 1;
-        for (node, end) in &path {
-            let node = &mut self.nodes[*node];
-            node.last_used = self.clock;
+        for (node, _) in &path {
+            self.nodes[*node].last_used = self.clock;
+        }
+        self.found_on(&path, progress)
+    }
+
+    /// Looks for the beginning of `tokens` without marking it as used.
+    pub(crate) fn look(
+        &self,
+        salt: &Arc<str>,
+        tokens: &[Token],
+        progress: impl Fn(SequenceId) -> Progress,
+    ) -> Found {
+        let Some(&root) = self.roots.get(salt) else {
+            return Found::default();
+        };
+        self.found_on(&self.descend(root, tokens), progress)
+    }
+
+    /// What there is along a path from a root.
+    fn found_on(&self, path: &[(NodeId, u32)], progress: impl Fn(SequenceId) -> Progress) -> Found {
+        let mut found = Found::default();
+        for (node, end) in path {
+            let node = &self.nodes[*node];
             if found.saved == node.start {
                 found.saved = node.saved_end().min(*end);
             }

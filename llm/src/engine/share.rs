@@ -4,6 +4,7 @@
 //! memory and is copied back when another one begins alike. While a sequence computes what a waiting one begins with, the waiting
 //! one is deferred, so that many prompts that come at once and begin alike compute their beginning once.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
@@ -148,6 +149,18 @@ impl Core<'_> {
             row.owned = offer.cells;
             row.deferred = offer.grows;
         }
+    }
+
+    /// How many tokens a prompt would take over if it were admitted now, and the new cells these would take.
+    pub(super) fn would_take_over(&self, salt: &Arc<str>, tokens: &[Token]) -> (u32, u32) {
+        if !self.sharing.is_on {
+            return (0, 0);
+        }
+        let found = self.sharing.tree.look(salt, shareable(tokens), |id| {
+            progress(&self.running, self.step, id)
+        });
+        let offer = self.sharing.offer(&found);
+        (offer.tokens, offer.cells)
     }
 
     /// Defers those of the planned admissions that begin like another one of them, so that only one computes what they share.

@@ -205,6 +205,7 @@ impl<'a> Core<'a> {
                 }
                 self.cancel(id);
             }
+            Command::Preview(question) => self.answer(*question),
             Command::Shutdown => {}
         }
     }

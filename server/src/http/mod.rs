@@ -37,7 +37,7 @@ pub(crate) fn routes() -> Router<Arc<App>> {
 /// Says to a person with a browser what this is.
 async fn root() -> String {
     format!(
-        "Graphmill {}\n\nGET  /v3/models\nGET  /v3/status\nGET  /metrics\nGET  /v1/config\nPOST /v3/chat/completions\nPOST /v3/completions\n",
+        "Graphmill {}\n\nGET  /v3/models\nGET  /v3/status\nGET  /metrics\nGET  /v1/config\nPOST /v3/chat/completions\nPOST /v3/completions\nPOST /v3/tokenize\nPOST /v3/detokenize\n",
         env!("CARGO_PKG_VERSION")
     )
 }
@@ -48,6 +48,12 @@ const PATHS: &[&str] = &[
     "/v1/chat/completions",
     "/v3/completions",
     "/v1/completions",
+    "/v3/tokenize",
+    "/v1/tokenize",
+    "/v3/detokenize",
+    "/v1/detokenize",
+    "/v3/apply-template",
+    "/v1/apply-template",
     "/v3/models",
     "/v1/models",
     "/v1/config",

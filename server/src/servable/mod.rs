@@ -109,6 +109,12 @@ impl Servables {
         self.by_name.get(name)
     }
 
+    /// The graph, if there is one alone.
+    pub(crate) fn only(&self) -> Option<&Arc<Servable>> {
+        let mut graphs = self.by_name.values();
+        graphs.next().filter(|_| graphs.next().is_none())
+    }
+
     /// The graph of this name, or the failure that a request for it gets.
     pub(crate) fn find(&self, name: &str) -> Result<&Arc<Servable>, Failure> {
         self.get(name).ok_or_else(|| self.unknown(name))

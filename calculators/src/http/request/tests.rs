@@ -12,7 +12,8 @@ fn read_body(path: &str, body: Value) -> Result<(TextRequest, GenerationParams)>
         json: Some(Arc::new(body)),
         ..HttpRequestPayload::default()
     };
-    read(&payload, &OpenAIRequestOptions::default(), "1")
+    let read = read(&payload, &OpenAIRequestOptions::default(), "1")?;
+    Ok((read.request, read.params))
 }
 
 /// A chat request with `extra` fields laid over the least that is valid.
@@ -187,7 +188,7 @@ fn graphs_set_defaults_that_requests_override() {
         json: Some(Arc::new(body)),
         ..HttpRequestPayload::default()
     };
-    let (_, params) = read(
+    let Read { params, .. } = read(
         &payload(json!({"model": "m", "prompt": "p"})),
         &defaults,
         "1",
@@ -197,7 +198,7 @@ fn graphs_set_defaults_that_requests_override() {
         (params.sampling.temperature, params.max_tokens),
         (0.2, Some(64))
     );
-    let (_, params) = read(
+    let Read { params, .. } = read(
         &payload(json!({"model": "m", "prompt": "p", "temperature": 1, "max_tokens": 5})),
         &defaults,
         "1",

@@ -143,6 +143,11 @@ impl Vocab for LlamaVocabulary {
         Some(self.model.vocab().eos().0).filter(|token| self.contains(*token))
     }
 
+    fn pad(&self) -> Option<Token> {
+        let pad = Some(self.model.vocab().pad().0).filter(|token| self.contains(*token));
+        pad.or_else(|| self.eos())
+    }
+
     fn chat_template(&self, name: Option<&str>) -> Option<&str> {
         match name {
             None => self.chat_template.as_deref(),

@@ -45,6 +45,11 @@ impl ParsedBody {
             .find(|field| self.json.get(field).is_some())
     }
 
+    /// Whether the request leaves open which graph it is for.
+    pub(super) fn names_no_model(&self) -> bool {
+        self.json.get("model").is_none_or(Value::is_null)
+    }
+
     /// The graph that the request names.
     pub(super) fn model(&self) -> Result<&str, Failure> {
         let wrong = |message: &str| Err(Failure::new(Cause::BadRequest, message).of_field("model"));

@@ -57,6 +57,21 @@ pub(super) async fn endpoint(
     answer(&app, servable, head, body).await
 }
 
+/// A path where clients of servers with one model name none: the only graph answers, if there is only one.
+pub(super) async fn about_a_prompt(
+    State(app): State<Arc<App>>,
+    request: Request,
+) -> Result<Response, Failure> {
+    let (head, body) = read(request).await;
+    let body = body?;
+    let only = app.servables.only().filter(|_| body.names_no_model());
+    let servable = match only {
+        Some(servable) => servable,
+        None => app.servables.find(body.model()?)?,
+    };
+    answer(&app, servable, head, body).await
+}
+
 /// Any other path. The graph is named by `model`, or by the path itself; where neither names one, the path is unknown.
 pub(super) async fn any_path(
     State(app): State<Arc<App>>,

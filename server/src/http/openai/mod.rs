@@ -37,6 +37,13 @@ pub(crate) fn routes() -> Router<Arc<App>> {
             .route(&format!("{prefix}/models"), get(models::list))
             .route(&format!("{prefix}/models/{{*name}}"), get(models::one));
     }
+    // Servers of one model have these without a prefix, too.
+    for prefix in ["", "/v1", "/v3", "/v3/v1"] {
+        for question in ["tokenize", "detokenize", "apply-template"] {
+            let path = format!("{prefix}/{question}");
+            routes = routes.route(&path, post(generate::about_a_prompt));
+        }
+    }
     for prefix in ["/v1", "/v3"] {
         routes = routes.route(
             &format!("{prefix}/{{*path}}"),

@@ -1,0 +1,83 @@
+//! Which values a request would run with, and where each is from.
+
+use serde_json::{Value, json};
+
+use super::super::{fields::Fields, request::OpenAIRequestOptions};
+use crate::payload::{Explained, GenerationParams, ResolvedValue, ValueSource};
+
+/// The values of a request.
+pub(super) fn explained(
+    body: Fields<'_>,
+    defaults: &OpenAIRequestOptions,
+    params: &GenerationParams,
+) -> Explained {
+    let options = json!(defaults);
+    let values = values(params)
+        .into_iter()
+        .map(|(field, aliases, value)| {
+            let by_request = |name: &&str| body.get(name).is_some();
+            let source = if by_request(&field) || aliases.iter().any(|name| by_request(name)) {
+                ValueSource::Request
+            } else if !options[field].is_null() {
+                ValueSource::Graph
+            } else {
+                ValueSource::Default
+            };
+            ResolvedValue {
+                field,
+                value,
+                source,
+            }
+        })
+        .collect();
+    Explained {
+        params: params.clone(),
+        values,
+        ignored: Vec::new(),
+    }
+}
+
+/// A value's field, the field's other names, and the value.
+type Named = (&'static str, &'static [&'static str], Value);
+
+fn values(params: &GenerationParams) -> Vec<Named> {
+    let sampling = &params.sampling;
+    vec![
+        ("temperature", &[], json!(sampling.temperature)),
+        ("top_k", &[], json!(sampling.top_k)),
+        ("top_p", &[], json!(sampling.top_p)),
+        ("min_p", &[], json!(sampling.min_p)),
+        ("presence_penalty", &[], json!(sampling.presence_penalty)),
+        ("frequency_penalty", &[], json!(sampling.frequency_penalty)),
+        (
+            "repetition_penalty",
+            &[],
+            json!(sampling.repetition_penalty),
+        ),
+        ("seed", &[], json!(sampling.seed)),
+        ("logit_bias", &[], logit_bias(params)),
+        (
+            "max_tokens",
+            &["max_completion_tokens", "max_output_tokens"],
+            json!(params.max_tokens),
+        ),
+        ("min_tokens", &[], json!(params.min_tokens)),
+        ("stop", &["stop_sequences"], json!(params.stop)),
+        (
+            "include_stop_str_in_output",
+            &[],
+            json!(params.include_stop),
+        ),
+        ("stop_token_ids", &[], json!(params.stop_tokens)),
+        ("ignore_eos", &[], json!(params.ignore_eos)),
+        ("n", &[], json!(params.n)),
+        ("priority", &[], json!(params.priority)),
+    ]
+}
+
+fn logit_bias(params: &GenerationParams) -> Value {
+    let biases = params.sampling.logit_bias.iter();
+    biases
+        .map(|(token, bias)| (token.to_string(), json!(bias)))
+        .collect()
+}

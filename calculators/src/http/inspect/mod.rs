@@ -1,0 +1,9 @@
+//! Questions about prompts, which are answered without generating: their tokens, their text, and what a request would do.
+
+mod explain;
+mod explanation;
+pub(super) mod question;
+mod reporter;
+mod tokens;
+
+pub use reporter::PromptReporter;

@@ -1,0 +1,223 @@
+//! Which question a request asks, read from its path, its query and its body.
+
+use std::sync::Arc;
+
+use graphmill_engine::{Error, Result};
+use serde_json::Value;
+
+use super::{
+    super::{
+        fields::{Fields, invalid, missing, wrong_type},
+        input::{self, MAX_PROMPTS},
+        params,
+        request::OpenAIRequestOptions,
+    },
+    explanation,
+};
+use crate::payload::{
+    GenerationParams, HttpRequestPayload, Prompt, PromptQuestion, QuestionKind, RequestInput,
+    Tokenization,
+};
+
+/// What a request asks for.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(in crate::http) enum Asked {
+    /// An answer of the model.
+    Generation,
+    /// What that would take.
+    Explanation,
+    /// The prompts of a request for an answer.
+    Rendering,
+    /// The prompt of a conversation.
+    Template,
+    /// The tokens of a text.
+    Tokens,
+    /// The text of tokens.
+    Text,
+}
+
+impl Asked {
+    /// Whether the request may leave `model` out, as those of servers of one model do.
+    pub(in crate::http) fn needs_no_model(self) -> bool {
+        matches!(self, Self::Template | Self::Tokens | Self::Text)
+    }
+}
+
+/// Whether a query asks for an explanation.
+pub(in crate::http) fn explained(query: &str) -> Result<Asked> {
+    let explain = query
+        .split('&')
+        .map(|pair| pair.split_once('=').unwrap_or((pair, "1")))
+        .find(|(name, _)| *name == "explain");
+    match explain.map(|(_, value)| value) {
+        None | Some("0" | "false") => Ok(Asked::Generation),
+        Some("" | "1" | "true") => Ok(Asked::Explanation),
+        Some(_) => Err(invalid("explain", "must be 1 or 0")),
+    }
+}
+
+/// The question of a request that has the fields of one for an answer.
+pub(in crate::http) fn of_generation(
+    asked: Asked,
+    model: &Arc<str>,
+    body: Fields<'_>,
+    defaults: &OpenAIRequestOptions,
+    params: &GenerationParams,
+) -> Option<PromptQuestion> {
+    let kind = match asked {
+        Asked::Explanation => {
+            let explained = explanation::explained(body, defaults, params);
+            QuestionKind::Explain(Arc::new(explained))
+        }
+        Asked::Rendering => QuestionKind::Render,
+        _ => return None,
+    };
+    Some(PromptQuestion {
+        model: Arc::clone(model),
+        kind,
+    })
+}
+
+/// The prompts and the question of a request that is about prompts alone.
+pub(in crate::http) fn of_prompt(
+    asked: Asked,
+    body: Fields<'_>,
+) -> Result<(RequestInput, QuestionKind)> {
+    match asked {
+        Asked::Text => Ok((tokens(body)?, QuestionKind::Detokenize)),
+        Asked::Tokens => {
+            let (input, nested) = texts(body)?;
+            let tokenization = tokenization(body, nested)?;
+            Ok((input, QuestionKind::Tokenize(tokenization)))
+        }
+        _ => Ok((input::chat(body)?, QuestionKind::Render)),
+    }
+}
+
+/// Why a question has no answer in a graph that leaves the node for it out.
+pub(in crate::http) fn not_answered(payload: &HttpRequestPayload) -> Error {
+    let message = format!(
+        "this graph does not serve `{}`: nothing is connected to QUESTION of its request node",
+        payload.uri
+    );
+    Error::not_found(message).with_code("unknown_endpoint")
+}
+
+/// The tokens of `detokenize`.
+fn tokens(body: Fields<'_>) -> Result<RequestInput> {
+    let list = body.array("tokens")?.ok_or_else(|| missing("tokens"))?;
+    let ids = list
+        .iter()
+        .enumerate()
+        .map(|(index, token)| params::token_id(token, || format!("tokens[{index}]")));
+    let prompt = Prompt::Tokens(ids.collect::<Result<_>>()?);
+    Ok(RequestInput::Prompts([prompt].into()))
+}
+
+/// The fields a text can be in: OVMS's, vLLM's and llama-server's.
+const TEXT_FIELDS: [&str; 3] = ["text", "prompt", "content"];
+
+/// What `tokenize` is to tokenize, and whether these are several texts.
+fn texts(body: Fields<'_>) -> Result<(RequestInput, bool)> {
+    let mut given = TEXT_FIELDS
+        .into_iter()
+        .filter_map(|field| Some((field, body.get(field)?)));
+    let first = given.next();
+    if let (Some((one, _)), Some((other, _))) = (first, given.next()) {
+        return Err(invalid(
+            other,
+            format!("cannot be used together with `{one}`"),
+        ));
+    }
+    let chat = body.get("messages").is_some();
+    let (field, value) = match first {
+        None if chat => return Ok((input::chat(body)?, false)),
+        None => return Err(missing("text")),
+        Some((field, _)) if chat => {
+            let message = format!("cannot be used together with `{field}`");
+            return Err(invalid("messages", message));
+        }
+        Some(given) => given,
+    };
+    let spelled = Spelling::read(body, field)?;
+    match value {
+        Value::String(text) => Ok((RequestInput::Prompts([spelled.prompt(text)].into()), false)),
+        Value::Array(list) if list.is_empty() => Err(invalid(field, "must not be an empty array")),
+        Value::Array(list) if list.len() > MAX_PROMPTS => Err(invalid(
+            field,
+            format!("must have at most {MAX_PROMPTS} texts, not {}", list.len()),
+        )),
+        Value::Array(list) => {
+            let prompts = list.iter().enumerate().map(|(index, text)| match text {
+                Value::String(text) => Ok(spelled.prompt(text)),
+                other => Err(wrong_type(format!("{field}[{index}]"), "a string", other)),
+            });
+            let prompts: Vec<Prompt> = prompts.collect::<Result<_>>()?;
+            Ok((RequestInput::Prompts(prompts.into()), true))
+        }
+        other => Err(wrong_type(field, "a string or an array of strings", other)),
+    }
+}
+
+/// How a text is read. What is not said is as in a completion, but for `content`, where it is as in llama-server.
+struct Spelling {
+    add_special: bool,
+    parse_special: bool,
+}
+
+impl Spelling {
+    fn read(body: Fields<'_>, field: &str) -> Result<Self> {
+        let as_llama_server = field == "content";
+        let add_special = match body.bool("add_special_tokens")? {
+            Some(add) => Some(add),
+            None => body.bool("add_special")?,
+        };
+        Ok(Self {
+            add_special: add_special.unwrap_or(!as_llama_server),
+            parse_special: body.bool("parse_special")?.unwrap_or(as_llama_server),
+        })
+    }
+
+    fn prompt(&self, text: &str) -> Prompt {
+        Prompt::Spelled {
+            text: text.to_owned(),
+            add_special: self.add_special,
+            parse_special: self.parse_special,
+        }
+    }
+}
+
+fn tokenization(body: Fields<'_>, nested: bool) -> Result<Tokenization> {
+    let max_length = body.count("max_length", 1)?;
+    let pad = body.bool("pad_to_max_length")?.unwrap_or(false);
+    if pad && max_length.is_none() {
+        return Err(missing("max_length"));
+    }
+    if let Some(length) = max_length.filter(|length| pad && *length > MOST_PADDED) {
+        return Err(invalid(
+            "max_length",
+            format!("must be at most {MOST_PADDED} to be padded to, not {length}"),
+        ));
+    }
+    let pad_left = match body.str("padding_side")? {
+        None | Some("right") => false,
+        Some("left") => true,
+        Some(other) => {
+            return Err(invalid(
+                "padding_side",
+                format!("must be `left` or `right`, not `{other}`"),
+            ));
+        }
+    };
+    Ok(Tokenization {
+        max_length,
+        pad,
+        pad_left,
+        token_strs: body.bool("return_token_strs")?.unwrap_or(false),
+        with_pieces: body.bool("with_pieces")?.unwrap_or(false),
+        nested,
+    })
+}
+
+/// The longest list that is made by padding: more than any model's context.
+const MOST_PADDED: u32 = 1 << 20;

@@ -1,0 +1,177 @@
+//! `PromptReportCalculator`: answers questions about prompts.
+
+use std::sync::Arc;
+
+use graphmill_engine::{
+    Calculator, Contract, Cx, Error, Events, Flow, In, NoOptions, OpenCx, Out, Res, Result,
+    register,
+};
+use graphmill_llm::PromptPreview;
+use serde_json::{Map, Value, json};
+
+use super::{
+    explain::{self, Explanation},
+    tokens,
+};
+use crate::llm::LanguageModel;
+use crate::payload::{Prompt, PromptQuestion, PromptReport, Prompts, QuestionKind, TokenPrompts};
+
+/// Answers what a request asks about its prompts instead of an answer to them: `tokenize`, `detokenize`, `apply-template`,
+/// `render`, and `?explain=1`.
+///
+/// `PROMPT` and `TOKENS` are those that the LLM node would get, so the report shows what the model would see, whatever nodes have
+/// made them. The report goes to the response node, which sends it. Nothing is generated, and the request takes no place in the
+/// batches; `?explain=1` asks the engine which tokens it has already, between two of its steps.
+///
+/// ```pbtxt
+/// input_stream: "QUESTION:question"
+/// input_stream: "PROMPT:prompt"
+/// input_stream: "TOKENS:tokens"
+/// output_stream: "REPORT:report"
+/// node {
+///   calculator: "PromptReportCalculator"
+///   input_side_packet: "LLM_NODE_RESOURCES:llm"
+///   input_stream: "QUESTION:question"
+///   input_stream: "PROMPT:prompt"
+///   input_stream: "TOKENS:tokens"
+///   output_stream: "REPORT:report"
+/// }
+/// ```
+pub struct PromptReporter {
+    model: Arc<LanguageModel>,
+    /// An explanation that is not complete yet.
+    explanation: Option<Explanation>,
+}
+
+/// What the engine says about a prompt.
+#[derive(Debug)]
+struct Previewed {
+    index: usize,
+    preview: PromptPreview,
+}
+
+/// The ports of [`PromptReporter`].
+#[derive(Copy, Clone, Debug)]
+pub struct PromptReporterPorts {
+    question: In<PromptQuestion>,
+    prompts: In<Prompts>,
+    tokens: In<TokenPrompts>,
+    report: Out<PromptReport>,
+    previews: Events<Previewed>,
+    model: Res<LanguageModel>,
+}
+
+impl Calculator for PromptReporter {
+    const NAME: &'static str = "PromptReportCalculator";
+    const DOC: &'static str =
+        "Answers questions about prompts: their tokens, their text, and what a request would do.";
+    type Options = NoOptions;
+    type Ports = PromptReporterPorts;
+
+    fn contract(c: &mut Contract, _: &NoOptions) -> PromptReporterPorts {
+        PromptReporterPorts {
+            question: c.input("QUESTION"),
+            prompts: c.input("PROMPT"),
+            tokens: c.input("TOKENS"),
+            report: c.output("REPORT"),
+            previews: c.events(),
+            model: c.resource("LLM_NODE_RESOURCES", None),
+        }
+    }
+
+    fn open(_: &NoOptions, io: PromptReporterPorts, cx: &mut OpenCx<'_>) -> Result<Self> {
+        Ok(Self {
+            model: cx.resource(io.model),
+            explanation: None,
+        })
+    }
+
+    fn process(&mut self, io: PromptReporterPorts, cx: &mut Cx<'_>) -> Result<Flow> {
+        let report = match cx.event(io.previews) {
+            Some(Previewed { index, preview }) => self.explain(index, preview),
+            None => self.answer(io, cx)?,
+        };
+        if let Some(report) = report {
+            cx.emit(io.report, PromptReport(report));
+        }
+        Ok(Flow::Continue)
+    }
+}
+register!(PromptReporter);
+
+/// Whether a chat template made the prompt.
+fn is_templated(prompts: &Prompts) -> bool {
+    matches!(&*prompts.0, [Prompt::Templated(_)])
+}
+
+impl PromptReporter {
+    /// The answer to a question, unless it has to wait for the engine.
+    fn answer(&mut self, io: PromptReporterPorts, cx: &mut Cx<'_>) -> Result<Option<Value>> {
+        let Some(question) = cx.take(io.question) else {
+            return Ok(None); // the request is to be answered by the model
+        };
+        let (Some(prompts), Some(tokens)) = (cx.take(io.prompts), cx.take(io.tokens)) else {
+            return Err(Error::internal("a question came without its prompt"));
+        };
+        let vocab = &**self.model.vocab();
+        match &question.kind {
+            QuestionKind::Tokenize(how) => Ok(Some(tokens::tokenized(vocab, *how, &tokens))),
+            QuestionKind::Detokenize => tokens::detokenized(vocab, &tokens).map(Some),
+            QuestionKind::CountTokens => {
+                let count: usize = tokens.0.iter().map(Vec::len).sum();
+                Ok(Some(json!({ "input_tokens": count })))
+            }
+            QuestionKind::Render => {
+                let rendered = tokens::rendered(vocab, &prompts, &tokens)?;
+                Ok(Some(self.render(&question, &prompts, rendered)))
+            }
+            QuestionKind::Explain(explained) => {
+                let engine = self.model.engine();
+                explain::check(engine, &explained.params)?;
+                let rendered = tokens::rendered(vocab, &prompts, &tokens)?;
+                let salt = &explained.params.cache_salt;
+                for (index, tokens) in tokens.0.into_iter().enumerate() {
+                    let sender = cx.sender(io.previews);
+                    let answer = move |preview| {
+                        // a session that has ended waits for nothing
+                        sender.send(Previewed { index, preview }).ok();
+                    };
+                    engine
+                        .preview(tokens, Arc::clone(salt), answer)
+                        .map_err(explain::refused)?;
+                }
+                let model = Arc::clone(&question.model);
+                let explained = Arc::clone(explained);
+                self.explanation = Some(Explanation::new(model, explained, rendered));
+                Ok(None)
+            }
+        }
+    }
+
+    /// The answer of `render`: the one prompt of a conversation, or the list of those of a completion.
+    fn render(
+        &self,
+        question: &PromptQuestion,
+        prompts: &Prompts,
+        mut rendered: Vec<Map<String, Value>>,
+    ) -> Value {
+        let mut answer = match rendered.pop() {
+            Some(only) if rendered.is_empty() && is_templated(prompts) => only,
+            last => {
+                rendered.extend(last);
+                Map::from_iter([("prompts".to_owned(), json!(rendered))])
+            }
+        };
+        answer.insert("model".to_owned(), json!(question.model));
+        let context = self.model.vocab().context_length();
+        answer.insert("max_model_len".to_owned(), json!(context));
+        answer.into()
+    }
+
+    /// Takes in what the engine says; the answer, when it is complete.
+    fn explain(&mut self, index: usize, preview: PromptPreview) -> Option<Value> {
+        let complete = self.explanation.as_mut()?.add(index, preview);
+        let explanation = self.explanation.take_if(|_| complete)?;
+        Some(explanation.report(self.model.engine()))
+    }
+}
