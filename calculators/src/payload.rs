@@ -7,6 +7,7 @@
 //! None of these is a wire format: the request node reads one, the response node writes one, and the nodes in between
 //! serve every dialect.
 
+mod logprobs;
 mod question;
 
 use std::borrow::Cow;
@@ -14,9 +15,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
-pub use graphmill_llm::{Constraint, ReasoningMarks, SamplingParams, Token, Tokens, Usage};
+pub use graphmill_llm::{
+    Constraint, ReasoningMarks, SamplingParams, Token, TokenLogprob, Tokens, Usage,
+};
 use serde_json::{Map, Value};
 
+pub use logprobs::{EchoedText, EchoedTokens, HeldLogprobs, TextLogprob};
 pub use question::{
     Explained, PromptQuestion, PromptReport, QuestionKind, ResolvedValue, Tokenization, ValueSource,
 };
@@ -82,6 +86,8 @@ pub struct TextRequest {
     pub stream: bool,
     /// Whether a stream ends with a chunk of token counts.
     pub include_usage: bool,
+    /// Whether the answer tells the log probabilities of its tokens.
+    pub logprobs: bool,
 }
 
 impl TextRequest {
@@ -145,6 +151,8 @@ pub struct GenerationParams {
     pub cache_salt: Arc<str>,
     /// Who goes first when not all can: the higher.
     pub priority: i32,
+    /// Whether the prompt is repeated before the answer.
+    pub echo: bool,
     /// What the text has to match; none if it is free.
     pub constraint: Option<TextConstraint>,
 }
@@ -209,12 +217,17 @@ impl Finish {
 }
 
 /// Tokens of one choice from one step of the engine.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct TokenChunk {
     /// The choice: prompt `index / n`, generation `index % n`.
     pub index: u32,
+    /// The prompt, on the first chunk of a choice whose request wants it repeated.
+    pub echo: Option<Box<EchoedTokens>>,
     /// The new tokens.
     pub tokens: Tokens,
+    /// One for each of the new tokens, and one more for the token that ended the text, where a token did; empty unless the request
+    /// asks for them.
+    pub logprobs: Vec<TokenLogprob>,
     /// Set on the last chunk of the choice.
     pub finish: Option<Finish>,
     /// The choice's counts so far.
@@ -229,12 +242,17 @@ pub struct TokenChunk {
 pub struct TextChunk {
     /// The choice.
     pub index: u32,
+    /// The prompt, on the first chunk of a choice whose request wants it repeated.
+    pub echo: Option<Box<EchoedText>>,
     /// The new text: whole characters. Behind the parsers, what is neither reasoning nor a tool call.
     pub text: String,
     /// What the model thought on its way to the answer: filled in by the reasoning parser. Comes before `text`.
     pub reasoning: String,
     /// Calls of tools, or pieces of them: filled in by the tool parser. They come after `text`.
     pub tool_calls: Vec<ToolCallDelta>,
+    /// The tokens whose text begins in this chunk, with their log probabilities; empty unless the request asks for them. A node that
+    /// holds text back holds these back with it, as [`HeldLogprobs`] does; a node that parses text passes them on as they are.
+    pub logprobs: Vec<TextLogprob>,
     /// Set on the last chunk of the choice.
     pub finish: Option<Finish>,
     /// The choice's counts so far.

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use crate::core::Pair;
 use crate::payload::{
-    Finish, HttpRequestPayload, HttpResponse, Prompt, Prompts, StopSignal, TextChunk, TokenChunk,
-    TokenPrompts, ToolCallDelta, ToolCallStart, Usage,
+    Finish, HttpRequestPayload, HttpResponse, Prompt, Prompts, TextChunk, TokenChunk, TokenPrompts,
+    ToolCallDelta, ToolCallStart, Usage,
 };
 
 register_payload!(HttpRequestPayload as "http_request", request_to_json, request_from_json);
@@ -286,7 +286,7 @@ fn token_chunk_from_json(value: &Value) -> Result<TokenChunk, String> {
         tokens: chunk.tokens.into_iter().collect(),
         finish: chunk.finish.map(Finish::from),
         usage: chunk.usage.into(),
-        stop: StopSignal::default(),
+        ..TokenChunk::default()
     })
 }
 
@@ -320,7 +320,7 @@ fn text_chunk_from_json(value: &Value) -> Result<TextChunk, String> {
             .collect(),
         finish: chunk.finish.map(Finish::from),
         usage: chunk.usage.into(),
-        stop: StopSignal::default(),
+        ..TextChunk::default()
     })
 }
 

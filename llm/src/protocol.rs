@@ -298,7 +298,7 @@ pub struct StepOutput {
     pub tokens: Tokens,
     /// The end token that finished the sequence; it is not part of the text.
     pub end_token: Option<Token>,
-    /// One entry per token of `tokens` when log probabilities were asked for, else empty.
+    /// One entry per token of `tokens` when log probabilities were asked for, and one for `end_token`; else empty.
     pub logprobs: Vec<TokenLogprob>,
     /// Set on the last output of a sequence.
     pub finish: Option<FinishReason>,

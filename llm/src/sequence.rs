@@ -224,6 +224,7 @@ impl Sequence {
             }
             if self.stop_tokens.contains(&token) || (!self.ignore_eos && vocab.is_eog(token)) {
                 output.end_token = Some(token);
+                output.logprobs.extend(logprob);
                 output.finish = Some(FinishReason::Stop);
                 break;
             }

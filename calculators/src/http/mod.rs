@@ -5,6 +5,7 @@
 mod fields;
 mod input;
 mod inspect;
+mod logprobs;
 mod params;
 mod request;
 mod response;

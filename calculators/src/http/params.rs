@@ -9,9 +9,10 @@ use serde_json::Value;
 
 use super::{
     fields::{Fields, invalid, wrong_type},
+    logprobs,
     request::OpenAIRequestOptions,
 };
-use crate::payload::GenerationParams;
+use crate::payload::{Endpoint, GenerationParams};
 
 /// Most stop strings of one request.
 const MAX_STOPS: usize = 16;
@@ -19,7 +20,11 @@ const MAX_STOPS: usize = 16;
 const MAX_N: i64 = 128;
 
 /// Reads the fields; `defaults` fills in what the request leaves open.
-pub(super) fn read(body: Fields<'_>, defaults: &OpenAIRequestOptions) -> Result<GenerationParams> {
+pub(super) fn read(
+    body: Fields<'_>,
+    endpoint: Endpoint,
+    defaults: &OpenAIRequestOptions,
+) -> Result<GenerationParams> {
     let n = body.integer("n", 1..=MAX_N)?.unwrap_or(1);
     let best_of = body.integer("best_of", 1..=MAX_N)?.unwrap_or(n);
     if best_of != n {
@@ -53,7 +58,10 @@ pub(super) fn read(body: Fields<'_>, defaults: &OpenAIRequestOptions) -> Result<
     let max_tokens = body.count("max_tokens", 1)?;
     let max_completion_tokens = body.count("max_completion_tokens", 1)?;
     Ok(GenerationParams {
-        sampling: sampling(body, defaults)?,
+        sampling: SamplingParams {
+            logprobs: logprobs::read(body, endpoint)?,
+            ..sampling(body, defaults)?
+        },
         max_tokens: max_completion_tokens.or(max_tokens).or(defaults.max_tokens),
         min_tokens: body.count("min_tokens", 0)?.unwrap_or(0),
         stop: stop(body)?,
@@ -67,6 +75,7 @@ pub(super) fn read(body: Fields<'_>, defaults: &OpenAIRequestOptions) -> Result<
         cache_salt: cache_salt(body)?,
         priority: priority.unwrap_or(0) as i32,
         constraint: None,
+        echo: false,
     })
 }
 
@@ -112,7 +121,7 @@ fn sampling(body: Fields<'_>, defaults: &OpenAIRequestOptions) -> Result<Samplin
             .unwrap_or(usual.repetition_penalty),
         seed: seed.map(|seed| seed as u64),
         logit_bias: logit_bias(body)?,
-        logprobs: None,
+        ..usual
     })
 }
 
@@ -203,8 +212,6 @@ fn refuse_what_sampling_cannot_do(body: Fields<'_>) -> Result<()> {
     let is = |expected: f64| move |value: &Value| value.as_f64() == Some(expected);
     let no = |value: &Value| value == &Value::Bool(false);
     body.unsupported("length_penalty", is(1.0))?;
-    body.unsupported("logprobs", no)?;
-    body.unsupported("top_logprobs", is(0.0))?;
     body.unsupported("use_beam_search", no)?;
     body.unsupported("skip_special_tokens", |value| value == &Value::Bool(true))?;
     body.unsupported("response_format", |value| value["type"] == "text")?;

@@ -148,7 +148,7 @@ fn read(payload: &HttpRequestPayload, defaults: &OpenAIRequestOptions, id: &str)
     };
     match asked {
         Asked::Generation | Asked::Explanation | Asked::Rendering => {
-            let params = params::read(body, defaults)?;
+            let params = params::read(body, endpoint, defaults)?;
             let stream = body.bool("stream")?.unwrap_or(false);
             let input = match endpoint {
                 Endpoint::Chat => input::chat(body)?,
@@ -160,6 +160,7 @@ fn read(payload: &HttpRequestPayload, defaults: &OpenAIRequestOptions, id: &str)
                 n: params.n,
                 stream,
                 include_usage,
+                logprobs: params.sampling.logprobs.is_some(),
                 ..head.request(input)
             };
             Ok(Read {
@@ -205,6 +206,7 @@ impl Head<'_> {
             n: 1,
             stream: false,
             include_usage: false,
+            logprobs: false,
         }
     }
 }

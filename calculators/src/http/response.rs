@@ -6,12 +6,14 @@ use graphmill_engine::{
 use graphmill_llm::Usage as Counts;
 use serde::Serialize;
 
+use super::logprobs::{ChatLogprobs, TextLogprobs};
 use super::wire::{
     Answer, ChatChoice, ChatDelta, Delta, Function, Message, PromptTokensDetails, TextChoice,
     ToolCall, Usage, UsageField,
 };
 use crate::payload::{
-    Endpoint, Finish, HttpResponse, PromptReport, TextChunk, TextRequest, ToolCallStart,
+    EchoedText, Endpoint, Finish, HttpResponse, PromptReport, TextChunk, TextLogprob, TextRequest,
+    ToolCallStart,
 };
 
 /// Makes an answer of a request's text: one body when all choices have ended, or an event for each chunk.
@@ -49,6 +51,11 @@ struct Choice {
     /// What was thought, and the calls of tools; kept likewise.
     reasoning: String,
     tool_calls: Vec<Call>,
+    /// The tokens of all that, and the prompt that is repeated before it; kept likewise.
+    logprobs: Vec<TextLogprob>,
+    echo: EchoedText,
+    /// Characters of the prompt before the text.
+    begins: usize,
     finish: Option<Finish>,
     counts: Counts,
 }
@@ -138,8 +145,11 @@ impl OpenAIResponse {
         }
         choice.counts = chunk.usage;
         choice.finish = chunk.finish;
+        if let Some(echo) = &chunk.echo {
+            choice.begins = echo.text.chars().count();
+        }
         if request.stream {
-            extend(request, chunk, out)?;
+            extend(request, chunk, choice.begins, out)?;
         } else {
             choice.keep(chunk)?;
         }
@@ -169,7 +179,9 @@ impl OpenAIResponse {
                     .map(|(choice, index)| ChatChoice {
                         index,
                         message: choice.message(),
-                        logprobs: (),
+                        logprobs: request
+                            .logprobs
+                            .then(|| ChatLogprobs::new(&choice.logprobs)),
                         finish_reason: choice.finish.map_or("stop", Finish::as_str),
                     })
                     .collect();
@@ -179,7 +191,12 @@ impl OpenAIResponse {
             }
             Endpoint::Completions => {
                 let choices: Vec<_> = choices
-                    .map(|(choice, index)| text_choice(index, &choice.text, choice.finish))
+                    .map(|(choice, index)| TextChoice {
+                        text: &choice.text,
+                        index,
+                        logprobs: request.logprobs.then(|| choice.text_logprobs()),
+                        finish_reason: choice.finish.map(Finish::as_str),
+                    })
                     .collect();
                 let mut answer = Answer::new(request, "text_completion", choices);
                 answer.usage = usage;
@@ -214,7 +231,12 @@ impl OpenAIResponse {
 impl Choice {
     /// Adds a chunk to what is kept for a whole answer.
     fn keep(&mut self, chunk: &TextChunk) -> Result<()> {
+        if let Some(echo) = &chunk.echo {
+            self.text.push_str(&echo.text);
+            self.echo.clone_from(echo);
+        }
         self.text.push_str(&chunk.text);
+        self.logprobs.extend_from_slice(&chunk.logprobs);
         self.reasoning.push_str(&chunk.reasoning);
         for delta in &chunk.tool_calls {
             if let Some(start) = &delta.start {
@@ -229,6 +251,13 @@ impl Choice {
             call.arguments.push_str(&delta.arguments);
         }
         Ok(())
+    }
+
+    fn text_logprobs(&self) -> TextLogprobs<'_> {
+        let mut logprobs = TextLogprobs::default();
+        logprobs.extend(&self.echo.logprobs, 0);
+        logprobs.extend(&self.logprobs, self.begins);
+        logprobs
     }
 
     fn message(&self) -> Message<'_> {
@@ -262,30 +291,65 @@ fn begin(request: &TextRequest, out: &mut Vec<HttpResponse>) -> Result<()> {
             content: Some(""),
             ..Delta::default()
         };
-        chat_event(request, index, delta, None, out)?;
+        chat_event(request, index, delta, None, None, out)?;
     }
     Ok(())
 }
 
-/// Emits what a chunk adds.
-fn extend(request: &TextRequest, chunk: &TextChunk, out: &mut Vec<HttpResponse>) -> Result<()> {
+/// Emits what a chunk adds to a text that begins at this character. Log probabilities go with the first event of the chunk.
+fn extend(
+    request: &TextRequest,
+    chunk: &TextChunk,
+    begins: usize,
+    out: &mut Vec<HttpResponse>,
+) -> Result<()> {
     match request.endpoint {
         Endpoint::Chat => {
+            let mut logprobs = ChatLogprobs::of_chunk(&chunk.logprobs);
             for delta in deltas(chunk) {
-                chat_event(request, chunk.index, delta, None, out)?;
+                chat_event(request, chunk.index, delta, logprobs.take(), None, out)?;
             }
             if chunk.finish.is_some() {
-                chat_event(request, chunk.index, Delta::default(), chunk.finish, out)?;
+                let delta = Delta::default();
+                chat_event(request, chunk.index, delta, logprobs, chunk.finish, out)?;
             }
         }
         Endpoint::Completions => {
+            if let Some(echo) = &chunk.echo {
+                let logprobs = TextLogprobs::of_chunk(&echo.logprobs, 0);
+                text_event(request, chunk.index, &echo.text, logprobs, None, out)?;
+            }
             if !chunk.text.is_empty() || chunk.finish.is_some() {
-                let choice = text_choice(chunk.index, &chunk.text, chunk.finish);
-                event(request, choice, out)?;
+                let logprobs = TextLogprobs::of_chunk(&chunk.logprobs, begins);
+                text_event(
+                    request,
+                    chunk.index,
+                    &chunk.text,
+                    logprobs,
+                    chunk.finish,
+                    out,
+                )?;
             }
         }
     }
     Ok(())
+}
+
+fn text_event(
+    request: &TextRequest,
+    index: u32,
+    text: &str,
+    logprobs: Option<TextLogprobs<'_>>,
+    finish: Option<Finish>,
+    out: &mut Vec<HttpResponse>,
+) -> Result<()> {
+    let choice = TextChoice {
+        text,
+        index,
+        logprobs,
+        finish_reason: finish.map(Finish::as_str),
+    };
+    event(request, choice, out)
 }
 
 /// What a chunk adds to a message: reasoning, text and pieces of tool calls, each on its own.
@@ -310,13 +374,14 @@ fn chat_event(
     request: &TextRequest,
     index: u32,
     delta: Delta<'_>,
+    logprobs: Option<ChatLogprobs<'_>>,
     finish: Option<Finish>,
     out: &mut Vec<HttpResponse>,
 ) -> Result<()> {
     let choice = ChatDelta {
         index,
         delta,
-        logprobs: (),
+        logprobs,
         finish_reason: finish.map(Finish::as_str),
     };
     event(request, choice, out)
@@ -329,15 +394,6 @@ fn event(request: &TextRequest, choice: impl Serialize, out: &mut Vec<HttpRespon
     }
     out.push(HttpResponse::Event(json(&chunk)?));
     Ok(())
-}
-
-fn text_choice(index: u32, text: &str, finish: Option<Finish>) -> TextChoice<'_> {
-    TextChoice {
-        text,
-        index,
-        logprobs: (),
-        finish_reason: finish.map(Finish::as_str),
-    }
 }
 
 fn chunk_object(endpoint: Endpoint) -> &'static str {

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::logprobs::{ChatLogprobs, TextLogprobs};
 use crate::payload::ToolCallDelta;
 
 /// Names the software in every answer; changes where a change of it can change answers.
@@ -84,7 +85,7 @@ pub(super) struct CompletionTokensDetails {
 pub(super) struct ChatChoice<'a> {
     pub(super) index: u32,
     pub(super) message: Message<'a>,
-    pub(super) logprobs: (),
+    pub(super) logprobs: Option<ChatLogprobs<'a>>,
     pub(super) finish_reason: &'static str,
 }
 
@@ -120,7 +121,7 @@ pub(super) struct Function<'a> {
 pub(super) struct ChatDelta<'a> {
     pub(super) index: u32,
     pub(super) delta: Delta<'a>,
-    pub(super) logprobs: (),
+    pub(super) logprobs: Option<ChatLogprobs<'a>>,
     pub(super) finish_reason: Option<&'static str>,
 }
 
@@ -168,6 +169,6 @@ impl<'a> From<&'a ToolCallDelta> for ToolCallPiece<'a> {
 pub(super) struct TextChoice<'a> {
     pub(super) text: &'a str,
     pub(super) index: u32,
-    pub(super) logprobs: (),
+    pub(super) logprobs: Option<TextLogprobs<'a>>,
     pub(super) finish_reason: Option<&'static str>,
 }

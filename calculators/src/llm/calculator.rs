@@ -213,7 +213,9 @@ impl Llm {
             io.tokens,
             TokenChunk {
                 index,
+                echo: None,
                 tokens: output.tokens,
+                logprobs: output.logprobs,
                 finish,
                 usage: output.usage,
                 stop,

@@ -5,15 +5,18 @@ use std::sync::Arc;
 use graphmill_engine::{
     Calculator, Contract, Cx, Flow, In, NoOptions, OpenCx, Out, Res, Result, register,
 };
+use graphmill_llm::{Token, TokenLogprob, Vocab};
 
 use crate::llm::LanguageModel;
-use crate::payload::{TextChunk, TokenChunk};
+use crate::payload::{EchoedText, EchoedTokens, TextChunk, TextLogprob, TokenChunk};
 
 /// Makes text of tokens.
 ///
 /// A token's bytes need not be whole characters: what could still become one is held back, what cannot becomes U+FFFD, so
 /// that any division of the tokens into chunks gives the same text. Special tokens are left out. A chunk of tokens that
 /// completes no character gives no packet, unless it is the last of its choice.
+///
+/// Log probabilities that come with tokens go on with the text: each with its token as text and the place where that begins.
 ///
 /// ```pbtxt
 /// input_stream: "TOKENS:tokens"
@@ -28,8 +31,17 @@ use crate::payload::{TextChunk, TokenChunk};
 pub struct Detokenizer {
     model: Arc<LanguageModel>,
     /// By choice.
-    decoders: Vec<Utf8Decoder>,
-    bytes: Vec<u8>,
+    choices: Vec<Choice>,
+}
+
+/// A choice's text so far.
+#[derive(Default)]
+struct Choice {
+    decoder: Utf8Decoder,
+    /// Characters that were decoded.
+    characters: usize,
+    /// Log probabilities that wait for their text.
+    logprobs: Vec<TextLogprob>,
 }
 
 /// The ports of [`Detokenizer`].
@@ -57,8 +69,7 @@ impl Calculator for Detokenizer {
     fn open(_: &NoOptions, io: DetokenizerPorts, cx: &mut OpenCx<'_>) -> Result<Self> {
         Ok(Self {
             model: cx.resource(io.model),
-            decoders: Vec::new(),
-            bytes: Vec::new(),
+            choices: Vec::new(),
         })
     }
 
@@ -66,35 +77,25 @@ impl Calculator for Detokenizer {
         let Some(chunk) = cx.take(io.tokens) else {
             return Ok(Flow::Continue);
         };
-        let choice = chunk.index as usize;
-        if self.decoders.len() <= choice {
-            self.decoders.resize_with(choice + 1, Utf8Decoder::default);
+        let index = chunk.index as usize;
+        if self.choices.len() <= index {
+            self.choices.resize_with(index + 1, Choice::default);
         }
-        self.bytes.clear();
-        for token in &chunk.tokens {
-            self.model.vocab().piece(*token, false, &mut self.bytes);
-        }
-        let decoder = &mut self.decoders[choice];
-        let mut text = decoder.push(&self.bytes);
-        if chunk.finish.is_some() {
-            text.push_str(decoder.finish());
-        }
-        if !text.is_empty() || chunk.finish.is_some() {
-            let TokenChunk {
-                index,
-                finish,
-                usage,
-                stop,
-                ..
-            } = chunk;
+        let vocab = &**self.model.vocab();
+        let choice = &mut self.choices[index];
+        let text = choice.decode(vocab, &chunk);
+        let echo = chunk.echo.map(|echo| Box::new(echoed(vocab, &echo)));
+        if !text.is_empty() || chunk.finish.is_some() || echo.is_some() {
             cx.emit(
                 io.text,
                 TextChunk {
-                    index,
+                    index: chunk.index,
+                    echo,
                     text,
-                    finish,
-                    usage,
-                    stop,
+                    logprobs: std::mem::take(&mut choice.logprobs),
+                    finish: chunk.finish,
+                    usage: chunk.usage,
+                    stop: chunk.stop,
                     ..TextChunk::default()
                 },
             );
@@ -103,6 +104,85 @@ impl Calculator for Detokenizer {
     }
 }
 register!(Detokenizer);
+
+impl Choice {
+    /// The text that is complete with a chunk's tokens.
+    fn decode(&mut self, vocab: &dyn Vocab, chunk: &TokenChunk) -> String {
+        let mut text = String::new();
+        let mut logprobs = chunk.logprobs.iter();
+        for token in &chunk.tokens {
+            if let Some(logprob) = logprobs.next() {
+                self.note(vocab, *token, Some(logprob));
+            }
+            self.push(vocab, *token, &mut text);
+        }
+        if chunk.finish.is_some() {
+            self.finish(&mut text);
+        }
+        for logprob in logprobs {
+            self.note(vocab, logprob.token, Some(logprob));
+            if let Some(end) = self.logprobs.last_mut() {
+                end.ends = true;
+            }
+        }
+        text
+    }
+
+    /// Appends what is complete with one more token.
+    fn push(&mut self, vocab: &dyn Vocab, token: Token, text: &mut String) {
+        let mut bytes = Vec::new();
+        vocab.piece(token, false, &mut bytes);
+        let piece = self.decoder.push(&bytes);
+        self.characters += piece.chars().count();
+        text.push_str(&piece);
+    }
+
+    fn finish(&mut self, text: &mut String) {
+        let rest = self.decoder.finish();
+        self.characters += rest.chars().count();
+        text.push_str(rest);
+    }
+
+    /// Remembers the log probability of the token that comes next.
+    fn note(&mut self, vocab: &dyn Vocab, token: Token, logprob: Option<&TokenLogprob>) {
+        let top = logprob.map_or(&[][..], |logprob| &logprob.top);
+        self.logprobs.push(TextLogprob {
+            offset: self.characters,
+            bytes: spelling(vocab, token),
+            logprob: logprob.map(|logprob| logprob.logprob),
+            top: top
+                .iter()
+                .map(|(token, logprob)| (spelling(vocab, *token), *logprob))
+                .collect(),
+            ends: false,
+        });
+    }
+}
+
+/// The text of a prompt. Where log probabilities come with it, its first token has none, but an entry.
+fn echoed(vocab: &dyn Vocab, echo: &EchoedTokens) -> EchoedText {
+    let mut prompt = Choice::default();
+    let mut text = String::new();
+    for (position, token) in echo.tokens.iter().enumerate() {
+        if let Some(logprobs) = &echo.logprobs {
+            let logprob = position.checked_sub(1).and_then(|at| logprobs.get(at));
+            prompt.note(vocab, *token, logprob);
+        }
+        prompt.push(vocab, *token, &mut text);
+    }
+    prompt.finish(&mut text);
+    EchoedText {
+        text,
+        logprobs: prompt.logprobs,
+    }
+}
+
+/// How a token is written, special ones too.
+fn spelling(vocab: &dyn Vocab, token: Token) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    vocab.piece(token, true, &mut bytes);
+    bytes
+}
 
 /// Decodes UTF-8 that comes in pieces. The pieces' text, joined, is what lossy decoding makes of the joined bytes.
 #[derive(Debug, Default)]

@@ -6,13 +6,13 @@ use graphmill_engine::{
     Calculator, Contract, Cx, Flow, In, NoOptions, OpenCx, Out, Result, register,
 };
 
-use crate::payload::{Finish, GenerationParams, TextChunk};
+use crate::payload::{Finish, GenerationParams, HeldLogprobs, TextChunk};
 
 /// Ends a choice's text at the first stop string in it, and its generation with it.
 ///
 /// A stop string can be spread over any number of chunks: text that could still become one is held back, and no more than
 /// that. The text ends before the stop string, or after it where the request wants it included. The match that is complete
-/// first counts; of several complete at once, the longest.
+/// first counts; of several complete at once, the longest. Log probabilities leave with the text in which their tokens begin.
 ///
 /// ```pbtxt
 /// input_stream: "TEXT:text"
@@ -30,7 +30,13 @@ pub struct StopString {
     patterns: Arc<[Pattern]>,
     include: bool,
     /// By choice.
-    matchers: Vec<Matcher>,
+    choices: Vec<Choice>,
+}
+
+/// What is held back of one choice.
+struct Choice {
+    matcher: Matcher,
+    logprobs: HeldLogprobs,
 }
 
 /// The ports of [`StopString`].
@@ -77,23 +83,31 @@ impl Calculator for StopString {
         let Some(mut chunk) = cx.take(io.text) else {
             return Ok(Flow::Continue);
         };
-        let choice = chunk.index as usize;
-        while self.matchers.len() <= choice {
-            self.matchers.push(Matcher::new(Arc::clone(&self.patterns)));
+        let index = chunk.index as usize;
+        while self.choices.len() <= index {
+            self.choices.push(Choice {
+                matcher: Matcher::new(Arc::clone(&self.patterns)),
+                logprobs: HeldLogprobs::default(),
+            });
         }
-        let matcher = &mut self.matchers[choice];
+        let Choice { matcher, logprobs } = &mut self.choices[index];
         if matcher.matched {
             // what was on its way when the text ended
             return Ok(Flow::Continue);
         }
         chunk.text = matcher.push(&chunk.text, self.include);
+        logprobs.hold(chunk.logprobs);
         if matcher.matched {
             chunk.stop.stop();
             chunk.finish = Some(Finish::Stop);
+            chunk.logprobs = logprobs.release(&chunk.text);
         } else if chunk.finish.is_some() {
             chunk.text.push_str(&matcher.finish());
+            chunk.logprobs = logprobs.finish();
+        } else {
+            chunk.logprobs = logprobs.release(&chunk.text);
         }
-        if !chunk.text.is_empty() || chunk.finish.is_some() {
+        if !chunk.text.is_empty() || chunk.finish.is_some() || chunk.echo.is_some() {
             cx.emit(io.out, chunk);
         }
         Ok(Flow::Continue)
@@ -193,7 +207,60 @@ impl Matcher {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{Matcher, Pattern};
+    use graphmill_engine::testing::Harness;
+
+    use super::{Matcher, Pattern, StopString};
+    use crate::payload::{GenerationParams, TextChunk, TextLogprob};
+
+    /// A chunk of one token that begins where it says.
+    fn chunk(text: &str, offset: usize) -> TextChunk {
+        TextChunk {
+            text: text.to_owned(),
+            logprobs: vec![TextLogprob {
+                offset,
+                bytes: text.as_bytes().to_vec(),
+                ..TextLogprob::default()
+            }],
+            ..TextChunk::default()
+        }
+    }
+
+    #[test]
+    fn log_probabilities_leave_with_the_text_in_which_their_tokens_begin() {
+        let node = r#"node {
+            calculator: "StopStringCalculator" input_stream: "TEXT:text" input_stream: "PARAMS:params" output_stream: "TEXT:out"
+        }"#;
+        let mut harness = Harness::of::<StopString>(node);
+        let params = GenerationParams {
+            stop: vec!["END".to_owned()],
+            ..GenerationParams::default()
+        };
+        harness.push("params", 0, params).close("params");
+        let pieces = [("é", 0), ("x E", 1), ("N", 4), ("o E", 5), ("ND of", 8)];
+        for (time, (text, offset)) in (0..).zip(pieces) {
+            harness.push("text", time, chunk(text, offset));
+        }
+        harness.finish();
+        let packets = harness.packets("out");
+        let chunks = packets
+            .iter()
+            .filter_map(|packet| packet.get::<TextChunk>());
+        let left: Vec<(&str, Vec<usize>)> = chunks
+            .map(|chunk| {
+                let offsets = chunk.logprobs.iter().map(|logprob| logprob.offset);
+                (chunk.text.as_str(), offsets.collect())
+            })
+            .collect();
+        assert_eq!(
+            left,
+            [
+                ("é", vec![0]),
+                ("x ", vec![1]),
+                ("ENo ", vec![4, 5]),
+                ("", vec![])
+            ]
+        );
+    }
 
     /// The text that comes out for text that comes in pieces.
     fn run<'a>(

@@ -1,5 +1,6 @@
 //! A scripted model behind a chat graph.
 
+mod logprobs;
 mod prompt_questions;
 
 use std::sync::Arc;

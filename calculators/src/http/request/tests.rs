@@ -316,7 +316,12 @@ fn refusals_name_the_field() {
             json!({"response_format": {"type": "json_object"}}),
             "response_format",
         ),
-        (json!({"logprobs": true}), "logprobs"),
+        (json!({"logprobs": 5}), "logprobs"),
+        (
+            json!({"logprobs": true, "top_logprobs": 21}),
+            "top_logprobs",
+        ),
+        (json!({"top_logprobs": 2}), "top_logprobs"),
         (json!({"guided_json": {}}), "guided_json"),
         (json!({"functions": [{}]}), "functions"),
         (json!({"chat_template_kwargs": []}), "chat_template_kwargs"),
@@ -358,7 +363,8 @@ fn refusals_name_the_field() {
     for extra in [
         json!({"echo": true}),
         json!({"suffix": "x"}),
-        json!({"logprobs": 1}),
+        json!({"logprobs": true}),
+        json!({"logprobs": 21}),
     ] {
         assert!(completion(extra.clone()).is_err(), "{extra}");
     }

@@ -24,6 +24,7 @@ fn request(endpoint: Endpoint, stream: bool) -> TextRequest {
         n: 1,
         stream,
         include_usage: false,
+        logprobs: false,
     }
 }
 

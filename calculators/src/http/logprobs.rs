@@ -1,0 +1,151 @@
+//! Log probabilities: the fields that ask for them, and the objects of chats and of completions that tell them.
+
+use graphmill_engine::Result;
+use serde::{Serialize, Serializer, ser::SerializeMap};
+
+use super::fields::{Fields, invalid};
+use crate::payload::{Endpoint, TextLogprob};
+
+/// Most tokens at each place of which the probability is told.
+const MAX_TOP: i64 = 20;
+
+/// How many of the likeliest tokens at each place the answer tells of; none if it tells no log probabilities at all.
+pub(super) fn read(body: Fields<'_>, endpoint: Endpoint) -> Result<Option<u8>> {
+    if endpoint == Endpoint::Completions {
+        let top = body.integer("logprobs", 0..=MAX_TOP)?;
+        return Ok(top.map(|top| top as u8));
+    }
+    let top = body.integer("top_logprobs", 0..=MAX_TOP)?;
+    let asked = body.bool("logprobs")?.unwrap_or(false);
+    if !asked && top.is_some_and(|top| top > 0) {
+        return Err(invalid("top_logprobs", "needs `logprobs: true`"));
+    }
+    Ok(asked.then(|| top.unwrap_or(0) as u8))
+}
+
+/// What stands for a probability of zero: JSON has no infinity.
+const LOWEST: f32 = -9999.0;
+
+/// The `logprobs` of a choice of a chat, whole or chunk.
+#[derive(Serialize)]
+pub(super) struct ChatLogprobs<'a> {
+    content: Vec<ChatToken<'a>>,
+    refusal: (),
+}
+
+#[derive(Serialize)]
+struct ChatToken<'a> {
+    #[serde(flatten)]
+    token: TopToken<'a>,
+    top_logprobs: Vec<TopToken<'a>>,
+}
+
+#[derive(Serialize)]
+struct TopToken<'a> {
+    token: String,
+    logprob: f32,
+    bytes: &'a [u8],
+}
+
+impl<'a> ChatLogprobs<'a> {
+    /// Of these tokens. The one that ended the text is none of the message's.
+    pub(super) fn new(tokens: &'a [TextLogprob]) -> Self {
+        let content = tokens.iter().filter(|token| !token.ends);
+        Self {
+            content: content.map(ChatToken::new).collect(),
+            refusal: (),
+        }
+    }
+
+    /// As [`new`](Self::new), where there are any: what a chunk of a stream says.
+    pub(super) fn of_chunk(tokens: &'a [TextLogprob]) -> Option<Self> {
+        let logprobs = Self::new(tokens);
+        (!logprobs.content.is_empty()).then_some(logprobs)
+    }
+}
+
+impl<'a> ChatToken<'a> {
+    fn new(token: &'a TextLogprob) -> Self {
+        let top = token.top.iter();
+        Self {
+            token: TopToken::new(&token.bytes, token.logprob.unwrap_or(0.0)),
+            top_logprobs: top
+                .map(|(bytes, logprob)| TopToken::new(bytes, *logprob))
+                .collect(),
+        }
+    }
+}
+
+impl<'a> TopToken<'a> {
+    fn new(bytes: &'a [u8], logprob: f32) -> Self {
+        Self {
+            token: spelled(bytes, ""),
+            logprob: finite(logprob),
+            bytes,
+        }
+    }
+}
+
+/// The `logprobs` of a choice of a completion, whole or chunk. The lists have one entry for each token, the one that ended the text
+/// included, so that as many are there as were asked for.
+#[derive(Default, Serialize)]
+pub(super) struct TextLogprobs<'a> {
+    tokens: Vec<String>,
+    token_logprobs: Vec<Option<f32>>,
+    top_logprobs: Vec<Option<TopOf<'a>>>,
+    text_offset: Vec<usize>,
+}
+
+impl<'a> TextLogprobs<'a> {
+    /// Appends tokens of a text that begins at this character of the answer's.
+    pub(super) fn extend(&mut self, tokens: &'a [TextLogprob], begins: usize) {
+        for token in tokens {
+            self.tokens.push(spelled(&token.bytes, "bytes:"));
+            self.token_logprobs.push(token.logprob.map(finite));
+            self.top_logprobs.push(token.logprob.map(|_| TopOf(token)));
+            self.text_offset.push(begins + token.offset);
+        }
+    }
+
+    /// Those of a chunk, where there are any.
+    pub(super) fn of_chunk(tokens: &'a [TextLogprob], begins: usize) -> Option<Self> {
+        let mut logprobs = Self::default();
+        logprobs.extend(tokens, begins);
+        (!tokens.is_empty()).then_some(logprobs)
+    }
+}
+
+/// The likeliest tokens at a place, as an object, and the token that is there if it is none of them. Of tokens that are spelled
+/// alike, the likeliest counts.
+struct TopOf<'a>(&'a TextLogprob);
+
+impl Serialize for TopOf<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let likeliest = self.0.top.iter().map(|(bytes, logprob)| (bytes, *logprob));
+        let chosen = self.0.logprob.map(|logprob| (&self.0.bytes, logprob));
+        let mut seen: Vec<&[u8]> = Vec::with_capacity(self.0.top.len() + 1);
+        let mut map = serializer.serialize_map(None)?;
+        for (bytes, logprob) in likeliest.chain(chosen) {
+            if !seen.contains(&bytes.as_slice()) {
+                seen.push(bytes);
+                map.serialize_entry(&spelled(bytes, "bytes:"), &finite(logprob))?;
+            }
+        }
+        map.end()
+    }
+}
+
+fn finite(logprob: f32) -> f32 {
+    if logprob > LOWEST { logprob } else { LOWEST }
+}
+
+/// A token as text; where it is not whole characters, its bytes as escapes behind `prefix`.
+fn spelled(bytes: &[u8], prefix: &str) -> String {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => text.to_owned(),
+        Err(_) => {
+            let escapes = bytes.iter().map(|byte| format!("\\x{byte:02x}"));
+            std::iter::once(prefix.to_owned()).chain(escapes).collect()
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Log probabilities in answers: each token's text, bytes, place and alternatives, whole and streamed, on a scripted model whose
+//! tokens are bytes.
+
+use super::{Chat, body, contents, events, script};
+use serde_json::{Value, json};
+
+const REPLY: &str = "é 🙂 one, two";
+
+fn question(more: &Value) -> Value {
+    let mut request = json!({"model": "m", "messages": [{"role": "user", "content": "Hi"}], "logprobs": true, "top_logprobs": 2});
+    for (name, value) in more.as_object().expect("fields") {
+        request[name] = value.clone();
+    }
+    request
+}
+
+/// The bytes of the tokens.
+fn bytes(tokens: &Value) -> Vec<u8> {
+    let tokens = tokens.as_array().expect("a list of tokens").iter();
+    tokens
+        .flat_map(|token| token["bytes"].as_array().expect("bytes"))
+        .map(|byte| byte.as_u64().expect("a byte") as u8)
+        .collect()
+}
+
+#[test]
+fn every_token_of_a_message_has_its_bytes_and_its_alternatives() {
+    let chat = Chat::new(&script(&[("", REPLY)]));
+    let answer = body(&chat.ask("/v3/chat/completions", &question(&json!({}))));
+    let logprobs = &answer["choices"][0]["logprobs"];
+    assert_eq!(logprobs["refusal"], json!(null));
+    let tokens = &logprobs["content"];
+    assert_eq!(bytes(tokens), REPLY.as_bytes());
+    assert_eq!(tokens[0]["token"], "\\xc3", "no whole character");
+    assert_eq!(tokens[2]["token"], " ");
+    for token in tokens.as_array().expect("tokens") {
+        let logprob = token["logprob"].as_f64().expect("a number");
+        assert!((-1e-5..=0.0).contains(&logprob), "{token}");
+        let top = token["top_logprobs"].as_array().expect("a list");
+        assert_eq!(top.len(), 2);
+        assert_eq!(
+            (&top[0]["logprob"], &top[0]["token"]),
+            (&token["logprob"], &token["token"])
+        );
+        assert!(top[1]["logprob"].as_f64().expect("a number") < -15.0);
+    }
+    let plain = json!({"logprobs": false, "top_logprobs": null});
+    let answer = body(&chat.ask("/v3/chat/completions", &question(&plain)));
+    assert_eq!(answer["choices"][0]["logprobs"], json!(null));
+}
+
+#[test]
+fn a_stream_tells_the_same_beside_the_text() {
+    let chat = Chat::new(&script(&[("", REPLY)]));
+    for more in [
+        json!({}),
+        json!({"stop": [", two"]}),
+        json!({"stop": ["e, t", "x"], "include_stop_str_in_output": true}),
+    ] {
+        let mut request = question(&more);
+        let whole = body(&chat.ask("/v3/chat/completions", &request));
+        request["stream"] = true.into();
+        let events = events(&chat.ask("/v3/chat/completions", &request));
+        let choice = &whole["choices"][0];
+        assert_eq!(contents(&events), choice["message"]["content"]);
+        let lists = events
+            .iter()
+            .map(|event| &event["choices"][0]["logprobs"]["content"]);
+        let tokens: Vec<Value> = lists
+            .filter_map(Value::as_array)
+            .flatten()
+            .cloned()
+            .collect();
+        assert_eq!(Value::from(tokens), choice["logprobs"]["content"], "{more}");
+        let text = choice["message"]["content"].as_str().expect("text");
+        assert_eq!(
+            bytes(&choice["logprobs"]["content"]),
+            text.as_bytes(),
+            "{more}"
+        );
+    }
+}
+
+#[test]
+fn each_choice_has_its_own() {
+    let chat = Chat::new(&script(&[("", REPLY)]));
+    let answer = body(&chat.ask("/v3/chat/completions", &question(&json!({"n": 3}))));
+    for choice in answer["choices"].as_array().expect("choices") {
+        assert_eq!(bytes(&choice["logprobs"]["content"]), REPLY.as_bytes());
+    }
+}
+
+#[test]
+fn completions_have_lists_with_the_token_that_ended_the_text() {
+    let chat = Chat::new(&script(&[("", "é!")]));
+    let prompt = "<|im_start|>assistant\n";
+    let tokens: Vec<i32> = std::iter::once(256)
+        .chain(prompt.bytes().skip("<|im_start|>".len()).map(i32::from))
+        .collect();
+    let request = json!({"model": "m", "prompt": tokens, "logprobs": 1});
+    let answer = body(&chat.ask("/v3/completions", &request));
+    let choice = &answer["choices"][0];
+    assert_eq!(choice["text"], "é!");
+    let logprobs = &choice["logprobs"];
+    assert_eq!(
+        logprobs["tokens"],
+        json!(["bytes:\\xc3", "bytes:\\xa9", "!", "<|im_end|>"])
+    );
+    assert_eq!(logprobs["text_offset"], json!([0, 0, 1, 2]));
+    let numbers = logprobs["token_logprobs"].as_array().expect("numbers");
+    let tops = logprobs["top_logprobs"].as_array().expect("objects");
+    assert_eq!((numbers.len(), tops.len()), (4, 4));
+    assert_eq!(numbers[2], tops[2]["!"]);
+    let mut request = request;
+    request["stream"] = true.into();
+    let events = events(&chat.ask("/v3/completions", &request));
+    let lists = events
+        .iter()
+        .map(|event| &event["choices"][0]["logprobs"]["tokens"]);
+    let tokens: Vec<Value> = lists
+        .filter_map(Value::as_array)
+        .flatten()
+        .cloned()
+        .collect();
+    assert_eq!(Value::from(tokens), logprobs["tokens"]);
+}
