@@ -54,17 +54,30 @@ pub enum HttpResponse {
     },
     /// The data of one server-sent event: one line of JSON, without the framing.
     Event(String),
+    /// A server-sent event of a dialect whose events have names.
+    NamedEvent {
+        /// Its name.
+        name: &'static str,
+        /// Its data: one line of JSON, without the framing.
+        data: String,
+    },
     /// The stream ended well.
     Done,
+    /// The stream ended well, in a dialect whose last event says so itself.
+    End,
 }
 
-/// Which of the OpenAI endpoints a request came to, and so the shape of its answer.
+/// Which endpoint a request came to, and so the shape of its answer.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Endpoint {
     /// `chat/completions`.
     Chat,
     /// `completions`.
     Completions,
+    /// OpenAI's `responses`.
+    Responses,
+    /// Anthropic's `messages`.
+    Messages,
 }
 
 /// A request that was checked: everything the answer needs apart from how tokens are generated.
@@ -88,6 +101,8 @@ pub struct TextRequest {
     pub include_usage: bool,
     /// Whether the answer tells the log probabilities of its tokens.
     pub logprobs: bool,
+    /// Fields of the request that its answer repeats or follows, where the endpoint is `Responses` or `Messages`.
+    pub echo: Arc<Map<String, Value>>,
 }
 
 impl TextRequest {
@@ -197,8 +212,10 @@ pub struct TokenPrompts(pub Vec<Vec<Token>>);
 /// Why a choice ended.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Finish {
-    /// The model ended the text, or a stop string or stop token came.
+    /// The model ended the text, or a stop token came.
     Stop,
+    /// A stop string came: its place in [`GenerationParams::stop`].
+    StopString(u16),
     /// `max_tokens` or the end of the context was reached.
     Length,
     /// The model ended its turn with calls of tools.
@@ -209,7 +226,7 @@ impl Finish {
     /// OpenAI's `finish_reason`.
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::Stop => "stop",
+            Self::Stop | Self::StopString(_) => "stop",
             Self::Length => "length",
             Self::ToolCalls => "tool_calls",
         }

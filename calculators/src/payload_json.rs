@@ -90,13 +90,18 @@ fn response_to_json(response: &HttpResponse) -> Value {
             json!({ "body": bytes_to_json(bytes), "content_type": content_type })
         }
         HttpResponse::Event(text) => json!({ "event": bytes_to_json(text.as_bytes()) }),
+        HttpResponse::NamedEvent { name, data } => {
+            json!({ "event": bytes_to_json(data.as_bytes()), "name": name })
+        }
         HttpResponse::Done => json!("done"),
+        HttpResponse::End => json!("end"),
     }
 }
 
 fn response_from_json(value: &Value) -> Result<HttpResponse, String> {
     match value {
         Value::String(word) if word == "done" => Ok(HttpResponse::Done),
+        Value::String(word) if word == "end" => Ok(HttpResponse::End),
         Value::Object(fields) if fields.contains_key("event") => {
             Ok(HttpResponse::Event(fields["event"].to_string()))
         }

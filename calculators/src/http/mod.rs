@@ -1,14 +1,23 @@
-//! Nodes that read and write the OpenAI dialect: what a request may say, and how an answer looks.
+//! Nodes that read and write the dialects of HTTP: what a request may say, and how an answer looks.
+//!
+//! OpenAI's chat and completions are the native tongue. Requests of `responses` and `messages` are translated into chat before
+//! they are read, and their answers are written from the same chunks of text.
 //!
 //! Every refusal names the field it is about, by its JSON path.
 
+mod dialect;
 mod fields;
 mod input;
 mod inspect;
 mod logprobs;
+mod messages;
 mod params;
+mod parts;
 mod request;
 mod response;
+mod responses;
+mod target;
+mod translate;
 mod wire;
 
 pub use inspect::PromptReporter;

@@ -8,13 +8,14 @@ use std::{
 use graphmill_engine::{Calculator, Contract, Cx, Error, Flow, In, OpenCx, Out, Result, register};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{
     fields::{Fields, invalid, missing, wrong_type},
     input,
     inspect::question::{self, Asked},
-    params,
+    messages, params, responses, target,
+    translate::{self, Translated},
 };
 use crate::payload::{
     Endpoint, GenerationParams, HttpRequestPayload, PromptQuestion, RequestInput, TextRequest,
@@ -38,7 +39,7 @@ pub struct OpenAIRequestOptions {
     pub max_tokens: Option<u32>,
 }
 
-/// Reads the body of `chat/completions` and `completions` and refuses, with the field's name, what is wrong in it or what this
+/// Reads the body of `chat/completions`, `completions`, `responses` and Anthropic's `messages` and refuses, with the field's name, what is wrong in it or what this
 /// graph cannot do.
 ///
 /// Emits the request and its generation parameters at the payload's timestamp. Where `QUESTION` is connected, the node also reads
@@ -72,8 +73,7 @@ pub struct OpenAIRequestPorts {
 
 impl Calculator for OpenAIRequest {
     const NAME: &'static str = "OpenAIRequestCalculator";
-    const DOC: &'static str =
-        "Reads and checks a request of OpenAI's chat/completions and completions endpoints.";
+    const DOC: &'static str = "Reads and checks a request of OpenAI's chat/completions, completions and responses, and of Anthropic's messages.";
     type Options = OpenAIRequestOptions;
     type Ports = OpenAIRequestPorts;
 
@@ -125,7 +125,7 @@ struct Read {
 
 /// Reads a request; `id` is the request's own.
 fn read(payload: &HttpRequestPayload, defaults: &OpenAIRequestOptions, id: &str) -> Result<Read> {
-    let (endpoint, asked) = target(&payload.uri)?;
+    let (endpoint, asked) = target::of(&payload.uri)?;
     let body = match payload.json.as_deref() {
         Some(Value::Object(body)) => Fields(body),
         Some(_) => return Err(Error::invalid("the body must be a JSON object")),
@@ -141,44 +141,24 @@ fn read(payload: &HttpRequestPayload, defaults: &OpenAIRequestOptions, id: &str)
         None if asked.needs_no_model() => "",
         None => return Err(missing("model")),
     };
-    let head = Head {
+    let translated = match endpoint {
+        Endpoint::Responses => Some((responses::to_chat(body)?, responses::NAMES)),
+        Endpoint::Messages => Some((messages::to_chat(body)?, messages::NAMES)),
+        Endpoint::Chat | Endpoint::Completions => None,
+    };
+    let mut head = Head {
         endpoint,
+        asked,
         model: Arc::from(model),
         id,
+        echo: Map::new(),
     };
-    match asked {
-        Asked::Generation | Asked::Explanation | Asked::Rendering => {
-            let params = params::read(body, endpoint, defaults)?;
-            let stream = body.bool("stream")?.unwrap_or(false);
-            let input = match endpoint {
-                Endpoint::Chat => input::chat(body)?,
-                Endpoint::Completions => input::prompts(body)?,
-            };
-            let include_usage = include_usage(body, stream)?;
-            let question = question::of_generation(asked, &head.model, body, defaults, &params);
-            let request = TextRequest {
-                n: params.n,
-                stream,
-                include_usage,
-                logprobs: params.sampling.logprobs.is_some(),
-                ..head.request(input)
-            };
-            Ok(Read {
-                request,
-                params,
-                question,
-            })
-        }
-        Asked::Template | Asked::Tokens | Asked::Text => {
-            let (input, kind) = question::of_prompt(asked, body)?;
-            Ok(Read {
-                question: Some(PromptQuestion {
-                    model: Arc::clone(&head.model),
-                    kind,
-                }),
-                request: head.request(input),
-                params: GenerationParams::default(),
-            })
+    match translated {
+        None => head.read(body, defaults),
+        Some((Translated { chat, echo }, names)) => {
+            head.echo = echo;
+            head.read(Fields(&chat), defaults)
+                .map_err(|error| translate::in_dialect(error, names))
         }
     }
 }
@@ -186,19 +166,62 @@ fn read(payload: &HttpRequestPayload, defaults: &OpenAIRequestOptions, id: &str)
 /// What every request has.
 struct Head<'a> {
     endpoint: Endpoint,
+    asked: Asked,
     model: Arc<str>,
     id: &'a str,
+    echo: Map<String, Value>,
 }
 
 impl Head<'_> {
+    /// Reads a body that has the fields of chat or completions.
+    fn read(mut self, body: Fields<'_>, defaults: &OpenAIRequestOptions) -> Result<Read> {
+        let asked = self.asked;
+        if let Asked::Template | Asked::Tokens | Asked::Text = asked {
+            let (input, kind) = question::of_prompt(asked, body)?;
+            return Ok(Read {
+                question: Some(PromptQuestion {
+                    model: Arc::clone(&self.model),
+                    kind,
+                }),
+                request: self.request(input),
+                params: GenerationParams::default(),
+            });
+        }
+        let params = params::read(body, self.endpoint, defaults)?;
+        if self.endpoint == Endpoint::Responses {
+            responses::complete(&mut self.echo, &params);
+        }
+        let stream = body.bool("stream")?.unwrap_or(false);
+        let input = match self.endpoint {
+            Endpoint::Chat | Endpoint::Responses | Endpoint::Messages => input::chat(body)?,
+            Endpoint::Completions => input::prompts(body)?,
+        };
+        let include_usage = include_usage(body, stream)?;
+        let question = question::of_generation(asked, &self.model, body, defaults, &params);
+        let request = TextRequest {
+            n: params.n,
+            stream,
+            include_usage,
+            logprobs: params.sampling.logprobs.is_some(),
+            ..self.request(input)
+        };
+        Ok(Read {
+            request,
+            params,
+            question,
+        })
+    }
+
     /// A request for one whole answer.
     fn request(self, input: RequestInput) -> TextRequest {
         let prefix = match self.endpoint {
-            Endpoint::Chat => "chatcmpl",
-            Endpoint::Completions => "cmpl",
+            Endpoint::Chat => "chatcmpl-",
+            Endpoint::Completions => "cmpl-",
+            Endpoint::Responses => "resp_",
+            Endpoint::Messages => "msg_",
         };
         TextRequest {
-            id: format!("{prefix}-{}", self.id).into(),
+            id: format!("{prefix}{}", self.id).into(),
             created: seconds_since_1970(),
             model: self.model,
             endpoint: self.endpoint,
@@ -207,33 +230,8 @@ impl Head<'_> {
             stream: false,
             include_usage: false,
             logprobs: false,
+            echo: Arc::new(self.echo),
         }
-    }
-}
-
-/// What a path and its query ask for.
-fn target(uri: &str) -> Result<(Endpoint, Asked)> {
-    let (path, query) = uri.split_once('?').unwrap_or((uri, ""));
-    let is = |end: &str| path.ends_with(end);
-    if is("/chat/completions") {
-        Ok((Endpoint::Chat, question::explained(query)?))
-    } else if is("/completions") {
-        Ok((Endpoint::Completions, question::explained(query)?))
-    } else if is("/chat/completions/render") {
-        Ok((Endpoint::Chat, Asked::Rendering))
-    } else if is("/completions/render") {
-        Ok((Endpoint::Completions, Asked::Rendering))
-    } else if is("/apply-template") {
-        Ok((Endpoint::Chat, Asked::Template))
-    } else if is("/tokenize") {
-        Ok((Endpoint::Completions, Asked::Tokens))
-    } else if is("/detokenize") {
-        Ok((Endpoint::Completions, Asked::Text))
-    } else {
-        let message = format!(
-            "this graph serves `chat/completions`, `completions`, `tokenize` and `detokenize`, not `{path}`"
-        );
-        Err(Error::not_found(message).with_code("unknown_endpoint"))
     }
 }
 

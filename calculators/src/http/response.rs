@@ -6,6 +6,7 @@ use graphmill_engine::{
 use graphmill_llm::Usage as Counts;
 use serde::Serialize;
 
+use super::dialect::PartsWriter;
 use super::logprobs::{ChatLogprobs, TextLogprobs};
 use super::wire::{
     Answer, ChatChoice, ChatDelta, Delta, Function, Message, PromptTokensDetails, TextChoice,
@@ -37,6 +38,8 @@ use crate::payload::{
 pub struct OpenAIResponse {
     request: Option<TextRequest>,
     choices: Vec<Choice>,
+    /// Writes the answer, if the request's dialect has answers made of parts.
+    parts: Option<PartsWriter>,
     /// Whether the stream has begun.
     begun: bool,
     /// The timestamp of the next event.
@@ -99,6 +102,7 @@ impl Calculator for OpenAIResponse {
     fn process(&mut self, io: OpenAIResponsePorts, cx: &mut Cx<'_>) -> Result<Flow> {
         if let Some(request) = cx.take(io.request) {
             self.choices = vec![Choice::default(); request.choices()];
+            self.parts = PartsWriter::of(request.endpoint);
             self.request = Some(request);
         }
         if let Some(PromptReport(report)) = cx.take(io.report) {
@@ -113,7 +117,10 @@ impl Calculator for OpenAIResponse {
             .take()
             .ok_or_else(|| Error::internal("text came before the request it answers"))?;
         let mut out = Vec::new();
-        let ended = self.answer(&request, &chunk, &mut out)?;
+        let ended = match &mut self.parts {
+            Some(parts) => parts.take(&request, &chunk, &mut out)?,
+            None => self.answer(&request, &chunk, &mut out)?,
+        };
         self.request = Some(request);
         for response in out {
             cx.emit_at(io.response, self.next, response);
@@ -174,7 +181,7 @@ impl OpenAIResponse {
         let usage = UsageField::Counts(self.usage(request));
         let choices = self.choices.iter().zip(0..);
         match request.endpoint {
-            Endpoint::Chat => {
+            Endpoint::Chat | Endpoint::Responses | Endpoint::Messages => {
                 let choices: Vec<_> = choices
                     .map(|(choice, index)| ChatChoice {
                         index,
@@ -304,7 +311,7 @@ fn extend(
     out: &mut Vec<HttpResponse>,
 ) -> Result<()> {
     match request.endpoint {
-        Endpoint::Chat => {
+        Endpoint::Chat | Endpoint::Responses | Endpoint::Messages => {
             let mut logprobs = ChatLogprobs::of_chunk(&chunk.logprobs);
             for delta in deltas(chunk) {
                 chat_event(request, chunk.index, delta, logprobs.take(), None, out)?;
@@ -398,20 +405,20 @@ fn event(request: &TextRequest, choice: impl Serialize, out: &mut Vec<HttpRespon
 
 fn chunk_object(endpoint: Endpoint) -> &'static str {
     match endpoint {
-        Endpoint::Chat => "chat.completion.chunk",
+        Endpoint::Chat | Endpoint::Responses | Endpoint::Messages => "chat.completion.chunk",
         Endpoint::Completions => "text_completion",
     }
 }
 
 /// An answer in one piece.
-fn whole(json: String) -> HttpResponse {
+pub(super) fn whole(json: String) -> HttpResponse {
     HttpResponse::Body {
         content_type: "application/json",
         bytes: json.into(),
     }
 }
 
-fn json(value: &impl Serialize) -> Result<String> {
+pub(super) fn json(value: &impl Serialize) -> Result<String> {
     serde_json::to_string(value)
         .map_err(|error| Error::internal("the answer cannot be written as JSON").with_source(error))
 }

@@ -172,3 +172,11 @@ pub(super) struct TextChoice<'a> {
     pub(super) logprobs: Option<TextLogprobs<'a>>,
     pub(super) finish_reason: Option<&'static str>,
 }
+
+/// A number with the digits it was given with, not those that its nearest 64-bit neighbour has.
+pub(super) fn number(value: f32) -> serde_json::Value {
+    value
+        .to_string()
+        .parse::<f64>()
+        .map_or(serde_json::Value::Null, serde_json::Value::from)
+}

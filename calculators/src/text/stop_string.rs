@@ -99,7 +99,7 @@ impl Calculator for StopString {
         logprobs.hold(chunk.logprobs);
         if matcher.matched {
             chunk.stop.stop();
-            chunk.finish = Some(Finish::Stop);
+            chunk.finish = Some(Finish::StopString(matcher.which));
             chunk.logprobs = logprobs.release(&chunk.text);
         } else if chunk.finish.is_some() {
             chunk.text.push_str(&matcher.finish());
@@ -158,6 +158,8 @@ struct Matcher {
     /// Text that could be the beginning of a pattern.
     held: String,
     matched: bool,
+    /// The pattern that matched: of several that end together, the longest.
+    which: u16,
 }
 
 impl Matcher {
@@ -167,6 +169,7 @@ impl Matcher {
             patterns,
             held: String::new(),
             matched: false,
+            which: 0,
         }
     }
 
@@ -175,10 +178,11 @@ impl Matcher {
         let before = self.held.len();
         for (position, byte) in text.bytes().enumerate() {
             let mut matched = 0;
-            for (state, pattern) in self.states.iter_mut().zip(&*self.patterns) {
+            for ((state, pattern), which) in self.states.iter_mut().zip(&*self.patterns).zip(0..) {
                 *state = pattern.next(*state, byte);
-                if *state == pattern.bytes.len() {
-                    matched = matched.max(*state);
+                if *state == pattern.bytes.len() && *state > matched {
+                    matched = *state;
+                    self.which = which;
                 }
             }
             if matched > 0 {

@@ -1,5 +1,6 @@
 //! A scripted model behind a chat graph.
 
+mod dialects;
 mod logprobs;
 mod prompt_questions;
 
@@ -145,8 +146,10 @@ pub(crate) fn body(out: &[HttpResponse]) -> Value {
 /// The events of a stream.
 pub(crate) fn events(out: &[HttpResponse]) -> Vec<Value> {
     let event = |response: &HttpResponse| match response {
-        HttpResponse::Event(text) => Some(serde_json::from_str(text).expect("JSON")),
-        HttpResponse::Body { .. } | HttpResponse::Done => None,
+        HttpResponse::Event(data) | HttpResponse::NamedEvent { data, .. } => {
+            Some(serde_json::from_str(data).expect("JSON"))
+        }
+        HttpResponse::Body { .. } | HttpResponse::Done | HttpResponse::End => None,
     };
     out.iter().filter_map(event).collect()
 }

@@ -1,5 +1,7 @@
 //! REST. A folder for each dialect, each with its own routes and wire format; what they share is here.
 
+mod anthropic;
+mod dialect;
 pub(crate) mod kserve;
 pub(crate) mod openai;
 pub(crate) mod ovms;
@@ -28,6 +30,7 @@ pub(crate) fn routes() -> Router<Arc<App>> {
         .route("/v3/status", get(status::status))
         .route("/metrics", get(metrics::scrape))
         .merge(openai::routes())
+        .merge(anthropic::routes())
         .merge(ovms::routes())
         .merge(kserve::routes())
         .fallback(unknown_route)
@@ -37,7 +40,7 @@ pub(crate) fn routes() -> Router<Arc<App>> {
 /// Says to a person with a browser what this is.
 async fn root() -> String {
     format!(
-        "Graphmill {}\n\nGET  /v3/models\nGET  /v3/status\nGET  /metrics\nGET  /v1/config\nPOST /v3/chat/completions\nPOST /v3/completions\nPOST /v3/tokenize\nPOST /v3/detokenize\n",
+        "Graphmill {}\n\nGET  /v3/models\nGET  /v3/status\nGET  /metrics\nGET  /v1/config\nPOST /v3/chat/completions\nPOST /v3/completions\nPOST /v3/responses\nPOST /v1/messages\nPOST /v3/tokenize\nPOST /v3/detokenize\n",
         env!("CARGO_PKG_VERSION")
     )
 }
@@ -48,6 +51,10 @@ const PATHS: &[&str] = &[
     "/v1/chat/completions",
     "/v3/completions",
     "/v1/completions",
+    "/v3/responses",
+    "/v1/responses",
+    "/v1/messages",
+    "/v1/messages/count_tokens",
     "/v3/tokenize",
     "/v1/tokenize",
     "/v3/detokenize",

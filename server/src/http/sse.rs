@@ -27,6 +27,15 @@ pub(crate) fn write_event(out: &mut BytesMut, data: &str) {
     out.put_u8(b'\n');
 }
 
+/// Appends one event with a name.
+pub(crate) fn write_named_event(out: &mut BytesMut, name: &'static str, data: &str) {
+    out.reserve(name.len() + 8);
+    out.put_slice(b"event: ");
+    out.put_slice(name.as_bytes());
+    out.put_u8(b'\n');
+    write_event(out, data);
+}
+
 /// Appends the event that ends a stream.
 pub(crate) fn write_done(out: &mut BytesMut) {
     write_event(out, DONE);
@@ -68,6 +77,13 @@ mod tests {
             event("a\nb\r\nc\rid: 7\n\nend"),
             "data: a\ndata: b\ndata: c\ndata: id: 7\ndata: \ndata: end\n\n"
         );
+    }
+
+    #[test]
+    fn a_named_event_has_its_name_in_front() {
+        let mut out = BytesMut::new();
+        write_named_event(&mut out, "ping", "{}");
+        assert_eq!(&out[..], b"event: ping\ndata: {}\n\n");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::super::{fields::Fields, request::OpenAIRequestOptions};
+use super::super::{fields::Fields, request::OpenAIRequestOptions, wire::number};
 use crate::payload::{Explained, GenerationParams, ResolvedValue, ValueSource};
 
 /// The values of a request.
@@ -43,16 +43,16 @@ type Named = (&'static str, &'static [&'static str], Value);
 fn values(params: &GenerationParams) -> Vec<Named> {
     let sampling = &params.sampling;
     vec![
-        ("temperature", &[], json!(sampling.temperature)),
+        ("temperature", &[], number(sampling.temperature)),
         ("top_k", &[], json!(sampling.top_k)),
-        ("top_p", &[], json!(sampling.top_p)),
-        ("min_p", &[], json!(sampling.min_p)),
-        ("presence_penalty", &[], json!(sampling.presence_penalty)),
-        ("frequency_penalty", &[], json!(sampling.frequency_penalty)),
+        ("top_p", &[], number(sampling.top_p)),
+        ("min_p", &[], number(sampling.min_p)),
+        ("presence_penalty", &[], number(sampling.presence_penalty)),
+        ("frequency_penalty", &[], number(sampling.frequency_penalty)),
         (
             "repetition_penalty",
             &[],
-            json!(sampling.repetition_penalty),
+            number(sampling.repetition_penalty),
         ),
         ("seed", &[], json!(sampling.seed)),
         ("logit_bias", &[], logit_bias(params)),
@@ -78,6 +78,6 @@ fn values(params: &GenerationParams) -> Vec<Named> {
 fn logit_bias(params: &GenerationParams) -> Value {
     let biases = params.sampling.logit_bias.iter();
     biases
-        .map(|(token, bias)| (token.to_string(), json!(bias)))
+        .map(|(token, bias)| (token.to_string(), number(*bias)))
         .collect()
 }

@@ -28,6 +28,8 @@ pub(in crate::http) enum Asked {
     Explanation,
     /// The prompts of a request for an answer.
     Rendering,
+    /// How many tokens these have.
+    Count,
     /// The prompt of a conversation.
     Template,
     /// The tokens of a text.
@@ -70,6 +72,7 @@ pub(in crate::http) fn of_generation(
             QuestionKind::Explain(Arc::new(explained))
         }
         Asked::Rendering => QuestionKind::Render,
+        Asked::Count => QuestionKind::CountTokens,
         _ => return None,
     };
     Some(PromptQuestion {

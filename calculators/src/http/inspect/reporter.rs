@@ -119,7 +119,9 @@ impl PromptReporter {
             QuestionKind::Detokenize => tokens::detokenized(vocab, &tokens).map(Some),
             QuestionKind::CountTokens => {
                 let count: usize = tokens.0.iter().map(Vec::len).sum();
-                Ok(Some(json!({ "input_tokens": count })))
+                Ok(Some(
+                    json!({ "object": "response.input_tokens", "input_tokens": count }),
+                ))
             }
             QuestionKind::Render => {
                 let rendered = tokens::rendered(vocab, &prompts, &tokens)?;

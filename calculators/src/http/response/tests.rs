@@ -1,5 +1,7 @@
 //! Chunks of text in, answers out.
 
+use std::sync::Arc;
+
 use graphmill_engine::testing::Harness;
 use graphmill_llm::{DraftCounts, Usage};
 use serde_json::{Value, json};
@@ -25,6 +27,7 @@ fn request(endpoint: Endpoint, stream: bool) -> TextRequest {
         stream,
         include_usage: false,
         logprobs: false,
+        echo: Arc::default(),
     }
 }
 
@@ -64,6 +67,7 @@ fn answer(request: TextRequest, chunks: impl IntoIterator<Item = TextChunk>) -> 
             }
             HttpResponse::Event(event) => serde_json::from_str(event).expect("JSON"),
             HttpResponse::Done => json!("[DONE]"),
+            HttpResponse::NamedEvent { .. } | HttpResponse::End => panic!("of another dialect"),
         })
         .collect()
 }

@@ -40,7 +40,7 @@ impl ParsedBody {
 
     /// The field that holds the prompt.
     pub(super) fn prompt_field(&self) -> Option<&'static str> {
-        ["messages", "prompt"]
+        ["messages", "prompt", "input"]
             .into_iter()
             .find(|field| self.json.get(field).is_some())
     }

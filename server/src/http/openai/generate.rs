@@ -16,7 +16,7 @@ use graphmill_calculators::payload::{HttpRequestPayload, HttpResponse};
 use super::{body::ParsedBody, stream};
 use crate::{
     app::App,
-    http::{sse, unknown_route},
+    http::{dialect::Dialect, sse, unknown_route},
     observe::{access::Entry, request_id::Id},
     rescue::Failure,
     servable::{Answer, Servable},
@@ -46,8 +46,8 @@ async fn read(request: Request) -> (Head, Result<ParsedBody, Failure>) {
     (head, ParsedBody::parse(bytes).await)
 }
 
-/// A path that every chat graph serves: the body has to be right.
-pub(super) async fn endpoint(
+/// A path that every graph with a language model serves: the body has to be right.
+pub(crate) async fn endpoint(
     State(app): State<Arc<App>>,
     request: Request,
 ) -> Result<Response, Failure> {
@@ -95,6 +95,7 @@ async fn answer(
     let streams = body.json.get("stream").and_then(serde_json::Value::as_bool);
     head.entry.model(servable.name(), streams == Some(true));
     let prompt_field = body.prompt_field();
+    let dialect = Dialect::of(head.uri.path());
     let headers = head
         .headers
         .iter()
@@ -122,6 +123,7 @@ async fn answer(
             answer,
             head.entry,
             app.options.keep_alive,
+            dialect,
         ))),
     }
 }

@@ -5,7 +5,7 @@
 
 mod body;
 mod error;
-mod generate;
+pub(super) mod generate;
 mod models;
 mod stream;
 
@@ -34,6 +34,19 @@ pub(crate) fn routes() -> Router<Arc<App>> {
                 post(generate::endpoint),
             )
             .route(&format!("{prefix}/completions"), post(generate::endpoint))
+            .route(&format!("{prefix}/responses"), post(generate::endpoint))
+            .route(
+                &format!("{prefix}/responses/input_tokens"),
+                post(generate::endpoint),
+            )
+            .route(
+                &format!("{prefix}/chat/completions/render"),
+                post(generate::endpoint),
+            )
+            .route(
+                &format!("{prefix}/completions/render"),
+                post(generate::endpoint),
+            )
             .route(&format!("{prefix}/models"), get(models::list))
             .route(&format!("{prefix}/models/{{*name}}"), get(models::one));
     }

@@ -7,9 +7,8 @@ use bytes::{Bytes, BytesMut};
 use futures_util::{FutureExt as _, stream};
 use graphmill_calculators::payload::HttpResponse;
 
-use super::error_object;
 use crate::{
-    http::sse,
+    http::{dialect::Dialect, sse},
     observe::access::Entry,
     rescue::{Cause, Failure},
     servable::Answer,
@@ -24,12 +23,15 @@ pub(super) fn body(
     answer: Answer,
     entry: Entry,
     keep_alive: Duration,
+    dialect: Dialect,
 ) -> Body {
     let events = Events {
         next: Some(first),
         answer,
         entry,
         keep_alive,
+        dialect,
+        named: 0,
     };
     Body::from_stream(stream::unfold(Some(events), |events| async move {
         Some(events?.write().await)
@@ -43,6 +45,10 @@ struct Events {
     entry: Entry,
     /// The longest silence.
     keep_alive: Duration,
+    /// How a failure is told.
+    dialect: Dialect,
+    /// Events with names so far.
+    named: u64,
 }
 
 /// What one write of a body makes, and what is left to write from.
@@ -62,6 +68,11 @@ impl Events {
         loop {
             match packet {
                 Ok(Some(HttpResponse::Event(data))) => sse::write_event(&mut out, &data),
+                Ok(Some(HttpResponse::NamedEvent { name, data })) => {
+                    sse::write_named_event(&mut out, name, &data);
+                    self.named += 1;
+                }
+                Ok(Some(HttpResponse::End)) => return (Ok(out.freeze()), None),
                 Ok(Some(HttpResponse::Done)) => {
                     sse::write_done(&mut out);
                     return (Ok(out.freeze()), None);
@@ -85,7 +96,7 @@ impl Events {
 
     fn fail(self, mut out: BytesMut, failure: &Failure) -> Written {
         self.entry.failed(&failure.message);
-        sse::write_event(&mut out, &error_object(failure).to_string());
+        self.dialect.write_failure(&mut out, failure, self.named);
         (Ok(out.freeze()), None)
     }
 }

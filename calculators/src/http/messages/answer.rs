@@ -1,0 +1,147 @@
+//! A message and its events.
+
+use serde_json::{Map, Value, json};
+
+use crate::http::dialect::{Dialect, Event};
+use crate::http::parts::{Part, PartialAnswer};
+use crate::payload::Finish;
+
+/// Writes messages.
+pub(in crate::http) struct Answer;
+
+impl Dialect for Answer {
+    fn begin(&mut self, answer: PartialAnswer<'_>) -> Vec<Event> {
+        let mut message = head(answer);
+        message["content"] = json!([]);
+        message["stop_reason"] = Value::Null;
+        message["stop_sequence"] = Value::Null;
+        message["usage"]["output_tokens"] = json!(0);
+        vec![
+            ("message_start", typed("message_start", "message", message)),
+            ("ping", json!({ "type": "ping" })),
+        ]
+    }
+
+    fn part_begins(&mut self, _: PartialAnswer<'_>, index: usize, part: &Part) -> Vec<Event> {
+        let block = match part {
+            Part::Reasoning(_) => json!({ "type": "thinking", "thinking": "", "signature": "" }),
+            Part::Text(_) => json!({ "type": "text", "text": "" }),
+            Part::Call { id, name, .. } => {
+                json!({ "type": "tool_use", "id": id, "name": name, "input": {} })
+            }
+        };
+        let mut event = typed("content_block_start", "content_block", block);
+        event["index"] = json!(index);
+        vec![("content_block_start", event)]
+    }
+
+    fn part_grows(&mut self, answer: PartialAnswer<'_>, index: usize, text: &str) -> Vec<Event> {
+        let delta = match &answer.parts[index] {
+            Part::Reasoning(_) => json!({ "type": "thinking_delta", "thinking": text }),
+            Part::Text(_) => json!({ "type": "text_delta", "text": text }),
+            Part::Call { .. } => json!({ "type": "input_json_delta", "partial_json": text }),
+        };
+        vec![block_delta(index, delta)]
+    }
+
+    fn part_ends(&mut self, answer: PartialAnswer<'_>, index: usize) -> Vec<Event> {
+        let mut events = Vec::new();
+        if matches!(answer.parts[index], Part::Reasoning(_)) {
+            // Clients expect one; what was thought is not signed.
+            let signature = json!({ "type": "signature_delta", "signature": "" });
+            events.push(block_delta(index, signature));
+        }
+        let stop = json!({ "type": "content_block_stop", "index": index });
+        events.push(("content_block_stop", stop));
+        events
+    }
+
+    fn end(&mut self, answer: PartialAnswer<'_>) -> Vec<Event> {
+        let (reason, sequence) = stop_reason(answer);
+        let delta = json!({
+            "type": "message_delta",
+            "delta": { "stop_reason": reason, "stop_sequence": sequence },
+            "usage": usage(answer),
+        });
+        vec![
+            ("message_delta", delta),
+            ("message_stop", json!({ "type": "message_stop" })),
+        ]
+    }
+
+    fn whole(&self, answer: PartialAnswer<'_>) -> Value {
+        let mut message = head(answer);
+        let (reason, sequence) = stop_reason(answer);
+        message["content"] = answer.parts.iter().map(block).collect();
+        message["stop_reason"] = json!(reason);
+        message["stop_sequence"] = json!(sequence);
+        message
+    }
+}
+
+fn typed(kind: &str, field: &str, value: Value) -> Value {
+    Value::Object(Map::from_iter([
+        ("type".to_owned(), kind.into()),
+        (field.to_owned(), value),
+    ]))
+}
+
+fn block_delta(index: usize, delta: Value) -> Event {
+    let mut event = typed("content_block_delta", "delta", delta);
+    event["index"] = json!(index);
+    ("content_block_delta", event)
+}
+
+/// What a message has from its beginning.
+fn head(answer: PartialAnswer<'_>) -> Value {
+    json!({
+        "id": &*answer.request.id,
+        "type": "message",
+        "role": "assistant",
+        "model": &*answer.request.model,
+        "content": null,
+        "stop_reason": null,
+        "stop_sequence": null,
+        "usage": usage(answer),
+    })
+}
+
+/// Tokens that were taken over are counted apart from those that were computed.
+fn usage(answer: PartialAnswer<'_>) -> Value {
+    let counts = answer.usage;
+    json!({
+        "input_tokens": counts.prompt_tokens - counts.cached_tokens,
+        "cache_creation_input_tokens": 0,
+        "cache_read_input_tokens": counts.cached_tokens,
+        "output_tokens": counts.generated_tokens,
+    })
+}
+
+fn stop_reason<'a>(answer: PartialAnswer<'a>) -> (&'static str, Option<&'a str>) {
+    match answer.finish {
+        None | Some(Finish::Stop) => ("end_turn", None),
+        Some(Finish::StopString(which)) => {
+            let sequence = answer.request.echo.get("stop_sequences");
+            let sequence = sequence.and_then(|stops| stops.get(usize::from(which))?.as_str());
+            ("stop_sequence", sequence)
+        }
+        Some(Finish::Length) => ("max_tokens", None),
+        Some(Finish::ToolCalls) => ("tool_use", None),
+    }
+}
+
+/// A part of a whole answer. Arguments that were cut off are no JSON, and are left out: the stop reason says so.
+fn block(part: &Part) -> Value {
+    match part {
+        Part::Reasoning(text) => json!({ "type": "thinking", "thinking": text, "signature": "" }),
+        Part::Text(text) => json!({ "type": "text", "text": text, "citations": null }),
+        Part::Call {
+            id,
+            name,
+            arguments,
+        } => {
+            let input = serde_json::from_str(arguments).unwrap_or_else(|_| json!({}));
+            json!({ "type": "tool_use", "id": id, "name": name, "input": input })
+        }
+    }
+}

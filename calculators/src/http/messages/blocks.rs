@@ -1,0 +1,108 @@
+//! Messages and their content blocks, as turns of a chat.
+
+use graphmill_engine::Result;
+use serde_json::{Value, json};
+
+use crate::http::fields::{Fields, invalid, missing, wrong_type};
+use crate::http::translate::{Turns, object, required_str, unsupported};
+
+/// Adds a message to the conversation.
+pub(super) fn message(message: &Value, path: &str, turns: &mut Turns) -> Result<()> {
+    let message = object(message, path)?;
+    let role = match required_str(message, path, "role")? {
+        role @ ("user" | "assistant" | "system") => role,
+        other => {
+            let expected = "must be `user` or `assistant`";
+            let message = format!("{expected}, not `{other}`");
+            return Err(invalid(format!("{path}.role"), message));
+        }
+    };
+    let path = format!("{path}.content");
+    let blocks = match message.get("content") {
+        None => return Err(missing(path)),
+        Some(Value::String(text)) => {
+            turns.say(role, text.as_str());
+            return Ok(());
+        }
+        Some(Value::Array(blocks)) => blocks,
+        Some(other) => return Err(wrong_type(path, "a string or an array of blocks", other)),
+    };
+    let mut texts: Vec<&str> = Vec::new();
+    for (index, block) in blocks.iter().enumerate() {
+        let path = format!("{path}[{index}]");
+        let block = object(block, &path)?;
+        match (required_str(block, &path, "type")?, role) {
+            ("text", _) => texts.push(required_str(block, &path, "text")?),
+            ("thinking", "assistant") => turns.think(required_str(block, &path, "thinking")?),
+            // Somebody else's thoughts, in a form that only they can read.
+            ("redacted_thinking", "assistant") => {}
+            ("tool_use", "assistant") => {
+                say(role, &mut texts, turns);
+                call(block, &path, turns)?;
+            }
+            ("tool_result", "user") => {
+                say(role, &mut texts, turns);
+                result(block, &path, turns)?;
+            }
+            (kind, _) => {
+                let why = format!("`{kind}` is not supported in a message of `{role}`");
+                return Err(unsupported(format!("{path}.type"), &why));
+            }
+        }
+    }
+    if blocks.is_empty() {
+        turns.say(role, "");
+    }
+    say(role, &mut texts, turns);
+    Ok(())
+}
+
+/// Adds the text of the blocks since the last one of another kind.
+fn say(role: &str, texts: &mut Vec<&str>, turns: &mut Turns) {
+    if !texts.is_empty() {
+        turns.say(role, texts.join("\n"));
+        texts.clear();
+    }
+}
+
+fn call(block: Fields<'_>, path: &str, turns: &mut Turns) -> Result<()> {
+    let input = match block.get("input") {
+        None => json!({}),
+        Some(input @ Value::Object(_)) => input.clone(),
+        Some(other) => return Err(wrong_type(format!("{path}.input"), "an object", other)),
+    };
+    let id = required_str(block, path, "id")?;
+    turns.call(id, required_str(block, path, "name")?, input);
+    Ok(())
+}
+
+fn result(block: Fields<'_>, path: &str, turns: &mut Turns) -> Result<()> {
+    let content = match block.get("content") {
+        None => String::new(),
+        Some(content) => text(content, &format!("{path}.content"))?,
+    };
+    turns.result(required_str(block, path, "tool_use_id")?, &content);
+    Ok(())
+}
+
+/// Text, or the text of text blocks, a line each.
+pub(super) fn text(content: &Value, path: &str) -> Result<String> {
+    match content {
+        Value::String(text) => Ok(text.clone()),
+        Value::Array(blocks) => {
+            let texts = blocks.iter().enumerate().map(|(index, block)| {
+                let path = format!("{path}[{index}]");
+                let block = object(block, &path)?;
+                match required_str(block, &path, "type")? {
+                    "text" => required_str(block, &path, "text"),
+                    kind => {
+                        let why = format!("`{kind}` is not supported: messages are text");
+                        Err(unsupported(format!("{path}.type"), &why))
+                    }
+                }
+            });
+            Ok(texts.collect::<Result<Vec<&str>>>()?.join("\n"))
+        }
+        other => Err(wrong_type(path, "a string or an array of blocks", other)),
+    }
+}

@@ -1,0 +1,204 @@
+//! The request, field by field.
+
+use graphmill_engine::Result;
+use serde_json::{Map, Value, json};
+
+use super::blocks;
+use crate::http::fields::{Fields, invalid, missing, wrong_type};
+use crate::http::translate::{
+    Names, Translated, Turns, function, object, optional_str, required_str, unsupported,
+};
+
+/// What `messages` calls the fields of chat.
+pub(in crate::http) const NAMES: &Names = &[
+    ("max_completion_tokens", "max_tokens"),
+    ("stop", "stop_sequences"),
+    (
+        "response_format.json_schema.schema",
+        "output_config.format.schema",
+    ),
+    ("response_format", "output_config.format"),
+    ("reasoning_effort", "output_config.effort"),
+    ("thinking_token_budget", "thinking.budget_tokens"),
+    (
+        "parallel_tool_calls",
+        "tool_choice.disable_parallel_tool_use",
+    ),
+    ("continue_final_message", "messages"),
+];
+
+/// A request for `messages` as one for chat.
+pub(in crate::http) fn to_chat(body: Fields<'_>) -> Result<Translated> {
+    refuse(body)?;
+    let mut chat = body.0.clone();
+    let mut echo = Map::new();
+    let mut kwargs = body
+        .object("chat_template_kwargs")?
+        .cloned()
+        .unwrap_or_default();
+
+    let mut turns = Turns::default();
+    if let Some(system) = body.get("system") {
+        turns.say("system", blocks::text(system, "system")?);
+    }
+    let messages = body.array("messages")?.ok_or_else(|| missing("messages"))?;
+    if messages.is_empty() {
+        return Err(invalid("messages", "must have at least one message"));
+    }
+    for (index, message) in messages.iter().enumerate() {
+        blocks::message(message, &format!("messages[{index}]"), &mut turns)?;
+    }
+    if turns.ends_with_assistant() {
+        chat.insert("continue_final_message".to_owned(), true.into());
+        chat.insert("add_generation_prompt".to_owned(), false.into());
+    }
+    chat.insert("messages".to_owned(), turns.into_messages().into());
+
+    if let Some(tools) = tools(body)? {
+        chat.insert("tools".to_owned(), tools.into());
+    }
+    tool_choice(body, &mut chat)?;
+    if let Some(stops) = body.array("stop_sequences")? {
+        echo.insert("stop_sequences".to_owned(), json!(stops));
+        chat.insert("stop".to_owned(), json!(stops));
+    }
+    if let Some(thinking) = body.get("thinking") {
+        let thinking = object(thinking, "thinking")?;
+        let is_on = match required_str(thinking, "thinking", "type")? {
+            "enabled" | "adaptive" => true,
+            "disabled" => false,
+            other => {
+                let expected = "must be `enabled`, `disabled` or `adaptive`";
+                return Err(invalid(
+                    "thinking.type",
+                    format!("{expected}, not `{other}`"),
+                ));
+            }
+        };
+        kwargs.insert("enable_thinking".to_owned(), is_on.into());
+        if let Some(budget) = thinking.get("budget_tokens").filter(|_| is_on) {
+            chat.insert("thinking_token_budget".to_owned(), budget.clone());
+        }
+    }
+    output_config(body, &mut chat)?;
+    if !kwargs.is_empty() {
+        chat.insert("chat_template_kwargs".to_owned(), kwargs.into());
+    }
+    for read in [
+        "system",
+        "stop_sequences",
+        "thinking",
+        "output_config",
+        "output_format",
+        "metadata",
+        "service_tier",
+    ] {
+        chat.remove(read);
+    }
+    Ok(Translated { chat, echo })
+}
+
+fn tools(body: Fields<'_>) -> Result<Option<Vec<Value>>> {
+    let Some(tools) = body.array("tools")? else {
+        return Ok(None);
+    };
+    let tool = |(index, tool): (usize, &Value)| {
+        let path = format!("tools[{index}]");
+        let tool = object(tool, &path)?;
+        if let Some(kind) = optional_str(tool, &path, "type")?.filter(|kind| *kind != "custom") {
+            let why = format!("`{kind}` is not supported: tools are the client's");
+            return Err(unsupported(format!("{path}.type"), &why));
+        }
+        let schema = tool
+            .get("input_schema")
+            .ok_or_else(|| missing(format!("{path}.input_schema")))?;
+        object(schema, &format!("{path}.input_schema"))?;
+        Ok(function(
+            required_str(tool, &path, "name")?,
+            optional_str(tool, &path, "description")?,
+            Some(schema),
+            tool.get("strict").and_then(Value::as_bool),
+        ))
+    };
+    let tools = tools.iter().enumerate().map(tool);
+    tools.collect::<Result<_>>().map(Some)
+}
+
+fn tool_choice(body: Fields<'_>, chat: &mut Map<String, Value>) -> Result<()> {
+    let Some(choice) = body.get("tool_choice") else {
+        return Ok(());
+    };
+    let choice = object(choice, "tool_choice")?;
+    let own = match required_str(choice, "tool_choice", "type")? {
+        "auto" => json!("auto"),
+        "any" => json!("required"),
+        "none" => json!("none"),
+        "tool" => {
+            let name = required_str(choice, "tool_choice", "name")?;
+            json!({ "type": "function", "function": { "name": name } })
+        }
+        other => {
+            let expected = "must be `auto`, `any`, `tool` or `none`";
+            let message = format!("{expected}, not `{other}`");
+            return Err(invalid("tool_choice.type", message));
+        }
+    };
+    chat.insert("tool_choice".to_owned(), own);
+    match choice.get("disable_parallel_tool_use") {
+        None | Some(Value::Bool(false)) => {}
+        Some(Value::Bool(true)) => {
+            chat.insert("parallel_tool_calls".to_owned(), false.into());
+        }
+        Some(other) => {
+            let field = "tool_choice.disable_parallel_tool_use";
+            return Err(wrong_type(field, "a boolean", other));
+        }
+    }
+    Ok(())
+}
+
+/// The form of the answer, which clients send as `output_config.format` or, earlier, as `output_format`; and the effort.
+fn output_config(body: Fields<'_>, chat: &mut Map<String, Value>) -> Result<()> {
+    let config = match body.get("output_config") {
+        None => None,
+        Some(config) => Some(object(config, "output_config")?),
+    };
+    let own = config.and_then(|config| config.get("format"));
+    let (path, format) = match (own, body.get("output_format")) {
+        (Some(format), _) => ("output_config.format", format),
+        (None, Some(format)) => ("output_format", format),
+        (None, None) => ("", &Value::Null),
+    };
+    if !format.is_null() {
+        let format = object(format, path)?;
+        match required_str(format, path, "type")? {
+            "json_schema" => {}
+            other => {
+                let message = format!("must be `json_schema`, not `{other}`");
+                return Err(invalid(format!("{path}.type"), message));
+            }
+        }
+        let schema = format
+            .get("schema")
+            .ok_or_else(|| missing(format!("{path}.schema")))?;
+        let json_schema = json!({ "name": "answer", "schema": schema, "strict": true });
+        let response_format = json!({ "type": "json_schema", "json_schema": json_schema });
+        chat.insert("response_format".to_owned(), response_format);
+    }
+    if let Some(config) = config
+        && let Some(effort) = optional_str(config, "output_config", "effort")?
+    {
+        chat.insert("reasoning_effort".to_owned(), effort.into());
+    }
+    Ok(())
+}
+
+/// Fields that ask for what this server does not have.
+fn refuse(body: Fields<'_>) -> Result<()> {
+    let empty = |value: &Value| value.as_array().is_some_and(Vec::is_empty);
+    body.unsupported("container", |_| false)?;
+    body.unsupported("mcp_servers", empty)?;
+    body.unsupported("context_management", |_| false)?;
+    body.unsupported("n", |value| value == 1)?;
+    body.unsupported("logprobs", |value| value == false)
+}

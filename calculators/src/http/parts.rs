@@ -1,0 +1,231 @@
+//! The parts of an answer of one choice, in the dialects that have an answer made of parts: what was thought, text, and calls
+//! of tools, in the order in which they came.
+
+use crate::payload::{Finish, TextChunk, TextRequest};
+use graphmill_llm::Usage;
+
+/// A part of an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// What the model thought.
+    Reasoning(String),
+    /// Text of the answer.
+    Text(String),
+    /// A call of a tool.
+    Call {
+        /// Names the call.
+        id: String,
+        /// The tool.
+        name: String,
+        /// JSON, as far as it has come.
+        arguments: String,
+    },
+}
+
+impl Part {
+    /// What has come of it.
+    pub(super) fn text(&self) -> &str {
+        match self {
+            Self::Reasoning(text) | Self::Text(text) => text,
+            Self::Call { arguments, .. } => arguments,
+        }
+    }
+
+    fn text_mut(&mut self) -> &mut String {
+        match self {
+            Self::Reasoning(text) | Self::Text(text) => text,
+            Self::Call { arguments, .. } => arguments,
+        }
+    }
+}
+
+/// What a chunk does to the parts; the number is the part's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// It is a new part, empty so far.
+    Begin(usize),
+    /// It grows by this text.
+    Grow(usize, String),
+    /// It is complete.
+    End(usize),
+}
+
+/// An answer as far as it has come.
+#[derive(Debug, Default)]
+pub(super) struct Parts {
+    list: Vec<Part>,
+    /// Whether the last part can grow.
+    open: bool,
+    /// The call that the last part is of, if it is one.
+    call: Option<u32>,
+    usage: Usage,
+    reasoning_tokens: u32,
+    finish: Option<Finish>,
+}
+
+impl Parts {
+    /// Takes a chunk in.
+    pub(super) fn take(&mut self, chunk: &TextChunk) -> Vec<Step> {
+        let mut steps = Vec::new();
+        if self.finish.is_some() {
+            return steps;
+        }
+        if !chunk.reasoning.is_empty() && chunk.text.is_empty() && chunk.tool_calls.is_empty() {
+            let before = self.usage.generated_tokens;
+            self.reasoning_tokens += chunk.usage.generated_tokens.saturating_sub(before);
+        }
+        self.usage = chunk.usage;
+        if !chunk.reasoning.is_empty() {
+            if !matches!(self.last(), Some(Part::Reasoning(_))) {
+                self.begin(Part::Reasoning(String::new()), &mut steps);
+            }
+            self.grow(&chunk.reasoning, &mut steps);
+        }
+        if !chunk.text.is_empty() {
+            if !matches!(self.last(), Some(Part::Text(_))) {
+                self.begin(Part::Text(String::new()), &mut steps);
+            }
+            self.grow(&chunk.text, &mut steps);
+        }
+        for delta in &chunk.tool_calls {
+            if let Some(start) = &delta.start {
+                let call = Part::Call {
+                    id: start.id.to_string(),
+                    name: start.name.clone(),
+                    arguments: String::new(),
+                };
+                self.begin(call, &mut steps);
+                self.call = Some(delta.index);
+            }
+            if self.call == Some(delta.index) && !delta.arguments.is_empty() {
+                self.grow(&delta.arguments, &mut steps);
+            }
+        }
+        if chunk.finish.is_some() {
+            self.finish = chunk.finish;
+            self.end(&mut steps);
+        }
+        steps
+    }
+
+    fn last(&self) -> Option<&Part> {
+        self.list.last().filter(|_| self.open)
+    }
+
+    fn begin(&mut self, part: Part, steps: &mut Vec<Step>) {
+        self.end(steps);
+        steps.push(Step::Begin(self.list.len()));
+        self.list.push(part);
+        self.open = true;
+        self.call = None;
+    }
+
+    fn grow(&mut self, text: &str, steps: &mut Vec<Step>) {
+        if let Some(part) = self.list.last_mut() {
+            part.text_mut().push_str(text);
+            steps.push(Step::Grow(self.list.len() - 1, text.to_owned()));
+        }
+    }
+
+    fn end(&mut self, steps: &mut Vec<Step>) {
+        if std::mem::take(&mut self.open) {
+            steps.push(Step::End(self.list.len() - 1));
+        }
+    }
+
+    /// The answer as far as it has come.
+    pub(super) fn answer<'a>(&'a self, request: &'a TextRequest) -> PartialAnswer<'a> {
+        PartialAnswer {
+            request,
+            parts: &self.list,
+            usage: self.usage,
+            reasoning_tokens: self.reasoning_tokens,
+            finish: self.finish,
+        }
+    }
+}
+
+/// An answer, complete once it has a finish.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct PartialAnswer<'a> {
+    pub(super) request: &'a TextRequest,
+    pub(super) parts: &'a [Part],
+    pub(super) usage: Usage,
+    pub(super) reasoning_tokens: u32,
+    pub(super) finish: Option<Finish>,
+}
+
+impl PartialAnswer<'_> {
+    /// The number of the request's id, which the ids of the parts repeat.
+    pub(super) fn number(&self) -> &str {
+        let id = &*self.request.id;
+        id.split_once(['_', '-']).map_or(id, |(_, number)| number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::payload::{StopSignal, ToolCallDelta, ToolCallStart};
+
+    fn chunk(reasoning: &str, text: &str, calls: &[(u32, bool, &str)], end: bool) -> TextChunk {
+        TextChunk {
+            index: 0,
+            text: text.to_owned(),
+            reasoning: reasoning.to_owned(),
+            tool_calls: calls
+                .iter()
+                .map(|(index, starts, arguments)| ToolCallDelta {
+                    index: *index,
+                    start: starts.then(|| ToolCallStart {
+                        id: Arc::from(format!("call_{index}")),
+                        name: "f".to_owned(),
+                    }),
+                    arguments: (*arguments).to_owned(),
+                })
+                .collect(),
+            echo: None,
+            logprobs: Vec::new(),
+            finish: end.then_some(Finish::Stop),
+            usage: Usage::default(),
+            stop: StopSignal::default(),
+        }
+    }
+
+    #[test]
+    fn each_part_begins_grows_and_ends_once() {
+        let mut parts = Parts::default();
+        let chunks = [
+            chunk("I ", "", &[], false),
+            chunk("think", "so", &[], false),
+            chunk("", "", &[(0, true, "{")], false),
+            chunk("", "", &[(0, false, "}"), (1, true, "{}")], true),
+        ];
+        let steps: Vec<Step> = chunks.iter().flat_map(|chunk| parts.take(chunk)).collect();
+        let grow = |part, text: &str| Step::Grow(part, text.to_owned());
+        assert_eq!(
+            steps,
+            [
+                Step::Begin(0),
+                grow(0, "I "),
+                grow(0, "think"),
+                Step::End(0),
+                Step::Begin(1),
+                grow(1, "so"),
+                Step::End(1),
+                Step::Begin(2),
+                grow(2, "{"),
+                grow(2, "}"),
+                Step::End(2),
+                Step::Begin(3),
+                grow(3, "{}"),
+                Step::End(3),
+            ]
+        );
+        let texts: Vec<&str> = parts.list.iter().map(Part::text).collect();
+        assert_eq!(texts, ["I think", "so", "{}", "{}"]);
+        assert!(parts.take(&chunk("", "late", &[], false)).is_empty());
+    }
+}

@@ -1,0 +1,113 @@
+//! Items of the input, as turns of a chat.
+
+use graphmill_engine::Result;
+use serde_json::Value;
+
+use crate::http::fields::{Fields, invalid, missing, wrong_type};
+use crate::http::translate::{Turns, object, optional_str, required_str, unsupported};
+
+/// Adds an item to the conversation.
+pub(super) fn add(item: &Value, path: &str, turns: &mut Turns) -> Result<()> {
+    let item = object(item, path)?;
+    match optional_str(item, path, "type")?.unwrap_or("message") {
+        "message" => message(item, path, turns),
+        "function_call" => {
+            let id = required_str(item, path, "call_id")?;
+            let name = required_str(item, path, "name")?;
+            let arguments = required_str(item, path, "arguments")?;
+            match serde_json::from_str::<Value>(arguments) {
+                Ok(Value::Object(_)) => {}
+                _ if arguments.trim().is_empty() => {}
+                _ => {
+                    return Err(invalid(
+                        format!("{path}.arguments"),
+                        "must be a JSON object, as a string",
+                    ));
+                }
+            }
+            turns.call(id, name, arguments.into());
+            Ok(())
+        }
+        "function_call_output" => {
+            let id = required_str(item, path, "call_id")?;
+            let output = match item.get("output") {
+                Some(output) => text(output, &format!("{path}.output"))?,
+                None => return Err(missing(format!("{path}.output"))),
+            };
+            turns.result(id, &output);
+            Ok(())
+        }
+        "reasoning" => {
+            let thought = thought(item, path)?;
+            if !thought.is_empty() {
+                turns.think(&thought);
+            }
+            Ok(())
+        }
+        kind => {
+            let why = format!("`{kind}` is not supported");
+            Err(unsupported(format!("{path}.type"), &why))
+        }
+    }
+}
+
+fn message(item: Fields<'_>, path: &str, turns: &mut Turns) -> Result<()> {
+    let role = match required_str(item, path, "role")? {
+        role @ ("user" | "assistant" | "system" | "developer") => role,
+        other => {
+            let expected = "must be `user`, `assistant`, `system` or `developer`";
+            let message = format!("{expected}, not `{other}`");
+            return Err(invalid(format!("{path}.role"), message));
+        }
+    };
+    let content = item
+        .get("content")
+        .ok_or_else(|| missing(format!("{path}.content")))?;
+    turns.say(role, text(content, &format!("{path}.content"))?);
+    Ok(())
+}
+
+/// Text, or the text of parts, a line each.
+fn text(content: &Value, path: &str) -> Result<String> {
+    match content {
+        Value::String(text) => Ok(text.clone()),
+        Value::Array(parts) => {
+            let texts = parts.iter().enumerate().map(|(index, part)| {
+                let path = format!("{path}[{index}]");
+                let part = object(part, &path)?;
+                match required_str(part, &path, "type")? {
+                    "input_text" | "output_text" | "text" => required_str(part, &path, "text"),
+                    "refusal" => required_str(part, &path, "refusal"),
+                    kind => {
+                        let why = format!("`{kind}` is not supported: messages are text");
+                        Err(unsupported(format!("{path}.type"), &why))
+                    }
+                }
+            });
+            Ok(texts.collect::<Result<Vec<&str>>>()?.join("\n"))
+        }
+        other => Err(wrong_type(path, "a string or an array of parts", other)),
+    }
+}
+
+/// What was thought: the content of a reasoning item, or else its summary.
+fn thought(item: Fields<'_>, path: &str) -> Result<String> {
+    let mut texts: Vec<&str> = Vec::new();
+    for field in ["content", "summary"] {
+        let parts = match item.get(field) {
+            None => continue,
+            Some(Value::Array(parts)) => parts,
+            Some(other) => {
+                return Err(wrong_type(format!("{path}.{field}"), "an array", other));
+            }
+        };
+        for (index, part) in parts.iter().enumerate() {
+            let path = format!("{path}.{field}[{index}]");
+            texts.push(required_str(object(part, &path)?, &path, "text")?);
+        }
+        if !texts.is_empty() {
+            break;
+        }
+    }
+    Ok(texts.join("\n"))
+}

@@ -1,0 +1,251 @@
+//! The request, field by field.
+
+use graphmill_engine::Result;
+use serde_json::{Map, Value, json};
+
+use super::items;
+use crate::http::fields::{Fields, invalid, missing, wrong_type};
+use crate::http::translate::{
+    Names, Translated, Turns, function, object, optional_str, required_str, unsupported,
+};
+use crate::http::wire::number;
+use crate::payload::GenerationParams;
+
+/// What `responses` calls the fields of chat.
+pub(in crate::http) const NAMES: &Names = &[
+    ("messages", "input"),
+    ("max_completion_tokens", "max_output_tokens"),
+    ("max_tokens", "max_output_tokens"),
+    ("response_format.json_schema", "text.format"),
+    ("response_format", "text.format"),
+    ("reasoning_effort", "reasoning.effort"),
+];
+
+/// A request for `responses` as one for chat.
+pub(in crate::http) fn to_chat(body: Fields<'_>) -> Result<Translated> {
+    refuse(body)?;
+    let mut chat = body.0.clone();
+    let mut turns = Turns::default();
+    let instructions = body.str("instructions")?;
+    if let Some(instructions) = instructions {
+        turns.say("system", instructions);
+    }
+    match body.get("input") {
+        None => return Err(missing("input")),
+        Some(Value::String(text)) => turns.say("user", text.as_str()),
+        Some(Value::Array(list)) if list.is_empty() => {
+            return Err(invalid("input", "must have at least one item"));
+        }
+        Some(Value::Array(list)) => {
+            for (index, item) in list.iter().enumerate() {
+                items::add(item, &format!("input[{index}]"), &mut turns)?;
+            }
+        }
+        Some(other) => return Err(wrong_type("input", "a string or an array of items", other)),
+    }
+    chat.insert("messages".to_owned(), turns.into_messages().into());
+
+    let tools = tools(body)?;
+    if !tools.is_empty() {
+        chat.insert("tools".to_owned(), tools.into());
+    }
+    if let Some(choice) = tool_choice(body)? {
+        chat.insert("tool_choice".to_owned(), choice);
+    }
+    let max_output_tokens = body.count("max_output_tokens", 1)?;
+    if let Some(most) = max_output_tokens {
+        chat.insert("max_completion_tokens".to_owned(), most.into());
+    }
+    if let Some(format) = text_format(body)? {
+        chat.insert("response_format".to_owned(), format);
+    }
+    if let Some(reasoning) = body.object("reasoning")?
+        && let Some(effort) = optional_str(Fields(reasoning), "reasoning", "effort")?
+    {
+        chat.insert("reasoning_effort".to_owned(), effort.into());
+    }
+    for read in READ {
+        chat.remove(*read);
+    }
+    Ok(Translated {
+        chat,
+        echo: echo(body),
+    })
+}
+
+/// Fields that are read here, or that change nothing about an answer that is not stored.
+const READ: &[&str] = &[
+    "input",
+    "instructions",
+    "max_output_tokens",
+    "text",
+    "reasoning",
+    "store",
+    "include",
+    "truncation",
+    "background",
+    "previous_response_id",
+    "conversation",
+    "prompt",
+    "max_tool_calls",
+    "metadata",
+    "safety_identifier",
+    "prompt_cache_key",
+    "prompt_cache_retention",
+    "service_tier",
+    "stream_options",
+    "top_logprobs",
+];
+
+fn tools(body: Fields<'_>) -> Result<Vec<Value>> {
+    let tools = body.array("tools")?.map_or(&[][..], Vec::as_slice);
+    let tool = |(index, tool): (usize, &Value)| {
+        let path = format!("tools[{index}]");
+        let tool = object(tool, &path)?;
+        match required_str(tool, &path, "type")? {
+            "function" => {}
+            kind => {
+                let why = format!("`{kind}` is not supported; `function` is");
+                return Err(unsupported(format!("{path}.type"), &why));
+            }
+        }
+        let parameters = tool.get("parameters");
+        if let Some(parameters) = parameters {
+            object(parameters, &format!("{path}.parameters"))?;
+        }
+        Ok(function(
+            required_str(tool, &path, "name")?,
+            optional_str(tool, &path, "description")?,
+            parameters,
+            tool.get("strict").and_then(Value::as_bool),
+        ))
+    };
+    tools.iter().enumerate().map(tool).collect()
+}
+
+fn tool_choice(body: Fields<'_>) -> Result<Option<Value>> {
+    let choice = match body.get("tool_choice") {
+        Some(Value::Object(choice)) => Fields(choice),
+        other => return Ok(other.cloned()),
+    };
+    match required_str(choice, "tool_choice", "type")? {
+        "function" => {
+            let name = required_str(choice, "tool_choice", "name")?;
+            Ok(Some(
+                json!({ "type": "function", "function": { "name": name } }),
+            ))
+        }
+        kind => {
+            let why = format!("`{kind}` is not supported; `function` is");
+            Err(unsupported("tool_choice.type", &why))
+        }
+    }
+}
+
+/// `text.format` in the terms of chat.
+fn text_format(body: Fields<'_>) -> Result<Option<Value>> {
+    let Some(text) = body.object("text")? else {
+        return Ok(None);
+    };
+    let Some(format) = Fields(text).get("format") else {
+        return Ok(None);
+    };
+    let path = "text.format";
+    let format = object(format, path)?;
+    match required_str(format, path, "type")? {
+        kind @ ("text" | "json_object") => Ok(Some(json!({ "type": kind }))),
+        "json_schema" => {
+            required_str(format, path, "name")?;
+            if format.get("schema").is_none() {
+                return Err(missing("text.format.schema"));
+            }
+            let mut json_schema = format.0.clone();
+            json_schema.remove("type");
+            Ok(Some(
+                json!({ "type": "json_schema", "json_schema": json_schema }),
+            ))
+        }
+        other => Err(invalid(
+            "text.format.type",
+            format!("must be `text`, `json_object` or `json_schema`, not `{other}`"),
+        )),
+    }
+}
+
+/// Adds to what a response repeats the values that it was generated with.
+pub(in crate::http) fn complete(echo: &mut Map<String, Value>, params: &GenerationParams) {
+    let sampling = &params.sampling;
+    echo.insert("temperature".to_owned(), number(sampling.temperature));
+    echo.insert("top_p".to_owned(), number(sampling.top_p));
+}
+
+/// What a response repeats of its request.
+fn echo(body: Fields<'_>) -> Map<String, Value> {
+    let given = |name: &str| body.get(name).cloned();
+    let or = |name: &str, usual: Value| given(name).unwrap_or(usual);
+    let mut text = or("text", json!({}));
+    if text["format"].is_null() {
+        text["format"] = json!({ "type": "text" });
+    }
+    let fields = [
+        ("instructions", or("instructions", Value::Null)),
+        ("max_output_tokens", or("max_output_tokens", Value::Null)),
+        (
+            "parallel_tool_calls",
+            or("parallel_tool_calls", json!(true)),
+        ),
+        ("previous_response_id", Value::Null),
+        (
+            "reasoning",
+            or("reasoning", json!({ "effort": null, "summary": null })),
+        ),
+        ("background", json!(false)),
+        ("store", json!(false)),
+        ("text", text),
+        ("tool_choice", or("tool_choice", json!("auto"))),
+        ("tools", or("tools", json!([]))),
+        ("top_logprobs", json!(0)),
+        ("truncation", json!("disabled")),
+        ("user", or("user", Value::Null)),
+        ("metadata", or("metadata", json!({}))),
+        ("service_tier", json!("default")),
+    ];
+    fields
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect()
+}
+
+/// Fields that ask for what a server without memory does not have. Answers are never stored, whatever `store` says: clients
+/// leave it out, which means true, and do not ask for the answer again.
+fn refuse(body: Fields<'_>) -> Result<()> {
+    let no = |value: &Value| value == false;
+    body.bool("store")?;
+    body.unsupported("previous_response_id", |_| false)?;
+    body.unsupported("conversation", |_| false)?;
+    body.unsupported("prompt", |_| false)?;
+    body.unsupported("background", no)?;
+    body.unsupported("max_tool_calls", |_| false)?;
+    body.unsupported("truncation", |value| value == "disabled")?;
+    body.unsupported("top_logprobs", |value| value == 0)?;
+    body.unsupported("n", |value| value == 1)?;
+    for (index, include) in body.array("include")?.into_iter().flatten().enumerate() {
+        // What is thought is sent as it is.
+        if include != "reasoning.encrypted_content" {
+            let why = format!("{include} is not supported");
+            return Err(unsupported(format!("include[{index}]"), &why));
+        }
+    }
+    if let Some(options) = body.object("stream_options")? {
+        let other = options
+            .iter()
+            .find(|(name, value)| *name != "include_obfuscation" && !value.is_null());
+        if let Some((name, _)) = other {
+            return Err(unsupported(
+                format!("stream_options.{name}"),
+                "is not supported: the last event has the counts",
+            ));
+        }
+    }
+    Ok(())
+}

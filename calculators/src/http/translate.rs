@@ -1,0 +1,174 @@
+//! Requests of other dialects as requests for chat, which the readers of chat then check like any other.
+//!
+//! A field that has the same meaning in both dialects, and one that the dialect does not know, stays as it is.
+
+use graphmill_engine::{Error, Result};
+use serde_json::{Map, Value, json};
+
+use super::fields::{Fields, invalid, missing, wrong_type};
+
+/// A request in the terms of chat.
+#[derive(Debug, Default)]
+pub(super) struct Translated {
+    /// Its body.
+    pub(super) chat: Map<String, Value>,
+    /// What its answer repeats or follows.
+    pub(super) echo: Map<String, Value>,
+}
+
+/// Names of fields in chat, each with what the dialect calls them. Fields inside have their names too.
+pub(super) type Names = [(&'static str, &'static str)];
+
+/// An error about a field of the translated body, in the words of the dialect.
+pub(super) fn in_dialect(mut error: Error, names: &Names) -> Error {
+    let Some(field) = error.field.as_deref() else {
+        return error;
+    };
+    let begins = |name: &str| {
+        field
+            .strip_prefix(name)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+    };
+    if let Some((chat, own)) = names.iter().find(|(chat, _)| begins(chat)) {
+        let renamed = format!("{own}{}", &field[chat.len()..]);
+        error.message = error
+            .message
+            .replace(&format!("`{field}`"), &format!("`{renamed}`"));
+        error.field = Some(renamed.into());
+    }
+    error
+}
+
+/// An object at `path`.
+pub(super) fn object<'a>(value: &'a Value, path: &str) -> Result<Fields<'a>> {
+    match value {
+        Value::Object(fields) => Ok(Fields(fields)),
+        other => Err(wrong_type(path, "an object", other)),
+    }
+}
+
+/// A string that has to be there.
+pub(super) fn required_str<'a>(fields: Fields<'a>, path: &str, name: &str) -> Result<&'a str> {
+    optional_str(fields, path, name)?.ok_or_else(|| missing(format!("{path}.{name}")))
+}
+
+/// A string that may be left out.
+pub(super) fn optional_str<'a>(
+    fields: Fields<'a>,
+    path: &str,
+    name: &str,
+) -> Result<Option<&'a str>> {
+    match fields.get(name) {
+        None => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text)),
+        Some(other) => Err(wrong_type(format!("{path}.{name}"), "a string", other)),
+    }
+}
+
+/// A value that this server cannot honour.
+pub(super) fn unsupported(path: impl Into<String>, why: &str) -> Error {
+    invalid(path, why).with_code("unsupported_parameter")
+}
+
+/// A tool in the terms of chat.
+pub(super) fn function(
+    name: &str,
+    description: Option<&str>,
+    parameters: Option<&Value>,
+    strict: Option<bool>,
+) -> Value {
+    let mut function = Map::new();
+    function.insert("name".to_owned(), name.into());
+    if let Some(description) = description {
+        function.insert("description".to_owned(), description.into());
+    }
+    if let Some(parameters) = parameters {
+        function.insert("parameters".to_owned(), parameters.clone());
+    }
+    if let Some(strict) = strict {
+        function.insert("strict".to_owned(), strict.into());
+    }
+    json!({ "type": "function", "function": function })
+}
+
+/// The turns of a conversation, in the terms of chat.
+#[derive(Debug, Default)]
+pub(super) struct Turns {
+    messages: Vec<Value>,
+}
+
+impl Turns {
+    /// Adds a message.
+    pub(super) fn say(&mut self, role: &str, content: impl Into<Value>) {
+        let content: Value = content.into();
+        match self.own() {
+            // Text that goes on after calls of the same turn begins a message of its own.
+            Some(turn) if role == "assistant" && is_empty(turn) => turn["content"] = content,
+            _ => self
+                .messages
+                .push(json!({ "role": role, "content": content })),
+        }
+    }
+
+    /// Adds what the assistant thought before what it says or calls next.
+    pub(super) fn think(&mut self, text: &str) {
+        self.messages.push(json!({
+            "role": "assistant", "content": "", "reasoning_content": text,
+        }));
+    }
+
+    /// Adds a call to the assistant's turn.
+    pub(super) fn call(&mut self, id: &str, name: &str, arguments: Value) {
+        if self.own().is_none() {
+            self.messages
+                .push(json!({ "role": "assistant", "content": "" }));
+        }
+        let call = json!({
+            "id": id, "type": "function", "function": { "name": name, "arguments": arguments },
+        });
+        if let Some(turn) = self.own() {
+            match turn["tool_calls"].as_array_mut() {
+                Some(calls) => calls.push(call),
+                None => turn["tool_calls"] = json!([call]),
+            }
+        }
+    }
+
+    /// Adds the result of a call.
+    pub(super) fn result(&mut self, id: &str, content: &str) {
+        let called = self.messages.iter().rev().find_map(|message| {
+            let calls = message["tool_calls"].as_array()?;
+            let call = calls.iter().find(|call| call["id"] == id)?;
+            Some(call["function"]["name"].clone())
+        });
+        let mut message = json!({ "role": "tool", "tool_call_id": id, "content": content });
+        if let Some(name) = called {
+            message["name"] = name;
+        }
+        self.messages.push(message);
+    }
+
+    /// The assistant's turn, if the conversation is at one.
+    fn own(&mut self) -> Option<&mut Value> {
+        self.messages
+            .last_mut()
+            .filter(|message| message["role"] == "assistant")
+    }
+
+    /// Whether the assistant has the last word.
+    pub(super) fn ends_with_assistant(&self) -> bool {
+        self.messages
+            .last()
+            .is_some_and(|message| message["role"] == "assistant")
+    }
+
+    /// The messages.
+    pub(super) fn into_messages(self) -> Vec<Value> {
+        self.messages
+    }
+}
+
+/// Whether an assistant's turn has only what was thought so far.
+fn is_empty(turn: &Value) -> bool {
+    turn["content"] == "" && turn["tool_calls"].is_null()
+}

@@ -1,0 +1,327 @@
+//! OpenAI's responses and Anthropic's messages, asked of the shipped chat graph.
+
+use super::{Chat, body, events, script};
+use graphmill_calculators::payload::HttpResponse;
+use graphmill_engine::Kind;
+use serde_json::{Value, json};
+
+fn rendered(chat: &Chat, uri: &str, request: &Value) -> String {
+    let answer = body(&chat.ask(&format!("{uri}?explain=1"), request));
+    let prompt = &answer["prompts"][0]["prompt"];
+    prompt.as_str().expect("a prompt").to_owned()
+}
+
+/// The names of a stream's events, runs of the same one shortened to it.
+fn names(out: &[HttpResponse]) -> Vec<&str> {
+    let mut names: Vec<&str> = out
+        .iter()
+        .map(|response| match response {
+            HttpResponse::NamedEvent { name, .. } => *name,
+            HttpResponse::End => "end",
+            other => panic!("a named event was expected, not {other:?}"),
+        })
+        .collect();
+    names.dedup();
+    names
+}
+
+#[test]
+fn a_response_has_the_answer_and_what_was_asked() {
+    let chat = Chat::new(&script(&[("", "Hello there.")]));
+    let request = json!({
+        "model": "m", "input": "Hi", "instructions": "Be kind.", "temperature": 0.0,
+        "metadata": {"a": "b"}, "store": true, "max_output_tokens": 40,
+    });
+    let answer = body(&chat.ask("/v1/responses", &request));
+    assert_eq!(answer["object"], "response");
+    assert_eq!(answer["status"], "completed");
+    assert_eq!(answer["instructions"], "Be kind.");
+    assert_eq!(answer["max_output_tokens"], 40);
+    assert_eq!(answer["metadata"], json!({"a": "b"}));
+    assert_eq!(answer["store"], false);
+    let item = &answer["output"][0];
+    assert_eq!(
+        (&item["type"], &item["role"]),
+        (&json!("message"), &json!("assistant"))
+    );
+    assert_eq!(
+        item["content"],
+        json!([{"type": "output_text", "text": "Hello there.", "annotations": [], "logprobs": []}])
+    );
+    let usage = &answer["usage"];
+    assert_eq!(usage["output_tokens"], "Hello there.".len() + 1);
+    assert_eq!(
+        rendered(&chat, "/v1/responses", &request),
+        "<|im_start|>system\nBe kind.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n"
+    );
+}
+
+#[test]
+fn a_streamed_response_tells_its_parts_in_order() {
+    let chat = Chat::new(&script(&[("", "Grüße, 世界 🙂!")]));
+    let request = json!({"model": "m", "input": "Hi", "stream": true});
+    let out = chat.ask("/v3/responses", &request);
+    assert_eq!(
+        names(&out),
+        [
+            "response.created",
+            "response.in_progress",
+            "response.output_item.added",
+            "response.content_part.added",
+            "response.output_text.delta",
+            "response.output_text.done",
+            "response.content_part.done",
+            "response.output_item.done",
+            "response.completed",
+            "end",
+        ]
+    );
+    let events = events(&out);
+    for (event, number) in events.iter().zip(0..) {
+        assert_eq!(event["sequence_number"], number);
+    }
+    let text: String = events
+        .iter()
+        .filter(|event| event["type"] == "response.output_text.delta")
+        .map(|event| event["delta"].as_str().expect("text"))
+        .collect();
+    assert_eq!(text, "Grüße, 世界 🙂!");
+    let last = &events[events.len() - 1]["response"];
+    assert_eq!(last["output"][0]["content"][0]["text"], text);
+    assert_eq!(last["output"][0]["id"], events[2]["item"]["id"]);
+    let mut whole = body(&chat.ask("/v3/responses", &json!({"model": "m", "input": "Hi"})));
+    let mut streamed = last.clone();
+    for answer in [&mut whole, &mut streamed] {
+        for different in ["id", "created_at", "usage"] {
+            answer[different] = Value::Null;
+        }
+        answer["output"][0]["id"] = Value::Null;
+    }
+    assert_eq!(streamed, whole);
+}
+
+#[test]
+fn an_answer_that_was_cut_off_says_so() {
+    let chat = Chat::new(&script(&[("", "A long answer.")]));
+    let request = json!({"model": "m", "input": "Hi", "max_output_tokens": 3});
+    let answer = body(&chat.ask("/v1/responses", &request));
+    assert_eq!(answer["status"], "incomplete");
+    assert_eq!(
+        answer["incomplete_details"],
+        json!({"reason": "max_output_tokens"})
+    );
+    assert_eq!(answer["output"][0]["status"], "incomplete");
+    let request =
+        json!({"model": "m", "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 3});
+    let answer = body(&chat.ask("/v1/messages", &request));
+    assert_eq!(answer["stop_reason"], "max_tokens");
+}
+
+#[test]
+fn a_message_has_the_answer_in_blocks() {
+    let chat = Chat::new(&script(&[("", "Hello there.")]));
+    let request = json!({
+        "model": "m", "max_tokens": 40, "system": [{"type": "text", "text": "Be kind."}],
+        "messages": [{"role": "user", "content": [{"type": "text", "text": "Hi", "cache_control": {"type": "ephemeral"}}]}],
+    });
+    let answer = body(&chat.ask("/v1/messages", &request));
+    assert_eq!(
+        (&answer["type"], &answer["role"]),
+        (&json!("message"), &json!("assistant"))
+    );
+    assert_eq!(answer["content"][0]["text"], "Hello there.");
+    assert_eq!(answer["stop_reason"], "end_turn");
+    assert_eq!(answer["stop_sequence"], Value::Null);
+    assert_eq!(answer["usage"]["output_tokens"], "Hello there.".len() + 1);
+    let prompt = rendered(&chat, "/v1/messages", &request);
+    assert_eq!(
+        prompt,
+        "<|im_start|>system\nBe kind.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n"
+    );
+    let count = body(&chat.ask("/v1/messages/count_tokens", &request));
+    let usage = &answer["usage"];
+    let input = |name: &str| usage[name].as_u64().expect("a count");
+    assert_eq!(
+        count["input_tokens"],
+        input("input_tokens") + input("cache_read_input_tokens")
+    );
+}
+
+#[test]
+fn a_streamed_message_tells_its_blocks_in_order() {
+    let chat = Chat::new(&script(&[("", "one two three")]));
+    let request = json!({
+        "model": "m", "max_tokens": 40, "stream": true, "stop_sequences": ["zz", " three"],
+        "messages": [{"role": "user", "content": "Hi"}],
+    });
+    let out = chat.ask("/v1/messages", &request);
+    assert_eq!(
+        names(&out),
+        [
+            "message_start",
+            "ping",
+            "content_block_start",
+            "content_block_delta",
+            "content_block_stop",
+            "message_delta",
+            "message_stop",
+            "end",
+        ]
+    );
+    let events = events(&out);
+    let text: String = events
+        .iter()
+        .filter_map(|event| event["delta"]["text"].as_str())
+        .collect();
+    assert_eq!(text, "one two");
+    assert_eq!(
+        events[events.len() - 2]["delta"],
+        json!({"stop_reason": "stop_sequence", "stop_sequence": " three"})
+    );
+    assert_eq!(events[0]["message"]["content"], json!([]));
+}
+
+#[test]
+fn calls_and_their_results_reach_the_template() {
+    let chat = Chat::new(&script(&[]));
+    let chat_form = json!({"model": "m", "messages": [
+        {"role": "user", "content": "How warm is it?"},
+        {"role": "assistant", "content": "", "tool_calls": [
+            {"id": "c1", "type": "function", "function": {"name": "warmth", "arguments": "{\"place\": \"here\"}"}},
+        ]},
+        {"role": "tool", "tool_call_id": "c1", "content": "21"},
+        {"role": "user", "content": "And now?"},
+    ]});
+    let expected = rendered(&chat, "/v1/chat/completions", &chat_form);
+    let as_items = json!({"model": "m", "input": [
+        {"role": "user", "content": [{"type": "input_text", "text": "How warm is it?"}]},
+        {"type": "function_call", "call_id": "c1", "name": "warmth", "arguments": "{\"place\": \"here\"}"},
+        {"type": "function_call_output", "call_id": "c1", "output": "21"},
+        {"type": "message", "role": "user", "content": "And now?"},
+    ]});
+    assert_eq!(rendered(&chat, "/v1/responses", &as_items), expected);
+    let as_blocks = json!({"model": "m", "max_tokens": 1, "messages": [
+        {"role": "user", "content": "How warm is it?"},
+        {"role": "assistant", "content": [
+            {"type": "tool_use", "id": "c1", "name": "warmth", "input": {"place": "here"}},
+        ]},
+        {"role": "user", "content": [
+            {"type": "tool_result", "tool_use_id": "c1", "content": [{"type": "text", "text": "21"}]},
+            {"type": "text", "text": "And now?"},
+        ]},
+    ]});
+    assert_eq!(rendered(&chat, "/v1/messages", &as_blocks), expected);
+}
+
+#[test]
+fn what_cannot_be_honoured_is_refused_in_the_words_of_the_dialect() {
+    let chat = Chat::new(&script(&[]));
+    let responses = |extra: Value| ("/v1/responses", json!({"model": "m", "input": "Hi"}), extra);
+    let messages = |extra: Value| {
+        let least =
+            json!({"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "Hi"}]});
+        ("/v1/messages", least, extra)
+    };
+    for ((uri, mut request, extra), field) in [
+        (responses(json!({"input": null})), "input"),
+        (responses(json!({"input": []})), "input"),
+        (responses(json!({"input": 3})), "input"),
+        (responses(json!({"input": ["Hi"]})), "input[0]"),
+        (
+            responses(json!({"input": [{"role": "nobody", "content": ""}]})),
+            "input[0].role",
+        ),
+        (
+            responses(json!({"input": [{"role": "user"}]})),
+            "input[0].content",
+        ),
+        (
+            responses(json!({"input": [{"role": "user", "content": [{"type": "input_image"}]}]})),
+            "input[0].content[0].type",
+        ),
+        (
+            responses(json!({"input": [{"type": "item_reference", "id": "x"}]})),
+            "input[0].type",
+        ),
+        (
+            responses(json!({"previous_response_id": "resp_1"})),
+            "previous_response_id",
+        ),
+        (responses(json!({"conversation": "conv_1"})), "conversation"),
+        (responses(json!({"background": true})), "background"),
+        (responses(json!({"truncation": "auto"})), "truncation"),
+        (responses(json!({"store": "yes"})), "store"),
+        (
+            responses(json!({"max_output_tokens": 0})),
+            "max_output_tokens",
+        ),
+        (responses(json!({"temperature": 9})), "temperature"),
+        (
+            responses(json!({"tools": [{"type": "web_search"}]})),
+            "tools[0].type",
+        ),
+        (
+            responses(json!({"tools": [{"type": "function"}]})),
+            "tools[0].name",
+        ),
+        (
+            responses(json!({"text": {"format": {"type": "xml"}}})),
+            "text.format.type",
+        ),
+        (
+            responses(json!({"include": ["file_search_call.results"]})),
+            "include[0]",
+        ),
+        (responses(json!({"n": 2})), "n"),
+        (messages(json!({"messages": []})), "messages"),
+        (
+            messages(json!({"messages": [{"role": "user"}]})),
+            "messages[0].content",
+        ),
+        (
+            messages(json!({"messages": [{"role": "tool", "content": ""}]})),
+            "messages[0].role",
+        ),
+        (
+            messages(json!({"messages": [{"role": "user", "content": [{"type": "image"}]}]})),
+            "messages[0].content[0].type",
+        ),
+        (messages(json!({"max_tokens": 0})), "max_tokens"),
+        (
+            messages(json!({"stop_sequences": [1]})),
+            "stop_sequences[0]",
+        ),
+        (
+            messages(json!({"tools": [{"name": "f"}]})),
+            "tools[0].input_schema",
+        ),
+        (
+            messages(json!({"tools": [{"type": "web_search_20250305", "name": "f"}]})),
+            "tools[0].type",
+        ),
+        (
+            messages(json!({"tool_choice": {"type": "some"}})),
+            "tool_choice.type",
+        ),
+        (
+            messages(json!({"thinking": {"type": "deep"}})),
+            "thinking.type",
+        ),
+        (messages(json!({"mcp_servers": [{}]})), "mcp_servers"),
+    ] {
+        let fields = request.as_object_mut().expect("an object");
+        fields.extend(extra.as_object().expect("an object").clone());
+        let error = chat.refusal(uri, &request);
+        assert_eq!(
+            error.kind,
+            Kind::InvalidArgument,
+            "{uri} {request}: {error}"
+        );
+        assert_eq!(
+            error.field.as_deref(),
+            Some(field),
+            "{uri} {request}: {error}"
+        );
+        assert!(error.message.contains(&format!("`{field}`")), "{error}");
+    }
+}
