@@ -133,8 +133,36 @@ pub struct ChatInput {
     pub messages: Arc<Vec<Value>>,
     /// The tools as the request lists them, unless it forbids their use.
     pub tools: Option<Arc<Vec<Value>>>,
+    /// Which of the tools the model has to call.
+    pub tool_choice: ToolChoice,
+    /// Whether an answer may have one call at most.
+    pub one_tool_call: bool,
     /// `chat_template_kwargs`: more variables.
     pub template_kwargs: Arc<Map<String, Value>>,
+}
+
+/// Which tools a model has to call.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ToolChoice {
+    /// Any or none.
+    #[default]
+    Auto,
+    /// At least one.
+    Required,
+    /// This one.
+    Named(Arc<str>),
+}
+
+/// What becomes of tokens that steer the model, such as the marks around a tool call, in text.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub enum SpecialTokens {
+    /// They are left out.
+    #[default]
+    Skip,
+    /// Those are spelled out that the model's parsers look for.
+    Markers,
+    /// They are spelled out.
+    Keep,
 }
 
 /// How the tokens of a request are generated.
@@ -168,6 +196,10 @@ pub struct GenerationParams {
     pub priority: i32,
     /// Whether the prompt is repeated before the answer.
     pub echo: bool,
+    /// Special tokens in the text.
+    pub special_tokens: SpecialTokens,
+    /// Most tokens of reasoning; none when the request does not say.
+    pub reasoning_budget: Option<u32>,
     /// What the text has to match; none if it is free.
     pub constraint: Option<TextConstraint>,
 }

@@ -99,6 +99,7 @@ fn these_calculators_are_registered() {
     PromptReportCalculator
     QuantizeFloatVectorCalculator
     RealTimeFlowLimiterCalculator
+    ReasoningParserCalculator
     RoundRobinDemuxCalculator
     SequenceShiftCalculator
     SidePacketToStreamCalculator
@@ -123,6 +124,7 @@ fn these_calculators_are_registered() {
     SwitchDemuxCalculator
     SwitchMuxCalculator
     TokenizerCalculator
+    ToolParserCalculator
     Uint64tVectorIndicesCalculator
     Uint64tVectorSizeCalculator
     ValueOrDefaultCalculator

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use super::{
     fields::{Fields, invalid, missing, wrong_type},
     params::token_id,
+    reasoning, tools,
 };
 use crate::payload::{ChatInput, Prompt, RequestInput};
 
@@ -26,10 +27,15 @@ pub(super) fn chat(body: Fields<'_>) -> Result<RequestInput> {
         .map(|(index, message)| self::message(message, &format!("messages[{index}]")))
         .collect::<Result<_>>()?;
     refuse_what_chats_cannot_do(body)?;
+    let tools = tools::read(body)?;
+    let mut template_kwargs = template_kwargs(body)?;
+    reasoning::read(body, &mut template_kwargs)?;
     Ok(RequestInput::Chat(ChatInput {
         messages: Arc::new(messages),
-        tools: tools(body)?.map(Arc::new),
-        template_kwargs: Arc::new(template_kwargs(body)?),
+        tools: tools.offered.map(Arc::new),
+        tool_choice: tools.choice,
+        one_tool_call: tools.one_call,
+        template_kwargs: Arc::new(template_kwargs),
     }))
 }
 
@@ -61,6 +67,7 @@ fn message(message: &Value, path: &str) -> Result<Value> {
         }
     };
     message.insert("content".into(), content.into());
+    reasoning::of_message(&mut message, path)?;
     match message.get_mut("tool_calls") {
         None => {}
         Some(Value::Null) => {
@@ -71,7 +78,7 @@ fn message(message: &Value, path: &str) -> Result<Value> {
         }
         Some(Value::Array(calls)) => {
             for (index, call) in calls.iter_mut().enumerate() {
-                tool_call(call, &format!("{path}.tool_calls[{index}]"))?;
+                tools::past_call(call, &format!("{path}.tool_calls[{index}]"))?;
             }
         }
         Some(other) => return Err(wrong_type(format!("{path}.tool_calls"), "an array", other)),
@@ -107,105 +114,7 @@ fn joined(parts: &[Value], path: &str) -> Result<String> {
     Ok(texts.join("\n"))
 }
 
-/// Turns a past call's arguments, which travel as a string of JSON, into the object that templates expect.
-fn tool_call(call: &mut Value, path: &str) -> Result<()> {
-    let Value::Object(call) = call else {
-        return Err(wrong_type(path, "an object", call));
-    };
-    let path = format!("{path}.function");
-    let function = match call.get_mut("function") {
-        Some(Value::Object(function)) => function,
-        Some(other) => return Err(wrong_type(path, "an object", other)),
-        None => return Err(missing(path)),
-    };
-    if !function.get("name").is_some_and(Value::is_string) {
-        return Err(missing(format!("{path}.name")));
-    }
-    let arguments = match function.get("arguments") {
-        None | Some(Value::Null) => json!({}),
-        Some(Value::String(text)) if text.trim().is_empty() => json!({}),
-        Some(Value::String(text)) => match serde_json::from_str(text) {
-            Ok(Value::Object(arguments)) => Value::Object(arguments),
-            _ => {
-                return Err(invalid(
-                    format!("{path}.arguments"),
-                    "must be a JSON object, as a string",
-                ));
-            }
-        },
-        Some(object @ Value::Object(_)) => object.clone(),
-        Some(other) => return Err(wrong_type(format!("{path}.arguments"), "a string", other)),
-    };
-    function.insert("arguments".into(), arguments);
-    Ok(())
-}
-
-/// The tools the template shows to the model: none where `tool_choice` forbids their use.
-fn tools(body: Fields<'_>) -> Result<Option<Vec<Value>>> {
-    let tools = body.array("tools")?.filter(|tools| !tools.is_empty());
-    for (index, tool) in tools.into_iter().flatten().enumerate() {
-        check_tool(tool, &format!("tools[{index}]"))?;
-    }
-    let usable = match body.get("tool_choice") {
-        None => true,
-        Some(Value::String(choice)) if choice == "auto" => true,
-        Some(Value::String(choice)) if choice == "none" => false,
-        Some(Value::String(choice)) if choice != "required" => {
-            let expected = "must be `none`, `auto`, `required` or a function";
-            return Err(invalid(
-                "tool_choice",
-                format!("{expected}, not `{choice}`"),
-            ));
-        }
-        Some(Value::String(_) | Value::Object(_)) => {
-            let message = "is not supported where it forces a call; `auto` and `none` are";
-            return Err(invalid("tool_choice", message).with_code("unsupported_parameter"));
-        }
-        Some(other) => return Err(wrong_type("tool_choice", "a string or an object", other)),
-    };
-    let parallel = body.bool("parallel_tool_calls")?;
-    if usable && tools.is_some() && parallel == Some(false) {
-        return Err(invalid(
-            "parallel_tool_calls",
-            "is not supported with the value false",
-        )
-        .with_code("unsupported_parameter"));
-    }
-    Ok(tools.filter(|_| usable).cloned())
-}
-
-fn check_tool(tool: &Value, path: &str) -> Result<()> {
-    if !tool.is_object() {
-        return Err(wrong_type(path, "an object", tool));
-    }
-    match tool.get("type") {
-        Some(Value::String(kind)) if kind == "function" => {}
-        Some(Value::String(kind)) => {
-            return Err(invalid(
-                format!("{path}.type"),
-                format!("must be `function`, not `{kind}`"),
-            ));
-        }
-        Some(other) => return Err(wrong_type(format!("{path}.type"), "a string", other)),
-        None => return Err(missing(format!("{path}.type"))),
-    }
-    let path = format!("{path}.function");
-    match tool.get("function") {
-        Some(Value::Object(function)) => {
-            if !function.get("name").is_some_and(Value::is_string) {
-                return Err(missing(format!("{path}.name")));
-            }
-            match function.get("parameters") {
-                None | Some(Value::Null | Value::Object(_)) => Ok(()),
-                Some(other) => Err(wrong_type(format!("{path}.parameters"), "an object", other)),
-            }
-        }
-        Some(other) => Err(wrong_type(path, "an object", other)),
-        None => Err(missing(path)),
-    }
-}
-
-/// The request's own template variables: `chat_template_kwargs`, and the two fields that are spelled outside it.
+/// The request's own template variables: `chat_template_kwargs`, and a field that is spelled outside it.
 fn template_kwargs(body: Fields<'_>) -> Result<Map<String, Value>> {
     let mut kwargs = body
         .object("chat_template_kwargs")?
@@ -222,9 +131,6 @@ fn template_kwargs(body: Fields<'_>) -> Result<Map<String, Value>> {
             "a boolean",
             generate,
         ));
-    }
-    if let Some(effort) = body.str("reasoning_effort")? {
-        kwargs.insert("reasoning_effort".into(), effort.into());
     }
     Ok(kwargs)
 }

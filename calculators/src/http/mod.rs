@@ -13,10 +13,12 @@ mod logprobs;
 mod messages;
 mod params;
 mod parts;
+mod reasoning;
 mod request;
 mod response;
 mod responses;
 mod target;
+mod tools;
 mod translate;
 mod wire;
 

@@ -9,10 +9,10 @@ use serde_json::Value;
 
 use super::{
     fields::{Fields, invalid, wrong_type},
-    logprobs,
+    logprobs, reasoning,
     request::OpenAIRequestOptions,
 };
-use crate::payload::{Endpoint, GenerationParams};
+use crate::payload::{Endpoint, GenerationParams, SpecialTokens};
 
 /// Most stop strings of one request.
 const MAX_STOPS: usize = 16;
@@ -76,7 +76,22 @@ pub(super) fn read(
         priority: priority.unwrap_or(0) as i32,
         constraint: None,
         echo: false,
+        special_tokens: match body.bool("skip_special_tokens")? {
+            Some(false) => SpecialTokens::Keep,
+            _ => SpecialTokens::Skip,
+        },
+        reasoning_budget: None,
     })
+}
+
+/// Reads the fields that only chats have.
+pub(super) fn of_chat(body: Fields<'_>, params: &mut GenerationParams) -> Result<()> {
+    params.reasoning_budget = reasoning::budget(body)?;
+    if params.special_tokens == SpecialTokens::Skip {
+        // the parsers behind the model take them out
+        params.special_tokens = SpecialTokens::Markers;
+    }
+    Ok(())
 }
 
 fn small(body: Fields<'_>, name: &'static str, range: RangeInclusive<u32>) -> Result<Option<u32>> {
@@ -213,7 +228,6 @@ fn refuse_what_sampling_cannot_do(body: Fields<'_>) -> Result<()> {
     let no = |value: &Value| value == &Value::Bool(false);
     body.unsupported("length_penalty", is(1.0))?;
     body.unsupported("use_beam_search", no)?;
-    body.unsupported("skip_special_tokens", |value| value == &Value::Bool(true))?;
     body.unsupported("response_format", |value| value["type"] == "text")?;
     for guided in [
         "guided_json",

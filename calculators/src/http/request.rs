@@ -187,13 +187,16 @@ impl Head<'_> {
                 params: GenerationParams::default(),
             });
         }
-        let params = params::read(body, self.endpoint, defaults)?;
+        let mut params = params::read(body, self.endpoint, defaults)?;
         if self.endpoint == Endpoint::Responses {
             responses::complete(&mut self.echo, &params);
         }
         let stream = body.bool("stream")?.unwrap_or(false);
         let input = match self.endpoint {
-            Endpoint::Chat | Endpoint::Responses | Endpoint::Messages => input::chat(body)?,
+            Endpoint::Chat | Endpoint::Responses | Endpoint::Messages => {
+                params::of_chat(body, &mut params)?;
+                input::chat(body)?
+            }
             Endpoint::Completions => input::prompts(body)?,
         };
         let include_usage = include_usage(body, stream)?;

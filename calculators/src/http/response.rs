@@ -316,7 +316,8 @@ fn extend(
             for delta in deltas(chunk) {
                 chat_event(request, chunk.index, delta, logprobs.take(), None, out)?;
             }
-            if chunk.finish.is_some() {
+            // Text that a parser holds back has log probabilities all the same.
+            if chunk.finish.is_some() || logprobs.is_some() {
                 let delta = Delta::default();
                 chat_event(request, chunk.index, delta, logprobs, chunk.finish, out)?;
             }

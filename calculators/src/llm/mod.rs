@@ -1,6 +1,7 @@
 //! The language model as a node, and as the resource that all nodes around it share.
 
 mod calculator;
+mod formats;
 mod history;
 mod model;
 mod options;

@@ -9,6 +9,7 @@ use graphmill_llm::{
     BackendKind, Engine, EngineSpec, LoadError, SpecError, Vocab, resolve_model_path,
 };
 
+use super::formats::OutputFormats;
 use super::history::History;
 use crate::text::chat_template::{ChatTemplate, TemplateError};
 
@@ -24,6 +25,10 @@ pub struct ModelSpec {
     pub engine: EngineSpec,
     /// A chat template that replaces the model's own.
     pub chat_template: Option<PathBuf>,
+    /// How the model writes tool calls, by the name of the format; empty for what its chat template says.
+    pub tool_parser: String,
+    /// How the model writes reasoning, likewise.
+    pub reasoning_parser: String,
 }
 
 /// A loaded model. Every session of every graph that names the same model and limits shares one.
@@ -34,6 +39,7 @@ pub struct LanguageModel {
     history: History,
     template: Option<Result<ChatTemplate, TemplateError>>,
     tool_template: Option<Result<ChatTemplate, TemplateError>>,
+    formats: OutputFormats,
 }
 
 impl LanguageModel {
@@ -49,8 +55,10 @@ impl LanguageModel {
         };
         let engine = Engine::with_backend(spec, open).map_err(not_loaded)?;
         let vocab = engine.vocab();
+        let template = own_template(&*vocab, None);
         Ok(Self {
-            template: own_template(&*vocab, None),
+            formats: OutputFormats::new("", "", source(&template), &*vocab)?,
+            template,
             tool_template: None,
             engine,
             vocab,
@@ -66,6 +74,11 @@ impl LanguageModel {
     /// The model's vocabulary.
     pub fn vocab(&self) -> &Arc<dyn Vocab> {
         &self.vocab
+    }
+
+    /// How it writes tool calls and reasoning.
+    pub(crate) fn formats(&self) -> &OutputFormats {
+        &self.formats
     }
 
     /// What its finished generations said.
@@ -128,13 +141,28 @@ impl Resource for LanguageModel {
                 "the model has no chat template; chat/completions will be refused"
             );
         }
+        let taught = source(if tool_template.is_some() {
+            &tool_template
+        } else {
+            &template
+        });
+        let formats =
+            OutputFormats::new(&spec.tool_parser, &spec.reasoning_parser, taught, &*vocab)?;
         Ok(Self {
+            formats,
             engine,
             vocab,
             history: History::default(),
             template,
             tool_template,
         })
+    }
+}
+
+fn source(template: &Option<Result<ChatTemplate, TemplateError>>) -> &str {
+    match template {
+        Some(Ok(template)) => template.source(),
+        _ => "",
     }
 }
 

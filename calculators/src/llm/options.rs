@@ -12,6 +12,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::model::ModelSpec;
+use crate::text::{reasoning, tool_calls};
 
 /// Options of [`Llm`](super::Llm).
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -89,9 +90,11 @@ pub struct LlmOptions {
     pub sparse_attention_config: Option<SparseAttentionConfig>,
     /// Without effect.
     pub cache_interval_multiplier: Option<u64>,
-    /// Without effect yet: tool calls stay in the text.
+    /// How the model writes tool calls: `hermes`, `llama3`, `mistral`, `phi4`, `qwen3coder`, `gptoss`, `deepseek`, `json`, or `none` to
+    /// leave them in the text; empty for what its chat template says.
     pub tool_parser: String,
-    /// Without effect yet: reasoning stays in the text.
+    /// How the model writes reasoning: `think`, `seed`, `mistral`, `gptoss`, or `none` to leave it in the text; empty for what its chat
+    /// template says.
     pub reasoning_parser: String,
     /// Without effect yet: tool calls are not constrained.
     pub enable_tool_guided_generation: bool,
@@ -258,10 +261,18 @@ impl LlmOptions {
         if let Err(SubmitError::InvalidParameter { field, message }) = speculation.validate() {
             c.option_error(field, format!("`{field}` {message}"));
         }
+        if let Err(message) = tool_calls::named(&self.tool_parser) {
+            c.option_error("tool_parser", message);
+        }
+        if let Err(message) = reasoning::named(&self.reasoning_parser) {
+            c.option_error("reasoning_parser", message);
+        }
         let chat_template = Some(&self.chat_template_file).filter(|path| !path.is_empty());
         ModelSpec {
             engine,
             chat_template: chat_template.map(Into::into),
+            tool_parser: self.tool_parser.clone(),
+            reasoning_parser: self.reasoning_parser.clone(),
         }
     }
 
@@ -339,16 +350,6 @@ impl LlmOptions {
                 "sparse_attention_config",
                 self.sparse_attention_config.is_some(),
                 "attention is exact",
-            ),
-            (
-                "tool_parser",
-                !matches!(self.tool_parser.as_str(), "" | "none"),
-                "tool calls stay in the text",
-            ),
-            (
-                "reasoning_parser",
-                !matches!(self.reasoning_parser.as_str(), "" | "none"),
-                "reasoning stays in the text",
             ),
             (
                 "enable_tool_guided_generation",

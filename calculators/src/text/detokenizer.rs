@@ -8,23 +8,28 @@ use graphmill_engine::{
 use graphmill_llm::{Token, TokenLogprob, Vocab};
 
 use crate::llm::LanguageModel;
-use crate::payload::{EchoedText, EchoedTokens, TextChunk, TextLogprob, TokenChunk};
+use crate::payload::{
+    EchoedText, EchoedTokens, GenerationParams, SpecialTokens, TextChunk, TextLogprob, TokenChunk,
+};
 
 /// Makes text of tokens.
 ///
 /// A token's bytes need not be whole characters: what could still become one is held back, what cannot becomes U+FFFD, so
-/// that any division of the tokens into chunks gives the same text. Special tokens are left out. A chunk of tokens that
-/// completes no character gives no packet, unless it is the last of its choice.
+/// that any division of the tokens into chunks gives the same text. Special tokens are left out, unless `PARAMS` asks for them: a
+/// request that wants to see them gets them all, and of a chat the marks are kept that the parsers behind this node look for. A
+/// chunk of tokens that completes no character gives no packet, unless it is the last of its choice.
 ///
 /// Log probabilities that come with tokens go on with the text: each with its token as text and the place where that begins.
 ///
 /// ```pbtxt
 /// input_stream: "TOKENS:tokens"
+/// input_stream: "PARAMS:params"
 /// output_stream: "TEXT:text"
 /// node {
 ///   calculator: "DetokenizerCalculator"
 ///   input_side_packet: "LLM_NODE_RESOURCES:llm"
 ///   input_stream: "TOKENS:tokens"
+///   input_stream: "PARAMS:params"
 ///   output_stream: "TEXT:text"
 /// }
 /// ```
@@ -32,6 +37,7 @@ pub struct Detokenizer {
     model: Arc<LanguageModel>,
     /// By choice.
     choices: Vec<Choice>,
+    special: SpecialTokens,
 }
 
 /// A choice's text so far.
@@ -48,6 +54,7 @@ struct Choice {
 #[derive(Copy, Clone, Debug)]
 pub struct DetokenizerPorts {
     tokens: In<TokenChunk>,
+    params: In<GenerationParams>,
     text: Out<TextChunk>,
     model: Res<LanguageModel>,
 }
@@ -61,6 +68,7 @@ impl Calculator for Detokenizer {
     fn contract(c: &mut Contract, _: &NoOptions) -> DetokenizerPorts {
         DetokenizerPorts {
             tokens: c.input("TOKENS"),
+            params: c.optional("PARAMS"),
             text: c.output("TEXT"),
             model: c.resource("LLM_NODE_RESOURCES", None),
         }
@@ -70,10 +78,14 @@ impl Calculator for Detokenizer {
         Ok(Self {
             model: cx.resource(io.model),
             choices: Vec::new(),
+            special: SpecialTokens::Skip,
         })
     }
 
     fn process(&mut self, io: DetokenizerPorts, cx: &mut Cx<'_>) -> Result<Flow> {
+        if let Some(params) = cx.get(io.params) {
+            self.special = params.special_tokens;
+        }
         let Some(chunk) = cx.take(io.tokens) else {
             return Ok(Flow::Continue);
         };
@@ -83,7 +95,13 @@ impl Calculator for Detokenizer {
         }
         let vocab = &**self.model.vocab();
         let choice = &mut self.choices[index];
-        let text = choice.decode(vocab, &chunk);
+        let formats = self.model.formats();
+        let spelled = |token| match self.special {
+            SpecialTokens::Skip => false,
+            SpecialTokens::Markers => formats.is_marker(token),
+            SpecialTokens::Keep => true,
+        };
+        let text = choice.decode(vocab, &chunk, spelled);
         let echo = chunk.echo.map(|echo| Box::new(echoed(vocab, &echo)));
         if !text.is_empty() || chunk.finish.is_some() || echo.is_some() {
             cx.emit(
@@ -106,15 +124,20 @@ impl Calculator for Detokenizer {
 register!(Detokenizer);
 
 impl Choice {
-    /// The text that is complete with a chunk's tokens.
-    fn decode(&mut self, vocab: &dyn Vocab, chunk: &TokenChunk) -> String {
+    /// The text that is complete with a chunk's tokens; `spelled` says which special tokens are part of it.
+    fn decode(
+        &mut self,
+        vocab: &dyn Vocab,
+        chunk: &TokenChunk,
+        spelled: impl Fn(Token) -> bool,
+    ) -> String {
         let mut text = String::new();
         let mut logprobs = chunk.logprobs.iter();
         for token in &chunk.tokens {
             if let Some(logprob) = logprobs.next() {
                 self.note(vocab, *token, Some(logprob));
             }
-            self.push(vocab, *token, &mut text);
+            self.push(vocab, *token, spelled(*token), &mut text);
         }
         if chunk.finish.is_some() {
             self.finish(&mut text);
@@ -128,10 +151,10 @@ impl Choice {
         text
     }
 
-    /// Appends what is complete with one more token.
-    fn push(&mut self, vocab: &dyn Vocab, token: Token, text: &mut String) {
+    /// Appends what is complete with one more token; a special one has text only if it is spelled out.
+    fn push(&mut self, vocab: &dyn Vocab, token: Token, spelled: bool, text: &mut String) {
         let mut bytes = Vec::new();
-        vocab.piece(token, false, &mut bytes);
+        vocab.piece(token, spelled, &mut bytes);
         let piece = self.decoder.push(&bytes);
         self.characters += piece.chars().count();
         text.push_str(&piece);
@@ -168,7 +191,7 @@ fn echoed(vocab: &dyn Vocab, echo: &EchoedTokens) -> EchoedText {
             let logprob = position.checked_sub(1).and_then(|at| logprobs.get(at));
             prompt.note(vocab, *token, logprob);
         }
-        prompt.push(vocab, *token, &mut text);
+        prompt.push(vocab, *token, false, &mut text);
     }
     prompt.finish(&mut text);
     EchoedText {

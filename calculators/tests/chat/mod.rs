@@ -3,6 +3,7 @@
 mod dialects;
 mod logprobs;
 mod prompt_questions;
+mod tools;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -44,6 +45,8 @@ impl Chat {
         let spec = ModelSpec {
             engine: EngineSpec::new(path),
             chat_template: None,
+            tool_parser: String::new(),
+            reasoning_parser: String::new(),
         };
         let model =
             LanguageModel::load(&spec, &Files::default()).expect("the scripted model loads");

@@ -34,6 +34,7 @@ pub type Clock = Arc<dyn Fn() -> NaiveDateTime + Send + Sync>;
 
 /// A compiled chat template. Rendering needs no lock; share it freely.
 pub struct ChatTemplate {
+    source: String,
     environment: Environment<'static>,
     rewritten: Rewritten,
 }
@@ -90,9 +91,15 @@ impl ChatTemplate {
                 )
             })?;
         Ok(Self {
+            source: source.to_owned(),
             environment,
             rewritten,
         })
+    }
+
+    /// The template as it was written.
+    pub fn source(&self) -> &str {
+        &self.source
     }
 
     /// Renders the template with `variables` (`messages`, `tools`, `add_generation_prompt`, ..).

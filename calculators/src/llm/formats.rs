@@ -1,0 +1,65 @@
+//! How a model writes what is no plain text: tool calls and reasoning.
+
+use std::collections::BTreeSet;
+
+use graphmill_engine::{Error, Result};
+use graphmill_llm::{Token, Vocab};
+
+use crate::text::{reasoning, tool_calls};
+
+/// The formats of one model, and its tokens that parsers of any format look for.
+pub(crate) struct OutputFormats {
+    tool_calls: Option<&'static dyn tool_calls::Format>,
+    reasoning: Option<&'static dyn reasoning::Format>,
+    markers: BTreeSet<Token>,
+}
+
+impl OutputFormats {
+    /// The formats with these names; for empty names, those that a chat template teaches.
+    pub(crate) fn new(
+        tool_parser: &str,
+        reasoning_parser: &str,
+        template: &str,
+        vocab: &dyn Vocab,
+    ) -> Result<Self> {
+        let tools = tool_calls::named(tool_parser).map_err(Error::invalid)?;
+        let reasoning = reasoning::named(reasoning_parser).map_err(Error::invalid)?;
+        let spellings = tool_calls::markers().chain(reasoning::markers());
+        Ok(Self {
+            tool_calls: tools.unwrap_or_else(|| tool_calls::taught_by(template)),
+            reasoning: reasoning.unwrap_or_else(|| reasoning::taught_by(template)),
+            markers: spellings
+                .filter_map(|spelling| special_token(spelling, vocab))
+                .collect(),
+        })
+    }
+
+    /// How it calls tools; none where that stays in the text.
+    pub(crate) fn tool_calls(&self) -> Option<&'static dyn tool_calls::Format> {
+        self.tool_calls
+    }
+
+    /// How it thinks; none where that stays in the text.
+    pub(crate) fn reasoning(&self) -> Option<&'static dyn reasoning::Format> {
+        self.reasoning
+    }
+
+    /// Whether a token that steers the model is one that a parser looks for.
+    pub(crate) fn is_marker(&self, token: Token) -> bool {
+        self.markers.contains(&token)
+    }
+}
+
+/// The token that steers the model and is spelled like this.
+fn special_token(spelling: &str, vocab: &dyn Vocab) -> Option<Token> {
+    match vocab.tokenize(spelling, false, true).ok()?.as_slice() {
+        [token] if vocab.is_control(*token) => Some(*token),
+        _ => None,
+    }
+}
+
+impl std::fmt::Debug for OutputFormats {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OutputFormats").finish_non_exhaustive()
+    }
+}

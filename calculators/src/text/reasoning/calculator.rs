@@ -1,0 +1,115 @@
+//! `ReasoningParserCalculator`: takes reasoning out of a text.
+
+use std::sync::Arc;
+
+use graphmill_engine::{
+    Calculator, Contract, Cx, Error, Flow, In, OpenCx, Out, Res, Result, register,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{Format, Parser};
+use crate::llm::LanguageModel;
+use crate::payload::{Prompt, Prompts, TextChunk};
+
+/// Options of [`ReasoningParser`].
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ReasoningParserOptions {
+    /// How the model writes reasoning: `think`, `seed`, `mistral`, `gptoss`, or `none` to leave it in the text. Empty for what the LLM node
+    /// says, or else its chat template.
+    pub reasoning_parser: String,
+}
+
+/// Takes what a model thinks before it answers out of the text of a chat, and passes it on beside the text.
+///
+/// The prompt says whether the text begins inside of the reasoning, as it does where the chat template opens it. Reasoning that has
+/// no end when the text ends is reasoning. What plain completions generate passes as it is.
+///
+/// ```pbtxt
+/// input_stream: "TEXT:text"
+/// input_stream: "PROMPT:prompt"
+/// output_stream: "TEXT:parsed"
+/// node {
+///   calculator: "ReasoningParserCalculator"
+///   input_side_packet: "LLM_NODE_RESOURCES:llm"
+///   input_stream: "TEXT:text"
+///   input_stream: "PROMPT:prompt"
+///   output_stream: "TEXT:parsed"
+///   node_options: { [type.googleapis.com/graphmill.ReasoningParserCalculatorOptions] { reasoning_parser: "think" } }
+/// }
+/// ```
+pub struct ReasoningParser {
+    format: Option<&'static dyn Format>,
+    /// The prompt that a chat template made; none for others.
+    prompt: Option<Arc<[Prompt]>>,
+    /// By choice.
+    parsers: Vec<Box<dyn Parser>>,
+}
+
+/// The ports of [`ReasoningParser`].
+#[derive(Copy, Clone, Debug)]
+pub struct ReasoningParserPorts {
+    text: In<TextChunk>,
+    prompt: In<Prompts>,
+    out: Out<TextChunk>,
+    model: Res<LanguageModel>,
+}
+
+impl Calculator for ReasoningParser {
+    const NAME: &'static str = "ReasoningParserCalculator";
+    const DOC: &'static str = "Takes reasoning out of the text of a chat.";
+    type Options = ReasoningParserOptions;
+    type Ports = ReasoningParserPorts;
+
+    fn contract(c: &mut Contract, options: &ReasoningParserOptions) -> ReasoningParserPorts {
+        if let Err(message) = super::named(&options.reasoning_parser) {
+            c.option_error("reasoning_parser", message);
+        }
+        ReasoningParserPorts {
+            text: c.input("TEXT"),
+            prompt: c.input("PROMPT"),
+            out: c.output("TEXT"),
+            model: c.resource("LLM_NODE_RESOURCES", None),
+        }
+    }
+
+    fn open(
+        options: &ReasoningParserOptions,
+        io: ReasoningParserPorts,
+        cx: &mut OpenCx<'_>,
+    ) -> Result<Self> {
+        let chosen = super::named(&options.reasoning_parser).map_err(Error::invalid)?;
+        let model = cx.resource(io.model);
+        Ok(Self {
+            format: chosen.unwrap_or_else(|| model.formats().reasoning()),
+            prompt: None,
+            parsers: Vec::new(),
+        })
+    }
+
+    fn process(&mut self, io: ReasoningParserPorts, cx: &mut Cx<'_>) -> Result<Flow> {
+        if let Some(prompts) = cx.get(io.prompt) {
+            self.prompt = Some(Arc::clone(&prompts.0));
+        }
+        let (Some(format), Some([Prompt::Templated(prompt)])) =
+            (self.format, self.prompt.as_deref())
+        else {
+            cx.forward(io.text, io.out);
+            return Ok(Flow::Continue);
+        };
+        let Some(mut chunk) = cx.take(io.text) else {
+            return Ok(Flow::Continue);
+        };
+        let choice = chunk.index as usize;
+        while self.parsers.len() <= choice {
+            self.parsers.push(format.parser(prompt));
+        }
+        let parsed = self.parsers[choice].push(&chunk.text, chunk.finish.is_some());
+        chunk.reasoning.push_str(&parsed.reasoning);
+        chunk.text = parsed.text;
+        cx.emit(io.out, chunk);
+        Ok(Flow::Continue)
+    }
+}
+register!(ReasoningParser);

@@ -1,0 +1,105 @@
+//! Reasoning in the text of a model: how models write it, and the node that reads it.
+
+mod calculator;
+mod harmony;
+mod think;
+
+pub use calculator::{ReasoningParser, ReasoningParserOptions, ReasoningParserPorts};
+use graphmill_llm::ReasoningMarks;
+
+use self::harmony::Harmony;
+use self::think::Think;
+
+/// How a model writes what it thinks on its way to an answer.
+pub(crate) trait Format: Send + Sync {
+    /// A parser for one answer to `prompt`.
+    fn parser(&self, prompt: &str) -> Box<dyn Parser>;
+
+    /// What the reasoning of an answer to `prompt` begins and ends with.
+    fn marks(&self, prompt: &str) -> ReasoningMarks;
+
+    /// Spellings of tokens that have to be read, even where the vocabulary has them as special tokens.
+    fn markers(&self) -> &'static [&'static str];
+}
+
+/// Takes the reasoning out of a text that comes in pieces. The division into pieces makes no difference.
+pub(crate) trait Parser: Send {
+    /// Takes more text in; `end` is set with the last.
+    fn push(&mut self, text: &str, end: bool) -> Parsed;
+}
+
+/// What a parser has made of a piece of text.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Parsed {
+    pub(crate) reasoning: String,
+    /// The rest.
+    pub(crate) text: String,
+}
+
+/// A format that has a name in graphs.
+struct Named {
+    /// The name, and others for the same.
+    names: &'static [&'static str],
+    format: &'static dyn Format,
+    /// Whether a chat template teaches it.
+    taught_by: fn(&str) -> bool,
+}
+
+/// All formats; the first that a template teaches is the template's.
+static FORMATS: [Named; 4] = [
+    Named {
+        names: &["gptoss", "gpt_oss", "harmony", "openai_gptoss"],
+        format: &Harmony,
+        taught_by: |template| template.contains("<|channel|>"),
+    },
+    Named {
+        names: &["seed", "seed_oss"],
+        format: &think::SEED,
+        taught_by: |template| template.contains(think::SEED.open),
+    },
+    Named {
+        names: &["mistral", "magistral"],
+        format: &think::MISTRAL,
+        taught_by: |template| template.contains(think::MISTRAL.open),
+    },
+    Named {
+        names: &["think", "qwen3", "deepseek_r1", "deepseek_v3"],
+        format: &think::THINK,
+        taught_by: |template| template.contains(Think::CLOSE),
+    },
+];
+
+/// The format of an option's value: none inside where reasoning stays text, none at all for an empty value, which leaves it open.
+///
+/// # Errors
+/// What is wrong with the value.
+pub(crate) fn named(name: &str) -> Result<Option<Option<&'static dyn Format>>, String> {
+    if matches!(name, "" | "none") {
+        return Ok((name == "none").then_some(None));
+    }
+    let found = FORMATS.iter().find(|format| format.names.contains(&name));
+    found.map(|format| Some(Some(format.format))).ok_or_else(|| {
+        let known: Vec<_> = FORMATS.iter().map(|format| format.names[0]).collect();
+        let known = known.join(", ");
+        format!("`{name}` is no format of reasoning: use {known} or none, or leave it to the chat template")
+    })
+}
+
+/// The format that a chat template teaches, if it teaches one.
+pub(crate) fn taught_by(template: &str) -> Option<&'static dyn Format> {
+    taught(template).map(|taught| taught.format)
+}
+
+fn taught(template: &str) -> Option<&'static Named> {
+    FORMATS.iter().find(|format| (format.taught_by)(template))
+}
+
+/// The spellings of all formats' marks.
+pub(crate) fn markers() -> impl Iterator<Item = &'static str> {
+    FORMATS
+        .iter()
+        .flat_map(|format| format.format.markers().iter().copied())
+}
+
+#[cfg(test)]
+mod tests;

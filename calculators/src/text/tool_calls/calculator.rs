@@ -1,0 +1,137 @@
+//! `ToolParserCalculator`: takes calls of tools out of a text.
+
+use std::sync::Arc;
+
+use graphmill_engine::{
+    Calculator, Contract, Cx, Error, Flow, In, OpenCx, Out, Res, Result, register,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::parser::CallParser;
+use super::{Format, Tools};
+use crate::llm::LanguageModel;
+use crate::payload::{Finish, RequestInput, TextChunk, TextRequest};
+
+/// Options of [`ToolParser`].
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ToolParserOptions {
+    /// How the model writes calls: `hermes`, `llama3`, `mistral`, `phi4`, `qwen3coder`, `gptoss`, `deepseek`, `json`, or `none` to leave
+    /// them in the text. Empty for what the LLM node says, or else its chat template.
+    pub tool_parser: String,
+}
+
+/// Takes the calls of tools out of the text of a chat whose request offers tools.
+///
+/// A call is passed on when it is complete. Where a grammar constrains it, its arguments are passed on as they come. Text that only
+/// looks like a call stays text. A choice with calls that ends by itself ends with the reason `tool_calls`; where the request
+/// wants one call at a time, the choice ends after it. Ids of calls are made up here, in the form that the model's template accepts.
+///
+/// ```pbtxt
+/// input_stream: "TEXT:text"
+/// input_stream: "REQUEST:request"
+/// output_stream: "TEXT:parsed"
+/// node {
+///   calculator: "ToolParserCalculator"
+///   input_side_packet: "LLM_NODE_RESOURCES:llm"
+///   input_stream: "TEXT:text"
+///   input_stream: "REQUEST:request"
+///   output_stream: "TEXT:parsed"
+///   node_options: { [type.googleapis.com/graphmill.ToolParserCalculatorOptions] { tool_parser: "hermes" } }
+/// }
+/// ```
+pub struct ToolParser {
+    format: Option<&'static dyn Format>,
+    /// None where the request offers no tools.
+    tools: Option<Offered>,
+    /// By choice.
+    parsers: Vec<CallParser>,
+}
+
+/// The tools of a request.
+struct Offered {
+    tools: Arc<Tools>,
+    eager: bool,
+    limit: usize,
+}
+
+/// The ports of [`ToolParser`].
+#[derive(Copy, Clone, Debug)]
+pub struct ToolParserPorts {
+    text: In<TextChunk>,
+    request: In<TextRequest>,
+    out: Out<TextChunk>,
+    model: Res<LanguageModel>,
+}
+
+impl Calculator for ToolParser {
+    const NAME: &'static str = "ToolParserCalculator";
+    const DOC: &'static str = "Takes calls of tools out of the text of a chat.";
+    type Options = ToolParserOptions;
+    type Ports = ToolParserPorts;
+
+    fn contract(c: &mut Contract, options: &ToolParserOptions) -> ToolParserPorts {
+        if let Err(message) = super::named(&options.tool_parser) {
+            c.option_error("tool_parser", message);
+        }
+        ToolParserPorts {
+            text: c.input("TEXT"),
+            request: c.input("REQUEST"),
+            out: c.output("TEXT"),
+            model: c.resource("LLM_NODE_RESOURCES", None),
+        }
+    }
+
+    fn open(options: &ToolParserOptions, io: ToolParserPorts, cx: &mut OpenCx<'_>) -> Result<Self> {
+        let chosen = super::named(&options.tool_parser).map_err(Error::invalid)?;
+        let model = cx.resource(io.model);
+        Ok(Self {
+            format: chosen.unwrap_or_else(|| model.formats().tool_calls()),
+            tools: None,
+            parsers: Vec::new(),
+        })
+    }
+
+    fn process(&mut self, io: ToolParserPorts, cx: &mut Cx<'_>) -> Result<Flow> {
+        if let Some(request) = cx.get(io.request)
+            && let RequestInput::Chat(chat) = &request.input
+        {
+            self.tools = chat.tools.as_ref().map(|tools| Offered {
+                tools: Arc::new(Tools::new(tools)),
+                eager: false,
+                limit: if chat.one_tool_call { 1 } else { usize::MAX },
+            });
+        }
+        let (Some(format), Some(offered)) = (self.format, &self.tools) else {
+            cx.forward(io.text, io.out);
+            return Ok(Flow::Continue);
+        };
+        let Some(mut chunk) = cx.take(io.text) else {
+            return Ok(Flow::Continue);
+        };
+        let choice = chunk.index as usize;
+        while self.parsers.len() <= choice {
+            let tools = Arc::clone(&offered.tools);
+            let parser = CallParser::new(format, tools, offered.eager, offered.limit);
+            self.parsers.push(parser);
+        }
+        let parser = &mut self.parsers[choice];
+        if parser.is_done() {
+            // what was on its way when the choice ended
+            return Ok(Flow::Continue);
+        }
+        let parsed = parser.push(&chunk.text, chunk.finish.is_some());
+        chunk.text = parsed.text;
+        chunk.tool_calls.extend(parsed.calls);
+        if parser.is_done() {
+            chunk.stop.stop();
+            chunk.finish = Some(Finish::ToolCalls);
+        } else if parser.has_called() && chunk.finish == Some(Finish::Stop) {
+            chunk.finish = Some(Finish::ToolCalls);
+        }
+        cx.emit(io.out, chunk);
+        Ok(Flow::Continue)
+    }
+}
+register!(ToolParser);

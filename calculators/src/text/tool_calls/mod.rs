@@ -1,0 +1,168 @@
+//! Calls of tools in the text of a model: how models write them, and the node that reads them.
+//!
+//! A format says what may begin a call ([`Format::openers`]) and reads from there ([`Format::read`]); everything else is alike for
+//! all of them and stands in `parser`: what is held back, how calls are passed on in pieces, and that a call that is none
+//! comes back as the text that it is. A reader of a format never looks at more text than it needs, so the division of a text
+//! into chunks makes no difference.
+
+mod calculator;
+mod deepseek;
+mod gptoss;
+mod hermes;
+mod json;
+mod llama3;
+mod mistral;
+mod parser;
+mod phi4;
+mod qwen3coder;
+mod read;
+mod scan;
+mod tools;
+
+pub use calculator::{ToolParser, ToolParserOptions, ToolParserPorts};
+
+use self::read::{Call, Read, Reader};
+use self::tools::Tools;
+
+/// How a model writes calls of tools.
+pub(crate) trait Format: Send + Sync {
+    /// What may begin a call. None begins another.
+    fn openers(&self) -> &'static [Opener];
+
+    /// Reads what an opener begins, up to its end, and adds the calls in it. The last one may be incomplete where more text is needed.
+    fn read<'a>(
+        &self,
+        reader: &mut Reader<'a, '_>,
+        tools: &Tools,
+        calls: &mut Vec<Call<'a>>,
+    ) -> Read<()>;
+
+    /// Spellings of tokens that have to be read, even where the vocabulary has them as special tokens.
+    fn markers(&self) -> &'static [&'static str];
+
+    /// An id for a call: `random` letters and digits.
+    fn call_id(&self, random: &str) -> String {
+        format!("call_{random}")
+    }
+}
+
+/// A text that may begin a call.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Opener {
+    pub(crate) text: &'static str,
+    /// Whether it begins calls only where nothing but white space comes before it.
+    pub(crate) at_start: bool,
+}
+
+/// An opener for any place.
+const fn anywhere(text: &'static str) -> Opener {
+    Opener {
+        text,
+        at_start: false,
+    }
+}
+
+/// An opener for the beginning of a text.
+const fn at_start(text: &'static str) -> Opener {
+    Opener {
+        text,
+        at_start: true,
+    }
+}
+
+/// A format that has a name in graphs.
+struct Named {
+    /// The name, and others for the same.
+    names: &'static [&'static str],
+    format: &'static dyn Format,
+    /// Whether a chat template teaches it.
+    taught_by: fn(&str) -> bool,
+}
+
+/// All formats; the first that a template teaches is the template's. The last is for all other templates.
+static FORMATS: [Named; 8] = [
+    Named {
+        names: &["gptoss", "gpt_oss", "harmony", "openai"],
+        format: &gptoss::GptOss,
+        taught_by: |template| template.contains("<|channel|>"),
+    },
+    Named {
+        names: &["qwen3coder", "qwen3_coder", "qwen3_xml", "seed_oss"],
+        format: &qwen3coder::Qwen3Coder,
+        taught_by: |template| template.contains("<parameter=") && template.contains("<function="),
+    },
+    Named {
+        names: &["phi4", "phi4_mini_json", "functools"],
+        format: &phi4::Phi4,
+        taught_by: |template| template.contains("functools") || template.contains("<|tool_call|>"),
+    },
+    Named {
+        names: &["mistral", "devstral"],
+        format: &mistral::Mistral,
+        taught_by: |template| {
+            template.contains("[TOOL_CALLS]") || template.contains("[AVAILABLE_TOOLS]")
+        },
+    },
+    Named {
+        names: &["deepseek", "deepseek_v3", "deepseek_v31"],
+        format: &deepseek::DeepSeek,
+        taught_by: |template| template.contains(deepseek::CALL_BEGIN),
+    },
+    Named {
+        names: &["llama3", "llama3_json", "llama"],
+        format: &llama3::Llama3,
+        taught_by: |template| template.contains(llama3::TAG),
+    },
+    Named {
+        names: &[
+            "hermes",
+            "hermes3",
+            "hermes2_pro",
+            "qwen",
+            "qwen25",
+            "qwen3",
+        ],
+        format: &hermes::Hermes,
+        taught_by: |template| template.contains(hermes::OPEN) && template.contains(hermes::CLOSE),
+    },
+    Named {
+        names: &["json", "generic"],
+        format: &json::Json,
+        taught_by: |_| true,
+    },
+];
+
+/// The format of an option's value: none inside where calls stay text, none at all for an empty value, which leaves it open.
+///
+/// # Errors
+/// What is wrong with the value.
+pub(crate) fn named(name: &str) -> Result<Option<Option<&'static dyn Format>>, String> {
+    if matches!(name, "" | "none") {
+        return Ok((name == "none").then_some(None));
+    }
+    let found = FORMATS.iter().find(|format| format.names.contains(&name));
+    found.map(|format| Some(Some(format.format))).ok_or_else(|| {
+        let known: Vec<_> = FORMATS.iter().map(|format| format.names[0]).collect();
+        let known = known.join(", ");
+        format!("`{name}` is no format of tool calls: use {known} or none, or leave it to the chat template")
+    })
+}
+
+/// The format that a chat template teaches.
+pub(crate) fn taught_by(template: &str) -> Option<&'static dyn Format> {
+    taught(template).map(|taught| taught.format)
+}
+
+fn taught(template: &str) -> Option<&'static Named> {
+    FORMATS.iter().find(|format| (format.taught_by)(template))
+}
+
+/// The spellings of all formats' marks.
+pub(crate) fn markers() -> impl Iterator<Item = &'static str> {
+    FORMATS
+        .iter()
+        .flat_map(|format| format.format.markers().iter().copied())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,242 @@
+//! Takes calls out of a text that comes in pieces.
+
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+use std::sync::Arc;
+
+use super::read::{Call, Reader, Stop};
+use super::scan::Scans;
+use super::tools::Tools;
+use super::{Format, Opener};
+use crate::payload::{ToolCallDelta, ToolCallStart};
+
+/// What a parser has made of a piece of text.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Parsed {
+    /// Text that is no part of a call.
+    pub(super) text: String,
+    pub(super) calls: Vec<ToolCallDelta>,
+}
+
+/// Takes the calls out of one choice's text.
+///
+/// What could begin a call is held back, with the white space before it. A call is passed on when it is complete, unless `eager`
+/// is set: then its arguments are passed on as they come, because a grammar makes sure that they will be right. What is no call
+/// after all is text.
+pub(super) struct CallParser {
+    format: &'static dyn Format,
+    tools: Arc<Tools>,
+    eager: bool,
+    /// Most calls; what follows them is dropped.
+    limit: usize,
+    /// Text that is not passed on yet.
+    held: String,
+    /// What is read from an opener in `held`.
+    section: Option<Section>,
+    /// Calls that were passed on, at least their beginnings.
+    calls: u32,
+    /// Whether anything but white space was passed on.
+    begun: bool,
+    /// Whether the last thing passed on was a call.
+    after_call: bool,
+    /// Whether a call ended early after its beginning was passed on; what follows is dropped.
+    broken: bool,
+}
+
+/// Calls that are being read.
+#[derive(Default)]
+struct Section {
+    /// Where the opener is, behind white space.
+    opener: usize,
+    /// The opener's length.
+    length: usize,
+    scans: Scans,
+    /// Bytes of arguments that were passed on, for each call whose beginning was.
+    passed: Vec<usize>,
+}
+
+impl CallParser {
+    pub(super) fn new(
+        format: &'static dyn Format,
+        tools: Arc<Tools>,
+        eager: bool,
+        limit: usize,
+    ) -> Self {
+        Self {
+            format,
+            tools,
+            eager,
+            limit,
+            held: String::new(),
+            section: None,
+            calls: 0,
+            begun: false,
+            after_call: false,
+            broken: false,
+        }
+    }
+
+    /// Whether there were calls.
+    pub(super) fn has_called(&self) -> bool {
+        self.calls > 0
+    }
+
+    /// Whether there were as many calls as there may be, and all are complete.
+    pub(super) fn is_done(&self) -> bool {
+        self.calls as usize >= self.limit && self.section.is_none()
+    }
+
+    /// Takes more text in; `end` is set with the last.
+    pub(super) fn push(&mut self, text: &str, end: bool) -> Parsed {
+        let mut parsed = Parsed::default();
+        self.held.push_str(text);
+        while !self.is_done() && !self.broken && self.advance(end, &mut parsed) {}
+        if self.is_done() || self.broken {
+            self.held.clear();
+        }
+        parsed
+    }
+
+    /// Goes on in what is held; false where that is not possible without more text.
+    fn advance(&mut self, end: bool, parsed: &mut Parsed) -> bool {
+        let Some(mut section) = self.section.take() else {
+            return self.find(end, parsed);
+        };
+        let held = std::mem::take(&mut self.held);
+        let mut calls = Vec::new();
+        let mut reader = Reader::new(&held, section.opener, end, &mut section.scans);
+        let read = self.format.read(&mut reader, &self.tools, &mut calls);
+        let at = reader.at();
+        let allowed = self.limit - (self.calls as usize - section.passed.len());
+        let enough = calls.get(allowed - 1).is_some_and(|call| call.complete);
+        calls.truncate(allowed);
+        if read.is_ok() || enough {
+            self.pass(&calls, &mut section, parsed);
+            self.after_call = true;
+            held[at..].clone_into(&mut self.held);
+            return true;
+        }
+        if self.eager {
+            self.pass(&calls, &mut section, parsed);
+        }
+        if read == Err(Stop::More) && !end {
+            self.held = held;
+            self.section = Some(section);
+            return false;
+        }
+        self.broken = !section.passed.is_empty();
+        if !self.broken {
+            let (opener, rest) = held.split_at(section.opener + section.length);
+            self.release(opener, parsed);
+            rest.clone_into(&mut self.held);
+        }
+        true
+    }
+
+    /// Looks for an opener and passes on what is before it.
+    fn find(&mut self, end: bool, parsed: &mut Parsed) -> bool {
+        if self.after_call {
+            let space = self.held.len() - self.held.trim_start().len();
+            self.held.drain(..space);
+        }
+        if self.held.is_empty() {
+            return false;
+        }
+        let held = std::mem::take(&mut self.held);
+        let openers = self.format.openers();
+        let found = openers
+            .iter()
+            .filter_map(|opener| Some((self.position(&held, *opener)?, opener.text.len())))
+            .min();
+        let keep = match found {
+            Some((at, _)) => held[..at].trim_end().len(),
+            None if end => held.len(),
+            None => {
+                let partial = openers
+                    .iter()
+                    .filter_map(|opener| self.partial(&held, *opener));
+                held[..partial.min().unwrap_or(held.len())].trim_end().len()
+            }
+        };
+        self.release(&held[..keep], parsed);
+        held[keep..].clone_into(&mut self.held);
+        self.section = found.map(|(at, length)| Section {
+            opener: at - keep,
+            length,
+            ..Section::default()
+        });
+        self.section.is_some()
+    }
+
+    /// Where an opener is.
+    fn position(&self, held: &str, opener: Opener) -> Option<usize> {
+        if !opener.at_start {
+            return held.find(opener.text);
+        }
+        let space = held.len() - held.trim_start().len();
+        (!self.begun && held[space..].starts_with(opener.text)).then_some(space)
+    }
+
+    /// Where the beginning of an opener is that the text ends in.
+    fn partial(&self, held: &str, opener: Opener) -> Option<usize> {
+        let at = if opener.at_start {
+            held.len() - held.trim_start().len()
+        } else {
+            held.len().saturating_sub(opener.text.len() - 1)
+        };
+        if opener.at_start && self.begun {
+            return None;
+        }
+        let ends = (at..held.len()).filter(|at| held.is_char_boundary(*at));
+        let mut ends = ends.take(if opener.at_start { 1 } else { usize::MAX });
+        ends.find(|at| opener.text.starts_with(&held[*at..]))
+    }
+
+    fn release(&mut self, text: &str, parsed: &mut Parsed) {
+        parsed.text.push_str(text);
+        if !text.trim_start().is_empty() {
+            self.begun = true;
+            self.after_call = false;
+        }
+    }
+
+    /// Passes on what is new of a section's calls.
+    fn pass(&mut self, calls: &[Call<'_>], section: &mut Section, parsed: &mut Parsed) {
+        let first = self.calls - section.passed.len() as u32;
+        for (number, call) in calls.iter().enumerate() {
+            let mut start = None;
+            if section.passed.len() <= number {
+                section.passed.push(0);
+                self.calls += 1;
+                self.begun = true;
+                start = Some(ToolCallStart {
+                    id: self.format.call_id(&random()).into(),
+                    name: call.name.clone().into_owned(),
+                });
+            }
+            let arguments = call.arguments[section.passed[number]..].to_owned();
+            section.passed[number] = call.arguments.len();
+            if start.is_some() || !arguments.is_empty() {
+                parsed.calls.push(ToolCallDelta {
+                    index: first + number as u32,
+                    start,
+                    arguments,
+                });
+            }
+        }
+    }
+}
+
+/// 24 letters and digits.
+fn random() -> String {
+    let mut text = String::with_capacity(24);
+    while text.len() < 24 {
+        let mut bits = RandomState::new().build_hasher().finish();
+        for _ in 0..8 {
+            let digit = (bits % 36) as u32;
+            text.extend(char::from_digit(digit, 36));
+            bits /= 36;
+        }
+    }
+    text
+}

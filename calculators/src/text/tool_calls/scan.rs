@@ -1,0 +1,311 @@
+//! Finds the end of a JSON object or array that comes in pieces.
+
+/// Deepest nesting that is read; serde_json has the same bound.
+const MAX_DEPTH: usize = 127;
+
+/// What a scan knows after the text it has seen.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Scanned {
+    /// It is the beginning of a value.
+    More,
+    /// The value ends before this byte.
+    Ends(usize),
+    /// No text is a JSON object or array that goes on like this from this byte.
+    Not(usize),
+}
+
+/// Reads one JSON object or array, byte by byte.
+#[derive(Debug)]
+struct Scan {
+    start: usize,
+    /// Bytes of the text that were read, from its beginning.
+    at: usize,
+    open: Vec<Container>,
+    next: Next,
+    result: Scanned,
+}
+
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Container {
+    Object,
+    Array,
+}
+
+/// What the grammar allows next.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Next {
+    Value,
+    /// The first value of an array, or its end.
+    FirstValue,
+    /// The first key of an object, or its end.
+    FirstKey,
+    Key,
+    Colon,
+    /// A comma, or the container's end.
+    AfterValue,
+    /// More of a string. `key`: a colon follows it.
+    Text {
+        key: bool,
+        escape: Escape,
+    },
+    Number(Number),
+    /// The rest of `true`, `false` or `null`.
+    Word(&'static [u8]),
+}
+
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Escape {
+    None,
+    Begun,
+    /// So many hexadecimal digits to come.
+    Hex(u8),
+}
+
+/// What was last seen of a number.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Number {
+    Minus,
+    Zero,
+    Integer,
+    Point,
+    Fraction,
+    E,
+    ExponentSign,
+    Exponent,
+}
+
+/// The scans of one text, which goes on where it ended the last time it was asked for.
+#[derive(Debug, Default)]
+pub(crate) struct Scans(Vec<Scan>);
+
+impl Scans {
+    /// Scans the value that begins at `start` of `text`, which begins with every text given before.
+    pub(super) fn value(&mut self, text: &str, start: usize) -> Scanned {
+        let known = self.0.iter().position(|scan| scan.start == start);
+        let index = known.unwrap_or_else(|| {
+            self.0.push(Scan::new(start));
+            self.0.len() - 1
+        });
+        self.0[index].advance(text.as_bytes())
+    }
+}
+
+impl Scan {
+    fn new(start: usize) -> Self {
+        Self {
+            start,
+            at: start,
+            open: Vec::new(),
+            next: Next::Value,
+            result: Scanned::More,
+        }
+    }
+
+    fn advance(&mut self, text: &[u8]) -> Scanned {
+        while self.result == Scanned::More && self.at < text.len() {
+            let byte = text[self.at];
+            if self.open.is_empty() && !matches!(byte, b'{' | b'[') {
+                self.result = Scanned::Not(self.at);
+                break;
+            }
+            let taken = self.step(byte);
+            match taken {
+                None => self.result = Scanned::Not(self.at),
+                Some(taken) => self.at += usize::from(taken),
+            }
+            if taken == Some(true) && self.open.is_empty() {
+                self.result = Scanned::Ends(self.at);
+            }
+        }
+        self.result
+    }
+
+    /// Takes a byte in. False where it ended a number and has to be taken in again; none where it cannot stand here.
+    fn step(&mut self, byte: u8) -> Option<bool> {
+        let space = matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
+        self.next = match self.next {
+            Next::Text { key, escape } => text(key, escape, byte)?,
+            Next::Number(number) => match self::number(number, byte) {
+                Some(number) => Next::Number(number),
+                None if number.is_whole() => {
+                    self.next = Next::AfterValue;
+                    return Some(false);
+                }
+                None => return None,
+            },
+            Next::Word([first, rest @ ..]) if *first == byte => match rest {
+                [] => Next::AfterValue,
+                rest => Next::Word(rest),
+            },
+            Next::Word(_) => return None,
+            same if space => same,
+            Next::FirstValue if byte == b']' => return self.close(Container::Array),
+            Next::FirstKey if byte == b'}' => return self.close(Container::Object),
+            Next::Value | Next::FirstValue => return self.value(byte),
+            Next::FirstKey | Next::Key if byte == b'"' => Next::Text {
+                key: true,
+                escape: Escape::None,
+            },
+            Next::Colon if byte == b':' => Next::Value,
+            Next::AfterValue => match (byte, self.open.last()?) {
+                (b',', Container::Object) => Next::Key,
+                (b',', Container::Array) => Next::Value,
+                (b'}', _) => return self.close(Container::Object),
+                (b']', _) => return self.close(Container::Array),
+                _ => return None,
+            },
+            Next::FirstKey | Next::Key | Next::Colon => return None,
+        };
+        Some(true)
+    }
+
+    fn value(&mut self, byte: u8) -> Option<bool> {
+        self.next = match byte {
+            b'{' => self.open(Container::Object)?,
+            b'[' => self.open(Container::Array)?,
+            b'"' => Next::Text {
+                key: false,
+                escape: Escape::None,
+            },
+            b't' => Next::Word(b"rue"),
+            b'f' => Next::Word(b"alse"),
+            b'n' => Next::Word(b"ull"),
+            b'-' => Next::Number(Number::Minus),
+            b'0' => Next::Number(Number::Zero),
+            b'1'..=b'9' => Next::Number(Number::Integer),
+            _ => return None,
+        };
+        Some(true)
+    }
+
+    fn open(&mut self, container: Container) -> Option<Next> {
+        self.open.push(container);
+        let first = match container {
+            Container::Object => Next::FirstKey,
+            Container::Array => Next::FirstValue,
+        };
+        (self.open.len() <= MAX_DEPTH).then_some(first)
+    }
+
+    fn close(&mut self, container: Container) -> Option<bool> {
+        self.next = Next::AfterValue;
+        (self.open.pop()? == container).then_some(true)
+    }
+}
+
+fn text(key: bool, escape: Escape, byte: u8) -> Option<Next> {
+    let escape = match (escape, byte) {
+        (Escape::None, b'"') if key => return Some(Next::Colon),
+        (Escape::None, b'"') => return Some(Next::AfterValue),
+        (Escape::None, b'\\') => Escape::Begun,
+        (Escape::None, 0..0x20) => return None,
+        (Escape::Begun, b'u') => Escape::Hex(4),
+        (Escape::None, _)
+        | (Escape::Begun, b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Escape::None,
+        (Escape::Hex(left), byte) if byte.is_ascii_hexdigit() => match left {
+            1 => Escape::None,
+            left => Escape::Hex(left - 1),
+        },
+        _ => return None,
+    };
+    Some(Next::Text { key, escape })
+}
+
+fn number(number: Number, byte: u8) -> Option<Number> {
+    use Number::{E, Exponent, ExponentSign, Fraction, Integer, Minus, Point, Zero};
+    Some(match (number, byte) {
+        (Minus, b'0') => Zero,
+        (Minus, b'1'..=b'9') | (Integer, b'0'..=b'9') => Integer,
+        (Zero | Integer, b'.') => Point,
+        (Point | Fraction, b'0'..=b'9') => Fraction,
+        (Zero | Integer | Fraction, b'e' | b'E') => E,
+        (E, b'+' | b'-') => ExponentSign,
+        (E | ExponentSign | Exponent, b'0'..=b'9') => Exponent,
+        _ => return None,
+    })
+}
+
+impl Number {
+    fn is_whole(self) -> bool {
+        matches!(
+            self,
+            Self::Zero | Self::Integer | Self::Fraction | Self::Exponent
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::Value;
+
+    use super::{MAX_DEPTH, Scanned, Scans};
+
+    /// What a scan finds that sees one character more each time.
+    fn scan(text: &str) -> Scanned {
+        let mut scans = Scans::default();
+        let ends = text.char_indices().map(|(at, c)| at + c.len_utf8());
+        let mut results = ends.map(|end| scans.value(&text[..end], 0));
+        let found = results.find(|result| *result != Scanned::More);
+        let whole = Scans::default().value(text, 0);
+        assert_eq!(found.unwrap_or(Scanned::More), whole, "{text}");
+        whole
+    }
+
+    #[test]
+    fn the_end_of_a_value_is_found_where_it_comes() {
+        let value = r#"{"a": [1, -0.5e+3, "}\"\u00e9", {}, []], "b" : null}"#;
+        assert_eq!(scan(&format!("{value} tail")), Scanned::Ends(value.len()));
+        for cut in 0..value.len() {
+            assert_eq!(scan(&value[..cut]), Scanned::More, "{cut}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_become_json_is_known_at_once() {
+        for text in [
+            "x",
+            "1",
+            "\"a\"",
+            "{a",
+            "{\"a\"}",
+            "{\"a\" 1",
+            "[1,]",
+            "{\"a\":1,}",
+            "[01",
+            "[1.]",
+            "[-]",
+            "[1e]",
+            "[tru ",
+            "{\"a\n",
+            "[\"\\x",
+            "[\"\\u12g",
+            "{]",
+            "[}",
+            "[1}",
+            "{\"a\":1]",
+            "[,",
+            "[1 2",
+        ] {
+            assert!(matches!(scan(text), Scanned::Not(_)), "{text}");
+        }
+        assert_eq!(scan(&"[".repeat(200)), Scanned::Not(MAX_DEPTH));
+    }
+
+    proptest! {
+        #[test]
+        fn a_value_ends_where_serde_json_says(text in r#"[\[{]([\[\]{}:, ]|"a"|"\\\\"|\\|1|-0|0.5|1e5|true|null|é){0,20}"#) {
+            let mut values = serde_json::Deserializer::from_str(&text).into_iter::<Value>();
+            let parsed = values.next().expect("not empty");
+            let expected = match parsed {
+                Ok(_) => Scanned::Ends(values.byte_offset()),
+                Err(error) if error.is_eof() => Scanned::More,
+                Err(_) => {
+                    prop_assert!(matches!(scan(&text), Scanned::Not(_)));
+                    return Ok(());
+                }
+            };
+            prop_assert_eq!(scan(&text), expected);
+        }
+    }
+}
