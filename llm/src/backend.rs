@@ -6,6 +6,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::embed::{EmbeddingSpec, ServeEmbedding};
 use crate::info::BackendInfo;
 use crate::protocol::{LoadError, Token};
 use crate::spec::{BackendKind, EngineSpec};
@@ -208,6 +209,26 @@ pub(crate) fn open(spec: &EngineSpec, serve: &mut Serve<'_>) -> Result<(), LoadE
             backend: "llama.cpp",
             feature: "llama",
         }),
+    }
+}
+
+/// Loads the model of a spec on the calling thread and runs `serve` with its backend, as [`open`] does.
+pub(crate) fn open_embedding(
+    spec: &EmbeddingSpec,
+    serve: &mut ServeEmbedding<'_>,
+) -> Result<(), LoadError> {
+    #[cfg(feature = "llama")]
+    {
+        llama::open_embedding(spec, serve)
+    }
+    #[cfg(not(feature = "llama"))]
+    {
+        let _ = serve;
+        Err(LoadError::BackendMissing {
+            path: spec.model.clone(),
+            backend: "llama.cpp",
+            feature: "llama",
+        })
     }
 }
 

@@ -33,6 +33,7 @@ use delivery::Outbox;
 pub use preview::PromptPreview;
 use preview::Question;
 use step::Core;
+pub(crate) use step::catch;
 
 /// A loaded model that generates for many requests at once. Dropping it stops its thread; sequences that still run end with an
 /// error.

@@ -35,11 +35,12 @@
 //! ```
 //!
 //! Reading order: [`protocol`] (what goes in and out), [`spec`] (what is loaded), `schedule` (who computes what in a step),
-//! `engine` (the thread), `sampler`, `speculate` (several tokens a step), [`backend`].
+//! `engine` (the thread), `sampler`, `speculate` (several tokens a step), [`backend`]; [`embed`] is an engine for texts that are only read.
 
 pub mod backend;
 mod cache;
 mod constrain;
+pub mod embed;
 mod engine;
 pub mod info;
 pub mod measure;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::protocol::{FinishReason, StepOutput};
 
 /// Upper bounds in seconds for how long a request takes.
-const REQUEST_SECONDS: &[f64] = &[
+pub(crate) const REQUEST_SECONDS: &[f64] = &[
     0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92,
 ];
 /// Upper bounds in seconds for how long a first token takes.
@@ -14,11 +14,11 @@ const FIRST_TOKEN_SECONDS: &[f64] = &[
     0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0,
 ];
 /// Upper bounds in seconds for how long a further token or a step takes.
-const TOKEN_SECONDS: &[f64] = &[
+pub(crate) const TOKEN_SECONDS: &[f64] = &[
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 2.5,
 ];
 /// Upper bounds for numbers of tokens.
-const TOKENS: &[f64] = &[
+pub(crate) const TOKENS: &[f64] = &[
     1.0, 4.0, 16.0, 64.0, 256.0, 1024.0, 4096.0, 16_384.0, 65_536.0, 262_144.0,
 ];
 
@@ -62,7 +62,7 @@ pub struct Measurements {
 
 /// A histogram that one thread writes and others read. Each number is exact; a reader may see one of two that belong together.
 #[derive(Debug)]
-struct Recorder {
+pub(crate) struct Recorder {
     bounds: &'static [f64],
     counts: Box<[AtomicU64]>,
     /// In millionths, so that it can be added to atomically.
@@ -70,7 +70,7 @@ struct Recorder {
 }
 
 impl Recorder {
-    fn new(bounds: &'static [f64]) -> Self {
+    pub(crate) fn new(bounds: &'static [f64]) -> Self {
         Self {
             bounds,
             counts: (0..=bounds.len()).map(|_| AtomicU64::new(0)).collect(),
@@ -78,14 +78,14 @@ impl Recorder {
         }
     }
 
-    fn record(&self, value: f64) {
+    pub(crate) fn record(&self, value: f64) {
         let bucket = self.bounds.partition_point(|bound| *bound < value);
         self.counts[bucket].fetch_add(1, Ordering::Relaxed);
         self.sum
             .fetch_add((value * 1e6).round() as u64, Ordering::Relaxed);
     }
 
-    fn read(&self) -> Histogram {
+    pub(crate) fn read(&self) -> Histogram {
         let bounds = self.bounds.iter().copied().chain([f64::INFINITY]);
         let counts = self
             .counts

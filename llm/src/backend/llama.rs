@@ -20,6 +20,7 @@ use crate::spec::{EngineSpec, FlashAttention, Numa};
 use crate::vocab::Vocab;
 
 mod devices;
+mod embed;
 mod ffi;
 mod model;
 mod passes;
@@ -30,6 +31,7 @@ mod state;
 mod threads;
 mod vocab;
 
+pub(super) use embed::open as open_embedding;
 #[cfg(target_os = "linux")]
 use ffi::HugePages;
 use ffi::{Context, Heard};
@@ -200,6 +202,20 @@ struct Environment<'a> {
     features: &'a str,
 }
 
+fn weights_info(weights: &Weights) -> WeightsInfo {
+    let model = &weights.model;
+    WeightsInfo {
+        architecture: model
+            .meta_val_str("general.architecture")
+            .unwrap_or_default(),
+        quantization: ffi::quantization(model),
+        parameters: model.n_params(),
+        bytes: model.size(),
+        trained_context: model.n_ctx_train(),
+        shared: weights.shared,
+    }
+}
+
 fn describe(
     spec: &EngineSpec,
     plan: &ContextPlan,
@@ -208,21 +224,11 @@ fn describe(
     environment: Environment<'_>,
 ) -> BackendInfo {
     let knobs = &spec.plugin_config;
-    let model = &weights.model;
     let mut buffers = weights.layout.buffers.clone();
     buffers.extend(reports::buffers(&heard.lines));
     BackendInfo {
         backend: "llama.cpp",
-        weights: Some(WeightsInfo {
-            architecture: model
-                .meta_val_str("general.architecture")
-                .unwrap_or_default(),
-            quantization: ffi::quantization(model),
-            parameters: model.n_params(),
-            bytes: model.size(),
-            trained_context: model.n_ctx_train(),
-            shared: weights.shared,
-        }),
+        weights: Some(weights_info(weights)),
         kv: Some(KvInfo {
             bytes_per_cell: plan.bytes_per_cell,
             bytes: u64::from(plan.cells) * plan.bytes_per_cell,

@@ -28,7 +28,7 @@ use crate::spec::EngineSpec;
 use crate::vocab::Vocab;
 
 /// Runs `f` and turns a panic into its message.
-pub(super) fn catch<T>(f: impl FnOnce() -> T) -> Result<T, String> {
+pub(crate) fn catch<T>(f: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(f)).map_err(|payload| panic_message(payload.as_ref()))
 }
 

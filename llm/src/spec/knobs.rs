@@ -89,7 +89,7 @@ pub struct PluginConfig {
 
 impl PluginConfig {
     /// Checks what the types do not say.
-    pub(super) fn validate(&self, device: Device) -> Result<(), SpecError> {
+    pub(crate) fn validate(&self, device: Device) -> Result<(), SpecError> {
         self.check_ranges()?;
         self.check_cpus()?;
         self.check_gpus(device)?;

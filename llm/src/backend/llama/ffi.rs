@@ -11,13 +11,14 @@ mod model;
 mod system;
 mod threadpool;
 
-pub(super) use context::{Context, default_params as default_context_params};
+pub(super) use context::{Context, SequenceWidth, default_params as default_context_params};
 #[cfg(target_os = "linux")]
 pub(super) use huge_pages::HugePages;
 pub(super) use log::{Heard, heard_so_far, listen, route_logs};
 pub(super) use mapping::Mapping;
 pub(super) use model::{
-    BufferType, ModelParams, attention_window, buffer_types, load_model, quantization,
+    BufferType, ModelParams, attention_window, buffer_types, encodes_and_decodes, load_model,
+    quantization, vocabulary_kind,
 };
 pub(super) use system::{init_numa, system_info};
 pub(super) use threadpool::{ThreadPool, ThreadPoolParams, end_waiting_threads};

@@ -189,11 +189,7 @@ impl ContextPlan {
         params.n_seq_max = self.max_sequences;
         params.n_threads = self.threads.decode as i32;
         params.n_threads_batch = self.threads.batch as i32;
-        params.flash_attn_type = match self.flash_attention {
-            FlashAttention::Auto => sys::LLAMA_FLASH_ATTN_TYPE_AUTO,
-            FlashAttention::On => sys::LLAMA_FLASH_ATTN_TYPE_ENABLED,
-            FlashAttention::Off => sys::LLAMA_FLASH_ATTN_TYPE_DISABLED,
-        };
+        params.flash_attn_type = flash_attention_type(self.flash_attention);
         params.type_k = cache_type(knobs.kv_type_k);
         params.type_v = cache_type(knobs.kv_type_v);
         params.kv_unified = self.unified;
@@ -228,8 +224,17 @@ fn plain_attention_fits(
         && scores * size_of::<f32>() as u64 <= most
 }
 
+/// llama.cpp's number for a choice.
+pub(super) fn flash_attention_type(chosen: FlashAttention) -> sys::llama_flash_attn_type {
+    match chosen {
+        FlashAttention::Auto => sys::LLAMA_FLASH_ATTN_TYPE_AUTO,
+        FlashAttention::On => sys::LLAMA_FLASH_ATTN_TYPE_ENABLED,
+        FlashAttention::Off => sys::LLAMA_FLASH_ATTN_TYPE_DISABLED,
+    }
+}
+
 /// Sets what the knobs say of rotary positions; llama.cpp's defaults stand for what the model says.
-fn set_rope(params: &mut sys::llama_context_params, knobs: &PluginConfig) {
+pub(super) fn set_rope(params: &mut sys::llama_context_params, knobs: &PluginConfig) {
     if let Some(scaling) = knobs.rope_scaling {
         params.rope_scaling_type = match scaling {
             RopeScaling::None => sys::LLAMA_ROPE_SCALING_TYPE_NONE,

@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use llama_cpp_2::model::LlamaModel;
 use llama_cpp_2::token::LlamaToken;
-use llama_cpp_2::vocab::VocabType;
+use llama_cpp_sys_2 as sys;
 
+use super::ffi;
 use crate::protocol::Token;
 use crate::vocab::{TokenizeError, Vocab};
 
@@ -57,7 +58,7 @@ impl LlamaVocabulary {
             text_limit: context_length
                 .saturating_mul(longest)
                 .min(i32::MAX as usize),
-            cuts_runs: vocab.vocab_type() == VocabType::BPE,
+            cuts_runs: ffi::vocabulary_kind(&model) == sys::LLAMA_VOCAB_TYPE_BPE,
             model,
         }
     }

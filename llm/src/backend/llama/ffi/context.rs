@@ -106,6 +106,43 @@ impl<'a> Context<'a> {
         unsafe { slice::from_raw_parts(rows, self.n_rows * self.n_vocab) }
     }
 
+    /// The pooled output of a sequence of the last batch, of as many numbers as the model's pooling makes; `None` if it had none.
+    pub(in crate::backend::llama) fn sequence_output(
+        &self,
+        sequence: u32,
+        width: SequenceWidth,
+    ) -> Option<&[f32]> {
+        // SAFETY: the context is alive, and used on this thread only. The call waits for the computation.
+        let numbers = unsafe {
+            sys::llama_get_embeddings_seq(self.raw.as_ptr(), sequence as sys::llama_seq_id)
+        };
+        // SAFETY: llama.cpp keeps as many floats for each sequence as its pooling makes, until the next call that needs `&mut self`.
+        (!numbers.is_null()).then(|| unsafe { slice::from_raw_parts(numbers, width.0) })
+    }
+
+    /// How many numbers [`sequence_output`](Self::sequence_output) gives for each sequence; `None` if the context does not pool.
+    pub(in crate::backend::llama) fn sequence_width(
+        &self,
+        model: &'a LlamaModel,
+    ) -> Option<SequenceWidth> {
+        let model = super::model::as_ptr(model).as_ptr();
+        // SAFETY: the context and the model are alive.
+        let width = unsafe {
+            match sys::llama_pooling_type(self.raw.as_ptr()) {
+                sys::LLAMA_POOLING_TYPE_NONE => return None,
+                sys::LLAMA_POOLING_TYPE_RANK => sys::llama_model_n_cls_out(model),
+                _ => u32::try_from(sys::llama_model_n_embd_out(model)).ok()?,
+            }
+        };
+        Some(SequenceWidth(width as usize))
+    }
+
+    /// Frees all cells, if the model keeps any, without writing to them.
+    pub(in crate::backend::llama) fn forget(&mut self) {
+        // SAFETY: the context is alive and not shared; for a model without memory this does nothing.
+        unsafe { sys::llama_memory_clear(self.memory(), false) }
+    }
+
     /// Frees a sequence's cells from a position on; says whether that was possible.
     pub(in crate::backend::llama) fn remove(&mut self, sequence: u32, from: u32) -> bool {
         // SAFETY: the context is alive and not shared; sequences are below `n_seq_max`.
@@ -194,6 +231,16 @@ impl<'a> Context<'a> {
     fn memory(&self) -> sys::llama_memory_t {
         // SAFETY: the context is alive; its memory lives as long as itself.
         unsafe { sys::llama_get_memory(self.raw.as_ptr()) }
+    }
+}
+
+/// How many numbers a context gives for a sequence. Only the context itself makes one, so that no more are read than there are.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::backend::llama) struct SequenceWidth(usize);
+
+impl SequenceWidth {
+    pub(in crate::backend::llama) fn get(self) -> usize {
+        self.0
     }
 }
 

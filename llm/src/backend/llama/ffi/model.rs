@@ -17,6 +17,19 @@ pub(in crate::backend::llama) fn attention_window(model: &LlamaModel) -> u32 {
     u32::try_from(window).unwrap_or(0)
 }
 
+/// Whether the model reads with one network and writes with another.
+pub(in crate::backend::llama) fn encodes_and_decodes(model: &LlamaModel) -> bool {
+    let model = as_ptr(model).as_ptr();
+    // SAFETY: the model is alive.
+    unsafe { sys::llama_model_has_encoder(model) && sys::llama_model_has_decoder(model) }
+}
+
+/// The kind of the model's vocabulary. The binding's own list of kinds ends before that of BERT.
+pub(in crate::backend::llama) fn vocabulary_kind(model: &LlamaModel) -> sys::llama_vocab_type {
+    // SAFETY: the model is alive, and its vocabulary lives as long.
+    unsafe { sys::llama_vocab_type(sys::llama_model_get_vocab(as_ptr(model).as_ptr())) }
+}
+
 /// llama.cpp's model inside of the binding's.
 pub(super) fn as_ptr(model: &LlamaModel) -> NonNull<sys::llama_model> {
     // SAFETY: `LlamaModel` is a transparent wrapper around this pointer, which is never null.

@@ -1,0 +1,354 @@
+//! Contexts that embed and rank: a batch of whole texts is computed at once and forgotten.
+
+use std::sync::Arc;
+
+use llama_cpp_2::model::LlamaModel;
+use llama_cpp_sys_2 as sys;
+
+use super::ffi::{self, Context, Heard, SequenceWidth, ThreadPool};
+use super::model::{self, Weights};
+use super::threads::Threads;
+use super::vocab::LlamaVocabulary;
+use super::{choose_numa, devices, plan, pools, process, reports, weights_info};
+use crate::backend::{BatchToken, Slot};
+use crate::embed::{
+    EmbeddingBackend, EmbeddingCapacity, EmbeddingSpec, EmbeddingTask, LoadedEmbedding, PairForm,
+    Pooling, ServeEmbedding,
+};
+use crate::info::{BackendInfo, ComputeInfo, Mebibytes};
+use crate::memory;
+use crate::protocol::{LoadError, Token};
+use crate::spec::{Device, FlashAttention, KvType};
+use crate::vocab::Vocab as _;
+
+/// Texts of a batch: as many sequences as llama.cpp can tell apart.
+const MAX_SEQUENCES: u32 = 256;
+/// Attention scores that plain attention may keep: more are left to the fused kernel, which keeps none.
+const MOST_SCORE_BYTES: u64 = 256 << 20;
+/// The name of the template for a query and a document, in models that have one.
+const RANK_TEMPLATE: &str = "rerank";
+
+/// Loads the model and runs `serve` with a context on it.
+pub(in crate::backend) fn open(
+    spec: &EmbeddingSpec,
+    serve: &mut ServeEmbedding<'_>,
+) -> Result<(), LoadError> {
+    let process = process(&spec.model)?;
+    let numa = choose_numa(spec.plugin_config.numa)?;
+    let available = memory::available_bytes();
+    let weights = model::load(&spec.weights())?;
+    if ffi::encodes_and_decodes(&weights.model) {
+        return Err(LoadError::Model {
+            path: spec.model.clone(),
+            message: "it reads with one network and writes with another, and does not embed"
+                .to_owned(),
+        });
+    }
+    let pooling = pooling(spec, &weights.model)?;
+    let lengths = Lengths::new(spec, &weights.model)?;
+    let flash_attention = flash_attention(spec, &weights.model, lengths);
+    check_memory(spec, &weights, lengths, flash_attention, available)?;
+    let threads = Threads::new(&spec.plugin_config)?;
+    let (context, heard) = create(spec, &weights, pooling, lengths, flash_attention, &threads)?;
+    let width = context.sequence_width(&weights.model);
+    let width = width.ok_or_else(|| LoadError::Model {
+        path: spec.model.clone(),
+        message: "llama.cpp does not pool its output".to_owned(),
+    })?;
+    let mut buffers = weights.layout.buffers.clone();
+    buffers.extend(reports::buffers(&heard.lines));
+    let info = BackendInfo {
+        backend: "llama.cpp",
+        weights: Some(weights_info(&weights)),
+        kv: None,
+        compute: Some(ComputeInfo {
+            ubatch: lengths.ubatch,
+            threads: threads.decode,
+            batch_threads: threads.batch,
+            cpu_affinity: threads.pool.cpus.clone(),
+            thread_priority: spec.plugin_config.thread_priority,
+            numa,
+            flash_attention: flash_attention != FlashAttention::Off
+                && !reports::flash_attention_refused(&heard.lines),
+            features: process.features.clone(),
+        }),
+        devices: devices::with_layers(&weights.layout.layers),
+        buffers,
+    };
+    let context_length = lengths.context as usize;
+    let vocab = LlamaVocabulary::new(Arc::clone(&weights.model), &spec.model, context_length);
+    let pairs = pair_form(&weights.model, &vocab)?;
+    let mut backend = LlamaEmbedding {
+        context,
+        capacity: EmbeddingCapacity {
+            context_length: lengths.context,
+            batch_tokens: spec.max_num_batched_tokens,
+            max_sequences: MAX_SEQUENCES,
+            width: width.get() as u32,
+            pooling,
+        },
+        width,
+        info,
+        batch: Vec::new(),
+    };
+    serve(LoadedEmbedding {
+        backend: &mut backend,
+        vocab: Arc::new(vocab),
+        pairs,
+    });
+    Ok(())
+}
+
+/// How the tokens' vectors become one: as the spec says, or as the file does.
+fn pooling(spec: &EmbeddingSpec, model: &LlamaModel) -> Result<Pooling, LoadError> {
+    let architecture = architecture(model);
+    let key = format!("{architecture}.pooling_type");
+    let stored = model.meta_val_str(&key).ok();
+    let stored = match stored.and_then(|text| text.parse::<sys::llama_pooling_type>().ok()) {
+        Some(sys::LLAMA_POOLING_TYPE_MEAN) => Some(Pooling::Mean),
+        Some(sys::LLAMA_POOLING_TYPE_CLS) => Some(Pooling::Cls),
+        Some(sys::LLAMA_POOLING_TYPE_LAST) => Some(Pooling::Last),
+        Some(sys::LLAMA_POOLING_TYPE_RANK) => Some(Pooling::Rank),
+        _ => None,
+    };
+    let refused = |message: &str| {
+        Err(LoadError::Model {
+            path: spec.model.clone(),
+            message: message.to_owned(),
+        })
+    };
+    match (spec.task, stored) {
+        (EmbeddingTask::Rank, Some(Pooling::Rank)) => Ok(Pooling::Rank),
+        (EmbeddingTask::Rank, _) => refused("it has no head that ranks, so it cannot rerank"),
+        (EmbeddingTask::Embed(_), Some(Pooling::Rank)) => {
+            refused("it ranks: its output is a score for a query and a document, not a vector")
+        }
+        (EmbeddingTask::Embed(Some(Pooling::Rank)), _) => Err(LoadError::Spec {
+            field: "pooling",
+            message: "must be MEAN, CLS or LAST".to_owned(),
+        }),
+        (EmbeddingTask::Embed(Some(wanted)), _) => Ok(wanted),
+        (EmbeddingTask::Embed(None), Some(stored)) => Ok(stored),
+        (EmbeddingTask::Embed(None), None) => Err(LoadError::Spec {
+            field: "pooling",
+            message: "is missing: the model's file does not name one; choose MEAN, CLS or LAST as the model's authors do".to_owned(),
+        }),
+    }
+}
+
+/// Tokens of a text and of a batch.
+#[derive(Clone, Copy)]
+struct Lengths {
+    context: u32,
+    /// A text longer than a batch of several is computed alone, at once.
+    ubatch: u32,
+}
+
+impl Lengths {
+    fn new(spec: &EmbeddingSpec, model: &LlamaModel) -> Result<Self, LoadError> {
+        let trained = model.n_ctx_train();
+        if let Some(wanted) = spec.max_context.filter(|wanted| *wanted > trained) {
+            return Err(LoadError::Spec {
+                field: "max_context",
+                message: format!(
+                    "is {wanted}, and the model takes texts of {trained} tokens at most"
+                ),
+            });
+        }
+        let usual = trained.min(EmbeddingSpec::USUAL_CONTEXT);
+        let context = spec.max_context.unwrap_or(usual);
+        Ok(Self {
+            context,
+            ubatch: context.max(spec.max_num_batched_tokens),
+        })
+    }
+}
+
+/// Plain attention where its scores are small: it is faster on a CPU, and keeps all bits of keys and values.
+fn flash_attention(spec: &EmbeddingSpec, model: &LlamaModel, lengths: Lengths) -> FlashAttention {
+    let chosen = spec.plugin_config.flash_attention;
+    let small = score_bytes(model, lengths) <= MOST_SCORE_BYTES;
+    if chosen == FlashAttention::Auto
+        && small
+        && (spec.device == Device::Cpu || devices::gpus().is_empty())
+    {
+        FlashAttention::Off
+    } else {
+        chosen
+    }
+}
+
+fn score_bytes(model: &LlamaModel, lengths: Lengths) -> u64 {
+    4 * u64::from(model.n_head()) * u64::from(lengths.ubatch).pow(2)
+}
+
+/// Refuses a model whose longest text needs more memory for a step than the machine has.
+fn check_memory(
+    spec: &EmbeddingSpec,
+    weights: &Weights,
+    lengths: Lengths,
+    flash_attention: FlashAttention,
+    available: Option<u64>,
+) -> Result<(), LoadError> {
+    let on_cpu = spec.device == Device::Cpu || devices::gpus().is_empty();
+    let Some(available) = available.filter(|_| on_cpu) else {
+        return Ok(());
+    };
+    let model = &weights.model;
+    let tokens = u64::from(lengths.ubatch);
+    // Which tokens see each other; plain attention keeps a score for each head beside that.
+    let mut step = 6 * tokens.pow(2);
+    if flash_attention == FlashAttention::Off {
+        step += score_bytes(model, lengths);
+    }
+    // The widest activations, which are those of the feed-forward layers.
+    step += tokens * 48 * u64::try_from(model.n_embd()).unwrap_or(0);
+    if !architecture(model).contains("bert") {
+        // Models that can generate compute logits of each token, and keep keys and values.
+        step += tokens * 8 * u64::try_from(model.n_vocab()).unwrap_or(0);
+        step += tokens * pools::bytes_per_cell(model, KvType::F16, KvType::F16);
+    }
+    let loaded = if weights.shared { 0 } else { model.size() };
+    if loaded + step <= available {
+        return Ok(());
+    }
+    Err(LoadError::Memory {
+        path: spec.model.clone(),
+        message: format!(
+            "weights {} and a step of {tokens} tokens {}, and {} are available on this machine: lower max_context",
+            Mebibytes(loaded),
+            Mebibytes(step),
+            Mebibytes(available)
+        ),
+    })
+}
+
+fn create<'a>(
+    spec: &EmbeddingSpec,
+    weights: &'a Weights,
+    pooling: Pooling,
+    lengths: Lengths,
+    flash_attention: FlashAttention,
+    threads: &Threads,
+) -> Result<(Context<'a>, Heard), LoadError> {
+    let knobs = &spec.plugin_config;
+    let on_cpu = spec.device == Device::Cpu;
+    let mut params = ffi::default_context_params();
+    params.n_ctx = lengths.ubatch;
+    params.n_batch = lengths.ubatch;
+    params.n_ubatch = lengths.ubatch;
+    params.n_seq_max = MAX_SEQUENCES;
+    params.kv_unified = true;
+    params.n_threads = threads.batch as i32;
+    params.n_threads_batch = threads.batch as i32;
+    params.embeddings = true;
+    params.pooling_type = match pooling {
+        Pooling::Mean => sys::LLAMA_POOLING_TYPE_MEAN,
+        Pooling::Cls => sys::LLAMA_POOLING_TYPE_CLS,
+        Pooling::Last => sys::LLAMA_POOLING_TYPE_LAST,
+        Pooling::Rank => sys::LLAMA_POOLING_TYPE_RANK,
+    };
+    params.flash_attn_type = plan::flash_attention_type(flash_attention);
+    params.offload_kqv = knobs.offload_kqv.unwrap_or(!on_cpu);
+    params.op_offload = knobs.op_offload.unwrap_or(!on_cpu);
+    params.no_perf = true;
+    plan::set_rope(&mut params, knobs);
+    let refused = |message: String| LoadError::Model {
+        path: spec.model.clone(),
+        message,
+    };
+    let pool = ThreadPool::new(&threads.pool)
+        .ok_or_else(|| refused("llama.cpp cannot start its threads".to_owned()))?;
+    let creating = weights.layout.lock();
+    let (context, heard) = ffi::listen(|| Context::new(&weights.model, params, pool));
+    drop(creating);
+    match context {
+        Some(context) => Ok((context, heard)),
+        None => Err(refused(heard.complaint().unwrap_or_else(|| {
+            "llama.cpp cannot create a context on it".to_owned()
+        }))),
+    }
+}
+
+/// As the model's own template says, or else with the special tokens that its vocabulary puts around and between texts.
+fn pair_form(model: &LlamaModel, vocab: &LlamaVocabulary) -> Result<PairForm, LoadError> {
+    let template = model.chat_template(Some(RANK_TEMPLATE)).ok();
+    if let Some(template) = template.and_then(|template| template.to_string().ok()) {
+        let form = PairForm::from_template(vocab, &template);
+        if let Ok(Some(form)) = form {
+            return Ok(form);
+        }
+        tracing::warn!(
+            model = vocab.model_name(),
+            "the model's rerank template names no {{query}} and {{document}}"
+        );
+    }
+    let tokens = model.vocab();
+    let known = |token: Token| vocab.contains(token).then_some(token);
+    let sep = known(tokens.sep().0);
+    let begin = known(tokens.bos().0).filter(|_| tokens.should_add_bos());
+    if ffi::vocabulary_kind(model) == sys::LLAMA_VOCAB_TYPE_WPM {
+        let sep = Vec::from_iter(sep);
+        return Ok(PairForm::around(Vec::from_iter(begin), sep.clone(), sep));
+    }
+    let end = known(tokens.eos().0)
+        .or(sep)
+        .filter(|_| tokens.should_add_eos());
+    let sep = sep.filter(|_| tokens.should_add_sep());
+    Ok(PairForm::around(
+        Vec::from_iter(begin),
+        end.into_iter().chain(sep).collect(),
+        Vec::from_iter(end),
+    ))
+}
+
+fn architecture(model: &LlamaModel) -> String {
+    model
+        .meta_val_str("general.architecture")
+        .unwrap_or_default()
+}
+
+/// A llama.cpp context that serves an embedding engine.
+struct LlamaEmbedding<'a> {
+    context: Context<'a>,
+    capacity: EmbeddingCapacity,
+    width: SequenceWidth,
+    info: BackendInfo,
+    batch: Vec<BatchToken>,
+}
+
+impl EmbeddingBackend for LlamaEmbedding<'_> {
+    fn capacity(&self) -> EmbeddingCapacity {
+        self.capacity
+    }
+
+    fn info(&self) -> BackendInfo {
+        self.info.clone()
+    }
+
+    fn compute(&mut self, texts: &[&[Token]], out: &mut Vec<f32>) -> Result<(), String> {
+        self.batch.clear();
+        for (slot, text) in (0..).map(Slot).zip(texts) {
+            let tokens = (0..).zip(*text).map(|(position, token)| BatchToken {
+                token: *token,
+                position,
+                slot,
+                logits: true,
+            });
+            self.batch.extend(tokens);
+        }
+        let computed = self.context.decode(&self.batch);
+        if computed.is_ok() {
+            for sequence in 0..texts.len() as u32 {
+                let numbers = self.context.sequence_output(sequence, self.width);
+                out.extend_from_slice(numbers.unwrap_or_default());
+            }
+        }
+        self.context.forget();
+        computed.map_err(|error| error.to_string())
+    }
+
+    fn rest(&mut self) {
+        ffi::end_waiting_threads();
+    }
+}

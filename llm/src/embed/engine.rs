@@ -1,0 +1,353 @@
+//! The embedding engine as the rest of the program sees it: load, submit, status. The work happens on its thread, in `step`.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::mpsc::{self, Sender};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use super::backend::{EmbeddingBackend, EmbeddingCapacity, LoadedEmbedding, ServeEmbedding};
+use super::info::{EmbeddingInfo, EmbeddingMeasurements, Recorders};
+use super::pair::PairForm;
+use super::request::{EmbeddingRefusal, EmbeddingRequest};
+use super::spec::EmbeddingSpec;
+use super::step::{Core, Job};
+use crate::backend;
+use crate::engine::catch;
+use crate::protocol::LoadError;
+use crate::spec::SpecError;
+use crate::vocab::Vocab;
+
+/// A loaded model that embeds or ranks for many requests at once. Dropping it stops its thread; requests that still wait end with
+/// an error.
+pub struct EmbeddingEngine {
+    spec: EmbeddingSpec,
+    vocab: Arc<dyn Vocab>,
+    pairs: PairForm,
+    capacity: EmbeddingCapacity,
+    info: EmbeddingInfo,
+    shared: Arc<Shared>,
+    commands: Sender<Command>,
+    next_id: AtomicU64,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What sessions tell the engine thread. The channel needs no bound of its own: requests are bounded by `max_waiting`, and each is
+/// cancelled at most once.
+pub(super) enum Command {
+    Submit(Box<Job>),
+    Cancel(u64),
+    Shutdown,
+}
+
+/// Numbers that the engine thread publishes, independent of each other, hence `Relaxed` throughout. `requests` is also the bound on
+/// requests, and only changed by atomic read-modify-write.
+#[derive(Debug)]
+pub(super) struct Shared {
+    started: Instant,
+    requests: AtomicU32,
+    idle: AtomicBool,
+    stopped: AtomicBool,
+    heartbeat_micros: AtomicU64,
+    pub(super) measured: Recorders,
+}
+
+impl Shared {
+    fn new() -> Self {
+        Self {
+            started: Instant::now(),
+            requests: AtomicU32::new(0),
+            idle: AtomicBool::new(true),
+            stopped: AtomicBool::new(false),
+            heartbeat_micros: AtomicU64::new(0),
+            measured: Recorders::new(),
+        }
+    }
+
+    /// The thread makes progress, or has nothing to do.
+    pub(super) fn beat(&self, idle: bool) {
+        self.idle.store(idle, Ordering::Relaxed);
+        let micros = self.started.elapsed().as_micros() as u64;
+        self.heartbeat_micros.store(micros, Ordering::Relaxed);
+    }
+
+    /// A request has ended.
+    pub(super) fn leaves(&self) {
+        self.requests.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// What an embedding engine is doing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EmbeddingStatus {
+    /// The model's name.
+    pub model: String,
+    /// Requests that have not ended.
+    pub requests: u32,
+    /// Whether there is nothing to compute.
+    pub idle: bool,
+    /// Whether the engine's thread has ended.
+    pub stopped: bool,
+    /// When the engine last began or ended a step or became idle.
+    pub last_heartbeat: Instant,
+}
+
+impl EmbeddingStatus {
+    /// How long the engine has had work without making progress; zero while it is idle.
+    pub fn stalled_for(&self) -> Duration {
+        if self.idle {
+            Duration::ZERO
+        } else {
+            self.last_heartbeat.elapsed()
+        }
+    }
+}
+
+impl EmbeddingEngine {
+    /// Loads the model of a spec and starts its thread. Blocks until the model is ready.
+    ///
+    /// # Errors
+    /// [`LoadError`] says which file or option is wrong, and why.
+    pub fn load(spec: EmbeddingSpec) -> Result<Self, LoadError> {
+        let to_open = spec.clone();
+        Self::start(spec, move |serve| backend::open_embedding(&to_open, serve))
+    }
+
+    /// Starts an engine on a backend of the caller's own, which `open` creates on the engine thread.
+    ///
+    /// # Errors
+    /// Whatever `open` returns, and [`LoadError::Spec`] for values out of range.
+    pub fn with_backend<B, F>(spec: EmbeddingSpec, open: F) -> Result<Self, LoadError>
+    where
+        B: EmbeddingBackend,
+        F: FnOnce() -> Result<(B, Arc<dyn Vocab>, PairForm), LoadError> + Send + 'static,
+    {
+        Self::start(spec, move |serve| {
+            let (mut backend, vocab, pairs) = open()?;
+            serve(LoadedEmbedding {
+                backend: &mut backend,
+                vocab,
+                pairs,
+            });
+            Ok(())
+        })
+    }
+
+    fn start<F>(spec: EmbeddingSpec, open: F) -> Result<Self, LoadError>
+    where
+        F: FnOnce(&mut ServeEmbedding<'_>) -> Result<(), LoadError> + Send + 'static,
+    {
+        spec.validate().map_err(|error| match error {
+            SpecError::OutOfRange { field, message } => LoadError::Spec { field, message },
+            other => LoadError::Spec {
+                field: "plugin_config",
+                message: other.to_string(),
+            },
+        })?;
+        let shared = Arc::new(Shared::new());
+        let (commands, inbox) = mpsc::channel();
+        let (ready, loaded) = mpsc::channel();
+        let name = spec.model.file_stem().unwrap_or_default().to_string_lossy();
+        let name = format!("embed {name}");
+        let to_publish = Arc::clone(&shared);
+        let thread = thread::Builder::new().name(name).spawn(move || {
+            let failed = ready.clone();
+            let shared = Arc::clone(&to_publish);
+            let mut serve = |loaded: LoadedEmbedding<'_>| {
+                let LoadedEmbedding {
+                    backend,
+                    vocab,
+                    pairs,
+                } = loaded;
+                // The receiver waits in `start` until this message or the error below.
+                ready
+                    .send(Ok((vocab, pairs, backend.capacity(), backend.info())))
+                    .ok();
+                Core::new(backend, Arc::clone(&shared)).run(&inbox);
+            };
+            let outcome = catch(|| open(&mut serve))
+                .unwrap_or_else(|message| Err(LoadError::Panicked { message }));
+            to_publish.stopped.store(true, Ordering::Relaxed);
+            if let Err(error) = outcome {
+                failed.send(Err(error)).ok(); // nobody waits any more if loading had succeeded
+            }
+        });
+        let thread = thread.map_err(|source| LoadError::Thread { source })?;
+        let ended = || LoadError::Panicked {
+            message: "the engine thread ended while loading".to_owned(),
+        };
+        let (vocab, pairs, capacity, backend) = loaded.recv().map_err(|_| ended())??;
+        let info = EmbeddingInfo {
+            model: vocab.model_name().to_owned(),
+            path: spec.model.clone(),
+            context_length: capacity.context_length,
+            max_num_batched_tokens: capacity.batch_tokens,
+            dimensions: capacity.width,
+            pooling: capacity.pooling,
+            max_waiting: spec.max_waiting,
+            backend,
+        };
+        tracing::info!("embedding engine\n{info}");
+        Ok(Self {
+            spec,
+            vocab,
+            pairs,
+            capacity,
+            info,
+            shared,
+            commands,
+            next_id: AtomicU64::new(1),
+            thread: Some(thread),
+        })
+    }
+
+    /// Adds a request. Its sink is called once; dropping the handle before that cancels the request, and then it may never be.
+    ///
+    /// # Errors
+    /// [`EmbeddingRefusal`] for a request that cannot be computed, or not now because too many wait.
+    pub fn submit(&self, request: EmbeddingRequest) -> Result<EmbeddingHandle, EmbeddingRefusal> {
+        self.check(&request)?;
+        let limit = self.spec.max_waiting;
+        let below_limit = |requests: u32| (requests < limit).then_some(requests + 1);
+        let counter = &self.shared.requests;
+        if let Err(waiting) =
+            counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, below_limit)
+        {
+            return Err(EmbeddingRefusal::QueueFull {
+                waiting: waiting as usize,
+                limit: limit as usize,
+            });
+        }
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let job = Box::new(Job {
+            id,
+            request,
+            submitted: Instant::now(),
+            results: Vec::new(),
+        });
+        if self.commands.send(Command::Submit(job)).is_err() {
+            counter.fetch_sub(1, Ordering::Relaxed);
+            return Err(EmbeddingRefusal::Stopped);
+        }
+        Ok(EmbeddingHandle {
+            id,
+            commands: self.commands.clone(),
+        })
+    }
+
+    fn check(&self, request: &EmbeddingRequest) -> Result<(), EmbeddingRefusal> {
+        if request.texts.is_empty() {
+            return Err(EmbeddingRefusal::NoText);
+        }
+        let limit = self.context_length();
+        for (index, text) in request.texts.iter().enumerate() {
+            if text.is_empty() {
+                return Err(EmbeddingRefusal::EmptyText { index });
+            }
+            if text.len() > limit {
+                return Err(EmbeddingRefusal::TextTooLong {
+                    index,
+                    n_tokens: text.len(),
+                    limit,
+                });
+            }
+            let unknown = text.iter().position(|token| !self.vocab.contains(*token));
+            if let Some(position) = unknown {
+                return Err(EmbeddingRefusal::InvalidToken {
+                    index,
+                    token: text[position],
+                    position,
+                    n_vocab: self.vocab.n_vocab(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// The model's vocabulary.
+    pub fn vocab(&self) -> &Arc<dyn Vocab> {
+        &self.vocab
+    }
+
+    /// How a query and a document become one text for a model that ranks.
+    pub fn pairs(&self) -> &PairForm {
+        &self.pairs
+    }
+
+    /// Most tokens of a text.
+    pub fn context_length(&self) -> usize {
+        self.capacity.context_length as usize
+    }
+
+    /// Numbers that come out for a text.
+    pub fn width(&self) -> usize {
+        self.capacity.width as usize
+    }
+
+    /// The values it runs with.
+    pub fn info(&self) -> &EmbeddingInfo {
+        &self.info
+    }
+
+    /// What the engine has measured since it was loaded.
+    pub fn measurements(&self) -> EmbeddingMeasurements {
+        self.shared.measured.read()
+    }
+
+    /// What the engine is doing now.
+    pub fn status(&self) -> EmbeddingStatus {
+        let shared = &self.shared;
+        let heartbeat = shared.heartbeat_micros.load(Ordering::Relaxed);
+        EmbeddingStatus {
+            model: self.info.model.clone(),
+            requests: shared.requests.load(Ordering::Relaxed),
+            idle: shared.idle.load(Ordering::Relaxed),
+            stopped: shared.stopped.load(Ordering::Relaxed),
+            last_heartbeat: shared.started + Duration::from_micros(heartbeat),
+        }
+    }
+}
+
+impl Drop for EmbeddingEngine {
+    fn drop(&mut self) {
+        // Fails only if the thread has ended already.
+        self.commands.send(Command::Shutdown).ok();
+        if let Some(thread) = self.thread.take()
+            && thread.thread().id() != thread::current().id()
+        {
+            // A panic of the thread has been reported there.
+            thread.join().ok();
+        }
+    }
+}
+
+impl fmt::Debug for EmbeddingEngine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EmbeddingEngine")
+            .field("spec", &self.spec)
+            .field("capacity", &self.capacity)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A request in an engine. Dropping it cancels the request, if it has not ended.
+pub struct EmbeddingHandle {
+    id: u64,
+    commands: Sender<Command>,
+}
+
+impl Drop for EmbeddingHandle {
+    fn drop(&mut self) {
+        // Fails only when the engine has stopped, which ended the request.
+        self.commands.send(Command::Cancel(self.id)).ok();
+    }
+}
+
+impl fmt::Debug for EmbeddingHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EmbeddingHandle")
+            .field("id", &self.id)
+            .finish()
+    }
+}

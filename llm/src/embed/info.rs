@@ -1,0 +1,136 @@
+//! What an embedding engine runs with, and what it measures.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use super::spec::Pooling;
+use crate::info::{BackendInfo, Mebibytes};
+use crate::measure::{Histogram, REQUEST_SECONDS, Recorder, TOKEN_SECONDS, TOKENS};
+
+/// The effective values of an embedding engine. They do not change while it lives.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct EmbeddingInfo {
+    /// The model's name.
+    pub model: String,
+    /// The model's file.
+    pub path: PathBuf,
+    /// Most tokens of a text.
+    pub context_length: u32,
+    /// Tokens of a step of several texts.
+    pub max_num_batched_tokens: u32,
+    /// Numbers of a vector, or scores of a pair.
+    pub dimensions: u32,
+    /// How they come about.
+    pub pooling: Pooling,
+    /// Most requests at the same time.
+    pub max_waiting: u32,
+    /// What the backend says of itself.
+    #[serde(flatten)]
+    pub backend: BackendInfo,
+}
+
+/// One line for each concern.
+impl fmt::Display for EmbeddingInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "model     {} ({})", self.model, self.path.display())?;
+        if let Some(weights) = &self.backend.weights {
+            writeln!(f, "weights   {weights}")?;
+        }
+        write!(
+            f,
+            "texts     {} tokens at most, {} at once; {} numbers each, pooling {}",
+            self.context_length,
+            self.max_num_batched_tokens,
+            self.dimensions,
+            self.pooling.as_str()
+        )?;
+        if let Some(compute) = &self.backend.compute {
+            let bytes: u64 = self.backend.buffers.iter().map(|buffer| buffer.bytes).sum();
+            write!(
+                f,
+                "\ncompute   {} threads, flash attention {}; memory {}",
+                compute.batch_threads,
+                if compute.flash_attention { "on" } else { "off" },
+                Mebibytes(bytes)
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// What an embedding engine has measured since it was loaded.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EmbeddingMeasurements {
+    /// Seconds from a request's submission to its result.
+    pub request_seconds: Histogram,
+    /// Seconds of a step.
+    pub step_seconds: Histogram,
+    /// Tokens of a step.
+    pub step_tokens: Histogram,
+    /// Texts of a step.
+    pub step_texts: Histogram,
+    /// Steps that failed or panicked.
+    pub failed_steps: u64,
+    /// Requests that ended, by why: `done`, `error` or `cancelled`.
+    pub finished: [(&'static str, u64); 3],
+}
+
+/// Where the engine thread writes its measurements.
+#[derive(Debug)]
+pub(super) struct Recorders {
+    request: Recorder,
+    step: Recorder,
+    step_tokens: Recorder,
+    step_texts: Recorder,
+    pub(super) failed_steps: AtomicU64,
+    done: AtomicU64,
+    failed: AtomicU64,
+    pub(super) cancelled: AtomicU64,
+}
+
+impl Recorders {
+    pub(super) fn new() -> Self {
+        Self {
+            request: Recorder::new(REQUEST_SECONDS),
+            step: Recorder::new(TOKEN_SECONDS),
+            step_tokens: Recorder::new(TOKENS),
+            step_texts: Recorder::new(TOKENS),
+            failed_steps: AtomicU64::new(0),
+            done: AtomicU64::new(0),
+            failed: AtomicU64::new(0),
+            cancelled: AtomicU64::new(0),
+        }
+    }
+
+    pub(super) fn step(&self, took: Duration, texts: usize, tokens: usize) {
+        self.step.record(took.as_secs_f64());
+        self.step_texts.record(texts as f64);
+        self.step_tokens.record(tokens as f64);
+    }
+
+    pub(super) fn ended(&self, submitted: Instant, well: bool) {
+        self.request.record(submitted.elapsed().as_secs_f64());
+        let counter = if well { &self.done } else { &self.failed };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn read(&self) -> EmbeddingMeasurements {
+        let number = |value: &AtomicU64| value.load(Ordering::Relaxed);
+        EmbeddingMeasurements {
+            request_seconds: self.request.read(),
+            step_seconds: self.step.read(),
+            step_tokens: self.step_tokens.read(),
+            step_texts: self.step_texts.read(),
+            failed_steps: number(&self.failed_steps),
+            finished: [
+                ("done", number(&self.done)),
+                ("error", number(&self.failed)),
+                ("cancelled", number(&self.cancelled)),
+            ],
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! What goes into an embedding engine and comes out of it.
+
+use crate::protocol::{ErrorKind, GenerationError, Token};
+
+/// Texts to compute, and who gets their numbers.
+pub struct EmbeddingRequest {
+    /// The texts, each with at least one token.
+    pub texts: Vec<Vec<Token>>,
+    /// Called once, on the engine's thread, so it must not block: with the numbers of each text in order, or why there are none.
+    pub sink: Box<dyn FnOnce(Result<Vec<Vec<f32>>, EmbeddingError>) + Send>,
+}
+
+impl EmbeddingRequest {
+    /// A request whose result goes to `sink`.
+    pub fn new(
+        texts: Vec<Vec<Token>>,
+        sink: impl FnOnce(Result<Vec<Vec<f32>>, EmbeddingError>) + Send + 'static,
+    ) -> Self {
+        Self {
+            texts,
+            sink: Box::new(sink),
+        }
+    }
+}
+
+impl std::fmt::Debug for EmbeddingRequest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EmbeddingRequest")
+            .field("texts", &self.texts.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why a request that was taken has no result.
+pub type EmbeddingError = GenerationError;
+
+/// The engine's thread has ended, or ends now.
+pub(super) fn stopped() -> EmbeddingError {
+    EmbeddingError {
+        kind: ErrorKind::Unavailable,
+        message: "the engine has stopped".to_owned(),
+    }
+}
+
+/// Why a request was not taken.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EmbeddingRefusal {
+    /// There is no text.
+    #[error("there is no text")]
+    NoText,
+    /// A text has no token.
+    #[error("text {index} has no tokens")]
+    EmptyText {
+        /// Its index in the request.
+        index: usize,
+    },
+    /// A text has more tokens than the model takes.
+    #[error("text {index} has {n_tokens} tokens, and the model takes at most {limit}")]
+    TextTooLong {
+        /// Its index in the request.
+        index: usize,
+        /// Its tokens.
+        n_tokens: usize,
+        /// Most tokens of a text.
+        limit: usize,
+    },
+    /// A token is not in the vocabulary.
+    #[error(
+        "token {token} at position {position} of text {index} is not in the vocabulary of {n_vocab} tokens"
+    )]
+    InvalidToken {
+        /// The text's index in the request.
+        index: usize,
+        /// The token.
+        token: Token,
+        /// Its index in the text.
+        position: usize,
+        /// Tokens in the vocabulary.
+        n_vocab: usize,
+    },
+    /// Too many requests wait already; trying again later can help.
+    #[error("{waiting} requests are waiting, and the queue holds {limit}")]
+    QueueFull {
+        /// Requests that wait.
+        waiting: usize,
+        /// The queue's bound.
+        limit: usize,
+    },
+    /// The engine's thread has ended.
+    #[error("the engine has stopped")]
+    Stopped,
+}

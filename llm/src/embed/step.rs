@@ -1,0 +1,203 @@
+//! The engine thread: takes requests in, computes a batch, hands out the results of those that are complete.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
+use std::time::{Duration, Instant};
+
+use super::backend::{EmbeddingBackend, EmbeddingCapacity};
+use super::batch::{self, Texts};
+use super::engine::{Command, Shared};
+use super::request::{EmbeddingError, EmbeddingRequest, stopped};
+use crate::engine::catch;
+use crate::protocol::{ErrorKind, Token};
+
+/// How long there is no work before the backend rests: longer than the pauses between the requests of one client.
+const REST_AFTER: Duration = Duration::from_millis(200);
+
+/// A request on the engine thread.
+pub(super) struct Job {
+    pub(super) id: u64,
+    pub(super) request: EmbeddingRequest,
+    pub(super) submitted: Instant,
+    /// The numbers of the texts computed so far, which are the first ones.
+    pub(super) results: Vec<Vec<f32>>,
+}
+
+impl Texts for Job {
+    fn tokens(&self, nth: usize) -> Option<usize> {
+        Some(self.request.texts.get(self.results.len() + nth)?.len())
+    }
+}
+
+impl Job {
+    fn next(&self, texts: usize) -> &[Vec<Token>] {
+        let done = self.results.len();
+        &self.request.texts[done..done + texts]
+    }
+
+    fn is_complete(&self) -> bool {
+        self.results.len() == self.request.texts.len()
+    }
+}
+
+/// The state of the engine thread.
+pub(super) struct Core<'a> {
+    backend: &'a mut dyn EmbeddingBackend,
+    capacity: EmbeddingCapacity,
+    shared: Arc<Shared>,
+    queue: VecDeque<Job>,
+    // Memory reused from step to step.
+    batch: Vec<usize>,
+    numbers: Vec<f32>,
+}
+
+impl<'a> Core<'a> {
+    pub(super) fn new(backend: &'a mut dyn EmbeddingBackend, shared: Arc<Shared>) -> Self {
+        Self {
+            capacity: backend.capacity(),
+            backend,
+            shared,
+            queue: VecDeque::new(),
+            batch: Vec::new(),
+            numbers: Vec::new(),
+        }
+    }
+
+    /// Steps until the engine is dropped. Every request that is left then ends with an error.
+    pub(super) fn run(&mut self, inbox: &Receiver<Command>) {
+        if let Err(message) = catch(|| self.serve(inbox)) {
+            tracing::error!(%message, "the embedding engine's thread panicked outside of a step");
+        }
+        while let Ok(command) = inbox.try_recv() {
+            self.take_in(command); // a request that came too late gets its answer below
+        }
+        for job in std::mem::take(&mut self.queue) {
+            self.end(job, Err(stopped()));
+        }
+    }
+
+    fn serve(&mut self, inbox: &Receiver<Command>) {
+        loop {
+            let command = if self.queue.is_empty() {
+                self.shared.beat(true);
+                match inbox.recv_timeout(REST_AFTER) {
+                    Err(RecvTimeoutError::Timeout) => {
+                        self.backend.rest();
+                        inbox.recv().ok()
+                    }
+                    received => received.ok(),
+                }
+            } else {
+                match inbox.try_recv() {
+                    Err(TryRecvError::Empty) => {
+                        self.step();
+                        continue;
+                    }
+                    received => received.ok(),
+                }
+            };
+            match command {
+                None | Some(Command::Shutdown) => return,
+                Some(command) => self.take_in(command),
+            }
+        }
+    }
+
+    fn take_in(&mut self, command: Command) {
+        match command {
+            Command::Submit(job) => self.queue.push_back(*job),
+            Command::Cancel(id) => {
+                let found = self.queue.iter().position(|job| job.id == id);
+                if found.and_then(|index| self.queue.remove(index)).is_some() {
+                    self.shared.leaves();
+                    self.shared
+                        .measured
+                        .cancelled
+                        .fetch_add(1, Ordering::Relaxed);
+                }
+            }
+            Command::Shutdown => {}
+        }
+    }
+
+    fn step(&mut self) {
+        self.shared.beat(false);
+        batch::fill(&self.capacity, &self.queue, &mut self.batch);
+        let texts: Vec<&[Token]> = (self.queue.iter().zip(&self.batch))
+            .flat_map(|(job, texts)| job.next(*texts))
+            .map(Vec::as_slice)
+            .collect();
+        let tokens = texts.iter().map(|text| text.len()).sum();
+        let width = self.capacity.width as usize;
+        self.numbers.clear();
+        let started = Instant::now();
+        let outcome = catch(|| self.backend.compute(&texts, &mut self.numbers));
+        let expected = texts.len() * width;
+        self.shared
+            .measured
+            .step(started.elapsed(), texts.len(), tokens);
+        let failed = match outcome {
+            Ok(Ok(())) if self.numbers.len() == expected => None,
+            Ok(Ok(())) => Some(format!(
+                "{} numbers came out, and {expected} were expected",
+                self.numbers.len()
+            )),
+            Ok(Err(message)) => Some(message),
+            Err(message) => Some(format!("the step panicked: {message}")),
+        };
+        match failed {
+            None => self.commit(width),
+            Some(message) => self.fail(&message),
+        }
+        self.shared.beat(false);
+    }
+
+    /// Gives each request of the batch its numbers. The first one then goes behind the others.
+    fn commit(&mut self, width: usize) {
+        let mut rows = self.numbers.chunks_exact(width);
+        for (job, texts) in self.queue.iter_mut().zip(&self.batch) {
+            let computed = rows.by_ref().take(*texts).map(<[f32]>::to_vec);
+            job.results.extend(computed);
+        }
+        self.queue.rotate_left(1);
+        for mut job in self.take(Job::is_complete) {
+            let results = std::mem::take(&mut job.results);
+            self.end(job, Ok(results));
+        }
+    }
+
+    /// Ends the requests of a batch that failed, and no others.
+    fn fail(&mut self, message: &str) {
+        tracing::error!(%message, "a batch of texts could not be computed");
+        self.shared
+            .measured
+            .failed_steps
+            .fetch_add(1, Ordering::Relaxed);
+        let error = EmbeddingError {
+            kind: ErrorKind::Internal,
+            message: message.to_owned(),
+        };
+        let mut batch = std::mem::take(&mut self.batch).into_iter();
+        for job in self.take(|_| batch.next().is_some_and(|texts| texts > 0)) {
+            self.end(job, Err(error.clone()));
+        }
+    }
+
+    /// Removes some requests from the queue, and keeps the order of the others.
+    fn take(&mut self, mut chosen: impl FnMut(&Job) -> bool) -> Vec<Job> {
+        let (taken, left) = self.queue.drain(..).partition(|job| chosen(job));
+        self.queue = left;
+        VecDeque::into(taken)
+    }
+
+    fn end(&self, job: Job, outcome: Result<Vec<Vec<f32>>, EmbeddingError>) {
+        self.shared.leaves();
+        self.shared.measured.ended(job.submitted, outcome.is_ok());
+        let sink = job.request.sink;
+        if let Err(message) = catch(|| sink(outcome)) {
+            tracing::error!(%message, "a receiver of embeddings panicked");
+        }
+    }
+}
