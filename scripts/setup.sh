@@ -36,6 +36,7 @@ have git || packages+=(git)
 have curl || packages+=(curl)
 have python3 || packages+=(python3)
 if [ "$with_tests" = yes ] && ! have_venv; then packages+=(python3-venv); fi
+if [ "$with_tests" = yes ] && ! have npm; then packages+=(nodejs npm); fi
 
 if [ ${#packages[@]} -gt 0 ]; then
     echo "missing on this machine: ${packages[*]}"
@@ -63,5 +64,10 @@ if [ "$with_tests" = yes ]; then
         python3 -m venv "$venv"
         "$venv/bin/pip" install --quiet --disable-pip-version-check -r "$requirements"
         cp "$requirements" "$venv/installed.txt"
+    fi
+    node=tests/clients/node
+    if ! cmp -s "$node/package-lock.json" "$node/node_modules/installed.json"; then
+        npm ci --prefix "$node" --silent --no-audit --no-fund
+        cp "$node/package-lock.json" "$node/node_modules/installed.json"
     fi
 fi

@@ -1,0 +1,78 @@
+"""PyPI `openai` against the server: Responses, whole, streamed raw and through the `.stream()` helper, which checks that items keep their identity."""
+
+import asyncio
+
+import openai
+import pytest
+
+from conftest import MODEL
+from test_openai import answer
+
+QUESTION = "What is OpenVINO?"
+
+
+@pytest.fixture(params=["/v3", "/v1"])
+def client(server, request):
+    return openai.OpenAI(base_url=server.url + request.param, api_key="unused", max_retries=0)
+
+
+def test_create(client, answers):
+    response = client.responses.create(model=MODEL, input=QUESTION, temperature=0)
+    assert response.output_text == answer(answers, QUESTION)
+    assert (response.status, response.error, response.incomplete_details) == ("completed", None, None)
+    assert response.usage.total_tokens == response.usage.input_tokens + response.usage.output_tokens
+    assert response.temperature == 0 and response.text.format.type == "text"
+
+
+def test_instructions_are_the_system_message(client, answers):
+    response = client.responses.create(model=MODEL, instructions="Answer in one word.", input=[{"role": "user", "content": QUESTION}], temperature=0)
+    assert response.output_text == "Toolkit."
+
+
+def test_raw_stream(client, answers):
+    events = list(client.responses.create(model=MODEL, input=QUESTION, temperature=0, stream=True))
+    assert [e.sequence_number for e in events] == list(range(len(events)))
+    assert (events[0].type, events[-1].type) == ("response.created", "response.completed")
+    assert "".join(e.delta for e in events if e.type == "response.output_text.delta") == answer(answers, QUESTION)
+    assert events[-1].response.output_text == answer(answers, QUESTION)
+
+
+def test_stream_helper(client, answers):
+    with client.responses.stream(model=MODEL, input=QUESTION, temperature=0) as stream:
+        snapshots = [event.snapshot for event in stream if event.type == "response.output_text.delta"]
+        final = stream.get_final_response()
+    assert snapshots[-1] == final.output_text == answer(answers, QUESTION)
+
+
+def test_async(server, answers):
+    async def ask():
+        async with openai.AsyncOpenAI(base_url=server.url + "/v1", api_key="unused") as client:
+            return await client.responses.create(model=MODEL, input=QUESTION, temperature=0)
+
+    assert asyncio.run(ask()).output_text == answer(answers, QUESTION)
+
+
+def test_a_cut_answer_is_incomplete(client):
+    response = client.responses.create(model=MODEL, input=QUESTION, temperature=0, max_output_tokens=2)
+    assert response.status == "incomplete" and response.incomplete_details.reason == "max_output_tokens"
+
+
+def test_input_tokens(client):
+    counted = client.responses.input_tokens.count(model=MODEL, input=QUESTION)
+    response = client.responses.create(model=MODEL, input=QUESTION, max_output_tokens=1)
+    assert counted.input_tokens == response.usage.input_tokens
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"),
+    [
+        ({"previous_response_id": "resp_1"}, "previous_response_id"),
+        ({"background": True}, "background"),
+        ({"max_output_tokens": 0}, "max_output_tokens"),
+        ({"tools": [{"type": "web_search"}]}, "tools[0].type"),
+    ],
+)
+def test_refusals_name_the_field(client, fields, param):
+    with pytest.raises(openai.BadRequestError) as refused:
+        client.responses.create(model=MODEL, input=QUESTION, **fields)
+    assert refused.value.param == param
