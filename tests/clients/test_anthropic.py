@@ -8,6 +8,7 @@ from test_openai import answer
 
 QUESTION = "What is OpenVINO?"
 MESSAGES = [{"role": "user", "content": QUESTION}]
+GREEDY = {"temperature": 0}
 
 
 @pytest.fixture
@@ -16,7 +17,7 @@ def client(server):
 
 
 def test_create(client, answers):
-    message = client.messages.create(model=MODEL, max_tokens=100, temperature=0, messages=MESSAGES)
+    message = client.messages.create(model=MODEL, max_tokens=100, extra_body=GREEDY, messages=MESSAGES)
     assert [(block.type, block.text) for block in message.content] == [("text", answer(answers, QUESTION))]
     assert (message.role, message.stop_reason, message.stop_sequence) == ("assistant", "end_turn", None)
     assert message.usage.output_tokens > 0
@@ -24,28 +25,28 @@ def test_create(client, answers):
 
 
 def test_system_prompt(client):
-    message = client.messages.create(model=MODEL, max_tokens=100, temperature=0, system="Answer in one word.", messages=MESSAGES)
+    message = client.messages.create(model=MODEL, max_tokens=100, extra_body=GREEDY, system="Answer in one word.", messages=MESSAGES)
     assert message.content[0].text == "Toolkit."
 
 
 def test_stream_helper(client, answers):
-    with client.messages.stream(model=MODEL, max_tokens=100, temperature=0, messages=MESSAGES) as stream:
+    with client.messages.stream(model=MODEL, max_tokens=100, extra_body=GREEDY, messages=MESSAGES) as stream:
         text = "".join(stream.text_stream)
         final = stream.get_final_message()
     assert text == final.content[0].text == answer(answers, QUESTION)
-    whole = client.messages.create(model=MODEL, max_tokens=100, temperature=0, messages=MESSAGES)
+    whole = client.messages.create(model=MODEL, max_tokens=100, extra_body=GREEDY, messages=MESSAGES)
     assert final.usage.output_tokens == whole.usage.output_tokens
 
 
 def test_raw_stream(client):
-    events = list(client.messages.create(model=MODEL, max_tokens=100, temperature=0, messages=MESSAGES, stream=True))
+    events = list(client.messages.create(model=MODEL, max_tokens=100, extra_body=GREEDY, messages=MESSAGES, stream=True))
     kinds = [event.type for event in events]
     assert kinds[:2] == ["message_start", "content_block_start"]
     assert kinds[-3:] == ["content_block_stop", "message_delta", "message_stop"]
 
 
 def test_stop_sequence(client):
-    message = client.messages.create(model=MODEL, max_tokens=100, temperature=0, messages=MESSAGES, stop_sequences=["zzz", " toolkit"])
+    message = client.messages.create(model=MODEL, max_tokens=100, extra_body=GREEDY, messages=MESSAGES, stop_sequences=["zzz", " toolkit"])
     assert (message.stop_reason, message.stop_sequence) == ("stop_sequence", " toolkit")
     assert message.content[0].text == "OpenVINO is an open source"
 

@@ -4,6 +4,7 @@ mod actor;
 mod cancel;
 mod chat;
 mod command_line;
+mod dialects;
 mod drafts;
 mod errors;
 mod isolation;

@@ -1,0 +1,39 @@
+"""schemathesis against the server's own OpenAPI document: requests made from it, right and wrong, get no 5xx and no status that it does not name."""
+
+import json
+import pathlib
+import subprocess
+import sys
+
+from conftest import MODEL
+
+SCHEMATHESIS = pathlib.Path(sys.executable).with_name("schemathesis")
+# What fuzzing at this speed makes of a queue is no fault of the server's, and no reason to wait.
+CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
+
+
+def test_schemathesis(server, tmp_path):
+    command = [
+        SCHEMATHESIS, "run", server.url + "/openapi.json", "--checks", CHECKS, "--max-examples", "25", "--seed", "1",
+        "--phases", "examples,coverage,fuzzing", "--request-timeout", "60", "--generation-database", "none", "--no-color",
+    ]
+    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False)
+    assert run.returncode == 0, run.stdout[-8000:] + run.stderr[-2000:]
+    server.wait_until(server.is_idle, "nothing left of the requests")
+
+
+def test_the_document_names_what_is_served(server):
+    status, body = server.get("/openapi.json")
+    document = json.loads(body)
+    assert status == 200 and document["openapi"].startswith("3.1")
+    chat = document["paths"]["/v3/chat/completions"]["post"]
+    schema = chat["requestBody"]["content"]["application/json"]["schema"]
+    assert MODEL in schema["properties"]["model"]["enum"]
+    assert schema["required"] == ["model", "messages"]
+    assert {"200", "400", "404", "413", "429", "503"} <= set(chat["responses"])
+
+
+def test_the_page_needs_nothing_from_elsewhere(server):
+    status, page = server.get("/docs")
+    assert status == 200 and "/openapi.json" in page
+    assert "http://" not in page and "https://" not in page
