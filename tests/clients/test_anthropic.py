@@ -65,3 +65,47 @@ def test_errors_are_its_own(client):
     with pytest.raises(anthropic.NotFoundError) as unknown:
         client.messages.create(model="nobody", max_tokens=100, messages=MESSAGES)
     assert unknown.value.body["error"]["type"] == "not_found_error"
+
+
+WEATHER = {
+    "name": "get_weather",
+    "description": "Get the current weather for a city",
+    "input_schema": {"type": "object", "properties": {"city": {"type": "string", "description": "City name"}}, "required": ["city"]},
+}
+CALCULATOR = {
+    "name": "calculator",
+    "description": "Evaluate an arithmetic expression",
+    "input_schema": {"type": "object", "properties": {"expression": {"type": "string", "description": "The expression"}}, "required": ["expression"]},
+}
+
+
+def test_a_tool_is_called_and_its_result_answered(client):
+    messages = [{"role": "user", "content": "What is 123 * 456?"}]
+    asked = {"model": MODEL, "max_tokens": 100, "tools": [CALCULATOR], "messages": messages, "extra_body": GREEDY}
+    message = client.messages.create(**asked)
+    (call,) = message.content
+    assert message.stop_reason == "tool_use"
+    assert (call.type, call.name, call.input) == ("tool_use", "calculator", {"expression": "123 * 456"})
+    with client.messages.stream(**asked) as stream:
+        streamed = stream.get_final_message()
+    assert [(b.type, b.name, b.input) for b in streamed.content] == [(call.type, call.name, call.input)]
+    assert streamed.stop_reason == "tool_use"
+
+    history = [
+        {"role": "user", "content": "What is the weather in Paris?"},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "call_1", "name": "get_weather", "input": {"city": "Paris"}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "call_1", "content": "18 degrees, cloudy"}]},
+    ]
+    message = client.messages.create(model=MODEL, max_tokens=100, tools=[WEATHER], messages=history, extra_body=GREEDY)
+    assert message.content[0].text == "It is 18 degrees and cloudy in Paris."
+
+
+def test_thinking_is_a_block_of_its_own(client):
+    asked = {"model": MODEL, "max_tokens": 200, "messages": MESSAGES, "extra_body": GREEDY | {"thinking": {"type": "enabled", "budget_tokens": 1024}}}
+    message = client.messages.create(**asked)
+    assert [block.type for block in message.content] == ["thinking", "text"]
+    with client.messages.stream(**asked) as stream:
+        streamed = stream.get_final_message()
+    assert [block.type for block in streamed.content] == ["thinking", "text"]
+    assert streamed.content[0].thinking == message.content[0].thinking
+    assert streamed.content[1].text == message.content[1].text

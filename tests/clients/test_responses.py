@@ -76,3 +76,46 @@ def test_refusals_name_the_field(client, fields, param):
     with pytest.raises(openai.BadRequestError) as refused:
         client.responses.create(model=MODEL, input=QUESTION, **fields)
     assert refused.value.param == param
+
+
+CALCULATOR = {
+    "type": "function",
+    "name": "calculator",
+    "description": "Evaluate an arithmetic expression",
+    "parameters": {"type": "object", "properties": {"expression": {"type": "string", "description": "The expression"}}, "required": ["expression"]},
+}
+WEATHER = {
+    "type": "function",
+    "name": "get_weather",
+    "description": "Get the current weather for a city",
+    "parameters": {"type": "object", "properties": {"city": {"type": "string", "description": "City name"}}, "required": ["city"]},
+}
+
+
+def test_a_function_is_called_and_its_output_answered(client):
+    asked = {"model": MODEL, "input": "What is 123 * 456?", "tools": [CALCULATOR], "temperature": 0}
+    (call,) = client.responses.create(**asked).output
+    assert (call.type, call.name, call.arguments) == ("function_call", "calculator", '{"expression": "123 * 456"}')
+    with client.responses.stream(**asked) as stream:
+        streamed = stream.get_final_response()
+    assert [(item.type, item.name, item.arguments) for item in streamed.output] == [(call.type, call.name, call.arguments)]
+
+    history = [
+        {"role": "user", "content": "What is the weather in Paris?"},
+        {"type": "function_call", "call_id": "call_1", "name": "get_weather", "arguments": '{"city": "Paris"}'},
+        {"type": "function_call_output", "call_id": "call_1", "output": "18 degrees, cloudy"},
+    ]
+    response = client.responses.create(model=MODEL, input=history, tools=[WEATHER], temperature=0)
+    assert response.output_text == "It is 18 degrees and cloudy in Paris."
+
+
+def test_reasoning_is_an_item_of_its_own(client):
+    asked = {"model": MODEL, "input": QUESTION, "reasoning": {"effort": "high"}, "temperature": 0}
+    response = client.responses.create(**asked)
+    assert [item.type for item in response.output] == ["reasoning", "message"]
+    assert response.usage.output_tokens_details.reasoning_tokens > 0
+    with client.responses.stream(**asked) as stream:
+        streamed = stream.get_final_response()
+    assert [item.type for item in streamed.output] == ["reasoning", "message"]
+    assert streamed.output[0].content[0].text == response.output[0].content[0].text
+    assert streamed.output_text == response.output_text

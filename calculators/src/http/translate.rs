@@ -16,25 +16,42 @@ pub(super) struct Translated {
     pub(super) echo: Map<String, Value>,
 }
 
-/// Names of fields in chat, each with what the dialect calls them. Fields inside have their names too.
-pub(super) type Names = [(&'static str, &'static str)];
+/// What a dialect calls the fields of chat.
+pub(super) struct Names {
+    /// Names in chat, each with the dialect's own. Fields inside have their names too.
+    pub(super) fields: &'static [(&'static str, &'static str)],
+    /// The schema of a tool's arguments.
+    pub(super) parameters: &'static str,
+}
+
+impl Names {
+    /// The dialect's name of a field.
+    fn own(&self, field: &str) -> Option<String> {
+        if let Some((tool, rest)) = field.split_once(".function")
+            && tool.starts_with("tools[")
+        {
+            let rest = match rest.strip_prefix(".parameters") {
+                Some(inside) => format!(".{}{inside}", self.parameters),
+                None => rest.to_owned(),
+            };
+            return Some(format!("{tool}{rest}"));
+        }
+        self.fields.iter().find_map(|(chat, own)| {
+            let rest = field.strip_prefix(chat)?;
+            (rest.is_empty() || rest.starts_with(['.', '['])).then(|| format!("{own}{rest}"))
+        })
+    }
+}
 
 /// An error about a field of the translated body, in the words of the dialect.
 pub(super) fn in_dialect(mut error: Error, names: &Names) -> Error {
     let Some(field) = error.field.as_deref() else {
         return error;
     };
-    let begins = |name: &str| {
-        field
-            .strip_prefix(name)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
-    };
-    if let Some((chat, own)) = names.iter().find(|(chat, _)| begins(chat)) {
-        let renamed = format!("{own}{}", &field[chat.len()..]);
-        error.message = error
-            .message
-            .replace(&format!("`{field}`"), &format!("`{renamed}`"));
-        error.field = Some(renamed.into());
+    if let Some(own) = names.own(field) {
+        let quoted = format!("`{field}`");
+        error.message = error.message.replace(&quoted, &format!("`{own}`"));
+        error.field = Some(own.into());
     }
     error
 }

@@ -10,32 +10,31 @@ use crate::http::translate::{
 };
 
 /// What `messages` calls the fields of chat.
-pub(in crate::http) const NAMES: &Names = &[
-    ("max_completion_tokens", "max_tokens"),
-    ("stop", "stop_sequences"),
-    (
-        "response_format.json_schema.schema",
-        "output_config.format.schema",
-    ),
-    ("response_format", "output_config.format"),
-    ("reasoning_effort", "output_config.effort"),
-    ("thinking_token_budget", "thinking.budget_tokens"),
-    (
-        "parallel_tool_calls",
-        "tool_choice.disable_parallel_tool_use",
-    ),
-    ("continue_final_message", "messages"),
-];
+pub(in crate::http) const NAMES: &Names = &Names {
+    fields: &[
+        ("max_completion_tokens", "max_tokens"),
+        ("stop", "stop_sequences"),
+        ("tool_choice.function.name", "tool_choice.name"),
+        (
+            "response_format.json_schema.schema",
+            "output_config.format.schema",
+        ),
+        ("response_format", "output_config.format"),
+        ("reasoning_effort", "output_config.effort"),
+        (
+            "parallel_tool_calls",
+            "tool_choice.disable_parallel_tool_use",
+        ),
+        ("continue_final_message", "messages"),
+    ],
+    parameters: "input_schema",
+};
 
 /// A request for `messages` as one for chat.
 pub(in crate::http) fn to_chat(body: Fields<'_>) -> Result<Translated> {
     refuse(body)?;
     let mut chat = body.0.clone();
     let mut echo = Map::new();
-    let mut kwargs = body
-        .object("chat_template_kwargs")?
-        .cloned()
-        .unwrap_or_default();
 
     let mut turns = Turns::default();
     if let Some(system) = body.get("system") {
@@ -62,32 +61,10 @@ pub(in crate::http) fn to_chat(body: Fields<'_>) -> Result<Translated> {
         echo.insert("stop_sequences".to_owned(), json!(stops));
         chat.insert("stop".to_owned(), json!(stops));
     }
-    if let Some(thinking) = body.get("thinking") {
-        let thinking = object(thinking, "thinking")?;
-        let is_on = match required_str(thinking, "thinking", "type")? {
-            "enabled" | "adaptive" => true,
-            "disabled" => false,
-            other => {
-                let expected = "must be `enabled`, `disabled` or `adaptive`";
-                return Err(invalid(
-                    "thinking.type",
-                    format!("{expected}, not `{other}`"),
-                ));
-            }
-        };
-        kwargs.insert("enable_thinking".to_owned(), is_on.into());
-        if let Some(budget) = thinking.get("budget_tokens").filter(|_| is_on) {
-            chat.insert("thinking_token_budget".to_owned(), budget.clone());
-        }
-    }
     output_config(body, &mut chat)?;
-    if !kwargs.is_empty() {
-        chat.insert("chat_template_kwargs".to_owned(), kwargs.into());
-    }
     for read in [
         "system",
         "stop_sequences",
-        "thinking",
         "output_config",
         "output_format",
         "metadata",

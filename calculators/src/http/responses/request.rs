@@ -12,14 +12,18 @@ use crate::http::wire::number;
 use crate::payload::GenerationParams;
 
 /// What `responses` calls the fields of chat.
-pub(in crate::http) const NAMES: &Names = &[
-    ("messages", "input"),
-    ("max_completion_tokens", "max_output_tokens"),
-    ("max_tokens", "max_output_tokens"),
-    ("response_format.json_schema", "text.format"),
-    ("response_format", "text.format"),
-    ("reasoning_effort", "reasoning.effort"),
-];
+pub(in crate::http) const NAMES: &Names = &Names {
+    fields: &[
+        ("messages", "input"),
+        ("max_completion_tokens", "max_output_tokens"),
+        ("max_tokens", "max_output_tokens"),
+        ("tool_choice.function.name", "tool_choice.name"),
+        ("response_format.json_schema", "text.format"),
+        ("response_format", "text.format"),
+        ("reasoning_effort", "reasoning.effort"),
+    ],
+    parameters: "parameters",
+};
 
 /// A request for `responses` as one for chat.
 pub(in crate::http) fn to_chat(body: Fields<'_>) -> Result<Translated> {
