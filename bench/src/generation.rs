@@ -20,11 +20,20 @@ const SILENCE: Duration = Duration::from_mins(2);
 ///
 /// If a request is refused or fails, or the sequences never decoded together.
 pub fn decode_rate(engine: &Engine, work: Work, seed: u64) -> Result<f64, Box<dyn Error>> {
-    // The first sequences decode while the last ones' prompts are computed: all need tokens for that time too.
-    let chunk = engine.spec().max_num_batched_tokens as usize;
-    let steps = (work.sequences * work.prompt_tokens).div_ceil(chunk.max(1)) + work.sequences;
-    let times = run(engine, work, work.tokens + steps, seed)?;
+    let chunk = engine.spec().max_num_batched_tokens;
+    let times = run(engine, work, tokens(work, chunk), seed)?;
     common_rate(&times).ok_or_else(|| "the sequences did not decode at the same time".into())
+}
+
+/// Cells that a sequence of [`decode_rate`] takes, where a step has at most `chunk` tokens.
+pub fn cells(work: Work, chunk: u32) -> usize {
+    work.prompt_tokens + tokens(work, chunk)
+}
+
+/// The first sequences decode while the last ones' prompts are computed: all need tokens for that time too.
+fn tokens(work: Work, chunk: u32) -> usize {
+    let prompts = work.sequences * work.prompt_tokens;
+    work.tokens + prompts.div_ceil(chunk.max(1) as usize) + work.sequences
 }
 
 /// Tokens a second of computing one prompt, its first token included. `seed` as in [`decode_rate`].

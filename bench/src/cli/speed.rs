@@ -109,7 +109,20 @@ pub(super) fn with_engine(arguments: &EngineArguments) -> Outcome<Vec<Speed>> {
     if let Some(tokens) = arguments.max_num_batched_tokens {
         spec.max_num_batched_tokens = tokens;
     }
+    spec.max_context = Some(context(common, most, spec.max_num_batched_tokens));
     measure(common, Some(&spec))
+}
+
+/// A context that the longest sequence fits into, as llama.cpp by itself gets: with a longer one, the cache may have no room for
+/// all of them, and their cells are then in one pool.
+fn context(common: &Arguments, sequences: usize, chunk: u32) -> u32 {
+    let work = Work {
+        sequences,
+        prompt_tokens: common.prompt_tokens,
+        tokens: common.tokens,
+    };
+    let cells = generation::cells(work, chunk).max(common.prefill_tokens + 1);
+    cells.next_multiple_of(256) as u32
 }
 
 /// Measures every point once a round, so that what the machine does meanwhile falls on all of them.
