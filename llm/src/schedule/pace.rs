@@ -9,7 +9,7 @@ const SHARE: f64 = 3.0;
 const STRETCHED_SHARE: f64 = 4.0;
 const QUARTER_LESS: f64 = 0.75;
 /// Up to this many times, if more than one prompt waits: each of them waits as long as a stream does.
-const CROWDED: f64 = 2.0;
+const CROWDED: f64 = 4.0;
 /// A target chosen here is never shorter: steps faster than a reader need not become shorter still at the price of prompts.
 const SHORTEST_TARGET: f64 = 150_000.0;
 /// Prompts advance by at least so many tokens in each step that has room, whatever the target.
