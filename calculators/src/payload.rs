@@ -42,9 +42,16 @@ pub struct HttpRequestPayload {
 
 /// A piece of the answer as it leaves a graph, on the stream tagged `HTTP_RESPONSE_PAYLOAD`.
 ///
-/// The first packet decides: a `Body` is the whole answer, an `Event` begins a stream of server-sent events.
+/// The first packet that is no `Header` decides: a `Body` is the whole answer, an `Event` begins a stream of server-sent events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HttpResponse {
+    /// A header of the answer. Comes before everything else, or has no effect.
+    Header {
+        /// Its name, in lower case.
+        name: &'static str,
+        /// Its value: visible ASCII.
+        value: String,
+    },
     /// The whole answer of a request that does not stream.
     Body {
         /// Its media type, such as `application/json`.
@@ -99,8 +106,12 @@ pub struct TextRequest {
     pub stream: bool,
     /// Whether a stream ends with a chunk of token counts.
     pub include_usage: bool,
+    /// Whether every chunk of a stream has the token counts so far.
+    pub continuous_usage: bool,
     /// Whether the answer tells the log probabilities of its tokens.
     pub logprobs: bool,
+    /// Names of fields that the request has and nobody knows.
+    pub ignored: Arc<[String]>,
     /// Fields of the request that its answer repeats or follows, where the endpoint is `Responses` or `Messages`.
     pub echo: Arc<Map<String, Value>>,
 }
@@ -139,6 +150,8 @@ pub struct ChatInput {
     pub one_tool_call: bool,
     /// `chat_template_kwargs`: more variables.
     pub template_kwargs: Arc<Map<String, Value>>,
+    /// Whether the answer goes on with the last message, instead of beginning one.
+    pub continues: bool,
 }
 
 /// Which tools a model has to call.

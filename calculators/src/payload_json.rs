@@ -83,6 +83,7 @@ fn request_from_json(value: &Value) -> Result<HttpRequestPayload, String> {
 
 fn response_to_json(response: &HttpResponse) -> Value {
     match response {
+        HttpResponse::Header { name, value } => json!({ "header": { *name: value } }),
         HttpResponse::Body {
             content_type,
             bytes,

@@ -391,22 +391,24 @@ impl Engine {
                 });
             }
         }
-        if request.max_tokens == Some(0) {
+        let stops = &request.stop_tokens;
+        if let Some(token) = stops.iter().find(|token| !self.vocab.contains(**token)) {
             return Err(SubmitError::InvalidParameter {
-                field: "max_tokens",
-                message: "must be at least 1".to_owned(),
+                field: "stop_token_ids",
+                message: format!("has {token}, which is not in the vocabulary of {n_vocab} tokens"),
             });
         }
-        self.check_prompt(&request.prompt)
+        let generates = usize::from(request.max_tokens != Some(0));
+        self.check_prompt(&request.prompt, generates)
     }
 
-    fn check_prompt(&self, prompt: &[Token]) -> Result<(), SubmitError> {
+    fn check_prompt(&self, prompt: &[Token], generates: usize) -> Result<(), SubmitError> {
         let n_prompt_tokens = prompt.len();
         if n_prompt_tokens == 0 {
             return Err(SubmitError::EmptyPrompt);
         }
         let n_ctx = self.capacity.cells_per_sequence as usize;
-        if n_prompt_tokens + 1 > n_ctx {
+        if n_prompt_tokens + generates > n_ctx {
             return Err(SubmitError::PromptTooLong {
                 n_prompt_tokens,
                 n_ctx,

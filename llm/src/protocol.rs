@@ -43,9 +43,12 @@ pub struct GenerationRequest {
     pub prompt: Vec<Token>,
     /// How tokens are chosen.
     pub sampling: SamplingParams,
-    /// Most tokens to generate; `None` generates until the model ends the text or the context is full.
+    /// Reports the log probability of each prompt token but the first, and of this many most likely ones at its place. The whole
+    /// prompt is computed for it: nothing is taken over from other sequences.
+    pub prompt_logprobs: Option<u8>,
+    /// Most tokens to generate, 0 to compute the prompt alone; `None` generates until the model ends the text or the context is full.
     pub max_tokens: Option<u32>,
-    /// Tokens to generate before the model may end the text.
+    /// Tokens to generate before one of the model's end tokens or of `stop_tokens` may be chosen.
     pub min_tokens: u32,
     /// Tokens that end the generation besides the model's own end tokens. They are not part of the text.
     pub stop_tokens: Vec<Token>,
@@ -71,6 +74,7 @@ impl GenerationRequest {
         Self {
             prompt,
             sampling: SamplingParams::greedy(),
+            prompt_logprobs: None,
             max_tokens: None,
             min_tokens: 0,
             stop_tokens: Vec::new(),
@@ -300,6 +304,8 @@ pub struct StepOutput {
     pub end_token: Option<Token>,
     /// One entry per token of `tokens` when log probabilities were asked for, and one for `end_token`; else empty.
     pub logprobs: Vec<TokenLogprob>,
+    /// On the first output, one entry per prompt token but the first, if these were asked for.
+    pub prompt_logprobs: Option<Vec<TokenLogprob>>,
     /// Set on the last output of a sequence.
     pub finish: Option<FinishReason>,
     /// Counts so far.

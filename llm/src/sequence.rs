@@ -12,7 +12,7 @@ use crate::cache::Held;
 use crate::measure::Moments;
 use crate::protocol::{
     ErrorKind, FinishReason, GenerationError, GenerationRequest, SequenceId, StepOutput, StepSink,
-    Token, Tokens, Usage,
+    Token, TokenLogprob, Tokens, Usage,
 };
 use crate::sampler::{Sampled, Sampler};
 use crate::schedule::Row;
@@ -40,7 +40,11 @@ pub(crate) struct Sequence {
     pub(crate) speculation: Option<Box<Speculation>>,
     /// The rows of logits that the step computed for it: of its last token and of its drafts. Empty between steps.
     pub(crate) rows: Range<usize>,
-    /// What was chosen from them; `None` if no logit was finite.
+    /// The rows of prompt tokens whose successors' log probabilities are asked for, before those. Empty between steps.
+    pub(crate) prompt_rows: Range<usize>,
+    /// Present as long as log probabilities of the prompt are to be found.
+    pub(crate) prompt_logprobs: Option<PromptLogprobs>,
+    /// What was chosen from `rows`; `None` if no logit was finite.
     pub(crate) sampled: SmallVec<[Option<Sampled>; 1]>,
     /// Whether it was admitted before, so that it no longer counts against the bound of the queue.
     pub(crate) was_admitted: bool,
@@ -55,6 +59,14 @@ pub(crate) struct Sequence {
     stop_tokens: FxHashSet<Token>,
     ignore_eos: bool,
     credits: u32,
+}
+
+/// The log probabilities of a prompt's tokens, as far as they are known.
+pub(crate) struct PromptLogprobs {
+    /// How many of the most likely tokens are told of.
+    pub(crate) top: usize,
+    /// Of the second token, and those after it.
+    pub(crate) found: Vec<TokenLogprob>,
 }
 
 /// The credit of a sequence whose graph has no loop.
@@ -80,6 +92,11 @@ impl Sequence {
             computed: 0,
             slot: None,
             rows: 0..0,
+            prompt_rows: 0..0,
+            prompt_logprobs: request.prompt_logprobs.map(|top| PromptLogprobs {
+                top: usize::from(top),
+                found: Vec::new(),
+            }),
             sampled: SmallVec::new(),
             held: Held::default(),
             salt: request.cache_salt,
@@ -112,6 +129,29 @@ impl Sequence {
         }
     }
 
+    /// Whether a step that computes the token at this position has to give its logits: they choose the next token, or tell how
+    /// likely the prompt's next token was.
+    pub(crate) fn wants_row(&self, position: u32) -> bool {
+        position + 1 >= self.tokens.len() as u32 || self.wants_prompt_row(position)
+    }
+
+    /// Whether the row tells how likely the prompt's next token was, and that is not known.
+    pub(crate) fn wants_prompt_row(&self, position: u32) -> bool {
+        let found = |wanted: &PromptLogprobs| wanted.found.len() as u32;
+        let unknown = self.prompt_logprobs.as_ref().map(found);
+        position + 1 < self.prompt_tokens && unknown.is_some_and(|unknown| position >= unknown)
+    }
+
+    /// The first tokens, whose cells may come from other sequences. The last token is computed in any case: its logits choose the
+    /// next one. So are those whose logits tell how likely the prompt is.
+    pub(crate) fn shareable(&self) -> &[Token] {
+        let end = match &self.prompt_logprobs {
+            Some(wanted) => wanted.found.len(),
+            None => self.tokens.len() - 1,
+        };
+        &self.tokens[..end]
+    }
+
     pub(crate) fn has_credit(&self) -> bool {
         self.credits > 0
     }
@@ -126,9 +166,14 @@ impl Sequence {
         self.credits = self.credits.saturating_add(credits);
     }
 
-    /// Whether the model's end tokens must not be chosen yet for the token that is `ahead` places behind the next one.
+    /// Whether tokens that end the text must not be chosen yet for the token that is `ahead` places behind the next one.
     pub(crate) fn bans_end(&self, ahead: u32) -> bool {
         self.generated() + ahead < self.min_tokens
+    }
+
+    /// Tokens that end the text besides the model's end tokens.
+    pub(crate) fn stop_tokens(&self) -> impl ExactSizeIterator<Item = Token> + '_ {
+        self.stop_tokens.iter().copied()
     }
 
     /// Whether its next token only awaits its last one's computation, and it may have it.
@@ -159,7 +204,7 @@ impl Sequence {
     /// Drafts that the next step could use: if it decodes, it gives one token more than it has drafts that are accepted.
     fn useful_drafts(&self) -> u32 {
         if self.decodes() {
-            self.remaining() - 1
+            self.remaining().saturating_sub(1)
         } else {
             0
         }
@@ -210,6 +255,11 @@ impl Sequence {
         }
         let before = self.tokens.len();
         let mut output = self.output(None);
+        output.prompt_logprobs = self.prompt_logprobs.take().map(|wanted| wanted.found);
+        if self.remaining() == 0 {
+            output.finish = Some(FinishReason::Length);
+            return output;
+        }
         for sampled in sampled {
             let Some(Sampled { token, logprob }) = sampled else {
                 output.finish = Some(FinishReason::Error(GenerationError {
@@ -252,6 +302,7 @@ impl Sequence {
             tokens: Tokens::new(),
             end_token: None,
             logprobs: Vec::new(),
+            prompt_logprobs: None,
             finish,
             usage: self.usage(),
         }

@@ -1,7 +1,5 @@
 //! Reading the fields of a JSON object with errors that name the field. A `null` counts as not given, as OpenAI has it.
 
-use std::ops::RangeInclusive;
-
 use graphmill_engine::{Error, Result};
 use serde_json::{Map, Value};
 
@@ -31,54 +29,29 @@ impl<'a> Fields<'a> {
         self.typed(name, "a string", Value::as_str)
     }
 
-    /// A number within `range`.
-    pub(super) fn number(
-        self,
-        name: &'static str,
-        range: RangeInclusive<f32>,
-    ) -> Result<Option<f32>> {
-        let Some(number) = self.typed(name, "a number", Value::as_f64)? else {
-            return Ok(None);
-        };
-        let number = number as f32;
-        if range.contains(&number) {
-            return Ok(Some(number));
-        }
-        let (start, end) = (range.start(), range.end());
-        Err(invalid(
-            name,
-            format!("must be between {start} and {end}, not {number}"),
-        ))
+    /// A number, whose range the table of fields has.
+    pub(super) fn number(self, name: &'static str) -> Result<Option<f32>> {
+        let number = self.typed(name, "a number", Value::as_f64)?;
+        Ok(number.map(|number| number as f32))
     }
 
-    /// An integer within `range`.
-    pub(super) fn integer(
-        self,
-        name: &'static str,
-        range: RangeInclusive<i64>,
-    ) -> Result<Option<i64>> {
-        let Some(value) = self.get(name) else {
-            return Ok(None);
-        };
-        match value.as_i64() {
-            Some(integer) if range.contains(&integer) => Ok(Some(integer)),
-            _ if value.is_i64() || value.is_u64() => {
-                let (start, end) = (range.start(), range.end());
-                let bounds = if *end == i64::MAX {
-                    format!("at least {start}")
-                } else {
-                    format!("between {start} and {end}")
-                };
-                Err(invalid(name, format!("must be {bounds}, not {value}")))
-            }
-            _ => Err(wrong_type(name, "an integer", value)),
-        }
+    /// An integer, whose range the table of fields has.
+    pub(super) fn integer(self, name: &'static str) -> Result<Option<i64>> {
+        self.typed(name, "an integer", Value::as_i64)
     }
 
     /// A count: an integer from `least` to the largest that 32 bits hold.
     pub(super) fn count(self, name: &'static str, least: u32) -> Result<Option<u32>> {
-        let count = self.integer(name, i64::from(least)..=i64::from(u32::MAX))?;
-        Ok(count.map(|count| count as u32))
+        let Some(count) = self.integer(name)? else {
+            return Ok(None);
+        };
+        match u32::try_from(count) {
+            Ok(count) if count >= least => Ok(Some(count)),
+            _ => {
+                let message = format!("must be between {least} and {}, not {count}", u32::MAX);
+                Err(invalid(name, message))
+            }
+        }
     }
 
     /// Refuses a field that asks for something this graph does not do. `harmless` are the values that ask for nothing.
@@ -88,13 +61,7 @@ impl<'a> Fields<'a> {
         harmless: impl Fn(&Value) -> bool,
     ) -> Result<()> {
         match self.get(name) {
-            Some(value) if !harmless(value) => {
-                let value = shortened(value);
-                Err(
-                    invalid(name, format!("is not supported with the value {value}"))
-                        .with_code("unsupported_parameter"),
-                )
-            }
+            Some(value) if !harmless(value) => Err(unsupported(name, value)),
             _ => Ok(()),
         }
     }
@@ -117,12 +84,21 @@ impl<'a> Fields<'a> {
 /// An error about one field.
 pub(super) fn invalid(field: impl Into<String>, message: impl std::fmt::Display) -> Error {
     let field = field.into();
-    Error::invalid(format!("`{field}` {message}")).with_field(field)
+    Error::invalid(format!("`{field}` {message}"))
+        .with_field(field)
+        .with_code("invalid_value")
+}
+
+/// An error about a field that asks for what cannot be done.
+pub(super) fn unsupported(field: impl Into<String>, value: &Value) -> Error {
+    let value = shortened(value);
+    invalid(field, format!("is not supported with the value {value}"))
+        .with_code("unsupported_parameter")
 }
 
 /// An error about a field's type.
 pub(super) fn wrong_type(field: impl Into<String>, expected: &str, found: &Value) -> Error {
-    invalid(field, format!("must be {expected}, not {}", kind(found)))
+    invalid(field, format!("must be {expected}, not {}", kind(found))).with_code("invalid_type")
 }
 
 /// An error about a field that is not there.

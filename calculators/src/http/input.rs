@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use graphmill_engine::Result;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::{
     fields::{Fields, invalid, missing, wrong_type},
@@ -26,7 +26,6 @@ pub(super) fn chat(body: Fields<'_>) -> Result<RequestInput> {
         .enumerate()
         .map(|(index, message)| self::message(message, &format!("messages[{index}]")))
         .collect::<Result<_>>()?;
-    refuse_what_chats_cannot_do(body)?;
     let tools = tools::read(body)?;
     let mut template_kwargs = template_kwargs(body)?;
     reasoning::read(body, &mut template_kwargs)?;
@@ -36,6 +35,7 @@ pub(super) fn chat(body: Fields<'_>) -> Result<RequestInput> {
         tool_choice: tools.choice,
         one_tool_call: tools.one_call,
         template_kwargs: Arc::new(template_kwargs),
+        continues: continues(body)?,
     }))
 }
 
@@ -53,6 +53,15 @@ fn message(message: &Value, path: &str) -> Result<Value> {
         Some(Value::String(_)) => return Err(invalid(format!("{path}.role"), "must not be empty")),
         Some(other) => return Err(wrong_type(format!("{path}.role"), "a string", other)),
         None => return Err(missing(format!("{path}.role"))),
+    }
+    for field in ["name", "tool_call_id"] {
+        match message.get(field) {
+            None | Some(Value::String(_)) => {}
+            Some(Value::Null) => {
+                message.remove(field);
+            }
+            Some(other) => return Err(wrong_type(format!("{path}.{field}"), "a string", other)),
+        }
     }
     let content = match message.get("content") {
         None | Some(Value::Null) => String::new(),
@@ -94,16 +103,20 @@ fn joined(parts: &[Value], path: &str) -> Result<String> {
         let Value::Object(part) = part else {
             return Err(wrong_type(path, "an object", part));
         };
-        let field = match part.get("type").and_then(Value::as_str) {
-            Some("text" | "input_text") => "text",
-            Some("refusal") => "refusal",
-            Some(kind) => {
-                return Err(invalid(
-                    format!("{path}.type"),
-                    format!("`{kind}` is not supported: messages are text"),
-                ));
-            }
+        let kind = match part.get("type") {
+            Some(Value::String(kind)) => kind.as_str(),
+            Some(other) => return Err(wrong_type(format!("{path}.type"), "a string", other)),
             None => return Err(missing(format!("{path}.type"))),
+        };
+        let field = match kind {
+            "text" | "input_text" => "text",
+            "refusal" => "refusal",
+            _ => {
+                let message = format!("`{kind}` is not supported: messages are text");
+                return Err(
+                    invalid(format!("{path}.type"), message).with_code("unsupported_parameter")
+                );
+            }
         };
         match part.get(field) {
             Some(Value::String(text)) => texts.push(text.as_str()),
@@ -112,6 +125,18 @@ fn joined(parts: &[Value], path: &str) -> Result<String> {
         }
     }
     Ok(texts.join("\n"))
+}
+
+/// Whether the answer goes on with the last message.
+fn continues(body: Fields<'_>) -> Result<bool> {
+    let continues = body.bool("continue_final_message")?.unwrap_or(false);
+    if continues && body.bool("add_generation_prompt")? == Some(true) {
+        return Err(invalid(
+            "continue_final_message",
+            "cannot be used together with `add_generation_prompt`",
+        ));
+    }
+    Ok(continues)
 }
 
 /// The request's own template variables: `chat_template_kwargs`, and a field that is spelled outside it.
@@ -132,25 +157,14 @@ fn template_kwargs(body: Fields<'_>) -> Result<Map<String, Value>> {
             generate,
         ));
     }
+    if let Some(documents) = body.array("documents")? {
+        kwargs.insert("documents".into(), documents.clone().into());
+    }
     Ok(kwargs)
-}
-
-/// Fields that would change a chat's answer in ways these nodes do not know.
-fn refuse_what_chats_cannot_do(body: Fields<'_>) -> Result<()> {
-    let no = |value: &Value| value == &Value::Bool(false);
-    let empty = |value: &Value| value.as_array().is_some_and(Vec::is_empty);
-    body.unsupported("functions", empty)?;
-    body.unsupported("function_call", |value| value == "none")?;
-    body.unsupported("continue_final_message", no)?;
-    body.unsupported("modalities", |value| value == &json!(["text"]))?;
-    body.unsupported("audio", |_| false)?;
-    body.unsupported("web_search_options", |_| false)?;
-    body.unsupported("chat_template", |_| false)
 }
 
 /// Reads the prompts of a completion: a string, strings, token ids, or lists of token ids.
 pub(super) fn prompts(body: Fields<'_>) -> Result<RequestInput> {
-    body.unsupported("echo", |value| value == &Value::Bool(false))?;
     body.unsupported("suffix", |value| value == "")?;
     let prompts = match body.get("prompt") {
         None => return Err(missing("prompt")),

@@ -6,16 +6,13 @@ use serde::{Serialize, Serializer, ser::SerializeMap};
 use super::fields::{Fields, invalid};
 use crate::payload::{Endpoint, TextLogprob};
 
-/// Most tokens at each place of which the probability is told.
-const MAX_TOP: i64 = 20;
-
 /// How many of the likeliest tokens at each place the answer tells of; none if it tells no log probabilities at all.
 pub(super) fn read(body: Fields<'_>, endpoint: Endpoint) -> Result<Option<u8>> {
     if endpoint == Endpoint::Completions {
-        let top = body.integer("logprobs", 0..=MAX_TOP)?;
+        let top = body.integer("logprobs")?;
         return Ok(top.map(|top| top as u8));
     }
-    let top = body.integer("top_logprobs", 0..=MAX_TOP)?;
+    let top = body.integer("top_logprobs")?;
     let asked = body.bool("logprobs")?.unwrap_or(false);
     if !asked && top.is_some_and(|top| top > 0) {
         return Err(invalid("top_logprobs", "needs `logprobs: true`"));

@@ -17,6 +17,8 @@ mod reasoning;
 mod request;
 mod response;
 mod responses;
+mod sampling;
+pub mod table;
 mod target;
 mod tools;
 mod translate;

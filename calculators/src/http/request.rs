@@ -11,10 +11,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{
-    fields::{Fields, invalid, missing, wrong_type},
+    fields::{Fields, invalid, missing, unsupported, wrong_type},
     input,
     inspect::question::{self, Asked},
-    messages, params, responses, target,
+    messages, params, responses, table, target,
     translate::{self, Translated},
 };
 use crate::payload::{
@@ -187,6 +187,7 @@ impl Head<'_> {
                 params: GenerationParams::default(),
             });
         }
+        let ignored = table::check(body, table::name(self.endpoint))?;
         let mut params = params::read(body, self.endpoint, defaults)?;
         if self.endpoint == Endpoint::Responses {
             responses::complete(&mut self.echo, &params);
@@ -199,12 +200,15 @@ impl Head<'_> {
             }
             Endpoint::Completions => input::prompts(body)?,
         };
-        let include_usage = include_usage(body, stream)?;
-        let question = question::of_generation(asked, &self.model, body, defaults, &params);
+        let usage = StreamUsage::read(body, stream)?;
+        let question =
+            question::of_generation(asked, &self.model, body, defaults, &params, &ignored);
         let request = TextRequest {
             n: params.n,
             stream,
-            include_usage,
+            include_usage: usage.at_end,
+            continuous_usage: usage.always,
+            ignored: ignored.into(),
             logprobs: params.sampling.logprobs.is_some(),
             ..self.request(input)
         };
@@ -232,35 +236,47 @@ impl Head<'_> {
             n: 1,
             stream: false,
             include_usage: false,
+            continuous_usage: false,
+            ignored: [].into(),
             logprobs: false,
             echo: Arc::new(self.echo),
         }
     }
 }
 
-fn include_usage(body: Fields<'_>, stream: bool) -> Result<bool> {
-    let Some(options) = body.object("stream_options")? else {
-        return Ok(false);
-    };
-    if !stream {
-        return Err(invalid("stream_options", "needs `stream: true`"));
-    }
-    let mut include_usage = false;
-    for (name, value) in options {
-        let path = format!("stream_options.{name}");
-        match (name.as_str(), value) {
-            ("include_usage", Value::Bool(include)) => include_usage = *include,
-            (_, Value::Null)
-            | ("include_obfuscation", Value::Bool(_))
-            | ("continuous_usage_stats", Value::Bool(false)) => {}
-            ("include_usage", other) => return Err(wrong_type(path, "a boolean", other)),
-            _ => {
-                return Err(invalid(path, "is not supported; `include_usage` is")
-                    .with_code("unsupported_parameter"));
+/// What `stream_options` says of token counts.
+#[derive(Default)]
+struct StreamUsage {
+    at_end: bool,
+    always: bool,
+}
+
+impl StreamUsage {
+    fn read(body: Fields<'_>, stream: bool) -> Result<Self> {
+        let mut usage = Self::default();
+        let Some(options) = body.object("stream_options")? else {
+            return Ok(usage);
+        };
+        if !stream {
+            return Err(invalid("stream_options", "needs `stream: true`"));
+        }
+        for (name, value) in options {
+            let path = format!("stream_options.{name}");
+            let read = match name.as_str() {
+                "include_usage" => &mut usage.at_end,
+                "continuous_usage_stats" => &mut usage.always,
+                // Nothing is obscured, whatever it says.
+                "include_obfuscation" => &mut false,
+                _ => return Err(unsupported(path, value)),
+            };
+            match value {
+                Value::Bool(value) => *read = *value,
+                Value::Null => {}
+                other => return Err(wrong_type(path, "a boolean", other)),
             }
         }
+        Ok(usage)
     }
-    Ok(include_usage)
 }
 
 fn seconds_since_1970() -> u64 {

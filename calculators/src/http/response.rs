@@ -9,19 +9,27 @@ use serde::Serialize;
 use super::dialect::PartsWriter;
 use super::logprobs::{ChatLogprobs, TextLogprobs};
 use super::wire::{
-    Answer, ChatChoice, ChatDelta, Delta, Function, Message, PromptTokensDetails, TextChoice,
-    ToolCall, Usage, UsageField,
+    Answer, ChatChoice, Function, Message, PromptTokensDetails, TextChoice, ToolCall, Usage,
+    UsageField,
 };
 use crate::payload::{
     EchoedText, Endpoint, Finish, HttpResponse, PromptReport, TextChunk, TextLogprob, TextRequest,
     ToolCallStart,
 };
 
+mod events;
+
+use events::Events;
+
+/// A header lists no more names than fit in about so many bytes, and no more of each.
+const MAX_IGNORED_BYTES: usize = 512;
+const MAX_NAME_CHARACTERS: usize = 64;
+
 /// Makes an answer of a request's text: one body when all choices have ended, or an event for each chunk.
 ///
 /// A stream begins, with the first chunk of text, by naming the role once for each choice, the first choice first. Each choice
 /// ends with a chunk of its finish reason. Token counts follow where the request asks for them. The output has a time
-/// line of its own, a timestamp for each event. A report, where `REPORT` is connected, is the whole answer.
+/// line of its own, a timestamp for each event. Fields of the request that nobody knows are listed in the header `x-ignored-fields`. A report, where `REPORT` is connected, is the whole answer.
 ///
 /// ```pbtxt
 /// input_stream: "REQUEST:request"
@@ -117,6 +125,9 @@ impl Calculator for OpenAIResponse {
             .take()
             .ok_or_else(|| Error::internal("text came before the request it answers"))?;
         let mut out = Vec::new();
+        if self.next == 0 {
+            out.extend(ignored_fields(&request));
+        }
         let ended = match &mut self.parts {
             Some(parts) => parts.take(&request, &chunk, &mut out)?,
             None => self.answer(&request, &chunk, &mut out)?,
@@ -139,10 +150,6 @@ impl OpenAIResponse {
         chunk: &TextChunk,
         out: &mut Vec<HttpResponse>,
     ) -> Result<bool> {
-        if request.stream && !self.begun {
-            begin(request, out)?;
-            self.begun = true;
-        }
         let count = self.choices.len();
         let choice = self.choices.get_mut(chunk.index as usize).ok_or_else(|| {
             Error::internal(format!("text for choice {} of {count}", chunk.index))
@@ -155,8 +162,14 @@ impl OpenAIResponse {
         if let Some(echo) = &chunk.echo {
             choice.begins = echo.text.chars().count();
         }
+        let begins = choice.begins;
         if request.stream {
-            extend(request, chunk, choice.begins, out)?;
+            let mut events = Events::new(request, || self.usage(request), out);
+            if !self.begun {
+                events.begin()?;
+            }
+            events.extend(chunk, begins)?;
+            self.begun = true;
         } else {
             choice.keep(chunk)?;
         }
@@ -164,12 +177,8 @@ impl OpenAIResponse {
             return Ok(false);
         }
         if request.stream {
-            if request.include_usage {
-                let mut last = Answer::new(request, chunk_object(request.endpoint), [(); 0]);
-                last.usage = UsageField::Counts(self.usage(request));
-                out.push(HttpResponse::Event(json(&last)?));
-            }
-            out.push(HttpResponse::Done);
+            let events = Events::new(request, || self.usage(request), out);
+            events.end(self.usage(request))?;
         } else {
             out.push(whole(self.body(request)?));
         }
@@ -287,128 +296,31 @@ impl Choice {
     }
 }
 
-/// Names the role of each choice of a chat.
-fn begin(request: &TextRequest, out: &mut Vec<HttpResponse>) -> Result<()> {
-    if request.endpoint == Endpoint::Completions {
-        return Ok(());
+/// The header that lists the fields of the request that nobody knows.
+fn ignored_fields(request: &TextRequest) -> Option<HttpResponse> {
+    if request.ignored.is_empty() {
+        return None;
     }
-    for index in 0..request.choices() as u32 {
-        let delta = Delta {
-            role: Some("assistant"),
-            content: Some(""),
-            ..Delta::default()
-        };
-        chat_event(request, index, delta, None, None, out)?;
-    }
-    Ok(())
-}
-
-/// Emits what a chunk adds to a text that begins at this character. Log probabilities go with the first event of the chunk.
-fn extend(
-    request: &TextRequest,
-    chunk: &TextChunk,
-    begins: usize,
-    out: &mut Vec<HttpResponse>,
-) -> Result<()> {
-    match request.endpoint {
-        Endpoint::Chat | Endpoint::Responses | Endpoint::Messages => {
-            let mut logprobs = ChatLogprobs::of_chunk(&chunk.logprobs);
-            for delta in deltas(chunk) {
-                chat_event(request, chunk.index, delta, logprobs.take(), None, out)?;
-            }
-            // Text that a parser holds back has log probabilities all the same.
-            if chunk.finish.is_some() || logprobs.is_some() {
-                let delta = Delta::default();
-                chat_event(request, chunk.index, delta, logprobs, chunk.finish, out)?;
-            }
+    let mut value = String::new();
+    for name in request.ignored.iter() {
+        if value.len() > MAX_IGNORED_BYTES {
+            value.push_str(", ...");
+            break;
         }
-        Endpoint::Completions => {
-            if let Some(echo) = &chunk.echo {
-                let logprobs = TextLogprobs::of_chunk(&echo.logprobs, 0);
-                text_event(request, chunk.index, &echo.text, logprobs, None, out)?;
-            }
-            if !chunk.text.is_empty() || chunk.finish.is_some() {
-                let logprobs = TextLogprobs::of_chunk(&chunk.logprobs, begins);
-                text_event(
-                    request,
-                    chunk.index,
-                    &chunk.text,
-                    logprobs,
-                    chunk.finish,
-                    out,
-                )?;
-            }
+        if !value.is_empty() {
+            value.push_str(", ");
         }
+        let letters = name.chars().take(MAX_NAME_CHARACTERS);
+        value.extend(letters.map(|letter| match letter {
+            ',' => '?',
+            '!'..='~' => letter,
+            _ => '?',
+        }));
     }
-    Ok(())
-}
-
-fn text_event(
-    request: &TextRequest,
-    index: u32,
-    text: &str,
-    logprobs: Option<TextLogprobs<'_>>,
-    finish: Option<Finish>,
-    out: &mut Vec<HttpResponse>,
-) -> Result<()> {
-    let choice = TextChoice {
-        text,
-        index,
-        logprobs,
-        finish_reason: finish.map(Finish::as_str),
-    };
-    event(request, choice, out)
-}
-
-/// What a chunk adds to a message: reasoning, text and pieces of tool calls, each on its own.
-fn deltas(chunk: &TextChunk) -> impl Iterator<Item = Delta<'_>> {
-    let given = |text| Some(text).filter(|text: &&str| !text.is_empty());
-    let reasoning = given(&chunk.reasoning).map(|text| Delta {
-        reasoning_content: Some(text),
-        ..Delta::default()
-    });
-    let content = given(&chunk.text).map(|text| Delta {
-        content: Some(text),
-        ..Delta::default()
-    });
-    let calls = chunk.tool_calls.iter().map(|call| Delta {
-        tool_calls: vec![call.into()],
-        ..Delta::default()
-    });
-    reasoning.into_iter().chain(content).chain(calls)
-}
-
-fn chat_event(
-    request: &TextRequest,
-    index: u32,
-    delta: Delta<'_>,
-    logprobs: Option<ChatLogprobs<'_>>,
-    finish: Option<Finish>,
-    out: &mut Vec<HttpResponse>,
-) -> Result<()> {
-    let choice = ChatDelta {
-        index,
-        delta,
-        logprobs,
-        finish_reason: finish.map(Finish::as_str),
-    };
-    event(request, choice, out)
-}
-
-fn event(request: &TextRequest, choice: impl Serialize, out: &mut Vec<HttpResponse>) -> Result<()> {
-    let mut chunk = Answer::new(request, chunk_object(request.endpoint), [choice]);
-    if request.include_usage {
-        chunk.usage = UsageField::Null;
-    }
-    out.push(HttpResponse::Event(json(&chunk)?));
-    Ok(())
-}
-
-fn chunk_object(endpoint: Endpoint) -> &'static str {
-    match endpoint {
-        Endpoint::Chat | Endpoint::Responses | Endpoint::Messages => "chat.completion.chunk",
-        Endpoint::Completions => "text_completion",
-    }
+    Some(HttpResponse::Header {
+        name: "x-ignored-fields",
+        value,
+    })
 }
 
 /// An answer in one piece.

@@ -12,7 +12,9 @@ use graphmill_llm::{
 };
 
 use super::{LanguageModel, LlmOptions};
-use crate::payload::{Finish, GenerationParams, StopSignal, TokenChunk, TokenPrompts};
+use crate::payload::{
+    EchoedTokens, Finish, GenerationParams, StopSignal, TokenChunk, TokenPrompts,
+};
 
 /// Step outputs of one choice that may be on their way through the graph before the engine waits for credit: enough to hide
 /// the session's latency behind the next steps, few enough that a client that stops reading stops its generation soon.
@@ -72,6 +74,8 @@ struct Choice {
     stop: StopSignal,
     /// Prompt and generated tokens, if they may be remembered.
     said: Option<Vec<Token>>,
+    /// The prompt, if it is to be repeated and was not yet.
+    echo: Option<Vec<Token>>,
 }
 
 /// What the options allow a request.
@@ -203,6 +207,12 @@ impl Llm {
             Some(FinishReason::Error(error)) => return Err(failed(error)),
         };
         let stop = choice.stop.clone();
+        let echo = choice.echo.take().map(|tokens| {
+            Box::new(EchoedTokens {
+                tokens,
+                logprobs: output.prompt_logprobs,
+            })
+        });
         if let Some(said) = &mut choice.said {
             said.extend_from_slice(&output.tokens);
         }
@@ -213,7 +223,7 @@ impl Llm {
             io.tokens,
             TokenChunk {
                 index,
-                echo: None,
+                echo,
                 tokens: output.tokens,
                 logprobs: output.logprobs,
                 finish,
@@ -285,6 +295,7 @@ fn start(
                 .sampling
                 .seed
                 .map(|seed| seed.wrapping_add(u64::from(generation)));
+            request.prompt_logprobs = params.sampling.logprobs.filter(|_| params.echo);
             request.max_tokens = max_tokens;
             request.min_tokens = params.min_tokens;
             request.stop_tokens.clone_from(&params.stop_tokens);
@@ -305,6 +316,7 @@ fn start(
                 sequence,
                 stop,
                 said,
+                echo: params.echo.then(|| prompt.clone()),
             });
         }
     }
@@ -379,10 +391,12 @@ fn refused(error: SubmitError) -> Error {
         SubmitError::PromptTooLong { .. } | SubmitError::PromptExceedsBatch { .. } => {
             Error::invalid(message).with_code("context_length_exceeded")
         }
-        SubmitError::InvalidParameter { field, .. } => Error::invalid(message).with_field(*field),
-        SubmitError::InvalidToken { .. } | SubmitError::EmptyPrompt => {
-            Error::invalid(message).with_field("prompt")
-        }
+        SubmitError::InvalidParameter { field, .. } => Error::invalid(message)
+            .with_field(*field)
+            .with_code("invalid_value"),
+        SubmitError::InvalidToken { .. } | SubmitError::EmptyPrompt => Error::invalid(message)
+            .with_field("prompt")
+            .with_code("invalid_value"),
         SubmitError::QueueFull { .. } => Error::exhausted(message),
         SubmitError::Stopped => Error::unavailable(message),
     };

@@ -124,3 +124,147 @@ fn completions_have_lists_with_the_token_that_ended_the_text() {
         .collect();
     assert_eq!(Value::from(tokens), logprobs["tokens"]);
 }
+
+/// A completion of these prompts that repeats them.
+fn echoed(chat: &Chat, prompt: &Value, more: &Value) -> Value {
+    let mut request =
+        json!({"model": "m", "prompt": prompt, "echo": true, "max_tokens": 1, "temperature": 0});
+    for (name, value) in more.as_object().expect("fields") {
+        request[name] = value.clone();
+    }
+    body(&chat.ask("/v3/completions", &request))
+}
+
+#[test]
+fn a_repeated_prompt_has_log_probabilities_but_for_its_first_token() {
+    // Outside of an assistant's turn the scripted model counts: after "a" comes "b".
+    let chat = Chat::new(&json!({}));
+    let answer = echoed(
+        &chat,
+        &json!(["abx", [97, 98, 99, 100]]),
+        &json!({"logprobs": 1}),
+    );
+    let expect = [
+        ("abxy", [Some(true), Some(false), Some(true)].as_slice()),
+        ("abcde", &[Some(true); 4]),
+    ];
+    for (choice, (text, likely)) in answer["choices"]
+        .as_array()
+        .expect("choices")
+        .iter()
+        .zip(expect)
+    {
+        assert_eq!(choice["text"], text);
+        let logprobs = &choice["logprobs"];
+        let letters: Vec<String> = text.chars().map(String::from).collect();
+        assert_eq!(logprobs["tokens"], json!(letters));
+        assert_eq!(
+            logprobs["text_offset"],
+            json!((0..text.len()).collect::<Vec<_>>())
+        );
+        let numbers = logprobs["token_logprobs"].as_array().expect("numbers");
+        let tops = logprobs["top_logprobs"].as_array().expect("objects");
+        assert_eq!((numbers.len(), tops.len()), (text.len(), text.len()));
+        assert_eq!((&numbers[0], &tops[0]), (&json!(null), &json!(null)));
+        let found: Vec<Option<bool>> = numbers
+            .iter()
+            .map(|number| Some(number.as_f64()? > -1.0))
+            .collect();
+        assert_eq!(found[1..], *likely, "{logprobs}");
+        for (number, top) in numbers[1..].iter().zip(&tops[1..]) {
+            let top = top.as_object().expect("an object");
+            let greatest = top
+                .values()
+                .filter_map(Value::as_f64)
+                .fold(f64::MIN, f64::max);
+            assert!(
+                top.values().any(|other| other == number),
+                "the same numbers: {logprobs}"
+            );
+            assert!(greatest > -1.0, "the likeliest is always there: {logprobs}");
+        }
+    }
+}
+
+#[test]
+fn a_prompt_can_be_repeated_alone_and_without_its_log_probabilities() {
+    let chat = Chat::new(&json!({}));
+    let answer = echoed(
+        &chat,
+        &json!("abc"),
+        &json!({"max_tokens": 0, "logprobs": 0}),
+    );
+    let choice = &answer["choices"][0];
+    assert_eq!(
+        (&choice["text"], &choice["finish_reason"]),
+        (&json!("abc"), &json!("length"))
+    );
+    assert_eq!(choice["logprobs"]["tokens"], json!(["a", "b", "c"]));
+    assert_eq!(answer["usage"]["completion_tokens"], 0);
+    assert_eq!(answer["usage"]["prompt_tokens"], 3);
+    let answer = echoed(&chat, &json!("abc"), &json!({"max_tokens": 2, "n": 2}));
+    for choice in answer["choices"].as_array().expect("choices") {
+        assert_eq!(
+            (&choice["text"], &choice["logprobs"]),
+            (&json!("abcde"), &json!(null))
+        );
+    }
+    let answer = echoed(&chat, &json!("a"), &json!({"max_tokens": 0, "logprobs": 1}));
+    assert_eq!(
+        answer["choices"][0]["logprobs"]["token_logprobs"],
+        json!([null])
+    );
+}
+
+#[test]
+fn a_repeated_prompt_comes_first_in_a_stream_and_is_not_searched_for_stop_strings() {
+    let chat = Chat::new(&json!({}));
+    let more = json!({"max_tokens": 4, "logprobs": 1, "stop": ["bc", "h"]});
+    let whole = echoed(&chat, &json!(["abcd", "xy"]), &more);
+    assert_eq!(whole["choices"][0]["text"], "abcdefg");
+    let mut request = json!({"model": "m", "prompt": ["abcd", "xy"], "echo": true, "stream": true});
+    for (name, value) in more.as_object().expect("fields") {
+        request[name] = value.clone();
+    }
+    let events = events(&chat.ask("/v3/completions", &request));
+    for index in 0..2 {
+        let mine = || {
+            events
+                .iter()
+                .map(|event| &event["choices"][0])
+                .filter(|choice| choice["index"] == index)
+        };
+        let text: String = mine()
+            .filter_map(|choice| choice["text"].as_str())
+            .collect();
+        assert_eq!(whole["choices"][index]["text"], text);
+        for list in ["tokens", "token_logprobs", "text_offset"] {
+            let joined: Vec<Value> = mine()
+                .filter_map(|choice| choice["logprobs"][list].as_array())
+                .flatten()
+                .cloned()
+                .collect();
+            assert_eq!(
+                Value::from(joined),
+                whole["choices"][index]["logprobs"][list],
+                "{list}"
+            );
+        }
+    }
+}
+
+#[test]
+fn cached_prompts_are_computed_again_where_their_log_probabilities_are_asked_for() {
+    let chat = Chat::new(&json!({}));
+    let prompt = json!("abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz");
+    let fresh = echoed(&chat, &prompt, &json!({"logprobs": 2}));
+    let again = echoed(&chat, &prompt, &json!({"logprobs": 2}));
+    assert_eq!(fresh["choices"], again["choices"]);
+    assert_eq!(again["usage"]["prompt_tokens_details"]["cached_tokens"], 0);
+    let plain = echoed(&chat, &prompt, &json!({}));
+    assert!(
+        plain["usage"]["prompt_tokens_details"]["cached_tokens"].as_u64() > Some(40),
+        "{}",
+        plain["usage"]
+    );
+}

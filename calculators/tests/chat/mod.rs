@@ -152,7 +152,7 @@ pub(crate) fn events(out: &[HttpResponse]) -> Vec<Value> {
         HttpResponse::Event(data) | HttpResponse::NamedEvent { data, .. } => {
             Some(serde_json::from_str(data).expect("JSON"))
         }
-        HttpResponse::Body { .. } | HttpResponse::Done | HttpResponse::End => None,
+        _ => None,
     };
     out.iter().filter_map(event).collect()
 }

@@ -3,7 +3,39 @@
 use super::step::Core;
 use crate::backend::BatchToken;
 
+/// Most bytes of logits of prompt tokens in a step, which llama.cpp keeps room for from then on.
+const PROMPT_ROWS_BYTES: usize = 64 << 20;
+
 impl Core<'_> {
+    /// Shortens prompts in the plan whose tokens' logits are asked for, to as many as there is memory for in a step.
+    pub(super) fn limit_prompt_rows(&mut self) {
+        let row_bytes = self.backend.n_vocab() * size_of::<f32>();
+        let mut left = (PROMPT_ROWS_BYTES / row_bytes.max(1)).max(1) as u32;
+        for number in 0..self.plan.work.len() {
+            let work = self.plan.work[number];
+            let Ok(index) = self.running_index(work.id) else {
+                continue;
+            };
+            let sequence = &self.running[index];
+            let first = sequence.computed;
+            let wanted = |position: &u32| sequence.wants_prompt_row(*position);
+            let rows = (first..first + work.tokens).filter(wanted).count() as u32;
+            if rows == 0 {
+                continue;
+            }
+            // Rows are asked for from some position on to the last but one, so those that are too many are at the end.
+            let mut tokens = work.tokens;
+            if rows > left {
+                let before = (first..first + work.tokens).take_while(|position| !wanted(position));
+                tokens = before.count() as u32 + left;
+            }
+            left -= rows.min(left);
+            self.plan.size.prompt_tokens -= work.tokens - tokens;
+            self.plan.work[number].tokens = tokens;
+        }
+        self.plan.work.retain(|work| work.tokens > 0);
+    }
+
     /// In the order of slots: a backend whose sequences have streams of their own computes neighbouring slots together, and reads
     /// the weights once more for each gap or step back.
     pub(super) fn fill_batch(&mut self) {
@@ -20,7 +52,6 @@ impl Core<'_> {
             sequence.keep_drafts(work.drafts as usize);
             self.drafted += work.drafts;
             let known = &sequence.tokens[sequence.computed as usize..][..work.tokens as usize];
-            let last = sequence.tokens.len() as u32 - 1;
             let tokens = known.iter().chain(sequence.drafts());
             self.batch
                 .extend(
@@ -30,7 +61,7 @@ impl Core<'_> {
                             token: *token,
                             position,
                             slot,
-                            logits: position >= last,
+                            logits: sequence.wants_row(position),
                         }),
                 );
         }

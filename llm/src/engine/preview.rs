@@ -37,7 +37,7 @@ impl Engine {
         salt: Arc<str>,
         answer: impl FnOnce(PromptPreview) + Send + 'static,
     ) -> Result<(), SubmitError> {
-        self.check_prompt(&prompt)?;
+        self.check_prompt(&prompt, 1)?;
         let question = Question {
             prompt,
             salt,

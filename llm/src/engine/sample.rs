@@ -8,7 +8,7 @@ use rayon_core::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 
 use super::step::Core;
 use crate::protocol::Token;
-use crate::sampler::Scratch;
+use crate::sampler::{self, Scratch};
 use crate::sequence::Sequence;
 
 /// Most threads that sample: more would wait for memory.
@@ -35,19 +35,29 @@ pub(super) fn threads(model: &str) -> Result<ThreadPool, ThreadPoolBuildError> {
 impl Core<'_> {
     /// Samples the sequences whose last tokens were in the batch.
     pub(super) fn sample(&mut self) {
-        let mut tokens = 0;
+        let mut begin = 0;
         let mut rows = 0;
         for work in &self.plan.work {
-            tokens += (work.tokens + work.drafts) as usize;
-            if !self.batch[tokens - 1].logits {
+            let end = begin + (work.tokens + work.drafts) as usize;
+            let asked = self.batch[begin..end].iter().filter(|token| token.logits);
+            let asked = asked.count();
+            begin = end;
+            if asked == 0 {
                 continue;
             }
             let index = self
                 .running_index(work.id)
                 .expect("only running sequences have work");
-            let end = rows + 1 + work.drafts as usize;
-            self.running[index].rows = rows..end;
-            rows = end;
+            let sequence = &mut self.running[index];
+            let reaches_end = (sequence.computed + work.tokens) as usize == sequence.tokens.len();
+            let chooses = if reaches_end {
+                1 + work.drafts as usize
+            } else {
+                0
+            };
+            sequence.prompt_rows = rows..rows + asked - chooses;
+            sequence.rows = sequence.prompt_rows.end..rows + asked;
+            rows += asked;
         }
         let logits = Logits {
             rows: self.backend.logits(),
@@ -76,7 +86,10 @@ struct Logits<'a> {
 impl Logits<'_> {
     /// Samples those of the sequences that have rows.
     fn sample(&self, sequences: &mut [Sequence]) {
-        let passes = |sequence: &Sequence| sequence.rows.len() * sequence.sampler.passes();
+        let passes = |sequence: &Sequence| {
+            sequence.rows.len() * sequence.sampler.passes()
+                + sequence.prompt_rows.len() * sampler::LOGPROB_PASSES
+        };
         let looks = self.n_vocab * sequences.iter().map(passes).sum::<usize>();
         if sequences.len() > 1 && looks > GRAIN {
             let (left, right) = sequences.split_at_mut(sequences.len() / 2);
@@ -90,16 +103,34 @@ impl Logits<'_> {
         }
     }
 
+    /// The logits of a row.
+    fn row(&self, row: usize) -> &[f32] {
+        &self.rows[row * self.n_vocab..][..self.n_vocab]
+    }
+
+    /// Finds the log probabilities of prompt tokens that the step has rows for.
+    fn find_prompt_logprobs(&self, sequence: &mut Sequence, scratch: &mut Scratch) {
+        let rows = std::mem::take(&mut sequence.prompt_rows);
+        let Some(wanted) = &mut sequence.prompt_logprobs else {
+            return;
+        };
+        for row in rows {
+            let token = sequence.tokens[wanted.found.len() + 1];
+            let logprob = sampler::log_probability(self.row(row), token, wanted.top, scratch);
+            wanted.found.push(logprob);
+        }
+    }
+
     /// Samples each row with the state that the rows before it left, as long as the drafts prove right.
     fn sample_one(&self, sequence: &mut Sequence, scratch: &mut Scratch) {
+        self.find_prompt_logprobs(sequence, scratch);
         for (ahead, row) in (0..).zip(std::mem::take(&mut sequence.rows)) {
-            let banned = if sequence.bans_end(ahead) {
-                self.end_tokens
-            } else {
-                &[]
-            };
-            let logits = &self.rows[row * self.n_vocab..][..self.n_vocab];
-            let sampled = sequence.sampler.sample(logits, banned, scratch);
+            let mut banned = Vec::new();
+            if sequence.bans_end(ahead) {
+                banned.extend_from_slice(self.end_tokens);
+                banned.extend(sequence.stop_tokens());
+            }
+            let sampled = sequence.sampler.sample(self.row(row), &banned, scratch);
             let token = sampled.as_ref().map(|sampled| sampled.token);
             sequence.sampled.push(sampled);
             if let Some(token) = token {

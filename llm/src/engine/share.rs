@@ -122,11 +122,6 @@ fn progress(running: &[Sequence], step: u64, id: SequenceId) -> Progress {
     }
 }
 
-/// The last token of a prompt is computed in any case: its logits choose the next one.
-fn shareable(tokens: &[Token]) -> &[Token] {
-    &tokens[..tokens.len() - 1]
-}
-
 impl Core<'_> {
     /// Completes the rows of waiting sequences with what they could take over.
     pub(super) fn offer_prefixes(&mut self) {
@@ -141,7 +136,7 @@ impl Core<'_> {
             let found = self
                 .sharing
                 .tree
-                .find(&sequence.salt, shareable(&sequence.tokens), |id| {
+                .find(&sequence.salt, sequence.shareable(), |id| {
                     progress(&self.running, self.step, id)
                 });
             let offer = self.sharing.offer(&found);
@@ -156,9 +151,12 @@ impl Core<'_> {
         if !self.sharing.is_on {
             return (0, 0);
         }
-        let found = self.sharing.tree.look(salt, shareable(tokens), |id| {
-            progress(&self.running, self.step, id)
-        });
+        // The last token is computed in any case, as in `Sequence::shareable`.
+        let shareable = &tokens[..tokens.len() - 1];
+        let found = self
+            .sharing
+            .tree
+            .look(salt, shareable, |id| progress(&self.running, self.step, id));
         let offer = self.sharing.offer(&found);
         (offer.tokens, offer.cells)
     }
@@ -180,7 +178,7 @@ impl Core<'_> {
             let Some(row) = row_of(&mut self.waiting_rows, *id) else {
                 continue;
             };
-            let tokens = shareable(&sequence.tokens);
+            let tokens = sequence.shareable();
             let follows = leaders.iter().any(|leader| {
                 leader.salt == sequence.salt
                     && common(&leader.tokens, tokens) >= row.computed + WORTHWHILE
@@ -203,7 +201,7 @@ impl Core<'_> {
         let found = self
             .sharing
             .tree
-            .find(&sequence.salt, shareable(&sequence.tokens), |id| {
+            .find(&sequence.salt, sequence.shareable(), |id| {
                 progress(&self.running, self.step, id)
             });
         let mut offer = self.sharing.offer(&found);
@@ -272,7 +270,7 @@ impl Core<'_> {
     /// Copies into the sequence's slot all its saved cells from a position on.
     fn restore(&mut self, sequence: &Sequence, from: u32) -> bool {
         let slot = sequence.slot.expect("the sequence was admitted");
-        let tokens = shareable(&sequence.tokens);
+        let tokens = sequence.shareable();
         let started = Instant::now();
         let parts = self.sharing.tree.parts(&sequence.salt, tokens, from);
         match self.backend.restore(slot, from, &parts) {

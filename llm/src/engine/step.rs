@@ -285,6 +285,7 @@ impl<'a> Core<'a> {
 
     pub(super) fn step(&mut self) {
         self.step += 1;
+        self.limit_prompt_rows();
         self.fill_batch();
         self.samples.clear();
         self.timing.announce(&self.plan, &self.shared);

@@ -16,6 +16,9 @@ mod row;
 
 use kept::{Candidate, Kept};
 
+/// How often a log probability looks at each logit, roughly.
+pub(crate) const LOGPROB_PASSES: usize = 4;
+
 /// Memory for the sampling of a row, reused for the next, of whichever sequence.
 #[derive(Debug, Default)]
 pub struct Scratch {
@@ -116,7 +119,7 @@ impl Sampler {
     /// How often sampling looks at each logit, roughly.
     pub(crate) fn passes(&self) -> usize {
         let choosing = if self.is_greedy() { 1 } else { 4 };
-        choosing + 4 * usize::from(self.params.logprobs.is_some())
+        choosing + LOGPROB_PASSES * usize::from(self.params.logprobs.is_some())
     }
 
     fn is_greedy(&self) -> bool {
@@ -230,7 +233,7 @@ pub(crate) fn most_likely(logits: &[f32]) -> Option<(Token, f32)> {
 }
 
 /// The natural log probability of `token` under the row, and the `top` most likely tokens with theirs.
-fn log_probability(
+pub(crate) fn log_probability(
     logits: &[f32],
     token: Token,
     top: usize,

@@ -3,6 +3,8 @@
 //! An `Answer` owns the session's handle, and the session ends when the handle is dropped. So does everything that works for the
 //! request: there is no other way to cancel, and none is needed.
 
+use std::time::Instant;
+
 use graphmill_calculators::payload::{HttpRequestPayload, HttpResponse};
 use graphmill_engine::{Error, Handle, OutputStream, Packet, RunCx, Session, SidePackets, Summary};
 use tokio::{sync::watch, task::JoinHandle};
@@ -28,11 +30,12 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// Opens a session on a graph and gives it the request.
+    /// Opens a session on a graph and gives it the request. The session ends at the deadline.
     pub(crate) async fn open(
         app: &App,
         servable: &Servable,
         id: &Id,
+        deadline: Option<Instant>,
         request: HttpRequestPayload,
     ) -> Result<Self, Failure> {
         let plan = servable.plan()?;
@@ -45,7 +48,9 @@ impl Answer {
                 "the graph does not take requests",
             ));
         };
-        let (session, handle) = Session::new(&plan, RunCx::new(id.0.clone()), SidePackets::new())?;
+        let mut run = RunCx::new(id.0.clone());
+        run.deadline = deadline;
+        let (session, handle) = Session::new(&plan, run, SidePackets::new())?;
         let packets = handle.output(output)?;
         let session = tokio::spawn(session);
         handle.push(input, Packet::new(0, request)).await?;

@@ -82,17 +82,17 @@ async fn a_body_that_is_no_request_is_refused() {
 #[tokio::test]
 async fn the_model_has_to_be_named() {
     let server = actor().await;
-    for body in [
-        json!({}),
-        json!({ "model": 1 }),
-        json!({ "model": null }),
-        json!({ "model": "" }),
+    for (body, code) in [
+        (json!({}), "missing_required_parameter"),
+        (json!({ "model": 1 }), "invalid_type"),
+        (json!({ "model": null }), "missing_required_parameter"),
+        (json!({ "model": "" }), "invalid_value"),
     ] {
         assert_error(
             &server.chat(&body).await,
             400,
             "invalid_request_error",
-            None,
+            Some(code),
             Some("model"),
         );
     }

@@ -7,6 +7,7 @@ mod command_line;
 mod dialects;
 mod drafts;
 mod errors;
+mod fields;
 mod isolation;
 mod loading;
 mod metrics;

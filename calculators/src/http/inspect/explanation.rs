@@ -10,6 +10,7 @@ pub(super) fn explained(
     body: Fields<'_>,
     defaults: &OpenAIRequestOptions,
     params: &GenerationParams,
+    ignored: &[String],
 ) -> Explained {
     let options = json!(defaults);
     let values = values(params)
@@ -33,7 +34,7 @@ pub(super) fn explained(
     Explained {
         params: params.clone(),
         values,
-        ignored: Vec::new(),
+        ignored: ignored.to_vec(),
     }
 }
 

@@ -65,10 +65,11 @@ pub(in crate::http) fn of_generation(
     body: Fields<'_>,
     defaults: &OpenAIRequestOptions,
     params: &GenerationParams,
+    ignored: &[String],
 ) -> Option<PromptQuestion> {
     let kind = match asked {
         Asked::Explanation => {
-            let explained = explanation::explained(body, defaults, params);
+            let explained = explanation::explained(body, defaults, params, ignored);
             QuestionKind::Explain(Arc::new(explained))
         }
         Asked::Rendering => QuestionKind::Render,

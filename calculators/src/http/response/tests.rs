@@ -26,8 +26,10 @@ fn request(endpoint: Endpoint, stream: bool) -> TextRequest {
         n: 1,
         stream,
         include_usage: false,
+        continuous_usage: false,
         logprobs: false,
         echo: Arc::default(),
+        ignored: [].into(),
     }
 }
 
@@ -58,6 +60,7 @@ fn answer(request: TextRequest, chunks: impl IntoIterator<Item = TextChunk>) -> 
         .packets("output")
         .iter()
         .map(|packet| match packet.get().expect("a response") {
+            HttpResponse::Header { name, value } => json!({ *name: value }),
             HttpResponse::Body {
                 content_type,
                 bytes,

@@ -84,15 +84,48 @@ impl ApplyChatTemplate {
             chat.tools.as_deref().map_or(Value::Null, list),
         );
         variables.insert("documents".to_owned(), Value::Null);
-        variables.insert("add_generation_prompt".to_owned(), Value::Bool(true));
+        let generates = Value::Bool(!chat.continues);
+        variables.insert("add_generation_prompt".to_owned(), generates);
         variables.insert("bos_token".to_owned(), Value::String(vocab.bos_text()));
         variables.insert("eos_token".to_owned(), Value::String(vocab.eos_text()));
         for (name, value) in &*chat.template_kwargs {
             variables.insert(name.clone(), value.clone());
         }
         let template = self.model.chat_template(chat.tools.is_some())?;
-        template.render(&Value::Object(variables)).map_err(rejected)
+        let text = template
+            .render(&Value::Object(variables))
+            .map_err(rejected)?;
+        match chat.messages.last() {
+            Some(last) if chat.continues => left_open(text, last),
+            _ => Ok(text),
+        }
     }
+}
+
+/// A rendered conversation up to the end of its last message's content, so that the answer goes on with it.
+fn left_open(mut text: String, last: &Value) -> Result<String> {
+    let content = last["content"].as_str().unwrap_or_default();
+    let trimmed = content.trim();
+    let refused = |why: &str| {
+        Err(Error::invalid(format!("`continue_final_message` {why}"))
+            .with_field("continue_final_message")
+            .with_code("invalid_value"))
+    };
+    if trimmed.is_empty() {
+        return refused("needs a last message that has text");
+    }
+    let Some(begin) = text.rfind(trimmed) else {
+        return refused("cannot be used: the chat template changes the last message");
+    };
+    // Templates that trim contents lose the space at the end.
+    let whole = content.trim_start();
+    let kept = if text[begin..].starts_with(whole) {
+        whole
+    } else {
+        trimmed
+    };
+    text.truncate(begin + kept.len());
+    Ok(text)
 }
 
 /// A conversation that the template refuses is the client's to change.

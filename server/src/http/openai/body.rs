@@ -52,15 +52,20 @@ impl ParsedBody {
 
     /// The graph that the request names.
     pub(super) fn model(&self) -> Result<&str, Failure> {
-        let wrong = |message: &str| Err(Failure::new(Cause::BadRequest, message).of_field("model"));
-        match self.json.get("model") {
-            None => wrong("`model` is missing: it names the graph that answers"),
-            Some(Value::String(name)) if name.is_empty() => {
-                wrong("`model` is empty: it names the graph that answers")
-            }
-            Some(Value::String(name)) => Ok(name),
-            Some(_) => wrong("`model` is not a string"),
-        }
+        let (code, message) = match self.json.get("model") {
+            Some(Value::String(name)) if !name.is_empty() => return Ok(name),
+            Some(Value::String(_)) => (
+                "invalid_value",
+                "`model` is empty: it names the graph that answers",
+            ),
+            None | Some(Value::Null) => (
+                "missing_required_parameter",
+                "`model` is missing: it names the graph that answers",
+            ),
+            Some(_) => ("invalid_type", "`model` is not a string"),
+        };
+        let failure = Failure::new(Cause::BadRequest, message).of_field("model");
+        Err(failure.with_code(code))
     }
 }
 

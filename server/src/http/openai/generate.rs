@@ -13,7 +13,7 @@ use axum::{
 use bytes::Bytes;
 use graphmill_calculators::payload::{HttpRequestPayload, HttpResponse};
 
-use super::{body::ParsedBody, stream};
+use super::{body::ParsedBody, deadline, stream};
 use crate::{
     app::App,
     http::{dialect::Dialect, sse, unknown_route},
@@ -96,6 +96,7 @@ async fn answer(
     head.entry.model(servable.name(), streams == Some(true));
     let prompt_field = body.prompt_field();
     let dialect = Dialect::of(head.uri.path());
+    let deadline = deadline::of(&head.headers, &body.json)?;
     let headers = head
         .headers
         .iter()
@@ -107,23 +108,36 @@ async fn answer(
         body: body.bytes,
         json: Some(body.json),
     };
-    let mut answer = Answer::open(app, servable, &head.id, payload).await?;
+    let mut answer = Answer::open(app, servable, &head.id, deadline, payload).await?;
     head.entry.entered();
-    let first = answer.first().await;
-    match first.map_err(|failure| failure.of_prompt(prompt_field))? {
+    let mut headers = HeaderMap::new();
+    let first = loop {
+        let first = answer.first().await;
+        match first.map_err(|failure| failure.of_prompt(prompt_field))? {
+            HttpResponse::Header { name, value } => {
+                if let Ok(value) = HeaderValue::try_from(value) {
+                    headers.insert(name, value);
+                }
+            }
+            first => break first,
+        }
+    };
+    let mut response = match first {
         HttpResponse::Body {
             content_type,
             bytes,
         } => {
             let content_type = HeaderValue::from_static(content_type);
-            Ok(([(header::CONTENT_TYPE, content_type)], bytes).into_response())
+            ([(header::CONTENT_TYPE, content_type)], bytes).into_response()
         }
-        first => Ok(sse::response(stream::body(
+        first => sse::response(stream::body(
             first,
             answer,
             head.entry,
             app.options.keep_alive,
             dialect,
-        ))),
-    }
+        )),
+    };
+    response.headers_mut().extend(headers);
+    Ok(response)
 }

@@ -77,6 +77,7 @@ impl Events {
                     sse::write_done(&mut out);
                     return (Ok(out.freeze()), None);
                 }
+                Ok(Some(HttpResponse::Header { .. })) => {} // too late to have an effect
                 Ok(Some(HttpResponse::Body { .. })) => {
                     return self.fail(out, &no_answer("a whole body inside a stream of events"));
                 }

@@ -1,0 +1,336 @@
+//! The table of request fields: what each takes, on which endpoints, and what of it is refused.
+//!
+//! Requests are checked against it before anything else reads them, the reference page is made from it, and the tests send every
+//! value that it says is refused.
+
+use std::fmt;
+
+use graphmill_engine::Result;
+use serde_json::Value;
+
+use super::fields::{Fields, invalid, unsupported, wrong_type};
+use crate::payload::Endpoint;
+
+mod chat;
+mod completions;
+mod length;
+mod operation;
+mod output;
+mod sampling;
+mod tools;
+
+/// The endpoint of conversations.
+pub const CHAT: &str = "chat/completions";
+/// The endpoint of prompts.
+pub const COMPLETIONS: &str = "completions";
+
+/// Both endpoints that generate text.
+const BOTH: &[&str] = &[CHAT, COMPLETIONS];
+
+/// The largest count that is taken.
+const MOST: i64 = u32::MAX as i64;
+
+/// One field of a request's body.
+#[derive(Clone, Copy, Debug)]
+pub struct Field {
+    /// Its name.
+    pub name: &'static str,
+    /// The endpoints that take it.
+    pub endpoints: &'static [&'static str],
+    /// What it takes.
+    pub form: Form,
+    /// What it does, as a sentence of the reference page.
+    pub about: &'static str,
+    /// Values that are refused besides those that have not the form.
+    pub refused: &'static [Refused],
+}
+
+/// What a field takes. `null` is always the same as no field.
+#[derive(Clone, Copy, Debug)]
+pub enum Form {
+    /// `true` or `false`.
+    Boolean,
+    /// A number between two others, or equal to one of them.
+    Number(f64, f64),
+    /// A number above this one.
+    Above(f64),
+    /// A whole number between two others, or equal to one of them.
+    Integer(i64, i64),
+    /// Any text.
+    Text,
+    /// One of these texts.
+    OneOf(&'static [&'static str]),
+    /// An object, of which the node that reads it knows more.
+    Object,
+    /// An array, likewise.
+    Array,
+    /// One of these values, written in JSON, which ask for nothing but what is done anyway. Any other asks for what cannot be done.
+    Only(&'static [&'static str]),
+    /// What these words say; whoever reads the field checks it.
+    Own(&'static str),
+}
+
+/// A value that is refused.
+#[derive(Clone, Copy, Debug)]
+pub struct Refused {
+    /// Fields to add to a good request, as a JSON object.
+    pub fields: &'static str,
+    /// The error's `param`.
+    pub param: &'static str,
+    /// The error's `code`.
+    pub code: &'static str,
+}
+
+/// A request that is refused with status 400 and type `invalid_request_error`.
+#[derive(Clone, Debug)]
+pub struct Refusal {
+    /// Where it is sent.
+    pub endpoint: &'static str,
+    /// Fields to add to a good request of that endpoint.
+    pub fields: Value,
+    /// The error's `param`.
+    pub param: String,
+    /// The error's `code`.
+    pub code: &'static str,
+}
+
+const fn field(
+    name: &'static str,
+    endpoints: &'static [&'static str],
+    form: Form,
+    about: &'static str,
+) -> Field {
+    Field {
+        name,
+        endpoints,
+        form,
+        about,
+        refused: &[],
+    }
+}
+
+impl Field {
+    const fn refusing(self, refused: &'static [Refused]) -> Self {
+        Self { refused, ..self }
+    }
+}
+
+const fn refused(fields: &'static str, param: &'static str, code: &'static str) -> Refused {
+    Refused {
+        fields,
+        param,
+        code,
+    }
+}
+
+/// All fields of all endpoints, in the order of the reference page.
+pub fn fields() -> impl Iterator<Item = &'static Field> {
+    [
+        chat::FIELDS,
+        completions::FIELDS,
+        length::FIELDS,
+        sampling::FIELDS,
+        output::FIELDS,
+        tools::FIELDS,
+        operation::FIELDS,
+    ]
+    .into_iter()
+    .flatten()
+}
+
+/// All refusals that the table promises.
+///
+/// # Panics
+/// If a row of the table is not written in JSON.
+pub fn refusals() -> Vec<Refusal> {
+    let mut refusals = Vec::new();
+    for field in fields() {
+        for endpoint in field.endpoints {
+            for (value, code) in field.form.refuses() {
+                refusals.push(Refusal {
+                    endpoint,
+                    fields: serde_json::json!({ field.name: value }),
+                    param: field.name.to_owned(),
+                    code,
+                });
+            }
+            for refused in field.refused {
+                refusals.push(Refusal {
+                    endpoint,
+                    fields: serde_json::from_str(refused.fields).expect("rows are JSON"),
+                    param: refused.param.to_owned(),
+                    code: refused.code,
+                });
+            }
+        }
+    }
+    refusals
+}
+
+/// What the table calls an endpoint.
+pub(super) fn name(endpoint: Endpoint) -> &'static str {
+    match endpoint {
+        // The other dialects are checked as the chats they were translated to.
+        Endpoint::Chat | Endpoint::Responses | Endpoint::Messages => CHAT,
+        Endpoint::Completions => COMPLETIONS,
+    }
+}
+
+/// Checks every field of a body that the table knows for this endpoint, and names those that it does not know at all.
+pub(super) fn check(body: Fields<'_>, endpoint: &str) -> Result<Vec<String>> {
+    let mut unknown = Vec::new();
+    for (name, value) in body.0 {
+        if value.is_null() {
+            continue;
+        }
+        let mut known = fields().filter(|field| field.name == name).peekable();
+        let Some(first) = known.peek().copied() else {
+            unknown.push(name.clone());
+            continue;
+        };
+        match known.find(|field| field.endpoints.contains(&endpoint)) {
+            Some(field) => field.form.check(name, value)?,
+            None if asks_for_nothing(value) => {}
+            None => {
+                let message = format!("is a field of `{}`", first.endpoints.join("` and `"));
+                return Err(invalid(name, message).with_code("unsupported_parameter"));
+            }
+        }
+    }
+    Ok(unknown)
+}
+
+/// Whether a value, whatever its field, leaves everything as it is without the field.
+fn asks_for_nothing(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Bool(value) => !value,
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::String(text) => text.is_empty(),
+        Value::Array(list) => list.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+    }
+}
+
+impl Form {
+    fn check(self, name: &str, value: &Value) -> Result<()> {
+        let typed = |is: bool, expected: &str| {
+            if is {
+                Ok(())
+            } else {
+                Err(wrong_type(name, expected, value))
+            }
+        };
+        let within = |is: bool| {
+            if is {
+                Ok(())
+            } else {
+                Err(invalid(name, format!("must be {self}, not {value}")))
+            }
+        };
+        match self {
+            Self::Boolean => typed(value.is_boolean(), "a boolean"),
+            Self::Text => typed(value.is_string(), "a string"),
+            Self::Object => typed(value.is_object(), "an object"),
+            Self::Array => typed(value.is_array(), "an array"),
+            Self::Number(least, most) => {
+                typed(value.is_number(), "a number")?;
+                within(
+                    value
+                        .as_f64()
+                        .is_some_and(|number| (least..=most).contains(&number)),
+                )
+            }
+            Self::Above(bound) => {
+                typed(value.is_number(), "a number")?;
+                within(value.as_f64().is_some_and(|number| number > bound))
+            }
+            Self::Integer(least, most) => {
+                typed(value.is_i64() || value.is_u64(), "an integer")?;
+                within(
+                    value
+                        .as_i64()
+                        .is_some_and(|number| (least..=most).contains(&number)),
+                )
+            }
+            Self::OneOf(texts) => {
+                typed(value.is_string(), "a string")?;
+                within(value.as_str().is_some_and(|text| texts.contains(&text)))
+            }
+            Self::Only(values) => {
+                let same =
+                    |text: &&str| serde_json::from_str(text).is_ok_and(|only| equal(&only, value));
+                if values.iter().any(same) {
+                    Ok(())
+                } else {
+                    Err(unsupported(name, value))
+                }
+            }
+            Self::Own(_) => Ok(()),
+        }
+    }
+
+    /// Values that have not this form, with the code of their refusal.
+    fn refuses(self) -> Vec<(Value, &'static str)> {
+        const TYPE: &str = "invalid_type";
+        const VALUE: &str = "invalid_value";
+        match self {
+            Self::Boolean => vec![("true".into(), TYPE), (1.into(), TYPE)],
+            Self::Text => vec![(5.into(), TYPE), (Value::Array(vec!["a".into()]), TYPE)],
+            Self::Object => vec![("{}".into(), TYPE), (Value::Array(Vec::new()), TYPE)],
+            Self::Array => vec![("a".into(), TYPE), (1.into(), TYPE)],
+            Self::Number(least, most) => {
+                let mut refused = vec![("1".into(), TYPE), ((least - 0.5).into(), VALUE)];
+                if most.is_finite() {
+                    refused.push(((most + 0.5).into(), VALUE));
+                }
+                refused
+            }
+            Self::Above(bound) => vec![
+                ("1".into(), TYPE),
+                (bound.into(), VALUE),
+                ((bound - 1.0).into(), VALUE),
+            ],
+            Self::Integer(least, most) => {
+                let mut refused = vec![("1".into(), TYPE), (1.5.into(), TYPE)];
+                refused.extend(least.checked_sub(1).map(|below| (below.into(), VALUE)));
+                refused.extend(most.checked_add(1).map(|above| (above.into(), VALUE)));
+                refused
+            }
+            Self::OneOf(_) => vec![("something".into(), VALUE), (5.into(), TYPE)],
+            Self::Only(_) => vec![("something".into(), "unsupported_parameter")],
+            Self::Own(_) => Vec::new(),
+        }
+    }
+}
+
+/// Equal, where 1 and 1.0 are.
+fn equal(left: &Value, right: &Value) -> bool {
+    left == right || (left.is_number() && left.as_f64() == right.as_f64())
+}
+
+impl fmt::Display for Form {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let list = |values: &[&str]| {
+            values
+                .iter()
+                .map(|value| format!("`{value}`"))
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
+        match *self {
+            Self::Boolean => f.write_str("a boolean"),
+            Self::Text => f.write_str("a string"),
+            Self::Object => f.write_str("an object"),
+            Self::Array => f.write_str("an array"),
+            Self::Number(least, f64::INFINITY) => write!(f, "a number of at least {least}"),
+            Self::Number(least, most) => write!(f, "between {least} and {most}"),
+            Self::Above(bound) => write!(f, "above {bound}"),
+            Self::Integer(least, MOST | i64::MAX) => write!(f, "an integer of at least {least}"),
+            Self::Integer(least, most) => write!(f, "an integer between {least} and {most}"),
+            Self::OneOf(texts) => write!(f, "one of {}", list(texts)),
+            Self::Only(values) => write!(f, "only {}", list(values)),
+            Self::Own(words) => f.write_str(words),
+        }
+    }
+}

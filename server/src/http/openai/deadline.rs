@@ -1,0 +1,34 @@
+//! When a request's answer becomes worthless, as its header and its body say.
+
+use std::time::{Duration, Instant};
+
+use axum::http::HeaderMap;
+use serde_json::Value;
+
+use crate::rescue::{Cause, Failure};
+
+/// Says after how many milliseconds.
+const HEADER: &str = "x-request-timeout-ms";
+
+/// The earlier of the deadlines that the header and the body's `timeout`, in seconds, set. A `timeout` that is no positive number
+/// is for the graph to refuse.
+pub(super) fn of(headers: &HeaderMap, body: &Value) -> Result<Option<Instant>, Failure> {
+    let by_header = headers.get(HEADER).map(|value| {
+        let text = value.to_str().ok();
+        let millis = text.and_then(|text| text.trim().parse().ok());
+        millis.filter(|millis| *millis > 0).ok_or_else(|| {
+            let message = format!("`{HEADER}` is not a positive whole number of milliseconds");
+            Failure::new(Cause::BadRequest, message)
+                .of_field(HEADER)
+                .with_code("invalid_value")
+        })
+    });
+    let by_header = by_header.transpose()?.map(Duration::from_millis);
+    let seconds = body.get("timeout").and_then(Value::as_f64);
+    let by_body = seconds
+        .filter(|seconds| *seconds > 0.0)
+        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    let shorter = by_header.into_iter().chain(by_body).min();
+    // One that is too far off to be represented never comes.
+    Ok(shorter.and_then(|duration| Instant::now().checked_add(duration)))
+}

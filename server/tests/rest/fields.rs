@@ -1,0 +1,261 @@
+//! The fields of requests: every refusal of the table, from a running server, and the page that is made from it.
+
+use std::fmt::Write as _;
+
+use graphmill_calculators::http::table::{self, CHAT, COMPLETIONS, Field, Refusal};
+use serde_json::{Value, json};
+
+use crate::support::{self, Reply, Setup, TestServer, question, read, streamed};
+
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/reference/fields.md");
+
+const HEAD: &str = "# Request fields
+
+What the bodies of `chat/completions` and `completions` may have. `null` is the same as no field. A field that is not listed is accepted, has no effect, and is named
+in the answer's header `x-ignored-fields`. A field of the other endpoint is refused where it asks for something.
+
+This page is made from the table that requests are checked against, `calculators/src/http/table/`: `UPDATE=1 cargo test --release --workspace --test rest reference`
+writes it.
+";
+
+async fn server() -> TestServer {
+    let script = json!({ "replies": [{ "when": "", "text": "Hello", "then": "end" }, { "when": "endless", "text": "on ", "then": "repeat" }] });
+    Setup::new()
+        .script(&script)
+        .graph("chat", support::CHAT)
+        .start()
+        .await
+}
+
+fn good(endpoint: &str) -> Value {
+    if endpoint == COMPLETIONS {
+        json!({ "model": "chat", "prompt": "Hi", "max_tokens": 3 })
+    } else {
+        question("chat", "Hi")
+    }
+}
+
+fn with(mut body: Value, fields: &Value) -> Value {
+    for (name, value) in fields.as_object().expect("fields") {
+        body[name] = value.clone();
+    }
+    body
+}
+
+async fn post(server: &TestServer, endpoint: &str, body: &Value) -> Reply {
+    read(server.post(&format!("/v1/{endpoint}"), body.to_string())).await
+}
+
+#[tokio::test]
+async fn every_refusal_of_the_table_is_as_it_says() {
+    let server = server().await;
+    for endpoint in [CHAT, COMPLETIONS] {
+        let reply = post(&server, endpoint, &good(endpoint)).await;
+        assert_eq!(reply.status, 200, "{}", reply.text);
+    }
+    let refusals = table::refusals();
+    assert!(refusals.len() >= 150, "only {}", refusals.len());
+    let mut wrong = Vec::new();
+    for refusal in &refusals {
+        let reply = post(
+            &server,
+            refusal.endpoint,
+            &with(good(refusal.endpoint), &refusal.fields),
+        )
+        .await;
+        let error = &reply.json()["error"];
+        let found = (
+            reply.status,
+            &error["type"],
+            &error["param"],
+            &error["code"],
+        );
+        let (kind, param, code) = (
+            json!("invalid_request_error"),
+            json!(refusal.param),
+            json!(refusal.code),
+        );
+        if found != (400, &kind, &param, &code) {
+            wrong.push(format!(
+                "{} {}: {} {}",
+                refusal.endpoint, refusal.fields, reply.status, reply.text
+            ));
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "{} of {}:\n{}",
+        wrong.len(),
+        refusals.len(),
+        wrong.join("\n")
+    );
+    server.until_idle().await;
+}
+
+#[tokio::test]
+async fn a_field_of_the_other_endpoint_is_refused_where_it_asks_for_something() {
+    let server = server().await;
+    for (endpoint, fields, param) in [
+        (CHAT, json!({ "echo": true }), Some("echo")),
+        (CHAT, json!({ "suffix": "x" }), Some("suffix")),
+        (
+            CHAT,
+            json!({ "echo": false, "suffix": "", "prompt": [] }),
+            None,
+        ),
+        (COMPLETIONS, json!({ "tools": [{}] }), Some("tools")),
+        (COMPLETIONS, json!({ "tools": [], "top_logprobs": 0 }), None),
+    ] {
+        let reply = post(&server, endpoint, &with(good(endpoint), &fields)).await;
+        match param {
+            None => assert_eq!(reply.status, 200, "{fields}: {}", reply.text),
+            Some(param) => {
+                assert_eq!(reply.status, 400, "{fields}");
+                let error = &reply.json()["error"];
+                assert_eq!(
+                    (&error["param"], &error["code"]),
+                    (&json!(param), &json!("unsupported_parameter"))
+                );
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn unknown_fields_are_named_in_a_header_also_of_streams() {
+    let server = server().await;
+    let unknown =
+        json!({ "something_new": [1], "x,\u{e9}\n": true, "no_value": null, "user": "me" });
+    let reply = server.chat(&with(question("chat", "Hi"), &unknown)).await;
+    assert_eq!(
+        (reply.status, reply.header("x-ignored-fields")),
+        (200, Some("something_new, x???"))
+    );
+    let reply = server.chat(&with(streamed("chat", "Hi"), &unknown)).await;
+    assert_eq!(
+        reply.header("x-ignored-fields"),
+        Some("something_new, x???")
+    );
+    assert!(!reply.events().is_empty());
+    let reply = server.chat(&question("chat", "Hi")).await;
+    assert_eq!(reply.header("x-ignored-fields"), None);
+    let many: serde_json::Map<String, Value> = (0..10_000)
+        .map(|number| (format!("{number:0>100}"), json!(1)))
+        .collect();
+    let reply = server
+        .chat(&with(question("chat", "Hi"), &many.into()))
+        .await;
+    let listed = reply.header("x-ignored-fields").expect("a header");
+    assert!(
+        reply.status == 200 && listed.len() < 1_000 && listed.ends_with("..."),
+        "{listed}"
+    );
+}
+
+#[tokio::test]
+async fn a_request_ends_at_its_deadline() {
+    let server = server().await;
+    let endless = |body: Value| {
+        with(
+            body,
+            &json!({ "messages": [{ "role": "user", "content": "endless" }], "ignore_eos": true }),
+        )
+    };
+    for body in [endless(question("chat", "")), endless(streamed("chat", ""))] {
+        let by_header = server
+            .post("/v1/chat/completions", body.to_string())
+            .header("x-request-timeout-ms", "1");
+        let by_body = server.post(
+            "/v1/chat/completions",
+            with(body, &json!({ "timeout": 0.001 })).to_string(),
+        );
+        for request in [by_header, by_body] {
+            let reply = read(request).await;
+            // A stream may have begun, and then ends with the error.
+            let last = reply
+                .text
+                .trim()
+                .rsplit("data: ")
+                .next()
+                .expect("an answer");
+            let error: Value = serde_json::from_str(last).expect("JSON");
+            assert!([200, 504].contains(&reply.status), "{}", reply.status);
+            assert_eq!(
+                (&error["error"]["type"], &error["error"]["code"]),
+                (&json!("timeout_error"), &json!("deadline")),
+                "{}",
+                reply.text
+            );
+        }
+    }
+    for bad in ["0", "-5", "soon", "1.5"] {
+        let reply = read(
+            server
+                .post("/v1/chat/completions", question("chat", "Hi").to_string())
+                .header("x-request-timeout-ms", bad),
+        )
+        .await;
+        assert_eq!(
+            (reply.status, reply.json()["error"]["param"].as_str()),
+            (400, Some("x-request-timeout-ms")),
+            "{bad}"
+        );
+    }
+    let reply = server
+        .chat(&with(question("chat", "Hi"), &json!({ "timeout": 1e300 })))
+        .await;
+    assert_eq!(reply.status, 200, "{}", reply.text);
+    server.until_idle().await;
+}
+
+#[test]
+fn the_reference_of_fields_is_current() {
+    let made = page();
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(PAGE, &made).expect("the page can be written");
+    }
+    let written = std::fs::read_to_string(PAGE).unwrap_or_default();
+    assert!(
+        written == made,
+        "{PAGE} is not current: run `UPDATE=1 cargo test --release --workspace --test rest reference`"
+    );
+}
+
+fn page() -> String {
+    let endpoints = |field: &Field| match field.endpoints {
+        [CHAT] => "chat".to_owned(),
+        [COMPLETIONS] => "completions".to_owned(),
+        [CHAT, COMPLETIONS] => "both".to_owned(),
+        others => others.join(", "),
+    };
+    let mut page = HEAD.to_owned();
+    // Writing to a string cannot fail.
+    let _ = write!(
+        page,
+        "\n| field | of | takes | what it does |\n|---|---|---|---|\n"
+    );
+    for field in table::fields() {
+        let (of, form) = (endpoints(field), field.form);
+        let _ = writeln!(
+            page,
+            "| `{}` | {of} | {form} | {} |",
+            field.name, field.about
+        );
+    }
+    let _ = write!(
+        page,
+        "\n## What is refused\n\nWith status 400 and type `invalid_request_error`. The tests send each of these.\n\n\
+         | endpoint | fields | `param` | `code` |\n|---|---|---|---|\n"
+    );
+    for Refusal {
+        endpoint,
+        fields,
+        param,
+        code,
+    } in table::refusals()
+    {
+        let fields = fields.to_string().replace('|', "\\|");
+        let _ = writeln!(page, "| `{endpoint}` | `{fields}` | `{param}` | `{code}` |");
+    }
+    page
+}
