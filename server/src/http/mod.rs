@@ -1,9 +1,11 @@
-//! REST. A folder for each dialect, each with its own routes and wire format; what they share is here.
+//! REST. A folder for each dialect, each with its own operations and wire format; what they share is here.
 
 mod anthropic;
+mod api;
 mod dialect;
 pub(crate) mod kserve;
 pub(crate) mod openai;
+mod operation;
 pub(crate) mod ovms;
 pub(crate) mod sse;
 pub(crate) mod status;
@@ -12,10 +14,12 @@ use std::sync::Arc;
 
 use axum::{
     Router,
+    extract::DefaultBodyLimit,
     http::{Method, Uri},
-    routing::get,
 };
 use graphmill_grammar::suggest;
+
+use operation::{Answer, Group, Operation};
 
 use crate::{
     app::App,
@@ -23,57 +27,66 @@ use crate::{
     rescue::{Cause, Failure},
 };
 
+/// Everything that can be asked.
+fn operations() -> Vec<Operation> {
+    let own = [
+        Operation::get("/", root)
+            .about(Group::Server, "What this is, for a person with a browser")
+            .answers(Answer::Text("text/plain; charset=utf-8")),
+        Operation::get("/v3/status", status::status)
+            .about(Group::Server, "What each engine and each graph does now")
+            .answers(Answer::Json(&["version", "engines", "graphs"])),
+        Operation::get("/metrics", metrics::scrape)
+            .about(
+                Group::Server,
+                "The same as numbers over time, for Prometheus",
+            )
+            .answers(Answer::Text(metrics::CONTENT_TYPE)),
+    ];
+    let dialects = [
+        openai::operations(),
+        anthropic::operations(),
+        ovms::operations(),
+        kserve::operations(),
+        api::operations(),
+    ];
+    own.into_iter()
+        .chain(dialects.into_iter().flatten())
+        .collect()
+}
+
 /// All routes, without the layers around them.
 pub(crate) fn routes() -> Router<Arc<App>> {
-    Router::new()
-        .route("/", get(root))
-        .route("/v3/status", get(status::status))
-        .route("/metrics", get(metrics::scrape))
-        .merge(openai::routes())
-        .merge(anthropic::routes())
-        .merge(ovms::routes())
-        .merge(kserve::routes())
+    operation::routes(operations())
+        .layer(DefaultBodyLimit::max(openai::BODY_LIMIT_BYTES))
+        .merge(openai::other_paths())
         .fallback(unknown_route)
         .method_not_allowed_fallback(wrong_method)
 }
 
-/// Says to a person with a browser what this is.
+/// Lists what is served.
 async fn root() -> String {
+    let listed = operations()
+        .into_iter()
+        .filter(|operation| operation.listed);
+    let lines: String = listed
+        .map(|operation| {
+            let method = operation.method.to_ascii_uppercase();
+            format!("{method:4} {:34} {}\n", operation.path, operation.summary)
+        })
+        .collect();
     format!(
-        "Graphmill {}\n\nGET  /v3/models\nGET  /v3/status\nGET  /metrics\nGET  /v1/config\nPOST /v3/chat/completions\nPOST /v3/completions\nPOST /v3/responses\nPOST /v1/messages\nPOST /v3/tokenize\nPOST /v3/detokenize\n",
+        "Graphmill {}\n\n{lines}\nA page: /docs\n",
         env!("CARGO_PKG_VERSION")
     )
 }
 
-/// The paths that a slip of the keys probably meant.
-const PATHS: &[&str] = &[
-    "/v3/chat/completions",
-    "/v1/chat/completions",
-    "/v3/completions",
-    "/v1/completions",
-    "/v3/responses",
-    "/v1/responses",
-    "/v1/messages",
-    "/v1/messages/count_tokens",
-    "/v3/tokenize",
-    "/v1/tokenize",
-    "/v3/detokenize",
-    "/v1/detokenize",
-    "/v3/apply-template",
-    "/v1/apply-template",
-    "/v3/models",
-    "/v1/models",
-    "/v1/config",
-    "/v2/health/live",
-    "/v2/health/ready",
-    "/v3/status",
-    "/metrics",
-];
-
 /// Nothing is served at the path.
 pub(crate) async fn unknown_route(method: Method, uri: Uri) -> Failure {
     let path = uri.path();
-    let near = suggest::nearest(path, PATHS.iter().copied())
+    let operations = operations();
+    let paths = operations.iter().map(|operation| operation.path.as_str());
+    let near = suggest::nearest(path, paths)
         .map_or(String::new(), |near| format!("; did you mean `{near}`?"));
     Failure::new(
         Cause::UnknownRoute,

@@ -4,30 +4,64 @@
 use std::sync::Arc;
 
 use axum::{
-    Json, Router,
-    extract::{DefaultBodyLimit, Request, State},
+    Json,
+    extract::{Request, State},
     http::{HeaderValue, StatusCode},
     response::{IntoResponse as _, Response},
-    routing::post,
 };
 use serde_json::{Value, json};
 
-use super::openai::{BODY_LIMIT_BYTES, generate};
+use super::{
+    openai::generate,
+    operation::{Answer, Body, Group, Operation},
+};
 use crate::{
     app::App,
     observe::request_id::Id,
     rescue::{Failure, Retry},
 };
 
-pub(super) fn routes() -> Router<Arc<App>> {
-    let mut routes = Router::new();
-    for prefix in ["/v1", "/v3", "/v3/v1"] {
-        for path in ["messages", "messages/count_tokens"] {
-            routes = routes.route(&format!("{prefix}/{path}"), post(endpoint));
-        }
+pub(super) fn operations() -> Vec<Operation> {
+    let body = |required| Body {
+        endpoint: "messages",
+        required,
+    };
+    let mut operations = Vec::new();
+    for prefix in [SHOWN, "/v3", "/v3/v1"] {
+        let messages = Operation::post(
+            format!("{prefix}/messages"),
+            endpoint,
+            body(&["model", "messages", "max_tokens"]),
+        );
+        let count = Operation::post(
+            format!("{prefix}/messages/count_tokens"),
+            endpoint,
+            body(&["model", "messages"]),
+        );
+        operations.push(
+            messages
+                .about(
+                    Group::Generation,
+                    "Answers a conversation, as Anthropic's Messages do",
+                )
+                .answers(Answer::JsonOrEvents(&["id", "type", "role", "content"]))
+                .listed(prefix == SHOWN),
+        );
+        operations.push(
+            count
+                .about(
+                    Group::Prompts,
+                    "Counts the tokens of a request for a message",
+                )
+                .answers(Answer::Json(&["input_tokens"]))
+                .listed(prefix == SHOWN),
+        );
     }
-    routes.layer(DefaultBodyLimit::max(BODY_LIMIT_BYTES))
+    operations
 }
+
+/// The prefix whose paths the documentation shows.
+const SHOWN: &str = "/v1";
 
 async fn endpoint(state: State<Arc<App>>, request: Request) -> Response {
     let id = request.extensions().get::<Id>().cloned();

@@ -2,14 +2,15 @@
 
 mod health;
 
-use std::sync::Arc;
+use super::operation::{Answer, Group, Operation};
 
-use axum::{Router, routing::get};
-
-use crate::app::App;
-
-pub(crate) fn routes() -> Router<Arc<App>> {
-    Router::new()
-        .route("/v2/health/live", get(health::live))
-        .route("/v2/health/ready", get(health::ready))
+pub(super) fn operations() -> Vec<Operation> {
+    vec![
+        Operation::get("/v2/health/live", health::live)
+            .about(Group::Server, "Whether the process answers")
+            .answers(Answer::Health),
+        Operation::get("/v2/health/ready", health::ready)
+            .about(Group::Server, "Whether requests would be served")
+            .answers(Answer::Health),
+    ]
 }

@@ -12,57 +12,151 @@ mod stream;
 
 use std::sync::Arc;
 
-use axum::{
-    Router,
-    extract::DefaultBodyLimit,
-    routing::{get, post},
-};
+use axum::{Router, extract::DefaultBodyLimit, routing::post};
 
 pub(crate) use error::object as error_object;
 
+use super::operation::{Answer, Body, Group, OF_GRAPHS, Operation};
 use crate::{app::App, http::unknown_route};
 
 /// The longest body that is read, in bytes: room for a prompt that fills any model's context many times over, so that what
 /// does not fit is refused with its count of tokens.
 pub(crate) const BODY_LIMIT_BYTES: usize = 64 << 20;
 
-pub(crate) fn routes() -> Router<Arc<App>> {
-    let mut routes = Router::new();
-    for prefix in ["/v1", "/v3", "/v3/v1"] {
-        routes = routes
-            .route(
-                &format!("{prefix}/chat/completions"),
-                post(generate::endpoint),
-            )
-            .route(&format!("{prefix}/completions"), post(generate::endpoint))
-            .route(&format!("{prefix}/responses"), post(generate::endpoint))
-            .route(
-                &format!("{prefix}/responses/input_tokens"),
-                post(generate::endpoint),
-            )
-            .route(
-                &format!("{prefix}/chat/completions/render"),
-                post(generate::endpoint),
-            )
-            .route(
-                &format!("{prefix}/completions/render"),
-                post(generate::endpoint),
-            )
-            .route(&format!("{prefix}/models"), get(models::list))
-            .route(&format!("{prefix}/models/{{*name}}"), get(models::one));
-    }
-    // Servers of one model have these without a prefix, too.
-    for prefix in ["", "/v1", "/v3", "/v3/v1"] {
-        for question in ["tokenize", "detokenize", "apply-template"] {
-            let path = format!("{prefix}/{question}");
-            routes = routes.route(&path, post(generate::about_a_prompt));
+/// The prefix whose paths the documentation shows.
+pub(super) const SHOWN: &str = "/v3";
+
+/// Paths that every graph with a language model serves.
+fn of_graphs() -> [(&'static str, Group, &'static str, Body, Answer); 6] {
+    use Group::{Generation, Prompts};
+    let body = |endpoint, required| Body { endpoint, required };
+    let chat = body("chat/completions", &["model", "messages"]);
+    let completions = body("completions", &["model", "prompt"]);
+    let responses = body("responses", &["model", "input"]);
+    let answer = Answer::JsonOrEvents(&["id", "object", "created", "model", "choices"]);
+    [
+        (
+            "chat/completions",
+            Generation,
+            "Answers a conversation",
+            chat,
+            answer,
+        ),
+        (
+            "completions",
+            Generation,
+            "Continues prompts",
+            completions,
+            answer,
+        ),
+        (
+            "responses",
+            Generation,
+            "Answers a conversation, as OpenAI's Responses do",
+            responses,
+            Answer::JsonOrEvents(&["id", "object", "status", "output"]),
+        ),
+        (
+            "responses/input_tokens",
+            Prompts,
+            "Counts the tokens of a request for a response",
+            responses,
+            Answer::Json(&["input_tokens"]),
+        ),
+        (
+            "chat/completions/render",
+            Prompts,
+            "Shows the prompt of a conversation",
+            chat,
+            Answer::Json(&["prompt", "token_ids", "count"]),
+        ),
+        (
+            "completions/render",
+            Prompts,
+            "Shows the prompts of a completion",
+            completions,
+            Answer::Json(&["prompts"]),
+        ),
+    ]
+}
+
+/// Paths where `model` can be left out if there is one graph. Servers of one model have them without a prefix, too.
+fn about_prompts() -> [(&'static str, &'static str, Body, Answer); 3] {
+    let body = |endpoint, required| Body { endpoint, required };
+    [
+        (
+            "tokenize",
+            "Shows the tokens of a text",
+            body("tokenize", &["model", "text"]),
+            Answer::Json(&["tokens", "count"]),
+        ),
+        (
+            "detokenize",
+            "Shows the text of tokens",
+            body("detokenize", &["model", "tokens"]),
+            Answer::Json(&["prompt"]),
+        ),
+        (
+            "apply-template",
+            "Shows the prompt of a conversation",
+            body("chat/completions", &["model", "messages"]),
+            Answer::Json(&["prompt", "token_ids", "count"]),
+        ),
+    ]
+}
+
+pub(super) fn operations() -> Vec<Operation> {
+    let mut operations = Vec::new();
+    for prefix in ["/v1", SHOWN, "/v3/v1"] {
+        let listed = prefix == SHOWN;
+        for (path, group, summary, body, answer) in of_graphs() {
+            let path = format!("{prefix}/{path}");
+            let operation = Operation::post(path, generate::endpoint, body);
+            operations.push(
+                operation
+                    .about(group, summary)
+                    .answers(answer)
+                    .listed(listed),
+            );
         }
-    }
-    for prefix in ["/v1", "/v3"] {
-        routes = routes.route(
-            &format!("{prefix}/{{*path}}"),
-            post(generate::any_path).fallback(unknown_route),
+        let list = Operation::get(format!("{prefix}/models"), models::list);
+        let one = Operation::get(format!("{prefix}/models/{{*name}}"), models::one);
+        operations.push(
+            list.about(Group::Models, "The graphs that answer now")
+                .answers(Answer::Json(&["object", "data"]))
+                .listed(listed),
+        );
+        operations.push(
+            one.about(Group::Models, "One of them")
+                .answers(Answer::Json(&["id", "object", "created", "owned_by"]))
+                .refuses(OF_GRAPHS)
+                .listed(listed),
         );
     }
-    routes.layer(DefaultBodyLimit::max(BODY_LIMIT_BYTES))
+    for prefix in ["", "/v1", SHOWN, "/v3/v1"] {
+        for (path, summary, body, answer) in about_prompts() {
+            let path = format!("{prefix}/{path}");
+            let operation = Operation::post(path, generate::about_a_prompt, body);
+            operations.push(
+                operation
+                    .about(Group::Prompts, summary)
+                    .answers(answer)
+                    .listed(prefix == SHOWN),
+            );
+        }
+    }
+    operations
+}
+
+/// Any other path, which a graph may serve.
+pub(super) fn other_paths() -> Router<Arc<App>> {
+    ["/v1", SHOWN]
+        .into_iter()
+        .fold(Router::new(), |routes, prefix| {
+            routes.route(
+                &format!("{prefix}/{{*path}}"),
+                post(generate::any_path).fallback(unknown_route),
+            )
+        })
+        .layer(DefaultBodyLimit::max(BODY_LIMIT_BYTES))
 }

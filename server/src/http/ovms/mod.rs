@@ -2,12 +2,11 @@
 
 mod config;
 
-use std::sync::Arc;
+use super::operation::{Group, Operation};
 
-use axum::{Router, routing::get};
-
-use crate::app::App;
-
-pub(crate) fn routes() -> Router<Arc<App>> {
-    Router::new().route("/v1/config", get(config::config))
+pub(super) fn operations() -> Vec<Operation> {
+    vec![Operation::get("/v1/config", config::config).about(
+        Group::Models,
+        "The state of each graph in the configuration",
+    )]
 }

@@ -125,9 +125,11 @@ impl fmt::Debug for Metrics {
     }
 }
 
+/// The media type of a scrape.
+pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
 /// Answers a scrape.
 pub(crate) async fn scrape(State(app): State<Arc<App>>) -> Result<impl IntoResponse, Failure> {
-    const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     let mut body = String::new();
     text::encode(&mut body, &app.metrics.registry)
         .map_err(|_| Failure::new(Cause::Panic, "the metrics could not be written"))?;

@@ -1,0 +1,121 @@
+//! The OpenAPI document.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use super::schema;
+use crate::{
+    http::operation::{Answer, Body, Operation},
+    rescue::{self, Cause},
+};
+
+/// The document of some operations; `models` are the names that requests can have for `model`.
+pub(super) fn document(operations: &[Operation], models: &[&str]) -> Value {
+    let mut paths: BTreeMap<String, Value> = BTreeMap::new();
+    for operation in operations.iter().filter(|operation| operation.listed) {
+        let path = operation.path.replace("{*", "{");
+        let described = describe(operation, &path, models);
+        let methods = paths.entry(path).or_insert_with(|| json!({}));
+        methods[operation.method] = described;
+    }
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Graphmill",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": "Inference pipelines as graphs. Paths under /v3 are the same under /v1, and /v1/messages is the same under /v3.",
+        },
+        "paths": paths,
+        "components": { "schemas": schema::components() },
+    })
+}
+
+fn describe(operation: &Operation, path: &str, models: &[&str]) -> Value {
+    let is_of_messages = path.contains("/messages");
+    let mut described = json!({
+        "summary": operation.summary,
+        "operationId": operation_id(operation.method, path),
+        "tags": [operation.group.name()],
+        "responses": responses(operation, is_of_messages),
+    });
+    if let Some(Body { endpoint, required }) = operation.body {
+        let schema = schema::body(endpoint, required, models);
+        described["requestBody"] = json!({
+            "required": true,
+            "content": { "application/json": { "schema": schema } },
+        });
+    }
+    if path.contains("{name}") {
+        described["parameters"] = json!([{
+            "name": "name", "in": "path", "required": true, "schema": { "type": "string", "enum": models },
+        }]);
+    }
+    described
+}
+
+fn operation_id(method: &str, path: &str) -> String {
+    let words = path.split(|c: char| !c.is_ascii_alphanumeric());
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    format!("{method}_{}", words.join("_"))
+}
+
+/// The answer, and every status of the error table that the operation can have instead.
+fn responses(operation: &Operation, is_of_messages: bool) -> Value {
+    let error = if is_of_messages {
+        "MessagesError"
+    } else {
+        "Error"
+    };
+    let mut responses: BTreeMap<String, Value> = BTreeMap::new();
+    for (status, causes) in by_status(operation.refusals) {
+        let reference = json!({ "$ref": format!("#/components/schemas/{error}") });
+        let failure = content("application/json", &causes, &reference);
+        responses.insert(status.to_string(), failure);
+    }
+    let object = |fields: &[&str]| json!({ "type": "object", "required": fields });
+    match operation.answer {
+        Answer::Json(fields) => {
+            let answer = content("application/json", "The answer", &object(fields));
+            responses.insert("200".to_owned(), answer);
+        }
+        Answer::JsonOrEvents(fields) => {
+            let mut answer = content("application/json", "The answer", &object(fields));
+            answer["content"]["text/event-stream"] = json!({ "schema": schema::event() });
+            answer["description"] = json!("The answer, or with `stream: true` a stream of events");
+            responses.insert("200".to_owned(), answer);
+        }
+        Answer::Text(media_type) => {
+            let answer = content(media_type, "The answer", &json!({ "type": "string" }));
+            responses.insert("200".to_owned(), answer);
+        }
+        Answer::Health => {
+            let yes = content("application/json", "Yes", &object(&[]));
+            let no = content("application/json", "No; the body says why", &object(&[]));
+            responses.insert("200".to_owned(), yes);
+            responses.insert("503".to_owned(), no);
+        }
+    }
+    json!(responses)
+}
+
+fn content(media_type: &str, description: &str, schema: &Value) -> Value {
+    let content = Map::from_iter([(media_type.to_owned(), json!({ "schema": schema }))]);
+    json!({ "description": description, "content": content })
+}
+
+/// The statuses of causes, each with the codes that it has.
+fn by_status(causes: &[Cause]) -> BTreeMap<u16, String> {
+    let mut statuses: BTreeMap<u16, String> = BTreeMap::new();
+    for cause in causes {
+        let row = rescue::row(*cause);
+        let said = statuses.entry(row.status.as_u16()).or_insert_with(|| {
+            let reason = row.status.canonical_reason().unwrap_or("Error");
+            format!("{reason}: `{}`", row.kind)
+        });
+        if let Some(code) = row.code {
+            said.push_str(&format!(", `{code}`"));
+        }
+    }
+    statuses
+}

@@ -1,0 +1,54 @@
+//! The documentation that the server has of itself: `/openapi.json`, made of the operations it routes, and `/docs`, a page that
+//! shows it and needs nothing from elsewhere.
+
+mod document;
+mod schema;
+
+use std::sync::Arc;
+
+use axum::{
+    Json,
+    extract::State,
+    http::{HeaderName, HeaderValue, header},
+    response::IntoResponse,
+};
+use serde_json::Value;
+
+use super::operation::{Answer, Group, Operation};
+use crate::app::App;
+
+pub(super) fn operations() -> Vec<Operation> {
+    vec![
+        Operation::get("/openapi.json", openapi)
+            .about(Group::Server, "This documentation, as OpenAPI 3.1")
+            .answers(Answer::Json(&["openapi", "paths"])),
+        Operation::get("/docs", page)
+            .about(Group::Server, "This documentation, as a page")
+            .answers(Answer::Text("text/html; charset=utf-8")),
+    ]
+}
+
+async fn openapi(State(app): State<Arc<App>>) -> Json<Value> {
+    let models: Vec<&str> = app
+        .servables
+        .iter()
+        .map(|servable| servable.name())
+        .collect();
+    Json(document::document(&super::operations(), &models))
+}
+
+async fn page() -> impl IntoResponse {
+    let headers: [(HeaderName, HeaderValue); 2] = [
+        (
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("text/html; charset=utf-8"),
+        ),
+        (
+            header::CONTENT_SECURITY_POLICY,
+            HeaderValue::from_static(
+                "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'",
+            ),
+        ),
+    ];
+    (headers, include_str!("page.html"))
+}

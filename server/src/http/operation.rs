@@ -1,0 +1,177 @@
+//! What can be asked over HTTP. An operation is a route together with what the documentation says of it, so that there is neither
+//! without the other.
+
+use std::sync::Arc;
+
+use axum::{
+    Router,
+    handler::Handler,
+    routing::{MethodRouter, get, post},
+};
+
+use crate::{app::App, rescue::Cause};
+
+/// A method of a path.
+pub(crate) struct Operation {
+    /// In lower case.
+    pub(super) method: &'static str,
+    /// As the router has it: `{*name}` takes slashes.
+    pub(super) path: String,
+    handler: MethodRouter<Arc<App>>,
+    /// What it belongs to, in the documentation.
+    pub(super) group: Group,
+    /// What it does.
+    pub(super) summary: &'static str,
+    /// The body it takes.
+    pub(super) body: Option<Body>,
+    /// What it answers.
+    pub(super) answer: Answer,
+    /// Why it may not.
+    pub(super) refusals: &'static [Cause],
+    /// Whether it is documented; other spellings of a path are not.
+    pub(super) listed: bool,
+}
+
+/// Parts of the documentation.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Group {
+    /// Text from models.
+    Generation,
+    /// What models see.
+    Prompts,
+    /// What is served.
+    Models,
+    /// How the server is.
+    Server,
+}
+
+impl Group {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Generation => "Generation",
+            Self::Prompts => "Prompts",
+            Self::Models => "Models",
+            Self::Server => "Server",
+        }
+    }
+}
+
+/// A JSON body.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Body {
+    /// What the table of fields calls the endpoint.
+    pub(super) endpoint: &'static str,
+    /// Fields that have to be there.
+    pub(super) required: &'static [&'static str],
+}
+
+/// The form of an answer.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// A JSON object with these fields.
+    Json(&'static [&'static str]),
+    /// The same, or a stream of events.
+    JsonOrEvents(&'static [&'static str]),
+    /// Text of this media type.
+    Text(&'static str),
+    /// JSON, with a status that says the same: 200 or 503.
+    Health,
+}
+
+/// Why no POST for a graph may be answered.
+pub(crate) const OF_GRAPHS: &[Cause] = &[
+    Cause::BadRequest,
+    Cause::ContextLength,
+    Cause::UnknownModel,
+    Cause::NotFound,
+    Cause::WrongMethod,
+    Cause::BodyTooLarge,
+    Cause::QueueFull,
+    Cause::Loading,
+    Cause::GraphFailed,
+    Cause::Draining,
+    Cause::Unavailable,
+    Cause::Deadline,
+    Cause::Cancelled,
+    Cause::NodeFailed,
+    Cause::NoAnswer,
+    Cause::Panic,
+];
+
+/// Why nothing else may be.
+pub(crate) const OF_THE_SERVER: &[Cause] = &[Cause::WrongMethod, Cause::Panic];
+
+impl Operation {
+    /// A GET.
+    pub(crate) fn get<H, T>(path: impl Into<String>, handler: H) -> Self
+    where
+        H: Handler<T, Arc<App>>,
+        T: 'static,
+    {
+        Self::new("get", path.into(), get(handler), OF_THE_SERVER)
+    }
+
+    /// A POST of a body for a graph.
+    pub(crate) fn post<H, T>(path: impl Into<String>, handler: H, body: Body) -> Self
+    where
+        H: Handler<T, Arc<App>>,
+        T: 'static,
+    {
+        let mut operation = Self::new("post", path.into(), post(handler), OF_GRAPHS);
+        operation.body = Some(body);
+        operation
+    }
+
+    fn new(
+        method: &'static str,
+        path: String,
+        handler: MethodRouter<Arc<App>>,
+        refusals: &'static [Cause],
+    ) -> Self {
+        Self {
+            method,
+            path,
+            handler,
+            group: Group::Server,
+            summary: "",
+            body: None,
+            answer: Answer::Json(&[]),
+            refusals,
+            listed: true,
+        }
+    }
+
+    /// What it does.
+    pub(crate) fn about(mut self, group: Group, summary: &'static str) -> Self {
+        self.group = group;
+        self.summary = summary;
+        self
+    }
+
+    /// What it answers.
+    pub(crate) fn answers(mut self, answer: Answer) -> Self {
+        self.answer = answer;
+        self
+    }
+
+    /// Why it may not answer, where that is not as usual.
+    pub(crate) fn refuses(mut self, refusals: &'static [Cause]) -> Self {
+        self.refusals = refusals;
+        self
+    }
+
+    /// Documents the operation only if its path is the one that the documentation shows.
+    pub(crate) fn listed(mut self, listed: bool) -> Self {
+        self.listed = listed;
+        self
+    }
+}
+
+/// The routes of operations.
+pub(crate) fn routes(operations: Vec<Operation>) -> Router<Arc<App>> {
+    operations
+        .into_iter()
+        .fold(Router::new(), |routes, operation| {
+            routes.route(&operation.path, operation.handler)
+        })
+}

@@ -1,0 +1,55 @@
+"""schemathesis against the server's own OpenAPI document: requests made from it, right and wrong, get no 5xx and no status that it does not name."""
+
+import json
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from conftest import MODEL, ROOT
+
+SCHEMATHESIS = pathlib.Path(sys.executable).with_name("schemathesis")
+CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
+
+
+@pytest.fixture
+def scripted(start_server, tmp_path):
+    """The shipped chat graph on a model that follows a script: what is made of thousands of odd requests costs nothing."""
+    (tmp_path / "model.script.json").write_text(json.dumps({"replies": [{"text": "Hello there."}]}))
+    graph = (ROOT / "graphs" / "chat" / "graph.pbtxt").read_text()
+    assert "../../demos/tiny_chat" in graph
+    (tmp_path / "chat").mkdir()
+    (tmp_path / "chat" / "graph.pbtxt").write_text(graph.replace("../../demos/tiny_chat", "../model.script.json"))
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps({"model_config_list": [], "mediapipe_config_list": [{"name": "chat", "base_path": "chat"}]}))
+    server = start_server(config)
+    server.wait_until(server.is_ready, "ready")
+    return server
+
+
+def test_schemathesis(scripted, tmp_path):
+    command = [
+        SCHEMATHESIS, "run", scripted.url + "/openapi.json", "--checks", CHECKS, "--max-examples", "20", "--seed", "1",
+        "--phases", "coverage,fuzzing", "--request-timeout", "60", "--generation-database", "none", "--no-color",
+    ]
+    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False)
+    assert run.returncode == 0, run.stdout[-8000:] + run.stderr[-2000:]
+    scripted.wait_until(scripted.is_idle, "nothing left of the requests")
+
+
+def test_the_document_names_what_is_served(server):
+    status, body = server.get("/openapi.json")
+    document = json.loads(body)
+    assert status == 200 and document["openapi"].startswith("3.1")
+    chat = document["paths"]["/v3/chat/completions"]["post"]
+    schema = chat["requestBody"]["content"]["application/json"]["schema"]
+    assert MODEL in schema["properties"]["model"]["enum"]
+    assert schema["required"] == ["model", "messages"]
+    assert {"200", "400", "404", "413", "429", "503"} <= set(chat["responses"])
+
+
+def test_the_page_needs_nothing_from_elsewhere(server):
+    status, page = server.get("/docs")
+    assert status == 200 and "/openapi.json" in page
+    assert "http://" not in page and "https://" not in page
