@@ -65,7 +65,7 @@ async fn a_stream_that_fails_ends_with_an_event_of_its_dialect() {
     assert_eq!(name, "event: error");
     assert_eq!(
         data["error"],
-        json!({ "type": "api_error", "message": "broken" })
+        json!({ "type": "api_error", "message": "broken", "code": "node_failed" })
     );
     let reply = read(server.post("/v1/responses", body.to_string())).await;
     let (name, data) = last_event(reply.text);

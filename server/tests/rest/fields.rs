@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use graphmill_calculators::http::table::{self, CHAT, COMPLETIONS, Field, Refusal};
+use graphmill_calculators::http::table::{
+    self, CHAT, COMPLETIONS, DETOKENIZE, Field, MESSAGES, RESPONSES, Refusal, TOKENIZE,
+};
 use serde_json::{Value, json};
 
 use crate::support::{self, Reply, Setup, TestServer, question, read, streamed};
@@ -11,8 +13,9 @@ const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/reference/field
 
 const HEAD: &str = "# Request fields
 
-What the bodies of `chat/completions` and `completions` may have. `null` is the same as no field. A field that is not listed is accepted, has no effect, and is named
-in the answer's header `x-ignored-fields`. A field of the other endpoint is refused where it asks for something.
+What the bodies of each endpoint may have; `both` are `chat/completions` and `completions`. `responses` and `messages` are read as chats, and take the fields of chat that they do not list,
+too. `null` is the same as no field. A field that is not listed is accepted, has no effect, and is named
+in the answer's header `x-ignored-fields`. A field of another endpoint is refused where it asks for something.
 
 This page is made from the table that requests are checked against, `calculators/src/http/table/`: `UPDATE=1 cargo test --release --workspace --test rest reference`
 writes it.
@@ -28,10 +31,14 @@ async fn server() -> TestServer {
 }
 
 fn good(endpoint: &str) -> Value {
-    if endpoint == COMPLETIONS {
-        json!({ "model": "chat", "prompt": "Hi", "max_tokens": 3 })
-    } else {
-        question("chat", "Hi")
+    match endpoint {
+        CHAT => question("chat", "Hi"),
+        COMPLETIONS => json!({ "model": "chat", "prompt": "Hi", "max_tokens": 3 }),
+        RESPONSES => json!({ "model": "chat", "input": "Hi" }),
+        MESSAGES => with(question("chat", "Hi"), &json!({ "max_tokens": 20 })),
+        TOKENIZE => json!({ "model": "chat", "text": "Hi" }),
+        DETOKENIZE => json!({ "model": "chat", "tokens": [72, 105] }),
+        other => panic!("no good request of `{other}` is known"),
     }
 }
 
@@ -49,7 +56,7 @@ async fn post(server: &TestServer, endpoint: &str, body: &Value) -> Reply {
 #[tokio::test]
 async fn every_refusal_of_the_table_is_as_it_says() {
     let server = server().await;
-    for endpoint in [CHAT, COMPLETIONS] {
+    for endpoint in [CHAT, COMPLETIONS, RESPONSES, MESSAGES, TOKENIZE, DETOKENIZE] {
         let reply = post(&server, endpoint, &good(endpoint)).await;
         assert_eq!(reply.status, 200, "{}", reply.text);
     }

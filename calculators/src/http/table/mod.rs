@@ -14,8 +14,11 @@ use crate::payload::Endpoint;
 mod chat;
 mod completions;
 mod length;
+mod messages;
 mod operation;
 mod output;
+mod prompts;
+mod responses;
 mod sampling;
 mod tools;
 
@@ -23,6 +26,14 @@ mod tools;
 pub const CHAT: &str = "chat/completions";
 /// The endpoint of prompts.
 pub const COMPLETIONS: &str = "completions";
+/// OpenAI's endpoint of items.
+pub const RESPONSES: &str = "responses";
+/// Anthropic's endpoint of content blocks.
+pub const MESSAGES: &str = "messages";
+/// The endpoint that shows the tokens of a text.
+pub const TOKENIZE: &str = "tokenize";
+/// The endpoint that shows the text of tokens.
+pub const DETOKENIZE: &str = "detokenize";
 
 /// Both endpoints that generate text.
 const BOTH: &[&str] = &[CHAT, COMPLETIONS];
@@ -133,6 +144,9 @@ pub fn fields() -> impl Iterator<Item = &'static Field> {
         output::FIELDS,
         tools::FIELDS,
         operation::FIELDS,
+        responses::FIELDS,
+        messages::FIELDS,
+        prompts::FIELDS,
     ]
     .into_iter()
     .flatten()

@@ -96,6 +96,9 @@ pub(super) fn error_object(failure: &Failure, id: Option<&str>) -> Value {
     if let Some(param) = &failure.param {
         error["param"] = json!(param);
     }
+    if let Some(code) = failure.code() {
+        error["code"] = json!(code);
+    }
     let mut object = json!({ "type": "error", "error": error });
     if let Some(id) = id {
         object["request_id"] = json!(id);
