@@ -4,6 +4,7 @@
 //! environment and never touches a socket.
 
 pub mod core;
+pub mod embed;
 pub mod http;
 pub mod llm;
 pub mod payload;

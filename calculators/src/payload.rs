@@ -7,6 +7,7 @@
 //! None of these is a wire format: the request node reads one, the response node writes one, and the nodes in between
 //! serve every dialect.
 
+mod embedding;
 mod logprobs;
 mod question;
 
@@ -20,6 +21,7 @@ pub use graphmill_llm::{
 };
 use serde_json::{Map, Value};
 
+pub use embedding::{Embeddings, EmbeddingsRequest, Relevance, RerankRequest};
 pub use logprobs::{EchoedText, EchoedTokens, HeldLogprobs, TextLogprob};
 pub use question::{
     Explained, PromptQuestion, PromptReport, QuestionKind, ResolvedValue, Tokenization, ValueSource,

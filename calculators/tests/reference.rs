@@ -14,10 +14,11 @@ use graphmill_engine::{
 use serde_json::Value;
 
 /// The folders of calculators, with their headings.
-const FOLDERS: [(&str, &str); 4] = [
+const FOLDERS: [(&str, &str); 5] = [
     ("core", "Core: any graph"),
     ("text", "Text"),
     ("llm", "Language models"),
+    ("embed", "Embeddings and reranking"),
     ("http", "HTTP"),
 ];
 

@@ -61,6 +61,9 @@ fn these_calculators_are_registered() {
     DemuxCalculator
     DequantizeByteArrayCalculator
     DetokenizerCalculator
+    EmbedCalculator
+    EmbeddingsRequestCalculator
+    EmbeddingsResponseCalculator
     EndItemLoopCalculator
     EndLoopBooleanCalculator
     EndLoopFloatCalculator
@@ -98,8 +101,11 @@ fn these_calculators_are_registered() {
     PreviousLoopbackCalculator
     PromptReportCalculator
     QuantizeFloatVectorCalculator
+    RankCalculator
     RealTimeFlowLimiterCalculator
     ReasoningParserCalculator
+    RerankRequestCalculator
+    RerankResponseCalculator
     RoundRobinDemuxCalculator
     SequenceShiftCalculator
     SidePacketToStreamCalculator
@@ -129,7 +135,11 @@ fn these_calculators_are_registered() {
     Uint64tVectorSizeCalculator
     ValueOrDefaultCalculator
     SwitchContainer
+    EmbeddingsCalculator
+    EmbeddingsCalculatorOV
     HttpLLMCalculator
+    RerankCalculator
+    RerankCalculatorOV
     ");
 }
 
@@ -198,7 +208,12 @@ fn assert_compiles(example: &str, file: &Path) {
 #[test]
 fn shipped_graphs_compile() {
     let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
-    for graph in ["graphs/chat", "graphs/ovms_llm"] {
+    for graph in [
+        "graphs/chat",
+        "graphs/ovms_llm",
+        "graphs/embeddings",
+        "graphs/rerank",
+    ] {
         let text = std::fs::read_to_string(root.join(graph).join("graph.pbtxt")).expect("a graph");
         assert_eq!(check(&text, &environment()), "", "{graph}");
     }

@@ -208,7 +208,7 @@ fn text_prompt(text: &str, path: &str) -> Result<Prompt> {
     Ok(Prompt::Text(text.to_owned()))
 }
 
-fn token_prompt(tokens: &[Value], path: &str) -> Result<Prompt> {
+pub(super) fn token_prompt(tokens: &[Value], path: &str) -> Result<Prompt> {
     if tokens.is_empty() {
         return Err(invalid(path, "must have at least one token"));
     }

@@ -5,7 +5,9 @@
 //!
 //! Every refusal names the field it is about, by its JSON path.
 
+mod body;
 mod dialect;
+mod embeddings;
 mod fields;
 mod input;
 mod inspect;
@@ -15,6 +17,7 @@ mod params;
 mod parts;
 mod reasoning;
 mod request;
+mod rerank;
 mod response;
 mod responses;
 mod sampling;
@@ -24,6 +27,8 @@ mod tools;
 mod translate;
 mod wire;
 
+pub use embeddings::{EmbeddingsRequest, EmbeddingsResponse};
 pub use inspect::PromptReporter;
 pub use request::{OpenAIRequest, OpenAIRequestOptions};
+pub use rerank::{RerankRequest, RerankResponse};
 pub use response::OpenAIResponse;

@@ -53,6 +53,24 @@ pub(crate) async fn status(State(app): State<Arc<App>>) -> Json<Value> {
             })
         })
         .collect();
+    let models = app.servables.embedding_models();
+    let embedding_engines = models.iter().map(|(graph, model)| {
+        let engine = model.engine().status();
+        let measured = model.engine().measurements();
+        json!({
+            "model": engine.model,
+            "graph": graph,
+            "requests": engine.requests,
+            "steps": measured.step_tokens.count,
+            "texts": measured.step_texts.sum,
+            "tokens": measured.step_tokens.sum,
+            "failed_steps": measured.failed_steps,
+            "stalled_seconds": engine.stalled_for().as_secs(),
+            "stopped": engine.stopped,
+            "effective": model.engine().info(),
+        })
+    });
+    let embedding_engines: Vec<Value> = embedding_engines.collect();
     let graphs: Vec<Value> = app
         .servables
         .iter()
@@ -72,6 +90,7 @@ pub(crate) async fn status(State(app): State<Arc<App>>) -> Json<Value> {
         "version": env!("CARGO_PKG_VERSION"),
         "uptime_seconds": app.started.elapsed().as_secs(),
         "engines": engines,
+        "embedding_engines": embedding_engines,
         "graphs": graphs,
     }))
 }

@@ -10,7 +10,7 @@ use graphmill_engine::{Error, Handle, OutputStream, Packet, RunCx, Session, Side
 use tokio::{sync::watch, task::JoinHandle};
 
 use super::{
-    load::{REQUEST_TAG, RESPONSE_TAG},
+    load::{request_stream, response_stream},
     state::Servable,
 };
 use crate::{
@@ -39,10 +39,7 @@ impl Answer {
         request: HttpRequestPayload,
     ) -> Result<Self, Failure> {
         let plan = servable.plan()?;
-        let (Some(input), Some(output)) = (
-            plan.input_with_tag(REQUEST_TAG),
-            plan.output_with_tag(RESPONSE_TAG),
-        ) else {
+        let (Some(input), Some(output)) = (request_stream(&plan), response_stream(&plan)) else {
             return Err(Failure::new(
                 Cause::GraphFailed,
                 "the graph does not take requests",

@@ -12,10 +12,22 @@ use graphmill_grammar::{
 use super::subgraphs::Beside;
 use crate::config::GraphEntry;
 
-/// The tag of the stream on which a graph takes an HTTP request.
-pub(crate) const REQUEST_TAG: &str = "HTTP_REQUEST_PAYLOAD";
-/// The tag of the stream on which a graph gives the answer.
-pub(crate) const RESPONSE_TAG: &str = "HTTP_RESPONSE_PAYLOAD";
+/// The tags of the stream on which a graph takes an HTTP request. OVMS's graphs that embed and rank have the shorter one.
+const REQUEST_TAGS: [&str; 2] = ["HTTP_REQUEST_PAYLOAD", "REQUEST_PAYLOAD"];
+/// The tags of the stream on which a graph gives the answer.
+const RESPONSE_TAGS: [&str; 2] = ["HTTP_RESPONSE_PAYLOAD", "RESPONSE_PAYLOAD"];
+
+/// The stream on which a graph takes an HTTP request.
+pub(super) fn request_stream(plan: &Plan) -> Option<&str> {
+    let mut tags = REQUEST_TAGS.into_iter();
+    tags.find_map(|tag| plan.input_with_tag(tag))
+}
+
+/// The stream on which a graph gives the answer.
+pub(super) fn response_stream(plan: &Plan) -> Option<&str> {
+    let mut tags = RESPONSE_TAGS.into_iter();
+    tags.find_map(|tag| plan.output_with_tag(tag))
+}
 
 /// What compiling a graph file gave.
 pub(crate) struct Compiled {
@@ -89,14 +101,16 @@ pub(super) fn load(entry: &GraphEntry, environment: &Environment) -> Result<Comp
 
 /// Why a graph cannot answer REST requests, if it cannot.
 pub(crate) fn answers_http(plan: &Plan) -> Result<(), String> {
-    if plan.input_with_tag(REQUEST_TAG).is_none() {
+    if request_stream(plan).is_none() {
         return Err(format!(
-            "the graph has no `input_stream: \"{REQUEST_TAG}:...\"`, so no request can enter it"
+            "the graph has no `input_stream: \"{}:...\"`, so no request can enter it",
+            REQUEST_TAGS[0]
         ));
     }
-    if plan.output_with_tag(RESPONSE_TAG).is_none() {
+    if response_stream(plan).is_none() {
         return Err(format!(
-            "the graph has no `output_stream: \"{RESPONSE_TAG}:...\"`, so no answer can leave it"
+            "the graph has no `output_stream: \"{}:...\"`, so no answer can leave it",
+            RESPONSE_TAGS[0]
         ));
     }
     Ok(())

@@ -16,8 +16,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use graphmill_calculators::llm::LanguageModel;
-use graphmill_engine::{Environment, Registry};
+use graphmill_calculators::{embed::EmbeddingModel, llm::LanguageModel};
+use graphmill_engine::{Environment, Registry, Resource};
 use graphmill_grammar::{
     Diagnostic,
     render::{self, Color},
@@ -143,16 +143,25 @@ impl Servables {
 
     /// The models of all available graphs, each once, with the name of the first graph that uses it.
     pub(crate) fn models(&self) -> Vec<(String, Arc<LanguageModel>)> {
-        let mut models: Vec<(String, Arc<LanguageModel>)> = Vec::new();
+        self.resources()
+    }
+
+    /// As [`Servables::models`], for those that embed or rank.
+    pub(crate) fn embedding_models(&self) -> Vec<(String, Arc<EmbeddingModel>)> {
+        self.resources()
+    }
+
+    fn resources<R: Resource>(&self) -> Vec<(String, Arc<R>)> {
+        let mut found: Vec<(String, Arc<R>)> = Vec::new();
         for servable in self.iter() {
             let Ok(plan) = servable.plan() else { continue };
-            for model in plan.resources::<LanguageModel>() {
-                if !models.iter().any(|(_, other)| Arc::ptr_eq(other, &model)) {
-                    models.push((servable.name().to_owned(), model));
+            for resource in plan.resources::<R>() {
+                if !found.iter().any(|(_, other)| Arc::ptr_eq(other, &resource)) {
+                    found.push((servable.name().to_owned(), resource));
                 }
             }
         }
-        models
+        found
     }
 
     /// Why requests would not be served now; `None` when they would. A graph that failed does not keep the others from serving.
@@ -178,21 +187,32 @@ impl Servables {
                 in_state(StateName::Failed)
             ));
         }
-        self.models().iter().find_map(|(_, model)| {
+        let models = self.models();
+        let generating = models.iter().map(|(_, model)| {
             let engine = model.engine().status();
             let stalled = engine.stalled_for();
-            if engine.stopped {
-                Some(format!("the engine of `{}` has stopped", engine.model))
-            } else if stalled >= STALLED {
-                Some(format!(
-                    "the engine of `{}` has made no step for {} s",
-                    engine.model,
-                    stalled.as_secs()
-                ))
-            } else {
-                None
-            }
-        })
+            (engine.model, engine.stopped, stalled)
+        });
+        let models = self.embedding_models();
+        let embedding = models.iter().map(|(_, model)| {
+            let engine = model.engine().status();
+            let stalled = engine.stalled_for();
+            (engine.model, engine.stopped, stalled)
+        });
+        generating
+            .chain(embedding)
+            .find_map(|(model, stopped, stalled)| {
+                if stopped {
+                    Some(format!("the engine of `{model}` has stopped"))
+                } else if stalled >= STALLED {
+                    let seconds = stalled.as_secs();
+                    Some(format!(
+                        "the engine of `{model}` has made no step for {seconds} s"
+                    ))
+                } else {
+                    None
+                }
+            })
     }
 }
 

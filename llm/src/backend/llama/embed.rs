@@ -25,6 +25,8 @@ use crate::vocab::Vocab as _;
 const MAX_SEQUENCES: u32 = 256;
 /// Attention scores that plain attention may keep: more are left to the fused kernel, which keeps none.
 const MOST_SCORE_BYTES: u64 = 256 << 20;
+/// Texts of so many tokens are tokenized even where the model takes fewer: to be cut, or to be refused with their count.
+const TOKENS_TO_COUNT: u32 = 1 << 16;
 /// The name of the template for a query and a document, in models that have one.
 const RANK_TEMPLATE: &str = "rerank";
 
@@ -55,6 +57,9 @@ pub(in crate::backend) fn open(
         path: spec.model.clone(),
         message: "llama.cpp does not pool its output".to_owned(),
     })?;
+    let score = (pooling == Pooling::Rank)
+        .then(|| Score::of(spec, &weights.model, width.get()))
+        .transpose()?;
     let mut buffers = weights.layout.buffers.clone();
     buffers.extend(reports::buffers(&heard.lines));
     let info = BackendInfo {
@@ -75,8 +80,8 @@ pub(in crate::backend) fn open(
         devices: devices::with_layers(&weights.layout.layers),
         buffers,
     };
-    let context_length = lengths.context as usize;
-    let vocab = LlamaVocabulary::new(Arc::clone(&weights.model), &spec.model, context_length);
+    let to_tokenize = lengths.context.max(TOKENS_TO_COUNT) as usize;
+    let vocab = LlamaVocabulary::new(Arc::clone(&weights.model), &spec.model, to_tokenize);
     let pairs = pair_form(&weights.model, &vocab)?;
     let mut backend = LlamaEmbedding {
         context,
@@ -84,10 +89,11 @@ pub(in crate::backend) fn open(
             context_length: lengths.context,
             batch_tokens: spec.max_num_batched_tokens,
             max_sequences: MAX_SEQUENCES,
-            width: width.get() as u32,
+            width: score.map_or(width.get(), |_| 1) as u32,
             pooling,
         },
         width,
+        score,
         info,
         batch: Vec::new(),
     };
@@ -136,6 +142,14 @@ fn pooling(spec: &EmbeddingSpec, model: &LlamaModel) -> Result<Pooling, LoadErro
     }
 }
 
+/// The option that limits the tokens of a text.
+fn length_option(task: EmbeddingTask) -> &'static str {
+    match task {
+        EmbeddingTask::Embed(_) => "max_context",
+        EmbeddingTask::Rank => "max_position_embeddings",
+    }
+}
+
 /// Tokens of a text and of a batch.
 #[derive(Clone, Copy)]
 struct Lengths {
@@ -149,7 +163,7 @@ impl Lengths {
         let trained = model.n_ctx_train();
         if let Some(wanted) = spec.max_context.filter(|wanted| *wanted > trained) {
             return Err(LoadError::Spec {
-                field: "max_context",
+                field: length_option(spec.task),
                 message: format!(
                     "is {wanted}, and the model takes texts of {trained} tokens at most"
                 ),
@@ -215,10 +229,11 @@ fn check_memory(
     Err(LoadError::Memory {
         path: spec.model.clone(),
         message: format!(
-            "weights {} and a step of {tokens} tokens {}, and {} are available on this machine: lower max_context",
+            "weights {} and a step of {tokens} tokens {}, and {} are available on this machine: lower {}",
             Mebibytes(loaded),
             Mebibytes(step),
-            Mebibytes(available)
+            Mebibytes(available),
+            length_option(spec.task)
         ),
     })
 }
@@ -302,6 +317,44 @@ fn pair_form(model: &LlamaModel, vocab: &LlamaVocabulary) -> Result<PairForm, Lo
     ))
 }
 
+/// How the output of a head that ranks becomes a score from 0 to 1.
+#[derive(Clone, Copy, Debug)]
+enum Score {
+    /// One logit.
+    Logit,
+    /// The logits of "does not answer" and "answers".
+    Logits,
+    /// A probability for "answers", then others.
+    Probability,
+}
+
+impl Score {
+    fn of(spec: &EmbeddingSpec, model: &LlamaModel, width: usize) -> Result<Self, LoadError> {
+        // llama.cpp ends the heads of these with a softmax.
+        let is_probability = matches!(architecture(model).as_str(), "qwen3" | "qwen3vl");
+        match width {
+            _ if is_probability => Ok(Self::Probability),
+            1 => Ok(Self::Logit),
+            2 => Ok(Self::Logits),
+            _ => Err(LoadError::Model {
+                path: spec.model.clone(),
+                message: format!(
+                    "its head tells {width} classes apart, and one that ranks tells two"
+                ),
+            }),
+        }
+    }
+
+    fn from(self, numbers: &[f32]) -> f32 {
+        let sigmoid = |logit: f32| 1.0 / (1.0 + (-logit).exp());
+        match self {
+            Self::Logit => sigmoid(numbers[0]),
+            Self::Logits => sigmoid(numbers[1] - numbers[0]),
+            Self::Probability => numbers[0],
+        }
+    }
+}
+
 fn architecture(model: &LlamaModel) -> String {
     model
         .meta_val_str("general.architecture")
@@ -313,6 +366,8 @@ struct LlamaEmbedding<'a> {
     context: Context<'a>,
     capacity: EmbeddingCapacity,
     width: SequenceWidth,
+    /// Of a model that ranks.
+    score: Option<Score>,
     info: BackendInfo,
     batch: Vec<BatchToken>,
 }
@@ -341,7 +396,11 @@ impl EmbeddingBackend for LlamaEmbedding<'_> {
         if computed.is_ok() {
             for sequence in 0..texts.len() as u32 {
                 let numbers = self.context.sequence_output(sequence, self.width);
-                out.extend_from_slice(numbers.unwrap_or_default());
+                match (self.score, numbers) {
+                    (None, numbers) => out.extend_from_slice(numbers.unwrap_or_default()),
+                    (Some(score), Some(numbers)) => out.push(score.from(numbers)),
+                    (Some(_), None) => {}
+                }
             }
         }
         self.context.forget();

@@ -2,6 +2,7 @@
 //!
 //! Labels are bounded: graphs by the configuration, models by the graphs, endpoints by the routes, codes by HTTP.
 
+mod embedding;
 mod engines;
 mod ovms;
 
@@ -80,6 +81,7 @@ impl Metrics {
             Info::new([("version", env!("CARGO_PKG_VERSION"))]),
         );
         registry.register_collector(Box::new(engines::Engines::new(servables)));
+        registry.register_collector(Box::new(embedding::Engines::new(servables)));
         Self {
             registry: all,
             requests,

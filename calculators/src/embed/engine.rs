@@ -1,0 +1,80 @@
+//! What the nodes that embed and rank share: giving texts to an engine, and its refusals as errors for the client.
+
+use graphmill_engine::{Error, EventSender, Kind, Result};
+use graphmill_llm::embed::{EmbeddingError, EmbeddingHandle, EmbeddingRefusal, EmbeddingRequest};
+use graphmill_llm::{ErrorKind, Token, TokenizeError};
+
+use super::EmbeddingModel;
+
+/// What an engine says of a request's texts.
+pub(super) type Outcome = std::result::Result<Vec<Vec<f32>>, EmbeddingError>;
+
+/// Gives texts to the engine, whose outcome comes as an event. `field` names the text of an index in the request.
+pub(super) fn submit(
+    model: &EmbeddingModel,
+    texts: Vec<Vec<Token>>,
+    events: EventSender<Outcome>,
+    field: impl Fn(usize) -> String,
+) -> Result<EmbeddingHandle> {
+    let request = EmbeddingRequest::new(texts, move |outcome| {
+        // a session that has ended dropped its handle, so nobody waits for this
+        events.send(outcome).ok();
+    });
+    let taken = model.engine().submit(request);
+    taken.map_err(|refusal| refused(refusal, field))
+}
+
+fn refused(refusal: EmbeddingRefusal, field: impl Fn(usize) -> String) -> Error {
+    let error = match &refusal {
+        EmbeddingRefusal::NoText => Error::invalid("there is no text").with_field("input"),
+        EmbeddingRefusal::EmptyText { index } => {
+            let field = field(*index);
+            Error::invalid(format!("`{field}` has no tokens")).with_field(field)
+        }
+        EmbeddingRefusal::TextTooLong {
+            index,
+            n_tokens,
+            limit,
+        } => {
+            let field = field(*index);
+            Error::invalid(format!(
+                "`{field}` has {n_tokens} tokens, and the model takes at most {limit}"
+            ))
+            .with_field(field)
+            .with_code("context_length_exceeded")
+        }
+        EmbeddingRefusal::InvalidToken {
+            index,
+            token,
+            position,
+            n_vocab,
+        } => {
+            let field = field(*index);
+            Error::invalid(format!(
+                "token {token} at position {position} of `{field}` is not in the vocabulary of {n_vocab} tokens"
+            ))
+            .with_field(field)
+        }
+        EmbeddingRefusal::QueueFull { .. } => Error::exhausted(refusal.to_string()),
+        EmbeddingRefusal::Stopped => Error::unavailable(refusal.to_string()),
+    };
+    error.with_source(refusal)
+}
+
+/// Why there are no numbers.
+pub(super) fn failed(error: EmbeddingError) -> Error {
+    let kind = match error.kind {
+        ErrorKind::Internal => Kind::Internal,
+        ErrorKind::ResourceExhausted => Kind::ResourceExhausted,
+        ErrorKind::Unavailable => Kind::Unavailable,
+    };
+    Error::new(kind, error.message.clone()).with_source(error)
+}
+
+/// A text that cannot be tokenized.
+pub(super) fn too_large(error: TokenizeError, field: String) -> Error {
+    Error::invalid(format!("`{field}`: {error}"))
+        .with_field(field)
+        .with_code("context_length_exceeded")
+        .with_source(error)
+}

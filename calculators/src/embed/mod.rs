@@ -1,0 +1,17 @@
+//! Embeddings and reranking: models that read a text and answer with numbers.
+//!
+//! ```text
+//! HttpRequestPayload ─► EmbeddingsRequest ─► Embeddings ─► HttpResponse
+//! HttpRequestPayload ─► RerankRequest ─► Relevance ─► HttpResponse
+//! ```
+
+mod engine;
+mod model;
+mod options;
+mod rank;
+mod vector;
+
+pub use model::EmbeddingModel;
+pub use options::{EmbedOptions, PoolingOption, RankOptions};
+pub use rank::{Rank, RankPorts};
+pub use vector::{Embed, EmbedPorts};

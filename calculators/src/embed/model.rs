@@ -1,0 +1,51 @@
+//! The resource behind the side packets `embeddings_servable` and `rerank_servable`: a model's embedding engine.
+
+use std::path::Path;
+
+use graphmill_engine::{Error, Kind, Resource, Result, World};
+use graphmill_llm::embed::{EmbeddingEngine, EmbeddingSpec};
+use graphmill_llm::{SpecError, resolve_model_path};
+
+/// A loaded model that embeds or ranks. Every session of every graph that names the same model and limits shares one.
+#[derive(Debug)]
+pub struct EmbeddingModel {
+    engine: EmbeddingEngine,
+}
+
+impl EmbeddingModel {
+    /// A model on an engine of the caller's own.
+    pub fn new(engine: EmbeddingEngine) -> Self {
+        Self { engine }
+    }
+
+    /// The engine that batches this model's texts.
+    pub fn engine(&self) -> &EmbeddingEngine {
+        &self.engine
+    }
+}
+
+impl Resource for EmbeddingModel {
+    type Spec = EmbeddingSpec;
+
+    fn resolve(mut spec: EmbeddingSpec, world: &dyn World) -> Result<EmbeddingSpec> {
+        let base = world.resolve(Path::new("."));
+        let found = resolve_model_path(&base, &spec.model.to_string_lossy());
+        spec.model = world.resolve(&found.map_err(unusable)?);
+        Ok(spec)
+    }
+
+    fn load(spec: &EmbeddingSpec, _: &dyn World) -> Result<Self> {
+        let engine = EmbeddingEngine::load(spec.clone());
+        engine
+            .map(Self::new)
+            .map_err(|error| Error::unavailable(error.to_string()).with_source(error))
+    }
+}
+
+fn unusable(error: SpecError) -> Error {
+    let kind = match error {
+        SpecError::Missing { .. } | SpecError::NoModel { .. } => Kind::NotFound,
+        _ => Kind::InvalidArgument,
+    };
+    Error::new(kind, error.to_string()).with_source(error)
+}

@@ -1,0 +1,157 @@
+//! The options of nodes that embed and rank: OVMS's, and the limits of the engine.
+
+use graphmill_engine::Contract;
+use graphmill_llm::embed::{EmbeddingSpec, EmbeddingTask, Pooling};
+use graphmill_llm::{Device, PluginConfig};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Options of [`Embed`](super::Embed).
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct EmbedOptions {
+    /// Folder with one `.gguf` file, or such a file; relative to the graph's folder. Required.
+    pub models_path: String,
+    /// Makes each vector's length 1, so that the product of two is their cosine.
+    pub normalize_embeddings: bool,
+    /// How the vectors of a text's tokens become one; as the model's file says when not set.
+    pub pooling: Option<PoolingOption>,
+    /// Cuts texts that are too long for the model, which are refused otherwise.
+    pub truncate: bool,
+    /// Lets requests ask for fewer `dimensions`. For models that were trained so that the first numbers of a vector are one, too.
+    pub allow_dimensions: bool,
+    /// Most tokens of a text; 0 takes what the model was trained for, and at most 8192.
+    pub max_context: u32,
+    /// Tokens of one step, texts of all requests together; a longer text is computed alone.
+    pub max_num_batched_tokens: u32,
+    /// Most requests at the same time; more are refused.
+    pub max_waiting: u32,
+    /// `CPU`; `GPU` or `GPU.0` for the first GPU, `GPU.1` for the second; `AUTO` for all GPUs there are, or else the CPU.
+    pub target_device: String,
+    /// JSON object with the backend's knobs, as that of the LLM node.
+    #[schemars(extend("contentMediaType" = "application/json", "contentSchema" = schemars::schema_for!(PluginConfig)))]
+    pub plugin_config: String,
+}
+
+impl Default for EmbedOptions {
+    fn default() -> Self {
+        Self {
+            models_path: String::new(),
+            normalize_embeddings: true,
+            pooling: None,
+            truncate: false,
+            allow_dimensions: false,
+            max_context: 0,
+            max_num_batched_tokens: 512,
+            max_waiting: 1024,
+            target_device: String::new(),
+            plugin_config: String::new(),
+        }
+    }
+}
+
+/// Options of [`Rank`](super::Rank).
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct RankOptions {
+    /// Folder with one `.gguf` file, or such a file; relative to the graph's folder. Required.
+    pub models_path: String,
+    /// Most pieces that the documents of a request are cut into. A document that fits the model beside the query is one piece.
+    pub max_allowed_chunks: u32,
+    /// Most tokens of a query and a piece of a document together; when not set, what the model was trained for, and at most 8192.
+    pub max_position_embeddings: Option<u32>,
+    /// Tokens of one step, pairs of all requests together; a longer pair is computed alone.
+    pub max_num_batched_tokens: u32,
+    /// Most requests at the same time; more are refused.
+    pub max_waiting: u32,
+    /// `CPU`; `GPU` or `GPU.0` for the first GPU, `GPU.1` for the second; `AUTO` for all GPUs there are, or else the CPU.
+    pub target_device: String,
+    /// JSON object with the backend's knobs, as that of the LLM node.
+    #[schemars(extend("contentMediaType" = "application/json", "contentSchema" = schemars::schema_for!(PluginConfig)))]
+    pub plugin_config: String,
+}
+
+impl Default for RankOptions {
+    fn default() -> Self {
+        Self {
+            models_path: String::new(),
+            max_allowed_chunks: 10_000,
+            max_position_embeddings: None,
+            max_num_batched_tokens: 512,
+            max_waiting: 1024,
+            target_device: String::new(),
+            plugin_config: String::new(),
+        }
+    }
+}
+
+/// How the vectors of a text's tokens become one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum PoolingOption {
+    /// The first token's.
+    Cls,
+    /// The last token's.
+    Last,
+    /// Their mean.
+    Mean,
+}
+
+impl From<PoolingOption> for Pooling {
+    fn from(option: PoolingOption) -> Self {
+        match option {
+            PoolingOption::Cls => Self::Cls,
+            PoolingOption::Last => Self::Last,
+            PoolingOption::Mean => Self::Mean,
+        }
+    }
+}
+
+impl EmbedOptions {
+    /// What the engine is loaded from; what is wrong goes to the contract.
+    pub(super) fn spec(&self, c: &mut Contract) -> EmbeddingSpec {
+        let task = EmbeddingTask::Embed(self.pooling.map(Pooling::from));
+        let spec = EmbeddingSpec {
+            max_num_batched_tokens: self.max_num_batched_tokens,
+            max_context: (self.max_context > 0).then_some(self.max_context),
+            max_waiting: self.max_waiting,
+            ..EmbeddingSpec::new(&self.models_path, task)
+        };
+        checked(c, spec, &self.target_device, &self.plugin_config)
+    }
+}
+
+impl RankOptions {
+    /// As [`EmbedOptions::spec`].
+    pub(super) fn spec(&self, c: &mut Contract) -> EmbeddingSpec {
+        let spec = EmbeddingSpec {
+            max_num_batched_tokens: self.max_num_batched_tokens,
+            max_context: self.max_position_embeddings,
+            max_waiting: self.max_waiting,
+            ..EmbeddingSpec::new(&self.models_path, EmbeddingTask::Rank)
+        };
+        checked(c, spec, &self.target_device, &self.plugin_config)
+    }
+}
+
+fn checked(
+    c: &mut Contract,
+    mut spec: EmbeddingSpec,
+    target_device: &str,
+    plugin_config: &str,
+) -> EmbeddingSpec {
+    match target_device.parse::<Device>() {
+        Ok(device) => spec.device = device,
+        Err(error) => c.option_error("target_device", error.to_string()),
+    }
+    match PluginConfig::from_json(plugin_config) {
+        Ok(config) => spec.plugin_config = config,
+        Err(error) => c.option_error("plugin_config", error.to_string()),
+    }
+    if spec.model.as_os_str().is_empty() {
+        c.missing_option("models_path", "\"./\"");
+    } else if let Err(error) = spec.validate() {
+        c.error(error.to_string());
+    }
+    spec
+}

@@ -1,0 +1,175 @@
+//! `RankCalculator`: a query and documents to scores.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use graphmill_engine::{
+    Calculator, Contract, Cx, Error, Events, Flow, In, Offset, OpenCx, Out, Policy, Res, Result,
+    Run, register,
+};
+use graphmill_llm::Token;
+use graphmill_llm::embed::EmbeddingHandle;
+
+use super::engine::{self, Outcome};
+use super::{EmbeddingModel, RankOptions};
+use crate::payload::{Relevance, RerankRequest};
+
+/// Says how well each document of a request answers its query, batched with those of every other session of the same model.
+///
+/// The request is read once, and its scores come out at the same timestamp. A document that is too long for the model beside the query
+/// is cut into pieces, and has the score of the best one. Runs on the executor `cpu`, because making tokens of many documents takes
+/// time.
+///
+/// ```pbtxt
+/// input_stream: "REQUEST:request"
+/// output_stream: "RELEVANCE:relevance"
+/// node {
+///   calculator: "RankCalculator"
+///   input_side_packet: "RERANK_NODE_RESOURCES:rerank_servable"
+///   input_stream: "REQUEST:request"
+///   output_stream: "RELEVANCE:relevance"
+///   node_options { [type.googleapis.com/mediapipe.RerankCalculatorOVOptions] { models_path: "./" } }
+/// }
+/// ```
+pub struct Rank {
+    model: Arc<EmbeddingModel>,
+    max_allowed_chunks: usize,
+    /// What is being computed. Dropping it cancels that.
+    running: Option<Running>,
+}
+
+struct Running {
+    _handle: EmbeddingHandle,
+    /// Which of the texts given to the engine are pieces of which document.
+    pieces: Vec<Range<usize>>,
+    tokens: u32,
+}
+
+/// The ports of [`Rank`].
+#[derive(Copy, Clone, Debug)]
+pub struct RankPorts {
+    request: In<RerankRequest>,
+    relevance: Out<Relevance>,
+    events: Events<Outcome>,
+    model: Res<EmbeddingModel>,
+}
+
+impl Calculator for Rank {
+    const NAME: &'static str = "RankCalculator";
+    const DOC: &'static str = "Says how well documents answer a query, batched with those of all sessions of the same model.";
+    const OPTION_NAMES: &'static [&'static str] = &[
+        "mediapipe.RerankCalculatorOVOptions",
+        "mediapipe.RerankCalculatorOptions",
+    ];
+    type Options = RankOptions;
+    type Ports = RankPorts;
+
+    fn contract(c: &mut Contract, options: &RankOptions) -> RankPorts {
+        c.policy(Policy::Immediate);
+        c.offset(Offset::Unset);
+        c.run(Run::Offload("cpu"));
+        let spec = options.spec(c);
+        RankPorts {
+            request: c.input("REQUEST"),
+            relevance: c.output("RELEVANCE"),
+            events: c.events(),
+            model: c.resource("RERANK_NODE_RESOURCES", Some(spec)),
+        }
+    }
+
+    fn open(options: &RankOptions, io: RankPorts, cx: &mut OpenCx<'_>) -> Result<Self> {
+        Ok(Self {
+            model: cx.resource(io.model),
+            max_allowed_chunks: options.max_allowed_chunks as usize,
+            running: None,
+        })
+    }
+
+    fn process(&mut self, io: RankPorts, cx: &mut Cx<'_>) -> Result<Flow> {
+        if let Some(outcome) = cx.event(io.events) {
+            let Some(running) = self.running.take() else {
+                return Ok(Flow::Continue);
+            };
+            let numbers = outcome.map_err(engine::failed)?;
+            let best = |pieces: &Range<usize>| {
+                let scores = numbers[pieces.clone()].iter().map(|score| score[0]);
+                scores.fold(f32::MIN, f32::max)
+            };
+            let scores: Vec<f32> = running.pieces.iter().map(best).collect();
+            if !scores.iter().all(|score| (0.0..=1.0).contains(score)) {
+                return Err(Error::internal(
+                    "the model computed a score that is not between 0 and 1",
+                ));
+            }
+            let tokens = running.tokens;
+            cx.emit(io.relevance, Relevance { scores, tokens });
+            return Ok(Flow::Stop);
+        }
+        if let Some(request) = cx.take(io.request) {
+            let (pairs, pieces) = self.pairs(&request)?;
+            let tokens = pairs.iter().map(Vec::len).sum::<usize>() as u32;
+            let field = |index| {
+                let document = pieces.partition_point(|pieces| pieces.end <= index);
+                format!("documents[{document}]")
+            };
+            let handle = engine::submit(&self.model, pairs, cx.sender(io.events), field)?;
+            self.running = Some(Running {
+                _handle: handle,
+                pieces,
+                tokens,
+            });
+        }
+        Ok(Flow::Continue)
+    }
+}
+register!(Rank);
+
+impl Rank {
+    /// The texts to compute, and which of them are pieces of which document.
+    fn pairs(&self, request: &RerankRequest) -> Result<(Vec<Vec<Token>>, Vec<Range<usize>>)> {
+        self.check_chunks("before", request.documents.len())?;
+        let engine = self.model.engine();
+        let read = |text: &str, field: String| {
+            let read = engine.vocab().tokenize(text, false, false);
+            read.map_err(|error| engine::too_large(error, field))
+        };
+        let query = read(&request.query, "query".to_owned())?;
+        let limit = engine.context_length();
+        let around = engine.pairs().join(&query, &[]).len();
+        if around >= limit {
+            let message = format!(
+                "`query` takes {around} of the {limit} tokens that the model reads, which leaves no room for a document"
+            );
+            return Err(Error::invalid(message)
+                .with_field("query")
+                .with_code("context_length_exceeded"));
+        }
+        let most = request
+            .max_chunks_per_doc
+            .map_or(usize::MAX, |most| most as usize);
+        let (mut pairs, mut pieces) = (Vec::new(), Vec::new());
+        for (index, document) in request.documents.iter().enumerate() {
+            let tokens = read(document, format!("documents[{index}]"))?;
+            let begin = pairs.len();
+            if tokens.is_empty() {
+                pairs.push(engine.pairs().join(&query, &[]));
+            }
+            let chunks = tokens.chunks(limit - around).take(most);
+            pairs.extend(chunks.map(|chunk| engine.pairs().join(&query, chunk)));
+            self.check_chunks("after", pairs.len())?;
+            pieces.push(begin..pairs.len());
+        }
+        Ok((pairs, pieces))
+    }
+
+    fn check_chunks(&self, when: &str, chunks: usize) -> Result<()> {
+        let most = self.max_allowed_chunks;
+        if chunks <= most {
+            return Ok(());
+        }
+        let message = format!(
+            "`documents` are {chunks} pieces {when} long ones are cut, and the graph allows {most} (max_allowed_chunks)"
+        );
+        Err(Error::invalid(message).with_field("documents"))
+    }
+}

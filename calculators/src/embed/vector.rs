@@ -1,0 +1,199 @@
+//! `EmbedCalculator`: texts to vectors.
+
+use std::sync::Arc;
+
+use graphmill_engine::{
+    Calculator, Contract, Cx, Error, Events, Flow, In, Offset, OpenCx, Out, Policy, Res, Result,
+    Run, register,
+};
+use graphmill_llm::Token;
+use graphmill_llm::embed::EmbeddingHandle;
+
+use super::engine::{self, Outcome};
+use super::{EmbedOptions, EmbeddingModel};
+use crate::payload::{Embeddings, EmbeddingsRequest, Prompt};
+
+/// Makes a vector of each text of a request, batched with those of every other session of the same model.
+///
+/// The request is read once, and its vectors come out at the same timestamp. In text, the spelling of special tokens is text, and what
+/// the model wants around a text is added; texts that are tokens already are taken as they are. Runs on the executor `cpu`, because
+/// making tokens of many texts takes time.
+///
+/// ```pbtxt
+/// input_stream: "REQUEST:request"
+/// output_stream: "EMBEDDINGS:embeddings"
+/// node {
+///   calculator: "EmbedCalculator"
+///   input_side_packet: "EMBEDDINGS_NODE_RESOURCES:embeddings_servable"
+///   input_stream: "REQUEST:request"
+///   output_stream: "EMBEDDINGS:embeddings"
+///   node_options { [type.googleapis.com/mediapipe.EmbeddingsCalculatorOVOptions] { models_path: "./" } }
+/// }
+/// ```
+pub struct Embed {
+    model: Arc<EmbeddingModel>,
+    options: EmbedOptions,
+    /// What is being computed. Dropping it cancels that.
+    running: Option<Running>,
+}
+
+struct Running {
+    _handle: EmbeddingHandle,
+    /// Tokens of all texts.
+    tokens: u32,
+    dimensions: Option<u32>,
+}
+
+/// The ports of [`Embed`].
+#[derive(Copy, Clone, Debug)]
+pub struct EmbedPorts {
+    request: In<EmbeddingsRequest>,
+    embeddings: Out<Embeddings>,
+    events: Events<Outcome>,
+    model: Res<EmbeddingModel>,
+}
+
+impl Calculator for Embed {
+    const NAME: &'static str = "EmbedCalculator";
+    const DOC: &'static str =
+        "Makes vectors of texts, batched with those of all sessions of the same model.";
+    const OPTION_NAMES: &'static [&'static str] = &[
+        "mediapipe.EmbeddingsCalculatorOVOptions",
+        "mediapipe.EmbeddingsCalculatorOptions",
+    ];
+    type Options = EmbedOptions;
+    type Ports = EmbedPorts;
+
+    fn contract(c: &mut Contract, options: &EmbedOptions) -> EmbedPorts {
+        c.policy(Policy::Immediate);
+        c.offset(Offset::Unset);
+        c.run(Run::Offload("cpu"));
+        let spec = options.spec(c);
+        EmbedPorts {
+            request: c.input("REQUEST"),
+            embeddings: c.output("EMBEDDINGS"),
+            events: c.events(),
+            model: c.resource("EMBEDDINGS_NODE_RESOURCES", Some(spec)),
+        }
+    }
+
+    fn open(options: &EmbedOptions, io: EmbedPorts, cx: &mut OpenCx<'_>) -> Result<Self> {
+        Ok(Self {
+            model: cx.resource(io.model),
+            options: options.clone(),
+            running: None,
+        })
+    }
+
+    fn process(&mut self, io: EmbedPorts, cx: &mut Cx<'_>) -> Result<Flow> {
+        if let Some(outcome) = cx.event(io.events) {
+            let Some(running) = self.running.take() else {
+                return Ok(Flow::Continue);
+            };
+            let mut vectors = outcome.map_err(engine::failed)?;
+            for vector in &mut vectors {
+                self.finish(vector, running.dimensions)?;
+            }
+            let tokens = running.tokens;
+            cx.emit(io.embeddings, Embeddings { vectors, tokens });
+            return Ok(Flow::Stop);
+        }
+        if let Some(request) = cx.take(io.request) {
+            self.check_dimensions(request.dimensions)?;
+            let one = request.input.len() == 1;
+            let field = |index: usize| {
+                if one {
+                    "input".to_owned()
+                } else {
+                    format!("input[{index}]")
+                }
+            };
+            let texts: Vec<Vec<Token>> = request
+                .input
+                .iter()
+                .enumerate()
+                .map(|(index, text)| self.tokenize(text, || field(index)))
+                .collect::<Result<_>>()?;
+            let tokens = texts.iter().map(Vec::len).sum::<usize>() as u32;
+            let handle = engine::submit(&self.model, texts, cx.sender(io.events), field)?;
+            self.running = Some(Running {
+                _handle: handle,
+                tokens,
+                dimensions: request.dimensions,
+            });
+        }
+        Ok(Flow::Continue)
+    }
+}
+register!(Embed);
+
+impl Embed {
+    fn check_dimensions(&self, wanted: Option<u32>) -> Result<()> {
+        let width = self.model.engine().width();
+        let message = match wanted {
+            Some(wanted) if wanted as usize > width => {
+                format!("`dimensions` is {wanted}, and the model's vectors have {width}")
+            }
+            Some(wanted) if (wanted as usize) < width && !self.options.allow_dimensions => {
+                format!(
+                    "`dimensions` is {wanted}, and the graph only gives whole vectors of {width} (allow_dimensions)"
+                )
+            }
+            _ => return Ok(()),
+        };
+        Err(Error::invalid(message).with_field("dimensions"))
+    }
+
+    fn tokenize(&self, text: &Prompt, field: impl Fn() -> String) -> Result<Vec<Token>> {
+        let vocab = self.model.engine().vocab();
+        let limit = self.model.engine().context_length();
+        let read = |text: &str| vocab.tokenize(text, true, false);
+        let mut tokens = match text {
+            Prompt::Tokens(tokens) => tokens.clone(),
+            Prompt::Text(text) | Prompt::Templated(text) | Prompt::Spelled { text, .. } => {
+                match read(text) {
+                    // No text that fits is longer than this.
+                    Err(error) if self.options.truncate => {
+                        read(&text[..text.floor_char_boundary(error.limit)])
+                    }
+                    read => read,
+                }
+                .map_err(|error| engine::too_large(error, field()))?
+            }
+        };
+        if self.options.truncate && tokens.len() > limit {
+            // The token that ends every text is kept.
+            let ends = read("").map_err(|error| engine::too_large(error, field()))?;
+            let end = ends
+                .last()
+                .copied()
+                .filter(|end| tokens.last() == Some(end));
+            tokens.truncate(limit - usize::from(end.is_some()));
+            tokens.extend(end);
+        }
+        Ok(tokens)
+    }
+
+    /// The vector as the request and the options want it.
+    fn finish(&self, vector: &mut Vec<f32>, dimensions: Option<u32>) -> Result<()> {
+        if let Some(dimensions) = dimensions {
+            vector.truncate(dimensions as usize);
+        }
+        if !vector.iter().all(|number| number.is_finite()) {
+            return Err(Error::internal(
+                "the model computed a vector with numbers that are not finite",
+            ));
+        }
+        let length = vector
+            .iter()
+            .map(|number| number * number)
+            .sum::<f32>()
+            .sqrt();
+        if self.options.normalize_embeddings && length > 0.0 {
+            for number in vector {
+                *number /= length;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,210 @@
+//! `EmbeddingsRequestCalculator` and `EmbeddingsResponseCalculator`: OpenAI's embeddings endpoint.
+
+use std::sync::Arc;
+
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use graphmill_engine::{
+    Calculator, Contract, Cx, Flow, In, NoOptions, OpenCx, Out, Result, register,
+};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::fields::{Fields, invalid, missing, wrong_type};
+use super::{body, input};
+use crate::payload::{
+    Embeddings, EmbeddingsRequest as Request, HttpRequestPayload, HttpResponse, Prompt,
+};
+
+/// Reads the body of `embeddings` and refuses, with the field's name, what is wrong in it.
+///
+/// Emits the request at the payload's timestamp.
+///
+/// ```pbtxt
+/// input_stream: "HTTP_REQUEST_PAYLOAD:input"
+/// output_stream: "REQUEST:request"
+/// node {
+///   calculator: "EmbeddingsRequestCalculator"
+///   input_stream: "HTTP_REQUEST_PAYLOAD:input"
+///   output_stream: "REQUEST:request"
+/// }
+/// ```
+pub struct EmbeddingsRequest;
+
+/// The ports of [`EmbeddingsRequest`].
+#[derive(Copy, Clone, Debug)]
+pub struct EmbeddingsRequestPorts {
+    payload: In<HttpRequestPayload>,
+    request: Out<Request>,
+}
+
+impl Calculator for EmbeddingsRequest {
+    const NAME: &'static str = "EmbeddingsRequestCalculator";
+    const DOC: &'static str = "Reads and checks a request of OpenAI's embeddings endpoint.";
+    type Options = NoOptions;
+    type Ports = EmbeddingsRequestPorts;
+
+    fn contract(c: &mut Contract, _: &NoOptions) -> EmbeddingsRequestPorts {
+        EmbeddingsRequestPorts {
+            payload: c.input("HTTP_REQUEST_PAYLOAD"),
+            request: c.output("REQUEST"),
+        }
+    }
+
+    fn open(_: &NoOptions, _: EmbeddingsRequestPorts, _: &mut OpenCx<'_>) -> Result<Self> {
+        Ok(Self)
+    }
+
+    fn process(&mut self, io: EmbeddingsRequestPorts, cx: &mut Cx<'_>) -> Result<Flow> {
+        if let Some(payload) = cx.get(io.payload) {
+            let request = read(payload)?;
+            cx.emit(io.request, request);
+        }
+        Ok(Flow::Continue)
+    }
+}
+register!(EmbeddingsRequest);
+
+fn read(payload: &HttpRequestPayload) -> Result<Request> {
+    let body = body::of(payload, "embeddings")?;
+    let base64 = match body.str("encoding_format")? {
+        None | Some("float") => false,
+        Some("base64") => true,
+        Some(_) => {
+            return Err(invalid("encoding_format", "must be `float` or `base64`"));
+        }
+    };
+    Ok(Request {
+        model: body::model(body)?,
+        input: texts(body)?,
+        dimensions: body.count("dimensions", 1)?,
+        base64,
+    })
+}
+
+fn texts(body: Fields<'_>) -> Result<Arc<[Prompt]>> {
+    match body.get("input") {
+        None => Err(missing("input")),
+        Some(Value::String(text)) => Ok([Prompt::Text(text.clone())].into()),
+        Some(Value::Array(list)) => match list.first() {
+            None => Err(invalid("input", "must not be an empty array")),
+            Some(Value::Number(_)) => Ok([input::token_prompt(list, "input")?].into()),
+            Some(_) => list.iter().enumerate().map(text).collect(),
+        },
+        Some(other) => Err(wrong_type("input", "a string or an array", other)),
+    }
+}
+
+fn text((index, text): (usize, &Value)) -> Result<Prompt> {
+    let path = format!("input[{index}]");
+    match text {
+        Value::String(text) => Ok(Prompt::Text(text.clone())),
+        Value::Array(tokens) => input::token_prompt(tokens, &path),
+        other => Err(wrong_type(path, "a string or an array of token ids", other)),
+    }
+}
+
+/// Writes the answer of `embeddings`.
+///
+/// ```pbtxt
+/// input_stream: "REQUEST:request"
+/// input_stream: "EMBEDDINGS:embeddings"
+/// output_stream: "HTTP_RESPONSE_PAYLOAD:output"
+/// node {
+///   calculator: "EmbeddingsResponseCalculator"
+///   input_stream: "REQUEST:request"
+///   input_stream: "EMBEDDINGS:embeddings"
+///   output_stream: "HTTP_RESPONSE_PAYLOAD:output"
+/// }
+/// ```
+pub struct EmbeddingsResponse;
+
+/// The ports of [`EmbeddingsResponse`].
+#[derive(Copy, Clone, Debug)]
+pub struct EmbeddingsResponsePorts {
+    request: In<Request>,
+    embeddings: In<Embeddings>,
+    response: Out<HttpResponse>,
+}
+
+impl Calculator for EmbeddingsResponse {
+    const NAME: &'static str = "EmbeddingsResponseCalculator";
+    const DOC: &'static str = "Writes the answer of OpenAI's embeddings endpoint.";
+    type Options = NoOptions;
+    type Ports = EmbeddingsResponsePorts;
+
+    fn contract(c: &mut Contract, _: &NoOptions) -> EmbeddingsResponsePorts {
+        EmbeddingsResponsePorts {
+            request: c.input("REQUEST"),
+            embeddings: c.input("EMBEDDINGS"),
+            response: c.output("HTTP_RESPONSE_PAYLOAD"),
+        }
+    }
+
+    fn open(_: &NoOptions, _: EmbeddingsResponsePorts, _: &mut OpenCx<'_>) -> Result<Self> {
+        Ok(Self)
+    }
+
+    fn process(&mut self, io: EmbeddingsResponsePorts, cx: &mut Cx<'_>) -> Result<Flow> {
+        if let (Some(request), Some(embeddings)) = (cx.get(io.request), cx.get(io.embeddings)) {
+            let response = body::answer(&Answer::new(request, embeddings))?;
+            cx.emit(io.response, response);
+        }
+        Ok(Flow::Continue)
+    }
+}
+register!(EmbeddingsResponse);
+
+#[derive(Serialize)]
+struct Answer<'a> {
+    object: &'static str,
+    data: Vec<Item<'a>>,
+    model: &'a str,
+    usage: Usage,
+}
+
+#[derive(Serialize)]
+struct Item<'a> {
+    object: &'static str,
+    index: usize,
+    embedding: Vector<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Vector<'a> {
+    Numbers(&'a [f32]),
+    Base64(String),
+}
+
+#[derive(Serialize)]
+struct Usage {
+    prompt_tokens: u32,
+    total_tokens: u32,
+}
+
+impl<'a> Answer<'a> {
+    fn new(request: &'a Request, embeddings: &'a Embeddings) -> Self {
+        let item = |(index, vector): (usize, &'a Vec<f32>)| Item {
+            object: "embedding",
+            index,
+            embedding: if request.base64 {
+                let bytes: Vec<u8> = vector
+                    .iter()
+                    .flat_map(|number| number.to_le_bytes())
+                    .collect();
+                Vector::Base64(BASE64_STANDARD.encode(bytes))
+            } else {
+                Vector::Numbers(vector)
+            },
+        };
+        Self {
+            object: "list",
+            data: embeddings.vectors.iter().enumerate().map(item).collect(),
+            model: &request.model,
+            usage: Usage {
+                prompt_tokens: embeddings.tokens,
+                total_tokens: embeddings.tokens,
+            },
+        }
+    }
+}

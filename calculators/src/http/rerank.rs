@@ -1,0 +1,231 @@
+//! `RerankRequestCalculator` and `RerankResponseCalculator`: the rerank endpoint that Cohere and Jina have.
+
+use std::sync::Arc;
+
+use graphmill_engine::{
+    Calculator, Contract, Cx, Flow, In, NoOptions, OpenCx, Out, Result, register,
+};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::body;
+use super::fields::{Fields, invalid, missing, wrong_type};
+use crate::payload::{HttpRequestPayload, HttpResponse, Relevance, RerankRequest as Request};
+
+/// Reads the body of `rerank` and refuses, with the field's name, what is wrong in it.
+///
+/// Emits the request at the payload's timestamp.
+///
+/// ```pbtxt
+/// input_stream: "HTTP_REQUEST_PAYLOAD:input"
+/// output_stream: "REQUEST:request"
+/// node {
+///   calculator: "RerankRequestCalculator"
+///   input_stream: "HTTP_REQUEST_PAYLOAD:input"
+///   output_stream: "REQUEST:request"
+/// }
+/// ```
+pub struct RerankRequest;
+
+/// The ports of [`RerankRequest`].
+#[derive(Copy, Clone, Debug)]
+pub struct RerankRequestPorts {
+    payload: In<HttpRequestPayload>,
+    request: Out<Request>,
+}
+
+impl Calculator for RerankRequest {
+    const NAME: &'static str = "RerankRequestCalculator";
+    const DOC: &'static str = "Reads and checks a request of the rerank endpoint.";
+    type Options = NoOptions;
+    type Ports = RerankRequestPorts;
+
+    fn contract(c: &mut Contract, _: &NoOptions) -> RerankRequestPorts {
+        RerankRequestPorts {
+            payload: c.input("HTTP_REQUEST_PAYLOAD"),
+            request: c.output("REQUEST"),
+        }
+    }
+
+    fn open(_: &NoOptions, _: RerankRequestPorts, _: &mut OpenCx<'_>) -> Result<Self> {
+        Ok(Self)
+    }
+
+    fn process(&mut self, io: RerankRequestPorts, cx: &mut Cx<'_>) -> Result<Flow> {
+        if let Some(payload) = cx.get(io.payload) {
+            let request = read(payload, &cx.run().id.0)?;
+            cx.emit(io.request, request);
+        }
+        Ok(Flow::Continue)
+    }
+}
+register!(RerankRequest);
+
+/// Reads a request; `id` is the request's own.
+fn read(payload: &HttpRequestPayload, id: &str) -> Result<Request> {
+    let body = body::of(payload, "rerank")?;
+    let is_text = |value: &Value| value.as_array().is_some_and(|fields| fields == &["text"]);
+    body.unsupported("rank_fields", is_text)?;
+    Ok(Request {
+        id: format!("rerank-{id}").into(),
+        model: body::model(body)?,
+        query: body
+            .str("query")?
+            .map(Arc::from)
+            .ok_or_else(|| missing("query"))?,
+        documents: documents(body)?,
+        top_n: body.count("top_n", 1)?,
+        return_documents: body.bool("return_documents")?.unwrap_or(false),
+        max_chunks_per_doc: body.count("max_chunks_per_doc", 1)?,
+    })
+}
+
+/// Strings, or objects with a `text`: all of one kind.
+fn documents(body: Fields<'_>) -> Result<Arc<[String]>> {
+    let list = body
+        .array("documents")?
+        .ok_or_else(|| missing("documents"))?;
+    let Some(first) = list.first() else {
+        return Err(invalid("documents", "must not be an empty array"));
+    };
+    let texts = list.iter().enumerate().map(|(index, document)| {
+        let path = format!("documents[{index}]");
+        match document {
+            Value::String(_) | Value::Object(_) if document.is_string() != first.is_string() => {
+                Err(invalid(
+                    path,
+                    "must be of the same kind as the first document",
+                ))
+            }
+            Value::String(text) => Ok(text.clone()),
+            Value::Object(fields) => match fields.get("text") {
+                Some(Value::String(text)) => Ok(text.clone()),
+                Some(other) => Err(wrong_type(format!("{path}.text"), "a string", other)),
+                None => Err(missing(format!("{path}.text"))),
+            },
+            other => Err(wrong_type(path, "a string or an object", other)),
+        }
+    });
+    texts.collect()
+}
+
+/// Writes the answer of `rerank`: the documents' indices and scores, the best first.
+///
+/// ```pbtxt
+/// input_stream: "REQUEST:request"
+/// input_stream: "RELEVANCE:relevance"
+/// output_stream: "HTTP_RESPONSE_PAYLOAD:output"
+/// node {
+///   calculator: "RerankResponseCalculator"
+///   input_stream: "REQUEST:request"
+///   input_stream: "RELEVANCE:relevance"
+///   output_stream: "HTTP_RESPONSE_PAYLOAD:output"
+/// }
+/// ```
+pub struct RerankResponse;
+
+/// The ports of [`RerankResponse`].
+#[derive(Copy, Clone, Debug)]
+pub struct RerankResponsePorts {
+    request: In<Request>,
+    relevance: In<Relevance>,
+    response: Out<HttpResponse>,
+}
+
+impl Calculator for RerankResponse {
+    const NAME: &'static str = "RerankResponseCalculator";
+    const DOC: &'static str = "Writes the answer of the rerank endpoint, the best document first.";
+    type Options = NoOptions;
+    type Ports = RerankResponsePorts;
+
+    fn contract(c: &mut Contract, _: &NoOptions) -> RerankResponsePorts {
+        RerankResponsePorts {
+            request: c.input("REQUEST"),
+            relevance: c.input("RELEVANCE"),
+            response: c.output("HTTP_RESPONSE_PAYLOAD"),
+        }
+    }
+
+    fn open(_: &NoOptions, _: RerankResponsePorts, _: &mut OpenCx<'_>) -> Result<Self> {
+        Ok(Self)
+    }
+
+    fn process(&mut self, io: RerankResponsePorts, cx: &mut Cx<'_>) -> Result<Flow> {
+        if let (Some(request), Some(relevance)) = (cx.get(io.request), cx.get(io.relevance)) {
+            let response = body::answer(&Answer::new(request, relevance))?;
+            cx.emit(io.response, response);
+        }
+        Ok(Flow::Continue)
+    }
+}
+register!(RerankResponse);
+
+#[derive(Serialize)]
+struct Answer<'a> {
+    id: &'a str,
+    model: &'a str,
+    results: Vec<Found<'a>>,
+    usage: Usage,
+    meta: Meta,
+}
+
+#[derive(Serialize)]
+struct Found<'a> {
+    index: usize,
+    relevance_score: f32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    document: Option<Document<'a>>,
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    text: &'a str,
+}
+
+/// Jina's count of tokens.
+#[derive(Serialize)]
+struct Usage {
+    prompt_tokens: u32,
+    total_tokens: u32,
+}
+
+/// Cohere's.
+#[derive(Serialize)]
+struct Meta {
+    tokens: Tokens,
+}
+
+#[derive(Serialize)]
+struct Tokens {
+    input_tokens: u32,
+}
+
+impl<'a> Answer<'a> {
+    fn new(request: &'a Request, relevance: &Relevance) -> Self {
+        let mut results: Vec<_> = (relevance.scores.iter().zip(request.documents.iter()))
+            .enumerate()
+            .map(|(index, (score, text))| Found {
+                index,
+                relevance_score: *score,
+                document: request.return_documents.then_some(Document { text }),
+            })
+            .collect();
+        results.sort_by(|a, b| b.relevance_score.total_cmp(&a.relevance_score));
+        results.truncate(request.top_n.map_or(usize::MAX, |most| most as usize));
+        let tokens = relevance.tokens;
+        Self {
+            id: &request.id,
+            model: &request.model,
+            results,
+            usage: Usage {
+                prompt_tokens: tokens,
+                total_tokens: tokens,
+            },
+            meta: Meta {
+                tokens: Tokens {
+                    input_tokens: tokens,
+                },
+            },
+        }
+    }
+}

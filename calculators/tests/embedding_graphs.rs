@@ -1,0 +1,319 @@
+//! The shipped graphs that embed and rank, around a model that a test can reckon with.
+
+use std::sync::Arc;
+
+use graphmill_calculators::embed::EmbeddingModel;
+use graphmill_calculators::payload::{HttpRequestPayload, HttpResponse};
+use graphmill_engine::testing::Harness;
+use graphmill_engine::{Environment, Error, Registry};
+use graphmill_llm::backend::scripted::{Script, ScriptedBackend};
+use graphmill_llm::embed::{
+    EmbeddingBackend, EmbeddingCapacity, EmbeddingEngine, EmbeddingSpec, EmbeddingTask, PairForm,
+    Pooling,
+};
+use graphmill_llm::{EngineSpec, Token};
+use serde_json::{Value, json};
+
+const EMBEDDINGS: &str = include_str!("../../graphs/embeddings/graph.pbtxt");
+const RERANK: &str = include_str!("../../graphs/rerank/graph.pbtxt");
+
+/// Tokens of a text, at most.
+const CONTEXT: u32 = 12;
+/// Stands between a query and a document.
+const SEPARATOR: Token = 0;
+
+/// Tokens are bytes. A text's vector has its numbers of `a`, `b` and `c`, and its length; a pair's score is the part of the
+/// document's bytes that the query has, too.
+struct Counting(EmbeddingTask);
+
+impl EmbeddingBackend for Counting {
+    fn capacity(&self) -> EmbeddingCapacity {
+        let ranks = self.0 == EmbeddingTask::Rank;
+        EmbeddingCapacity {
+            context_length: CONTEXT,
+            batch_tokens: 24,
+            max_sequences: 8,
+            width: if ranks { 1 } else { 4 },
+            pooling: if ranks { Pooling::Rank } else { Pooling::Mean },
+        }
+    }
+
+    fn compute(&mut self, texts: &[&[Token]], out: &mut Vec<f32>) -> Result<(), String> {
+        for text in texts {
+            if self.0 == EmbeddingTask::Rank {
+                let end = text.iter().position(|token| *token == SEPARATOR);
+                let (query, document) = text.split_at(end.expect("a pair"));
+                let document = &document[1..];
+                let known = document.iter().filter(|byte| query.contains(byte)).count();
+                out.push(known as f32 / document.len().max(1) as f32);
+            } else {
+                let count = |byte: u8| {
+                    let found = text.iter().filter(|token| **token == Token::from(byte));
+                    found.count() as f32
+                };
+                out.extend([count(b'a'), count(b'b'), count(b'c'), text.len() as f32]);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn model(task: EmbeddingTask) -> Arc<EmbeddingModel> {
+    let open = move || {
+        let (_, vocab) = ScriptedBackend::new(Script::default(), &EngineSpec::new("m.script.json"));
+        let pairs = PairForm::around(vec![], vec![SEPARATOR], vec![]);
+        Ok((Counting(task), vocab, pairs))
+    };
+    let spec = EmbeddingSpec::new("model.gguf", task);
+    let engine = EmbeddingEngine::with_backend(spec, open).expect("a valid spec");
+    Arc::new(EmbeddingModel::new(engine))
+}
+
+fn run(graph: &str, uri: &str, body: &Value) -> Harness {
+    let environment = Environment::new(Registry::global())
+        .with_resource("embeddings_servable", model(EmbeddingTask::Embed(None)))
+        .with_resource("rerank_servable", model(EmbeddingTask::Rank));
+    let mut harness = Harness::new(graph, environment);
+    let input = harness.plan().graph_inputs().next().expect("one input");
+    let input = input.to_owned();
+    let payload = HttpRequestPayload {
+        method: "POST".to_owned(),
+        uri: uri.to_owned(),
+        json: Some(Arc::new(body.clone())),
+        ..HttpRequestPayload::default()
+    };
+    harness.push(&input, 0, payload);
+    if !harness.ended() {
+        harness.close(&input);
+    }
+    harness.block_until(Harness::ended);
+    harness
+}
+
+fn answer(graph: &str, uri: &str, body: &Value) -> Value {
+    let mut harness = run(graph, uri, body);
+    harness.finish();
+    let output = harness.plan().graph_outputs().next().expect("one output");
+    let output = output.to_owned();
+    let packets = harness.packets(&output);
+    let [packet] = &packets[..] else {
+        panic!("one answer was expected, not {}", packets.len());
+    };
+    match packet.get::<HttpResponse>() {
+        Some(HttpResponse::Body { bytes, .. }) => serde_json::from_slice(bytes).expect("JSON"),
+        other => panic!("a body was expected, not {other:?}"),
+    }
+}
+
+fn refusal(graph: &str, uri: &str, body: &Value) -> Error {
+    run(graph, uri, body).error()
+}
+
+fn embed(change: Value) -> Value {
+    let mut body = json!({"model": "m"});
+    merge(&mut body, change);
+    answer(EMBEDDINGS, "/v3/embeddings", &body)
+}
+
+fn merge(body: &mut Value, change: Value) {
+    let (Value::Object(body), Value::Object(change)) = (body, change) else {
+        panic!("two objects were expected");
+    };
+    body.extend(change);
+}
+
+#[test]
+fn every_form_of_input_gives_a_vector_for_each_text() {
+    let whole = embed(json!({"input": "abba"}));
+    assert_eq!(
+        whole,
+        json!({
+            "object": "list",
+            "data": [{"object": "embedding", "index": 0, "embedding": [0.40824828, 0.40824828, 0.0, 0.81649655]}],
+            "model": "m",
+            "usage": {"prompt_tokens": 4, "total_tokens": 4},
+        })
+    );
+    assert_eq!(embed(json!({"input": ["abba"]})), whole);
+    assert_eq!(embed(json!({"input": [97, 98, 98, 97]})), whole);
+    assert_eq!(embed(json!({"input": [[97, 98, 98, 97]]})), whole);
+    let many = embed(json!({"input": ["c", "abba", "aabbccaabbcc", "c"], "user": "u"}));
+    assert_eq!(many["usage"]["total_tokens"], 18);
+    assert_eq!(many["data"].as_array().map(Vec::len), Some(4));
+    assert_eq!(many["data"][1]["embedding"], whole["data"][0]["embedding"]);
+    assert_eq!(many["data"][0]["embedding"], many["data"][3]["embedding"]);
+    assert_eq!(many["data"][3]["index"], 3);
+}
+
+#[test]
+fn base64_is_the_bytes_of_the_numbers() {
+    let answer = embed(json!({"input": "c", "encoding_format": "base64", "dimensions": 3}));
+    // 0, 0 and 1 as 32-bit floats, the lowest byte first.
+    assert_eq!(answer["data"][0]["embedding"], "AAAAAAAAAAAAAIA/");
+}
+
+#[test]
+fn fewer_dimensions_are_the_first_ones_with_length_one() {
+    let vector = |dimensions: u32| {
+        let mut answer = embed(json!({"input": "abb", "dimensions": dimensions}));
+        answer["data"][0]["embedding"].take()
+    };
+    assert_eq!(vector(2), json!([0.4472136, 0.8944272]));
+    assert_eq!(
+        vector(4),
+        embed(json!({"input": "abb"}))["data"][0]["embedding"]
+    );
+}
+
+#[test]
+fn options_decide_on_length_and_normalisation() {
+    let graph = EMBEDDINGS.replace(
+        "allow_dimensions: true",
+        "truncate: true normalize_embeddings: false",
+    );
+    let body = json!({"model": "m", "input": "a".repeat(2000)});
+    let answer = answer(&graph, "/v1/embeddings", &body);
+    assert_eq!(
+        answer["data"][0]["embedding"],
+        json!([12.0, 0.0, 0.0, 12.0])
+    );
+    let body = json!({"model": "m", "input": "a", "dimensions": 2});
+    let error = refusal(&graph, "/v1/embeddings", &body);
+    assert_eq!(error.field.as_deref(), Some("dimensions"));
+}
+
+#[test]
+fn what_is_wrong_in_a_request_for_vectors_is_named() {
+    for (change, field) in [
+        (json!({}), "input"),
+        (json!({"input": 5}), "input"),
+        (json!({"input": []}), "input"),
+        (json!({"input": ""}), "input"),
+        (json!({"input": ["a", ""]}), "input[1]"),
+        (json!({"input": ["a", 5]}), "input[1]"),
+        (json!({"input": [97, "a"]}), "input[1]"),
+        (json!({"input": [[97], [98, -1]]}), "input[1][1]"),
+        (json!({"input": ["a", [100_000]]}), "input[1]"),
+        (json!({"input": ["a", "abcabcabcabca"]}), "input[1]"),
+        (
+            json!({"input": "a", "encoding_format": "hex"}),
+            "encoding_format",
+        ),
+        (
+            json!({"input": "a", "encoding_format": 1}),
+            "encoding_format",
+        ),
+        (json!({"input": "a", "dimensions": 0}), "dimensions"),
+        (json!({"input": "a", "dimensions": 5}), "dimensions"),
+        (json!({"input": "a", "dimensions": "2"}), "dimensions"),
+        (json!({"input": "a", "model": 5}), "model"),
+        (json!({"input": "a", "model": null}), "model"),
+    ] {
+        let mut body = json!({"model": "m"});
+        merge(&mut body, change);
+        let error = refusal(EMBEDDINGS, "/v3/embeddings", &body);
+        assert_eq!(error.field.as_deref(), Some(field), "{body}: {error}");
+    }
+    let body = json!({"model": "m", "input": "abcabcabcabca"});
+    let error = refusal(EMBEDDINGS, "/v3/embeddings", &body);
+    assert_eq!(error.code.as_deref(), Some("context_length_exceeded"));
+    assert!(error.message.contains("13 tokens"), "{error}");
+    let error = refusal(EMBEDDINGS, "/v3/completions", &body);
+    assert_eq!(error.code.as_deref(), Some("unknown_endpoint"));
+}
+
+fn rerank(change: Value) -> Value {
+    let mut body = json!({"model": "m", "query": "abc"});
+    merge(&mut body, change);
+    answer(RERANK, "/v3/rerank", &body)
+}
+
+#[test]
+fn documents_come_back_with_the_best_one_first() {
+    let texts = json!({"documents": ["xyz", "abx", "cab"]});
+    let answer = rerank(texts.clone());
+    assert_eq!(
+        answer["results"],
+        json!([
+            {"index": 2, "relevance_score": 1.0},
+            {"index": 1, "relevance_score": 0.6666667},
+            {"index": 0, "relevance_score": 0.0},
+        ])
+    );
+    assert_eq!(answer["usage"]["total_tokens"], 21);
+    assert_eq!(answer["meta"]["tokens"]["input_tokens"], 21);
+    assert_eq!(answer["model"], "m");
+    let objects = json!({
+        "documents": [{"text": "xyz", "title": "t"}, {"text": "cab"}],
+        "top_n": 1,
+        "return_documents": true,
+    });
+    assert_eq!(
+        rerank(objects)["results"],
+        json!([{"index": 1, "relevance_score": 1.0, "document": {"text": "cab"}}])
+    );
+    let one_node = RERANK_OVMS;
+    let mut body = json!({"model": "m", "query": "abc"});
+    merge(&mut body, texts);
+    let ovms = self::answer(one_node, "/v3/rerank", &body);
+    assert_eq!(ovms["results"], answer["results"]);
+}
+
+/// The form of OVMS's graphs.
+const RERANK_OVMS: &str = r#"
+input_stream: "REQUEST_PAYLOAD:input"
+output_stream: "RESPONSE_PAYLOAD:output"
+node {
+  name: "RerankExecutor"
+  input_side_packet: "RERANK_NODE_RESOURCES:rerank_servable"
+  calculator: "RerankCalculatorOV"
+  input_stream: "REQUEST_PAYLOAD:input"
+  output_stream: "RESPONSE_PAYLOAD:output"
+  node_options: {
+    [type.googleapis.com / mediapipe.RerankCalculatorOVOptions]: {
+      models_path: "./", max_allowed_chunks: 4, max_position_embeddings: 12
+    }
+  }
+}
+"#;
+
+#[test]
+fn a_long_document_has_the_score_of_its_best_piece() {
+    // Beside the query and the separator there is room for eight bytes.
+    let long = json!({"documents": ["xxxxxxxxabcabcab", "xxxxxxxxxxxxxxxx"]});
+    assert_eq!(rerank(long.clone())["results"][0]["relevance_score"], 1.0);
+    let mut first_piece = long;
+    merge(&mut first_piece, json!({"max_chunks_per_doc": 1}));
+    assert_eq!(rerank(first_piece)["results"][0]["relevance_score"], 0.0);
+}
+
+#[test]
+fn what_is_wrong_in_a_request_to_rank_is_named() {
+    for (change, field) in [
+        (json!({"query": null}), "query"),
+        (json!({"query": 5}), "query"),
+        (json!({"query": "a query of many bytes"}), "query"),
+        (json!({"documents": null}), "documents"),
+        (json!({"documents": "a"}), "documents"),
+        (json!({"documents": []}), "documents"),
+        (json!({"documents": ["a", 5]}), "documents[1]"),
+        (json!({"documents": ["a", {"text": "b"}]}), "documents[1]"),
+        (json!({"documents": [{"title": "b"}]}), "documents[0].text"),
+        (json!({"documents": [{"text": 5}]}), "documents[0].text"),
+        (json!({"documents": ["a", "b", "c", "d", "e"]}), "documents"),
+        (
+            json!({"documents": ["abcdefghabcdefghabcdefghabcdefgha"]}),
+            "documents",
+        ),
+        (json!({"top_n": 0}), "top_n"),
+        (json!({"top_n": "1"}), "top_n"),
+        (json!({"return_documents": 1}), "return_documents"),
+        (json!({"max_chunks_per_doc": 0}), "max_chunks_per_doc"),
+        (json!({"rank_fields": ["title"]}), "rank_fields"),
+    ] {
+        let mut body = json!({"model": "m", "query": "abc", "documents": ["a"]});
+        merge(&mut body, change);
+        let error = refusal(RERANK_OVMS, "/v3/rerank", &body);
+        assert_eq!(error.field.as_deref(), Some(field), "{body}: {error}");
+    }
+}
