@@ -29,7 +29,9 @@ fn refused(refusal: EmbeddingRefusal, field: impl Fn(usize) -> String) -> Error 
         EmbeddingRefusal::NoText => Error::invalid("there is no text").with_field("input"),
         EmbeddingRefusal::EmptyText { index } => {
             let field = field(*index);
-            Error::invalid(format!("`{field}` has no tokens")).with_field(field)
+            Error::invalid(format!("`{field}` has no tokens"))
+                .with_field(field)
+                .with_code("invalid_value")
         }
         EmbeddingRefusal::TextTooLong {
             index,
@@ -54,6 +56,7 @@ fn refused(refusal: EmbeddingRefusal, field: impl Fn(usize) -> String) -> Error 
                 "token {token} at position {position} of `{field}` is not in the vocabulary of {n_vocab} tokens"
             ))
             .with_field(field)
+            .with_code("invalid_value")
         }
         EmbeddingRefusal::QueueFull { .. } => Error::exhausted(refusal.to_string()),
         EmbeddingRefusal::Stopped => Error::unavailable(refusal.to_string()),

@@ -170,6 +170,8 @@ impl Rank {
         let message = format!(
             "`documents` are {chunks} pieces {when} long ones are cut, and the graph allows {most} (max_allowed_chunks)"
         );
-        Err(Error::invalid(message).with_field("documents"))
+        Err(Error::invalid(message)
+            .with_field("documents")
+            .with_code("invalid_value"))
     }
 }

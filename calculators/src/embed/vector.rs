@@ -141,7 +141,9 @@ impl Embed {
             }
             _ => return Ok(()),
         };
-        Err(Error::invalid(message).with_field("dimensions"))
+        Err(Error::invalid(message)
+            .with_field("dimensions")
+            .with_code("invalid_value"))
     }
 
     fn tokenize(&self, text: &Prompt, field: impl Fn() -> String) -> Result<Vec<Token>> {

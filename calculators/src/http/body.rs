@@ -6,18 +6,25 @@ use graphmill_engine::{Error, Result};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::fields::{Fields, missing};
+use super::fields::{Fields, invalid, missing};
+use super::{response, table};
 use crate::payload::{HttpRequestPayload, HttpResponse};
 
-/// The fields of a request to `endpoint`, which is the end of the path.
-pub(super) fn of<'a>(payload: &'a HttpRequestPayload, endpoint: &str) -> Result<Fields<'a>> {
+/// The fields of a request to `endpoint`, which is the end of the path, and the names of those that nobody knows.
+pub(super) fn of<'a>(
+    payload: &'a HttpRequestPayload,
+    endpoint: &str,
+) -> Result<(Fields<'a>, Arc<[String]>)> {
     let path = payload.uri.split('?').next().unwrap_or_default();
     if path.rsplit('/').next() != Some(endpoint) {
         let message = format!("this graph serves `{endpoint}`, not `{path}`");
         return Err(Error::not_found(message).with_code("unknown_endpoint"));
     }
     match payload.json.as_deref() {
-        Some(Value::Object(body)) => Ok(Fields(body)),
+        Some(Value::Object(body)) => {
+            let ignored = table::check(Fields(body), endpoint)?;
+            Ok((Fields(body), ignored.into()))
+        }
         Some(_) => Err(Error::invalid("the body must be a JSON object")),
         None => Err(Error::invalid(
             "the body must be JSON, sent with `content-type: application/json`",
@@ -27,18 +34,22 @@ pub(super) fn of<'a>(payload: &'a HttpRequestPayload, endpoint: &str) -> Result<
 
 /// The model as the request names it.
 pub(super) fn model(body: Fields<'_>) -> Result<Arc<str>> {
-    body.str("model")?
-        .map(Arc::from)
-        .ok_or_else(|| missing("model"))
+    match body.str("model")? {
+        None => Err(missing("model")),
+        Some("") => Err(invalid("model", "must not be empty")),
+        Some(model) => Ok(Arc::from(model)),
+    }
 }
 
-/// An answer in one piece.
-pub(super) fn answer(value: &impl Serialize) -> Result<HttpResponse> {
+/// An answer in one piece, behind the header that names the request's fields that nobody knows, if there are any.
+pub(super) fn answer(value: &impl Serialize, ignored: &[String]) -> Result<Vec<HttpResponse>> {
     let bytes = serde_json::to_vec(value).map_err(|error| {
         Error::internal("the answer cannot be written as JSON").with_source(error)
     })?;
-    Ok(HttpResponse::Body {
+    let body = HttpResponse::Body {
         content_type: "application/json",
         bytes: bytes.into(),
-    })
+    };
+    let header = response::ignored_fields(ignored);
+    Ok(header.into_iter().chain([body]).collect())
 }

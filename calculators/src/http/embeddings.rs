@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use graphmill_engine::{
-    Calculator, Contract, Cx, Flow, In, NoOptions, OpenCx, Out, Result, register,
+    Calculator, Contract, Cx, Flow, In, NoOptions, Offset, OpenCx, Out, Result, register,
 };
 use serde::Serialize;
 use serde_json::Value;
 
 use super::fields::{Fields, invalid, missing, wrong_type};
-use super::{body, input};
+use super::{body, input, table};
 use crate::payload::{
     Embeddings, EmbeddingsRequest as Request, HttpRequestPayload, HttpResponse, Prompt,
 };
@@ -65,7 +65,7 @@ impl Calculator for EmbeddingsRequest {
 register!(EmbeddingsRequest);
 
 fn read(payload: &HttpRequestPayload) -> Result<Request> {
-    let body = body::of(payload, "embeddings")?;
+    let (body, ignored) = body::of(payload, table::EMBEDDINGS)?;
     let base64 = match body.str("encoding_format")? {
         None | Some("float") => false,
         Some("base64") => true,
@@ -78,6 +78,7 @@ fn read(payload: &HttpRequestPayload) -> Result<Request> {
         input: texts(body)?,
         dimensions: body.count("dimensions", 1)?,
         base64,
+        ignored,
     })
 }
 
@@ -133,6 +134,7 @@ impl Calculator for EmbeddingsResponse {
     type Ports = EmbeddingsResponsePorts;
 
     fn contract(c: &mut Contract, _: &NoOptions) -> EmbeddingsResponsePorts {
+        c.offset(Offset::Unset);
         EmbeddingsResponsePorts {
             request: c.input("REQUEST"),
             embeddings: c.input("EMBEDDINGS"),
@@ -146,8 +148,11 @@ impl Calculator for EmbeddingsResponse {
 
     fn process(&mut self, io: EmbeddingsResponsePorts, cx: &mut Cx<'_>) -> Result<Flow> {
         if let (Some(request), Some(embeddings)) = (cx.get(io.request), cx.get(io.embeddings)) {
-            let response = body::answer(&Answer::new(request, embeddings))?;
-            cx.emit(io.response, response);
+            let packets = body::answer(&Answer::new(request, embeddings), &request.ignored)?;
+            for (timestamp, packet) in (0..).zip(packets) {
+                cx.emit_at(io.response, timestamp, packet);
+            }
+            return Ok(Flow::Stop);
         }
         Ok(Flow::Continue)
     }

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use graphmill_engine::{
-    Calculator, Contract, Cx, Flow, In, NoOptions, OpenCx, Out, Result, register,
+    Calculator, Contract, Cx, Flow, In, NoOptions, Offset, OpenCx, Out, Result, register,
 };
 use serde::Serialize;
 use serde_json::Value;
 
-use super::body;
 use super::fields::{Fields, invalid, missing, wrong_type};
+use super::{body, table};
 use crate::payload::{HttpRequestPayload, HttpResponse, Relevance, RerankRequest as Request};
 
 /// Reads the body of `rerank` and refuses, with the field's name, what is wrong in it.
@@ -63,9 +63,7 @@ register!(RerankRequest);
 
 /// Reads a request; `id` is the request's own.
 fn read(payload: &HttpRequestPayload, id: &str) -> Result<Request> {
-    let body = body::of(payload, "rerank")?;
-    let is_text = |value: &Value| value.as_array().is_some_and(|fields| fields == &["text"]);
-    body.unsupported("rank_fields", is_text)?;
+    let (body, ignored) = body::of(payload, table::RERANK)?;
     Ok(Request {
         id: format!("rerank-{id}").into(),
         model: body::model(body)?,
@@ -77,6 +75,7 @@ fn read(payload: &HttpRequestPayload, id: &str) -> Result<Request> {
         top_n: body.count("top_n", 1)?,
         return_documents: body.bool("return_documents")?.unwrap_or(false),
         max_chunks_per_doc: body.count("max_chunks_per_doc", 1)?,
+        ignored,
     })
 }
 
@@ -139,6 +138,7 @@ impl Calculator for RerankResponse {
     type Ports = RerankResponsePorts;
 
     fn contract(c: &mut Contract, _: &NoOptions) -> RerankResponsePorts {
+        c.offset(Offset::Unset);
         RerankResponsePorts {
             request: c.input("REQUEST"),
             relevance: c.input("RELEVANCE"),
@@ -152,8 +152,11 @@ impl Calculator for RerankResponse {
 
     fn process(&mut self, io: RerankResponsePorts, cx: &mut Cx<'_>) -> Result<Flow> {
         if let (Some(request), Some(relevance)) = (cx.get(io.request), cx.get(io.relevance)) {
-            let response = body::answer(&Answer::new(request, relevance))?;
-            cx.emit(io.response, response);
+            let packets = body::answer(&Answer::new(request, relevance), &request.ignored)?;
+            for (timestamp, packet) in (0..).zip(packets) {
+                cx.emit_at(io.response, timestamp, packet);
+            }
+            return Ok(Flow::Stop);
         }
         Ok(Flow::Continue)
     }

@@ -126,7 +126,7 @@ impl Calculator for OpenAIResponse {
             .ok_or_else(|| Error::internal("text came before the request it answers"))?;
         let mut out = Vec::new();
         if self.next == 0 {
-            out.extend(ignored_fields(&request));
+            out.extend(ignored_fields(&request.ignored));
         }
         let ended = match &mut self.parts {
             Some(parts) => parts.take(&request, &chunk, &mut out)?,
@@ -297,12 +297,12 @@ impl Choice {
 }
 
 /// The header that lists the fields of the request that nobody knows.
-fn ignored_fields(request: &TextRequest) -> Option<HttpResponse> {
-    if request.ignored.is_empty() {
+pub(super) fn ignored_fields(ignored: &[String]) -> Option<HttpResponse> {
+    if ignored.is_empty() {
         return None;
     }
     let mut value = String::new();
-    for name in request.ignored.iter() {
+    for name in ignored {
         if value.len() > MAX_IGNORED_BYTES {
             value.push_str(", ...");
             break;

@@ -15,6 +15,8 @@ pub struct EmbeddingsRequest {
     pub dimensions: Option<u32>,
     /// Whether vectors are written as base64 of little-endian 32-bit floats.
     pub base64: bool,
+    /// Its fields that nobody knows.
+    pub ignored: Arc<[String]>,
 }
 
 /// The vectors of a request's texts.
@@ -43,6 +45,8 @@ pub struct RerankRequest {
     pub return_documents: bool,
     /// Most pieces of a document that is too long for the model; none for all.
     pub max_chunks_per_doc: Option<u32>,
+    /// Its fields that nobody knows.
+    pub ignored: Arc<[String]>,
 }
 
 /// How well each document of a request answers its query.

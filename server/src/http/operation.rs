@@ -39,6 +39,8 @@ pub(crate) enum Group {
     Generation,
     /// What models see.
     Prompts,
+    /// Numbers about texts.
+    Vectors,
     /// What is served.
     Models,
     /// How the server is.
@@ -50,6 +52,7 @@ impl Group {
         match self {
             Self::Generation => "Generation",
             Self::Prompts => "Prompts",
+            Self::Vectors => "Vectors",
             Self::Models => "Models",
             Self::Server => "Server",
         }

@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use graphmill_calculators::http::table::{
-    self, CHAT, COMPLETIONS, DETOKENIZE, Field, MESSAGES, RESPONSES, Refusal, TOKENIZE,
+    self, CHAT, COMPLETIONS, DETOKENIZE, EMBEDDINGS, Field, MESSAGES, RERANK, RESPONSES, Refusal,
+    TOKENIZE,
 };
 use serde_json::{Value, json};
 
@@ -26,8 +27,18 @@ async fn server() -> TestServer {
     Setup::new()
         .script(&script)
         .graph("chat", support::CHAT)
+        .graph("embed", &shipped("embeddings"))
+        .graph("rank", &shipped("rerank"))
         .start()
         .await
+}
+
+/// A graph with one of the shipped models that embed and rank.
+fn shipped(graph: &str) -> String {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+    let text = std::fs::read_to_string(format!("{root}/graphs/{graph}/graph.pbtxt"));
+    text.expect("a graph")
+        .replace("../../demos", &format!("{root}/demos"))
 }
 
 fn good(endpoint: &str) -> Value {
@@ -38,6 +49,8 @@ fn good(endpoint: &str) -> Value {
         MESSAGES => with(question("chat", "Hi"), &json!({ "max_tokens": 20 })),
         TOKENIZE => json!({ "model": "chat", "text": "Hi" }),
         DETOKENIZE => json!({ "model": "chat", "tokens": [72, 105] }),
+        EMBEDDINGS => json!({ "model": "embed", "input": "Hi" }),
+        RERANK => json!({ "model": "rank", "query": "Hi", "documents": ["Hello!", "Bye!"] }),
         other => panic!("no good request of `{other}` is known"),
     }
 }
@@ -56,7 +69,16 @@ async fn post(server: &TestServer, endpoint: &str, body: &Value) -> Reply {
 #[tokio::test]
 async fn every_refusal_of_the_table_is_as_it_says() {
     let server = server().await;
-    for endpoint in [CHAT, COMPLETIONS, RESPONSES, MESSAGES, TOKENIZE, DETOKENIZE] {
+    for endpoint in [
+        CHAT,
+        COMPLETIONS,
+        RESPONSES,
+        MESSAGES,
+        TOKENIZE,
+        DETOKENIZE,
+        EMBEDDINGS,
+        RERANK,
+    ] {
         let reply = post(&server, endpoint, &good(endpoint)).await;
         assert_eq!(reply.status, 200, "{}", reply.text);
     }
@@ -146,6 +168,16 @@ async fn unknown_fields_are_named_in_a_header_also_of_streams() {
     assert!(!reply.events().is_empty());
     let reply = server.chat(&question("chat", "Hi")).await;
     assert_eq!(reply.header("x-ignored-fields"), None);
+    for endpoint in [EMBEDDINGS, RERANK] {
+        let reply = post(
+            &server,
+            endpoint,
+            &with(good(endpoint), &json!({ "new": 1 })),
+        )
+        .await;
+        let listed = reply.header("x-ignored-fields");
+        assert_eq!((reply.status, listed), (200, Some("new")), "{endpoint}");
+    }
     let many: serde_json::Map<String, Value> = (0..10_000)
         .map(|number| (format!("{number:0>100}"), json!(1)))
         .collect();

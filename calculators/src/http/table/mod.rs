@@ -21,6 +21,7 @@ mod prompts;
 mod responses;
 mod sampling;
 mod tools;
+mod vectors;
 
 /// The endpoint of conversations.
 pub const CHAT: &str = "chat/completions";
@@ -34,6 +35,11 @@ pub const MESSAGES: &str = "messages";
 pub const TOKENIZE: &str = "tokenize";
 /// The endpoint that shows the text of tokens.
 pub const DETOKENIZE: &str = "detokenize";
+
+/// The endpoint that makes vectors of texts.
+pub const EMBEDDINGS: &str = "embeddings";
+/// The endpoint that says how well documents answer a query.
+pub const RERANK: &str = "rerank";
 
 /// Both endpoints that generate text.
 const BOTH: &[&str] = &[CHAT, COMPLETIONS];
@@ -147,6 +153,7 @@ pub fn fields() -> impl Iterator<Item = &'static Field> {
         responses::FIELDS,
         messages::FIELDS,
         prompts::FIELDS,
+        vectors::FIELDS,
     ]
     .into_iter()
     .flatten()

@@ -26,9 +26,9 @@ pub(crate) const BODY_LIMIT_BYTES: usize = 64 << 20;
 /// The prefix whose paths the documentation shows.
 pub(super) const SHOWN: &str = "/v3";
 
-/// Paths that every graph with a language model serves.
-fn of_graphs() -> [(&'static str, Group, &'static str, Body, Answer); 6] {
-    use Group::{Generation, Prompts};
+/// Paths that graphs serve.
+fn of_graphs() -> [(&'static str, Group, &'static str, Body, Answer); 8] {
+    use Group::{Generation, Prompts, Vectors};
     let body = |endpoint, required| Body { endpoint, required };
     let chat = body("chat/completions", &["model", "messages"]);
     let completions = body("completions", &["model", "prompt"]);
@@ -76,6 +76,20 @@ fn of_graphs() -> [(&'static str, Group, &'static str, Body, Answer); 6] {
             "Shows the prompts of a completion",
             completions,
             Answer::Json(&["prompts"]),
+        ),
+        (
+            "embeddings",
+            Vectors,
+            "Makes a vector of each text",
+            body("embeddings", &["model", "input"]),
+            Answer::Json(&["object", "data", "model", "usage"]),
+        ),
+        (
+            "rerank",
+            Vectors,
+            "Says how well documents answer a query",
+            body("rerank", &["model", "query", "documents"]),
+            Answer::Json(&["id", "model", "results", "usage"]),
         ),
     ]
 }

@@ -1,0 +1,95 @@
+//! Fields of embeddings and rerank.
+
+use super::{EMBEDDINGS, Field, Form, MOST, RERANK, field, refused};
+
+const TYPE: &str = "invalid_type";
+const VALUE: &str = "invalid_value";
+const MISSING: &str = "missing_required_parameter";
+
+pub(super) const FIELDS: &[Field] = &[
+    field(
+        "model",
+        &[EMBEDDINGS, RERANK],
+        Form::Text,
+        "The name of the graph that answers.",
+    )
+    .refusing(&[refused(r#"{"model": ""}"#, "model", VALUE)]),
+    field(
+        "input",
+        &[EMBEDDINGS],
+        Form::Own(
+            "a string, an array of strings, an array of token ids, or an array of such arrays",
+        ),
+        "The texts. One that is too long for the model is refused with its count of tokens, unless the node has `truncate: true`.",
+    )
+    .refusing(&[
+        refused(r#"{"input": null}"#, "input", MISSING),
+        refused(r#"{"input": 5}"#, "input", TYPE),
+        refused(r#"{"input": {}}"#, "input", TYPE),
+        refused(r#"{"input": []}"#, "input", VALUE),
+        refused(r#"{"input": ["a", 5]}"#, "input[1]", TYPE),
+        refused(r#"{"input": ["a", []]}"#, "input[1]", VALUE),
+        refused(r#"{"input": [1, "a"]}"#, "input[1]", TYPE),
+        refused(r#"{"input": [[1], [-1]]}"#, "input[1][0]", VALUE),
+        refused(r#"{"input": ["a", [2000000000]]}"#, "input[1]", VALUE),
+    ]),
+    field(
+        "encoding_format",
+        &[EMBEDDINGS],
+        Form::OneOf(&["float", "base64"]),
+        "How vectors are written: numbers, or base64 of 32-bit floats, the lowest byte first.",
+    ),
+    field(
+        "dimensions",
+        &[EMBEDDINGS],
+        Form::Integer(1, MOST),
+        "The first so many numbers of each vector, made of length 1 again, where the node has `allow_dimensions: true`. The model's own number is always right.",
+    )
+    .refusing(&[refused(r#"{"dimensions": 100000}"#, "dimensions", VALUE)]),
+    field("user", &[EMBEDDINGS], Form::Text, "Without effect."),
+    field(
+        "query",
+        &[RERANK],
+        Form::Text,
+        "What the documents should answer.",
+    )
+    .refusing(&[refused(r#"{"query": null}"#, "query", MISSING)]),
+    field(
+        "documents",
+        &[RERANK],
+        Form::Array,
+        "Strings, or objects with a `text`; all of one kind.",
+    )
+    .refusing(&[
+        refused(r#"{"documents": null}"#, "documents", MISSING),
+        refused(r#"{"documents": []}"#, "documents", VALUE),
+        refused(r#"{"documents": ["a", 5]}"#, "documents[1]", TYPE),
+        refused(r#"{"documents": ["a", {"text": "b"}]}"#, "documents[1]", VALUE),
+        refused(r#"{"documents": [{"title": "b"}]}"#, "documents[0].text", MISSING),
+        refused(r#"{"documents": [{"text": 5}]}"#, "documents[0].text", TYPE),
+    ]),
+    field(
+        "top_n",
+        &[RERANK],
+        Form::Integer(1, MOST),
+        "Most results; all without it.",
+    ),
+    field(
+        "return_documents",
+        &[RERANK],
+        Form::Boolean,
+        "Adds each result's document.",
+    ),
+    field(
+        "max_chunks_per_doc",
+        &[RERANK],
+        Form::Integer(1, MOST),
+        "Most pieces of a document that is too long for the model beside the query; all without it.",
+    ),
+    field(
+        "rank_fields",
+        &[RERANK],
+        Form::Only(&[r#"["text"]"#]),
+        "Documents are ranked by their `text`.",
+    ),
+];
