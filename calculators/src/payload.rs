@@ -40,6 +40,8 @@ pub struct HttpRequestPayload {
     pub body: Bytes,
     /// The body as JSON, where it is JSON.
     pub json: Option<Arc<Value>>,
+    /// The adapter that the request names beside the graph, or in its place.
+    pub adapter: Option<Arc<str>>,
 }
 
 /// A piece of the answer as it leaves a graph, on the stream tagged `HTTP_RESPONSE_PAYLOAD`.
@@ -207,6 +209,8 @@ pub struct GenerationParams {
     pub max_ngram_size: Option<u32>,
     /// Computed prompts are shared only with requests that have the same salt; empty for those that have none.
     pub cache_salt: Arc<str>,
+    /// The adapter that changes the model for this request.
+    pub adapter: Option<Arc<str>>,
     /// Who goes first when not all can: the higher.
     pub priority: i32,
     /// Whether the prompt is repeated before the answer.

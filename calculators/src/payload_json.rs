@@ -59,6 +59,8 @@ struct Request {
     headers: std::collections::BTreeMap<String, String>,
     #[serde(default)]
     body: Value,
+    #[serde(default)]
+    adapter: Option<String>,
 }
 
 fn post() -> String {
@@ -78,6 +80,7 @@ fn request_from_json(value: &Value) -> Result<HttpRequestPayload, String> {
         headers: request.headers.into_iter().collect(),
         body: body.into(),
         json,
+        adapter: request.adapter.map(Into::into),
     })
 }
 

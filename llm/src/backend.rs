@@ -23,6 +23,10 @@ pub use saved::{SavedCells, SavedPart};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Slot(pub u32);
 
+/// An adapter of the spec, numbered from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Adapter(pub u32);
+
 /// What a backend can hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capacity {
@@ -62,6 +66,8 @@ pub struct BatchToken {
     pub slot: Slot,
     /// Whether the logits after this token will be read.
     pub logits: bool,
+    /// What the model's weights are changed by; the same for all tokens of a slot.
+    pub adapter: Option<Adapter>,
 }
 
 /// Whether a batch may hold drafted tokens behind a sequence's last one, whose cells are removed again if they prove wrong.

@@ -15,6 +15,7 @@ use crate::sequence::Sequence;
 use crate::spec::{EngineSpec, SpecError};
 use crate::vocab::Vocab;
 
+mod adapters;
 mod batch;
 mod commit;
 mod delivery;
@@ -325,6 +326,7 @@ impl Engine {
             },
             backend,
             draft,
+            adapters: spec.adapters.clone(),
         };
         tracing::info!("engine\n{info}");
         Ok(Self {
@@ -345,6 +347,7 @@ impl Engine {
     /// [`SubmitError`] for a request that cannot be run, or not now because too many wait.
     pub fn submit(&self, request: GenerationRequest) -> Result<SequenceHandle, SubmitError> {
         self.check(&request)?;
+        let group = self.group(request.adapter.as_deref(), &request.cache_salt)?;
         let limit = self.spec.max_waiting;
         let below_limit = |queued: u32| (queued < limit).then_some(queued + 1);
         if let Err(waiting) =
@@ -360,7 +363,7 @@ impl Engine {
         let id = SequenceId(self.next_id.fetch_add(1, Ordering::Relaxed));
         let rank = self.rank(request.priority);
         let context = self.capacity.cells_per_sequence;
-        let sequence = Box::new(Sequence::new(id, rank, request, context));
+        let sequence = Box::new(Sequence::new(id, rank, request, group, context));
         if self.commands.send(Command::Submit(sequence)).is_err() {
             self.shared.queued.fetch_sub(1, Ordering::Relaxed);
             return Err(SubmitError::Stopped);

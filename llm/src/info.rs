@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use crate::backend::Backend;
-use crate::spec::{DraftSpec, KvType, Numa, ThreadPriority};
+use crate::spec::{AdapterSpec, DraftSpec, KvType, Numa, ThreadPriority};
 
 /// The effective values of an engine. They do not change while it lives.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -34,6 +34,8 @@ pub struct EngineInfo {
     pub backend: BackendInfo,
     /// The model that drafts.
     pub draft: Option<DraftInfo>,
+    /// Adapters of the model that requests can name.
+    pub adapters: Vec<AdapterSpec>,
 }
 
 /// What a draft model runs with.
@@ -220,6 +222,10 @@ impl fmt::Display for EngineInfo {
         }
         if let Some(draft) = &self.draft {
             write!(f, "\n{draft}")?;
+        }
+        for adapter in &self.adapters {
+            let (name, scale, path) = (&adapter.name, adapter.scale.get(), adapter.path.display());
+            write!(f, "\nadapter   {name}, times {scale} ({path})")?;
         }
         let Some(compute) = &self.backend.compute else {
             return Ok(());

@@ -66,7 +66,8 @@ pub use protocol::{
 };
 pub use sampler::{Sampled, Sampler, Scratch};
 pub use spec::{
-    BackendKind, Device, DraftSpec, EngineSpec, FlashAttention, KvType, Numa, Number, PluginConfig,
-    RopeScaling, SpecError, SplitMode, TensorOverride, ThreadPriority, resolve_model_path,
+    AdapterSpec, BackendKind, Device, DraftSpec, EngineSpec, FlashAttention, KvType, Numa, Number,
+    PluginConfig, RopeScaling, SpecError, SplitMode, TensorOverride, ThreadPriority,
+    resolve_model_path,
 };
 pub use vocab::{TokenizeError, Vocab};

@@ -62,6 +62,8 @@ pub struct GenerationRequest {
     /// Cells are shared only between requests with the same salt: a client that must not learn from the time to the first token
     /// what others asked gets a salt of its own. Empty for everybody else.
     pub cache_salt: Arc<str>,
+    /// The adapter, by its name in the spec, that changes the model's weights for this generation; `None` for the model as it is.
+    pub adapter: Option<Arc<str>>,
     /// Who goes first when not all can: the higher. Each point is worth `priority_aging_ms` of waiting, so nobody waits for ever.
     pub priority: i32,
     /// Where the outputs go.
@@ -82,6 +84,7 @@ impl GenerationRequest {
             credits: u32::MAX,
             speculation: None,
             cache_salt: Arc::from(""),
+            adapter: None,
             priority: 0,
             sink: Box::new(sink),
         }
@@ -384,12 +387,28 @@ pub enum ErrorKind {
     Unavailable,
 }
 
+/// What there is instead, for an error about a name.
+fn listed(known: &[String]) -> String {
+    if known.is_empty() {
+        return String::new();
+    }
+    format!("; there are `{}`", known.join("`, `"))
+}
+
 /// Why a request was not accepted.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum SubmitError {
     /// The prompt has no token.
     #[error("the prompt has no tokens")]
     EmptyPrompt,
+    /// No adapter has that name.
+    #[error("the model has no adapter `{name}`{}", listed(known))]
+    UnknownAdapter {
+        /// What was asked for.
+        name: String,
+        /// The names there are.
+        known: Vec<String>,
+    },
     /// The prompt leaves no room for a single generated token.
     #[error(
         "the prompt has {n_prompt_tokens} tokens, and the context of {n_ctx} tokens must also hold at least one generated token"

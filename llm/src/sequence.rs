@@ -8,7 +8,7 @@ use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
 use crate::backend::Slot;
-use crate::cache::Held;
+use crate::cache::{Held, ShareGroup};
 use crate::measure::Moments;
 use crate::protocol::{
     ErrorKind, FinishReason, GenerationError, GenerationRequest, SequenceId, StepOutput, StepSink,
@@ -32,8 +32,8 @@ pub(crate) struct Sequence {
     pub(crate) slot: Option<Slot>,
     /// The cells themselves.
     pub(crate) held: Held,
-    /// Shares cells with sequences of the same salt only.
-    pub(crate) salt: Arc<str>,
+    /// Shares cells with sequences of the same group only, and computes with its adapter.
+    pub(crate) group: ShareGroup,
     pub(crate) last_step: u64,
     pub(crate) sampler: Sampler,
     /// Present if the request asked for it.
@@ -74,7 +74,13 @@ const UNLIMITED: u32 = u32::MAX;
 
 impl Sequence {
     /// A sequence whose prompt leaves room for at least one token of the `context`.
-    pub(crate) fn new(id: SequenceId, rank: i64, request: GenerationRequest, context: u32) -> Self {
+    pub(crate) fn new(
+        id: SequenceId,
+        rank: i64,
+        request: GenerationRequest,
+        group: ShareGroup,
+        context: u32,
+    ) -> Self {
         let prompt_tokens = request.prompt.len() as u32;
         let token_limit = match request.max_tokens {
             Some(max_tokens) => prompt_tokens.saturating_add(max_tokens).min(context),
@@ -99,7 +105,7 @@ impl Sequence {
             }),
             sampled: SmallVec::new(),
             held: Held::default(),
-            salt: request.cache_salt,
+            group,
             cached_tokens: 0,
             last_step: 0,
             was_admitted: false,

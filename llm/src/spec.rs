@@ -5,12 +5,14 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+mod adapter;
 mod device;
 mod draft;
 mod knobs;
 mod path;
 mod plugin_config;
 
+pub use adapter::AdapterSpec;
 pub use device::Device;
 pub use draft::DraftSpec;
 pub use knobs::{
@@ -54,6 +56,8 @@ pub struct EngineSpec {
     pub priority_aging_ms: u32,
     /// A smaller model that drafts tokens for requests that ask for it.
     pub draft: Option<DraftSpec>,
+    /// Adapters of the model that requests can name.
+    pub adapters: Vec<AdapterSpec>,
     /// Knobs of the backend.
     pub plugin_config: PluginConfig,
 }
@@ -79,6 +83,7 @@ impl EngineSpec {
             target_step_ms: 0,
             priority_aging_ms: 10_000,
             draft: None,
+            adapters: Vec::new(),
             plugin_config: PluginConfig::default(),
         }
     }
@@ -109,6 +114,7 @@ impl EngineSpec {
         if let Some(draft) = &self.draft {
             draft.validate(self)?;
         }
+        AdapterSpec::validate(self)?;
         self.plugin_config.validate(self.device)
     }
 }

@@ -70,6 +70,7 @@ pub(super) fn read(
         assistant_confidence_threshold,
         max_ngram_size,
         cache_salt: cache_salt(body)?,
+        adapter: None,
         priority: priority.unwrap_or(0) as i32,
         constraint: None,
         echo,

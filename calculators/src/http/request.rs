@@ -151,6 +151,7 @@ fn read(payload: &HttpRequestPayload, defaults: &OpenAIRequestOptions, id: &str)
         asked,
         model: Arc::from(model),
         id,
+        adapter: payload.adapter.clone(),
         echo: Map::new(),
     };
     match translated {
@@ -169,6 +170,7 @@ struct Head<'a> {
     asked: Asked,
     model: Arc<str>,
     id: &'a str,
+    adapter: Option<Arc<str>>,
     echo: Map<String, Value>,
 }
 
@@ -189,6 +191,7 @@ impl Head<'_> {
         }
         let ignored = table::check(body, table::name(self.endpoint))?;
         let mut params = params::read(body, self.endpoint, defaults)?;
+        params.adapter = self.adapter.take();
         if self.endpoint == Endpoint::Responses {
             responses::complete(&mut self.echo, &params);
         }

@@ -302,6 +302,7 @@ fn start(
             request.ignore_eos = params.ignore_eos;
             request.speculation = speculation;
             request.cache_salt = Arc::clone(&params.cache_salt);
+            request.adapter.clone_from(&params.adapter);
             request.priority = params.priority;
             request.credits = CREDITS;
             let sequence = model.engine().submit(request).map_err(refused)?;
@@ -397,6 +398,9 @@ fn refused(error: SubmitError) -> Error {
         SubmitError::InvalidToken { .. } | SubmitError::EmptyPrompt => Error::invalid(message)
             .with_field("prompt")
             .with_code("invalid_value"),
+        SubmitError::UnknownAdapter { .. } => Error::not_found(message)
+            .with_field("model")
+            .with_code("model_not_found"),
         SubmitError::QueueFull { .. } => Error::exhausted(message),
         SubmitError::Stopped => Error::unavailable(message),
     };

@@ -116,6 +116,9 @@ impl Resource for LanguageModel {
             let found = resolve_model_path(&base, &draft.model.to_string_lossy());
             draft.model = world.resolve(&found.map_err(unusable_draft)?);
         }
+        for adapter in &mut spec.engine.adapters {
+            adapter.path = world.resolve(&adapter.path);
+        }
         spec.chat_template = spec.chat_template.map(|path| world.resolve(&path));
         Ok(spec)
     }

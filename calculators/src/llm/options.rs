@@ -3,10 +3,12 @@
 //! A field either means the same here, or is refused because no answer could be right without it, or is accepted with a
 //! warning that says what does not happen.
 
+use std::path::PathBuf;
+
 use graphmill_engine::Contract;
 use graphmill_llm::{
-    Device, DraftSource, DraftSpec, EngineSpec, PluginConfig, SpecError, SpeculationParams,
-    SubmitError,
+    AdapterSpec, Device, DraftSource, DraftSpec, EngineSpec, Number, PluginConfig, SpecError,
+    SpeculationParams, SubmitError,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -75,6 +77,8 @@ pub struct LlmOptions {
     pub draft_max_num_batched_tokens: Option<u32>,
     /// Most GB that the draft model's KV cache may take; `cache_size` when not set.
     pub draft_cache_size: Option<u64>,
+    /// LoRA adapters that requests can choose, by `model: "graph:adapter"` or `model: "adapter"`. All compute side by side.
+    pub lora_adapters: Vec<LoraAdapter>,
     /// Without effect: cells are not kept in blocks.
     pub draft_block_size: Option<u64>,
     /// Most sequences that the draft model keeps; `max_num_seqs` when not set. Where more draft, those that did not for longest are
@@ -128,6 +132,7 @@ impl Default for LlmOptions {
             draft_device: String::new(),
             draft_max_num_batched_tokens: None,
             draft_cache_size: None,
+            lora_adapters: Vec::new(),
             draft_block_size: None,
             draft_max_num_seqs: None,
             draft_dynamic_split_fuse: None,
@@ -139,6 +144,43 @@ impl Default for LlmOptions {
             reasoning_parser: String::new(),
             enable_tool_guided_generation: false,
         }
+    }
+}
+
+/// A LoRA adapter of the model.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct LoraAdapter {
+    /// Its name, without colons; that of its file, without the ending, when empty.
+    pub name: String,
+    /// A `.gguf` file, relative to the graph's folder. Required.
+    pub path: String,
+    /// How much of it is applied; 1, as it was trained, when not set.
+    pub scale: Option<f32>,
+}
+
+impl LoraAdapter {
+    /// What it is loaded from; what is wrong goes to `c`.
+    fn spec(&self, c: &mut Contract) -> Option<AdapterSpec> {
+        let path = PathBuf::from(&self.path);
+        let Some(stem) = path.file_stem() else {
+            let message = "`lora_adapters` needs the `path` of a `.gguf` file for each adapter";
+            c.option_error("lora_adapters", message.to_owned());
+            return None;
+        };
+        let name = if self.name.is_empty() {
+            stem.to_string_lossy().into_owned()
+        } else {
+            self.name.clone()
+        };
+        let Some(scale) = Number::new(self.scale.unwrap_or(1.0)) else {
+            c.option_error(
+                "lora_adapters",
+                "`scale` has to be a finite number".to_owned(),
+            );
+            return None;
+        };
+        Some(AdapterSpec { name, path, scale })
     }
 }
 
@@ -247,6 +289,8 @@ impl LlmOptions {
             PluginConfig::from_json(&self.plugin_config),
         );
         engine.draft = self.draft_spec(c, &engine);
+        let adapters = self.lora_adapters.iter();
+        engine.adapters = adapters.filter_map(|adapter| adapter.spec(c)).collect();
         if !self.models_path.is_empty()
             && let Err(error) = engine.validate()
         {

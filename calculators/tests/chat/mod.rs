@@ -72,6 +72,7 @@ impl Chat {
             headers: Vec::new(),
             body: request.to_string().into(),
             json: Some(Arc::new(request.clone())),
+            adapter: None,
         };
         let input = harness
             .plan()

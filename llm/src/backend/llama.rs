@@ -19,6 +19,7 @@ use crate::protocol::LoadError;
 use crate::spec::{EngineSpec, FlashAttention, Numa};
 use crate::vocab::Vocab;
 
+mod adapters;
 mod devices;
 mod embed;
 mod ffi;
@@ -300,9 +301,11 @@ impl<'a> LlamaCpp<'a> {
             context,
             capacity,
             drafts: draft_support(&weights.model, plan.unified),
-            divided: plan
-                .ragged_bytes
-                .map(|bytes| Divided::new(weights.model.size(), bytes)),
+            divided: match plan.ragged_bytes {
+                Some(bytes) => Some(Divided::new(weights.model.size(), bytes)),
+                None if spec.adapters.is_empty() => None,
+                None => Some(Divided::by_adapter()),
+            },
             #[cfg(target_os = "linux")]
             huge_pages: HugePages::new(spec.plugin_config.huge_pages != Some(false)),
             form: None,

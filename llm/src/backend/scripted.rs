@@ -7,7 +7,8 @@
 //! batched in any way without changing a text. Its vocabulary is the 256 bytes and a few `ChatML` specials.
 //!
 //! In an assistant's turn (after `<|im_start|>assistant\n`) it gives the first reply whose `when` occurs in the text before that
-//! turn, or repeats the last user message; outside of one it counts: the next byte is the last one plus one.
+//! turn, or repeats the last user message; outside of one it counts: the next byte is the last one plus one. With the first adapter
+//! of its spec it goes one letter further in the alphabet for each letter of a reply, with the second two, and so on.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,8 +17,8 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::{
-    Backend, BatchToken, Capacity, DecodeError, KvLayout, Loaded, SaveError, SavedCells, SavedPart,
-    Serve, Slot, check_vocabulary,
+    Adapter, Backend, BatchToken, Capacity, DecodeError, KvLayout, Loaded, SaveError, SavedCells,
+    SavedPart, Serve, Slot, check_vocabulary,
 };
 use crate::info::BackendInfo;
 use crate::protocol::{LoadError, Token};
@@ -127,11 +128,12 @@ struct Held {
 struct Cell {
     token: Token,
     position: u32,
+    adapter: Option<Adapter>,
     slots: u32,
 }
 
-/// Bytes of a saved cell: its token and its position.
-const SAVED_ROWS: [u32; 2] = [4, 4];
+/// Bytes of a saved cell: its token, its position, and its adapter's number counted from 1, 0 for none.
+const SAVED_ROWS: [u32; 3] = [4, 4, 4];
 /// Host memory for saved cells.
 const HOST_CACHE_BYTES: u64 = 1 << 20;
 
@@ -198,10 +200,11 @@ impl ScriptedBackend {
     }
 
     /// Puts a token at a position of a slot, which has none there.
-    fn fill(&mut self, slot: Slot, position: u32, token: Token) {
+    fn fill(&mut self, slot: Slot, position: u32, token: Token, adapter: Option<Adapter>) {
         let cell = Cell {
             token,
             position,
+            adapter,
             slots: 1,
         };
         let index = if let Some(index) = self.free_cells.pop() {
@@ -241,13 +244,16 @@ impl ScriptedBackend {
         }
     }
 
-    /// All tokens of a slot, which must have a cell each.
-    fn history(&self, slot: Slot) -> &[Token] {
+    /// All tokens of a slot, which must have a cell each, computed with the same adapter.
+    fn history(&self, slot: Slot, adapter: Option<Adapter>) -> &[Token] {
         let held = &self.slots[slot.0 as usize];
-        assert!(
-            held.cells.iter().all(Option::is_some),
-            "a token needs the cells of all tokens before it"
-        );
+        for cell in &held.cells {
+            let cell = cell.expect("a token needs the cells of all tokens before it");
+            assert_eq!(
+                self.cells[cell].adapter, adapter,
+                "cells of one adapter are of no use to another"
+            );
+        }
         &held.tokens
     }
 }
@@ -317,9 +323,10 @@ impl Backend for ScriptedBackend {
                 entry.position as usize,
                 "a token must follow its slot's last cell"
             );
-            self.fill(entry.slot, entry.position, entry.token);
+            self.fill(entry.slot, entry.position, entry.token, entry.adapter);
             if entry.logits {
-                let token = next_token(&self.script, self.history(entry.slot))?;
+                let history = self.history(entry.slot, entry.adapter);
+                let token = next_token(&self.script, history, entry.adapter)?;
                 let row = self.logits.len();
                 self.logits.resize(row + N_VOCAB, 0.0);
                 self.logits[row + token as usize] = 20.0;
@@ -366,7 +373,11 @@ impl Backend for ScriptedBackend {
                 .collect();
             let tokens = cells.iter().flat_map(|cell| cell.token.to_le_bytes());
             let positions = cells.iter().flat_map(|cell| cell.position.to_le_bytes());
-            let bytes = tokens.chain(positions).collect();
+            let adapters = cells.iter().flat_map(|cell| {
+                let number = cell.adapter.map_or(0, |adapter| adapter.0 + 1);
+                number.to_le_bytes()
+            });
+            let bytes = tokens.chain(positions).chain(adapters).collect();
             SavedCells::new(Arc::from(SAVED_ROWS), piece.len() as u32, bytes)
         };
         Ok(pieces.iter().map(save).collect())
@@ -386,9 +397,11 @@ impl Backend for ScriptedBackend {
                     .map(|bytes| i32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
                     .collect()
             };
-            for (token, saved_at) in numbers(planes[0]).into_iter().zip(numbers(planes[1])) {
+            let cells = numbers(planes[0]).into_iter().zip(numbers(planes[1]));
+            for ((token, saved_at), adapter) in cells.zip(numbers(planes[2])) {
                 assert_eq!(saved_at as u32, position, "cells go back where they were");
-                self.fill(slot, position, token);
+                let adapter = (adapter as u32).checked_sub(1).map(Adapter);
+                self.fill(slot, position, token, adapter);
                 position += 1;
             }
         }
@@ -421,7 +434,20 @@ impl Backend for ScriptedBackend {
 }
 
 /// The token after `history`.
-fn next_token(script: &Script, history: &[Token]) -> Result<Token, DecodeError> {
+fn next_token(
+    script: &Script,
+    history: &[Token],
+    adapter: Option<Adapter>,
+) -> Result<Token, DecodeError> {
+    let byte = |byte: u8| {
+        let further = adapter.map_or(0, |adapter| (adapter.0 % 26) as u8 + 1);
+        let rotated = |first: u8| first + (byte - first + further) % 26;
+        Token::from(match byte {
+            b'a'..=b'z' => rotated(b'a'),
+            b'A'..=b'Z' => rotated(b'A'),
+            other => other,
+        })
+    };
     let Some((before, said)) = assistant_turn(history) else {
         let last = history
             .iter()
@@ -440,11 +466,11 @@ fn next_token(script: &Script, history: &[Token]) -> Result<Token, DecodeError> 
         Some(reply) => (reply.text.as_bytes(), reply.then),
         None => (last_user_message(&before).as_bytes(), Then::End),
     };
-    if let Some(byte) = answer.get(said) {
-        return Ok(Token::from(*byte));
+    if let Some(next) = answer.get(said) {
+        return Ok(byte(*next));
     }
     match then {
-        Then::Repeat if !answer.is_empty() => Ok(Token::from(answer[said % answer.len()])),
+        Then::Repeat if !answer.is_empty() => Ok(byte(answer[said % answer.len()])),
         Then::Fail => Err(DecodeError::Failed("scripted failure".to_owned())),
         Then::Panic => panic!("scripted panic"),
         Then::End | Then::Repeat => Ok(IM_END),

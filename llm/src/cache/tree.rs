@@ -2,14 +2,14 @@
 //!
 //! A node is a run of tokens that every sequence through it has in common. The first tokens of a node may have saved cells, and
 //! they have only if all tokens before the node have, so what is saved of a sequence is always a prefix. A node that no live
-//! sequence passes ends with its last saved cell. Each salt has a root of its own: its sequences share with no others.
+//! sequence passes ends with its last saved cell. Each group has a root of its own: its sequences share with no others.
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
+use super::ShareGroup;
 use crate::backend::{SavedCells, SavedPart};
 use crate::protocol::{SequenceId, Token};
 
@@ -25,7 +25,7 @@ type NodeId = usize;
 pub(crate) struct PrefixTree {
     nodes: Vec<Node>,
     free: Vec<NodeId>,
-    roots: FxHashMap<Arc<str>, NodeId>,
+    roots: FxHashMap<ShareGroup, NodeId>,
     /// The node at whose end each live sequence ends.
     ends: FxHashMap<SequenceId, NodeId>,
     /// Counts lookups and changes; the age of a node is how long ago it was touched.
@@ -83,14 +83,14 @@ pub(crate) struct Found {
 
 impl PrefixTree {
     /// Adds a live sequence with all tokens it has so far.
-    pub(crate) fn insert(&mut self, id: SequenceId, salt: &Arc<str>, tokens: &[Token]) {
+    pub(crate) fn insert(&mut self, id: SequenceId, group: &ShareGroup, tokens: &[Token]) {
         assert!(!tokens.is_empty(), "a sequence has tokens");
         self.clock += 1;
-        let root = if let Some(root) = self.roots.get(salt) {
+        let root = if let Some(root) = self.roots.get(group) {
             *root
         } else {
             let root = self.add(Node::default());
-            self.roots.insert(Arc::clone(salt), root);
+            self.roots.insert(group.clone(), root);
             root
         };
         let mut node = root;
@@ -175,11 +175,11 @@ impl PrefixTree {
     /// Looks for the beginning of `tokens`, for a sequence that will use what is found.
     pub(crate) fn find(
         &mut self,
-        salt: &Arc<str>,
+        group: &ShareGroup,
         tokens: &[Token],
         progress: impl Fn(SequenceId) -> Progress,
     ) -> Found {
-        let Some(&root) = self.roots.get(salt) else {
+        let Some(&root) = self.roots.get(group) else {
             return Found::default();
         };
         let path = self.descend(root, tokens);
@@ -193,11 +193,11 @@ impl PrefixTree {
     /// Looks for the beginning of `tokens` without marking it as used.
     pub(crate) fn look(
         &self,
-        salt: &Arc<str>,
+        group: &ShareGroup,
         tokens: &[Token],
         progress: impl Fn(SequenceId) -> Progress,
     ) -> Found {
-        let Some(&root) = self.roots.get(salt) else {
+        let Some(&root) = self.roots.get(group) else {
             return Found::default();
         };
         self.found_on(&self.descend(root, tokens), progress)
@@ -288,9 +288,14 @@ impl PrefixTree {
     }
 
     /// Where the cells of some of the tokens are, which must all be saved.
-    pub(crate) fn parts(&self, salt: &Arc<str>, tokens: &[Token], from: u32) -> Vec<SavedPart<'_>> {
+    pub(crate) fn parts(
+        &self,
+        group: &ShareGroup,
+        tokens: &[Token],
+        from: u32,
+    ) -> Vec<SavedPart<'_>> {
         let mut parts = Vec::new();
-        let Some(&root) = self.roots.get(salt) else {
+        let Some(&root) = self.roots.get(group) else {
             return parts;
         };
         for (node, end) in self.descend(root, tokens) {

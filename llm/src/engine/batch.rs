@@ -52,6 +52,7 @@ impl Core<'_> {
             sequence.keep_drafts(work.drafts as usize);
             self.drafted += work.drafts;
             let known = &sequence.tokens[sequence.computed as usize..][..work.tokens as usize];
+            let adapter = sequence.group.adapter;
             let tokens = known.iter().chain(sequence.drafts());
             self.batch
                 .extend(
@@ -62,6 +63,7 @@ impl Core<'_> {
                             position,
                             slot,
                             logits: sequence.wants_row(position),
+                            adapter,
                         }),
                 );
         }

@@ -343,6 +343,7 @@ impl<'a> Drafter<'a> {
                     position,
                     slot: turn.slot,
                     logits: turn.drafts && position == last,
+                    adapter: None,
                 }));
             size.decode_tokens += u32::from(turn.drafts);
             size.prompt_tokens += turn.tokens - u32::from(turn.drafts);

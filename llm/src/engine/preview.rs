@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::step::Core;
 use super::{Command, Engine};
+use crate::cache::ShareGroup;
 use crate::protocol::{SubmitError, Token};
 
 /// What a prompt would take if it were admitted now.
@@ -21,12 +22,12 @@ pub struct PromptPreview {
 /// A prompt to look at, and who wants to know.
 pub(crate) struct Question {
     prompt: Vec<Token>,
-    salt: Arc<str>,
+    group: ShareGroup,
     answer: Box<dyn FnOnce(PromptPreview) + Send>,
 }
 
 impl Engine {
-    /// Asks what a prompt would take if it were admitted now, with this cache salt. `answer` is called on the engine's thread,
+    /// Asks what a prompt would take if it were admitted now, with this cache salt and adapter. `answer` is called on the engine's thread,
     /// between two steps; not at all if the engine stops first.
     ///
     /// # Errors
@@ -34,13 +35,14 @@ impl Engine {
     pub fn preview(
         &self,
         prompt: Vec<Token>,
-        salt: Arc<str>,
+        salt: &Arc<str>,
+        adapter: Option<&str>,
         answer: impl FnOnce(PromptPreview) + Send + 'static,
     ) -> Result<(), SubmitError> {
         self.check_prompt(&prompt, 1)?;
         let question = Question {
             prompt,
-            salt,
+            group: self.group(adapter, salt)?,
             answer: Box::new(answer),
         };
         self.commands
@@ -53,7 +55,7 @@ impl Core<'_> {
     /// Answers a question about a prompt.
     pub(super) fn answer(&self, question: Question) {
         let prompt_tokens = question.prompt.len() as u32;
-        let (cached_tokens, copied) = self.would_take_over(&question.salt, &question.prompt);
+        let (cached_tokens, copied) = self.would_take_over(&question.group, &question.prompt);
         (question.answer)(PromptPreview {
             prompt_tokens,
             cached_tokens,

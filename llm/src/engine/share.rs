@@ -4,13 +4,12 @@
 //! memory and is copied back when another one begins alike. While a sequence computes what a waiting one begins with, the waiting
 //! one is deferred, so that many prompts that come at once and begin alike compute their beginning once.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use super::step::Core;
 use crate::backend::{Capacity, KvLayout, SaveError, Slot};
-use crate::cache::{Found, PrefixTree, Progress};
+use crate::cache::{Found, PrefixTree, Progress, ShareGroup};
 use crate::protocol::{SequenceId, Token};
 use crate::schedule::Row;
 use crate::sequence::Sequence;
@@ -136,7 +135,7 @@ impl Core<'_> {
             let found = self
                 .sharing
                 .tree
-                .find(&sequence.salt, sequence.shareable(), |id| {
+                .find(&sequence.group, sequence.shareable(), |id| {
                     progress(&self.running, self.step, id)
                 });
             let offer = self.sharing.offer(&found);
@@ -147,16 +146,15 @@ impl Core<'_> {
     }
 
     /// How many tokens a prompt would take over if it were admitted now, and the new cells these would take.
-    pub(super) fn would_take_over(&self, salt: &Arc<str>, tokens: &[Token]) -> (u32, u32) {
+    pub(super) fn would_take_over(&self, group: &ShareGroup, tokens: &[Token]) -> (u32, u32) {
         if !self.sharing.is_on {
             return (0, 0);
         }
         // The last token is computed in any case, as in `Sequence::shareable`.
         let shareable = &tokens[..tokens.len() - 1];
-        let found = self
-            .sharing
-            .tree
-            .look(salt, shareable, |id| progress(&self.running, self.step, id));
+        let found = self.sharing.tree.look(group, shareable, |id| {
+            progress(&self.running, self.step, id)
+        });
         let offer = self.sharing.offer(&found);
         (offer.tokens, offer.cells)
     }
@@ -180,7 +178,7 @@ impl Core<'_> {
             };
             let tokens = sequence.shareable();
             let follows = leaders.iter().any(|leader| {
-                leader.salt == sequence.salt
+                leader.group == sequence.group
                     && common(&leader.tokens, tokens) >= row.computed + WORTHWHILE
             });
             if follows {
@@ -201,7 +199,7 @@ impl Core<'_> {
         let found = self
             .sharing
             .tree
-            .find(&sequence.salt, sequence.shareable(), |id| {
+            .find(&sequence.group, sequence.shareable(), |id| {
                 progress(&self.running, self.step, id)
             });
         let mut offer = self.sharing.offer(&found);
@@ -228,7 +226,7 @@ impl Core<'_> {
         }
         self.sharing
             .tree
-            .insert(sequence.id, &sequence.salt, &sequence.tokens);
+            .insert(sequence.id, &sequence.group, &sequence.tokens);
     }
 
     /// Copies saved cells in behind those of a live sequence, which become cells of both.
@@ -272,7 +270,7 @@ impl Core<'_> {
         let slot = sequence.slot.expect("the sequence was admitted");
         let tokens = sequence.shareable();
         let started = Instant::now();
-        let parts = self.sharing.tree.parts(&sequence.salt, tokens, from);
+        let parts = self.sharing.tree.parts(&sequence.group, tokens, from);
         match self.backend.restore(slot, from, &parts) {
             Ok(()) => {
                 let cells: usize = parts.iter().map(|part| part.cells.len()).sum();

@@ -3,6 +3,7 @@
 //! The list is fixed when the server starts; a graph's state changes behind it in one atomic swap, so a request sees one
 //! state from beginning to end.
 
+mod adapters;
 mod answer;
 mod load;
 mod state;
@@ -24,6 +25,7 @@ use graphmill_grammar::{
     suggest,
 };
 
+pub(crate) use adapters::Named;
 pub(crate) use answer::Answer;
 pub(crate) use load::{answers_http, compile, compile_text};
 pub(crate) use state::{Servable, StateName};
@@ -115,15 +117,20 @@ impl Servables {
         graphs.next().filter(|_| graphs.next().is_none())
     }
 
-    /// The graph of this name, or the failure that a request for it gets.
-    pub(crate) fn find(&self, name: &str) -> Result<&Arc<Servable>, Failure> {
-        self.get(name).ok_or_else(|| self.unknown(name))
+    /// What this name is of, or the failure that a request for it gets.
+    pub(crate) fn find(&self, name: &str) -> Result<Named<'_>, Failure> {
+        self.named(name).ok_or_else(|| self.unknown(name))
     }
 
     fn unknown(&self, name: &str) -> Failure {
         /// Longer names say nothing more, and an answer must not grow with a request.
         const SHOWN_CHARACTERS: usize = 200;
-        let names = || self.by_name.keys().map(String::as_str);
+        let mut all: Vec<String> = self.by_name.keys().cloned().collect();
+        for servable in self.iter() {
+            let adapters = servable.adapters().into_iter();
+            all.extend(adapters.map(|adapter| format!("{}:{adapter}", servable.name())));
+        }
+        let names = || all.iter().map(String::as_str);
         let shown: String = name.chars().take(SHOWN_CHARACTERS).collect();
         let message = match suggest::nearest(&shown, names()) {
             Some(near) => format!("the model `{shown}` does not exist; did you mean `{near}`?"),

@@ -1,6 +1,7 @@
 //! The server over real sockets: a server in this process on a free port, and an HTTP client that knows nothing of it.
 
 mod actor;
+mod adapters;
 mod cancel;
 mod chat;
 mod command_line;

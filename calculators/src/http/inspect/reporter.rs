@@ -131,7 +131,7 @@ impl PromptReporter {
                 let engine = self.model.engine();
                 explain::check(engine, &explained.params)?;
                 let rendered = tokens::rendered(vocab, &prompts, &tokens)?;
-                let salt = &explained.params.cache_salt;
+                let (salt, adapter) = (&explained.params.cache_salt, &explained.params.adapter);
                 for (index, tokens) in tokens.0.into_iter().enumerate() {
                     let sender = cx.sender(io.previews);
                     let answer = move |preview| {
@@ -139,7 +139,7 @@ impl PromptReporter {
                         sender.send(Previewed { index, preview }).ok();
                     };
                     engine
-                        .preview(tokens, Arc::clone(salt), answer)
+                        .preview(tokens, salt, adapter.as_deref(), answer)
                         .map_err(explain::refused)?;
                 }
                 let model = Arc::clone(&question.model);

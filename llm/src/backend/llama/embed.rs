@@ -275,7 +275,7 @@ fn create<'a>(
     let pool = ThreadPool::new(&threads.pool)
         .ok_or_else(|| refused("llama.cpp cannot start its threads".to_owned()))?;
     let creating = weights.layout.lock();
-    let (context, heard) = ffi::listen(|| Context::new(&weights.model, params, pool));
+    let (context, heard) = ffi::listen(|| Context::new(&weights.model, params, pool, Vec::new()));
     drop(creating);
     match context {
         Some(context) => Ok((context, heard)),
@@ -389,6 +389,7 @@ impl EmbeddingBackend for LlamaEmbedding<'_> {
                 position,
                 slot,
                 logits: true,
+                adapter: None,
             });
             self.batch.extend(tokens);
         }

@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code)]
 
+mod adapter;
 mod context;
 #[cfg(target_os = "linux")]
 mod huge_pages;
@@ -11,6 +12,7 @@ mod model;
 mod system;
 mod threadpool;
 
+pub(super) use adapter::Adapter;
 pub(super) use context::{Context, SequenceWidth, default_params as default_context_params};
 #[cfg(target_os = "linux")]
 pub(super) use huge_pages::HugePages;

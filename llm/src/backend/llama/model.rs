@@ -33,8 +33,8 @@ pub(super) struct Layout {
     pub(super) buffers: Vec<BufferInfo>,
     /// Devices, and how many layers they have.
     pub(super) layers: Vec<(String, u32)>,
-    /// Held while a context is created on the model, which llama.cpp does not allow on two threads at once.
-    creating: Mutex<()>,
+    /// Held while a context or an adapter is created on the model, which llama.cpp does not allow on two threads at once.
+    pub(super) creating: Mutex<()>,
 }
 
 impl Layout {

@@ -7,9 +7,11 @@
 //!
 //! The cost is counted in cells that a token's attention looks at; a pass costs as many as take the time in which the weights are
 //! read once.
+//!
+//! A pass is computed with one adapter, or with none. Where nothing else divides batches, adapters still do.
 
 use super::ffi::Context;
-use crate::backend::{BatchToken, DecodeError, Slot};
+use crate::backend::{Adapter, BatchToken, DecodeError, Slot};
 
 /// llama.cpp rounds the cells of a pass up to a multiple of this.
 const CELL_GRAIN: u32 = 256;
@@ -27,7 +29,16 @@ impl Divided {
     /// For weights of so many bytes, and attention that reads so many bytes for a token and a cell.
     pub(super) fn new(weights_bytes: u64, bytes_per_cell: u64) -> Self {
         Self {
-            passes: Passes::new(weights_bytes / bytes_per_cell.max(1)),
+            passes: Passes::new(Some(weights_bytes / bytes_per_cell.max(1))),
+            pass: Vec::new(),
+            rows: Vec::new(),
+        }
+    }
+
+    /// For sequences whose lengths make no difference: only adapters divide them.
+    pub(super) fn by_adapter() -> Self {
+        Self {
+            passes: Passes::new(None),
             pass: Vec::new(),
             rows: Vec::new(),
         }
@@ -42,6 +53,7 @@ impl Divided {
         self.rows.clear();
         self.passes.divide(batch);
         if self.passes.len() <= 1 {
+            context.use_adapter(batch.first().and_then(|token| token.adapter));
             return context.decode(batch);
         }
         let n_vocab = context.n_vocab();
@@ -50,6 +62,7 @@ impl Divided {
         for (number, indices) in self.passes.iter().enumerate() {
             self.pass.clear();
             self.pass.extend(indices.iter().map(|index| batch[*index]));
+            context.use_adapter(self.pass.first().and_then(|token| token.adapter));
             if let Err(error) = context.decode(&self.pass) {
                 self.rows.clear();
                 if error == DecodeError::NoCells {
@@ -83,12 +96,14 @@ impl Divided {
 
 /// The division of a batch. Kept between steps to reuse its memory.
 struct Passes {
-    /// What a pass costs, in cells.
-    pass_cost: u64,
+    /// What a pass costs, in cells; `None` where only adapters divide batches.
+    pass_cost: Option<u64>,
     /// Indices into the batch, pass by pass.
     order: Vec<usize>,
     /// Where each pass ends in `order`.
     ends: Vec<usize>,
+    /// The passes one adapter after the other, as another adapter costs a little; then where they are in `order`.
+    passes: Vec<(Option<Adapter>, usize, usize)>,
     parts: Vec<Part>,
     /// For the first parts: the least cost, and where the last group of the division that has it begins.
     best: Vec<(u64, usize)>,
@@ -99,6 +114,7 @@ struct Passes {
 #[derive(Clone, Copy, Debug)]
 struct Part {
     slot: Slot,
+    adapter: Option<Adapter>,
     /// Index of its first token.
     first: usize,
     tokens: usize,
@@ -143,11 +159,12 @@ impl Group {
 }
 
 impl Passes {
-    fn new(pass_cost: u64) -> Self {
+    fn new(pass_cost: Option<u64>) -> Self {
         Self {
             pass_cost,
             order: Vec::new(),
             ends: Vec::new(),
+            passes: Vec::new(),
             parts: Vec::new(),
             best: Vec::new(),
             groups: Vec::new(),
@@ -156,31 +173,55 @@ impl Passes {
 
     /// Divides a batch whose sequences come one after the other, in the order of slots.
     fn divide(&mut self, batch: &[BatchToken]) {
-        self.find_parts(batch);
         self.order.clear();
         self.ends.clear();
-        let mut from = 0;
-        for next in 1..=self.parts.len() {
-            if next == self.parts.len()
-                || self.parts[next].slot.0 != self.parts[next - 1].slot.0 + 1
-            {
-                self.divide_neighbours(from, next);
-                from = next;
+        if let Some(pass_cost) = self.pass_cost {
+            self.find_parts(batch);
+            let mut from = 0;
+            for next in 1..=self.parts.len() {
+                if next == self.parts.len()
+                    || self.parts[next].slot.0 != self.parts[next - 1].slot.0 + 1
+                    || self.parts[next].adapter != self.parts[next - 1].adapter
+                {
+                    self.divide_neighbours(from, next, pass_cost);
+                    from = next;
+                }
             }
+        } else {
+            self.divide_adapters(batch);
         }
+        let begins = std::iter::once(0).chain(self.ends.iter().copied());
+        let ends = self.ends.iter().copied();
+        self.passes.clear();
+        self.passes.extend(
+            begins
+                .zip(ends)
+                .map(|(begin, end)| (batch[self.order[begin]].adapter, begin, end)),
+        );
+        self.passes.sort_unstable();
     }
 
     /// The passes, as indices into the batch. Those of a sequence are in order.
     fn iter(&self) -> impl Iterator<Item = &[usize]> {
-        let begins = std::iter::once(0).chain(self.ends.iter().copied());
-        begins
-            .zip(&self.ends)
-            .map(|(begin, end)| &self.order[begin..*end])
+        let passes = self.passes.iter();
+        passes.map(|(_, begin, end)| &self.order[*begin..*end])
     }
 
     /// How many passes there are.
     fn len(&self) -> usize {
-        self.ends.len()
+        self.passes.len()
+    }
+
+    fn divide_adapters(&mut self, batch: &[BatchToken]) {
+        self.order.extend(0..batch.len());
+        self.order
+            .sort_unstable_by_key(|index| (batch[*index].adapter, *index));
+        for next in 1..=batch.len() {
+            let adapter = |place: usize| batch[self.order[place]].adapter;
+            if next == batch.len() || adapter(next) != adapter(next - 1) {
+                self.ends.push(next);
+            }
+        }
     }
 
     fn find_parts(&mut self, batch: &[BatchToken]) {
@@ -194,6 +235,7 @@ impl Passes {
                 }
                 None => self.parts.push(Part {
                     slot: token.slot,
+                    adapter: token.adapter,
                     first: index,
                     tokens: 1,
                     cells: u64::from(cells),
@@ -203,7 +245,7 @@ impl Passes {
     }
 
     /// Finds the groups of neighbouring parts that together cost least.
-    fn divide_neighbours(&mut self, from: usize, to: usize) {
+    fn divide_neighbours(&mut self, from: usize, to: usize, pass_cost: u64) {
         self.best.clear();
         self.best.push((0, from));
         for end in from + 1..=to {
@@ -211,7 +253,7 @@ impl Passes {
             let mut least = (u64::MAX, from);
             for begin in (from..end).rev() {
                 group.add(&self.parts[begin]);
-                let cost = self.best[begin - from].0 + group.cost(self.pass_cost);
+                let cost = self.best[begin - from].0 + group.cost(pass_cost);
                 if cost < least.0 {
                     least = (cost, begin);
                 }
@@ -251,6 +293,14 @@ mod tests {
 
     /// A pass costs as much as 4000 cells.
     fn divide(parts: &[(u32, u32, u32)]) -> Vec<Vec<(u32, usize)>> {
+        divide_with(Passes::new(Some(4_000)), parts, |_| None)
+    }
+
+    fn divide_with(
+        mut passes: Passes,
+        parts: &[(u32, u32, u32)],
+        adapter: impl Fn(u32) -> Option<u32>,
+    ) -> Vec<Vec<(u32, usize)>> {
         let mut batch = Vec::new();
         for (slot, computed, tokens) in parts {
             batch.extend((0..*tokens).map(|ahead| BatchToken {
@@ -258,9 +308,9 @@ mod tests {
                 position: computed + ahead,
                 slot: Slot(*slot),
                 logits: false,
+                adapter: adapter(*slot).map(Adapter),
             }));
         }
-        let mut passes = Passes::new(4_000);
         passes.divide(&batch);
         assert_eq!(passes.len(), passes.iter().count());
         let mut seen: Vec<usize> = passes.iter().flatten().copied().collect();
@@ -335,6 +385,27 @@ mod tests {
     #[test]
     fn gaps_between_slots_are_kept() {
         assert_eq!(divide(&[(0, 9, 1), (2, 9, 1), (3, 9, 1)]).len(), 2);
+    }
+
+    #[test]
+    fn each_adapter_has_passes_of_its_own_one_after_the_other() {
+        let parts = [(0, 9, 1), (1, 9, 1), (2, 9, 1), (3, 9, 1), (4, 9, 2)];
+        let adapter = |slot| [None, Some(1), None, Some(0), Some(0)][slot as usize];
+        assert_eq!(
+            divide_with(Passes::new(None), &parts, adapter),
+            [vec![(0, 1), (2, 1)], vec![(3, 1), (4, 2)], vec![(1, 1)]]
+        );
+        assert_eq!(
+            divide_with(Passes::new(Some(4_000)), &parts, adapter),
+            [
+                vec![(0, 1)],
+                vec![(2, 1)],
+                vec![(3, 1), (4, 1)],
+                vec![(4, 1)],
+                vec![(1, 1)]
+            ]
+        );
+        assert_eq!(divide_with(Passes::new(None), &parts, |_| None).len(), 1);
     }
 
     #[test]

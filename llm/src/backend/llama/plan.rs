@@ -3,6 +3,7 @@
 use llama_cpp_2::model::LlamaModel;
 use llama_cpp_sys_2 as sys;
 
+use super::adapters;
 use super::ffi::{self, Context, Heard, ThreadPool};
 use super::model::Weights;
 use super::pools::{self, Available, MACHINE, StepBuffers};
@@ -164,8 +165,10 @@ impl ContextPlan {
         let threads = ThreadPool::new(&self.threads.pool)
             .ok_or_else(|| refused("llama.cpp cannot start its threads".to_owned()))?;
         let params = self.params(spec);
+        let adapters = adapters::load(spec, weights)?;
         let creating = weights.layout.lock();
-        let (context, heard) = ffi::listen(|| Context::new(&weights.model, params, threads));
+        let (context, heard) =
+            ffi::listen(|| Context::new(&weights.model, params, threads, adapters));
         drop(creating);
         match context {
             Some(context) => Ok((context, heard)),

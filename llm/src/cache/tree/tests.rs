@@ -1,4 +1,5 @@
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use proptest::prelude::*;
 
@@ -26,8 +27,11 @@ fn save(tree: &mut PrefixTree, id: u64, cells: &SavedCells) {
     tree.save(id, pieces.iter().map(cut).collect());
 }
 
-fn salt(number: u8) -> Arc<str> {
-    Arc::from(["", "other"][usize::from(number % 2)])
+fn group(number: u8) -> ShareGroup {
+    ShareGroup {
+        adapter: None,
+        salt: Arc::from(["", "other"][usize::from(number % 2)]),
+    }
 }
 
 fn computed(_: SequenceId) -> Progress {
@@ -75,7 +79,7 @@ impl Model {
         match change {
             Change::Insert(id, number, tokens) => {
                 if !self.live.contains_key(&id) {
-                    self.tree.insert(SequenceId(id), &salt(number), &tokens);
+                    self.tree.insert(SequenceId(id), &group(number), &tokens);
                     self.live.insert(id, (number, tokens, 0));
                 }
             }
@@ -126,7 +130,7 @@ impl Model {
         let before = self.saved.len();
         let tree = &mut self.tree;
         self.saved.retain(|(number, tokens)| {
-            tree.find(&salt(*number), tokens, computed).saved as usize == tokens.len()
+            tree.find(&group(*number), tokens, computed).saved as usize == tokens.len()
         });
         assert_eq!(before - self.saved.len(), evicted as usize);
         assert_eq!(evicted == 0, before == 0);
@@ -137,7 +141,7 @@ impl Model {
             computed: self.live[&id.0].2,
             advances: id.0.is_multiple_of(2),
         };
-        let found = self.tree.find(&salt(number), tokens, progress);
+        let found = self.tree.find(&group(number), tokens, progress);
         assert_eq!(found.saved, self.saved_length(number, tokens));
         let common = |other: &[Token]| common(other, tokens) as u32;
         let alike = || self.live.iter().filter(|(_, (salt, _, _))| *salt == number);
@@ -165,7 +169,7 @@ impl Model {
         let from = saved / 2;
         let wanted = &tokens[..saved as usize];
         let mut planes = [Vec::new(), Vec::new()];
-        for part in self.tree.parts(&salt(number), wanted, from) {
+        for part in self.tree.parts(&group(number), wanted, from) {
             for (plane, bytes) in planes.iter_mut().zip(part.planes()) {
                 plane.extend_from_slice(bytes);
             }
@@ -203,7 +207,7 @@ proptest! {
 #[test]
 fn what_was_not_used_for_longest_goes_first() {
     let mut tree = PrefixTree::default();
-    let none = salt(0);
+    let none = group(0);
     for (id, first) in [(1, 10), (2, 20), (3, 30)] {
         let tokens: Vec<Token> = (first..first + 5).collect();
         tree.insert(SequenceId(id), &none, &tokens);
@@ -222,11 +226,11 @@ fn what_was_not_used_for_longest_goes_first() {
 fn the_end_of_a_long_sequence_goes_before_its_beginning() {
     let mut tree = PrefixTree::default();
     let tokens: Vec<Token> = (0..1_000).collect();
-    tree.insert(SequenceId(1), &salt(0), &tokens);
+    tree.insert(SequenceId(1), &group(0), &tokens);
     save(&mut tree, 1, &cells(&tokens, 0));
     tree.remove(SequenceId(1));
     let evicted = tree.evict();
     assert!(evicted > 0 && evicted <= PIECE, "{evicted}");
-    let left = tree.find(&salt(0), &tokens, computed).saved;
+    let left = tree.find(&group(0), &tokens, computed).saved;
     assert_eq!(left, 1_000 - evicted);
 }

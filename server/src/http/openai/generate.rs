@@ -19,7 +19,7 @@ use crate::{
     http::{dialect::Dialect, sse, unknown_route},
     observe::{access::Entry, request_id::Id},
     rescue::Failure,
-    servable::{Answer, Servable},
+    servable::{Answer, Named},
 };
 
 /// What of a request's head the graph sees, and what accompanies it.
@@ -53,8 +53,8 @@ pub(crate) async fn endpoint(
 ) -> Result<Response, Failure> {
     let (head, body) = read(request).await;
     let body = body?;
-    let servable = app.servables.find(body.model()?)?;
-    answer(&app, servable, head, body).await
+    let named = app.servables.find(body.model()?)?;
+    answer(&app, named, head, body).await
 }
 
 /// A path where clients of servers with one model name none: the only graph answers, if there is only one.
@@ -65,11 +65,14 @@ pub(super) async fn about_a_prompt(
     let (head, body) = read(request).await;
     let body = body?;
     let only = app.servables.only().filter(|_| body.names_no_model());
-    let servable = match only {
-        Some(servable) => servable,
+    let named = match only {
+        Some(servable) => Named {
+            servable,
+            adapter: None,
+        },
         None => app.servables.find(body.model()?)?,
     };
-    answer(&app, servable, head, body).await
+    answer(&app, named, head, body).await
 }
 
 /// Any other path. The graph is named by `model`, or by the path itself; where neither names one, the path is unknown.
@@ -80,18 +83,19 @@ pub(super) async fn any_path(
 ) -> Result<Response, Failure> {
     let (head, body) = read(request).await;
     let named = body.as_ref().ok().and_then(|body| body.model().ok());
-    let Some(servable) = app.servables.get(named.unwrap_or(&path)) else {
+    let Some(named) = app.servables.named(named.unwrap_or(&path)) else {
         return Err(unknown_route(head.method, head.uri).await);
     };
-    answer(&app, servable, head, body?).await
+    answer(&app, named, head, body?).await
 }
 
 async fn answer(
     app: &App,
-    servable: &Arc<Servable>,
+    named: Named<'_>,
     head: Head,
     body: ParsedBody,
 ) -> Result<Response, Failure> {
+    let Named { servable, adapter } = named;
     let streams = body.json.get("stream").and_then(serde_json::Value::as_bool);
     head.entry.model(servable.name(), streams == Some(true));
     let prompt_field = body.prompt_field();
@@ -107,6 +111,7 @@ async fn answer(
         headers: headers.collect(),
         body: body.bytes,
         json: Some(body.json),
+        adapter,
     };
     let mut answer = Answer::open(app, servable, &head.id, deadline, payload).await?;
     head.entry.entered();

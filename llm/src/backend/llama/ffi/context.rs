@@ -8,8 +8,8 @@ use std::slice;
 use llama_cpp_2::model::LlamaModel;
 use llama_cpp_sys_2 as sys;
 
-use super::ThreadPool;
-use crate::backend::{BatchToken, DecodeError, SaveError};
+use super::{Adapter, ThreadPool};
+use crate::backend::{self, BatchToken, DecodeError, SaveError};
 
 /// llama.cpp's defaults.
 pub(in crate::backend::llama) fn default_params() -> sys::llama_context_params {
@@ -26,6 +26,10 @@ pub(in crate::backend::llama) struct Context<'a> {
     /// Tokens of the last batch that asked for logits; 0 if it failed.
     n_rows: usize,
     batch: Batch,
+    /// Those that batches can name.
+    adapters: Vec<Adapter<'a>>,
+    /// The one in use.
+    adapter: Option<backend::Adapter>,
     model: PhantomData<&'a LlamaModel>,
 }
 
@@ -35,6 +39,7 @@ impl<'a> Context<'a> {
         model: &'a LlamaModel,
         params: sys::llama_context_params,
         threads: ThreadPool,
+        adapters: Vec<Adapter<'a>>,
     ) -> Option<Self> {
         // SAFETY: the model is alive for 'a, and `params` come from llama.cpp's defaults, with plain numbers changed.
         let context =
@@ -50,6 +55,8 @@ impl<'a> Context<'a> {
             n_vocab: usize::try_from(model.n_vocab()).unwrap_or(0),
             n_rows: 0,
             batch: Batch::default(),
+            adapters,
+            adapter: None,
             model: PhantomData,
         })
     }
@@ -69,6 +76,27 @@ impl<'a> Context<'a> {
     /// Length of a row of logits.
     pub(in crate::backend::llama) fn n_vocab(&self) -> usize {
         self.n_vocab
+    }
+
+    /// Computes the next batches with this adapter, one of those the context was created with, or with none.
+    pub(in crate::backend::llama) fn use_adapter(&mut self, adapter: Option<backend::Adapter>) {
+        if self.adapter == adapter {
+            return;
+        }
+        self.adapter = adapter;
+        let chosen = adapter.map(|adapter| &self.adapters[adapter.0 as usize]);
+        let mut raw: Vec<_> = chosen.iter().map(|adapter| adapter.as_ptr()).collect();
+        let mut scales: Vec<f32> = chosen.iter().map(|adapter| adapter.scale()).collect();
+        // SAFETY: the context is alive and not shared; the adapters are of its model and live as long; the call copies the lists,
+        // which have as many entries as it is told.
+        unsafe {
+            sys::llama_set_adapters_lora(
+                self.raw.as_ptr(),
+                raw.as_mut_ptr(),
+                raw.len(),
+                scales.as_mut_ptr(),
+            );
+        }
     }
 
     /// Computes a batch.

@@ -1,0 +1,58 @@
+//! LoRA adapters.
+
+use std::ffi::CStr;
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+use std::sync::{Mutex, PoisonError};
+
+use llama_cpp_2::model::LlamaModel;
+use llama_cpp_sys_2 as sys;
+
+/// A LoRA adapter for a model, which it borrows.
+pub(in crate::backend::llama) struct Adapter<'a> {
+    raw: NonNull<sys::llama_adapter_lora>,
+    scale: f32,
+    /// Held while the model changes.
+    changing: &'a Mutex<()>,
+    model: PhantomData<&'a LlamaModel>,
+}
+
+impl<'a> Adapter<'a> {
+    /// Loads an adapter; `None` if llama.cpp refuses, which it logs. Contexts that are to use it must be created afterwards.
+    /// `changing` is the lock that all hold who create something on the model.
+    pub(in crate::backend::llama) fn load(
+        model: &'a LlamaModel,
+        changing: &'a Mutex<()>,
+        path: &CStr,
+        scale: f32,
+    ) -> Option<Self> {
+        let model = super::model::as_ptr(model).as_ptr();
+        // It guards no data that a panic could leave half changed.
+        let _changing = changing.lock().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: the model is alive for 'a, and is changed under the lock only; the path ends with a NUL.
+        let raw = unsafe { sys::llama_adapter_lora_init(model, path.as_ptr()) };
+        Some(Self {
+            raw: NonNull::new(raw)?,
+            scale,
+            changing,
+            model: PhantomData,
+        })
+    }
+
+    pub(super) fn as_ptr(&self) -> *mut sys::llama_adapter_lora {
+        self.raw.as_ptr()
+    }
+
+    pub(super) fn scale(&self) -> f32 {
+        self.scale
+    }
+}
+
+impl Drop for Adapter<'_> {
+    fn drop(&mut self) {
+        // As in `load`.
+        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: the adapter is alive, the context that used it is not; its model is alive and changed under the lock only.
+        unsafe { sys::llama_adapter_lora_free(self.raw.as_ptr()) }
+    }
+}

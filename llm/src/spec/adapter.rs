@@ -1,0 +1,46 @@
+//! What a LoRA adapter is loaded from.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::{EngineSpec, Number, SpecError};
+
+/// A LoRA adapter: a small change of the model's weights that requests can ask for by name.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AdapterSpec {
+    /// Its name.
+    pub name: String,
+    /// The adapter's file, in GGUF.
+    pub path: PathBuf,
+    /// How much of the change is applied: 1 as it was trained.
+    pub scale: Number,
+}
+
+impl AdapterSpec {
+    /// Checks the names of a spec's adapters: a request has to be able to name each, also behind a graph's name and a colon.
+    pub(super) fn validate(spec: &EngineSpec) -> Result<(), SpecError> {
+        let wrong = |message| {
+            Err(SpecError::OutOfRange {
+                field: "lora_adapters",
+                message,
+            })
+        };
+        for (index, adapter) in spec.adapters.iter().enumerate() {
+            let name = &adapter.name;
+            if name.is_empty() || name.contains(':') {
+                return wrong(format!(
+                    "must have names of at least one character and without colons, not `{name}`"
+                ));
+            }
+            if spec.adapters[..index]
+                .iter()
+                .any(|other| other.name == *name)
+            {
+                return wrong(format!("has two adapters with the name `{name}`"));
+            }
+        }
+        Ok(())
+    }
+}

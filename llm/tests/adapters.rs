@@ -1,0 +1,148 @@
+//! Adapters with a scripted model, which moves each letter of a reply on by the adapter's number, and refuses cells that were computed
+//! with another adapter.
+
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use graphmill_llm::backend::scripted::{Reply, Script, ScriptedBackend};
+use graphmill_llm::{
+    AdapterSpec, Engine, EngineSpec, FinishReason, GenerationRequest, LoadError, Number,
+    PluginConfig, SequenceHandle, StepOutput, SubmitError, Usage,
+};
+
+/// Long enough to be worth sharing.
+const QUESTION: &str = "What is it that you say to everybody who comes to see you on a fine day?";
+
+fn adapter(name: &str) -> AdapterSpec {
+    AdapterSpec {
+        name: name.to_owned(),
+        path: format!("{name}.gguf").into(),
+        scale: Number::new(1.0).expect("finite"),
+    }
+}
+
+fn load(adapters: &[&str], unified: bool) -> Result<Engine, LoadError> {
+    let script = Script {
+        replies: vec![Reply {
+            text: "abc xyz, Hal.".to_owned(),
+            ..Reply::default()
+        }],
+        ..Script::default()
+    };
+    let spec = EngineSpec {
+        max_num_seqs: 8,
+        max_num_batched_tokens: 48,
+        adapters: adapters.iter().copied().map(adapter).collect(),
+        plugin_config: PluginConfig {
+            kv_unified: Some(unified),
+            ..PluginConfig::default()
+        },
+        ..EngineSpec::new("scripted.script.json")
+    };
+    let to_open = spec.clone();
+    Engine::with_backend(spec, move || Ok(ScriptedBackend::new(script, &to_open)))
+}
+
+struct Answer {
+    outputs: mpsc::Receiver<StepOutput>,
+    _handle: SequenceHandle,
+}
+
+fn ask(engine: &Engine, adapter: Option<&str>) -> Result<Answer, SubmitError> {
+    let text = format!("<|im_start|>user\n{QUESTION}<|im_end|>\n<|im_start|>assistant\n");
+    let prompt = engine.vocab().tokenize(&text, true, true).expect("short");
+    let (sender, outputs) = mpsc::channel();
+    let mut request = GenerationRequest::new(prompt, move |output| {
+        sender.send(output).ok(); // a test that fails drops the receiver
+    });
+    request.adapter = adapter.map(Arc::from);
+    let handle = engine.submit(request)?;
+    Ok(Answer {
+        outputs,
+        _handle: handle,
+    })
+}
+
+impl Answer {
+    fn finish(self, engine: &Engine) -> (String, Usage) {
+        let mut text = Vec::new();
+        loop {
+            let output = self.outputs.recv_timeout(Duration::from_secs(50));
+            let output = output.expect("an output");
+            for token in output.tokens {
+                engine.vocab().piece(token, false, &mut text);
+            }
+            match output.finish {
+                Some(FinishReason::Error(error)) => panic!("{error}"),
+                Some(_) => return (String::from_utf8(text).expect("UTF-8"), output.usage),
+                None => {}
+            }
+        }
+    }
+}
+
+#[test]
+fn each_request_computes_with_the_adapter_it_names() {
+    for unified in [true, false] {
+        let engine = load(&["one", "two"], unified).expect("loads");
+        let wanted = [
+            (None, "abc xyz, Hal."),
+            (Some("one"), "bcd yza, Ibm."),
+            (Some("two"), "cde zab, Jcn."),
+        ];
+        let answers: Vec<_> = wanted
+            .iter()
+            .chain(&wanted)
+            .map(|(adapter, _)| ask(&engine, *adapter).expect("accepted"))
+            .collect();
+        for (answer, (_, text)) in answers.into_iter().zip(wanted.iter().chain(&wanted)) {
+            assert_eq!(answer.finish(&engine).0, *text, "unified: {unified}");
+        }
+    }
+}
+
+#[test]
+fn prompts_are_shared_with_the_same_adapter_only() {
+    for unified in [true, false] {
+        let engine = load(&["one", "two"], unified).expect("loads");
+        let cached = |adapter| {
+            let answer = ask(&engine, adapter).expect("accepted");
+            answer.finish(&engine).1.cached_tokens
+        };
+        for adapter in [None, Some("one"), Some("two")] {
+            assert_eq!(cached(adapter), 0, "unified: {unified}");
+        }
+        for adapter in [None, Some("one"), Some("two")] {
+            assert!(cached(adapter) > 64, "unified: {unified}");
+        }
+    }
+}
+
+#[test]
+fn an_unknown_adapter_is_refused_with_the_names_there_are() {
+    let refusal = |adapters: &[&str]| {
+        let engine = load(adapters, true).expect("loads");
+        let refused = ask(&engine, Some("three")).map(|_| ());
+        refused.expect_err("refused").to_string()
+    };
+    assert_eq!(
+        refusal(&["one", "two"]),
+        "the model has no adapter `three`; there are `one`, `two`"
+    );
+    assert_eq!(refusal(&[]), "the model has no adapter `three`");
+}
+
+#[test]
+fn names_that_no_request_could_tell_apart_are_refused() {
+    for (names, problem) in [
+        (["one", "one"], "two adapters with the name `one`"),
+        (["one", "a:b"], "without colons, not `a:b`"),
+        (["", "one"], "at least one character"),
+    ] {
+        let error = load(&names, true).map(|_| ()).expect_err("refused");
+        let message = error.to_string();
+        assert!(message.starts_with("`lora_adapters` "), "{message}");
+        assert!(message.contains(problem), "{message}");
+    }
+}

@@ -1,0 +1,56 @@
+//! Adapters of the graphs' models. A request names one behind its graph, `graph:adapter`, or by its own name.
+
+use std::sync::Arc;
+
+use graphmill_calculators::llm::LanguageModel;
+
+use super::{Servable, Servables};
+
+/// What the `model` of a request names.
+pub(crate) struct Named<'a> {
+    pub(crate) servable: &'a Arc<Servable>,
+    pub(crate) adapter: Option<Arc<str>>,
+}
+
+impl Servables {
+    /// A graph, an adapter of a graph, or an adapter; of several graphs with an adapter of that name, the first by name.
+    pub(crate) fn named(&self, name: &str) -> Option<Named<'_>> {
+        if let Some(servable) = self.get(name) {
+            return Some(Named {
+                servable,
+                adapter: None,
+            });
+        }
+        let behind_graph = name.rsplit_once(':').and_then(|(graph, adapter)| {
+            let servable = self.get(graph)?;
+            // Before the graph is loaded nobody knows its adapters, and the answer is that it is not loaded.
+            let known =
+                servable.plan().is_err() || servable.adapters().iter().any(|own| own == adapter);
+            known.then_some((servable, adapter))
+        });
+        let (servable, adapter) = behind_graph.or_else(|| {
+            let mut graphs = self.by_name.values();
+            graphs
+                .find(|servable| servable.adapters().iter().any(|own| own == name))
+                .map(|servable| (servable, name))
+        })?;
+        Some(Named {
+            servable,
+            adapter: Some(adapter.into()),
+        })
+    }
+}
+
+impl Servable {
+    /// The names of the adapters of its models, once it is loaded.
+    pub(crate) fn adapters(&self) -> Vec<String> {
+        let Ok(plan) = self.plan() else {
+            return Vec::new();
+        };
+        let models = plan.resources::<LanguageModel>();
+        let adapters = models
+            .iter()
+            .flat_map(|model| &model.engine().spec().adapters);
+        adapters.map(|adapter| adapter.name.clone()).collect()
+    }
+}
