@@ -111,10 +111,16 @@ impl Servables {
         self.by_name.get(name)
     }
 
-    /// The graph, if there is one alone.
-    pub(crate) fn only(&self) -> Option<&Arc<Servable>> {
+    /// The graph that is meant where a question about prompts names none: the only one, or one with the only language model.
+    pub(crate) fn unnamed(&self) -> Option<&Arc<Servable>> {
         let mut graphs = self.by_name.values();
-        graphs.next().filter(|_| graphs.next().is_none())
+        match (graphs.next(), graphs.next()) {
+            (Some(only), None) => Some(only),
+            _ => match self.models().as_slice() {
+                [(graph, _)] => self.get(graph),
+                _ => None,
+            },
+        }
     }
 
     /// What this name is of, or the failure that a request for it gets.

@@ -77,20 +77,21 @@ async fn a_stream_that_fails_ends_with_an_event_of_its_dialect() {
 }
 
 #[tokio::test]
-async fn the_only_graph_answers_questions_that_name_none() {
+async fn questions_that_name_no_graph_go_to_the_one_with_a_language_model() {
+    let server = server().await;
+    let ask = || json!({ "content": "ab" }).to_string();
+    for path in ["/tokenize", "/v1/tokenize", "/v3/tokenize"] {
+        let reply = read(server.post(path, ask())).await;
+        assert_eq!(reply.json()["tokens"], json!([97, 98]), "{}", reply.text);
+    }
     let script = json!({ "replies": [{ "text": "hello" }] });
-    let one = Setup::new()
+    let two = Setup::new()
         .graph("chat", CHAT)
+        .graph("other", &CHAT.replace("max_num_seqs: 4", "max_num_seqs: 2"))
         .script(&script)
         .start()
         .await;
-    let ask = |path: &'static str| one.post(path, json!({ "content": "ab" }).to_string());
-    for path in ["/tokenize", "/v1/tokenize", "/v3/tokenize"] {
-        let reply = read(ask(path)).await;
-        assert_eq!(reply.json()["tokens"], json!([97, 98]), "{}", reply.text);
-    }
-    let two = server().await;
-    let reply = read(two.post("/tokenize", json!({ "content": "ab" }).to_string())).await;
+    let reply = read(two.post("/tokenize", ask())).await;
     assert_eq!(
         (reply.status, &reply.json()["error"]["param"]),
         (400, &json!("model"))

@@ -26,6 +26,8 @@ pub(super) fn body(endpoint: &str, required: &[&str], models: &[&str]) -> Value 
 
 fn form(name: &str, form: Form) -> Value {
     match form {
+        // Shorter ones are taken, too, but who meets them is a matter of luck.
+        Form::Above(_) if name == "timeout" => json!({ "type": "number", "minimum": 1 }),
         Form::Boolean => json!({ "type": "boolean" }),
         Form::Number(least, most) if most.is_finite() => {
             json!({ "type": "number", "minimum": least, "maximum": most })
@@ -38,7 +40,7 @@ fn form(name: &str, form: Form) -> Value {
         Form::Text => json!({ "type": "string" }),
         Form::OneOf(texts) => json!({ "type": "string", "enum": texts }),
         Form::Object => json!({ "type": "object" }),
-        Form::Array => json!({ "type": "array" }),
+        Form::Array => array(name),
         Form::Only(values) => {
             let values: Vec<Value> = values
                 .iter()
@@ -47,6 +49,16 @@ fn form(name: &str, form: Form) -> Value {
             json!({ "enum": values })
         }
         Form::Own(_) => own(name),
+    }
+}
+
+/// An array, as far as a schema can say what is in it.
+fn array(name: &str) -> Value {
+    let of = |items: Value| json!({ "type": "array", "items": items, "minItems": 1 });
+    match name {
+        "documents" => of(json!({ "type": "string" })),
+        "tokens" => of(json!({ "type": "integer", "minimum": 0 })),
+        _ => json!({ "type": "array" }),
     }
 }
 
@@ -72,7 +84,6 @@ fn own(name: &str) -> Value {
             { "type": "array", "items": tokens, "minItems": 1 },
         ] }),
         "input" | "text" | "content" | "stop" | "query" => json!({ "anyOf": [text, texts] }),
-        "tokens" => tokens,
         _ => json!({}),
     }
 }

@@ -57,15 +57,15 @@ pub(crate) async fn endpoint(
     answer(&app, named, head, body).await
 }
 
-/// A path where clients of servers with one model name none: the only graph answers, if there is only one.
+/// A path where clients of servers with one model name none.
 pub(super) async fn about_a_prompt(
     State(app): State<Arc<App>>,
     request: Request,
 ) -> Result<Response, Failure> {
     let (head, body) = read(request).await;
     let body = body?;
-    let only = app.servables.only().filter(|_| body.names_no_model());
-    let named = match only {
+    let unnamed = app.servables.unnamed().filter(|_| body.names_no_model());
+    let named = match unnamed {
         Some(servable) => Named {
             servable,
             adapter: None,
