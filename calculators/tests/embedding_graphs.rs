@@ -129,7 +129,7 @@ fn every_form_of_input_gives_a_vector_for_each_text() {
         whole,
         json!({
             "object": "list",
-            "data": [{"object": "embedding", "index": 0, "embedding": [0.40824828, 0.40824828, 0.0, 0.81649655]}],
+            "data": [{"object": "embedding", "index": 0, "embedding": [0.408_248_28, 0.408_248_28, 0.0, 0.816_496_55]}],
             "model": "m",
             "usage": {"prompt_tokens": 4, "total_tokens": 4},
         })
@@ -158,7 +158,7 @@ fn fewer_dimensions_are_the_first_ones_with_length_one() {
         let mut answer = embed(json!({"input": "abb", "dimensions": dimensions}));
         answer["data"][0]["embedding"].take()
     };
-    assert_eq!(vector(2), json!([0.4472136, 0.8944272]));
+    assert_eq!(vector(2), json!([0.447_213_6, 0.894_427_2]));
     assert_eq!(
         vector(4),
         embed(json!({"input": "abb"}))["data"][0]["embedding"]
@@ -236,7 +236,7 @@ fn documents_come_back_with_the_best_one_first() {
         answer["results"],
         json!([
             {"index": 2, "relevance_score": 1.0},
-            {"index": 1, "relevance_score": 0.6666667},
+            {"index": 1, "relevance_score": 0.666_666_7},
             {"index": 0, "relevance_score": 0.0},
         ])
     );

@@ -16,7 +16,9 @@ mod step;
 pub use backend::{EmbeddingBackend, EmbeddingCapacity};
 pub use engine::{EmbeddingEngine, EmbeddingHandle, EmbeddingStatus};
 pub use info::{EmbeddingInfo, EmbeddingMeasurements};
-pub use request::{EmbeddingError, EmbeddingRefusal, EmbeddingRequest};
+pub use request::{
+    EmbeddingError, EmbeddingOutcome, EmbeddingRefusal, EmbeddingRequest, EmbeddingSink,
+};
 pub use spec::{EmbeddingSpec, EmbeddingTask, Pooling};
 
 #[cfg(feature = "llama")]

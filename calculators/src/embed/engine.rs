@@ -1,19 +1,18 @@
 //! What the nodes that embed and rank share: giving texts to an engine, and its refusals as errors for the client.
 
 use graphmill_engine::{Error, EventSender, Kind, Result};
-use graphmill_llm::embed::{EmbeddingError, EmbeddingHandle, EmbeddingRefusal, EmbeddingRequest};
+use graphmill_llm::embed::{
+    EmbeddingError, EmbeddingHandle, EmbeddingOutcome, EmbeddingRefusal, EmbeddingRequest,
+};
 use graphmill_llm::{ErrorKind, Token, TokenizeError};
 
 use super::EmbeddingModel;
-
-/// What an engine says of a request's texts.
-pub(super) type Outcome = std::result::Result<Vec<Vec<f32>>, EmbeddingError>;
 
 /// Gives texts to the engine, whose outcome comes as an event. `field` names the text of an index in the request.
 pub(super) fn submit(
     model: &EmbeddingModel,
     texts: Vec<Vec<Token>>,
-    events: EventSender<Outcome>,
+    events: EventSender<EmbeddingOutcome>,
     field: impl Fn(usize) -> String,
 ) -> Result<EmbeddingHandle> {
     let request = EmbeddingRequest::new(texts, move |outcome| {

@@ -8,9 +8,9 @@ use graphmill_engine::{
     Run, register,
 };
 use graphmill_llm::Token;
-use graphmill_llm::embed::EmbeddingHandle;
+use graphmill_llm::embed::{EmbeddingHandle, EmbeddingOutcome};
 
-use super::engine::{self, Outcome};
+use super::engine;
 use super::{EmbeddingModel, RankOptions};
 use crate::payload::{Relevance, RerankRequest};
 
@@ -45,12 +45,19 @@ struct Running {
     tokens: u32,
 }
 
+/// What is to be computed for a request.
+struct Pairs {
+    pairs: Vec<Vec<Token>>,
+    /// Which of them are pieces of which document.
+    pieces: Vec<Range<usize>>,
+}
+
 /// The ports of [`Rank`].
 #[derive(Copy, Clone, Debug)]
 pub struct RankPorts {
     request: In<RerankRequest>,
     relevance: Out<Relevance>,
-    events: Events<Outcome>,
+    events: Events<EmbeddingOutcome>,
     model: Res<EmbeddingModel>,
 }
 
@@ -106,7 +113,7 @@ impl Calculator for Rank {
             return Ok(Flow::Stop);
         }
         if let Some(request) = cx.take(io.request) {
-            let (pairs, pieces) = self.pairs(&request)?;
+            let Pairs { pairs, pieces } = self.pairs(&request)?;
             let tokens = pairs.iter().map(Vec::len).sum::<usize>() as u32;
             let field = |index| {
                 let document = pieces.partition_point(|pieces| pieces.end <= index);
@@ -125,8 +132,8 @@ impl Calculator for Rank {
 register!(Rank);
 
 impl Rank {
-    /// The texts to compute, and which of them are pieces of which document.
-    fn pairs(&self, request: &RerankRequest) -> Result<(Vec<Vec<Token>>, Vec<Range<usize>>)> {
+    /// Puts the query beside each document, or each piece of a long one.
+    fn pairs(&self, request: &RerankRequest) -> Result<Pairs> {
         self.check_chunks("before", request.documents.len())?;
         let engine = self.model.engine();
         let read = |text: &str, field: String| {
@@ -159,7 +166,7 @@ impl Rank {
             self.check_chunks("after", pairs.len())?;
             pieces.push(begin..pairs.len());
         }
-        Ok((pairs, pieces))
+        Ok(Pairs { pairs, pieces })
     }
 
     fn check_chunks(&self, when: &str, chunks: usize) -> Result<()> {

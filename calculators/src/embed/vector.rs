@@ -7,9 +7,9 @@ use graphmill_engine::{
     Run, register,
 };
 use graphmill_llm::Token;
-use graphmill_llm::embed::EmbeddingHandle;
+use graphmill_llm::embed::{EmbeddingHandle, EmbeddingOutcome};
 
-use super::engine::{self, Outcome};
+use super::engine;
 use super::{EmbedOptions, EmbeddingModel};
 use crate::payload::{Embeddings, EmbeddingsRequest, Prompt};
 
@@ -49,7 +49,7 @@ struct Running {
 pub struct EmbedPorts {
     request: In<EmbeddingsRequest>,
     embeddings: Out<Embeddings>,
-    events: Events<Outcome>,
+    events: Events<EmbeddingOutcome>,
     model: Res<EmbeddingModel>,
 }
 

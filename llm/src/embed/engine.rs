@@ -348,6 +348,6 @@ impl fmt::Debug for EmbeddingHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("EmbeddingHandle")
             .field("id", &self.id)
-            .finish()
+            .finish_non_exhaustive()
     }
 }

@@ -2,19 +2,25 @@
 
 use crate::protocol::{ErrorKind, GenerationError, Token};
 
+/// The numbers of each text of a request in order, or why there are none.
+pub type EmbeddingOutcome = Result<Vec<Vec<f32>>, EmbeddingError>;
+
+/// Who gets the outcome of a request.
+pub type EmbeddingSink = Box<dyn FnOnce(EmbeddingOutcome) + Send>;
+
 /// Texts to compute, and who gets their numbers.
 pub struct EmbeddingRequest {
     /// The texts, each with at least one token.
     pub texts: Vec<Vec<Token>>,
-    /// Called once, on the engine's thread, so it must not block: with the numbers of each text in order, or why there are none.
-    pub sink: Box<dyn FnOnce(Result<Vec<Vec<f32>>, EmbeddingError>) + Send>,
+    /// Called once, on the engine's thread, so it must not block.
+    pub sink: EmbeddingSink,
 }
 
 impl EmbeddingRequest {
     /// A request whose result goes to `sink`.
     pub fn new(
         texts: Vec<Vec<Token>>,
-        sink: impl FnOnce(Result<Vec<Vec<f32>>, EmbeddingError>) + Send + 'static,
+        sink: impl FnOnce(EmbeddingOutcome) + Send + 'static,
     ) -> Self {
         Self {
             texts,

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::backend::{EmbeddingBackend, EmbeddingCapacity};
 use super::batch::{self, Texts};
 use super::engine::{Command, Shared};
-use super::request::{EmbeddingError, EmbeddingRequest, stopped};
+use super::request::{EmbeddingError, EmbeddingOutcome, EmbeddingRequest, stopped};
 use crate::engine::catch;
 use crate::protocol::{ErrorKind, Token};
 
@@ -192,7 +192,7 @@ impl<'a> Core<'a> {
         VecDeque::into(taken)
     }
 
-    fn end(&self, job: Job, outcome: Result<Vec<Vec<f32>>, EmbeddingError>) {
+    fn end(&self, job: Job, outcome: EmbeddingOutcome) {
         self.shared.leaves();
         self.shared.measured.ended(job.submitted, outcome.is_ok());
         let sink = job.request.sink;

@@ -82,7 +82,7 @@ pub(in crate::backend) fn open(
     };
     let to_tokenize = lengths.context.max(TOKENS_TO_COUNT) as usize;
     let vocab = LlamaVocabulary::new(Arc::clone(&weights.model), &spec.model, to_tokenize);
-    let pairs = pair_form(&weights.model, &vocab)?;
+    let pairs = pair_form(&weights.model, &vocab);
     let mut backend = LlamaEmbedding {
         context,
         capacity: EmbeddingCapacity {
@@ -286,12 +286,12 @@ fn create<'a>(
 }
 
 /// As the model's own template says, or else with the special tokens that its vocabulary puts around and between texts.
-fn pair_form(model: &LlamaModel, vocab: &LlamaVocabulary) -> Result<PairForm, LoadError> {
+fn pair_form(model: &LlamaModel, vocab: &LlamaVocabulary) -> PairForm {
     let template = model.chat_template(Some(RANK_TEMPLATE)).ok();
     if let Some(template) = template.and_then(|template| template.to_string().ok()) {
         let form = PairForm::from_template(vocab, &template);
         if let Ok(Some(form)) = form {
-            return Ok(form);
+            return form;
         }
         tracing::warn!(
             model = vocab.model_name(),
@@ -304,17 +304,17 @@ fn pair_form(model: &LlamaModel, vocab: &LlamaVocabulary) -> Result<PairForm, Lo
     let begin = known(tokens.bos().0).filter(|_| tokens.should_add_bos());
     if ffi::vocabulary_kind(model) == sys::LLAMA_VOCAB_TYPE_WPM {
         let sep = Vec::from_iter(sep);
-        return Ok(PairForm::around(Vec::from_iter(begin), sep.clone(), sep));
+        return PairForm::around(Vec::from_iter(begin), sep.clone(), sep);
     }
     let end = known(tokens.eos().0)
         .or(sep)
         .filter(|_| tokens.should_add_eos());
     let sep = sep.filter(|_| tokens.should_add_sep());
-    Ok(PairForm::around(
+    PairForm::around(
         Vec::from_iter(begin),
         end.into_iter().chain(sep).collect(),
         Vec::from_iter(end),
-    ))
+    )
 }
 
 /// How the output of a head that ranks becomes a score from 0 to 1.
