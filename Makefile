@@ -30,7 +30,8 @@ rust-tests:
 	cargo test --release --workspace
 
 client-tests:
-	.venv/bin/python -m pytest -q tests/clients
+	.venv/bin/python -m pytest -q tests/clients --ignore tests/clients/apart
+	for client in tests/clients/apart/*/; do .venv/apart/$$(basename $$client)/bin/python -m pytest -q $$client || exit 1; done
 
 bench: build ## measure models, the batching engine and the server: minutes; PEER_CMD='llama-server -m {model} --port {port} ...' compares
 	target/release/graphmill-bench suite --json target/bench-results/suite.json $(if $(PEER_CMD),--peer-cmd '$(PEER_CMD)') $(BENCH_ARGS)

@@ -58,6 +58,7 @@ if [ ${#packages[@]} -gt 0 ]; then
 fi
 
 if [ "$with_tests" = yes ]; then
+<<<<<<< HEAD
     venv=.venv
     requirements=tests/clients/requirements.txt
     if ! cmp -s "$requirements" "$venv/installed.txt"; then
@@ -70,4 +71,18 @@ if [ "$with_tests" = yes ]; then
         npm ci --prefix "$node" --silent --no-audit --no-fund
         cp "$node/package-lock.json" "$node/node_modules/installed.json"
     fi
+=======
+    environment() { # FOLDER REQUIREMENTS
+        if ! cmp -s "$2" "$1/installed.txt"; then
+            python3 -m venv "$1"
+            "$1/bin/pip" install --quiet --disable-pip-version-check -r "$2"
+            cp "$2" "$1/installed.txt"
+        fi
+    }
+    environment .venv tests/clients/requirements.txt
+    # Clients that need other versions of what the rest of them use.
+    for client in tests/clients/apart/*/; do
+        environment ".venv/apart/$(basename "$client")" "$client/requirements.txt"
+    done
+>>>>>>> 687ad8b (wip 2)
 fi

@@ -17,7 +17,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 pub use graphmill_llm::{
-    Constraint, ReasoningMarks, SamplingParams, Token, TokenLogprob, Tokens, Usage,
+    CompiledConstraint, Constraint, ReasoningMarks, SamplingParams, Token, TokenLogprob, Tokens,
+    Usage,
 };
 use serde_json::{Map, Value};
 
@@ -224,12 +225,14 @@ pub struct GenerationParams {
 }
 
 /// What a text has to match, and who says so.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct TextConstraint {
     /// The field of the request that asks for it; errors name it.
     pub field: Cow<'static, str>,
     /// What it asks for.
     pub constraint: Constraint,
+    /// The same, compiled for the model: filled in by the `ConstraintCalculator`.
+    pub compiled: Option<CompiledConstraint>,
 }
 
 /// One prompt, before it is tokenized.

@@ -54,6 +54,7 @@ fn these_calculators_are_registered() {
     ConcatenateStringVectorCalculator
     ConcatenateUInt64VectorCalculator
     ConstantSidePacketCalculator
+    ConstraintCalculator
     CounterSourceCalculator
     CountingSinkCalculator
     CountingSourceCalculator

@@ -1,13 +1,14 @@
 //! The engine as the rest of the program sees it: load, submit, status. The work happens on its thread, in [`step`].
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crate::backend::{self, Backend, Capacity, Loaded, Serve};
+use crate::constrain::{CompiledConstraint, Compiler, Constraint, ConstraintError};
 use crate::info::{DraftInfo, EngineInfo};
 use crate::measure::{Measurements, Recorders};
 use crate::protocol::{DraftSource, GenerationRequest, LoadError, SequenceId, SubmitError, Token};
@@ -21,6 +22,7 @@ mod commit;
 mod delivery;
 mod draft;
 mod drafter;
+mod masks;
 mod places;
 mod preview;
 mod queue;
@@ -41,6 +43,8 @@ pub(crate) use step::catch;
 pub struct Engine {
     spec: EngineSpec,
     vocab: Arc<dyn Vocab>,
+    /// Made when the first constraint is compiled.
+    compiler: OnceLock<Result<Compiler, ConstraintError>>,
     capacity: Capacity,
     info: EngineInfo,
     shared: Arc<Shared>,
@@ -333,12 +337,25 @@ impl Engine {
             spec,
             info,
             vocab,
+            compiler: OnceLock::new(),
             capacity,
             shared,
             commands,
             next_id: AtomicU64::new(1),
             thread: Some(thread),
         })
+    }
+
+    /// Compiles what a text has to match, for [`GenerationRequest::constraint`]. The last ones are remembered. It takes up to a
+    /// second, more the first time, so it is not for a thread that others wait for.
+    ///
+    /// # Errors
+    /// [`ConstraintError`] says what is wrong with the constraint, or why no text can be held to it.
+    pub fn compile(&self, constraint: &Constraint) -> Result<CompiledConstraint, ConstraintError> {
+        let compiler = self
+            .compiler
+            .get_or_init(|| Compiler::new(Arc::clone(&self.vocab)));
+        compiler.as_ref().map_err(Clone::clone)?.compile(constraint)
     }
 
     /// Adds a generation. Its outputs go to its sink until one with a finish reason; dropping the handle cancels it.
@@ -391,6 +408,15 @@ impl Engine {
                 return Err(SubmitError::InvalidParameter {
                     field: "draft_models_path",
                     message: "is not set: the engine has no model that drafts".to_owned(),
+                });
+            }
+        }
+        if let Some(constraint) = &request.constraint {
+            let compiler = self.compiler.get().and_then(|made| made.as_ref().ok());
+            if !compiler.is_some_and(|compiler| compiler.made(constraint)) {
+                return Err(SubmitError::InvalidParameter {
+                    field: "constraint",
+                    message: "was compiled by another engine".to_owned(),
                 });
             }
         }

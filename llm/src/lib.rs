@@ -55,7 +55,9 @@ mod speculate;
 mod vocab;
 
 pub use backend::Backend;
-pub use constrain::{Constraint, ReasoningMarks};
+pub use constrain::{
+    CompiledConstraint, ConstrainedText, Constraint, ConstraintError, ReasoningMarks,
+};
 pub use engine::{Engine, EngineStatus, PromptPreview, SequenceHandle};
 pub use info::EngineInfo;
 pub use measure::{Histogram, Measurements};

@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use crate::constrain::CompiledConstraint;
+
 /// A token's id in the model's vocabulary.
 pub type Token = i32;
 
@@ -66,6 +68,8 @@ pub struct GenerationRequest {
     pub adapter: Option<Arc<str>>,
     /// Who goes first when not all can: the higher. Each point is worth `priority_aging_ms` of waiting, so nobody waits for ever.
     pub priority: i32,
+    /// What the text has to match, compiled by the same engine; `None` if it is free.
+    pub constraint: Option<CompiledConstraint>,
     /// Where the outputs go.
     pub sink: Box<dyn StepSink>,
 }
@@ -86,6 +90,7 @@ impl GenerationRequest {
             cache_salt: Arc::from(""),
             adapter: None,
             priority: 0,
+            constraint: None,
             sink: Box::new(sink),
         }
     }
@@ -100,6 +105,7 @@ impl fmt::Debug for GenerationRequest {
             .field("credits", &self.credits)
             .field("speculation", &self.speculation)
             .field("priority", &self.priority)
+            .field("constraint", &self.constraint)
             .finish_non_exhaustive()
     }
 }
@@ -385,6 +391,8 @@ pub enum ErrorKind {
     ResourceExhausted,
     /// The engine is shutting down or lost its backend.
     Unavailable,
+    /// The text could not be held to its constraint, which is too complex.
+    Constraint,
 }
 
 /// What there is instead, for an error about a name.

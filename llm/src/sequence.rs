@@ -9,12 +9,13 @@ use smallvec::SmallVec;
 
 use crate::backend::Slot;
 use crate::cache::{Held, ShareGroup};
+use crate::constrain::{Ending, Matching};
 use crate::measure::Moments;
 use crate::protocol::{
     ErrorKind, FinishReason, GenerationError, GenerationRequest, SequenceId, StepOutput, StepSink,
     Token, TokenLogprob, Tokens, Usage,
 };
-use crate::sampler::{Sampled, Sampler};
+use crate::sampler::{Sampled, Sampler, Scratch};
 use crate::schedule::Row;
 use crate::speculate::{ModelDraft, Speculation};
 use crate::vocab::Vocab;
@@ -36,6 +37,8 @@ pub(crate) struct Sequence {
     pub(crate) group: ShareGroup,
     pub(crate) last_step: u64,
     pub(crate) sampler: Sampler,
+    /// Present if the request has a constraint.
+    matching: Option<Box<Matching>>,
     /// Present if the request asked for it.
     pub(crate) speculation: Option<Box<Speculation>>,
     /// The rows of logits that the step computed for it: of its last token and of its drafts. Empty between steps.
@@ -91,6 +94,9 @@ impl Sequence {
             rank,
             submitted: Instant::now(),
             sampler: Sampler::new(request.sampling, &request.prompt),
+            matching: request
+                .constraint
+                .map(|constraint| Box::new(constraint.matching())),
             speculation: request
                 .speculation
                 .map(|params| Box::new(Speculation::new(params, &request.prompt))),
@@ -172,9 +178,84 @@ impl Sequence {
         self.credits = self.credits.saturating_add(credits);
     }
 
+    /// Chooses a token from a row, `ahead` rows behind that of the last token, and takes it into the state that the next row is
+    /// sampled with. `None` if there is nothing to choose.
+    pub(crate) fn choose(
+        &mut self,
+        logits: &[f32],
+        ahead: u32,
+        end_tokens: &[Token],
+        scratch: &mut Scratch,
+    ) -> Option<Sampled> {
+        let bans_end = self.bans_end(ahead);
+        let mut banned = Vec::new();
+        let mut allowed = None;
+        match &self.matching {
+            Some(matching) => {
+                let mask = matching.mask(ahead as usize)?;
+                allowed = Some(mask);
+                // A text that is complete ends, however short it is.
+                if bans_end && allows_others(mask, end_tokens) {
+                    banned.extend_from_slice(end_tokens);
+                }
+            }
+            None if bans_end => {
+                banned.extend_from_slice(end_tokens);
+                banned.extend(self.stop_tokens());
+            }
+            None => {}
+        }
+        let sampled = self
+            .sampler
+            .sample_within(logits, allowed, &banned, scratch)?;
+        self.sampler.accept(sampled.token);
+        if let Some(matching) = &mut self.matching {
+            let is_end = end_tokens.contains(&sampled.token);
+            let is_stop = !bans_end && self.stop_tokens.contains(&sampled.token);
+            matching.accept(sampled.token, is_end, is_stop);
+        }
+        Some(sampled)
+    }
+
     /// Whether tokens that end the text must not be chosen yet for the token that is `ahead` places behind the next one.
-    pub(crate) fn bans_end(&self, ahead: u32) -> bool {
-        self.generated() + ahead < self.min_tokens
+    fn bans_end(&self, ahead: u32) -> bool {
+        // Nothing can follow the end of a constrained text, so ignoring the end means to put it off.
+        self.generated() + ahead < self.min_tokens || (self.ignore_eos && self.is_constrained())
+    }
+
+    /// Whether the text has to match something.
+    pub(crate) fn is_constrained(&self) -> bool {
+        self.matching.is_some()
+    }
+
+    /// Works out which tokens the rows of the next step can give.
+    pub(crate) fn prepare_masks(&mut self) {
+        let drafts = self
+            .speculation
+            .as_ref()
+            .map_or(&[][..], |speculation| speculation.drafts());
+        let end_banned_for = if self.ignore_eos {
+            u32::MAX
+        } else {
+            self.min_tokens.saturating_sub(self.generated())
+        };
+        if let Some(matching) = &mut self.matching {
+            matching.prepare(drafts, &self.stop_tokens, end_banned_for as usize);
+        }
+    }
+
+    /// Whether its text has come to its end under a constraint.
+    pub(crate) fn has_matched(&self) -> bool {
+        self.matching
+            .as_ref()
+            .is_some_and(|matching| matching.ending().is_some())
+    }
+
+    /// Gives up the drafts that the constraint does not allow.
+    pub(crate) fn cut_drafts(&mut self) {
+        if let (Some(matching), Some(speculation)) = (&mut self.matching, &mut self.speculation) {
+            speculation.keep(matching.valid(speculation.drafts()));
+        }
     }
 
     /// Tokens that end the text besides the model's end tokens.
@@ -266,19 +347,29 @@ impl Sequence {
             output.finish = Some(FinishReason::Length);
             return output;
         }
-        for sampled in sampled {
-            let Some(Sampled { token, logprob }) = sampled else {
-                output.finish = Some(FinishReason::Error(GenerationError {
-                    kind: ErrorKind::Internal,
-                    message: "the model gave no finite logit".to_owned(),
-                }));
+        let mut sampled = sampled.peekable();
+        while let Some(next) = sampled.next() {
+            let Some(Sampled { token, logprob }) = next else {
+                output.finish = Some(FinishReason::Error(self.nothing_to_choose()));
                 break;
             };
+            // Under a constraint, only the last of them can be the end.
+            let ending = self
+                .matching
+                .as_ref()
+                .and_then(|matching| matching.ending())
+                .filter(|_| sampled.peek().is_none());
             self.tokens.push(token);
             if let Some(speculation) = &mut self.speculation {
                 speculation.observe(&self.tokens);
             }
-            if self.stop_tokens.contains(&token) || (!self.ignore_eos && vocab.is_eog(token)) {
+            let ends = match &self.matching {
+                Some(_) => ending == Some(Ending::EndToken),
+                None => {
+                    self.stop_tokens.contains(&token) || (!self.ignore_eos && vocab.is_eog(token))
+                }
+            };
+            if ends {
                 output.end_token = Some(token);
                 output.logprobs.extend(logprob);
                 output.finish = Some(FinishReason::Stop);
@@ -286,6 +377,10 @@ impl Sequence {
             }
             output.tokens.push(token);
             output.logprobs.extend(logprob);
+            if ending.is_some() {
+                output.finish = Some(FinishReason::Stop);
+                break;
+            }
             if self.remaining() == 0 {
                 output.finish = Some(FinishReason::Length);
                 break;
@@ -294,8 +389,31 @@ impl Sequence {
         if let Some(speculation) = &mut self.speculation {
             speculation.settle(&self.tokens[before..]);
         }
+        if let Some(matching) = &mut self.matching {
+            matching.forget_masks();
+        }
         output.usage = self.usage();
         output
+    }
+
+    /// Why no token could be chosen.
+    fn nothing_to_choose(&self) -> GenerationError {
+        let failure = self
+            .matching
+            .as_ref()
+            .and_then(|matching| matching.failure());
+        match failure {
+            Some(failure) => GenerationError {
+                kind: ErrorKind::Constraint,
+                message: format!(
+                    "the text cannot be held to its constraint any further: {failure}"
+                ),
+            },
+            None => GenerationError {
+                kind: ErrorKind::Internal,
+                message: "the model gave no finite logit".to_owned(),
+            },
+        }
     }
 
     /// The last output of a sequence that ends without a token.
@@ -335,4 +453,15 @@ impl Sequence {
                 .map(|speculation| speculation.counts()),
         }
     }
+}
+
+/// Whether a mask has a bit for another token than these, which are different ones.
+fn allows_others(mask: &[u32], tokens: &[Token]) -> bool {
+    let all: u32 = mask.iter().map(|word| word.count_ones()).sum();
+    let is_set = |token: &&Token| {
+        let token = **token as u32;
+        mask.get(token as usize / 32)
+            .is_some_and(|word| word >> (token % 32) & 1 == 1)
+    };
+    all as usize > tokens.iter().filter(is_set).count()
 }

@@ -21,6 +21,7 @@ mod rerank;
 mod response;
 mod responses;
 mod sampling;
+mod structured;
 pub mod table;
 mod target;
 mod tools;

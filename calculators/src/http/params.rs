@@ -10,7 +10,7 @@ use super::{
     fields::{Fields, invalid, wrong_type},
     logprobs, reasoning,
     request::OpenAIRequestOptions,
-    sampling,
+    sampling, structured,
 };
 use crate::payload::{Endpoint, GenerationParams, SpecialTokens};
 
@@ -31,7 +31,6 @@ pub(super) fn read(
             format!("must be equal to `n` ({n}): generations are not ranked"),
         ));
     }
-    refuse_what_sampling_cannot_do(body)?;
 
     let assistant_confidence_threshold = body.number("assistant_confidence_threshold")?;
     let num_assistant_tokens = count(body, "num_assistant_tokens")?;
@@ -72,7 +71,7 @@ pub(super) fn read(
         cache_salt: cache_salt(body)?,
         adapter: None,
         priority: priority.unwrap_or(0) as i32,
-        constraint: None,
+        constraint: structured::read(body)?,
         echo,
         special_tokens: match body.bool("skip_special_tokens")? {
             Some(false) => SpecialTokens::Keep,
@@ -155,20 +154,4 @@ pub(super) fn token_id(value: &Value, field: impl Fn() -> String) -> Result<Toke
         Some(_) => Err(invalid(field(), format!("must be a token id, not {value}"))),
         None => Err(wrong_type(field(), "a token id", value)),
     }
-}
-
-/// Fields that would change the answer in ways these nodes do not know.
-fn refuse_what_sampling_cannot_do(body: Fields<'_>) -> Result<()> {
-    body.unsupported("response_format", |value| value["type"] == "text")?;
-    for guided in [
-        "guided_json",
-        "guided_regex",
-        "guided_choice",
-        "guided_grammar",
-        "grammar",
-        "structured_outputs",
-    ] {
-        body.unsupported(guided, |_| false)?;
-    }
-    Ok(())
 }

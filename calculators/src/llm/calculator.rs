@@ -7,13 +7,13 @@ use graphmill_engine::{
     Policy, Res, Result, Timestamp, register,
 };
 use graphmill_llm::{
-    DraftSource, Engine, ErrorKind, FinishReason, GenerationError, GenerationRequest,
-    SequenceHandle, SpeculationParams, StepOutput, SubmitError, Token,
+    CompiledConstraint, DraftSource, Engine, ErrorKind, FinishReason, GenerationError,
+    GenerationRequest, SequenceHandle, SpeculationParams, StepOutput, SubmitError, Token,
 };
 
 use super::{LanguageModel, LlmOptions};
 use crate::payload::{
-    EchoedTokens, Finish, GenerationParams, StopSignal, TokenChunk, TokenPrompts,
+    EchoedTokens, Finish, GenerationParams, StopSignal, TextConstraint, TokenChunk, TokenPrompts,
 };
 
 /// Step outputs of one choice that may be on their way through the graph before the engine waits for credit: enough to hide
@@ -275,12 +275,9 @@ fn start(
     params: &GenerationParams,
     events: &EventSender<Event>,
 ) -> Result<Vec<Choice>> {
-    if let Some(constraint) = &params.constraint {
-        let message = format!("`{}` is not supported", constraint.field);
-        return Err(Error::invalid(message).with_field(constraint.field.clone()));
-    }
     let max_tokens = limits.max_tokens(params)?;
     let speculation = limits.speculation(params, model.engine())?;
+    let constraint = compiled(params)?;
     let mut choices = Vec::with_capacity(prompts.len() * params.n as usize);
     for prompt in prompts {
         for generation in 0..params.n {
@@ -304,6 +301,7 @@ fn start(
             request.cache_salt = Arc::clone(&params.cache_salt);
             request.adapter.clone_from(&params.adapter);
             request.priority = params.priority;
+            request.constraint.clone_from(&constraint);
             request.credits = CREDITS;
             let sequence = model.engine().submit(request).map_err(refused)?;
             let signals = events.clone();
@@ -322,6 +320,24 @@ fn start(
         }
     }
     Ok(choices)
+}
+
+/// What the text has to match. A graph that cannot hold a text to it refuses the request.
+fn compiled(params: &GenerationParams) -> Result<Option<CompiledConstraint>> {
+    match &params.constraint {
+        None => Ok(None),
+        Some(TextConstraint {
+            compiled: Some(compiled),
+            ..
+        }) => Ok(Some(compiled.clone())),
+        Some(TextConstraint { field, .. }) => {
+            let message =
+                format!("`{field}` is not supported: this graph has no ConstraintCalculator");
+            Err(Error::invalid(message)
+                .with_field(field.clone())
+                .with_code("unsupported_parameter"))
+        }
+    }
 }
 
 impl Limits {
@@ -413,6 +429,7 @@ fn failed(error: GenerationError) -> Error {
         ErrorKind::Internal => Kind::Internal,
         ErrorKind::ResourceExhausted => Kind::ResourceExhausted,
         ErrorKind::Unavailable => Kind::Unavailable,
+        ErrorKind::Constraint => Kind::InvalidArgument,
     };
     Error::new(kind, error.message.clone()).with_source(error)
 }

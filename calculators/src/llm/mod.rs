@@ -1,11 +1,13 @@
 //! The language model as a node, and as the resource that all nodes around it share.
 
 mod calculator;
+mod constraint;
 mod formats;
 mod history;
 mod model;
 mod options;
 
 pub use calculator::{Credit, Llm, LlmPorts};
+pub use constraint::{ConstraintCompiler, ConstraintPorts};
 pub use model::{LanguageModel, ModelSpec};
 pub use options::{LlmOptions, PipelineType};

@@ -6,13 +6,16 @@ use graphmill_engine::{
     Calculator, Contract, Cx, Flow, In, NoOptions, OpenCx, Out, Result, register,
 };
 
+use graphmill_llm::{CompiledConstraint, ConstrainedText};
+
 use crate::payload::{Finish, GenerationParams, HeldLogprobs, TextChunk};
 
 /// Ends a choice's text at the first stop string in it, and its generation with it.
 ///
 /// A stop string can be spread over any number of chunks: text that could still become one is held back, and no more than
 /// that. The text ends before the stop string, or after it where the request wants it included. The match that is complete
-/// first counts; of several complete at once, the longest. Log probabilities leave with the text in which their tokens begin.
+/// first counts; of several complete at once, the longest. A text that has to match something ends only where it may: `PARAMS`
+/// are those that the `ConstraintCalculator` put out. Log probabilities leave with the text in which their tokens begin.
 ///
 /// ```pbtxt
 /// input_stream: "TEXT:text"
@@ -29,6 +32,7 @@ use crate::payload::{Finish, GenerationParams, HeldLogprobs, TextChunk};
 pub struct StopString {
     patterns: Arc<[Pattern]>,
     include: bool,
+    constraint: Option<CompiledConstraint>,
     /// By choice.
     choices: Vec<Choice>,
 }
@@ -37,6 +41,8 @@ pub struct StopString {
 struct Choice {
     matcher: Matcher,
     logprobs: HeldLogprobs,
+    /// The text so far, if it has to match something.
+    constrained: Option<ConstrainedText>,
 }
 
 /// The ports of [`StopString`].
@@ -75,6 +81,8 @@ impl Calculator for StopString {
                 .map(|stop| Pattern::new(stop))
                 .collect();
             self.include = params.include_stop;
+            let constraint = params.constraint.as_ref();
+            self.constraint = constraint.and_then(|constraint| constraint.compiled.clone());
         }
         if self.patterns.is_empty() {
             cx.forward(io.text, io.out);
@@ -88,14 +96,27 @@ impl Calculator for StopString {
             self.choices.push(Choice {
                 matcher: Matcher::new(Arc::clone(&self.patterns)),
                 logprobs: HeldLogprobs::default(),
+                constrained: self.constraint.as_ref().map(CompiledConstraint::text),
             });
         }
-        let Choice { matcher, logprobs } = &mut self.choices[index];
+        let Choice {
+            matcher,
+            logprobs,
+            constrained,
+        } = &mut self.choices[index];
         if matcher.matched {
             // what was on its way when the text ended
             return Ok(Flow::Continue);
         }
-        chunk.text = matcher.push(&chunk.text, self.include);
+        chunk.text = matcher.push(&chunk.text, self.include, |text| {
+            constrained.clone().is_none_or(|mut constrained| {
+                constrained.push(text);
+                constrained.can_end()
+            })
+        });
+        if let Some(constrained) = constrained {
+            constrained.push(&chunk.text);
+        }
         logprobs.hold(chunk.logprobs);
         if matcher.matched {
             chunk.stop.stop();
@@ -173,8 +194,9 @@ impl Matcher {
         }
     }
 
-    /// Takes text in and gives what is certain to be no part of a match. After a match, the text ends.
-    fn push(&mut self, text: &str, include: bool) -> String {
+    /// Takes text in and gives what is certain to be no part of a match. After a match, the text ends, if `can_end` says of what was
+    /// not given before that it may be its end.
+    fn push(&mut self, text: &str, include: bool, can_end: impl Fn(&str) -> bool) -> String {
         let before = self.held.len();
         for (position, byte) in text.bytes().enumerate() {
             let mut matched = 0;
@@ -186,13 +208,20 @@ impl Matcher {
                 }
             }
             if matched > 0 {
-                self.matched = true;
-                let mut released = std::mem::take(&mut self.held);
-                released.push_str(&text[..=position]);
+                let mut released = format!("{}{}", self.held, &text[..=position]);
                 if !include {
                     released.truncate(before + position + 1 - matched);
                 }
-                return released;
+                if can_end(&released) {
+                    self.matched = true;
+                    self.held.clear();
+                    return released;
+                }
+                for (state, pattern) in self.states.iter_mut().zip(&*self.patterns) {
+                    if *state == pattern.bytes.len() {
+                        *state = pattern.fallback[*state];
+                    }
+                }
             }
         }
         self.held.push_str(text);
@@ -275,7 +304,7 @@ mod tests {
         let mut matcher = Matcher::new(stops.iter().map(|stop| Pattern::new(stop)).collect());
         let mut text = String::new();
         for piece in pieces {
-            text.push_str(&matcher.push(piece, include));
+            text.push_str(&matcher.push(piece, include, |_| true));
             if matcher.matched {
                 return text;
             }
@@ -302,13 +331,25 @@ mod tests {
     #[test]
     fn only_what_could_be_a_stop_string_is_held_back() {
         let mut matcher = Matcher::new(["END", "é!"].map(Pattern::new).into());
-        assert_eq!(matcher.push("one E", false), "one ");
-        assert_eq!(matcher.push("N", false), "");
-        assert_eq!(matcher.push("E", false), "EN");
-        assert_eq!(matcher.push("xé", false), "Ex");
-        assert_eq!(matcher.push("?", false), "é?");
-        assert_eq!(matcher.push("E", false), "");
-        assert_eq!(matcher.push("ND of", false), "");
+        assert_eq!(matcher.push("one E", false, |_| true), "one ");
+        assert_eq!(matcher.push("N", false, |_| true), "");
+        assert_eq!(matcher.push("E", false, |_| true), "EN");
+        assert_eq!(matcher.push("xé", false, |_| true), "Ex");
+        assert_eq!(matcher.push("?", false, |_| true), "é?");
+        assert_eq!(matcher.push("E", false, |_| true), "");
+        assert_eq!(matcher.push("ND of", false, |_| true), "");
+        assert!(matcher.matched);
+    }
+
+    #[test]
+    fn a_text_that_may_not_end_goes_on() {
+        let mut matcher = Matcher::new(["aa", "b"].map(Pattern::new).into());
+        let can_end = |text: &str| text.ends_with('c');
+        assert_eq!(matcher.push("xaaa", false, can_end), "xaa");
+        assert_eq!(matcher.push("bc", false, can_end), "abc");
+        assert_eq!(matcher.push("bd", false, can_end), "bd");
+        assert!(!matcher.matched);
+        assert_eq!(matcher.push("cb", false, can_end), "c");
         assert!(matcher.matched);
     }
 

@@ -3,6 +3,7 @@
 mod dialects;
 mod logprobs;
 mod prompt_questions;
+mod structured;
 mod tools;
 
 use std::sync::Arc;

@@ -1,9 +1,10 @@
 //! What a text can be asked to match.
 
+use serde::Serialize;
 use serde_json::Value;
 
 /// What a generated text has to match from its first character to its last.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub enum Constraint {
     /// JSON that validates against this schema.
     JsonSchema(Value),
@@ -29,7 +30,7 @@ pub enum Constraint {
 }
 
 /// What reasoning begins and ends with.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ReasoningMarks {
     /// What it begins with, such as `<think>`.
     pub begin: String,

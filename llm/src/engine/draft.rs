@@ -31,6 +31,9 @@ impl Core<'_> {
         {
             drafter.draft(&mut self.running, &steps);
         }
+        for sequence in &mut self.running {
+            sequence.cut_drafts();
+        }
         self.choose_drafts(&steps);
     }
 

@@ -87,7 +87,8 @@ impl Logits<'_> {
     /// Samples those of the sequences that have rows.
     fn sample(&self, sequences: &mut [Sequence]) {
         let passes = |sequence: &Sequence| {
-            sequence.rows.len() * sequence.sampler.passes()
+            let masking = usize::from(sequence.is_constrained());
+            sequence.rows.len() * (sequence.sampler.passes() + masking)
                 + sequence.prompt_rows.len() * sampler::LOGPROB_PASSES
         };
         let looks = self.n_vocab * sequences.iter().map(passes).sum::<usize>();
@@ -125,19 +126,12 @@ impl Logits<'_> {
     fn sample_one(&self, sequence: &mut Sequence, scratch: &mut Scratch) {
         self.find_prompt_logprobs(sequence, scratch);
         for (ahead, row) in (0..).zip(std::mem::take(&mut sequence.rows)) {
-            let mut banned = Vec::new();
-            if sequence.bans_end(ahead) {
-                banned.extend_from_slice(self.end_tokens);
-                banned.extend(sequence.stop_tokens());
-            }
-            let sampled = sequence.sampler.sample(self.row(row), &banned, scratch);
+            let sampled = sequence.choose(self.row(row), ahead, self.end_tokens, scratch);
             let token = sampled.as_ref().map(|sampled| sampled.token);
             sequence.sampled.push(sampled);
-            if let Some(token) = token {
-                sequence.sampler.accept(token);
-            }
             // The next row is that of a draft: its logits count only if the draft is what was sampled.
-            if token != sequence.drafts().get(ahead as usize).copied() {
+            let drafted = sequence.drafts().get(ahead as usize).copied();
+            if token != drafted || sequence.has_matched() {
                 return;
             }
         }

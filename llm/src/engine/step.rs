@@ -291,7 +291,7 @@ impl<'a> Core<'a> {
         self.timing.announce(&self.plan, &self.shared);
         let started = Instant::now();
         let outcome = catch(|| {
-            self.backend.decode(&self.batch)?;
+            self.decode()?;
             self.sample();
             Ok(())
         });

@@ -79,8 +79,20 @@ impl Sampler {
         banned: &[Token],
         scratch: &mut Scratch,
     ) -> Option<Sampled> {
+        self.sample_within(logits, None, banned, scratch)
+    }
+
+    /// As [`sample`](Self::sample), from the tokens whose bits are set in `allowed`: 32 tokens a word, the lowest bit first. Log
+    /// probabilities are those of the whole row.
+    pub fn sample_within(
+        &mut self,
+        logits: &[f32],
+        allowed: Option<&[u32]>,
+        banned: &[Token],
+        scratch: &mut Scratch,
+    ) -> Option<Sampled> {
         let mut adjusted = std::mem::take(&mut scratch.adjusted);
-        let row = self.adjusted(logits, banned, &mut adjusted);
+        let row = self.adjusted(logits, allowed, banned, &mut adjusted);
         let token = self.choose(row, scratch);
         scratch.adjusted = adjusted;
         let token = token?;
@@ -99,7 +111,7 @@ impl Sampler {
         scratch: &mut Scratch,
     ) -> Vec<(Token, f64)> {
         let mut adjusted = std::mem::take(&mut scratch.adjusted);
-        let row = self.adjusted(logits, banned, &mut adjusted);
+        let row = self.adjusted(logits, None, banned, &mut adjusted);
         let highest = row::highest(row);
         let mut distribution = Vec::new();
         if highest.is_finite() && self.is_greedy() {
@@ -130,14 +142,17 @@ impl Sampler {
     fn adjusted<'a>(
         &self,
         logits: &'a [f32],
+        allowed: Option<&[u32]>,
         banned: &[Token],
         memory: &'a mut Vec<f32>,
     ) -> &'a [f32] {
-        if banned.is_empty() && self.params.logit_bias.is_empty() && !self.penalizes() {
-            return logits;
-        }
+        let changes = !banned.is_empty() || !self.params.logit_bias.is_empty() || self.penalizes();
         memory.clear();
-        memory.extend_from_slice(logits);
+        match allowed {
+            Some(allowed) => row::keep(logits, allowed, memory),
+            None if changes => memory.extend_from_slice(logits),
+            None => return logits,
+        }
         self.adjust(memory, banned);
         memory
     }

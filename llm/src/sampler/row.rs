@@ -45,6 +45,25 @@ pub(super) fn argmax(row: &[f32]) -> Option<usize> {
     Some(number * CACHED + place)
 }
 
+/// Appends the row to `kept`, with negative infinity for the logits whose bits are not set.
+pub(super) fn keep(row: &[f32], bits: &[u32], kept: &mut Vec<f32>) {
+    const WORD: usize = u32::BITS as usize;
+    let bits = bits.iter().copied().chain(std::iter::repeat(0));
+    for (block, word) in row.chunks(WORD).zip(bits) {
+        match word {
+            0 => kept.extend(std::iter::repeat_n(f32::NEG_INFINITY, block.len())),
+            u32::MAX => kept.extend_from_slice(block),
+            word => kept.extend((0..).zip(block).map(|(place, logit)| {
+                if word >> place & 1 == 1 {
+                    *logit
+                } else {
+                    f32::NEG_INFINITY
+                }
+            })),
+        }
+    }
+}
+
 /// Calls `take` with the place and the logit of all that are at least `threshold`, which `take` may raise; in order, until `take`
 /// breaks.
 pub(super) fn at_least(

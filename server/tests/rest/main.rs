@@ -17,5 +17,6 @@ mod reference;
 mod routes;
 mod sharing;
 mod streams;
+mod structured;
 mod support;
 mod tiny_model;

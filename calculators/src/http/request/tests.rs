@@ -312,17 +312,12 @@ fn refusals_name_the_field() {
         ),
         (json!({"tool_choice": "sometimes"}), "tool_choice"),
         (json!({"tool_choice": "required"}), "tool_choice"),
-        (
-            json!({"response_format": {"type": "json_object"}}),
-            "response_format",
-        ),
         (json!({"logprobs": 5}), "logprobs"),
         (
             json!({"logprobs": true, "top_logprobs": 21}),
             "top_logprobs",
         ),
         (json!({"top_logprobs": 2}), "top_logprobs"),
-        (json!({"guided_json": {}}), "guided_json"),
         (json!({"functions": [{}]}), "functions"),
         (json!({"chat_template_kwargs": []}), "chat_template_kwargs"),
         (

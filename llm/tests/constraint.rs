@@ -1,0 +1,450 @@
+//! Constrained generation on models whose logits are a function of the text: what is generated matches, does not depend on drafts
+//! or neighbours, and ends where it is complete.
+
+use graphmill_llm::backend::Capacity;
+use graphmill_llm::backend::scripted::{Reply, Script, ScriptedBackend, Then};
+use graphmill_llm::{
+    Backend, Constraint, Engine, EngineSpec, ErrorKind, FinishReason, GenerationRequest,
+    ReasoningMarks, SamplingParams, SubmitError, Token,
+};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use speculating::{Markov, Said, start, variants};
+
+mod speculating;
+
+/// An engine on a [`Markov`] model that says it has 4096 cells and has `cells`.
+fn markov(cells: usize) -> Engine {
+    let spec = EngineSpec::new("test.script.json");
+    let to_open = spec.clone();
+    Engine::with_backend(spec, move || {
+        let (scripted, vocab) = ScriptedBackend::new(
+            Script {
+                cells: 4096,
+                ..Script::default()
+            },
+            &to_open,
+        );
+        let capacity = Capacity {
+            reuses_cells: false,
+            ..scripted.capacity()
+        };
+        Ok((Markov::new(capacity, cells, 7), vocab))
+    })
+    .expect("the spec is valid")
+}
+
+/// An engine that replies this to everything.
+fn replying(text: &str) -> Engine {
+    let script = Script {
+        replies: vec![Reply {
+            when: String::new(),
+            text: text.to_owned(),
+            then: Then::End,
+        }],
+        ..Script::default()
+    };
+    let spec = EngineSpec::new("test.script.json");
+    let to_open = spec.clone();
+    Engine::with_backend(spec, move || Ok(ScriptedBackend::new(script, &to_open)))
+        .expect("the spec is valid")
+}
+
+/// What a chat with the engine gives.
+fn said(
+    engine: &Engine,
+    constraint: &Constraint,
+    adapt: impl FnOnce(&mut GenerationRequest),
+) -> Said {
+    let compiled = engine.compile(constraint).expect("can be compiled");
+    let prompt = "<|im_start|>user\nhello<|im_end|>\n<|im_start|>assistant\n";
+    let prompt = engine.vocab().tokenize(prompt, true, true).expect("short");
+    let run = start(engine, |request| {
+        request.prompt = prompt;
+        request.constraint = Some(compiled);
+        adapt(request);
+    });
+    run.finish().0
+}
+
+fn text(tokens: &[Token]) -> String {
+    let bytes = tokens
+        .iter()
+        .map(|token| u8::try_from(*token).expect("a byte"));
+    String::from_utf8(bytes.collect()).expect("whole characters")
+}
+
+fn stopped(said: &Said) -> String {
+    assert_eq!(said.finish, FinishReason::Stop);
+    text(&said.tokens)
+}
+
+fn choice(choices: &[&str]) -> Constraint {
+    Constraint::Choice(choices.iter().map(|choice| (*choice).to_owned()).collect())
+}
+
+fn regex(regex: &str) -> Constraint {
+    Constraint::Regex(regex.to_owned())
+}
+
+/// What texts of the [`Markov`] model are held to, and whether a text matches it.
+fn constraints() -> Vec<(Constraint, fn(&str) -> bool)> {
+    let is_strings = |text: &str| {
+        let value: Result<Vec<String>, _> = serde_json::from_str(text);
+        value.is_ok_and(|strings| {
+            let is_short = |string: &String| (1..=4).contains(&string.len());
+            strings.len() >= 2 && strings.iter().all(is_short)
+        })
+    };
+    let is_object = |text: &str| {
+        serde_json::from_str(text).is_ok_and(|value: Value| {
+            value["name"].is_string() && (value["tag"] == "abc" || value["tag"] == "fed")
+        })
+    };
+    vec![
+        (
+            Constraint::JsonSchema(
+                json!({"type": "array", "minItems": 2, "items": {"type": "string", "minLength": 1, "maxLength": 4}}),
+            ),
+            is_strings,
+        ),
+        (
+            Constraint::JsonSchema(json!({
+                "type": "object",
+                "properties": {"name": {"type": "string"}, "tag": {"enum": ["abc", "fed"]}},
+                "required": ["name", "tag"],
+                "additionalProperties": false,
+            })),
+            is_object,
+        ),
+        (regex("(ab|cd|[ef]{2}|ba)+"), |text| {
+            text.len() % 2 == 0 && !text.is_empty()
+        }),
+        (
+            Constraint::Gbnf("root ::= \"(\" root* \")\" | [a-f]".to_owned()),
+            |text| text.matches('(').count() == text.matches(')').count(),
+        ),
+        (choice(&["abcabc", "fade", "deaf", "facade"]), |text| {
+            ["abcabc", "fade", "deaf", "facade"].contains(&text)
+        }),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(100) })]
+
+    #[test]
+    fn constrained_texts_match_and_neither_drafts_nor_neighbours_change_them(
+        variants in prop::collection::vec((variants(), prop::option::weighted(0.8, 0..5_usize)), 1..6),
+        cells in prop_oneof![Just(4096_usize), 200..600_usize],
+    ) {
+        let engine = markov(cells);
+        let constraints = constraints();
+        let apply = |request: &mut GenerationRequest, index: usize, speculates: bool| {
+            let (variant, constraint) = &variants[index];
+            variant.clone().apply(request, speculates);
+            request.constraint = constraint.map(|number| {
+                engine.compile(&constraints[number].0).expect("can be compiled")
+            });
+        };
+        let plain: Vec<Said> = (0..variants.len())
+            .map(|index| start(&engine, |request| apply(request, index, false)).finish().0)
+            .collect();
+        for (said, (_, constraint)) in plain.iter().zip(&variants) {
+            if let Some(number) = constraint {
+                let text = text(&said.tokens);
+                prop_assert!(!matches!(said.finish, FinishReason::Error(_)), "{said:?}");
+                let matches = constraints[*number].1;
+                prop_assert!(said.finish == FinishReason::Length || matches(&text), "{}", text);
+            }
+        }
+        let runs: Vec<_> = (0..variants.len())
+            .map(|index| start(&engine, |request| apply(request, index, index % 3 != 2)))
+            .collect();
+        for (run, plain) in runs.into_iter().zip(&plain) {
+            prop_assert_eq!(&run.finish().0, plain);
+        }
+    }
+}
+
+#[test]
+fn a_text_is_what_the_model_wants_of_what_is_allowed() {
+    let choices = choice(&["no", "not now", "yes"]);
+    for (wanted, given) in [("yes", "yes"), ("no", "no"), ("not now, sir", "not now")] {
+        assert_eq!(stopped(&said(&replying(wanted), &choices, |_| {})), given);
+    }
+}
+
+#[test]
+fn a_complete_text_ends_without_an_end_token() {
+    let engine = replying("{\"a\": 1} and more");
+    let schema = Constraint::JsonSchema(
+        json!({"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": false}),
+    );
+    let whole = said(&engine, &schema, |_| {});
+    assert_eq!(stopped(&whole), "{\"a\": 1}");
+    assert_eq!((whole.end_token, whole.generated), (None, 8));
+    // Its last token may be the last that is allowed.
+    let exact = said(&engine, &schema, |request| request.max_tokens = Some(8));
+    assert_eq!(exact, whole);
+    let cut = said(&engine, &schema, |request| request.max_tokens = Some(7));
+    assert_eq!(
+        (text(&cut.tokens), cut.finish),
+        ("{\"a\": 1".to_owned(), FinishReason::Length)
+    );
+}
+
+#[test]
+fn the_end_waits_for_the_least_length_where_the_constraint_lets_it() {
+    let engine = replying("ab");
+    let letters = regex("[a-z]{2,10}");
+    assert_eq!(stopped(&said(&engine, &letters, |_| {})), "ab");
+    assert_eq!(
+        stopped(&said(&engine, &letters, |request| request.min_tokens = 5)),
+        "abaaa"
+    );
+    // Nothing can follow the tenth letter.
+    assert_eq!(
+        stopped(&said(&engine, &letters, |request| request.min_tokens = 50)).len(),
+        10
+    );
+    assert_eq!(
+        stopped(&said(&engine, &letters, |request| request.ignore_eos = true)).len(),
+        10
+    );
+}
+
+#[test]
+fn a_stop_token_ends_a_text_only_where_it_can_end() {
+    let comma = |request: &mut GenerationRequest| request.stop_tokens = vec![Token::from(b',')];
+    let list = said(
+        &replying("[a,b], or not"),
+        &regex(r"\[[a-z](,[a-z])*\]?"),
+        comma,
+    );
+    // The first comma: `[a` matches already.
+    assert_eq!(stopped(&list), "[a");
+    assert_eq!(list.end_token, Some(Token::from(b',')));
+    let last = said(&replying("[a]"), &regex(r"\[[a-z]\]"), |request| {
+        request.stop_tokens = vec![Token::from(b']')];
+    });
+    assert_eq!((stopped(&last).as_str(), last.end_token), ("[a]", None));
+    let pair = said(
+        &replying("[a,b], or not"),
+        &regex(r"\[[a-z],[a-z]\][a-z]*"),
+        comma,
+    );
+    assert_eq!(stopped(&pair), "[a,b]");
+}
+
+#[test]
+fn log_probabilities_are_those_of_the_model() {
+    let said = said(&replying("maybe"), &choice(&["no"]), |request| {
+        request.sampling = SamplingParams {
+            logprobs: Some(1),
+            ..SamplingParams::greedy()
+        };
+    });
+    assert_eq!(said.logprobs[0].token, Token::from(b'n'));
+    assert_eq!(said.logprobs[0].top[0].0, Token::from(b'm'));
+    assert!(said.logprobs[0].logprob < -19.0);
+}
+
+#[test]
+fn reasoning_is_free_and_what_follows_is_not() {
+    let marks = |is_open| ReasoningMarks {
+        begin: "<think>".to_owned(),
+        end: "</think>".to_owned(),
+        is_open,
+    };
+    let constraint = |is_open| Constraint::AfterReasoning {
+        marks: marks(is_open),
+        then: Box::new(choice(&["yes", "no"])),
+    };
+    for (is_open, wanted, given) in [
+        (
+            false,
+            "<think>Hm, {</think>\n\nno!",
+            "<think>Hm, {</think>\n\nno",
+        ),
+        (false, "no</think>", "no"),
+        (true, "Hm.</think>yes", "Hm.</think>yes"),
+    ] {
+        let said = said(&replying(wanted), &constraint(is_open), |_| {});
+        assert_eq!(stopped(&said), given);
+    }
+    // Marks may be tokens that are no text.
+    let engine = replying("<|im_start|>Hm.<|im_end|>yes");
+    let controlled = Constraint::AfterReasoning {
+        marks: ReasoningMarks {
+            begin: "<|im_start|>a".to_owned(),
+            end: "<|im_end|>".to_owned(),
+            is_open: false,
+        },
+        then: Box::new(choice(&["yes", "no"])),
+    };
+    assert_eq!(stopped(&said(&engine, &controlled, |_| {})), "no");
+    // It does not end within the reasoning.
+    let unfinished = said(&replying("Hm."), &constraint(true), |_| {});
+    assert_eq!(unfinished.finish, FinishReason::Length);
+}
+
+#[test]
+fn one_of_several_constraints_is_matched() {
+    let constraint = Constraint::AnyOf(vec![
+        Constraint::JsonSchema(json!({"type": "integer"})),
+        Constraint::Lark("start: \"<tool_call>\" /[a-z]+/ \"</tool_call>\"".to_owned()),
+    ]);
+    for (wanted, given) in [
+        ("12", "12"),
+        ("<tool_call>go</tool_call>", "<tool_call>go</tool_call>"),
+    ] {
+        let engine = replying(wanted);
+        assert_eq!(stopped(&said(&engine, &constraint, |_| {})), given);
+    }
+}
+
+#[test]
+fn grammars_in_both_notations_are_followed() {
+    let gbnf = r##"
+        # Arithmetic, as llama.cpp users write it.
+        root  ::= (expr "=" ws term "\n")+
+        expr  ::= term ([-+*/] term)*
+        term  ::= ident | num | "(" ws expr ")" ws
+        ident ::= [a-z] [a-z0-9_]* ws
+        num   ::= [0-9]+ ws
+        ws    ::= [ \t\n]*
+    "##;
+    let lark = "start: expr\nexpr: term ((\"+\" | \"*\") term)*\nterm: /[0-9]+/ | \"(\" expr \")\"";
+    for (constraint, wanted) in [
+        (Constraint::Gbnf(gbnf.to_owned()), "(x1 +2)*y = 14\n"),
+        (Constraint::Lark(lark.to_owned()), "(1+2)*3"),
+    ] {
+        assert_eq!(
+            stopped(&said(&replying(wanted), &constraint, |_| {})),
+            wanted
+        );
+    }
+}
+
+#[test]
+fn what_cannot_be_compiled_is_refused() {
+    let engine = replying("");
+    for constraint in [
+        regex("(?=a)b"),
+        regex("("),
+        regex(""),
+        choice(&[]),
+        Constraint::AnyOf(vec![]),
+        Constraint::Lark("start: missing".to_owned()),
+        Constraint::Lark("start: ".to_owned() + &"(".repeat(100_000)),
+        Constraint::Gbnf("root ::= missing".to_owned()),
+        Constraint::JsonSchema(json!({"type": "strin"})),
+        Constraint::JsonSchema(json!({"type": "integer", "minimum": 3, "maximum": 2})),
+        Constraint::JsonSchema(json!({"type": "array", "uniqueItems": true})),
+        Constraint::JsonSchema(json!({"$ref": "https://example.com/schema"})),
+        Constraint::JsonSchema(json!({"$ref": "#"})),
+        Constraint::JsonSchema(json!({"oneOf": [{"type": "integer"}, {"type": "number"}]})),
+        Constraint::JsonSchema(json!({"not": {}})),
+        Constraint::JsonSchema(json!([])),
+    ] {
+        let error = engine.compile(&constraint).expect_err("cannot be compiled");
+        assert!(
+            !error.0.is_empty() && !error.0.contains("<non-verbose/>"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn the_largest_constraints_are_compiled_or_refused() {
+    let engine = replying("");
+    let properties = |count| -> serde_json::Map<String, Value> {
+        (0..count)
+            .map(|number| (format!("p{number}"), json!({})))
+            .collect()
+    };
+    let rules = |count: usize, rule: fn(usize) -> String| (0..count).map(rule).collect::<String>();
+    let constraints = [
+        Constraint::JsonSchema(json!({"type": "object", "properties": properties(18_000)})),
+        Constraint::JsonSchema(json!({"anyOf": vec![json!({"type": "object"}); 1_000]})),
+        Constraint::JsonSchema(json!({"enum": vec!["abcdefgh"; 5_000]})),
+        Constraint::JsonSchema(json!({"type": "array", "minItems": 1_000_000_000})),
+        Constraint::JsonSchema(json!({"type": "string", "minLength": 1_000_000_000})),
+        Constraint::Lark(
+            "start: r0\n".to_owned()
+                + &rules(3_000, |number| {
+                    format!("r{number}: \"a\" r{}\n", number + 1)
+                })
+                + "r3000: \"b\"",
+        ),
+        Constraint::Lark(
+            "start: T0\n".to_owned()
+                + &rules(3_000, |number| {
+                    format!("T{number}: \"a\" T{}\n", number + 1)
+                })
+                + "T3000: \"b\"",
+        ),
+        Constraint::Gbnf(
+            "root ::= r0\n".to_owned()
+                + &rules(1_900, |number| {
+                    format!("r{number} ::= \"a\" r{}\n", number + 1)
+                })
+                + "r1900 ::= \"b\"",
+        ),
+        Constraint::Gbnf("root ::= \"a\"".to_owned() + &"*".repeat(100_000)),
+        regex(&"a".repeat(250_000)),
+        regex(&"a?".repeat(300)),
+        regex(&"(a|b)*".repeat(300)),
+        regex("((a{1000}){1000}){1000}"),
+        Constraint::Choice((0..3_000).map(|number| format!("choice{number}")).collect()),
+        Constraint::Choice(vec!["a".repeat(250_000)]),
+    ];
+    for constraint in &constraints {
+        if let Ok(compiled) = engine.compile(constraint) {
+            let run = start(&engine, |request| {
+                request.max_tokens = Some(3);
+                request.constraint = Some(compiled);
+            });
+            run.finish();
+        }
+    }
+}
+
+#[test]
+fn a_constraint_of_another_engine_is_refused() {
+    let (engine, other) = (replying("no"), replying("no"));
+    let constraint = choice(&["no"]);
+    let compiled = other.compile(&constraint).expect("can be compiled");
+    let mut request = GenerationRequest::new(vec![97], |_| {});
+    request.constraint = Some(compiled);
+    engine.compile(&constraint).expect("can be compiled");
+    let error = engine.submit(request).expect_err("not its own");
+    assert!(matches!(
+        error,
+        SubmitError::InvalidParameter {
+            field: "constraint",
+            ..
+        }
+    ));
+}
+
+#[test]
+fn a_constraint_that_proves_too_complex_ends_its_sequence_alone() {
+    let engine = replying("{\"a\": 1}");
+    // So many properties may come next that the matcher gives up.
+    let properties: serde_json::Map<String, Value> = (0..1000)
+        .map(|number| (format!("p{number}"), json!({"type": "string"})))
+        .collect();
+    let schema = Constraint::JsonSchema(json!({"type": "object", "properties": properties}));
+    let failed = said(&engine, &schema, |_| {});
+    let FinishReason::Error(error) = failed.finish else {
+        panic!("{failed:?}");
+    };
+    assert_eq!(error.kind, ErrorKind::Constraint);
+    assert_eq!(
+        stopped(&said(&engine, &Constraint::JsonObject, |_| {})),
+        "{\"a\": 1}"
+    );
+    assert_eq!(engine.status().failed_steps, 0);
+}
