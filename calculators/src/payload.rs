@@ -17,8 +17,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 pub use graphmill_llm::{
-    CompiledConstraint, Constraint, ReasoningMarks, SamplingParams, Token, TokenLogprob, Tokens,
-    Usage,
+    CompiledConstraint, Constraint, ReasoningLimit, ReasoningMarks, SamplingParams, Token,
+    TokenLogprob, Tokens, Usage,
 };
 use serde_json::{Map, Value};
 
@@ -218,8 +218,14 @@ pub struct GenerationParams {
     pub echo: bool,
     /// Special tokens in the text.
     pub special_tokens: SpecialTokens,
-    /// Most tokens of reasoning; none when the request does not say.
+    /// Most tokens of reasoning, until the `OutputFormatCalculator` makes a limit of them; none when the request does not say.
     pub reasoning_budget: Option<u32>,
+    /// The limit of reasoning, in the format of the model.
+    pub reasoning_limit: Option<ReasoningLimit>,
+    /// Whether the request demands a call of a tool and nothing holds the text to it yet.
+    pub demands_call: bool,
+    /// Whether calls of tools can only be right, because `constraint` says how they look.
+    pub constrains_calls: bool,
     /// What the text has to match; none if it is free.
     pub constraint: Option<TextConstraint>,
 }

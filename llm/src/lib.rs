@@ -47,6 +47,7 @@ pub mod measure;
 #[cfg(any(test, feature = "llama"))]
 mod memory;
 pub mod protocol;
+mod reasoning;
 mod sampler;
 mod schedule;
 mod sequence;
@@ -66,6 +67,7 @@ pub use protocol::{
     LoadError, SamplingParams, SequenceId, SpeculationParams, StepOutput, StepSink, SubmitError,
     Token, TokenLogprob, Tokens, Usage,
 };
+pub use reasoning::ReasoningLimit;
 pub use sampler::{Sampled, Sampler, Scratch};
 pub use spec::{
     AdapterSpec, BackendKind, Device, DraftSpec, EngineSpec, FlashAttention, KvType, Numa, Number,

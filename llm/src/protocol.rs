@@ -7,6 +7,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use crate::constrain::CompiledConstraint;
+use crate::reasoning::ReasoningLimit;
 
 /// A token's id in the model's vocabulary.
 pub type Token = i32;
@@ -59,6 +60,8 @@ pub struct GenerationRequest {
     /// How many step outputs may be delivered before [`SequenceHandle::grant`](crate::SequenceHandle::grant) allows more;
     /// `u32::MAX` means without limit. A sequence without credit sits out the batches.
     pub credits: u32,
+    /// How long the model may think before it answers; `None` is without limit.
+    pub reasoning_limit: Option<ReasoningLimit>,
     /// Drafts tokens by prompt lookup and checks several in one step. What is generated is the same without; `None` drafts nothing.
     pub speculation: Option<SpeculationParams>,
     /// Cells are shared only between requests with the same salt: a client that must not learn from the time to the first token
@@ -86,6 +89,7 @@ impl GenerationRequest {
             stop_tokens: Vec::new(),
             ignore_eos: false,
             credits: u32::MAX,
+            reasoning_limit: None,
             speculation: None,
             cache_salt: Arc::from(""),
             adapter: None,

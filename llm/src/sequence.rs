@@ -15,6 +15,7 @@ use crate::protocol::{
     ErrorKind, FinishReason, GenerationError, GenerationRequest, SequenceId, StepOutput, StepSink,
     Token, TokenLogprob, Tokens, Usage,
 };
+use crate::reasoning::Reasoning;
 use crate::sampler::{Sampled, Sampler, Scratch};
 use crate::schedule::Row;
 use crate::speculate::{ModelDraft, Speculation};
@@ -39,6 +40,8 @@ pub(crate) struct Sequence {
     pub(crate) sampler: Sampler,
     /// Present if the request has a constraint.
     matching: Option<Box<Matching>>,
+    /// Present if the request limits reasoning.
+    reasoning: Option<Box<Reasoning>>,
     /// Present if the request asked for it.
     pub(crate) speculation: Option<Box<Speculation>>,
     /// The rows of logits that the step computed for it: of its last token and of its drafts. Empty between steps.
@@ -97,6 +100,9 @@ impl Sequence {
             matching: request
                 .constraint
                 .map(|constraint| Box::new(constraint.matching())),
+            reasoning: request
+                .reasoning_limit
+                .map(|limit| Box::new(Reasoning::new(limit))),
             speculation: request
                 .speculation
                 .map(|params| Box::new(Speculation::new(params, &request.prompt))),
@@ -205,10 +211,20 @@ impl Sequence {
             }
             None => {}
         }
-        let sampled = self
-            .sampler
-            .sample_within(logits, allowed, &banned, scratch)?;
+        let forced = self
+            .reasoning
+            .as_ref()
+            .and_then(|reasoning| reasoning.forced());
+        let sampled = match forced {
+            Some(token) => self.sampler.forced(logits, token, scratch),
+            None => self
+                .sampler
+                .sample_within(logits, allowed, &banned, scratch)?,
+        };
         self.sampler.accept(sampled.token);
+        if let Some(reasoning) = &mut self.reasoning {
+            reasoning.accept(sampled.token);
+        }
         if let Some(matching) = &mut self.matching {
             let is_end = end_tokens.contains(&sampled.token);
             let is_stop = !bans_end && self.stop_tokens.contains(&sampled.token);

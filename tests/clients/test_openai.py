@@ -133,7 +133,16 @@ def test_pinned_answers(server, answers):
             temperature=0,
             extra_body=extra,
         )
-        assert completion.choices[0].message.content == prompt["expected"], prompt["messages"]
+        assert written(completion.choices[0].message) == prompt["expected"], prompt["messages"]
+
+
+def written(message):
+    """A message as the model wrote it."""
+    text = f"<think>\n{message.reasoning_content}\n</think>\n\n" if hasattr(message, "reasoning_content") else ""
+    text += message.content or ""
+    for call in message.tool_calls or []:
+        text += f'<tool_call>\n{{"name": "{call.function.name}", "arguments": {call.function.arguments}}}\n</tool_call>'
+    return text
 
 
 @pytest.mark.parametrize(

@@ -69,6 +69,7 @@ pub(super) fn failed(error: EmbeddingError) -> Error {
         ErrorKind::Internal => Kind::Internal,
         ErrorKind::ResourceExhausted => Kind::ResourceExhausted,
         ErrorKind::Unavailable => Kind::Unavailable,
+        ErrorKind::Constraint => Kind::InvalidArgument,
     };
     Error::new(kind, error.message.clone()).with_source(error)
 }

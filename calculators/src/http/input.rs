@@ -16,7 +16,7 @@ use crate::payload::{ChatInput, Prompt, RequestInput};
 pub(super) const MAX_PROMPTS: usize = 1024;
 
 /// Reads a conversation.
-pub(super) fn chat(body: Fields<'_>) -> Result<RequestInput> {
+pub(super) fn chat(body: Fields<'_>) -> Result<ChatInput> {
     let messages = body.array("messages")?.ok_or_else(|| missing("messages"))?;
     if messages.is_empty() {
         return Err(invalid("messages", "must have at least one message"));
@@ -29,14 +29,14 @@ pub(super) fn chat(body: Fields<'_>) -> Result<RequestInput> {
     let tools = tools::read(body)?;
     let mut template_kwargs = template_kwargs(body)?;
     reasoning::read(body, &mut template_kwargs)?;
-    Ok(RequestInput::Chat(ChatInput {
+    Ok(ChatInput {
         messages: Arc::new(messages),
         tools: tools.offered.map(Arc::new),
         tool_choice: tools.choice,
         one_tool_call: tools.one_call,
         template_kwargs: Arc::new(template_kwargs),
         continues: continues(body)?,
-    }))
+    })
 }
 
 /// A message as templates expect it: with text content, and past tool calls whose arguments are objects.

@@ -78,6 +78,9 @@ pub(super) fn read(
             _ => SpecialTokens::Skip,
         },
         reasoning_budget: None,
+        reasoning_limit: None,
+        demands_call: false,
+        constrains_calls: false,
     })
 }
 

@@ -19,6 +19,7 @@ use super::{
 };
 use crate::payload::{
     Endpoint, GenerationParams, HttpRequestPayload, PromptQuestion, RequestInput, TextRequest,
+    ToolChoice,
 };
 
 /// What a graph sets for requests that leave it open.
@@ -199,7 +200,9 @@ impl Head<'_> {
         let input = match self.endpoint {
             Endpoint::Chat | Endpoint::Responses | Endpoint::Messages => {
                 params::of_chat(body, &mut params)?;
-                input::chat(body)?
+                let chat = input::chat(body)?;
+                params.demands_call = chat.tool_choice != ToolChoice::Auto;
+                RequestInput::Chat(chat)
             }
             Endpoint::Completions => input::prompts(body)?,
         };

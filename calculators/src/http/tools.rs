@@ -51,9 +51,7 @@ fn choice(body: Fields<'_>, tools: &[Value]) -> Result<Option<ToolChoice>> {
     if tools.is_empty() {
         return Err(invalid("tool_choice", "needs `tools`"));
     }
-    let message = "is not supported where it forces a call; `auto` and `none` are";
-    drop(choice);
-    Err(invalid("tool_choice", message).with_code("unsupported_parameter"))
+    Ok(Some(choice))
 }
 
 /// `{"type": "function", "function": {"name": ...}}`, or the name beside the type.

@@ -278,6 +278,7 @@ fn start(
     let max_tokens = limits.max_tokens(params)?;
     let speculation = limits.speculation(params, model.engine())?;
     let constraint = compiled(params)?;
+    refuse_what_is_not_formatted(params)?;
     let mut choices = Vec::with_capacity(prompts.len() * params.n as usize);
     for prompt in prompts {
         for generation in 0..params.n {
@@ -302,6 +303,7 @@ fn start(
             request.adapter.clone_from(&params.adapter);
             request.priority = params.priority;
             request.constraint.clone_from(&constraint);
+            request.reasoning_limit.clone_from(&params.reasoning_limit);
             request.credits = CREDITS;
             let sequence = model.engine().submit(request).map_err(refused)?;
             let signals = events.clone();
@@ -335,6 +337,24 @@ fn compiled(params: &GenerationParams) -> Result<Option<CompiledConstraint>> {
                 format!("`{field}` is not supported: this graph has no ConstraintCalculator");
             Err(Error::invalid(message)
                 .with_field(field.clone())
+                .with_code("unsupported_parameter"))
+        }
+    }
+}
+
+/// A graph that does not know the model's formats cannot demand a call of a tool or bound the reasoning.
+fn refuse_what_is_not_formatted(params: &GenerationParams) -> Result<()> {
+    let demands = [
+        ("tool_choice", params.demands_call),
+        ("thinking_token_budget", params.reasoning_budget.is_some()),
+    ];
+    match demands.iter().find(|(_, demanded)| *demanded) {
+        None => Ok(()),
+        Some((field, _)) => {
+            let message =
+                format!("`{field}` is not supported: this graph has no OutputFormatCalculator");
+            Err(Error::invalid(message)
+                .with_field(*field)
                 .with_code("unsupported_parameter"))
         }
     }

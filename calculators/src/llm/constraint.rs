@@ -7,25 +7,22 @@ use graphmill_engine::{
 };
 
 use super::LanguageModel;
-use crate::payload::{Constraint, GenerationParams, Prompt, Prompts};
+use crate::payload::GenerationParams;
 
 /// Compiles the JSON schema, regular expression, choice or grammar that a request asks its text to match, for the model's
 /// vocabulary.
 ///
-/// Passes on the parameters it gets, with what it compiled. Where the model thinks before it answers and the prompt of the chat is
-/// connected, the constraint is for what follows the reasoning. A request whose constraint cannot be compiled ends with an error that
+/// Passes on the parameters it gets, with what it compiled. A request whose constraint cannot be compiled ends with an error that
 /// names the field; without this node, every request that has a constraint does. The model remembers the last constraints, so that
 /// a client that sends the same again and again waits once. Runs on the executor `cpu`, because a large schema takes a while.
 ///
 /// ```pbtxt
 /// input_stream: "PARAMS:params"
-/// input_stream: "PROMPT:prompt"
 /// output_stream: "PARAMS:compiled_params"
 /// node {
 ///   calculator: "ConstraintCalculator"
 ///   input_side_packet: "LLM_NODE_RESOURCES:llm"
 ///   input_stream: "PARAMS:params"
-///   input_stream: "PROMPT:prompt"
 ///   output_stream: "PARAMS:compiled_params"
 /// }
 /// ```
@@ -37,7 +34,6 @@ pub struct ConstraintCompiler {
 #[derive(Copy, Clone, Debug)]
 pub struct ConstraintPorts {
     params: In<GenerationParams>,
-    prompts: In<Prompts>,
     compiled: Out<GenerationParams>,
     model: Res<LanguageModel>,
 }
@@ -53,7 +49,6 @@ impl Calculator for ConstraintCompiler {
         c.run(Run::Offload("cpu"));
         ConstraintPorts {
             params: c.input("PARAMS"),
-            prompts: c.optional("PROMPT"),
             compiled: c.output("PARAMS"),
             model: c.resource("LLM_NODE_RESOURCES", None),
         }
@@ -70,8 +65,7 @@ impl Calculator for ConstraintCompiler {
             return Ok(Flow::Continue);
         };
         if let Some(constraint) = &mut params.constraint {
-            let wanted = self.behind_reasoning(&constraint.constraint, cx.get(io.prompts));
-            let compiled = self.model.engine().compile(&wanted);
+            let compiled = self.model.engine().compile(&constraint.constraint);
             constraint.compiled = Some(compiled.map_err(|error| {
                 let field = constraint.field.clone();
                 let message = format!("`{field}` cannot be enforced: {error}");
@@ -86,19 +80,3 @@ impl Calculator for ConstraintCompiler {
     }
 }
 register!(ConstraintCompiler);
-
-impl ConstraintCompiler {
-    /// The constraint on the whole text of an answer to this prompt.
-    fn behind_reasoning(&self, constraint: &Constraint, prompts: Option<&Prompts>) -> Constraint {
-        match (
-            self.model.formats().reasoning(),
-            prompts.map(|prompts| &*prompts.0),
-        ) {
-            (Some(format), Some([Prompt::Templated(prompt)])) => Constraint::AfterReasoning {
-                marks: format.marks(prompt),
-                then: Box::new(constraint.clone()),
-            },
-            _ => constraint.clone(),
-        }
-    }
-}

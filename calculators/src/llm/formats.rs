@@ -12,6 +12,7 @@ pub(crate) struct OutputFormats {
     tool_calls: Option<&'static dyn tool_calls::Format>,
     reasoning: Option<&'static dyn reasoning::Format>,
     markers: BTreeSet<Token>,
+    guided: bool,
 }
 
 impl OutputFormats {
@@ -26,12 +27,23 @@ impl OutputFormats {
         let reasoning = reasoning::named(reasoning_parser).map_err(Error::invalid)?;
         let spellings = tool_calls::markers().chain(reasoning::markers());
         Ok(Self {
-            tool_calls: tools.unwrap_or_else(|| tool_calls::taught_by(template)),
-            reasoning: reasoning.unwrap_or_else(|| reasoning::taught_by(template)),
+            tool_calls: tools.or_else(|| tool_calls::taught_by(template)),
+            reasoning: reasoning.or_else(|| reasoning::taught_by(template)),
             markers: spellings
                 .filter_map(|spelling| special_token(spelling, vocab))
                 .collect(),
+            guided: false,
         })
+    }
+
+    /// The same, with every call of a tool held to its format.
+    pub(crate) fn guided(self, guided: bool) -> Self {
+        Self { guided, ..self }
+    }
+
+    /// Whether every call of a tool is held to its format.
+    pub(crate) fn are_calls_guided(&self) -> bool {
+        self.guided
     }
 
     /// How it calls tools; none where that stays in the text.

@@ -6,8 +6,10 @@ mod formats;
 mod history;
 mod model;
 mod options;
+mod output_format;
 
 pub use calculator::{Credit, Llm, LlmPorts};
 pub use constraint::{ConstraintCompiler, ConstraintPorts};
 pub use model::{LanguageModel, ModelSpec};
 pub use options::{LlmOptions, PipelineType};
+pub use output_format::{OutputFormat, OutputFormatPorts};

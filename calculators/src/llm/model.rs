@@ -29,6 +29,8 @@ pub struct ModelSpec {
     pub tool_parser: String,
     /// How the model writes reasoning, likewise.
     pub reasoning_parser: String,
+    /// Whether calls of tools are held to their format where no request demands them.
+    pub guided_tool_calls: bool,
 }
 
 /// A loaded model. Every session of every graph that names the same model and limits shares one.
@@ -57,7 +59,7 @@ impl LanguageModel {
         let vocab = engine.vocab();
         let template = own_template(&*vocab, None);
         Ok(Self {
-            formats: OutputFormats::new("", "", source(&template), &*vocab)?,
+            formats: OutputFormats::new("", "", source(template.as_ref()), &*vocab)?,
             template,
             tool_template: None,
             engine,
@@ -144,13 +146,10 @@ impl Resource for LanguageModel {
                 "the model has no chat template; chat/completions will be refused"
             );
         }
-        let taught = source(if tool_template.is_some() {
-            &tool_template
-        } else {
-            &template
-        });
+        let taught = source(tool_template.as_ref().or(template.as_ref()));
         let formats =
-            OutputFormats::new(&spec.tool_parser, &spec.reasoning_parser, taught, &*vocab)?;
+            OutputFormats::new(&spec.tool_parser, &spec.reasoning_parser, taught, &*vocab)?
+                .guided(spec.guided_tool_calls);
         Ok(Self {
             formats,
             engine,
@@ -162,7 +161,7 @@ impl Resource for LanguageModel {
     }
 }
 
-fn source(template: &Option<Result<ChatTemplate, TemplateError>>) -> &str {
+fn source(template: Option<&Result<ChatTemplate, TemplateError>>) -> &str {
     match template {
         Some(Ok(template)) => template.source(),
         _ => "",

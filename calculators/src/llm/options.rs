@@ -100,7 +100,8 @@ pub struct LlmOptions {
     /// How the model writes reasoning: `think`, `seed`, `mistral`, `gptoss`, or `none` to leave it in the text; empty for what its chat
     /// template says.
     pub reasoning_parser: String,
-    /// Without effect yet: tool calls are not constrained.
+    /// Holds calls of tools to their format and to the tools' schemas even where the request leaves it to the model whether to call. Formats
+    /// that do not mark calls, such as plain JSON, are not held.
     pub enable_tool_guided_generation: bool,
 }
 
@@ -317,6 +318,7 @@ impl LlmOptions {
             chat_template: chat_template.map(Into::into),
             tool_parser: self.tool_parser.clone(),
             reasoning_parser: self.reasoning_parser.clone(),
+            guided_tool_calls: self.enable_tool_guided_generation,
         }
     }
 
@@ -394,11 +396,6 @@ impl LlmOptions {
                 "sparse_attention_config",
                 self.sparse_attention_config.is_some(),
                 "attention is exact",
-            ),
-            (
-                "enable_tool_guided_generation",
-                self.enable_tool_guided_generation,
-                "tool calls are not constrained",
             ),
         ];
         for (option, _, effect) in ignored.iter().filter(|(_, given, _)| *given) {

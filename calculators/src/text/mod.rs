@@ -2,6 +2,7 @@
 
 pub mod chat_template;
 mod detokenizer;
+mod format_choice;
 pub mod reasoning;
 mod stop_string;
 mod tokenizer;

@@ -48,6 +48,7 @@ impl Chat {
             chat_template: None,
             tool_parser: String::new(),
             reasoning_parser: String::new(),
+            guided_tool_calls: false,
         };
         let model =
             LanguageModel::load(&spec, &Files::default()).expect("the scripted model loads");

@@ -232,3 +232,175 @@ fn nodes_can_be_told_the_format_or_to_leave_the_text_alone() {
     assert_eq!(message["reasoning_content"], "Hm.");
     assert_eq!(with("none", "none")["content"], reply);
 }
+
+/// A tool whose arguments have to be just so.
+fn weather() -> Value {
+    json!({"type": "function", "function": {"name": "weather", "parameters": {
+        "type": "object",
+        "properties": {"unit": {"enum": ["celsius", "kelvin"]}, "days": {"type": "integer", "minimum": 1, "maximum": 9}},
+        "required": ["unit", "days"],
+    }}})
+}
+
+#[test]
+fn a_demanded_call_is_right_whatever_the_model_would_say() {
+    for mark in [
+        "<tool_call></tool_call>",
+        "<|python_tag|>",
+        "[TOOL_CALLS]",
+        "[TOOL_CALLS] [ARGS]",
+        "functools",
+        "<function= <parameter=",
+        "<|channel|>",
+        "<｜tool▁call▁begin｜>",
+        "<｜tool▁call▁begin｜> ```json",
+        "",
+    ] {
+        // It would rather end its turn, or not think in harmony.
+        let reply = if mark == "<|channel|>" {
+            "<|channel|>commentary"
+        } else {
+            ""
+        };
+        let chat = Chat::new(&model(mark, reply));
+        let named = json!({"type": "function", "function": {"name": "weather"}});
+        for choice in [json!("required"), named] {
+            let asked = json!({"tools": [weather()], "tool_choice": choice, "parallel_tool_calls": false, "temperature": 0, "max_tokens": 2000});
+            let (message, reason) = answer(&chat, &request(asked));
+            let calls = message["tool_calls"]
+                .as_array()
+                .map_or(&[][..], Vec::as_slice);
+            let [call] = calls else {
+                panic!("{mark}: {message}")
+            };
+            assert_eq!(call["function"]["name"], "weather", "{mark}");
+            let arguments = call["function"]["arguments"].as_str().expect("text");
+            let arguments: Value = serde_json::from_str(arguments).expect("JSON");
+            assert!(
+                ["celsius", "kelvin"]
+                    .iter()
+                    .any(|unit| arguments["unit"] == *unit),
+                "{arguments}"
+            );
+            assert!(
+                arguments["days"]
+                    .as_i64()
+                    .is_some_and(|days| (1..=9).contains(&days)),
+                "{arguments}"
+            );
+            assert_eq!(arguments.as_object().map(serde_json::Map::len), Some(2));
+            assert_eq!(
+                (&message["content"], &*reason),
+                (&Value::Null, "tool_calls"),
+                "{mark}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_demanded_call_comes_after_reasoning() {
+    let mut script = model("<think></think> <tool_call></tool_call>", "Hm.</think>\n\n");
+    let template = script["chat_template"]
+        .as_str()
+        .expect("text")
+        .replace("assistant\n", "assistant\n<think>");
+    script["chat_template"] = template.into();
+    let chat = Chat::new(&script);
+    let asked = json!({"tools": [weather()], "tool_choice": "required", "parallel_tool_calls": false, "temperature": 0, "max_tokens": 2000, "thinking_token_budget": 2});
+    let (message, _) = answer(&chat, &request(asked));
+    assert_eq!(message["tool_calls"][0]["function"]["name"], "weather");
+    assert_eq!(message["reasoning_content"].as_str().map(str::len), Some(2));
+}
+
+#[test]
+fn a_budget_ends_the_reasoning_and_not_the_answer() {
+    let reply = "<think>abcdefgh</think>Yes.";
+    let chat = Chat::new(&model("<think></think>", reply));
+    for (extra, reasoning) in [
+        (json!({"thinking_token_budget": 3}), Some("abc")),
+        (
+            json!({"thinking": {"type": "enabled", "budget_tokens": 5}}),
+            Some("abcde"),
+        ),
+        (json!({"reasoning_budget": 0}), None),
+        (json!({"reasoning_budget": -1}), Some("abcdefgh")),
+        (json!({"thinking_budget": 50}), Some("abcdefgh")),
+    ] {
+        let (message, reason) = answer(&chat, &request(extra.clone()));
+        assert_eq!(message["reasoning_content"].as_str(), reasoning, "{extra}");
+        assert_eq!(reason, "stop");
+    }
+}
+
+#[test]
+fn a_graph_without_the_models_formats_refuses_what_needs_them() {
+    let graph = super::GRAPH.replace(
+        "input_stream: \"PARAMS:formatted_params\"\n  output_stream: \"PARAMS:constrained",
+        "input_stream: \"PARAMS:params\"\n  output_stream: \"PARAMS:constrained",
+    );
+    let chat = Chat::with_graph(&graph, &model("<think></think>", "Yes."));
+    for (extra, field) in [
+        (json!({"tool_choice": "required"}), "tool_choice"),
+        (json!({"thinking_token_budget": 5}), "thinking_token_budget"),
+    ] {
+        let error = chat.refusal("/v1/chat/completions", &request(extra));
+        assert_eq!(error.field.as_deref(), Some(field));
+    }
+}
+
+#[test]
+fn special_tokens_are_seen_by_the_parsers_and_not_by_the_client() {
+    let reply = "Ok.[TOOL_CALLS] [{\"name\": \"g\"}]";
+    let mut script = model("[TOOL_CALLS]", reply);
+    script["special_tokens"] = json!(["[TOOL_CALLS]", "<|note|>"]);
+    let chat = Chat::new(&script);
+    let (message, _) = answer(&chat, &request(json!({})));
+    assert_eq!(message["content"], "Ok.");
+    assert_eq!(message["tool_calls"], json!([call("g", "{}")]));
+    script["replies"] = json!([{"text": "a<|note|>b"}]);
+    let chat = Chat::new(&script);
+    assert_eq!(answer(&chat, &request(json!({}))).0["content"], "ab");
+    let kept = request(json!({"skip_special_tokens": false}));
+    assert_eq!(answer(&chat, &kept).0["content"], "a<|note|>b");
+}
+
+#[test]
+fn calls_of_strict_tools_are_right_wherever_the_model_decides_for_them() {
+    let mut tool = weather();
+    tool["function"]["strict"] = true.into();
+    for (mark, opener) in [
+        ("<tool_call></tool_call>", "<tool_call>"),
+        ("[TOOL_CALLS]", "[TOOL_CALLS]"),
+        ("functools", "functools["),
+        ("<function= <parameter=", "<tool_call>"),
+        ("<｜tool▁call▁begin｜>", "<｜tool▁calls▁begin｜>"),
+    ] {
+        let reply = format!("I < you. {opener}");
+        let mut script = model(mark, &reply);
+        for specials in [json!([]), json!([opener])] {
+            if opener == "functools[" && specials != json!([]) {
+                // a word, which no vocabulary has a special token for
+                continue;
+            }
+            script["special_tokens"] = specials;
+            let chat = Chat::new(&script);
+            let asked = json!({"tools": [tool], "parallel_tool_calls": false, "temperature": 0, "max_tokens": 2000});
+            let (message, reason) = answer(&chat, &request(asked));
+            assert_eq!(message["content"], "I < you.", "{mark}");
+            let arguments = message["tool_calls"][0]["function"]["arguments"].as_str();
+            let arguments: Value = serde_json::from_str(arguments.expect("a call")).expect("JSON");
+            assert!(
+                arguments["days"].is_i64() && arguments["unit"].is_string(),
+                "{mark}: {arguments}"
+            );
+            assert_eq!(reason, "tool_calls");
+        }
+        let chat = Chat::new(&model(mark, "No call <tool."));
+        let (message, reason) = answer(&chat, &request(json!({"tools": [tool]})));
+        assert_eq!(
+            (message["content"].as_str(), &*reason),
+            (Some("No call <tool."), "stop")
+        );
+    }
+}

@@ -4,7 +4,7 @@
 //! pool can be shared, and what is restored must be what was saved at these positions.
 //!
 //! Like a model's, its next token is a function of the sequence's tokens alone, so cells can be dropped, recomputed, shared and
-//! batched in any way without changing a text. Its vocabulary is the 256 bytes and a few `ChatML` specials.
+//! batched in any way without changing a text. Its vocabulary is the 256 bytes, a few `ChatML` specials and those of the script.
 //!
 //! In an assistant's turn (after `<|im_start|>assistant\n`) it gives the first reply whose `when` occurs in the text before that
 //! turn, or repeats the last user message; outside of one it counts: the next byte is the last one plus one. With the first adapter
@@ -28,12 +28,8 @@ use crate::vocab::{TokenizeError, Vocab};
 const IM_START: Token = 256;
 const IM_END: Token = 257;
 const END_OF_TEXT: Token = 258;
-const SPECIALS: [(&str, Token); 3] = [
-    ("<|im_start|>", IM_START),
-    ("<|im_end|>", IM_END),
-    ("<|endoftext|>", END_OF_TEXT),
-];
-const N_VOCAB: usize = 259;
+/// The special tokens that every script has, in their order.
+const SPECIALS: [&str; 3] = ["<|im_start|>", "<|im_end|>", "<|endoftext|>"];
 const ASSISTANT: &[u8] = b"assistant\n";
 const CHATML: &str = "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>\n' }}{% endfor %}\
      {% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
@@ -50,6 +46,8 @@ pub struct Script {
     pub context: u32,
     /// The chat template.
     pub chat_template: String,
+    /// Spellings of more special tokens. In the text of a reply they are these tokens.
+    pub special_tokens: Vec<String>,
     /// Answers, the first that fits is given.
     pub replies: Vec<Reply>,
     /// How long a step takes, in microseconds; gives the timing of a real model to tests that need a generation to last.
@@ -67,6 +65,7 @@ impl Default for Script {
             cells: 16_384,
             context: 4_096,
             chat_template: CHATML.to_owned(),
+            special_tokens: Vec::new(),
             replies: Vec::new(),
             step_micros: 0,
             fail_steps: Vec::new(),
@@ -106,6 +105,9 @@ pub enum Then {
 #[derive(Debug)]
 pub struct ScriptedBackend {
     script: Script,
+    vocab: Arc<ByteVocab>,
+    /// The texts of the script's replies.
+    answers: Vec<Vec<Token>>,
     capacity: Capacity,
     slots: Vec<Held>,
     cells: Vec<Cell>,
@@ -154,13 +156,19 @@ impl ScriptedBackend {
             reuses_cells: true,
             host_cache_bytes: HOST_CACHE_BYTES,
         };
-        let vocab = ByteVocab {
+        let specials = SPECIALS.into_iter().map(str::to_owned);
+        let vocab = Arc::new(ByteVocab {
             name: script.name.clone(),
             chat_template: script.chat_template.clone(),
             context: capacity.cells_per_sequence as usize,
-        };
+            specials: specials.chain(script.special_tokens.clone()).collect(),
+        });
+        let answer = |reply: &Reply| vocab.read(&reply.text, SPECIALS.len());
+        let answers = script.replies.iter().map(answer).collect();
         let backend = Self {
             script,
+            vocab: Arc::clone(&vocab),
+            answers,
             capacity,
             slots: vec![Held::default(); capacity.max_sequences as usize],
             cells: Vec::new(),
@@ -168,7 +176,7 @@ impl ScriptedBackend {
             steps: 0,
             logits: Vec::new(),
         };
-        (backend, Arc::new(vocab))
+        (backend, vocab)
     }
 
     /// Reads the script that the spec names.
@@ -290,7 +298,7 @@ impl Backend for ScriptedBackend {
     }
 
     fn n_vocab(&self) -> usize {
-        N_VOCAB
+        self.vocab.n_vocab()
     }
 
     fn decode(&mut self, batch: &[BatchToken]) -> Result<(), DecodeError> {
@@ -326,9 +334,9 @@ impl Backend for ScriptedBackend {
             self.fill(entry.slot, entry.position, entry.token, entry.adapter);
             if entry.logits {
                 let history = self.history(entry.slot, entry.adapter);
-                let token = next_token(&self.script, history, entry.adapter)?;
+                let token = self.next_token(history, entry.adapter)?;
                 let row = self.logits.len();
-                self.logits.resize(row + N_VOCAB, 0.0);
+                self.logits.resize(row + self.vocab.n_vocab(), 0.0);
                 self.logits[row + token as usize] = 20.0;
             }
         }
@@ -433,47 +441,52 @@ impl Backend for ScriptedBackend {
     }
 }
 
-/// The token after `history`.
-fn next_token(
-    script: &Script,
-    history: &[Token],
-    adapter: Option<Adapter>,
-) -> Result<Token, DecodeError> {
-    let byte = |byte: u8| {
-        let further = adapter.map_or(0, |adapter| (adapter.0 % 26) as u8 + 1);
-        let rotated = |first: u8| first + (byte - first + further) % 26;
-        Token::from(match byte {
-            b'a'..=b'z' => rotated(b'a'),
-            b'A'..=b'Z' => rotated(b'A'),
-            other => other,
-        })
-    };
-    let Some((before, said)) = assistant_turn(history) else {
-        let last = history
-            .iter()
-            .rev()
-            .find(|token| **token < 256)
-            .copied()
-            .unwrap_or(0);
-        return Ok((last + 1) % 256);
-    };
-    let before = text(before);
-    let reply = script
-        .replies
-        .iter()
-        .find(|reply| before.contains(&reply.when));
-    let (answer, then) = match reply {
-        Some(reply) => (reply.text.as_bytes(), reply.then),
-        None => (last_user_message(&before).as_bytes(), Then::End),
-    };
-    if let Some(next) = answer.get(said) {
-        return Ok(byte(*next));
+/// A token of a reply, as the adapter has it.
+fn adapted(token: Token, adapter: Option<Adapter>) -> Token {
+    let further = adapter.map_or(0, |adapter| (adapter.0 % 26) as u8 + 1);
+    let rotated = |byte: u8, first: u8| first + (byte - first + further) % 26;
+    match u8::try_from(token) {
+        Ok(byte @ b'a'..=b'z') => Token::from(rotated(byte, b'a')),
+        Ok(byte @ b'A'..=b'Z') => Token::from(rotated(byte, b'A')),
+        _ => token,
     }
-    match then {
-        Then::Repeat if !answer.is_empty() => Ok(byte(answer[said % answer.len()])),
-        Then::Fail => Err(DecodeError::Failed("scripted failure".to_owned())),
-        Then::Panic => panic!("scripted panic"),
-        Then::End | Then::Repeat => Ok(IM_END),
+}
+
+impl ScriptedBackend {
+    /// The token after `history`.
+    fn next_token(
+        &self,
+        history: &[Token],
+        adapter: Option<Adapter>,
+    ) -> Result<Token, DecodeError> {
+        let Some((before, said)) = assistant_turn(history) else {
+            let last = history
+                .iter()
+                .rev()
+                .find(|token| **token < 256)
+                .copied()
+                .unwrap_or(0);
+            return Ok((last + 1) % 256);
+        };
+        let before = self.vocab.text(before);
+        let mut replies = self.script.replies.iter().zip(&self.answers);
+        let reply = replies.find(|(reply, _)| before.contains(&reply.when));
+        let repeated;
+        let (answer, then) = if let Some((reply, answer)) = reply {
+            (answer, reply.then)
+        } else {
+            repeated = self.vocab.read(last_user_message(&before), SPECIALS.len());
+            (&repeated, Then::End)
+        };
+        if let Some(token) = answer.get(said) {
+            return Ok(adapted(*token, adapter));
+        }
+        match then {
+            Then::Repeat if !answer.is_empty() => Ok(adapted(answer[said % answer.len()], adapter)),
+            Then::Fail => Err(DecodeError::Failed("scripted failure".to_owned())),
+            Then::Panic => panic!("scripted panic"),
+            Then::End | Then::Repeat => Ok(IM_END),
+        }
     }
 }
 
@@ -496,30 +509,44 @@ fn last_user_message(before: &str) -> &str {
     message.split("<|im_end|>").next().unwrap_or("")
 }
 
-fn text(tokens: &[Token]) -> String {
-    let mut bytes = Vec::with_capacity(tokens.len());
-    for token in tokens {
-        push_piece(*token, true, &mut bytes);
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
-fn push_piece(token: Token, special: bool, out: &mut Vec<u8>) {
-    if let Ok(byte) = u8::try_from(token) {
-        out.push(byte);
-    } else if special
-        && let Some((spelling, _)) = SPECIALS.iter().find(|(_, special)| *special == token)
-    {
-        out.extend_from_slice(spelling.as_bytes());
-    }
-}
-
 /// The 256 bytes and the specials.
 #[derive(Debug)]
 struct ByteVocab {
     name: String,
     chat_template: String,
     context: usize,
+    /// The spellings of the special tokens, which follow the bytes.
+    specials: Vec<String>,
+}
+
+impl ByteVocab {
+    /// The tokens of a text that spells out the special tokens from the `first` on.
+    fn read(&self, text: &str, first: usize) -> Vec<Token> {
+        let mut tokens = Vec::with_capacity(text.len());
+        let mut rest = text;
+        while let Some(c) = rest.chars().next() {
+            let mut specials = self.specials.iter().zip(IM_START..).skip(first);
+            let special = specials.find(|(spelling, _)| rest.starts_with(*spelling));
+            let width = if let Some((spelling, token)) = special {
+                tokens.push(token);
+                spelling.len()
+            } else {
+                let bytes = &rest.as_bytes()[..c.len_utf8()];
+                tokens.extend(bytes.iter().copied().map(Token::from));
+                bytes.len()
+            };
+            rest = &rest[width..];
+        }
+        tokens
+    }
+
+    fn text(&self, tokens: &[Token]) -> String {
+        let mut bytes = Vec::with_capacity(tokens.len());
+        for token in tokens {
+            self.piece(*token, true, &mut bytes);
+        }
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
 }
 
 impl Vocab for ByteVocab {
@@ -529,29 +556,16 @@ impl Vocab for ByteVocab {
         _add_special: bool,
         parse_special: bool,
     ) -> Result<Vec<Token>, TokenizeError> {
-        let mut tokens = Vec::with_capacity(text.len());
-        let mut rest = text;
-        while let Some(byte) = rest.bytes().next() {
-            let special = SPECIALS
-                .iter()
-                .find(|(spelling, _)| parse_special && rest.starts_with(spelling));
-            if let Some((spelling, token)) = special {
-                tokens.push(*token);
-                rest = &rest[spelling.len()..];
-            } else if byte.is_ascii() {
-                tokens.push(Token::from(byte));
-                rest = &rest[1..];
-            } else {
-                let width = rest.chars().next().map_or(1, char::len_utf8);
-                tokens.extend(rest.as_bytes()[..width].iter().copied().map(Token::from));
-                rest = &rest[width..];
-            }
-        }
-        Ok(tokens)
+        let none = self.specials.len();
+        Ok(self.read(text, if parse_special { 0 } else { none }))
     }
 
     fn piece(&self, token: Token, special: bool, out: &mut Vec<u8>) {
-        push_piece(token, special, out);
+        if let Ok(byte) = u8::try_from(token) {
+            out.push(byte);
+        } else if special && let Some(spelling) = self.specials.get((token - IM_START) as usize) {
+            out.extend_from_slice(spelling.as_bytes());
+        }
     }
 
     fn is_eog(&self, token: Token) -> bool {
@@ -575,7 +589,7 @@ impl Vocab for ByteVocab {
     }
 
     fn n_vocab(&self) -> usize {
-        N_VOCAB
+        IM_START as usize + self.specials.len()
     }
 
     fn context_length(&self) -> usize {

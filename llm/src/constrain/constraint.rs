@@ -20,6 +20,30 @@ pub enum Constraint {
     Lark(String),
     /// Any one of these.
     AnyOf(Vec<Constraint>),
+    /// These, one after the other.
+    Sequence(Vec<Constraint>),
+    /// This or nothing.
+    Optional(Box<Constraint>),
+    /// One of these or more.
+    Repeated {
+        /// What comes once or more.
+        each: Box<Constraint>,
+        /// What stands between two of them.
+        separator: Box<Constraint>,
+    },
+    /// This text.
+    Text(String),
+    /// The special token that is spelled like this, or the text where the vocabulary has none.
+    Mark(String),
+    /// Any text, up to the first such mark and with it.
+    TextUpTo(String),
+    /// Any text in which this follows wherever such a mark comes.
+    TextWith {
+        /// What tells that it has to follow.
+        mark: String,
+        /// What follows the mark.
+        then: Box<Constraint>,
+    },
     /// Reasoning of any length, and then this.
     AfterReasoning {
         /// How the reasoning is told apart.
@@ -27,6 +51,20 @@ pub enum Constraint {
         /// What the text behind it has to match.
         then: Box<Constraint>,
     },
+}
+
+impl Constraint {
+    /// Any one of these; the only one, if there is one.
+    pub fn any_of(constraints: impl IntoIterator<Item = Constraint>) -> Self {
+        let mut constraints: Vec<_> = constraints.into_iter().collect();
+        match constraints.pop() {
+            Some(only) if constraints.is_empty() => only,
+            last => {
+                constraints.extend(last);
+                Self::AnyOf(constraints)
+            }
+        }
+    }
 }
 
 /// What reasoning begins and ends with.

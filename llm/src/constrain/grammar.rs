@@ -1,7 +1,5 @@
 //! Writes a constraint as grammars of llguidance, the first of which refers to the others.
 
-use std::fmt::Write;
-
 use llguidance::api::{GrammarWithLexer, TopLevelGrammar};
 use serde_json::json;
 
@@ -14,6 +12,7 @@ use super::{gbnf, schema};
 const LONGEST_REGEX: usize = 16 << 10;
 /// Most bytes of a grammar.
 const LONGEST_GRAMMAR: usize = 64 << 10;
+const ANY_TEXT: &str = "/(?s:.*)/";
 /// White space that may stand between reasoning and what follows it.
 const GAP: &str = r"/[ \t\r\n]{0,8}/";
 
@@ -62,23 +61,15 @@ fn add(
             let text = within(text, LONGEST_GRAMMAR, "the grammar")?;
             GrammarWithLexer::from_lark(text.to_owned())
         }
-        Constraint::AnyOf(constraints) => {
-            let mut rule = String::from("start:");
-            for (number, constraint) in constraints.iter().enumerate() {
-                let name = add(constraint, vocabulary, grammars)?;
-                let bar = if number > 0 { " |" } else { "" };
-                write!(rule, "{bar} @{name}").expect("a string takes any text");
-            }
-            if constraints.is_empty() {
-                return Err(ConstraintError(
-                    "there is nothing to choose from".to_owned(),
-                ));
-            }
-            GrammarWithLexer::from_lark(rule)
-        }
         Constraint::AfterReasoning { marks, then } => {
             let name = add(then, vocabulary, grammars)?;
             GrammarWithLexer::from_lark(after_reasoning(marks, &name, vocabulary)?)
+        }
+        composed => {
+            let mut rules = Vec::new();
+            let start = expression(composed, vocabulary, grammars, &mut rules)?;
+            rules.insert(0, format!("start: {start}"));
+            GrammarWithLexer::from_lark(rules.join("\n"))
         }
     };
     let name = format!("g{}", grammars.len());
@@ -87,6 +78,81 @@ fn add(
         ..grammar
     });
     Ok(name)
+}
+
+/// A constraint within a rule of Lark. What is composed of others is written out, so that texts that begin alike are told apart
+/// where they differ; the rules that it needs are added to `rules`.
+fn expression(
+    constraint: &Constraint,
+    vocabulary: &Vocabulary,
+    grammars: &mut Vec<GrammarWithLexer>,
+    rules: &mut Vec<String>,
+) -> Result<String, ConstraintError> {
+    let mut each = |constraints: &[Constraint], between: &str| {
+        let parts = constraints
+            .iter()
+            .map(|constraint| expression(constraint, vocabulary, grammars, rules))
+            .collect::<Result<Vec<_>, _>>()?;
+        Ok(format!("({})", parts.join(between)))
+    };
+    match constraint {
+        Constraint::AnyOf(constraints) if constraints.is_empty() => Err(ConstraintError(
+            "there is nothing to choose from".to_owned(),
+        )),
+        Constraint::AnyOf(constraints) => each(constraints, " | "),
+        Constraint::Sequence(constraints) if constraints.is_empty() => Ok("\"\"".to_owned()),
+        Constraint::Sequence(constraints) => each(constraints, " "),
+        Constraint::Optional(constraint) => {
+            Ok(format!("{}?", each(std::slice::from_ref(constraint), "")?))
+        }
+        Constraint::Repeated {
+            each: one,
+            separator,
+        } => {
+            let one = each(std::slice::from_ref(one), "")?;
+            let separator = each(std::slice::from_ref(separator), "")?;
+            // Written once, so that what it refers to is there once.
+            let name = format!("each{}", rules.len());
+            rules.push(format!("{name}: {one}"));
+            Ok(format!("({name} ({separator} {name})*)"))
+        }
+        Constraint::Text(text) => Ok(quoted(text)),
+        Constraint::Mark(mark) => Ok(mark_of(mark, vocabulary)),
+        Constraint::TextUpTo(mark) => {
+            let number = rules.len();
+            if let Some(control) = control_of(mark, vocabulary) {
+                rules.push(format!("TEXT{number}: {ANY_TEXT}"));
+                return Ok(format!("TEXT{number} {control}"));
+            }
+            let end = literal_regex(mark);
+            rules.push(format!("text{number}[lazy]: /(?s:.*){end}/"));
+            Ok(format!("text{number}"))
+        }
+        Constraint::TextWith { mark, then } => {
+            let then = each(std::slice::from_ref(then), "")?;
+            let number = rules.len();
+            if let Some(control) = control_of(mark, vocabulary) {
+                rules.push(format!("TEXT{number}: {ANY_TEXT}"));
+                return Ok(format!("(TEXT{number} ({control} {then} TEXT{number})*)"));
+            }
+            let mark = literal_regex(mark);
+            rules.push(format!("marked{number}[lazy]: /(?s:.*){mark}/"));
+            rules.push(format!("TEXT{number}: {ANY_TEXT} & ~/(?s:.*{mark}.*)/"));
+            Ok(format!("((marked{number} {then})* TEXT{number})"))
+        }
+        other => Ok(format!("@{}", add(other, vocabulary, grammars)?)),
+    }
+}
+
+/// A mark as Lark has it: its control tokens, or the text where the vocabulary has none.
+fn mark_of(mark: &str, vocabulary: &Vocabulary) -> String {
+    control_of(mark, vocabulary).unwrap_or_else(|| quoted(mark))
+}
+
+/// A mark that begins with a control token.
+fn control_of(mark: &str, vocabulary: &Vocabulary) -> Option<String> {
+    let pieces = vocabulary.pieces(mark);
+    matches!(pieces.first(), Some(Piece::Control(_))).then(|| spelled(&pieces))
 }
 
 /// The text, if it is no longer than that.
@@ -125,7 +191,7 @@ fn after_reasoning(
         // Text has no control tokens, so the first one ends it.
         Some((Piece::Control(_), _)) => (
             format!("REASONING {}", spelled(&end)),
-            "REASONING: /(?s:.*)/".to_owned(),
+            format!("REASONING: {ANY_TEXT}"),
         ),
         Some((Piece::Text(text), rest)) => (
             format!("reasoning {}", spelled(rest)),

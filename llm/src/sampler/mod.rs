@@ -95,12 +95,16 @@ impl Sampler {
         let row = self.adjusted(logits, allowed, banned, &mut adjusted);
         let token = self.choose(row, scratch);
         scratch.adjusted = adjusted;
-        let token = token?;
+        Some(self.forced(logits, token?, scratch))
+    }
+
+    /// This token, with its log probability where that is asked for.
+    pub(crate) fn forced(&self, logits: &[f32], token: Token, scratch: &mut Scratch) -> Sampled {
         let logprob = self
             .params
             .logprobs
             .map(|top| log_probability(logits, token, usize::from(top), scratch));
-        Some(Sampled { token, logprob })
+        Sampled { token, logprob }
     }
 
     /// The tokens that [`sample`](Self::sample) chooses from, with the probability of each. Empty if no token has a finite logit.

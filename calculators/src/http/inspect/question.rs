@@ -94,7 +94,7 @@ pub(in crate::http) fn of_prompt(
             let tokenization = tokenization(body, nested)?;
             Ok((input, QuestionKind::Tokenize(tokenization)))
         }
-        _ => Ok((input::chat(body)?, QuestionKind::Render)),
+        _ => Ok((RequestInput::Chat(input::chat(body)?), QuestionKind::Render)),
     }
 }
 
@@ -135,7 +135,7 @@ fn texts(body: Fields<'_>) -> Result<(RequestInput, bool)> {
     }
     let chat = body.get("messages").is_some();
     let (field, value) = match first {
-        None if chat => return Ok((input::chat(body)?, false)),
+        None if chat => return Ok((RequestInput::Chat(input::chat(body)?), false)),
         None => return Err(missing("text")),
         Some((field, _)) if chat => {
             let message = format!("cannot be used together with `{field}`");

@@ -82,7 +82,7 @@ impl Calculator for ReasoningParser {
         let chosen = super::named(&options.reasoning_parser).map_err(Error::invalid)?;
         let model = cx.resource(io.model);
         Ok(Self {
-            format: chosen.unwrap_or_else(|| model.formats().reasoning()),
+            format: chosen.or_else(|| model.formats().reasoning()),
             prompt: None,
             parsers: Vec::new(),
         })

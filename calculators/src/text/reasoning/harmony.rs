@@ -1,7 +1,7 @@
 //! Harmony, the format of gpt-oss: messages in channels. What is said in `analysis` is reasoning, `final` is the answer, and
 //! `commentary` is either a call of a tool, which is left to the tool parser, or a word before one.
 
-use graphmill_llm::ReasoningMarks;
+use graphmill_llm::{Constraint, ReasoningMarks};
 
 use super::think::partial;
 use super::{Format, Parsed, Parser};
@@ -29,6 +29,35 @@ impl Format for Harmony {
             end: END.to_owned(),
             is_open: false,
         }
+    }
+
+    fn closing(&self) -> String {
+        format!("{END}{START}assistant")
+    }
+
+    fn constrain(
+        &self,
+        _: &str,
+        answer: Option<Constraint>,
+        calls: Option<Constraint>,
+    ) -> Constraint {
+        let mark = |mark: &str| Constraint::Mark(mark.to_owned());
+        let text = |text: &str| Constraint::Text(text.to_owned());
+        let reasoning = Constraint::Sequence(vec![
+            mark(CHANNEL),
+            text("analysis"),
+            mark(MESSAGE),
+            Constraint::TextUpTo(END.to_owned()),
+            mark(START),
+            text("assistant"),
+        ]);
+        let answer = answer.map(|answer| {
+            Constraint::Sequence(vec![mark(CHANNEL), text("final"), mark(MESSAGE), answer])
+        });
+        Constraint::Sequence(vec![
+            Constraint::Optional(Box::new(reasoning)),
+            Constraint::any_of(answer.into_iter().chain(calls)),
+        ])
     }
 
     fn markers(&self) -> &'static [&'static str] {
@@ -132,12 +161,12 @@ impl HarmonyParser {
             .filter_map(|mark| Some((self.held.find(mark)?, *mark)))
             .min();
         let partial = |mark: &&str| partial(&self.held, mark);
-        let passed = match found {
+        let length = match found {
             Some((at, _)) => at,
             None if end => self.held.len(),
             None => ENDS.iter().map(partial).min().unwrap_or(self.held.len()),
         };
-        let content: String = self.held.drain(..passed).collect();
+        let content: String = self.held.drain(..length).collect();
         match self.place {
             Place::Reasoning => parsed.reasoning.push_str(&content),
             _ => parsed.text.push_str(&content),

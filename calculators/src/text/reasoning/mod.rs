@@ -5,10 +5,11 @@ mod harmony;
 mod think;
 
 pub use calculator::{ReasoningParser, ReasoningParserOptions, ReasoningParserPorts};
-use graphmill_llm::ReasoningMarks;
+use graphmill_llm::{Constraint, ReasoningMarks};
 
 use self::harmony::Harmony;
 use self::think::Think;
+use super::format_choice::FormatChoice;
 
 /// How a model writes what it thinks on its way to an answer.
 pub(crate) trait Format: Send + Sync {
@@ -17,6 +18,17 @@ pub(crate) trait Format: Send + Sync {
 
     /// What the reasoning of an answer to `prompt` begins and ends with.
     fn marks(&self, prompt: &str) -> ReasoningMarks;
+
+    /// The text that ends reasoning which has taken too long.
+    fn closing(&self) -> String;
+
+    /// What an answer to `prompt` has to match, reasoning and all, that says what `answer` matches or does what `calls` matches.
+    fn constrain(
+        &self,
+        prompt: &str,
+        answer: Option<Constraint>,
+        calls: Option<Constraint>,
+    ) -> Constraint;
 
     /// Spellings of tokens that have to be read, even where the vocabulary has them as special tokens.
     fn markers(&self) -> &'static [&'static str];
@@ -69,16 +81,18 @@ static FORMATS: [Named; 4] = [
     },
 ];
 
-/// The format of an option's value: none inside where reasoning stays text, none at all for an empty value, which leaves it open.
+/// The format of an option's value.
 ///
 /// # Errors
 /// What is wrong with the value.
-pub(crate) fn named(name: &str) -> Result<Option<Option<&'static dyn Format>>, String> {
-    if matches!(name, "" | "none") {
-        return Ok((name == "none").then_some(None));
+pub(crate) fn named(name: &str) -> Result<FormatChoice<&'static dyn Format>, String> {
+    match name {
+        "" => return Ok(FormatChoice::Open),
+        "none" => return Ok(FormatChoice::None),
+        _ => {}
     }
     let found = FORMATS.iter().find(|format| format.names.contains(&name));
-    found.map(|format| Some(Some(format.format))).ok_or_else(|| {
+    found.map(|format| FormatChoice::Format(format.format)).ok_or_else(|| {
         let known: Vec<_> = FORMATS.iter().map(|format| format.names[0]).collect();
         let known = known.join(", ");
         format!("`{name}` is no format of reasoning: use {known} or none, or leave it to the chat template")

@@ -5,7 +5,10 @@ use proptest::prelude::*;
 use super::{FORMATS, Format, Parsed, named, taught};
 
 fn format(name: &str) -> &'static dyn Format {
-    named(name).expect("known").flatten().expect("a format")
+    named(name)
+        .expect("known")
+        .or_else(|| None)
+        .expect("a format")
 }
 
 fn joined<'a>(

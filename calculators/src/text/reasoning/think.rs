@@ -1,6 +1,6 @@
 //! Reasoning between two tags, before the answer.
 
-use graphmill_llm::ReasoningMarks;
+use graphmill_llm::{Constraint, ReasoningMarks};
 
 use super::{Format, Parsed, Parser};
 
@@ -58,6 +58,22 @@ impl Format for Think {
             begin: self.open.to_owned(),
             end: self.close.to_owned(),
             is_open: self.is_open(prompt),
+        }
+    }
+
+    fn closing(&self) -> String {
+        format!("\n{}\n\n", self.close)
+    }
+
+    fn constrain(
+        &self,
+        prompt: &str,
+        answer: Option<Constraint>,
+        calls: Option<Constraint>,
+    ) -> Constraint {
+        Constraint::AfterReasoning {
+            marks: self.marks(prompt),
+            then: Box::new(Constraint::any_of(answer.into_iter().chain(calls))),
         }
     }
 
@@ -121,14 +137,14 @@ impl ThinkParser {
             }
             Place::Reasoning => {
                 let found = self.held.find(close);
-                let passed = match found {
+                let length = match found {
                     Some(at) => self.held[..at].trim_end().len(),
                     None if end => self.held.len(),
                     None => self.held[..partial(&self.held, close)].trim_end().len(),
                 };
-                parsed.reasoning.push_str(&self.held[..passed]);
+                parsed.reasoning.push_str(&self.held[..length]);
                 self.held
-                    .drain(..found.map_or(passed, |at| at + close.len()));
+                    .drain(..found.map_or(length, |at| at + close.len()));
                 found.map(|_| Place::Closed)
             }
             Place::Closed => {

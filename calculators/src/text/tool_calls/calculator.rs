@@ -11,7 +11,7 @@ use serde::Deserialize;
 use super::parser::CallParser;
 use super::{Format, Tools};
 use crate::llm::LanguageModel;
-use crate::payload::{Finish, RequestInput, TextChunk, TextRequest};
+use crate::payload::{Finish, GenerationParams, RequestInput, TextChunk, TextRequest};
 
 /// Options of [`ToolParser`].
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -24,19 +24,21 @@ pub struct ToolParserOptions {
 
 /// Takes the calls of tools out of the text of a chat whose request offers tools.
 ///
-/// A call is passed on when it is complete. Where a grammar constrains it, its arguments are passed on as they come. Text that only
+/// A call is passed on when it is complete. Where `PARAMS` says that calls can only be right, arguments are passed on as they come. Text that only
 /// looks like a call stays text. A choice with calls that ends by itself ends with the reason `tool_calls`; where the request
 /// wants one call at a time, the choice ends after it. Ids of calls are made up here, in the form that the model's template accepts.
 ///
 /// ```pbtxt
 /// input_stream: "TEXT:text"
 /// input_stream: "REQUEST:request"
+/// input_stream: "PARAMS:params"
 /// output_stream: "TEXT:parsed"
 /// node {
 ///   calculator: "ToolParserCalculator"
 ///   input_side_packet: "LLM_NODE_RESOURCES:llm"
 ///   input_stream: "TEXT:text"
 ///   input_stream: "REQUEST:request"
+///   input_stream: "PARAMS:params"
 ///   output_stream: "TEXT:parsed"
 ///   node_options: { [type.googleapis.com/graphmill.ToolParserCalculatorOptions] { tool_parser: "hermes" } }
 /// }
@@ -61,6 +63,7 @@ struct Offered {
 pub struct ToolParserPorts {
     text: In<TextChunk>,
     request: In<TextRequest>,
+    params: In<GenerationParams>,
     out: Out<TextChunk>,
     model: Res<LanguageModel>,
 }
@@ -78,6 +81,7 @@ impl Calculator for ToolParser {
         ToolParserPorts {
             text: c.input("TEXT"),
             request: c.input("REQUEST"),
+            params: c.optional("PARAMS"),
             out: c.output("TEXT"),
             model: c.resource("LLM_NODE_RESOURCES", None),
         }
@@ -87,7 +91,7 @@ impl Calculator for ToolParser {
         let chosen = super::named(&options.tool_parser).map_err(Error::invalid)?;
         let model = cx.resource(io.model);
         Ok(Self {
-            format: chosen.unwrap_or_else(|| model.formats().tool_calls()),
+            format: chosen.or_else(|| model.formats().tool_calls()),
             tools: None,
             parsers: Vec::new(),
         })
@@ -99,7 +103,9 @@ impl Calculator for ToolParser {
         {
             self.tools = chat.tools.as_ref().map(|tools| Offered {
                 tools: Arc::new(Tools::new(tools)),
-                eager: false,
+                eager: cx
+                    .get(io.params)
+                    .is_some_and(|params| params.constrains_calls),
                 limit: if chat.one_tool_call { 1 } else { usize::MAX },
             });
         }

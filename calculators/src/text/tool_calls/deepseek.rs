@@ -1,5 +1,6 @@
-//! DeepSeek's marks: a type, a name and a block of JSON for each call (V3, R1), or the name and the JSON alone (V3.1).
+//! The marks of `DeepSeek`: a type, a name and a block of JSON for each call (V3, R1), or the name and the JSON alone (V3.1).
 
+use super::grammar::{Part, Spelling};
 use super::read::{Call, Read, Reader, Stop};
 use super::tools::Tools;
 use super::{Format, Opener, anywhere};
@@ -34,6 +35,35 @@ impl Format for DeepSeek {
             if reader.optional(next)?.is_none() {
                 return reader.closing(CALLS_END);
             }
+        }
+    }
+
+    fn spelling(&self, template: &str) -> Spelling {
+        let call: &[Part] = if template.contains("```json") {
+            &[
+                Part::Mark(CALL_BEGIN),
+                Part::Text("function"),
+                Part::Mark(SEPARATOR),
+                Part::Name,
+                Part::Text("\n```json\n"),
+                Part::Arguments,
+                Part::Text("\n```"),
+                Part::Mark(CALL_END),
+            ]
+        } else {
+            &[
+                Part::Mark(CALL_BEGIN),
+                Part::Name,
+                Part::Mark(SEPARATOR),
+                Part::Arguments,
+                Part::Mark(CALL_END),
+            ]
+        };
+        Spelling {
+            open: &[Part::Mark(CALLS_BEGIN)],
+            call,
+            separator: Some(&[]),
+            close: &[Part::Mark(CALLS_END)],
         }
     }
 

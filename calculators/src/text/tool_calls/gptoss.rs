@@ -1,6 +1,7 @@
 //! Harmony, the format of gpt-oss: a message of the commentary channel to `functions.NAME`. Messages of other channels are the
 //! reasoning parser's.
 
+use super::grammar::{Part, Spelling};
 use super::read::{Call, Read, Reader, Stop};
 use super::tools::Tools;
 use super::{Format, Opener, anywhere, at_start};
@@ -34,20 +35,17 @@ impl Format for GptOss {
         _: &Tools,
         calls: &mut Vec<Call<'a>>,
     ) -> Read<()> {
-        let name = match reader.peek()? {
-            't' => {
-                reader.literal("to=functions.")?;
-                let name = reader.name()?;
-                reader.until(&[MESSAGE])?;
-                name
-            }
-            _ => {
-                reader.optional(|reader| reader.literal(START))?;
-                let (head, _) = reader.until(&[MESSAGE])?;
-                let (_, recipient) = head.split_once(RECIPIENT).ok_or(Stop::Not)?;
-                let end = recipient.find(|c: char| c == '<' || c.is_whitespace());
-                &recipient[..end.unwrap_or(recipient.len())]
-            }
+        let name = if reader.peek()? == 't' {
+            reader.literal("to=functions.")?;
+            let name = reader.name()?;
+            reader.until(&[MESSAGE])?;
+            name
+        } else {
+            reader.optional(|reader| reader.literal(START))?;
+            let (head, _) = reader.until(&[MESSAGE])?;
+            let (_, recipient) = head.split_once(RECIPIENT).ok_or(Stop::Not)?;
+            let end = recipient.find(|c: char| c == '<' || c.is_whitespace());
+            &recipient[..end.unwrap_or(recipient.len())]
         };
         reader.space();
         reader.arguments(name, calls)?;
@@ -59,6 +57,25 @@ impl Format for GptOss {
             reader.closing(END)?;
         }
         Ok(())
+    }
+
+    /// The end of the call ends the model's turn.
+    fn spelling(&self, _: &str) -> Spelling {
+        Spelling {
+            open: &[],
+            call: &[
+                Part::Mark(CHANNEL),
+                Part::Text("commentary to=functions."),
+                Part::Name,
+                Part::Text(" "),
+                Part::Mark(CONSTRAIN),
+                Part::Text("json"),
+                Part::Mark(MESSAGE),
+                Part::Arguments,
+            ],
+            separator: None,
+            close: &[],
+        }
     }
 
     fn markers(&self) -> &'static [&'static str] {

@@ -1,5 +1,6 @@
 //! `<tool_call>{"name": ..., "arguments": {...}}</tool_call>`: Hermes, Qwen and many after them.
 
+use super::grammar::{Part, Spelling};
 use super::read::{Call, Read, Reader};
 use super::tools::Tools;
 use super::{Format, Opener, anywhere};
@@ -24,6 +25,23 @@ impl Format for Hermes {
         reader.space();
         reader.call(calls)?;
         reader.closing(CLOSE)
+    }
+
+    fn spelling(&self, _: &str) -> Spelling {
+        Spelling {
+            open: &[],
+            call: &[
+                Part::Mark(OPEN),
+                Part::Text("\n{\"name\": \""),
+                Part::Name,
+                Part::Text("\", \"arguments\": "),
+                Part::Arguments,
+                Part::Text("}\n"),
+                Part::Mark(CLOSE),
+            ],
+            separator: Some(&[Part::Text("\n")]),
+            close: &[],
+        }
     }
 
     fn markers(&self) -> &'static [&'static str] {

@@ -1,6 +1,7 @@
 //! Calls as nothing but JSON, for models that were told to: an object, an array of objects, or these under `tool_calls`; in a
 //! fenced block or not.
 
+use super::grammar::{JSON_CALL, Spelling};
 use super::read::{Call, Read, Reader, Stop};
 use super::tools::Tools;
 use super::{Format, Opener, at_start};
@@ -57,6 +58,15 @@ impl Format for Json {
             reader.closing(FENCE)?;
         }
         Ok(())
+    }
+
+    fn spelling(&self, _: &str) -> Spelling {
+        Spelling {
+            open: &[],
+            call: JSON_CALL,
+            separator: None,
+            close: &[],
+        }
     }
 
     fn markers(&self) -> &'static [&'static str] {

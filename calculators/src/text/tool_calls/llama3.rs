@@ -5,6 +5,7 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
+use super::grammar::{Part, Spelling};
 use super::read::{Call, Read, Reader, Stop};
 use super::tools::Tools;
 use super::{Format, Opener, anywhere, at_start};
@@ -60,6 +61,22 @@ impl Format for Llama3 {
             if reader.optional(next)?.is_none() {
                 return Ok(());
             }
+        }
+    }
+
+    /// The models were trained for one call at a time.
+    fn spelling(&self, _: &str) -> Spelling {
+        Spelling {
+            open: &[],
+            call: &[
+                Part::Text("{\"name\": \""),
+                Part::Name,
+                Part::Text("\", \"parameters\": "),
+                Part::Arguments,
+                Part::Text("}"),
+            ],
+            separator: None,
+            close: &[],
         }
     }
 

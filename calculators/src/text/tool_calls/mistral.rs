@@ -1,5 +1,6 @@
 //! `[TOOL_CALLS]`: before an array of calls, or, in later models, before a name and its arguments.
 
+use super::grammar::{JSON_CALL, Part, Spelling};
 use super::read::{Call, Read, Reader};
 use super::tools::Tools;
 use super::{Format, Opener, anywhere};
@@ -34,6 +35,28 @@ impl Format for Mistral {
         reader.optional(|reader| reader.literal(ARGUMENTS))?;
         reader.space();
         reader.arguments(name, calls)
+    }
+
+    fn spelling(&self, template: &str) -> Spelling {
+        if template.contains(ARGUMENTS) {
+            return Spelling {
+                open: &[],
+                call: &[
+                    Part::Mark(OPEN),
+                    Part::Name,
+                    Part::Mark(ARGUMENTS),
+                    Part::Arguments,
+                ],
+                separator: Some(&[]),
+                close: &[],
+            };
+        }
+        Spelling {
+            open: &[Part::Mark(OPEN), Part::Text("[")],
+            call: JSON_CALL,
+            separator: Some(&[Part::Text(", ")]),
+            close: &[Part::Text("]")],
+        }
     }
 
     fn markers(&self) -> &'static [&'static str] {

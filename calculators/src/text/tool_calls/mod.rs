@@ -8,6 +8,7 @@
 mod calculator;
 mod deepseek;
 mod gptoss;
+pub(crate) mod grammar;
 mod hermes;
 mod json;
 mod llama3;
@@ -21,8 +22,10 @@ mod tools;
 
 pub use calculator::{ToolParser, ToolParserOptions, ToolParserPorts};
 
+use self::grammar::Spelling;
 use self::read::{Call, Read, Reader};
 use self::tools::Tools;
+use super::format_choice::FormatChoice;
 
 /// How a model writes calls of tools.
 pub(crate) trait Format: Send + Sync {
@@ -36,6 +39,9 @@ pub(crate) trait Format: Send + Sync {
         tools: &Tools,
         calls: &mut Vec<Call<'a>>,
     ) -> Read<()>;
+
+    /// How models with this chat template spell calls.
+    fn spelling(&self, template: &str) -> Spelling;
 
     /// Spellings of tokens that have to be read, even where the vocabulary has them as special tokens.
     fn markers(&self) -> &'static [&'static str];
@@ -132,16 +138,18 @@ static FORMATS: [Named; 8] = [
     },
 ];
 
-/// The format of an option's value: none inside where calls stay text, none at all for an empty value, which leaves it open.
+/// The format of an option's value.
 ///
 /// # Errors
 /// What is wrong with the value.
-pub(crate) fn named(name: &str) -> Result<Option<Option<&'static dyn Format>>, String> {
-    if matches!(name, "" | "none") {
-        return Ok((name == "none").then_some(None));
+pub(crate) fn named(name: &str) -> Result<FormatChoice<&'static dyn Format>, String> {
+    match name {
+        "" => return Ok(FormatChoice::Open),
+        "none" => return Ok(FormatChoice::None),
+        _ => {}
     }
     let found = FORMATS.iter().find(|format| format.names.contains(&name));
-    found.map(|format| Some(Some(format.format))).ok_or_else(|| {
+    found.map(|format| FormatChoice::Format(format.format)).ok_or_else(|| {
         let known: Vec<_> = FORMATS.iter().map(|format| format.names[0]).collect();
         let known = known.join(", ");
         format!("`{name}` is no format of tool calls: use {known} or none, or leave it to the chat template")

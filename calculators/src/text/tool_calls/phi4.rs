@@ -1,5 +1,6 @@
 //! `functools[{"name": ..., "arguments": {...}}, ...]`: Phi 4 and Firefunction; or the array between `<|tool_call|>` marks.
 
+use super::grammar::{JSON_CALL, Part, Spelling};
 use super::read::{Call, Read, Reader};
 use super::tools::Tools;
 use super::{Format, Opener, anywhere};
@@ -29,6 +30,24 @@ impl Format for Phi4 {
         reader.space();
         reader.calls(calls)?;
         reader.closing(CLOSE)
+    }
+
+    fn spelling(&self, template: &str) -> Spelling {
+        let marked = template.contains(OPEN);
+        Spelling {
+            open: if marked {
+                &[Part::Mark(OPEN), Part::Text("[")]
+            } else {
+                &[Part::Text(WORD)]
+            },
+            call: JSON_CALL,
+            separator: Some(&[Part::Text(", ")]),
+            close: if marked {
+                &[Part::Text("]"), Part::Mark(CLOSE)]
+            } else {
+                &[Part::Text("]")]
+            },
+        }
     }
 
     fn markers(&self) -> &'static [&'static str] {

@@ -3,6 +3,7 @@
 
 use serde_json::{Map, Value};
 
+use super::grammar::{Parameter, Part, Spelling};
 use super::read::{Call, Read, Reader, Stop};
 use super::tools::Tools;
 use super::{Format, Opener, anywhere};
@@ -66,6 +67,46 @@ impl Format for Qwen3Coder {
         calls[index].complete = true;
         reader.closing(CLOSE)?;
         reader.closing(SEED_CLOSE)
+    }
+
+    fn spelling(&self, template: &str) -> Spelling {
+        let call: &[Part] = if template.contains(SEED_OPEN) {
+            &[
+                Part::Mark(SEED_OPEN),
+                Part::Text("\n<function="),
+                Part::Name,
+                Part::Text(">\n"),
+                Part::Parameters(Parameter {
+                    before: PARAMETER,
+                    between: ">",
+                    gap: "",
+                    end: PARAMETER_END,
+                }),
+                Part::Text("</function>\n"),
+                Part::Mark(SEED_CLOSE),
+            ]
+        } else {
+            &[
+                Part::Mark(OPEN),
+                Part::Text("\n<function="),
+                Part::Name,
+                Part::Text(">\n"),
+                Part::Parameters(Parameter {
+                    before: PARAMETER,
+                    between: ">\n",
+                    gap: "\n",
+                    end: PARAMETER_END,
+                }),
+                Part::Text("</function>\n"),
+                Part::Mark(CLOSE),
+            ]
+        };
+        Spelling {
+            open: &[],
+            call,
+            separator: Some(&[Part::Text("\n")]),
+            close: &[],
+        }
     }
 
     fn markers(&self) -> &'static [&'static str] {

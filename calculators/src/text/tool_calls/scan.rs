@@ -1,6 +1,6 @@
 //! Finds the end of a JSON object or array that comes in pieces.
 
-/// Deepest nesting that is read; serde_json has the same bound.
+/// Deepest nesting that is read; `serde_json` has the same bound.
 const MAX_DEPTH: usize = 127;
 
 /// What a scan knows after the text it has seen.

@@ -1,0 +1,183 @@
+//! `OutputFormatCalculator`: says what an answer has to look like in the formats of the model.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use graphmill_engine::{
+    Calculator, Contract, Cx, Error, Flow, In, NoOptions, OpenCx, Out, Res, Result, register,
+};
+use graphmill_llm::{Constraint, ReasoningLimit};
+use serde_json::Value;
+
+use super::LanguageModel;
+use crate::payload::{
+    ChatInput, GenerationParams, Prompt, Prompts, RequestInput, TextConstraint, TextRequest,
+    ToolChoice,
+};
+use crate::text::tool_calls::grammar;
+
+/// Writes down what the answer to a chat has to match, in the formats of the model: calls of tools where the request demands them,
+/// and reasoning before whatever it demands. Also sets the bound on reasoning.
+///
+/// Where a tool is `strict`, or the LLM node has `enable_tool_guided_generation`, calls that the model decides for are right as well,
+/// if its format marks them. Where the request demands a certain form of the answer and offers tools, an answer that calls tools does as well. Passes on the
+/// parameters it gets, with what it wrote; those of plain completions pass as they are. Without this node, requests that demand a
+/// call or bound the reasoning are refused.
+///
+/// ```pbtxt
+/// input_stream: "REQUEST:request"
+/// input_stream: "PROMPT:prompt"
+/// input_stream: "PARAMS:params"
+/// output_stream: "PARAMS:formatted_params"
+/// node {
+///   calculator: "OutputFormatCalculator"
+///   input_side_packet: "LLM_NODE_RESOURCES:llm"
+///   input_stream: "REQUEST:request"
+///   input_stream: "PROMPT:prompt"
+///   input_stream: "PARAMS:params"
+///   output_stream: "PARAMS:formatted_params"
+/// }
+/// ```
+pub struct OutputFormat {
+    model: Arc<LanguageModel>,
+}
+
+/// The ports of [`OutputFormat`].
+#[derive(Copy, Clone, Debug)]
+pub struct OutputFormatPorts {
+    request: In<TextRequest>,
+    prompt: In<Prompts>,
+    params: In<GenerationParams>,
+    formatted: Out<GenerationParams>,
+    model: Res<LanguageModel>,
+}
+
+impl Calculator for OutputFormat {
+    const NAME: &'static str = "OutputFormatCalculator";
+    const DOC: &'static str =
+        "Says what the answer to a chat has to look like in the formats of the model.";
+    type Options = NoOptions;
+    type Ports = OutputFormatPorts;
+
+    fn contract(c: &mut Contract, _: &NoOptions) -> OutputFormatPorts {
+        OutputFormatPorts {
+            request: c.input("REQUEST"),
+            prompt: c.input("PROMPT"),
+            params: c.input("PARAMS"),
+            formatted: c.output("PARAMS"),
+            model: c.resource("LLM_NODE_RESOURCES", None),
+        }
+    }
+
+    fn open(_: &NoOptions, io: OutputFormatPorts, cx: &mut OpenCx<'_>) -> Result<Self> {
+        Ok(Self {
+            model: cx.resource(io.model),
+        })
+    }
+
+    fn process(&mut self, io: OutputFormatPorts, cx: &mut Cx<'_>) -> Result<Flow> {
+        let Some(mut params) = cx.take(io.params) else {
+            return Ok(Flow::Continue);
+        };
+        if let Some(RequestInput::Chat(chat)) = cx.get(io.request).map(|request| &request.input)
+            && let Some(Prompts(prompts)) = cx.get(io.prompt)
+            && let [Prompt::Templated(prompt)] = &**prompts
+        {
+            self.limit_reasoning(prompt, &mut params)?;
+            self.constrain(chat, prompt, &mut params)?;
+        }
+        cx.emit(io.formatted, params);
+        Ok(Flow::Continue)
+    }
+}
+register!(OutputFormat);
+
+impl OutputFormat {
+    /// A model that does not think has nothing to bound.
+    fn limit_reasoning(&self, prompt: &str, params: &mut GenerationParams) -> Result<()> {
+        let budget = params.reasoning_budget.take();
+        if let (Some(tokens), Some(format)) = (budget, self.model.formats().reasoning()) {
+            let vocab = Arc::clone(self.model.vocab());
+            let limit = ReasoningLimit::new(vocab, format.marks(prompt), &format.closing(), tokens);
+            params.reasoning_limit =
+                Some(limit.map_err(|error| Error::internal(error.to_string()).with_source(error))?);
+        }
+        Ok(())
+    }
+
+    fn constrain(
+        &self,
+        chat: &ChatInput,
+        prompt: &str,
+        params: &mut GenerationParams,
+    ) -> Result<()> {
+        let demanded = std::mem::take(&mut params.demands_call);
+        let (field, answer) = match params.constraint.take() {
+            Some(TextConstraint {
+                field, constraint, ..
+            }) if !demanded => (field, Some(constraint)),
+            _ => (Cow::Borrowed("tools"), None),
+        };
+        let calls = match &chat.tools {
+            Some(tools) if demanded || answer.is_some() => self.calls(chat, tools)?,
+            _ => None,
+        };
+        let calls = match &chat.tools {
+            Some(tools) if calls.is_none() && answer.is_none() && self.guides(tools) => {
+                self.text_with_calls(tools)?
+            }
+            _ => calls,
+        };
+        if demanded && calls.is_none() {
+            let message = "`tool_choice` cannot demand a call: the model's tool calls stay in its text (tool_parser)";
+            return Err(Error::invalid(message)
+                .with_field("tool_choice")
+                .with_code("unsupported_parameter"));
+        }
+        params.constrains_calls = calls.is_some();
+        if answer.is_none() && calls.is_none() {
+            return Ok(());
+        }
+        let constraint = match self.model.formats().reasoning() {
+            Some(format) => format.constrain(prompt, answer, calls),
+            None => Constraint::any_of(answer.into_iter().chain(calls)),
+        };
+        params.constraint = Some(TextConstraint {
+            field,
+            constraint,
+            compiled: None,
+        });
+        Ok(())
+    }
+
+    /// Whether calls that nobody demands have to be right, too.
+    fn guides(&self, tools: &[Value]) -> bool {
+        let is_strict = |tool: &Value| tool["function"]["strict"] == true;
+        self.model.formats().are_calls_guided() || tools.iter().any(is_strict)
+    }
+
+    /// A format that marks no calls leaves nothing to hold them to.
+    fn text_with_calls(&self, tools: &[Value]) -> Result<Option<Constraint>> {
+        let Some(format) = self.model.formats().tool_calls() else {
+            return Ok(None);
+        };
+        let template = self.model.chat_template(true)?.source();
+        Ok(grammar::text_with_calls(&format.spelling(template), tools))
+    }
+
+    fn calls(&self, chat: &ChatInput, tools: &[Value]) -> Result<Option<Constraint>> {
+        let Some(format) = self.model.formats().tool_calls() else {
+            return Ok(None);
+        };
+        let template = self.model.chat_template(true)?.source();
+        let spelling = format.spelling(template);
+        let choice = &chat.tool_choice;
+        debug_assert!(!matches!(choice, ToolChoice::Named(_)) || chat.one_tool_call);
+        Ok(Some(grammar::calls(
+            &spelling,
+            tools,
+            choice,
+            chat.one_tool_call,
+        )))
+    }
+}
