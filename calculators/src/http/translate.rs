@@ -135,7 +135,8 @@ impl Turns {
     }
 
     /// Adds a call to the assistant's turn.
-    pub(super) fn call(&mut self, id: &str, name: &str, arguments: Value) {
+    pub(super) fn call(&mut self, id: &str, name: &str, arguments: impl Into<Value>) {
+        let arguments: Value = arguments.into();
         if self.own().is_none() {
             self.messages
                 .push(json!({ "role": "assistant", "content": "" }));

@@ -66,19 +66,15 @@ pub(crate) fn routes() -> Router<Arc<App>> {
 
 /// Lists what is served.
 async fn root() -> String {
-    let listed = operations()
-        .into_iter()
-        .filter(|operation| operation.listed);
-    let lines: String = listed
-        .map(|operation| {
+    let mut list = format!("Graphmill {}\n\n", env!("CARGO_PKG_VERSION"));
+    for operation in operations() {
+        if operation.listed {
             let method = operation.method.to_ascii_uppercase();
-            format!("{method:4} {:34} {}\n", operation.path, operation.summary)
-        })
-        .collect();
-    format!(
-        "Graphmill {}\n\n{lines}\nA page: /docs\n",
-        env!("CARGO_PKG_VERSION")
-    )
+            let line = format!("{method:4} {:34} {}\n", operation.path, operation.summary);
+            list.push_str(&line);
+        }
+    }
+    list + "\nA page: /docs\n"
 }
 
 /// Nothing is served at the path.

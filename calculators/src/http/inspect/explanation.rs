@@ -13,11 +13,11 @@ pub(super) fn explained(
     ignored: &[String],
 ) -> Explained {
     let options = json!(defaults);
+    let by_request = |name: &&str| body.get(name).is_some();
     let values = values(params)
         .into_iter()
         .map(|(field, aliases, value)| {
-            let by_request = |name: &&str| body.get(name).is_some();
-            let source = if by_request(&field) || aliases.iter().any(|name| by_request(name)) {
+            let source = if by_request(&field) || aliases.iter().any(by_request) {
                 ValueSource::Request
             } else if !options[field].is_null() {
                 ValueSource::Graph

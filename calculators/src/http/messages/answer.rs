@@ -117,7 +117,7 @@ fn usage(answer: PartialAnswer<'_>) -> Value {
     })
 }
 
-fn stop_reason<'a>(answer: PartialAnswer<'a>) -> (&'static str, Option<&'a str>) {
+fn stop_reason(answer: PartialAnswer<'_>) -> (&'static str, Option<&str>) {
     match answer.finish {
         None | Some(Finish::Stop) => ("end_turn", None),
         Some(Finish::StopString(which)) => {

@@ -32,7 +32,7 @@ impl Dialect for Answer {
         let added = json!({ "output_index": index, "item": empty });
         let mut events = vec![self.event("response.output_item.added", added)];
         if let Some(content) = content(part, "") {
-            let fields = self.content_event(answer, index, json!({ "part": content }));
+            let fields = content_event(answer, index, json!({ "part": content }));
             events.push(self.event("response.content_part.added", fields));
         }
         events
@@ -42,11 +42,11 @@ impl Dialect for Answer {
         let delta = json!({ "delta": text });
         let event = match &answer.parts[index] {
             Part::Reasoning(_) => {
-                let fields = self.content_event(answer, index, delta);
+                let fields = content_event(answer, index, delta);
                 self.event("response.reasoning_text.delta", fields)
             }
             Part::Text(_) => {
-                let mut fields = self.content_event(answer, index, delta);
+                let mut fields = content_event(answer, index, delta);
                 fields["logprobs"] = json!([]);
                 self.event("response.output_text.delta", fields)
             }
@@ -63,12 +63,12 @@ impl Dialect for Answer {
         let mut events = Vec::new();
         match part {
             Part::Reasoning(text) => {
-                let fields = self.content_event(answer, index, json!({ "text": text }));
+                let fields = content_event(answer, index, json!({ "text": text }));
                 events.push(self.event("response.reasoning_text.done", fields));
             }
             Part::Text(text) => {
                 let done = json!({ "text": text, "logprobs": [] });
-                let fields = self.content_event(answer, index, done);
+                let fields = content_event(answer, index, done);
                 events.push(self.event("response.output_text.done", fields));
             }
             Part::Call {
@@ -80,7 +80,7 @@ impl Dialect for Answer {
             }
         }
         if let Some(content) = content(part, part.text()) {
-            let fields = self.content_event(answer, index, json!({ "part": content }));
+            let fields = content_event(answer, index, json!({ "part": content }));
             events.push(self.event("response.content_part.done", fields));
         }
         let item = item(answer, index, part, status_of(answer, index));
@@ -111,13 +111,13 @@ impl Answer {
         self.sequence_number += 1;
         (name, fields)
     }
+}
 
-    /// An event about the content of an item, which has one part.
-    fn content_event(&self, answer: PartialAnswer<'_>, index: usize, fields: Value) -> Value {
-        let mut fields = item_event(answer, index, fields);
-        fields["content_index"] = json!(0);
-        fields
-    }
+/// An event about the content of an item, which has one part.
+fn content_event(answer: PartialAnswer<'_>, index: usize, fields: Value) -> Value {
+    let mut fields = item_event(answer, index, fields);
+    fields["content_index"] = json!(0);
+    fields
 }
 
 /// An event about an item.

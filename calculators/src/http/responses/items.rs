@@ -25,7 +25,7 @@ pub(super) fn add(item: &Value, path: &str, turns: &mut Turns) -> Result<()> {
                     ));
                 }
             }
-            turns.call(id, name, arguments.into());
+            turns.call(id, name, arguments);
             Ok(())
         }
         "function_call_output" => {

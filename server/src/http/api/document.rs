@@ -1,4 +1,4 @@
-//! The OpenAPI document.
+//! The document of `/openapi.json`.
 
 use std::collections::BTreeMap;
 
@@ -114,7 +114,7 @@ fn by_status(causes: &[Cause]) -> BTreeMap<u16, String> {
             format!("{reason}: `{}`", row.kind)
         });
         if let Some(code) = row.code {
-            said.push_str(&format!(", `{code}`"));
+            said.extend([", `", code, "`"]);
         }
     }
     statuses

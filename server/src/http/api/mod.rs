@@ -15,7 +15,7 @@ use axum::{
 use serde_json::Value;
 
 use super::operation::{Answer, Group, Operation};
-use crate::app::App;
+use crate::{app::App, servable::Servable};
 
 pub(super) fn operations() -> Vec<Operation> {
     vec![
@@ -29,11 +29,7 @@ pub(super) fn operations() -> Vec<Operation> {
 }
 
 async fn openapi(State(app): State<Arc<App>>) -> Json<Value> {
-    let models: Vec<&str> = app
-        .servables
-        .iter()
-        .map(|servable| servable.name())
-        .collect();
+    let models: Vec<&str> = app.servables.iter().map(Servable::name).collect();
     Json(document::document(&super::operations(), &models))
 }
 
