@@ -248,6 +248,13 @@ pub enum Prompt {
     Text(String),
     /// Text as a chat template made it: special tokens are spelled out, and nothing is added.
     Templated(String),
+    /// A text with a gap that is to be filled, as a user wrote it.
+    Gap {
+        /// What comes before the gap.
+        before: String,
+        /// What comes after it.
+        after: String,
+    },
     /// Text to be read as its sender says.
     Spelled {
         /// The text.

@@ -123,6 +123,7 @@ fn prompts_to_json(prompts: &Prompts) -> Value {
     let prompt = |prompt: &Prompt| match prompt {
         Prompt::Text(text) => json!({ "text": text }),
         Prompt::Templated(text) => json!({ "templated": text }),
+        Prompt::Gap { before, after } => json!({ "gap": { "before": before, "after": after } }),
         Prompt::Spelled {
             text,
             add_special,
@@ -140,6 +141,10 @@ fn prompts_to_json(prompts: &Prompts) -> Value {
 enum PromptForm {
     Text(String),
     Templated(String),
+    Gap {
+        before: String,
+        after: String,
+    },
     Spelled {
         text: String,
         add_special: bool,
@@ -153,6 +158,7 @@ fn prompts_from_json(value: &Value) -> Result<Prompts, String> {
     let prompt = |form: PromptForm| match form {
         PromptForm::Text(text) => Prompt::Text(text),
         PromptForm::Templated(text) => Prompt::Templated(text),
+        PromptForm::Gap { before, after } => Prompt::Gap { before, after },
         PromptForm::Spelled {
             text,
             add_special,
@@ -370,7 +376,7 @@ mod tests {
             ("http_response", json!("done")),
             (
                 "prompts",
-                json!([{"text": "a"}, {"templated": "b"}, {"tokens": [1, 2]}]),
+                json!([{"text": "a"}, {"templated": "b"}, {"gap": {"before": "c", "after": "d"}}, {"tokens": [1, 2]}]),
             ),
             ("token_prompts", json!([[1, 2], [3]])),
             ("pair", json!([1, null])),

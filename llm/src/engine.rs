@@ -380,7 +380,14 @@ impl Engine {
         let id = SequenceId(self.next_id.fetch_add(1, Ordering::Relaxed));
         let rank = self.rank(request.priority);
         let context = self.capacity.cells_per_sequence;
-        let sequence = Box::new(Sequence::new(id, rank, request, group, context));
+        let sequence = Box::new(Sequence::new(
+            id,
+            rank,
+            request,
+            group,
+            context,
+            &self.vocab,
+        ));
         if self.commands.send(Command::Submit(sequence)).is_err() {
             self.shared.queued.fetch_sub(1, Ordering::Relaxed);
             return Err(SubmitError::Stopped);

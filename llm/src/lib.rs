@@ -63,9 +63,9 @@ pub use engine::{Engine, EngineStatus, PromptPreview, SequenceHandle};
 pub use info::EngineInfo;
 pub use measure::{Histogram, Measurements};
 pub use protocol::{
-    DraftCounts, DraftSource, ErrorKind, FinishReason, GenerationError, GenerationRequest,
-    LoadError, SamplingParams, SequenceId, SpeculationParams, StepOutput, StepSink, SubmitError,
-    Token, TokenLogprob, Tokens, Usage,
+    DraftCounts, DraftSource, DryParams, ErrorKind, FinishReason, GenerationError,
+    GenerationRequest, LoadError, MirostatParams, MirostatVersion, SamplingParams, SequenceId,
+    SpeculationParams, StepOutput, StepSink, SubmitError, Token, TokenLogprob, Tokens, Usage,
 };
 pub use reasoning::ReasoningLimit;
 pub use sampler::{Sampled, Sampler, Scratch};
@@ -74,4 +74,4 @@ pub use spec::{
     PluginConfig, RopeScaling, SpecError, SplitMode, TensorOverride, ThreadPriority,
     resolve_model_path,
 };
-pub use vocab::{TokenizeError, Vocab};
+pub use vocab::{GapMarks, TokenizeError, Vocab};

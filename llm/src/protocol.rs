@@ -8,6 +8,9 @@ use smallvec::SmallVec;
 
 use crate::constrain::CompiledConstraint;
 use crate::reasoning::ReasoningLimit;
+mod samplers;
+
+pub use samplers::{DryParams, MirostatParams, MirostatVersion};
 
 /// A token's id in the model's vocabulary.
 pub type Token = i32;
@@ -116,8 +119,9 @@ impl fmt::Debug for GenerationRequest {
 
 /// How a token is chosen from the model's logits.
 ///
-/// The steps, in order: `logit_bias`; the penalties; then with a temperature of 0 the highest logit, else the temperature,
-/// `top_k`, `top_p` (over what `top_k` left) and `min_p`, and a draw from what is left.
+/// The steps, in order: `logit_bias`; the penalties; `dry`; then with a temperature of 0 the highest logit, else the temperature,
+/// `top_k`, `top_p` (over what `top_k` left), `min_p`, `typical_p` and XTC (each over what those before it left), and a draw from
+/// what is left. `mirostat` takes the place of all steps between the temperature and the draw.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SamplingParams {
     /// Divides the logits; 0 always takes the most likely token.
@@ -128,6 +132,21 @@ pub struct SamplingParams {
     pub top_p: f32,
     /// Drops tokens less likely than this share of the most likely one; 0 drops none.
     pub min_p: f32,
+    /// Keeps the smallest set of tokens whose probabilities are nearest to what is expected of a token and sum to more than this; 1
+    /// keeps all.
+    pub typical_p: f32,
+    /// How often XTC is applied: the probability, for each token.
+    pub xtc_probability: f32,
+    /// XTC drops the tokens that are at least so likely, but for the least likely of them.
+    pub xtc_threshold: f32,
+    /// The temperature varies by this in both directions: low where the model is sure of the next token, high where it is not.
+    pub dynatemp_range: f32,
+    /// How: 1 in proportion to the entropy, higher values keep it low for longer.
+    pub dynatemp_exponent: f32,
+    /// Keeps the surprise near a target.
+    pub mirostat: Option<MirostatParams>,
+    /// Makes repetitions less likely.
+    pub dry: Option<DryParams>,
     /// Subtracted from the logit of every token that was generated before. The prompt does not count.
     pub presence_penalty: f32,
     /// Subtracted from a token's logit as often as it was generated before. The prompt does not count.
@@ -175,11 +194,41 @@ impl SamplingParams {
                 ),
             );
         }
-        if !(0.0..=1.0).contains(&self.top_p) {
-            return invalid("top_p", format!("must be in [0, 1], not {}", self.top_p));
+        for (field, value) in [
+            ("top_p", self.top_p),
+            ("min_p", self.min_p),
+            ("typical_p", self.typical_p),
+            ("xtc_probability", self.xtc_probability),
+            ("xtc_threshold", self.xtc_threshold),
+        ] {
+            if !(0.0..=1.0).contains(&value) {
+                return invalid(field, format!("must be in [0, 1], not {value}"));
+            }
         }
-        if !(0.0..=1.0).contains(&self.min_p) {
-            return invalid("min_p", format!("must be in [0, 1], not {}", self.min_p));
+        let mirostat = self.mirostat.as_ref();
+        let dry = self.dry.as_ref();
+        for (field, value, least) in [
+            ("dynatemp_range", self.dynatemp_range, 0.0),
+            ("dynatemp_exponent", self.dynatemp_exponent, 0.0),
+            (
+                "mirostat_tau",
+                mirostat.map_or(0.0, |mirostat| mirostat.tau),
+                0.0,
+            ),
+            (
+                "mirostat_eta",
+                mirostat.map_or(0.0, |mirostat| mirostat.eta),
+                0.0,
+            ),
+            ("dry_multiplier", dry.map_or(0.0, |dry| dry.multiplier), 0.0),
+            ("dry_base", dry.map_or(1.0, |dry| dry.base), 1.0),
+        ] {
+            if !(value.is_finite() && value >= least) {
+                return invalid(
+                    field,
+                    format!("must be a number of at least {least}, not {value}"),
+                );
+            }
         }
         for (field, value) in [
             ("presence_penalty", self.presence_penalty),
@@ -222,6 +271,13 @@ impl Default for SamplingParams {
             top_k: 0,
             top_p: 1.0,
             min_p: 0.0,
+            typical_p: 1.0,
+            xtc_probability: 0.0,
+            xtc_threshold: 0.1,
+            dynatemp_range: 0.0,
+            dynatemp_exponent: 1.0,
+            mirostat: None,
+            dry: None,
             presence_penalty: 0.0,
             frequency_penalty: 0.0,
             repetition_penalty: 1.0,

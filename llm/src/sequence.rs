@@ -86,6 +86,7 @@ impl Sequence {
         request: GenerationRequest,
         group: ShareGroup,
         context: u32,
+        vocab: &Arc<dyn Vocab>,
     ) -> Self {
         let prompt_tokens = request.prompt.len() as u32;
         let token_limit = match request.max_tokens {
@@ -96,7 +97,8 @@ impl Sequence {
             id,
             rank,
             submitted: Instant::now(),
-            sampler: Sampler::new(request.sampling, &request.prompt),
+            sampler: Sampler::new(request.sampling, &request.prompt)
+                .with_vocab(&request.prompt, vocab),
             matching: request
                 .constraint
                 .map(|constraint| Box::new(constraint.matching())),

@@ -39,6 +39,11 @@ pub trait Vocab: Send + Sync + fmt::Debug {
         self.eos()
     }
 
+    /// The tokens that mark a text with a gap, if the model was trained to fill gaps.
+    fn gap_marks(&self) -> Option<GapMarks> {
+        None
+    }
+
     /// The chat template stored with the model: the default one, or the one called `name`.
     fn chat_template(&self, name: Option<&str>) -> Option<&str>;
 
@@ -64,6 +69,40 @@ pub trait Vocab: Send + Sync + fmt::Debug {
     /// How the end token is written in templates; empty if there is none.
     fn eos_text(&self) -> String {
         special_text(self, self.eos())
+    }
+}
+
+/// Tokens that mark the parts of a text with a gap. A model that fills it generates after `gap`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GapMarks {
+    /// Before what comes before the gap.
+    pub before: Token,
+    /// Before what comes after it.
+    pub after: Token,
+    /// Before what fills it.
+    pub gap: Token,
+}
+
+impl GapMarks {
+    /// The prompt after which a model fills the gap between two texts.
+    ///
+    /// # Errors
+    /// [`TokenizeError`] if a text is larger than the tokenizer can take.
+    pub fn prompt<V: Vocab + ?Sized>(
+        self,
+        vocab: &V,
+        before: &str,
+        after: &str,
+    ) -> Result<Vec<Token>, TokenizeError> {
+        let mut prompt = vocab.tokenize("", true, false)?;
+        // What the model wants around a text: its beginning at most, as the text goes on here.
+        prompt.retain(|token| Some(*token) == vocab.bos());
+        for (mark, text) in [(self.before, before), (self.after, after)] {
+            prompt.push(mark);
+            prompt.extend(vocab.tokenize(text, false, false)?);
+        }
+        prompt.push(self.gap);
+        Ok(prompt)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use graphmill_llm::{Sampler, SamplingParams, Scratch, Token};
+use graphmill_llm::{MirostatParams, MirostatVersion, Sampler, SamplingParams, Scratch, Token};
 use proptest::prelude::*;
 
 /// The tokens that can be drawn, with their probabilities.
@@ -31,12 +31,47 @@ fn reference(logits: &[f32], params: &SamplingParams) -> BTreeMap<Token, f64> {
     }
     ranked.truncate(kept);
     ranked.retain(|(_, weight)| *weight >= f64::from(params.min_p));
+    if params.typical_p < 1.0 {
+        keep_typical(&mut ranked, f64::from(params.typical_p));
+    }
+    if params.xtc_probability > 0.0 {
+        let total: f64 = ranked.iter().map(|(_, weight)| weight).sum();
+        let threshold = f64::from(params.xtc_threshold) * total;
+        let top = ranked
+            .iter()
+            .filter(|(_, weight)| *weight >= threshold)
+            .count();
+        ranked.drain(..top.saturating_sub(1));
+    }
     let total: f64 = ranked.iter().map(|(_, weight)| weight).sum();
     ranked
         .into_iter()
         .map(|(token, weight)| (token, weight / total))
         .filter(|(_, probability)| *probability > 0.0)
         .collect()
+}
+
+/// Keeps the tokens whose surprise is nearest to the entropy, likeliest first again.
+fn keep_typical(ranked: &mut Vec<(Token, f64)>, share: f64) {
+    let total: f64 = ranked.iter().map(|(_, weight)| weight).sum();
+    let surprise = |weight: f64| -(weight / total).ln();
+    let entropy: f64 = ranked
+        .iter()
+        .map(|(_, weight)| weight / total * surprise(*weight))
+        .sum();
+    let distance = |weight: f64| (surprise(weight) - entropy).abs();
+    ranked.sort_by(|left, right| {
+        distance(left.1)
+            .total_cmp(&distance(right.1))
+            .then(left.0.cmp(&right.0))
+    });
+    let mut mass = 0.0;
+    let kept = ranked.iter().position(|(_, weight)| {
+        mass += weight;
+        mass > share * total
+    });
+    ranked.truncate(kept.map_or(usize::MAX, |last| last + 1));
+    ranked.sort_by(|left, right| right.1.total_cmp(&left.1).then(left.0.cmp(&right.0)));
 }
 
 /// How often each token comes in this many draws with different seeds.
@@ -171,6 +206,94 @@ fn greedy_after(
         .sample(logits, &[], &mut Scratch::default())
         .expect("finite logits")
         .token
+}
+
+#[test]
+fn typical_tokens_and_xtc_leave_what_the_reference_leaves() {
+    let logits: Vec<f32> = (0..40)
+        .map(|index| (index as f32 * 1.3).sin() * 3.0)
+        .collect();
+    for (typical_p, xtc_probability, xtc_threshold) in [
+        (0.2, 0.0, 0.1),
+        (0.7, 0.0, 0.1),
+        (1.0, 1.0, 0.03),
+        (0.9, 1.0, 0.05),
+        (1.0, 1.0, 0.0),
+        (0.0, 0.0, 0.1),
+    ] {
+        let params = SamplingParams {
+            typical_p,
+            xtc_probability,
+            xtc_threshold,
+            ..SamplingParams::default()
+        };
+        let found =
+            Sampler::new(params.clone(), &[]).distribution(&logits, &[], &mut Scratch::default());
+        let found: BTreeMap<Token, f64> = found.into_iter().collect();
+        let expected = reference(&logits, &params);
+        assert_eq!(
+            found.keys().collect::<Vec<_>>(),
+            expected.keys().collect::<Vec<_>>(),
+            "{params:?}"
+        );
+        for (token, probability) in expected {
+            assert!((found[&token] - probability).abs() < 1e-6, "{params:?}");
+        }
+    }
+}
+
+#[test]
+fn xtc_is_applied_as_often_as_it_says() {
+    let params = SamplingParams {
+        xtc_probability: 0.25,
+        xtc_threshold: 0.2,
+        ..SamplingParams::default()
+    };
+    // Two tokens of equal probability, of which XTC drops the first.
+    let shares = draws(&[1.0, 1.0], &params, 8_000);
+    let expected = 0.75 * 0.5;
+    assert!((shares[&0] - expected).abs() < 0.03, "{shares:?}");
+}
+
+#[test]
+fn mirostat_approaches_its_target() {
+    let logits: Vec<f32> = (0..2_000)
+        .map(|rank| -1.1 * (rank as f32 + 1.0).ln())
+        .collect();
+    for version in [MirostatVersion::One, MirostatVersion::Two] {
+        for tau in [2.0, 4.0] {
+            let mirostat = MirostatParams {
+                version,
+                tau,
+                eta: 0.1,
+            };
+            let params = SamplingParams {
+                mirostat: Some(mirostat),
+                seed: Some(1),
+                ..SamplingParams::default()
+            };
+            let mut sampler = Sampler::new(params, &[]);
+            let mut scratch = Scratch::default();
+            let mut surprise = 0.0;
+            for step in 0..1_500 {
+                let distribution: BTreeMap<_, _> = sampler
+                    .distribution(&logits, &[], &mut scratch)
+                    .into_iter()
+                    .collect();
+                let token = sampler
+                    .sample(&logits, &[], &mut scratch)
+                    .expect("finite logits")
+                    .token;
+                if step >= 500 {
+                    surprise -= distribution[&token].log2() / 1_000.0;
+                }
+            }
+            assert!(
+                (surprise - f64::from(tau)).abs() < 0.3,
+                "{version:?}: {surprise} bits, not {tau}"
+            );
+        }
+    }
 }
 
 #[test]

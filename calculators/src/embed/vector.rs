@@ -152,6 +152,9 @@ impl Embed {
         let read = |text: &str| vocab.tokenize(text, true, false);
         let mut tokens = match text {
             Prompt::Tokens(tokens) => tokens.clone(),
+            Prompt::Gap { .. } => {
+                return Err(Error::invalid("a text with a gap has no vector").with_field(field()));
+            }
             Prompt::Text(text) | Prompt::Templated(text) | Prompt::Spelled { text, .. } => {
                 match read(text) {
                     // No text that fits is longer than this.

@@ -165,13 +165,26 @@ fn template_kwargs(body: Fields<'_>) -> Result<Map<String, Value>> {
 
 /// Reads the prompts of a completion: a string, strings, token ids, or lists of token ids.
 pub(super) fn prompts(body: Fields<'_>) -> Result<RequestInput> {
-    body.unsupported("suffix", |value| value == "")?;
-    let prompts = match body.get("prompt") {
+    let mut prompts = match body.get("prompt") {
         None => return Err(missing("prompt")),
         Some(Value::String(text)) => vec![text_prompt(text, "prompt")?],
         Some(Value::Array(list)) => prompt_list(list)?,
         Some(other) => return Err(wrong_type("prompt", "a string or an array", other)),
     };
+    if let Some(suffix) = body.str("suffix")?.filter(|suffix| !suffix.is_empty()) {
+        if body.bool("echo")? == Some(true) {
+            return Err(invalid("suffix", "cannot be used together with `echo`"));
+        }
+        for prompt in &mut prompts {
+            let Prompt::Text(before) = prompt else {
+                return Err(invalid("suffix", "needs a `prompt` that is text"));
+            };
+            *prompt = Prompt::Gap {
+                before: std::mem::take(before),
+                after: suffix.to_owned(),
+            };
+        }
+    }
     Ok(RequestInput::Prompts(prompts.into()))
 }
 

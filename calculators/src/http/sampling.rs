@@ -1,7 +1,7 @@
 //! How a token is chosen: the fields of sampling.
 
 use graphmill_engine::Result;
-use graphmill_llm::{SamplingParams, Token};
+use graphmill_llm::{DryParams, MirostatParams, MirostatVersion, SamplingParams, Token};
 use serde_json::Value;
 
 use super::{
@@ -9,6 +9,10 @@ use super::{
     params::token_id,
     request::OpenAIRequestOptions,
 };
+
+/// Every token is searched for every one of these.
+const MAX_BREAKERS: usize = 32;
+const MAX_BREAKER_BYTES: usize = 64;
 
 /// Reads the fields; `defaults` fills in what the request leaves open.
 pub(super) fn read(body: Fields<'_>, defaults: &OpenAIRequestOptions) -> Result<SamplingParams> {
@@ -31,16 +35,90 @@ pub(super) fn read(body: Fields<'_>, defaults: &OpenAIRequestOptions) -> Result<
             .number("min_p")?
             .or(defaults.min_p)
             .unwrap_or(usual.min_p),
+        typical_p: body.number("typical_p")?.unwrap_or(usual.typical_p),
+        xtc_probability: body
+            .number("xtc_probability")?
+            .unwrap_or(usual.xtc_probability),
+        xtc_threshold: body.number("xtc_threshold")?.unwrap_or(usual.xtc_threshold),
+        dynatemp_range: body
+            .number("dynatemp_range")?
+            .unwrap_or(usual.dynatemp_range),
+        dynatemp_exponent: body
+            .number("dynatemp_exponent")?
+            .unwrap_or(usual.dynatemp_exponent),
+        mirostat: mirostat(body)?,
+        dry: dry(body)?,
         presence_penalty: body.number("presence_penalty")?.unwrap_or(0.0),
         frequency_penalty: body.number("frequency_penalty")?.unwrap_or(0.0),
         repetition_penalty: body
             .number("repetition_penalty")?
+            .or(body.number("repeat_penalty")?)
             .or(defaults.repetition_penalty)
             .unwrap_or(usual.repetition_penalty),
         seed: body.integer("seed")?.map(|seed| seed as u64),
         logit_bias: logit_bias(body)?,
         ..usual
     })
+}
+
+fn mirostat(body: Fields<'_>) -> Result<Option<MirostatParams>> {
+    let version = match body.integer("mirostat")? {
+        Some(1) => MirostatVersion::One,
+        Some(2) => MirostatVersion::Two,
+        _ => return Ok(None),
+    };
+    Ok(Some(MirostatParams {
+        version,
+        tau: body.number("mirostat_tau")?.unwrap_or(5.0),
+        eta: body.number("mirostat_eta")?.unwrap_or(0.1),
+    }))
+}
+
+fn dry(body: Fields<'_>) -> Result<Option<DryParams>> {
+    let breakers = dry_breakers(body)?;
+    let multiplier = body.number("dry_multiplier")?.unwrap_or(0.0);
+    let last_tokens = body.integer("dry_penalty_last_n")?.unwrap_or(-1);
+    if multiplier <= 0.0 || last_tokens == 0 {
+        return Ok(None);
+    }
+    Ok(Some(DryParams {
+        multiplier,
+        base: body.number("dry_base")?.unwrap_or(1.75),
+        allowed_length: body
+            .integer("dry_allowed_length")?
+            .map_or(2, |length| length as u32),
+        last_tokens: u32::try_from(last_tokens).ok(),
+        breakers,
+    }))
+}
+
+fn dry_breakers(body: Fields<'_>) -> Result<Vec<String>> {
+    let Some(list) = body.array("dry_sequence_breakers")? else {
+        return Ok(["\n", ":", "\"", "*"].map(String::from).into());
+    };
+    if list.len() > MAX_BREAKERS {
+        let message = format!(
+            "must have at most {MAX_BREAKERS} strings, not {}",
+            list.len()
+        );
+        return Err(invalid("dry_sequence_breakers", message));
+    }
+    list.iter()
+        .enumerate()
+        .map(|(index, breaker)| {
+            let field = format!("dry_sequence_breakers[{index}]");
+            match breaker {
+                Value::String(text) if (1..=MAX_BREAKER_BYTES).contains(&text.len()) => {
+                    Ok(text.clone())
+                }
+                Value::String(_) => Err(invalid(
+                    field,
+                    format!("must have between 1 and {MAX_BREAKER_BYTES} bytes"),
+                )),
+                other => Err(wrong_type(field, "a string", other)),
+            }
+        })
+        .collect()
 }
 
 /// Biases as an object by token id, or as an array of pairs.

@@ -13,7 +13,8 @@ use crate::payload::{Prompt, Prompts, TokenPrompts};
 /// Makes tokens of prompts, with the model's own vocabulary.
 ///
 /// In text that a chat template made, the spelling of special tokens means these tokens and nothing is added; in text that a
-/// user wrote, it is text, and the model's begin token is added. Where a templated text goes on from a generation of the same model,
+/// user wrote, it is text, and the model's begin token is added. A text with a gap becomes the prompt after which a model that was
+/// trained to fill gaps fills it; for other models it is refused. Where a templated text goes on from a generation of the same model,
 /// it gets the tokens that the model chose, so that they need not be computed again. Prompts that are tokens already pass as they are. Runs on the
 /// executor `cpu`, because a prompt can have megabytes.
 ///
@@ -83,6 +84,10 @@ impl Tokenizer {
                 let read = |text: &str| vocab.tokenize(text, false, true);
                 self.model.history().tokenize(&**vocab, text, read)
             }
+            Prompt::Gap { before, after } => {
+                let marks = vocab.gap_marks().ok_or_else(fills_no_gaps)?;
+                marks.prompt(&**vocab, before, after)
+            }
             Prompt::Spelled {
                 text,
                 add_special,
@@ -92,6 +97,12 @@ impl Tokenizer {
         };
         tokens.map_err(too_large)
     }
+}
+
+fn fills_no_gaps() -> Error {
+    Error::invalid("`suffix` is not supported: the model was not trained to fill gaps")
+        .with_field("suffix")
+        .with_code("unsupported_parameter")
 }
 
 fn too_large(error: TokenizeError) -> Error {

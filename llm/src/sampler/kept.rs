@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 use std::ops::ControlFlow;
 
 use super::row;
-use crate::protocol::{SamplingParams, Token};
+use crate::protocol::Token;
 
 /// Most candidates that are gathered and sorted.
 const FEW: usize = 1024;
@@ -19,6 +19,26 @@ const NEAR: f32 = 8.0;
 /// (a share below 1e-13) is in the last one.
 const BUCKETS_PER_NAT: f32 = 32.0;
 const BUCKETS: usize = 1024;
+
+/// What is cut off.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cuts {
+    /// Tokens that are kept; all if none.
+    pub(super) top_k: Option<usize>,
+    /// As in the parameters of the same names.
+    pub(super) top_p: f32,
+    pub(super) min_p: f32,
+}
+
+impl Default for Cuts {
+    fn default() -> Self {
+        Self {
+            top_k: None,
+            top_p: 1.0,
+            min_p: 0.0,
+        }
+    }
+}
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Candidate {
@@ -57,13 +77,9 @@ impl Kept {
         }
     }
 
-    /// Finds the tokens that can be drawn from a row with this highest logit, which is finite.
-    pub(super) fn find(&mut self, logits: &[f32], highest: f32, params: &SamplingParams) {
-        let sharpness = (1.0 / params.temperature).min(f32::MAX);
-        let top_k = match usize::try_from(params.top_k) {
-            Ok(count) if count > 0 && count < logits.len() => Some(count),
-            _ => None,
-        };
+    /// Finds the tokens that can be drawn from a row with this highest logit, which is finite. Logits are multiplied by `sharpness`.
+    pub(super) fn find(&mut self, logits: &[f32], highest: f32, sharpness: f32, params: Cuts) {
+        let top_k = params.top_k.filter(|count| *count < logits.len());
         self.few = match top_k {
             Some(count) if count <= FEW => {
                 most_likely(logits, count, &mut self.candidates);
@@ -100,7 +116,7 @@ impl Kept {
     }
 
     /// Keeps of the ranked candidates what `top_p` of `total` and `min_p` leave, and weighs it.
-    fn keep_ranked(&mut self, highest: f32, sharpness: f32, total: f64, params: &SamplingParams) {
+    fn keep_ranked(&mut self, highest: f32, sharpness: f32, total: f64, params: Cuts) {
         self.weights.clear();
         let mut mass = 0.0;
         for candidate in &self.candidates {
@@ -116,13 +132,7 @@ impl Kept {
     }
 
     /// Finds the set of `top_p` among the few tokens near the highest, if it is there.
-    fn find_near(
-        &mut self,
-        logits: &[f32],
-        highest: f32,
-        sharpness: f32,
-        params: &SamplingParams,
-    ) -> bool {
+    fn find_near(&mut self, logits: &[f32], highest: f32, sharpness: f32, params: Cuts) -> bool {
         let candidates = &mut self.candidates;
         candidates.clear();
         row::at_least(logits, highest - NEAR / sharpness, |index, logit, _| {

@@ -4,17 +4,24 @@
 //! finds what can be drawn.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::Arc;
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::protocol::{SamplingParams, Token, TokenLogprob};
+use crate::vocab::Vocab;
 
+mod dry;
 mod kept;
+mod mirostat;
+mod narrow;
 mod row;
 
-use kept::{Candidate, Kept};
+use dry::Dry;
+use kept::{Candidate, Cuts, Kept};
+use mirostat::Mirostat;
 
 /// How often a log probability looks at each logit, roughly.
 pub(crate) const LOGPROB_PASSES: usize = 4;
@@ -44,10 +51,12 @@ pub struct Sampler {
     random: ChaCha8Rng,
     generated: FxHashMap<Token, u32>,
     in_prompt: FxHashSet<Token>,
+    dry: Option<Box<Dry>>,
+    mirostat: Option<Mirostat>,
 }
 
 impl Sampler {
-    /// A sampler for a sequence with this prompt.
+    /// A sampler for a sequence with this prompt. `dry` needs [`with_vocab`](Self::with_vocab).
     pub fn new(params: SamplingParams, prompt: &[Token]) -> Self {
         let seed = params
             .seed
@@ -61,14 +70,27 @@ impl Sampler {
             } else {
                 FxHashSet::default()
             },
+            dry: None,
+            mirostat: params.mirostat.map(Mirostat::new),
             params,
         }
+    }
+
+    /// Looks for repetitions, if the parameters ask for that; the vocabulary says where breakers occur.
+    #[must_use]
+    pub fn with_vocab(mut self, prompt: &[Token], vocab: &Arc<dyn Vocab>) -> Self {
+        let dry = self.params.dry.clone();
+        self.dry = dry.map(|params| Box::new(Dry::new(params, Arc::clone(vocab), prompt)));
+        self
     }
 
     /// Counts a token that became part of the sequence.
     pub fn accept(&mut self, token: Token) {
         if self.penalizes() {
             *self.generated.entry(token).or_default() += 1;
+        }
+        if let Some(dry) = &mut self.dry {
+            dry.accept(token);
         }
     }
 
@@ -121,8 +143,13 @@ impl Sampler {
         if highest.is_finite() && self.is_greedy() {
             distribution.extend(row::argmax(row).map(|index| (index as Token, 1.0)));
         } else if highest.is_finite() {
-            let Scratch { kept, sums, .. } = scratch;
-            kept.find(row, highest, &self.params);
+            let Scratch {
+                kept,
+                likeliest,
+                sums,
+                ..
+            } = scratch;
+            self.narrow(row, highest, 0.0, kept, likeliest);
             let total = row::sum_runs(&kept.weights, sums);
             let weights = kept.weights.iter().copied().map(f64::from).enumerate();
             let chances = weights.filter(|(_, weight)| *weight > 0.0);
@@ -150,7 +177,10 @@ impl Sampler {
         banned: &[Token],
         memory: &'a mut Vec<f32>,
     ) -> &'a [f32] {
-        let changes = !banned.is_empty() || !self.params.logit_bias.is_empty() || self.penalizes();
+        let changes = !banned.is_empty()
+            || !self.params.logit_bias.is_empty()
+            || self.penalizes()
+            || self.dry.is_some();
         memory.clear();
         match allowed {
             Some(allowed) => row::keep(logits, allowed, memory),
@@ -190,6 +220,9 @@ impl Sampler {
             row[*token as usize] -=
                 self.params.presence_penalty + self.params.frequency_penalty * *count as f32;
         }
+        if let Some(dry) = &self.dry {
+            dry.penalize(row);
+        }
         for token in banned {
             row[*token as usize] = f32::NEG_INFINITY;
         }
@@ -203,10 +236,84 @@ impl Sampler {
         if !highest.is_finite() {
             return None;
         }
-        let Scratch { kept, sums, .. } = scratch;
-        kept.find(logits, highest, &self.params);
+        let Scratch {
+            kept,
+            likeliest,
+            sums,
+            ..
+        } = scratch;
+        let chance = if self.params.xtc_probability > 0.0 {
+            uniform(&mut self.random)
+        } else {
+            1.0
+        };
+        self.narrow(logits, highest, chance, kept, likeliest);
         let index = draw(&kept.weights, sums, &mut self.random);
+        if let Some(mirostat) = &mut self.mirostat {
+            let total: f64 = sums.iter().sum();
+            mirostat.observe(f64::from(kept.weights[index]) / total);
+        }
         Some(kept.token(index))
+    }
+
+    /// Finds the tokens that can be drawn. XTC is applied if `chance`, drawn from [0, 1), says so.
+    fn narrow(
+        &self,
+        logits: &[f32],
+        highest: f32,
+        chance: f64,
+        kept: &mut Kept,
+        likeliest: &mut Vec<Candidate>,
+    ) {
+        let params = &self.params;
+        let sharpness = (1.0 / self.temperature(logits, highest)).min(f32::MAX);
+        if let Some(mirostat) = &self.mirostat {
+            mirostat.find(logits, highest, sharpness, kept, likeliest);
+            return;
+        }
+        let cuts = Cuts {
+            top_k: usize::try_from(params.top_k)
+                .ok()
+                .filter(|count| *count > 0),
+            top_p: params.top_p,
+            min_p: params.min_p,
+        };
+        kept.find(logits, highest, sharpness, cuts);
+        if params.typical_p < 1.0 {
+            narrow::keep_typical(&mut kept.weights, params.typical_p);
+        }
+        if chance < f64::from(params.xtc_probability) {
+            narrow::drop_top(&mut kept.weights, params.xtc_threshold);
+        }
+    }
+
+    /// The temperature of a row: the higher, the less the model is sure, where a range is asked for.
+    fn temperature(&self, logits: &[f32], highest: f32) -> f32 {
+        let SamplingParams {
+            temperature,
+            dynatemp_range: range,
+            dynatemp_exponent: exponent,
+            ..
+        } = self.params;
+        if range <= 0.0 || logits.len() < 2 {
+            return temperature;
+        }
+        let total = row::total_weight(logits, highest, 1.0);
+        let distance: f64 = logits
+            .iter()
+            .map(|logit| {
+                (
+                    f64::from(row::weight(*logit, highest, 1.0)),
+                    f64::from(highest - logit),
+                )
+            })
+            .filter(|(weight, _)| *weight > 0.0)
+            .map(|(weight, distance)| weight * distance)
+            .sum();
+        let entropy = total.ln() + distance / total;
+        let share = (entropy / (logits.len() as f64).ln()) as f32;
+        let lowest = (temperature - range).max(0.0);
+        lowest + (temperature + range - lowest) * share.powf(exponent)
     }
 }
 
@@ -219,11 +326,15 @@ fn is_not(value: f32, off: f32) -> bool {
     value != off
 }
 
+/// A number from [0, 1).
+fn uniform(random: &mut ChaCha8Rng) -> f64 {
+    (random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
+}
+
 /// Draws an index with a probability in proportion to its weight. At least one weight is positive.
 fn draw(weights: &[f32], sums: &mut Vec<f64>, random: &mut ChaCha8Rng) -> usize {
     let total = row::sum_runs(weights, sums);
-    let uniform = (random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
-    let mut rest = uniform * total;
+    let mut rest = uniform(random) * total;
     for (number, (run, sum)) in weights.chunks(row::RUN).zip(&*sums).enumerate() {
         if rest >= *sum {
             rest -= *sum;

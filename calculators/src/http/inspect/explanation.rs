@@ -1,5 +1,6 @@
 //! Which values a request would run with, and where each is from.
 
+use graphmill_llm::MirostatVersion;
 use serde_json::{Value, json};
 
 use super::super::{fields::Fields, request::OpenAIRequestOptions, wire::number};
@@ -48,11 +49,16 @@ fn values(params: &GenerationParams) -> Vec<Named> {
         ("top_k", &[], json!(sampling.top_k)),
         ("top_p", &[], number(sampling.top_p)),
         ("min_p", &[], number(sampling.min_p)),
+        ("typical_p", &[], number(sampling.typical_p)),
+        ("xtc_probability", &[], number(sampling.xtc_probability)),
+        ("dynatemp_range", &[], number(sampling.dynatemp_range)),
+        ("mirostat", &[], mirostat(params)),
+        ("dry_multiplier", &[], dry_multiplier(params)),
         ("presence_penalty", &[], number(sampling.presence_penalty)),
         ("frequency_penalty", &[], number(sampling.frequency_penalty)),
         (
             "repetition_penalty",
-            &[],
+            &["repeat_penalty"],
             number(sampling.repetition_penalty),
         ),
         ("seed", &[], json!(sampling.seed)),
@@ -74,6 +80,20 @@ fn values(params: &GenerationParams) -> Vec<Named> {
         ("n", &[], json!(params.n)),
         ("priority", &[], json!(params.priority)),
     ]
+}
+
+/// The version, 0 where it is off.
+fn mirostat(params: &GenerationParams) -> Value {
+    let mirostat = params.sampling.mirostat;
+    json!(mirostat.map_or(0, |mirostat| match mirostat.version {
+        MirostatVersion::One => 1,
+        MirostatVersion::Two => 2,
+    }))
+}
+
+fn dry_multiplier(params: &GenerationParams) -> Value {
+    let dry = params.sampling.dry.as_ref();
+    number(dry.map_or(0.0, |dry| dry.multiplier))
 }
 
 fn logit_bias(params: &GenerationParams) -> Value {

@@ -112,6 +112,7 @@ pub(super) fn rendered(
             Prompt::Text(text) | Prompt::Templated(text) | Prompt::Spelled { text, .. } => {
                 text.clone()
             }
+            Prompt::Gap { .. } => text(vocab, tokens),
             Prompt::Tokens(tokens) => text(vocab, tokens),
         };
         let mut fields = Map::new();

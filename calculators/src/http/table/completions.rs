@@ -45,5 +45,10 @@ pub(super) const FIELDS: &[Field] = &[
         &[COMPLETIONS],
         Form::Text,
         "What comes after the text, for models that fill in; others refuse it.",
-    ),
+    )
+    .refusing(&[
+        refused(r#"{"suffix": "x", "echo": true}"#, "suffix", VALUE),
+        refused(r#"{"suffix": "x", "prompt": [1, 2]}"#, "suffix", VALUE),
+        refused(r#"{"suffix": "x"}"#, "suffix", "unsupported_parameter"),
+    ]),
 ];

@@ -1,6 +1,6 @@
 //! Fields that say how a token is chosen.
 
-use super::{BOTH, CHAT, COMPLETIONS, Field, Form, field, refused};
+use super::{BOTH, CHAT, COMPLETIONS, Field, Form, MOST, field, refused};
 
 const TYPE: &str = "invalid_type";
 const VALUE: &str = "invalid_value";
@@ -48,6 +48,23 @@ pub(super) const FIELDS: &[Field] = &[
         Form::Above(0.0),
         "Makes tokens of the prompt and of the text less likely; 1 changes nothing.",
     ),
+    field("repeat_penalty", BOTH, Form::Above(0.0), "The same, where there is no `repetition_penalty`."),
+    field("typical_p", BOTH, Form::Number(0.0, 1.0), "Keeps the tokens whose surprise is nearest to the expected one, the fewest with more than this share of the probability; 1 keeps all."),
+    field("xtc_probability", BOTH, Form::Number(0.0, 1.0), "How often XTC is applied to a token."),
+    field("xtc_threshold", BOTH, Form::Number(0.0, 1.0), "XTC drops the tokens that are at least so likely, but for the least likely of them; 0.1 when left out."),
+    field("dynatemp_range", BOTH, Form::Number(0.0, 100.0), "The temperature is lower by up to this where the model is sure of the next token, and higher where it is not."),
+    field("dynatemp_exponent", BOTH, Form::Number(0.0, 100.0), "How it grows with the entropy; 1, in proportion, when left out."),
+    field("mirostat", BOTH, Form::Integer(0, 2), "1 and 2 keep the surprise near a target, in the place of `top_k`, `top_p`, `min_p`, `typical_p` and XTC."),
+    field("mirostat_tau", BOTH, Form::Number(0.0, 100.0), "The target, in bits; 5 when left out."),
+    field("mirostat_eta", BOTH, Form::Number(0.0, 100.0), "The share of each difference that is corrected; 0.1 when left out."),
+    field("dry_multiplier", BOTH, Form::Number(0.0, 1000.0), "Subtracted from the logit of a token that makes a repetition longer than is allowed; 0 switches DRY off."),
+    field("dry_base", BOTH, Form::Number(1.0, 1000.0), "How many times more for each token that it is longer; 1.75 when left out."),
+    field("dry_allowed_length", BOTH, Form::Integer(0, MOST), "Tokens that may repeat; 2 when left out."),
+    field("dry_penalty_last_n", BOTH, Form::Integer(-1, MOST), "Tokens that are searched for repetitions; -1, all, when left out."),
+    field("dry_sequence_breakers", BOTH, Form::Array, "Texts that no repetition goes across, at most 32 of at most 64 bytes; newline, colon, quotation mark and star when left out.").refusing(&[
+        refused(r#"{"dry_sequence_breakers": [5]}"#, "dry_sequence_breakers[0]", TYPE),
+        refused(r#"{"dry_sequence_breakers": ["a", ""]}"#, "dry_sequence_breakers[1]", VALUE),
+    ]),
     field(
         "seed",
         BOTH,

@@ -19,8 +19,8 @@ pub(super) use huge_pages::HugePages;
 pub(super) use log::{Heard, heard_so_far, listen, route_logs};
 pub(super) use mapping::Mapping;
 pub(super) use model::{
-    BufferType, ModelParams, attention_window, buffer_types, encodes_and_decodes, load_model,
-    quantization, vocabulary_kind,
+    BufferType, ModelParams, attention_window, buffer_types, encodes_and_decodes, gap_tokens,
+    load_model, quantization, vocabulary_kind,
 };
 pub(super) use system::{init_numa, system_info};
 pub(super) use threadpool::{ThreadPool, ThreadPoolParams, end_waiting_threads};

@@ -10,7 +10,7 @@ use llama_cpp_sys_2 as sys;
 
 use super::ffi;
 use crate::protocol::Token;
-use crate::vocab::{TokenizeError, Vocab};
+use crate::vocab::{GapMarks, TokenizeError, Vocab};
 
 /// The longest run of characters of one class that is given to a byte-pair tokenizer at once. Some of llama.cpp's pre-tokenizers
 /// are recursive regular expressions, which a longer run would take beyond the thread's stack.
@@ -142,6 +142,15 @@ impl Vocab for LlamaVocabulary {
 
     fn eos(&self) -> Option<Token> {
         Some(self.model.vocab().eos().0).filter(|token| self.contains(*token))
+    }
+
+    fn gap_marks(&self) -> Option<GapMarks> {
+        let marks = ffi::gap_tokens(&self.model);
+        let [before, after, gap] = marks;
+        marks
+            .iter()
+            .all(|token| self.contains(*token))
+            .then_some(GapMarks { before, after, gap })
     }
 
     fn pad(&self) -> Option<Token> {

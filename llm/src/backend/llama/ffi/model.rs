@@ -30,6 +30,19 @@ pub(in crate::backend::llama) fn vocabulary_kind(model: &LlamaModel) -> sys::lla
     unsafe { sys::llama_vocab_type(sys::llama_model_get_vocab(as_ptr(model).as_ptr())) }
 }
 
+/// The tokens that mark what is before a gap, after it, and in it; negative where there are none.
+pub(in crate::backend::llama) fn gap_tokens(model: &LlamaModel) -> [sys::llama_token; 3] {
+    // SAFETY: the model is alive, and its vocabulary lives as long.
+    unsafe {
+        let vocab = sys::llama_model_get_vocab(as_ptr(model).as_ptr());
+        [
+            sys::llama_vocab_fim_pre(vocab),
+            sys::llama_vocab_fim_suf(vocab),
+            sys::llama_vocab_fim_mid(vocab),
+        ]
+    }
+}
+
 /// llama.cpp's model inside of the binding's.
 pub(super) fn as_ptr(model: &LlamaModel) -> NonNull<sys::llama_model> {
     // SAFETY: `LlamaModel` is a transparent wrapper around this pointer, which is never null.

@@ -1,0 +1,133 @@
+//! Finds tokens that would go on with a repetition.
+
+use std::fmt;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use crate::protocol::{DryParams, Token};
+use crate::vocab::Vocab;
+
+/// The natural logarithm of the largest `f32`, rounded down.
+const MOST: f32 = 88.722;
+
+/// The tokens so far, and how far back repetitions may reach.
+#[derive(Clone)]
+pub(super) struct Dry {
+    params: DryParams,
+    vocab: Arc<dyn Vocab>,
+    tokens: Vec<Token>,
+    /// Tokens since the last breaker.
+    since_breaker: usize,
+    /// The end of the text since then, as much of it as the beginning of a breaker can be.
+    tail: Vec<u8>,
+    /// Bytes of the longest breaker.
+    longest: usize,
+}
+
+impl Dry {
+    pub(super) fn new(params: DryParams, vocab: Arc<dyn Vocab>, prompt: &[Token]) -> Self {
+        let longest = params.breakers.iter().map(String::len).max();
+        let mut dry = Self {
+            longest: longest.unwrap_or(0),
+            params,
+            vocab,
+            tokens: Vec::with_capacity(prompt.len()),
+            since_breaker: 0,
+            tail: Vec::new(),
+        };
+        for token in prompt {
+            dry.accept(*token);
+        }
+        dry
+    }
+
+    pub(super) fn accept(&mut self, token: Token) {
+        self.tokens.push(token);
+        self.vocab.piece(token, true, &mut self.tail);
+        if self.breaks(&self.tail) {
+            self.since_breaker = 0;
+            self.tail.clear();
+        } else {
+            self.since_breaker += 1;
+            let kept = self.tail.len().min(self.longest.saturating_sub(1));
+            self.tail.drain(..self.tail.len() - kept);
+        }
+    }
+
+    /// Subtracts from the logits of tokens that would make a repetition longer than is allowed.
+    pub(super) fn penalize(&self, row: &mut [f32]) {
+        let last = self
+            .params
+            .last_tokens
+            .map_or(usize::MAX, |last| last as usize);
+        let tokens = &self.tokens[self.tokens.len().saturating_sub(last)..];
+        let allowed = self.params.allowed_length as usize;
+        let limit = self.since_breaker.min(tokens.len());
+        if tokens.len() <= allowed || limit < allowed {
+            return;
+        }
+        let mut longest: FxHashMap<Token, usize> = FxHashMap::default();
+        for (distance, length) in repeats(tokens).into_iter().enumerate().skip(1) {
+            let length = length.min(limit);
+            if length >= allowed {
+                // What followed the last time.
+                let next = tokens[tokens.len() - distance];
+                let known = longest.entry(next).or_default();
+                *known = length.max(*known);
+            }
+        }
+        let most = (MOST / self.params.base.ln()).floor();
+        let mut piece = Vec::new();
+        for (token, length) in longest {
+            piece.clear();
+            self.vocab.piece(token, true, &mut piece);
+            if !self.breaks(&piece) {
+                let exponent = ((length - allowed) as f32).min(most);
+                row[token as usize] -= self.params.multiplier * self.params.base.powf(exponent);
+            }
+        }
+    }
+
+    fn breaks(&self, text: &[u8]) -> bool {
+        let occurs = |breaker: &String| {
+            !breaker.is_empty()
+                && text
+                    .windows(breaker.len())
+                    .any(|part| part == breaker.as_bytes())
+        };
+        self.params.breakers.iter().any(occurs)
+    }
+}
+
+/// For each distance from the end, how many tokens that end there are also the last ones. Looks at each token a bounded number of
+/// times: what is known of a repetition tells of the repetitions inside it.
+fn repeats(tokens: &[Token]) -> Vec<usize> {
+    let back = |distance: usize| tokens[tokens.len() - 1 - distance];
+    let mut lengths = vec![0; tokens.len()];
+    // The repetition that reaches furthest back: from where on, and up to before where.
+    let (mut begin, mut end) = (0, 0);
+    for distance in 1..tokens.len() {
+        let mut length = 0;
+        if distance < end {
+            length = lengths[distance - begin].min(end - distance);
+        }
+        while distance + length < tokens.len() && back(length) == back(distance + length) {
+            length += 1;
+        }
+        if distance + length > end {
+            (begin, end) = (distance, distance + length);
+        }
+        lengths[distance] = length;
+    }
+    lengths
+}
+
+impl fmt::Debug for Dry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Dry")
+            .field("params", &self.params)
+            .field("tokens", &self.tokens.len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,79 @@
+//! Mirostat: which tokens can be drawn so that the surprise stays near a target.
+
+use super::kept::{self, Candidate, Cuts, Kept};
+use super::row;
+use crate::protocol::{MirostatParams, MirostatVersion};
+
+/// Tokens of which the fit of version one is made.
+const FITTED: usize = 100;
+
+/// Where the control is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Mirostat {
+    params: MirostatParams,
+    /// The bound of the surprise, in bits.
+    bound: f32,
+}
+
+impl Mirostat {
+    pub(super) fn new(params: MirostatParams) -> Self {
+        Self {
+            params,
+            bound: 2.0 * params.tau,
+        }
+    }
+
+    /// Finds the tokens that can be drawn.
+    pub(super) fn find(
+        &self,
+        logits: &[f32],
+        highest: f32,
+        sharpness: f32,
+        kept: &mut Kept,
+        likeliest: &mut Vec<Candidate>,
+    ) {
+        match self.params.version {
+            MirostatVersion::One => {
+                kept::most_likely(logits, FITTED, likeliest);
+                let count = self.count(likeliest, sharpness, logits.len());
+                let cuts = Cuts {
+                    top_k: Some(count).filter(|count| *count < logits.len()),
+                    ..Cuts::default()
+                };
+                kept.find(logits, highest, sharpness, cuts);
+            }
+            MirostatVersion::Two => {
+                let total = row::total_weight(logits, highest, sharpness);
+                let least = (total * f64::from(-self.bound).exp2()) as f32;
+                // The likeliest token has a weight of 1 and always stays.
+                let least = least.clamp(f32::MIN_POSITIVE, 1.0);
+                let cuts = Cuts {
+                    min_p: least,
+                    ..Cuts::default()
+                };
+                kept.find(logits, highest, sharpness, cuts);
+            }
+        }
+    }
+
+    /// How many of the likeliest tokens can be drawn, if probabilities fall by rank as the likeliest ones' do.
+    fn count(&self, likeliest: &[Candidate], sharpness: f32, n_vocab: usize) -> usize {
+        let (mut products, mut squares) = (0.0, 0.0);
+        for (rank, pair) in likeliest.windows(2).enumerate() {
+            let step = ((rank + 2) as f32 / (rank + 1) as f32).ln();
+            products += step * (pair[0].logit - pair[1].logit) * sharpness;
+            squares += step * step;
+        }
+        let slope = products / squares;
+        let excess = slope - 1.0;
+        let scale = excess * self.bound.exp2() / (1.0 - (n_vocab as f32).powf(-excess));
+        // A fit that says nothing leaves one token.
+        (scale.powf(1.0 / slope) as usize).max(1)
+    }
+
+    /// Learns from a draw that had this probability.
+    pub(super) fn observe(&mut self, probability: f64) {
+        let surprise = -probability.log2() as f32;
+        self.bound -= self.params.eta * (surprise - self.params.tau);
+    }
+}
