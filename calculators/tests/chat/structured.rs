@@ -75,7 +75,10 @@ fn each_field_that_asks_for_structure_gets_it() {
             json!({"structured_outputs": {"choice": ["{}", "{\"n\": 1"]}}),
             "{\"n\": 1",
         ),
-        (json!({"structured_outputs": {"regex": "[^ ]+"}}), "{\"n\":"),
+        (
+            json!({"structured_outputs": {"regex": "[^ ]{5}"}}),
+            "{\"n\":",
+        ),
         (
             json!({"structured_outputs": {"grammar": r#"root ::= "{" [^}]+ "}""#}}),
             "{\"n\": 12}",
