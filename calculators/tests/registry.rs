@@ -92,6 +92,7 @@ fn these_calculators_are_registered() {
     NonZeroCalculator
     OpenAIRequestCalculator
     OpenAIResponseCalculator
+    OutputFormatCalculator
     PacketClonerCalculator
     PacketInnerJoinCalculator
     PacketPresenceCalculator
