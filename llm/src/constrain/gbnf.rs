@@ -194,12 +194,11 @@ impl<'a> Writer<'a> {
                 .rposition(|node| !node.ends_openly(self.rules));
             if let Some(last) = closed {
                 let (whole, others) = rest.split_at(last + 1);
-                match whole {
-                    [Node::Literal(_) | Node::Class(_)] => self.terminal_sequence(whole),
-                    _ => {
-                        let _ = write!(self.lark, "X{}", self.terminals.len());
-                        self.terminals.push(whole);
-                    }
+                if let [Node::Literal(_) | Node::Class(_)] = whole {
+                    self.terminal_sequence(whole);
+                } else {
+                    let _ = write!(self.lark, "X{}", self.terminals.len());
+                    self.terminals.push(whole);
                 }
                 rest = others;
             } else {

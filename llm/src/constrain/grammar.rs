@@ -222,7 +222,7 @@ pub(super) fn quoted(text: &str) -> String {
 
 /// A regular expression of Lark that matches this text.
 pub(super) fn literal_regex(text: &str) -> String {
-    text.chars().map(|c| regex_char(c)).collect()
+    text.chars().map(regex_char).collect()
 }
 
 /// A character in a regular expression of Lark, also within brackets.

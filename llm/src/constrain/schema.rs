@@ -74,15 +74,15 @@ fn prepare(schema: &mut Value) -> Result<(), ConstraintError> {
             }
             for (keyword, value) in keywords {
                 if NAMED.contains(&keyword.as_str()) {
-                    let schemas = value.as_object_mut().into_iter().flat_map(Map::values_mut);
-                    schemas.map(prepare).collect::<Result<(), _>>()?;
+                    let mut schemas = value.as_object_mut().into_iter().flat_map(Map::values_mut);
+                    schemas.try_for_each(prepare)?;
                 } else if !DATA.contains(&keyword.as_str()) {
                     prepare(value)?;
                 }
             }
             Ok(())
         }
-        Value::Array(schemas) => schemas.iter_mut().map(prepare).collect(),
+        Value::Array(schemas) => schemas.iter_mut().try_for_each(prepare),
         _ => Ok(()),
     }
 }

@@ -65,7 +65,7 @@ impl Vocabulary {
             self.vocab.piece(token, true, &mut bytes);
             match pieces.last_mut() {
                 _ if self.trie.is_special_token(token as TokenId) => {
-                    pieces.push(Piece::Control(token))
+                    pieces.push(Piece::Control(token));
                 }
                 Some(Piece::Text(text)) => text.push_str(&String::from_utf8_lossy(&bytes)),
                 _ => pieces.push(Piece::Text(String::from_utf8_lossy(&bytes).into_owned())),

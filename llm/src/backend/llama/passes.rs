@@ -103,7 +103,7 @@ struct Passes {
     /// Where each pass ends in `order`.
     ends: Vec<usize>,
     /// The passes one adapter after the other, as another adapter costs a little; then where they are in `order`.
-    passes: Vec<(Option<Adapter>, usize, usize)>,
+    by_adapter: Vec<(Option<Adapter>, usize, usize)>,
     parts: Vec<Part>,
     /// For the first parts: the least cost, and where the last group of the division that has it begins.
     best: Vec<(u64, usize)>,
@@ -164,7 +164,7 @@ impl Passes {
             pass_cost,
             order: Vec::new(),
             ends: Vec::new(),
-            passes: Vec::new(),
+            by_adapter: Vec::new(),
             parts: Vec::new(),
             best: Vec::new(),
             groups: Vec::new(),
@@ -192,24 +192,24 @@ impl Passes {
         }
         let begins = std::iter::once(0).chain(self.ends.iter().copied());
         let ends = self.ends.iter().copied();
-        self.passes.clear();
-        self.passes.extend(
+        self.by_adapter.clear();
+        self.by_adapter.extend(
             begins
                 .zip(ends)
                 .map(|(begin, end)| (batch[self.order[begin]].adapter, begin, end)),
         );
-        self.passes.sort_unstable();
+        self.by_adapter.sort_unstable();
     }
 
     /// The passes, as indices into the batch. Those of a sequence are in order.
     fn iter(&self) -> impl Iterator<Item = &[usize]> {
-        let passes = self.passes.iter();
+        let passes = self.by_adapter.iter();
         passes.map(|(_, begin, end)| &self.order[*begin..*end])
     }
 
     /// How many passes there are.
     fn len(&self) -> usize {
-        self.passes.len()
+        self.by_adapter.len()
     }
 
     fn divide_adapters(&mut self, batch: &[BatchToken]) {
