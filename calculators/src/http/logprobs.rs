@@ -138,11 +138,9 @@ fn finite(logprob: f32) -> f32 {
 
 /// A token as text; where it is not whole characters, its bytes as escapes behind `prefix`.
 fn spelled(bytes: &[u8], prefix: &str) -> String {
-    match std::str::from_utf8(bytes) {
-        Ok(text) => text.to_owned(),
-        Err(_) => {
-            let escapes = bytes.iter().map(|byte| format!("\\x{byte:02x}"));
-            std::iter::once(prefix.to_owned()).chain(escapes).collect()
-        }
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        return text.to_owned();
     }
+    let escapes = bytes.iter().map(|byte| format!("\\x{byte:02x}"));
+    std::iter::once(prefix.to_owned()).chain(escapes).collect()
 }

@@ -18,7 +18,7 @@ const QUESTIONS: [&str; 5] = [
 ];
 
 /// How long the last of them may take on a machine that does much else.
-const PATIENCE: Duration = Duration::from_secs(600);
+const PATIENCE: Duration = Duration::from_mins(10);
 
 /// The endpoint and the fields of each kind of request; the question or prompt is added.
 fn kinds() -> Vec<(&'static str, Value)> {

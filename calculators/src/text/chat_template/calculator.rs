@@ -96,7 +96,7 @@ impl ApplyChatTemplate {
             .render(&Value::Object(variables))
             .map_err(rejected)?;
         match chat.messages.last() {
-            Some(last) if chat.continues => left_open(text, last),
+            Some(message) if chat.continues => left_open(text, message),
             _ => Ok(text),
         }
     }
