@@ -21,8 +21,9 @@ mod schemas;
 const SCHEMAS: usize = 500;
 /// How many of them generate at once.
 const AT_ONCE: usize = 25;
-/// Of 100 answers, those that at least come to their end. The others are cut off by the number of tokens.
-const LEAST_FINISHED: usize = 70;
+/// Of 100 answers, those that at least come to their end, so that the test says something. The others are cut off by the number of tokens: the model
+/// knows nothing of JSON, and an open string or array goes on for as long as it likes.
+const LEAST_FINISHED: usize = 40;
 
 fn model() -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../demos/tiny_chat/model.gguf");
@@ -76,7 +77,7 @@ impl Generation {
         loop {
             let output = self
                 .outputs
-                .recv_timeout(Duration::from_secs(120))
+                .recv_timeout(Duration::from_mins(2))
                 .expect("an output");
             for token in output.tokens {
                 self.vocab.piece(token, false, &mut text);

@@ -143,7 +143,7 @@ impl Schemas {
 
     fn object(&mut self, depth: u32) -> Value {
         let mut properties = Map::new();
-        for _ in 0..1 + self.below(4) {
+        for _ in 0..=self.below(4) {
             let name = self.pick(&NAMES);
             let schema = self.any(depth);
             properties.insert(name.to_owned(), schema);
