@@ -16,7 +16,7 @@ const HEAD: &str = "# Request fields
 
 What the bodies of each endpoint may have; `both` are `chat/completions` and `completions`. `responses` and `messages` are read as chats, and take the fields of chat that they do not list,
 too. `null` is the same as no field. A field that is not listed is accepted, has no effect, and is named
-in the answer's header `x-ignored-fields`. A field of another endpoint is refused where it asks for something.
+in the answer's header `x-ignored-fields`. A field of completions is refused in chats, and the other way round, where it asks for something.
 
 This page is made from the table that requests are checked against, `calculators/src/http/table/`: `UPDATE=1 cargo test --release --workspace --test rest reference`
 writes it.

@@ -197,28 +197,33 @@ pub(super) fn name(endpoint: Endpoint) -> &'static str {
     }
 }
 
-/// Checks every field of a body that the table knows for this endpoint, and names those that it does not know at all.
+/// Checks every field of a body that the table knows for this endpoint, and names those that mean nothing to it.
 pub(super) fn check(body: Fields<'_>, endpoint: &str) -> Result<Vec<String>> {
     let mut unknown = Vec::new();
     for (name, value) in body.0 {
         if value.is_null() {
             continue;
         }
-        let mut known = fields().filter(|field| field.name == name).peekable();
-        let Some(first) = known.peek().copied() else {
-            unknown.push(name.clone());
+        let known = || fields().filter(|field| field.name == name);
+        if let Some(field) = known().find(|field| field.endpoints.contains(&endpoint)) {
+            field.form.check(name, value)?;
             continue;
-        };
-        match known.find(|field| field.endpoints.contains(&endpoint)) {
-            Some(field) => field.form.check(name, value)?,
-            None if asks_for_nothing(value) => {}
-            None => {
-                let message = format!("is a field of `{}`", first.endpoints.join("` and `"));
+        }
+        match known().find(|field| is_akin(field, endpoint)) {
+            Some(field) if !asks_for_nothing(value) => {
+                let message = format!("is a field of `{}`", field.endpoints.join("` and `"));
                 return Err(invalid(name, message).with_code("unsupported_parameter"));
             }
+            Some(_) => {}
+            None => unknown.push(name.clone()),
         }
     }
     Ok(unknown)
+}
+
+/// Whether a field would ask this endpoint for something that the other one of its kind does.
+fn is_akin(field: &Field, endpoint: &str) -> bool {
+    BOTH.contains(&endpoint) && field.endpoints.iter().any(|other| BOTH.contains(other))
 }
 
 /// Whether a value, whatever its field, leaves everything as it is without the field.
