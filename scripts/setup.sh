@@ -58,20 +58,6 @@ if [ ${#packages[@]} -gt 0 ]; then
 fi
 
 if [ "$with_tests" = yes ]; then
-<<<<<<< HEAD
-    venv=.venv
-    requirements=tests/clients/requirements.txt
-    if ! cmp -s "$requirements" "$venv/installed.txt"; then
-        python3 -m venv "$venv"
-        "$venv/bin/pip" install --quiet --disable-pip-version-check -r "$requirements"
-        cp "$requirements" "$venv/installed.txt"
-    fi
-    node=tests/clients/node
-    if ! cmp -s "$node/package-lock.json" "$node/node_modules/installed.json"; then
-        npm ci --prefix "$node" --silent --no-audit --no-fund
-        cp "$node/package-lock.json" "$node/node_modules/installed.json"
-    fi
-=======
     environment() { # FOLDER REQUIREMENTS
         if ! cmp -s "$2" "$1/installed.txt"; then
             python3 -m venv "$1"
@@ -84,5 +70,9 @@ if [ "$with_tests" = yes ]; then
     for client in tests/clients/apart/*/; do
         environment ".venv/apart/$(basename "$client")" "$client/requirements.txt"
     done
->>>>>>> 687ad8b (wip 2)
+    node=tests/clients/node
+    if ! cmp -s "$node/package-lock.json" "$node/node_modules/installed.json"; then
+        npm ci --prefix "$node" --silent --no-audit --no-fund
+        cp "$node/package-lock.json" "$node/node_modules/installed.json"
+    fi
 fi
