@@ -3,13 +3,12 @@
 import json
 import urllib.request
 
+import lm_eval
 import pytest
+from lm_eval.models.openai_completions import LocalCompletionsAPI
+from lm_eval.tasks import TaskManager
 
-lm_eval = pytest.importorskip("lm_eval")
-from lm_eval.models.openai_completions import LocalCompletionsAPI  # noqa: E402
-from lm_eval.tasks import TaskManager  # noqa: E402
-
-from conftest import MODEL  # noqa: E402
+from conftest import MODEL
 
 # What the model was trained to say, and what it was not.
 QUESTIONS = [
