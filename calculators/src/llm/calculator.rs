@@ -61,6 +61,8 @@ pub struct Llm {
     limits: Limits,
     prompts: Option<TokenPrompts>,
     params: Option<GenerationParams>,
+    /// When the prompts came. Parameters that do not come until then never will: nothing is to be generated.
+    asked_at: Timestamp,
     /// None before the prompts were submitted.
     choices: Option<Vec<Option<Choice>>>,
     running: usize,
@@ -142,6 +144,7 @@ impl Calculator for Llm {
             limits,
             prompts: None,
             params: None,
+            asked_at: Timestamp::MAX,
             choices: None,
             running: 0,
             looped: io.credit.is_connected() && io.again.is_connected(),
@@ -154,7 +157,7 @@ impl Calculator for Llm {
             Some(Event::Stop { index }) => self.end(index),
             None => self.take_inputs(io, cx)?,
         }
-        let unasked = self.params.is_none() && cx.settled(io.params) >= Timestamp::MAX;
+        let unasked = self.params.is_none() && cx.settled(io.params) >= self.asked_at;
         let ended = unasked || (self.choices.is_some() && self.running == 0);
         Ok(if ended { Flow::Stop } else { Flow::Continue })
     }
@@ -168,6 +171,7 @@ impl Llm {
         }
         if let Some(prompts) = cx.take(io.prompts) {
             self.prompts = Some(prompts);
+            self.asked_at = cx.time();
         }
         if let Some(params) = cx.take(io.params) {
             self.params = Some(params);

@@ -119,7 +119,7 @@ fn explained(graph: &str) -> Vec<String> {
 #[test]
 fn the_embedded_graph_expands_to_the_nodes_of_the_open_one() {
     let open = explained("chat");
-    assert_eq!(open.len(), 7);
+    assert_eq!(open.len(), 12);
     assert_eq!(explained("ovms_llm"), open);
 }
 
