@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Optional, Union
 
 import openai
 import pytest
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from conftest import MODEL
 
@@ -20,21 +20,27 @@ class Size(str, enum.Enum):
     LARGE = "large"
 
 
-class Square(BaseModel):
+class Closed(BaseModel):
+    """Of properties that are not named, the small model would think of ever more."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Square(Closed):
     shape: Literal["square"]
     side: int = Field(ge=1, le=99)
 
 
-class Circle(BaseModel):
+class Circle(Closed):
     shape: Literal["circle"]
-    radius: float = Field(gt=0, lt=10)
+    radius: int = Field(gt=0, lt=10)
 
 
-class Drawing(BaseModel):
+class Drawing(Closed):
     title: str = Field(max_length=12)
     size: Size
     parts: list[Union[Square, Circle]] = Field(min_length=1, max_length=2)
-    part_of: Optional["Drawing"] = None
+    beside: Optional[Circle] = None
     code: Annotated[str, Field(pattern=r"^[A-Z]{2}-\d{3}$")]
 
 
