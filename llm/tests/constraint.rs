@@ -87,8 +87,11 @@ fn regex(regex: &str) -> Constraint {
     Constraint::Regex(regex.to_owned())
 }
 
+/// Whether a text matches a constraint, found out without it.
+type Matches = fn(&str) -> bool;
+
 /// What texts of the [`Markov`] model are held to, and whether a text matches it.
-fn constraints() -> Vec<(Constraint, fn(&str) -> bool)> {
+fn constraints() -> Vec<(Constraint, Matches)> {
     let is_strings = |text: &str| {
         let value: Result<Vec<String>, _> = serde_json::from_str(text);
         value.is_ok_and(|strings| {
@@ -225,10 +228,10 @@ fn a_stop_token_ends_a_text_only_where_it_can_end() {
     // The first comma: `[a` matches already.
     assert_eq!(stopped(&list), "[a");
     assert_eq!(list.end_token, Some(Token::from(b',')));
-    let last = said(&replying("[a]"), &regex(r"\[[a-z]\]"), |request| {
+    let whole = said(&replying("[a]"), &regex(r"\[[a-z]\]"), |request| {
         request.stop_tokens = vec![Token::from(b']')];
     });
-    assert_eq!((stopped(&last).as_str(), last.end_token), ("[a]", None));
+    assert_eq!((stopped(&whole).as_str(), whole.end_token), ("[a]", None));
     let pair = said(
         &replying("[a,b], or not"),
         &regex(r"\[[a-z],[a-z]\][a-z]*"),
@@ -306,7 +309,7 @@ fn one_of_several_constraints_is_matched() {
 
 #[test]
 fn grammars_in_both_notations_are_followed() {
-    let gbnf = r##"
+    let gbnf = r#"
         # Arithmetic, as llama.cpp users write it.
         root  ::= (expr "=" ws term "\n")+
         expr  ::= term ([-+*/] term)*
@@ -314,7 +317,7 @@ fn grammars_in_both_notations_are_followed() {
         ident ::= [a-z] [a-z0-9_]* ws
         num   ::= [0-9]+ ws
         ws    ::= [ \t\n]*
-    "##;
+    "#;
     let lark = "start: expr\nexpr: term ((\"+\" | \"*\") term)*\nterm: /[0-9]+/ | \"(\" expr \")\"";
     for (constraint, wanted) in [
         (Constraint::Gbnf(gbnf.to_owned()), "(x1 +2)*y = 14\n"),

@@ -56,7 +56,7 @@ impl Vocab for Marked {
         100
     }
 
-    fn model_name(&self) -> &str {
+    fn model_name(&self) -> &'static str {
         "marked"
     }
 }
