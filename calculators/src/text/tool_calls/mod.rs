@@ -1,6 +1,6 @@
 //! Calls of tools in the text of a model: how models write them, and the node that reads them.
 //!
-//! A format says what may begin a call ([`Format::openers`]) and reads from there ([`Format::read`]); everything else is alike for
+//! A format says what may begin a call (`Format::openers`) and reads from there (`Format::read`); everything else is alike for
 //! all of them and stands in `parser`: what is held back, how calls are passed on in pieces, and that a call that is none
 //! comes back as the text that it is. A reader of a format never looks at more text than it needs, so the division of a text
 //! into chunks makes no difference.
