@@ -1,9 +1,11 @@
 """PyPI `openai` against the server: Responses, whole, streamed raw and through the `.stream()` helper, which checks that items keep their identity."""
 
 import asyncio
+from typing import Literal
 
 import openai
 import pytest
+from pydantic import BaseModel, ConfigDict, Field
 
 from conftest import MODEL
 from test_openai import answer
@@ -119,3 +121,17 @@ def test_reasoning_is_an_item_of_its_own(client):
     assert [item.type for item in streamed.output] == ["reasoning", "message"]
     assert streamed.output[0].content[0].text == response.output[0].content[0].text
     assert streamed.output_text == response.output_text
+
+
+class Square(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    shape: Literal["square"]
+    side: int = Field(ge=1, le=99)
+
+
+def test_parse_gives_the_model(client):
+    response = client.responses.parse(model=MODEL, input="What is OpenVINO?", text_format=Square, temperature=0)
+    assert response.status == "completed"
+    assert isinstance(response.output_parsed, Square)
+    assert response.text.format.type == "json_schema"
