@@ -109,3 +109,11 @@ def test_thinking_is_a_block_of_its_own(client):
     assert [block.type for block in streamed.content] == ["thinking", "text"]
     assert streamed.content[0].thinking == message.content[0].thinking
     assert streamed.content[1].text == message.content[1].text
+
+
+def test_an_answer_that_was_begun_goes_on(client):
+    question = {"role": "user", "content": "What is 2 + 3?"}
+    whole = client.messages.create(model=MODEL, max_tokens=30, extra_body=GREEDY, messages=[question])
+    begun = {"role": "assistant", "content": "2 + 3"}
+    rest = client.messages.create(model=MODEL, max_tokens=30, extra_body=GREEDY, messages=[question, begun])
+    assert begun["content"] + rest.content[0].text == whole.content[0].text
