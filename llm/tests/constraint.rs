@@ -155,10 +155,13 @@ proptest! {
             .collect();
         for (said, (_, constraint)) in plain.iter().zip(&variants) {
             if let Some(number) = constraint {
-                let text = text(&said.tokens);
                 prop_assert!(!matches!(said.finish, FinishReason::Error(_)), "{said:?}");
                 let matches = constraints[*number].1;
-                prop_assert!(said.finish == FinishReason::Length || matches(&text), "{}", text);
+                // One that is cut off can end in the middle of a character.
+                if said.finish == FinishReason::Stop {
+                    let text = text(&said.tokens);
+                    prop_assert!(matches(&text), "{}", text);
+                }
             }
         }
         let runs: Vec<_> = (0..variants.len())

@@ -6,6 +6,7 @@
 //! Every refusal names the field it is about, by its JSON path.
 
 mod body;
+mod defaults;
 mod dialect;
 mod embeddings;
 mod fields;

@@ -5,18 +5,22 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use graphmill_engine::{Calculator, Contract, Cx, Error, Flow, In, OpenCx, Out, Result, register};
+use graphmill_engine::{
+    Calculator, Contract, Cx, Error, Flow, In, OpenCx, Out, Res, Result, register,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{
+    defaults::Defaults,
     fields::{Fields, invalid, missing, unsupported, wrong_type},
     input,
     inspect::question::{self, Asked},
     messages, params, responses, table, target,
     translate::{self, Translated},
 };
+use crate::llm::{GenerationConfig, LanguageModel};
 use crate::payload::{
     Endpoint, GenerationParams, HttpRequestPayload, PromptQuestion, RequestInput, TextRequest,
     ToolChoice,
@@ -47,12 +51,16 @@ pub struct OpenAIRequestOptions {
 /// questions about prompts: `tokenize`, `detokenize`, `apply-template`, `chat/completions/render` and `completions/render`, and
 /// chats and completions with `?explain=1`. Such a request has a packet on `QUESTION` and none on `PARAMS`.
 ///
+/// What neither a request nor the options say is taken from the `generation_config.json` beside the model, where the side packet that
+/// names it is connected.
+///
 /// ```pbtxt
 /// input_stream: "HTTP_REQUEST_PAYLOAD:input"
 /// output_stream: "REQUEST:request"
 /// output_stream: "PARAMS:params"
 /// node {
 ///   calculator: "OpenAIRequestCalculator"
+///   input_side_packet: "LLM_NODE_RESOURCES:llm"
 ///   input_stream: "HTTP_REQUEST_PAYLOAD:input"
 ///   output_stream: "REQUEST:request"
 ///   output_stream: "PARAMS:params"
@@ -60,7 +68,7 @@ pub struct OpenAIRequestOptions {
 /// }
 /// ```
 pub struct OpenAIRequest {
-    defaults: OpenAIRequestOptions,
+    defaults: Defaults,
 }
 
 /// The ports of [`OpenAIRequest`].
@@ -70,6 +78,7 @@ pub struct OpenAIRequestPorts {
     request: Out<TextRequest>,
     params: Out<GenerationParams>,
     question: Out<PromptQuestion>,
+    model: Res<LanguageModel>,
 }
 
 impl Calculator for OpenAIRequest {
@@ -84,17 +93,21 @@ impl Calculator for OpenAIRequest {
             request: c.output("REQUEST"),
             params: c.output("PARAMS"),
             question: c.optional_output("QUESTION"),
+            model: c.optional_resource("LLM_NODE_RESOURCES", None),
         }
     }
 
     fn open(
         options: &OpenAIRequestOptions,
-        _: OpenAIRequestPorts,
-        _: &mut OpenCx<'_>,
+        io: OpenAIRequestPorts,
+        cx: &mut OpenCx<'_>,
     ) -> Result<Self> {
-        Ok(Self {
-            defaults: options.clone(),
-        })
+        let defaults = if io.model.is_connected() {
+            Defaults::new(options, cx.resource(io.model).generation_config())
+        } else {
+            Defaults::new(options, &GenerationConfig::default())
+        };
+        Ok(Self { defaults })
     }
 
     fn process(&mut self, io: OpenAIRequestPorts, cx: &mut Cx<'_>) -> Result<Flow> {
@@ -125,7 +138,7 @@ struct Read {
 }
 
 /// Reads a request; `id` is the request's own.
-fn read(payload: &HttpRequestPayload, defaults: &OpenAIRequestOptions, id: &str) -> Result<Read> {
+fn read(payload: &HttpRequestPayload, defaults: &Defaults, id: &str) -> Result<Read> {
     let (endpoint, asked) = target::of(&payload.uri)?;
     let body = match payload.json.as_deref() {
         Some(Value::Object(body)) => Fields(body),
@@ -177,7 +190,7 @@ struct Head<'a> {
 
 impl Head<'_> {
     /// Reads a body that has the fields of chat or completions.
-    fn read(mut self, body: Fields<'_>, defaults: &OpenAIRequestOptions) -> Result<Read> {
+    fn read(mut self, body: Fields<'_>, defaults: &Defaults) -> Result<Read> {
         let asked = self.asked;
         if let Asked::Template | Asked::Tokens | Asked::Text = asked {
             let (input, kind) = question::of_prompt(asked, body)?;
@@ -191,7 +204,7 @@ impl Head<'_> {
             });
         }
         let ignored = table::check(body, table::name(self.endpoint))?;
-        let mut params = params::read(body, self.endpoint, defaults)?;
+        let mut params = params::read(body, self.endpoint, &defaults.values)?;
         params.adapter = self.adapter.take();
         if self.endpoint == Endpoint::Responses {
             responses::complete(&mut self.echo, &params);

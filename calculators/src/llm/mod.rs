@@ -3,6 +3,7 @@
 mod calculator;
 mod constraint;
 mod formats;
+mod generation_config;
 mod history;
 mod model;
 mod options;
@@ -10,6 +11,7 @@ mod output_format;
 
 pub use calculator::{Credit, Llm, LlmPorts};
 pub use constraint::{ConstraintCompiler, ConstraintPorts};
+pub use generation_config::GenerationConfig;
 pub use model::{LanguageModel, ModelSpec};
 pub use options::{LlmOptions, PipelineType};
 pub use output_format::{OutputFormat, OutputFormatPorts};

@@ -10,6 +10,7 @@ use graphmill_llm::{
 };
 
 use super::formats::OutputFormats;
+use super::generation_config::GenerationConfig;
 use super::history::History;
 use crate::text::chat_template::{ChatTemplate, TemplateError};
 
@@ -42,6 +43,7 @@ pub struct LanguageModel {
     template: Option<Result<ChatTemplate, TemplateError>>,
     tool_template: Option<Result<ChatTemplate, TemplateError>>,
     formats: OutputFormats,
+    generation: GenerationConfig,
 }
 
 impl LanguageModel {
@@ -59,6 +61,7 @@ impl LanguageModel {
         let vocab = engine.vocab();
         let template = own_template(&*vocab, None);
         Ok(Self {
+            generation: GenerationConfig::default(),
             formats: OutputFormats::new("", "", source(template.as_ref()), &*vocab)?,
             template,
             tool_template: None,
@@ -76,6 +79,11 @@ impl LanguageModel {
     /// The model's vocabulary.
     pub fn vocab(&self) -> &Arc<dyn Vocab> {
         &self.vocab
+    }
+
+    /// How its makers would sample from it.
+    pub fn generation_config(&self) -> &GenerationConfig {
+        &self.generation
     }
 
     /// How it writes tool calls and reasoning.
@@ -150,7 +158,9 @@ impl Resource for LanguageModel {
         let formats =
             OutputFormats::new(&spec.tool_parser, &spec.reasoning_parser, taught, &*vocab)?
                 .guided(spec.guided_tool_calls);
+        let generation = GenerationConfig::beside(&spec.engine.model, world, vocab.n_vocab())?;
         Ok(Self {
+            generation,
             formats,
             engine,
             vocab,

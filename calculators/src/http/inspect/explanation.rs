@@ -3,25 +3,27 @@
 use graphmill_llm::MirostatVersion;
 use serde_json::{Value, json};
 
-use super::super::{fields::Fields, request::OpenAIRequestOptions, wire::number};
+use super::super::{defaults::Defaults, fields::Fields, wire::number};
 use crate::payload::{Explained, GenerationParams, ResolvedValue, ValueSource};
 
 /// The values of a request.
 pub(super) fn explained(
     body: Fields<'_>,
-    defaults: &OpenAIRequestOptions,
+    defaults: &Defaults,
     params: &GenerationParams,
     ignored: &[String],
 ) -> Explained {
-    let options = json!(defaults);
+    let (graph, model) = (json!(defaults.graph), json!(defaults.model));
     let by_request = |name: &&str| body.get(name).is_some();
     let values = values(params)
         .into_iter()
         .map(|(field, aliases, value)| {
             let source = if by_request(&field) || aliases.iter().any(by_request) {
                 ValueSource::Request
-            } else if !options[field].is_null() {
+            } else if !graph[field].is_null() {
                 ValueSource::Graph
+            } else if !model[field].is_null() {
+                ValueSource::Model
             } else {
                 ValueSource::Default
             };

@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use super::{
     super::{
+        defaults::Defaults,
         fields::{Fields, invalid, missing, wrong_type},
         input::{self, MAX_PROMPTS},
         params,
-        request::OpenAIRequestOptions,
     },
     explanation,
 };
@@ -63,7 +63,7 @@ pub(in crate::http) fn of_generation(
     asked: Asked,
     model: &Arc<str>,
     body: Fields<'_>,
-    defaults: &OpenAIRequestOptions,
+    defaults: &Defaults,
     params: &GenerationParams,
     ignored: &[String],
 ) -> Option<PromptQuestion> {

@@ -12,7 +12,7 @@ fn read_body(path: &str, body: Value) -> Result<(TextRequest, GenerationParams)>
         json: Some(Arc::new(body)),
         ..HttpRequestPayload::default()
     };
-    let read = read(&payload, &OpenAIRequestOptions::default(), "1")?;
+    let read = read(&payload, &Defaults::default(), "1")?;
     Ok((read.request, read.params))
 }
 
@@ -177,12 +177,18 @@ fn a_null_counts_as_not_given() {
 }
 
 #[test]
-fn graphs_set_defaults_that_requests_override() {
-    let defaults = OpenAIRequestOptions {
+fn graphs_and_models_set_defaults_that_requests_override() {
+    let options = OpenAIRequestOptions {
         temperature: Some(0.2),
         max_tokens: Some(64),
         ..OpenAIRequestOptions::default()
     };
+    let model = GenerationConfig {
+        temperature: Some(0.6),
+        top_k: Some(20),
+        ..GenerationConfig::default()
+    };
+    let defaults = Defaults::new(&options, &model);
     let payload = |body: Value| HttpRequestPayload {
         uri: "/v3/completions".into(),
         json: Some(Arc::new(body)),
@@ -198,6 +204,7 @@ fn graphs_set_defaults_that_requests_override() {
         (params.sampling.temperature, params.max_tokens),
         (0.2, Some(64))
     );
+    assert_eq!(params.sampling.top_k, 20);
     let Read { params, .. } = read(
         &payload(json!({"model": "m", "prompt": "p", "temperature": 1, "max_tokens": 5})),
         &defaults,
@@ -449,6 +456,6 @@ fn other_paths_and_other_bodies_are_refused() {
         uri: "/v3/completions".into(),
         ..HttpRequestPayload::default()
     };
-    let error = read(&form, &OpenAIRequestOptions::default(), "1").expect_err("no JSON");
+    let error = read(&form, &Defaults::default(), "1").expect_err("no JSON");
     assert!(error.message.contains("content-type"));
 }
