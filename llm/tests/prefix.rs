@@ -166,7 +166,7 @@ fn what_a_finished_sequence_computed_is_taken_over() {
         assert_eq!(bench.run(4, &longer).cached_tokens, known);
         let status = bench.engine.status();
         assert_eq!(status.kv_cells_used, 0);
-        assert!(status.prefix_tokens > 0 && status.prefix_bytes == 8 * status.prefix_tokens);
+        assert!(status.prefix_tokens > 0 && status.prefix_bytes == 12 * status.prefix_tokens);
         let hits = 101 + 60 + again.len() as u64 - 1 + u64::from(known);
         assert_eq!(status.prefix_hits, hits);
         assert_eq!(status.prompt_tokens, status.prefix_queries - hits);
