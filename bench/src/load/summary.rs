@@ -87,6 +87,9 @@ pub struct Arrivals {
     pub before_per_second: f64,
     /// The same from then until the last of them had its first token.
     pub during_per_second: f64,
+    /// The time that this text and these prompts take one after the other, by the rate before and the time of a prompt alone, for
+    /// each second that they took together. Below 1, computing them side by side loses throughput.
+    pub gain: f64,
     /// Their prompts' tokens.
     pub prompts: Prompts,
 }
@@ -256,13 +259,17 @@ fn arrivals_among(streams: &[&Sample], arrivals: &[&Sample], alone: &[&Sample]) 
             to - from,
         )
     };
+    let (before_per_second, during_per_second) = (pieces(quiet, begin), pieces(begin, end));
+    let alone_ttft_ms = spread(alone);
+    let prompts_alone = alone_ttft_ms.p50 / 1000.0 * arrivals.len() as f64;
     Arrivals {
         ttft_ms: spread(arrivals),
-        alone_ttft_ms: spread(alone),
+        alone_ttft_ms,
         before_itl_ms: Spread::of(gaps(streams, quiet, begin)),
         during_itl_ms: Spread::of(gaps(streams, begin, end)),
-        before_per_second: pieces(quiet, begin),
-        during_per_second: pieces(begin, end),
+        before_per_second,
+        during_per_second,
+        gain: rate(during_per_second, before_per_second) + rate(prompts_alone, end - begin),
         prompts: prompts(arrivals),
     }
 }
@@ -352,6 +359,8 @@ mod tests {
         near(arrivals.before_itl_ms.max, 1000.0);
         near(arrivals.during_itl_ms.max, 4000.0);
         near(arrivals.before_per_second, 1.0);
+        // One piece and a prompt, a second each, in 4.5 seconds.
+        near(arrivals.gain, 2.0 / 4.5);
         assert_eq!((summary.ttft_ms.count, summary.tokens), (1, 5));
     }
 }

@@ -135,6 +135,7 @@ fn arrival_cells(summaries: &[&Summary]) -> Option<[String; 12]> {
         of(|arrivals| arrivals.before_per_second),
         of(|arrivals| arrivals.during_per_second)
     );
+    cells[1] = format!("gain {}", of(|arrivals| arrivals.gain));
     cells[3] = format!(
         "{} ms, alone {} ms",
         of(|arrivals| arrivals.ttft_ms.p50),
