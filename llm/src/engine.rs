@@ -1,20 +1,19 @@
 //! The engine as the rest of the program sees it: load, submit, status. The work happens on its thread, in [`step`].
 
-use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, OnceLock};
-use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::{fmt, io};
 
 use crate::backend::{self, Backend, Capacity, Loaded, Serve};
 use crate::constrain::{CompiledConstraint, Compiler, Constraint, ConstraintError};
 use crate::info::{DraftInfo, EngineInfo};
-use crate::measure::{Measurements, Recorders};
+use crate::measure::Measurements;
 use crate::protocol::{DraftSource, GenerationRequest, LoadError, SequenceId, SubmitError, Token};
 use crate::sequence::Sequence;
-use crate::spec::{EngineSpec, SpecError};
+use crate::spec::EngineSpec;
 use crate::vocab::Vocab;
+use crate::worker::{Ready, Worker};
 
 mod adapters;
 mod batch;
@@ -29,14 +28,16 @@ mod queue;
 mod sample;
 mod share;
 mod slots;
+mod status;
 mod step;
 mod timing;
 
 use delivery::Outbox;
 pub use preview::PromptPreview;
 use preview::Question;
+pub use status::EngineStatus;
+use status::Shared;
 use step::Core;
-pub(crate) use step::catch;
 
 /// A loaded model that generates for many requests at once. Dropping it stops its thread; sequences that still run end with an
 /// error.
@@ -50,7 +51,7 @@ pub struct Engine {
     shared: Arc<Shared>,
     commands: Sender<Command>,
     next_id: AtomicU64,
-    thread: Option<JoinHandle<()>>,
+    thread: Worker,
 }
 
 /// What sessions tell the engine thread. The channel needs no bound of its own: submissions are bounded by `max_waiting`, a
@@ -62,141 +63,6 @@ pub(crate) enum Command {
     Cancel(SequenceId),
     Preview(Box<Question>),
     Shutdown,
-}
-
-/// Numbers that the engine thread publishes. Each is an independent counter for display, hence `Relaxed` throughout, except
-/// `queued`, which is also the queue's bound and is only changed by atomic read-modify-write.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    started: Instant,
-    /// Submitted and not yet admitted for the first time.
-    queued: AtomicU32,
-    /// Admitted before, preempted, waiting again.
-    preempted: AtomicU32,
-    running: AtomicU32,
-    cells_used: AtomicU32,
-    steps: AtomicU64,
-    prompt_tokens: AtomicU64,
-    generated_tokens: AtomicU64,
-    drafted_tokens: AtomicU64,
-    accepted_tokens: AtomicU64,
-    preemptions: AtomicU64,
-    moves: AtomicU64,
-    failed_steps: AtomicU64,
-    prefix_queries: AtomicU64,
-    prefix_hits: AtomicU64,
-    prefix_evicted: AtomicU64,
-    saved_cells: AtomicU64,
-    saved_bytes: AtomicU64,
-    target_micros: AtomicU64,
-    expected_micros: AtomicU64,
-    median_micros: AtomicU64,
-    prompt_limit: AtomicU32,
-    idle: AtomicBool,
-    stopped: AtomicBool,
-    heartbeat_micros: AtomicU64,
-    measured: Recorders,
-}
-
-impl Shared {
-    fn new() -> Self {
-        Self {
-            started: Instant::now(),
-            queued: AtomicU32::new(0),
-            preempted: AtomicU32::new(0),
-            running: AtomicU32::new(0),
-            cells_used: AtomicU32::new(0),
-            steps: AtomicU64::new(0),
-            prompt_tokens: AtomicU64::new(0),
-            generated_tokens: AtomicU64::new(0),
-            drafted_tokens: AtomicU64::new(0),
-            accepted_tokens: AtomicU64::new(0),
-            preemptions: AtomicU64::new(0),
-            moves: AtomicU64::new(0),
-            failed_steps: AtomicU64::new(0),
-            prefix_queries: AtomicU64::new(0),
-            prefix_hits: AtomicU64::new(0),
-            prefix_evicted: AtomicU64::new(0),
-            saved_cells: AtomicU64::new(0),
-            saved_bytes: AtomicU64::new(0),
-            target_micros: AtomicU64::new(0),
-            expected_micros: AtomicU64::new(0),
-            median_micros: AtomicU64::new(0),
-            prompt_limit: AtomicU32::new(0),
-            idle: AtomicBool::new(true),
-            stopped: AtomicBool::new(false),
-            heartbeat_micros: AtomicU64::new(0),
-            measured: Recorders::new(),
-        }
-    }
-}
-
-/// What an engine is doing.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EngineStatus {
-    /// The model's name.
-    pub model: String,
-    /// Sequences that have a place in the batches.
-    pub sequences_running: u32,
-    /// Sequences that wait for one.
-    pub sequences_waiting: u32,
-    /// KV cells that hold a token. A cell that several sequences share counts once.
-    pub kv_cells_used: u32,
-    /// KV cells there are.
-    pub kv_cells_total: u32,
-    /// Most tokens of a sequence.
-    pub context_length: u32,
-    /// Steps computed.
-    pub steps: u64,
-    /// Prompt tokens computed, those computed again after a preemption included.
-    pub prompt_tokens: u64,
-    /// Tokens generated.
-    pub generated_tokens: u64,
-    /// Drafted tokens computed to check them.
-    pub drafted_tokens: u64,
-    /// Drafted tokens that became part of a text; they are among the generated ones.
-    pub accepted_tokens: u64,
-    /// How often a sequence gave up its cells to be computed again.
-    pub preemptions: u64,
-    /// How often a sequence was moved to another slot to close a gap in the batches.
-    pub moves: u64,
-    /// Steps that failed or panicked.
-    pub failed_steps: u64,
-    /// Prompt tokens that were looked up in the prefix cache, each prompt once.
-    pub prefix_queries: u64,
-    /// Prompt tokens that were found there, and so not computed.
-    pub prefix_hits: u64,
-    /// Tokens of finished sequences whose cells are kept in host memory.
-    pub prefix_tokens: u64,
-    /// Bytes of these cells.
-    pub prefix_bytes: u64,
-    /// Tokens whose cells were dropped from host memory to keep its limit.
-    pub prefix_evicted: u64,
-    /// The time that a step beside decodes should not exceed: `target_step_ms`, or what the engine chose for the last step.
-    pub step_target: Duration,
-    /// The time that the last planned step was expected to take.
-    pub step_expected: Duration,
-    /// The median time of the last 64 steps; zero before the first.
-    pub step_median: Duration,
-    /// Most prompt tokens that the last planned step had room for.
-    pub prompt_chunk: u32,
-    /// Whether there is nothing to compute.
-    pub idle: bool,
-    /// Whether the engine's thread has ended.
-    pub stopped: bool,
-    /// When the engine last began or ended a step or became idle.
-    pub last_heartbeat: Instant,
-}
-
-impl EngineStatus {
-    /// How long the engine has had work without making progress; zero while it is idle.
-    pub fn stalled_for(&self) -> Duration {
-        if self.idle {
-            Duration::ZERO
-        } else {
-            self.last_heartbeat.elapsed()
-        }
-    }
 }
 
 impl Engine {
@@ -254,34 +120,19 @@ impl Engine {
     where
         F: FnOnce(&mut Serve<'_>) -> Result<(), LoadError> + Send + 'static,
     {
-        spec.validate().map_err(|error| match error {
-            SpecError::OutOfRange { field, message } => LoadError::Spec { field, message },
-            other => LoadError::Spec {
-                field: "plugin_config",
-                message: other.to_string(),
-            },
-        })?;
+        spec.validate()?;
         let shared = Arc::new(Shared::new());
         let (commands, inbox) = mpsc::channel();
-        let (ready, loaded) = mpsc::channel();
         let name = spec.model.file_stem().unwrap_or_default().to_string_lossy();
         let start = |source| LoadError::Thread { source };
         let mut outbox = Outbox::start(&name).map_err(start)?;
-        let thread = {
+        let serve = {
             let (spec, shared) = (spec.clone(), Arc::clone(&shared));
-            let model = name.into_owned();
-            let name = format!("engine {model}");
-            thread::Builder::new().name(name).spawn(move || {
-                let failed = ready.clone();
-                let _sampling = match sample::threads(&model) {
-                    Ok(threads) => threads,
-                    Err(error) => {
-                        let source = std::io::Error::other(error);
-                        failed.send(Err(LoadError::Thread { source })).ok(); // as below
-                        return;
-                    }
-                };
-                let mut serve = |loaded: Loaded<'_>| {
+            let model = name.clone().into_owned();
+            move |ready: Ready<_>| {
+                let sampling = sample::threads(&model);
+                let _sampling = sampling.map_err(|error| start(io::Error::other(error)))?;
+                open(&mut |loaded: Loaded<'_>| {
                     let Loaded {
                         backend,
                         draft,
@@ -295,25 +146,14 @@ impl Engine {
                     // As long as this call, not as long as the backend.
                     let draft = draft.map(|draft| -> &mut dyn Backend { draft });
                     let mut core = Core::new(&spec, backend, draft, vocab, shared, &mut outbox);
-                    // The receiver waits in `start` until this message or the error below.
-                    ready
-                        .send(Ok((to_sessions, core.capacity(), backend_info, draft_info)))
-                        .ok();
+                    ready.is((to_sessions, core.capacity(), backend_info, draft_info));
                     core.run(&inbox);
-                };
-                let outcome = step::catch(|| open(&mut serve))
-                    .unwrap_or_else(|message| Err(LoadError::Panicked { message }));
-                shared.stopped.store(true, Ordering::Relaxed);
-                if let Err(error) = outcome {
-                    failed.send(Err(error)).ok(); // nobody waits any more if loading had succeeded
-                }
-            })
+                })
+            }
         };
-        let thread = thread.map_err(start)?;
-        let ended = || LoadError::Panicked {
-            message: "the engine thread ended while loading".to_owned(),
-        };
-        let (vocab, capacity, backend, draft) = loaded.recv().map_err(|_| ended())??;
+        let pulse = Arc::clone(&shared.pulse);
+        let (thread, opened) = Worker::start(format!("engine {name}"), pulse, serve)?;
+        let (vocab, capacity, backend, draft) = opened;
         let info = EngineInfo {
             model: vocab.model_name().to_owned(),
             path: spec.model.clone(),
@@ -342,7 +182,7 @@ impl Engine {
             shared,
             commands,
             next_id: AtomicU64::new(1),
-            thread: Some(thread),
+            thread,
         })
     }
 
@@ -400,7 +240,7 @@ impl Engine {
 
     /// The place of a request that comes now: a point of priority is worth some time of waiting.
     fn rank(&self, priority: i32) -> i64 {
-        let now = self.shared.started.elapsed().as_micros() as i64;
+        let now = self.shared.pulse.age().as_micros() as i64;
         let point = i64::from(self.spec.priority_aging_ms) * 1_000;
         now.saturating_sub(point.saturating_mul(i64::from(priority)))
     }
@@ -494,39 +334,8 @@ impl Engine {
 
     /// What the engine is doing now.
     pub fn status(&self) -> EngineStatus {
-        let shared = &self.shared;
-        let number = |value: &AtomicU64| value.load(Ordering::Relaxed);
-        let time = |value: &AtomicU64| Duration::from_micros(number(value));
-        EngineStatus {
-            model: self.vocab.model_name().to_owned(),
-            sequences_running: shared.running.load(Ordering::Relaxed),
-            sequences_waiting: shared.queued.load(Ordering::Relaxed)
-                + shared.preempted.load(Ordering::Relaxed),
-            kv_cells_used: shared.cells_used.load(Ordering::Relaxed),
-            kv_cells_total: self.capacity.total_cells,
-            context_length: self.capacity.cells_per_sequence,
-            steps: number(&shared.steps),
-            prompt_tokens: number(&shared.prompt_tokens),
-            generated_tokens: number(&shared.generated_tokens),
-            drafted_tokens: number(&shared.drafted_tokens),
-            accepted_tokens: number(&shared.accepted_tokens),
-            preemptions: number(&shared.preemptions),
-            moves: number(&shared.moves),
-            failed_steps: number(&shared.failed_steps),
-            prefix_queries: number(&shared.prefix_queries),
-            prefix_hits: number(&shared.prefix_hits),
-            prefix_tokens: number(&shared.saved_cells),
-            prefix_bytes: number(&shared.saved_bytes),
-            prefix_evicted: number(&shared.prefix_evicted),
-            step_target: time(&shared.target_micros),
-            step_expected: time(&shared.expected_micros),
-            step_median: time(&shared.median_micros),
-            prompt_chunk: shared.prompt_limit.load(Ordering::Relaxed),
-            idle: shared.idle.load(Ordering::Relaxed),
-            stopped: shared.stopped.load(Ordering::Relaxed),
-            last_heartbeat: shared.started
-                + Duration::from_micros(number(&shared.heartbeat_micros)),
-        }
+        let model = self.vocab.model_name().to_owned();
+        self.shared.status(model, &self.capacity)
     }
 }
 
@@ -534,12 +343,7 @@ impl Drop for Engine {
     fn drop(&mut self) {
         // Fails only if the thread has ended already.
         self.commands.send(Command::Shutdown).ok();
-        if let Some(thread) = self.thread.take()
-            && thread.thread().id() != thread::current().id()
-        {
-            // A panic of the thread has been reported and counted there.
-            thread.join().ok();
-        }
+        self.thread.join();
     }
 }
 

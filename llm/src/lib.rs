@@ -54,6 +54,7 @@ mod sequence;
 pub mod spec;
 mod speculate;
 mod vocab;
+mod worker;
 
 pub use backend::Backend;
 pub use constrain::{

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::protocol::LoadError;
+
 mod adapter;
 mod device;
 mod draft;
@@ -209,4 +211,16 @@ pub enum SpecError {
         /// What was expected.
         message: String,
     },
+}
+
+impl From<SpecError> for LoadError {
+    fn from(error: SpecError) -> Self {
+        match error {
+            SpecError::OutOfRange { field, message } => Self::Spec { field, message },
+            other => Self::Spec {
+                field: "plugin_config",
+                message: other.to_string(),
+            },
+        }
+    }
 }

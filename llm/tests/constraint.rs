@@ -1,38 +1,18 @@
 //! Constrained generation on models whose logits are a function of the text: what is generated matches, does not depend on drafts
 //! or neighbours, and ends where it is complete.
 
-use graphmill_llm::backend::Capacity;
-use graphmill_llm::backend::scripted::{Reply, Script, ScriptedBackend, Then};
+use engines::{markov, scripted};
+use graphmill_llm::backend::scripted::{Reply, Script, Then};
 use graphmill_llm::{
-    Backend, Constraint, Engine, EngineSpec, ErrorKind, FinishReason, GenerationRequest,
-    ReasoningMarks, SamplingParams, SubmitError, Token,
+    Constraint, Engine, ErrorKind, FinishReason, GenerationRequest, ReasoningMarks, SamplingParams,
+    SubmitError, Token,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use speculating::{Markov, Said, start, variants};
+use speculating::{Said, start, variants};
 
+mod engines;
 mod speculating;
-
-/// An engine on a [`Markov`] model that says it has 4096 cells and has `cells`.
-fn markov(cells: usize) -> Engine {
-    let spec = EngineSpec::new("test.script.json");
-    let to_open = spec.clone();
-    Engine::with_backend(spec, move || {
-        let (scripted, vocab) = ScriptedBackend::new(
-            Script {
-                cells: 4096,
-                ..Script::default()
-            },
-            &to_open,
-        );
-        let capacity = Capacity {
-            reuses_cells: false,
-            ..scripted.capacity()
-        };
-        Ok((Markov::new(capacity, cells, 7), vocab))
-    })
-    .expect("the spec is valid")
-}
 
 /// An engine that replies this to everything.
 fn replying(text: &str) -> Engine {
@@ -44,10 +24,7 @@ fn replying(text: &str) -> Engine {
         }],
         ..Script::default()
     };
-    let spec = EngineSpec::new("test.script.json");
-    let to_open = spec.clone();
-    Engine::with_backend(spec, move || Ok(ScriptedBackend::new(script, &to_open)))
-        .expect("the spec is valid")
+    scripted(script)
 }
 
 /// What a chat with the engine gives.

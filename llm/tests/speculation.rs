@@ -3,45 +3,17 @@
 
 use std::sync::Arc;
 
-use graphmill_llm::backend::Capacity;
-use graphmill_llm::backend::scripted::{Script, ScriptedBackend};
+use engines::{markov, scripted};
+use graphmill_llm::backend::scripted::Script;
 use graphmill_llm::{
-    Backend, DraftCounts, DraftSource, Engine, EngineSpec, FinishReason, GenerationRequest,
-    SpeculationParams, StepOutput, SubmitError, Token, Usage,
+    DraftCounts, DraftSource, Engine, FinishReason, GenerationRequest, SpeculationParams,
+    StepOutput, SubmitError, Token, Usage,
 };
 use proptest::prelude::*;
-use speculating::{Markov, start, variants};
+use speculating::{start, variants};
 
+mod engines;
 mod speculating;
-
-/// An engine on a [`Markov`] model that says it has 4096 cells and has `cells`.
-fn engine(cells: usize) -> Engine {
-    let spec = EngineSpec::new("test.script.json");
-    let to_open = spec.clone();
-    Engine::with_backend(spec, move || {
-        let (scripted, vocab) = ScriptedBackend::new(
-            Script {
-                cells: 4096,
-                ..Script::default()
-            },
-            &to_open,
-        );
-        let capacity = Capacity {
-            reuses_cells: false,
-            ..scripted.capacity()
-        };
-        Ok((Markov::new(capacity, cells, 7), vocab))
-    })
-    .expect("the spec is valid")
-}
-
-/// An engine on a script.
-fn scripted(script: Script) -> Engine {
-    let spec = EngineSpec::new("test.script.json");
-    let to_open = spec.clone();
-    Engine::with_backend(spec, move || Ok(ScriptedBackend::new(script, &to_open)))
-        .expect("the spec is valid")
-}
 
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(150) })]
@@ -51,7 +23,7 @@ proptest! {
         variants in prop::collection::vec(variants(), 1..6),
         cells in prop_oneof![Just(4096_usize), 200..600_usize],
     ) {
-        let engine = engine(cells);
+        let engine = markov(cells);
         let plain: Vec<_> = variants
             .iter()
             .map(|variant| start(&engine, |request| variant.clone().apply(request, false)).finish().0)
@@ -123,7 +95,7 @@ fn a_request_without_speculation_reports_no_drafts() {
 
 #[test]
 fn rejected_drafts_leave_no_cells() {
-    let engine = engine(4096);
+    let engine = markov(4096);
     let run = start(&engine, |request| {
         request.speculation = Some(SpeculationParams::default());
         request.sampling.temperature = 0.8;

@@ -123,6 +123,16 @@ def test_reasoning_is_an_item_of_its_own(client):
     assert streamed.output_text == response.output_text
 
 
+def test_a_budget_ends_the_reasoning(client):
+    asked = {"model": MODEL, "input": QUESTION, "reasoning": {"effort": "high"}, "temperature": 0}
+    free = client.responses.create(**asked)
+    bounded = client.responses.create(**asked, extra_body={"thinking_token_budget": 4})
+    assert [item.type for item in bounded.output] == ["reasoning", "message"]
+    (free, short) = (answer.output[0].content[0].text for answer in (free, bounded))
+    assert short and free.startswith(short) and len(short) < len(free)
+    assert bounded.output_text
+
+
 class Square(BaseModel):
     model_config = ConfigDict(extra="forbid")
 

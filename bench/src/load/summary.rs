@@ -87,8 +87,10 @@ pub struct Arrivals {
     pub before_per_second: f64,
     /// The same from then until the last of them had its first token.
     pub during_per_second: f64,
-    /// The time that this text and these prompts take one after the other, by the rate before and the time of a prompt alone, for
-    /// each second that they took together. Below 1, computing them side by side loses throughput.
+    /// The same after that, until the first stream ended; zero if one had ended already.
+    pub after_per_second: f64,
+    /// The time that this text and these prompts take one after the other, by the rates before and after and the time of a prompt
+    /// alone, for each second that they took together. Below 1, computing them side by side loses throughput.
     pub gain: f64,
     /// Their prompts' tokens.
     pub prompts: Prompts,
@@ -259,7 +261,15 @@ fn arrivals_among(streams: &[&Sample], arrivals: &[&Sample], alone: &[&Sample]) 
             to - from,
         )
     };
+    let ended = streams.iter().map(|sample| sample.ended);
     let (before_per_second, during_per_second) = (pieces(quiet, begin), pieces(begin, end));
+    let after_per_second = pieces(end, ended.fold(f64::MAX, f64::min));
+    // A token takes longer the more come before it: halfway, as long as before and after on average.
+    let alone_per_second = if after_per_second > 0.0 {
+        2.0 / (1.0 / before_per_second + 1.0 / after_per_second)
+    } else {
+        before_per_second
+    };
     let alone_ttft_ms = spread(alone);
     let prompts_alone = alone_ttft_ms.p50 / 1000.0 * arrivals.len() as f64;
     Arrivals {
@@ -269,7 +279,8 @@ fn arrivals_among(streams: &[&Sample], arrivals: &[&Sample], alone: &[&Sample]) 
         during_itl_ms: Spread::of(gaps(streams, begin, end)),
         before_per_second,
         during_per_second,
-        gain: rate(during_per_second, before_per_second) + rate(prompts_alone, end - begin),
+        after_per_second,
+        gain: rate(during_per_second, alone_per_second) + rate(prompts_alone, end - begin),
         prompts: prompts(arrivals),
     }
 }
@@ -359,8 +370,9 @@ mod tests {
         near(arrivals.before_itl_ms.max, 1000.0);
         near(arrivals.during_itl_ms.max, 4000.0);
         near(arrivals.before_per_second, 1.0);
-        // One piece and a prompt, a second each, in 4.5 seconds.
-        near(arrivals.gain, 2.0 / 4.5);
+        // One piece of text that takes one second alone at first and half a second at last, and a prompt of one second.
+        near(arrivals.after_per_second, 2.0);
+        near(arrivals.gain, 1.75 / 4.5);
         assert_eq!((summary.ttft_ms.count, summary.tokens), (1, 5));
     }
 }

@@ -131,9 +131,10 @@ fn arrival_cells(summaries: &[&Summary]) -> Option<[String; 12]> {
     };
     let mut cells: [String; 12] = Default::default();
     cells[0] = format!(
-        "{} -> {}",
+        "{} -> {} -> {}",
         of(|arrivals| arrivals.before_per_second),
-        of(|arrivals| arrivals.during_per_second)
+        of(|arrivals| arrivals.during_per_second),
+        of(|arrivals| arrivals.after_per_second)
     );
     cells[1] = format!("gain {}", of(|arrivals| arrivals.gain));
     cells[3] = format!(

@@ -23,12 +23,22 @@ impl OutputFormats {
         template: &str,
         vocab: &dyn Vocab,
     ) -> Result<Self> {
-        let tools = tool_calls::named(tool_parser).map_err(Error::invalid)?;
-        let reasoning = reasoning::named(reasoning_parser).map_err(Error::invalid)?;
+        let tools = tool_calls::FORMATS
+            .named(tool_parser)
+            .map_err(Error::invalid)?;
+        let reasoning = reasoning::FORMATS
+            .named(reasoning_parser)
+            .map_err(Error::invalid)?;
         let spellings = tool_calls::markers().chain(reasoning::markers());
         Ok(Self {
-            tool_calls: tools.or_else(|| tool_calls::taught_by(template)),
-            reasoning: reasoning.or_else(|| reasoning::taught_by(template)),
+            tool_calls: tools.or_else(|| {
+                let taught = tool_calls::FORMATS.taught_by(template);
+                taught.map(|taught| taught.format)
+            }),
+            reasoning: reasoning.or_else(|| {
+                let taught = reasoning::FORMATS.taught_by(template);
+                taught.map(|taught| taught.format)
+            }),
             markers: spellings
                 .filter_map(|spelling| special_token(spelling, vocab))
                 .collect(),

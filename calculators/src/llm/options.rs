@@ -306,10 +306,10 @@ impl LlmOptions {
         if let Err(SubmitError::InvalidParameter { field, message }) = speculation.validate() {
             c.option_error(field, format!("`{field}` {message}"));
         }
-        if let Err(message) = tool_calls::named(&self.tool_parser) {
+        if let Err(message) = tool_calls::FORMATS.named(&self.tool_parser) {
             c.option_error("tool_parser", message);
         }
-        if let Err(message) = reasoning::named(&self.reasoning_parser) {
+        if let Err(message) = reasoning::FORMATS.named(&self.reasoning_parser) {
             c.option_error("reasoning_parser", message);
         }
         let chat_template = Some(&self.chat_template_file).filter(|path| !path.is_empty());

@@ -2,7 +2,7 @@
 
 pub mod chat_template;
 mod detokenizer;
-mod format_choice;
+mod formats;
 pub mod reasoning;
 mod stop_string;
 mod tokenizer;

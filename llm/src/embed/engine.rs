@@ -2,9 +2,8 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Sender};
-use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use super::backend::{EmbeddingBackend, EmbeddingCapacity, LoadedEmbedding, ServeEmbedding};
@@ -14,10 +13,9 @@ use super::request::{EmbeddingRefusal, EmbeddingRequest};
 use super::spec::EmbeddingSpec;
 use super::step::{Core, Job};
 use crate::backend;
-use crate::engine::catch;
 use crate::protocol::LoadError;
-use crate::spec::SpecError;
 use crate::vocab::Vocab;
+use crate::worker::{self, Pulse, Ready, Worker};
 
 /// A loaded model that embeds or ranks for many requests at once. Dropping it stops its thread; requests that still wait end with
 /// an error.
@@ -30,7 +28,7 @@ pub struct EmbeddingEngine {
     shared: Arc<Shared>,
     commands: Sender<Command>,
     next_id: AtomicU64,
-    thread: Option<JoinHandle<()>>,
+    thread: Worker,
 }
 
 /// What sessions tell the engine thread. The channel needs no bound of its own: requests are bounded by `max_waiting`, and each is
@@ -45,31 +43,19 @@ pub(super) enum Command {
 /// requests, and only changed by atomic read-modify-write.
 #[derive(Debug)]
 pub(super) struct Shared {
-    started: Instant,
+    /// Shared with the thread's end, which comes after all else.
+    pub(super) pulse: Arc<Pulse>,
     requests: AtomicU32,
-    idle: AtomicBool,
-    stopped: AtomicBool,
-    heartbeat_micros: AtomicU64,
     pub(super) measured: Recorders,
 }
 
 impl Shared {
     fn new() -> Self {
         Self {
-            started: Instant::now(),
+            pulse: Arc::new(Pulse::new()),
             requests: AtomicU32::new(0),
-            idle: AtomicBool::new(true),
-            stopped: AtomicBool::new(false),
-            heartbeat_micros: AtomicU64::new(0),
             measured: Recorders::new(),
         }
-    }
-
-    /// The thread makes progress, or has nothing to do.
-    pub(super) fn beat(&self, idle: bool) {
-        self.idle.store(idle, Ordering::Relaxed);
-        let micros = self.started.elapsed().as_micros() as u64;
-        self.heartbeat_micros.store(micros, Ordering::Relaxed);
     }
 
     /// A request has ended.
@@ -96,11 +82,7 @@ pub struct EmbeddingStatus {
 impl EmbeddingStatus {
     /// How long the engine has had work without making progress; zero while it is idle.
     pub fn stalled_for(&self) -> Duration {
-        if self.idle {
-            Duration::ZERO
-        } else {
-            self.last_heartbeat.elapsed()
-        }
+        worker::stalled_for(self.idle, self.last_heartbeat)
     }
 }
 
@@ -138,46 +120,25 @@ impl EmbeddingEngine {
     where
         F: FnOnce(&mut ServeEmbedding<'_>) -> Result<(), LoadError> + Send + 'static,
     {
-        spec.validate().map_err(|error| match error {
-            SpecError::OutOfRange { field, message } => LoadError::Spec { field, message },
-            other => LoadError::Spec {
-                field: "plugin_config",
-                message: other.to_string(),
-            },
-        })?;
+        spec.validate()?;
         let shared = Arc::new(Shared::new());
         let (commands, inbox) = mpsc::channel();
-        let (ready, loaded) = mpsc::channel();
         let name = spec.model.file_stem().unwrap_or_default().to_string_lossy();
-        let name = format!("embed {name}");
         let to_publish = Arc::clone(&shared);
-        let thread = thread::Builder::new().name(name).spawn(move || {
-            let failed = ready.clone();
-            let shared = Arc::clone(&to_publish);
-            let mut serve = |loaded: LoadedEmbedding<'_>| {
+        let serve = move |ready: Ready<_>| {
+            open(&mut |loaded: LoadedEmbedding<'_>| {
                 let LoadedEmbedding {
                     backend,
                     vocab,
                     pairs,
                 } = loaded;
-                // The receiver waits in `start` until this message or the error below.
-                ready
-                    .send(Ok((vocab, pairs, backend.capacity(), backend.info())))
-                    .ok();
-                Core::new(backend, Arc::clone(&shared)).run(&inbox);
-            };
-            let outcome = catch(|| open(&mut serve))
-                .unwrap_or_else(|message| Err(LoadError::Panicked { message }));
-            to_publish.stopped.store(true, Ordering::Relaxed);
-            if let Err(error) = outcome {
-                failed.send(Err(error)).ok(); // nobody waits any more if loading had succeeded
-            }
-        });
-        let thread = thread.map_err(|source| LoadError::Thread { source })?;
-        let ended = || LoadError::Panicked {
-            message: "the engine thread ended while loading".to_owned(),
+                ready.is((vocab, pairs, backend.capacity(), backend.info()));
+                Core::new(backend, Arc::clone(&to_publish)).run(&inbox);
+            })
         };
-        let (vocab, pairs, capacity, backend) = loaded.recv().map_err(|_| ended())??;
+        let pulse = Arc::clone(&shared.pulse);
+        let (thread, opened) = Worker::start(format!("embed {name}"), pulse, serve)?;
+        let (vocab, pairs, capacity, backend) = opened;
         let info = EmbeddingInfo {
             model: vocab.model_name().to_owned(),
             path: spec.model.clone(),
@@ -198,7 +159,7 @@ impl EmbeddingEngine {
             shared,
             commands,
             next_id: AtomicU64::new(1),
-            thread: Some(thread),
+            thread,
         })
     }
 
@@ -298,13 +259,12 @@ impl EmbeddingEngine {
     /// What the engine is doing now.
     pub fn status(&self) -> EmbeddingStatus {
         let shared = &self.shared;
-        let heartbeat = shared.heartbeat_micros.load(Ordering::Relaxed);
         EmbeddingStatus {
             model: self.info.model.clone(),
             requests: shared.requests.load(Ordering::Relaxed),
-            idle: shared.idle.load(Ordering::Relaxed),
-            stopped: shared.stopped.load(Ordering::Relaxed),
-            last_heartbeat: shared.started + Duration::from_micros(heartbeat),
+            idle: shared.pulse.idle(),
+            stopped: shared.pulse.stopped(),
+            last_heartbeat: shared.pulse.last_beat(),
         }
     }
 }
@@ -313,12 +273,7 @@ impl Drop for EmbeddingEngine {
     fn drop(&mut self) {
         // Fails only if the thread has ended already.
         self.commands.send(Command::Shutdown).ok();
-        if let Some(thread) = self.thread.take()
-            && thread.thread().id() != thread::current().id()
-        {
-            // A panic of the thread has been reported there.
-            thread.join().ok();
-        }
+        self.thread.join();
     }
 }
 

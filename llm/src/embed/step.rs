@@ -10,8 +10,8 @@ use super::backend::{EmbeddingBackend, EmbeddingCapacity};
 use super::batch::{self, Texts};
 use super::engine::{Command, Shared};
 use super::request::{EmbeddingError, EmbeddingOutcome, EmbeddingRequest, stopped};
-use crate::engine::catch;
 use crate::protocol::{ErrorKind, Token};
+use crate::worker::catch;
 
 /// How long there is no work before the backend rests: longer than the pauses between the requests of one client.
 const REST_AFTER: Duration = Duration::from_millis(200);
@@ -81,7 +81,7 @@ impl<'a> Core<'a> {
     fn serve(&mut self, inbox: &Receiver<Command>) {
         loop {
             let command = if self.queue.is_empty() {
-                self.shared.beat(true);
+                self.shared.pulse.beat(true);
                 match inbox.recv_timeout(REST_AFTER) {
                     Err(RecvTimeoutError::Timeout) => {
                         self.backend.rest();
@@ -123,7 +123,7 @@ impl<'a> Core<'a> {
     }
 
     fn step(&mut self) {
-        self.shared.beat(false);
+        self.shared.pulse.beat(false);
         batch::fill(&self.capacity, &self.queue, &mut self.batch);
         let texts: Vec<&[Token]> = (self.queue.iter().zip(&self.batch))
             .flat_map(|(job, texts)| job.next(*texts))
@@ -151,7 +151,7 @@ impl<'a> Core<'a> {
             None => self.commit(width),
             Some(message) => self.fail(&message),
         }
-        self.shared.beat(false);
+        self.shared.pulse.beat(false);
     }
 
     /// Gives each request of the batch its numbers. The first one then goes behind the others.

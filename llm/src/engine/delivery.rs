@@ -3,8 +3,8 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use super::step;
 use crate::protocol::{StepOutput, StepSink};
+use crate::worker::catch;
 
 /// Outputs and who gets them, in order.
 type Outputs = Vec<(Arc<dyn StepSink>, StepOutput)>;
@@ -58,7 +58,7 @@ impl Outbox {
                 let mut outputs = Outputs::new();
                 while to_deliver.take(&mut outputs) {
                     for (sink, output) in outputs.drain(..) {
-                        if let Err(message) = step::catch(|| sink.deliver(output)) {
+                        if let Err(message) = catch(|| sink.deliver(output)) {
                             tracing::error!(%message, "a receiver of generated tokens panicked");
                         }
                     }

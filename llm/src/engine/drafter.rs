@@ -17,13 +17,13 @@ use std::time::Instant;
 use rustc_hash::FxHashMap;
 
 use super::places::{Guess, Place};
-use super::step::catch;
 use crate::backend::{Backend, BatchToken, Capacity, DecodeError, Slot};
 use crate::protocol::SequenceId;
 use crate::sampler;
 use crate::schedule::cost::{CostModel, StepSize};
 use crate::sequence::Sequence;
 use crate::speculate::{Confidence, LinearCost, ModelDraft};
+use crate::worker::catch;
 
 /// Known tokens that a round computes beside each sequence's last one, while it is not known how long they take.
 const FIRST_CATCH_UP: u32 = 64;

@@ -3,21 +3,20 @@
 //! Invariants: `running` and `waiting` are in order of arrival; a sequence holds a slot exactly while it is in `running`;
 //! `cells` says which cells they hold, shared ones counted once; what fails in a step ends the sequences of its batch and no others.
 
-use std::any::Any;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::time::Instant;
 
+use super::Command;
 use super::delivery::Outbox;
 use super::drafter::Drafter;
 use super::queue::QueueTimeout;
 use super::share::Sharing;
+use super::status::Shared;
 use super::timing::Timing;
-use super::{Command, Shared};
 use crate::backend::{Backend, BatchToken, Capacity, DecodeError, DraftSupport, KvLayout, Slot};
 use crate::cache::CellBook;
 use crate::protocol::{ErrorKind, FinishReason, GenerationError, SequenceId, Token};
@@ -26,19 +25,7 @@ use crate::schedule::{self, Limits, Now, Plan, Row, Work};
 use crate::sequence::Sequence;
 use crate::spec::EngineSpec;
 use crate::vocab::Vocab;
-
-/// Runs `f` and turns a panic into its message.
-pub(crate) fn catch<T>(f: impl FnOnce() -> T) -> Result<T, String> {
-    catch_unwind(AssertUnwindSafe(f)).map_err(|payload| panic_message(payload.as_ref()))
-}
-
-fn panic_message(payload: &(dyn Any + Send)) -> String {
-    let text = payload
-        .downcast_ref::<&str>()
-        .map(|text| (*text).to_owned());
-    text.or_else(|| payload.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "panic without a message".to_owned())
-}
+use crate::worker::catch;
 
 /// The state of the engine thread.
 pub(super) struct Core<'a> {
@@ -334,10 +321,6 @@ impl<'a> Core<'a> {
         shared
             .saved_bytes
             .store(tree.saved_bytes(), Ordering::Relaxed);
-        shared.idle.store(idle, Ordering::Relaxed);
-        shared.heartbeat_micros.store(
-            shared.started.elapsed().as_micros() as u64,
-            Ordering::Relaxed,
-        );
+        shared.pulse.beat(idle);
     }
 }

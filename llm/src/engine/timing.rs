@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::Shared;
+use super::status::Shared;
 use crate::schedule::Plan;
 use crate::schedule::cost::{CostModel, StepSize};
 use crate::schedule::pace::Pace;

@@ -10,6 +10,7 @@ mod drafts;
 mod errors;
 mod features;
 mod fields;
+mod gaps;
 mod generation_config;
 mod isolation;
 mod loading;

@@ -63,7 +63,7 @@ impl Calculator for ReasoningParser {
     type Ports = ReasoningParserPorts;
 
     fn contract(c: &mut Contract, options: &ReasoningParserOptions) -> ReasoningParserPorts {
-        if let Err(message) = super::named(&options.reasoning_parser) {
+        if let Err(message) = super::FORMATS.named(&options.reasoning_parser) {
             c.option_error("reasoning_parser", message);
         }
         ReasoningParserPorts {
@@ -79,7 +79,9 @@ impl Calculator for ReasoningParser {
         io: ReasoningParserPorts,
         cx: &mut OpenCx<'_>,
     ) -> Result<Self> {
-        let chosen = super::named(&options.reasoning_parser).map_err(Error::invalid)?;
+        let chosen = super::FORMATS
+            .named(&options.reasoning_parser)
+            .map_err(Error::invalid)?;
         let model = cx.resource(io.model);
         Ok(Self {
             format: chosen.or_else(|| model.formats().reasoning()),

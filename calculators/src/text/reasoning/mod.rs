@@ -9,7 +9,7 @@ use graphmill_llm::{Constraint, ReasoningMarks};
 
 use self::harmony::Harmony;
 use self::think::Think;
-use super::format_choice::FormatChoice;
+use super::formats::{Formats, Named};
 
 /// How a model writes what it thinks on its way to an answer.
 pub(crate) trait Format: Send + Sync {
@@ -48,69 +48,37 @@ pub(crate) struct Parsed {
     pub(crate) text: String,
 }
 
-/// A format that has a name in graphs.
-struct Named {
-    /// The name, and others for the same.
-    names: &'static [&'static str],
-    format: &'static dyn Format,
-    /// Whether a chat template teaches it.
-    taught_by: fn(&str) -> bool,
-}
-
-/// All formats; the first that a template teaches is the template's.
-static FORMATS: [Named; 4] = [
-    Named {
-        names: &["gptoss", "gpt_oss", "harmony", "openai_gptoss"],
-        format: &Harmony,
-        taught_by: |template| template.contains("<|channel|>"),
-    },
-    Named {
-        names: &["seed", "seed_oss"],
-        format: &think::SEED,
-        taught_by: |template| template.contains(think::SEED.open),
-    },
-    Named {
-        names: &["mistral", "magistral"],
-        format: &think::MISTRAL,
-        taught_by: |template| template.contains(think::MISTRAL.open),
-    },
-    Named {
-        names: &["think", "qwen3", "deepseek_r1", "deepseek_v3"],
-        format: &think::THINK,
-        taught_by: |template| template.contains(Think::CLOSE),
-    },
-];
-
-/// The format of an option's value.
-///
-/// # Errors
-/// What is wrong with the value.
-pub(crate) fn named(name: &str) -> Result<FormatChoice<&'static dyn Format>, String> {
-    match name {
-        "" => return Ok(FormatChoice::Open),
-        "none" => return Ok(FormatChoice::None),
-        _ => {}
-    }
-    let found = FORMATS.iter().find(|format| format.names.contains(&name));
-    found.map(|format| FormatChoice::Format(format.format)).ok_or_else(|| {
-        let known: Vec<_> = FORMATS.iter().map(|format| format.names[0]).collect();
-        let known = known.join(", ");
-        format!("`{name}` is no format of reasoning: use {known} or none, or leave it to the chat template")
-    })
-}
-
-/// The format that a chat template teaches, if it teaches one.
-pub(crate) fn taught_by(template: &str) -> Option<&'static dyn Format> {
-    taught(template).map(|taught| taught.format)
-}
-
-fn taught(template: &str) -> Option<&'static Named> {
-    FORMATS.iter().find(|format| (format.taught_by)(template))
-}
+/// All formats.
+pub(crate) static FORMATS: Formats<dyn Format> = Formats {
+    of: "reasoning",
+    all: &[
+        Named {
+            names: &["gptoss", "gpt_oss", "harmony", "openai_gptoss"],
+            format: &Harmony,
+            taught_by: |template| template.contains("<|channel|>"),
+        },
+        Named {
+            names: &["seed", "seed_oss"],
+            format: &think::SEED,
+            taught_by: |template| template.contains(think::SEED.open),
+        },
+        Named {
+            names: &["mistral", "magistral"],
+            format: &think::MISTRAL,
+            taught_by: |template| template.contains(think::MISTRAL.open),
+        },
+        Named {
+            names: &["think", "qwen3", "deepseek_r1", "deepseek_v3"],
+            format: &think::THINK,
+            taught_by: |template| template.contains(Think::CLOSE),
+        },
+    ],
+};
 
 /// The spellings of all formats' marks.
 pub(crate) fn markers() -> impl Iterator<Item = &'static str> {
     FORMATS
+        .all
         .iter()
         .flat_map(|format| format.format.markers().iter().copied())
 }

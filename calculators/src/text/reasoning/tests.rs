@@ -2,10 +2,11 @@
 
 use proptest::prelude::*;
 
-use super::{FORMATS, Format, Parsed, named, taught};
+use super::{FORMATS, Format, Parsed};
 
 fn format(name: &str) -> &'static dyn Format {
-    named(name)
+    FORMATS
+        .named(name)
         .expect("known")
         .or_else(|| None)
         .expect("a format")
@@ -114,12 +115,16 @@ fn harmony_thinks_in_the_analysis_channel() {
 
 #[test]
 fn a_template_tells_its_format() {
-    let name = |template: &str| taught(template).map(|taught| taught.names[0]);
+    let name = |template: &str| FORMATS.taught_by(template).map(|taught| taught.names[0]);
     assert_eq!(name("<|channel|>"), Some("gptoss"));
     assert_eq!(name("{{ content.split('</think>')[-1] }}"), Some("think"));
     assert_eq!(name("<seed:think> </seed:think>"), Some("seed"));
     assert_eq!(name("{{ messages }}"), None);
-    assert!(named("thinker").is_err_and(|message| message.contains("thinker")));
+    assert!(
+        FORMATS
+            .named("thinker")
+            .is_err_and(|message| message.contains("thinker"))
+    );
 }
 
 const PIECES: [&str; 26] = [
@@ -158,7 +163,7 @@ proptest! {
     fn any_division_gives_the_same_reasoning(
         pieces in prop::collection::vec(prop::sample::select(&PIECES[..]), 0..20),
         cuts in prop::collection::vec(1usize..7, 1..30),
-        number in 0..FORMATS.len(),
+        number in 0..FORMATS.all.len(),
         opened: bool,
     ) {
         let text = pieces.concat();
@@ -171,7 +176,7 @@ proptest! {
             rest = remainder;
         }
         parts.push(rest);
-        let format = FORMATS[number].format;
+        let format = FORMATS.all[number].format;
         let prompt = if opened { format.marks("").begin } else { String::new() };
         let whole = joined(format, &prompt, [text.as_str()]);
         prop_assert_eq!(&joined(format, &prompt, parts), &whole);

@@ -75,7 +75,7 @@ impl Calculator for ToolParser {
     type Ports = ToolParserPorts;
 
     fn contract(c: &mut Contract, options: &ToolParserOptions) -> ToolParserPorts {
-        if let Err(message) = super::named(&options.tool_parser) {
+        if let Err(message) = super::FORMATS.named(&options.tool_parser) {
             c.option_error("tool_parser", message);
         }
         ToolParserPorts {
@@ -88,7 +88,9 @@ impl Calculator for ToolParser {
     }
 
     fn open(options: &ToolParserOptions, io: ToolParserPorts, cx: &mut OpenCx<'_>) -> Result<Self> {
-        let chosen = super::named(&options.tool_parser).map_err(Error::invalid)?;
+        let chosen = super::FORMATS
+            .named(&options.tool_parser)
+            .map_err(Error::invalid)?;
         let model = cx.resource(io.model);
         Ok(Self {
             format: chosen.or_else(|| model.formats().tool_calls()),

@@ -25,7 +25,7 @@ pub use calculator::{ToolParser, ToolParserOptions, ToolParserPorts};
 use self::grammar::Spelling;
 use self::read::{Call, Read, Reader};
 use self::tools::Tools;
-use super::format_choice::FormatChoice;
+use super::formats::{Formats, Named};
 
 /// How a model writes calls of tools.
 pub(crate) trait Format: Send + Sync {
@@ -76,98 +76,72 @@ const fn at_start(text: &'static str) -> Opener {
     }
 }
 
-/// A format that has a name in graphs.
-struct Named {
-    /// The name, and others for the same.
-    names: &'static [&'static str],
-    format: &'static dyn Format,
-    /// Whether a chat template teaches it.
-    taught_by: fn(&str) -> bool,
-}
-
-/// All formats; the first that a template teaches is the template's. The last is for all other templates.
-static FORMATS: [Named; 8] = [
-    Named {
-        names: &["gptoss", "gpt_oss", "harmony", "openai"],
-        format: &gptoss::GptOss,
-        taught_by: |template| template.contains("<|channel|>"),
-    },
-    Named {
-        names: &["qwen3coder", "qwen3_coder", "qwen3_xml", "seed_oss"],
-        format: &qwen3coder::Qwen3Coder,
-        taught_by: |template| template.contains("<parameter=") && template.contains("<function="),
-    },
-    Named {
-        names: &["phi4", "phi4_mini_json", "functools"],
-        format: &phi4::Phi4,
-        taught_by: |template| template.contains("functools") || template.contains("<|tool_call|>"),
-    },
-    Named {
-        names: &["mistral", "devstral"],
-        format: &mistral::Mistral,
-        taught_by: |template| {
-            template.contains("[TOOL_CALLS]") || template.contains("[AVAILABLE_TOOLS]")
+/// All formats; the last is for templates that teach none of the others.
+pub(crate) static FORMATS: Formats<dyn Format> = Formats {
+    of: "tool calls",
+    all: &[
+        Named {
+            names: &["gptoss", "gpt_oss", "harmony", "openai"],
+            format: &gptoss::GptOss,
+            taught_by: |template| template.contains("<|channel|>"),
         },
-    },
-    Named {
-        names: &["deepseek", "deepseek_v3", "deepseek_v31"],
-        format: &deepseek::DeepSeek,
-        taught_by: |template| template.contains(deepseek::CALL_BEGIN),
-    },
-    Named {
-        names: &["llama3", "llama3_json", "llama"],
-        format: &llama3::Llama3,
-        taught_by: |template| template.contains(llama3::TAG),
-    },
-    Named {
-        names: &[
-            "hermes",
-            "hermes3",
-            "hermes2_pro",
-            "qwen",
-            "qwen25",
-            "qwen3",
-        ],
-        format: &hermes::Hermes,
-        taught_by: |template| template.contains(hermes::OPEN) && template.contains(hermes::CLOSE),
-    },
-    Named {
-        names: &["json", "generic"],
-        format: &json::Json,
-        taught_by: |_| true,
-    },
-];
-
-/// The format of an option's value.
-///
-/// # Errors
-/// What is wrong with the value.
-pub(crate) fn named(name: &str) -> Result<FormatChoice<&'static dyn Format>, String> {
-    match name {
-        "" => return Ok(FormatChoice::Open),
-        "none" => return Ok(FormatChoice::None),
-        _ => {}
-    }
-    let found = FORMATS.iter().find(|format| format.names.contains(&name));
-    found.map(|format| FormatChoice::Format(format.format)).ok_or_else(|| {
-        let known: Vec<_> = FORMATS.iter().map(|format| format.names[0]).collect();
-        let known = known.join(", ");
-        format!("`{name}` is no format of tool calls: use {known} or none, or leave it to the chat template")
-    })
-}
-
-/// The format that a chat template teaches.
-pub(crate) fn taught_by(template: &str) -> Option<&'static dyn Format> {
-    taught(template).map(|taught| taught.format)
-}
-
-fn taught(template: &str) -> Option<&'static Named> {
-    FORMATS.iter().find(|format| (format.taught_by)(template))
-}
+        Named {
+            names: &["qwen3coder", "qwen3_coder", "qwen3_xml", "seed_oss"],
+            format: &qwen3coder::Qwen3Coder,
+            taught_by: |template| {
+                template.contains("<parameter=") && template.contains("<function=")
+            },
+        },
+        Named {
+            names: &["phi4", "phi4_mini_json", "functools"],
+            format: &phi4::Phi4,
+            taught_by: |template| {
+                template.contains("functools") || template.contains("<|tool_call|>")
+            },
+        },
+        Named {
+            names: &["mistral", "devstral"],
+            format: &mistral::Mistral,
+            taught_by: |template| {
+                template.contains("[TOOL_CALLS]") || template.contains("[AVAILABLE_TOOLS]")
+            },
+        },
+        Named {
+            names: &["deepseek", "deepseek_v3", "deepseek_v31"],
+            format: &deepseek::DeepSeek,
+            taught_by: |template| template.contains(deepseek::CALL_BEGIN),
+        },
+        Named {
+            names: &["llama3", "llama3_json", "llama"],
+            format: &llama3::Llama3,
+            taught_by: |template| template.contains(llama3::TAG),
+        },
+        Named {
+            names: &[
+                "hermes",
+                "hermes3",
+                "hermes2_pro",
+                "qwen",
+                "qwen25",
+                "qwen3",
+            ],
+            format: &hermes::Hermes,
+            taught_by: |template| {
+                template.contains(hermes::OPEN) && template.contains(hermes::CLOSE)
+            },
+        },
+        Named {
+            names: &["json", "generic"],
+            format: &json::Json,
+            taught_by: |_| true,
+        },
+    ],
+};
 
 /// The spellings of all formats' marks.
 pub(crate) fn markers() -> impl Iterator<Item = &'static str> {
     FORMATS
+        .all
         .iter()
         .flat_map(|format| format.format.markers().iter().copied())
 }

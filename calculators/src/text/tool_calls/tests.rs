@@ -5,14 +5,16 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use super::super::formats::Choice;
 use super::parser::{CallParser, Parsed};
-use super::{FORMATS, Format, FormatChoice, Tools, named, taught};
+use super::{FORMATS, Format, Tools};
 
 /// What came out: the text, and each call's name and arguments.
 type Outcome = (String, Vec<(String, String)>);
 
 fn format(name: &str) -> &'static dyn Format {
-    named(name)
+    FORMATS
+        .named(name)
         .expect("known")
         .or_else(|| None)
         .expect("a format")
@@ -284,7 +286,7 @@ fn one_call_may_be_all() {
 
 #[test]
 fn a_template_tells_its_format() {
-    let name = |template: &str| taught(template).map(|taught| taught.names[0]);
+    let name = |template: &str| FORMATS.taught_by(template).map(|taught| taught.names[0]);
     for (template, expected) in [
         (
             "{{ '<|start|>assistant<|channel|>final<|message|>' }}",
@@ -303,17 +305,18 @@ fn a_template_tells_its_format() {
     ] {
         assert_eq!(name(template), Some(expected), "{template}");
     }
-    assert!(matches!(named("none"), Ok(FormatChoice::None)));
-    assert!(matches!(named(""), Ok(FormatChoice::Open)));
+    assert!(matches!(FORMATS.named("none"), Ok(Choice::None)));
+    assert!(matches!(FORMATS.named(""), Ok(Choice::Open)));
     assert!(
-        named("hermes4")
+        FORMATS
+            .named("hermes4")
             .is_err_and(|message| message.contains("hermes4") && message.contains("qwen3coder"))
     );
 }
 
 #[test]
 fn no_opener_begins_another() {
-    for format in &FORMATS {
+    for format in FORMATS.all {
         let openers = format.format.openers();
         for (index, opener) in openers.iter().enumerate() {
             assert!(!opener.text.is_empty());
@@ -397,7 +400,7 @@ proptest! {
     fn any_division_gives_the_same_text_and_calls(
         pieces in prop::collection::vec(prop::sample::select(&PIECES[..]), 0..24),
         cuts in prop::collection::vec(1usize..9, 1..30),
-        number in 0..FORMATS.len(),
+        number in 0..FORMATS.all.len(),
         eager: bool,
         limit in prop::sample::select(vec![1, usize::MAX]),
     ) {
@@ -411,7 +414,7 @@ proptest! {
             rest = remainder;
         }
         parts.push(rest);
-        let parser = || CallParser::new(FORMATS[number].format, tools(), eager, limit);
+        let parser = || CallParser::new(FORMATS.all[number].format, tools(), eager, limit);
         let whole = joined(parser(), [text.as_str()]);
         prop_assert_eq!(&joined(parser(), parts), &whole);
         if !eager {

@@ -5,41 +5,26 @@ use std::{
     sync::{Arc, Weak},
 };
 
-use graphmill_llm::{
-    Histogram,
-    embed::{EmbeddingMeasurements, EmbeddingStatus},
-};
-use prometheus_client::{
-    collector::Collector,
-    encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric as _},
-    metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
-    registry::Unit,
-};
+use graphmill_llm::embed::{EmbeddingMeasurements, EmbeddingStatus};
+use prometheus_client::{collector::Collector, encoding::DescriptorEncoder, registry::Unit};
 
+use super::families::{self, Counter, Distribution, EngineLabels, Gauge};
 use crate::servable::Servables;
 
 /// Reads all engines.
 pub(super) struct Engines(Weak<Servables>);
-
-#[derive(Clone, Debug, EncodeLabelSet)]
-struct EngineLabels {
-    /// The first graph that uses the engine.
-    graph: String,
-    model: String,
-}
-
-#[derive(Clone, Debug, EncodeLabelSet)]
-struct FinishLabels {
-    graph: String,
-    model: String,
-    reason: String,
-}
 
 /// What one engine says at a scrape.
 struct Reading {
     labels: EngineLabels,
     status: EmbeddingStatus,
     measured: EmbeddingMeasurements,
+}
+
+impl families::Reading for Reading {
+    fn labels(&self) -> &EngineLabels {
+        &self.labels
+    }
 }
 
 impl Engines {
@@ -76,55 +61,20 @@ impl fmt::Debug for Engines {
 impl Collector for Engines {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let readings = self.read();
-        for (name, help, value) in GAUGES {
-            let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-            for reading in &readings {
-                ConstGauge::new(value(reading)).encode(family.encode_family(&reading.labels)?)?;
-            }
-        }
-        let (name, help) = (
+        families::gauges(&mut encoder, &readings, GAUGES)?;
+        families::counters(&mut encoder, &readings, COUNTERS)?;
+        let name = (
             "embedding_finish",
             "Requests for vectors or scores that ended, by why",
         );
-        let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-        for reading in &readings {
-            for (reason, count) in reading.measured.finished {
-                let labels = FinishLabels {
-                    graph: reading.labels.graph.clone(),
-                    model: reading.labels.model.clone(),
-                    reason: reason.to_owned(),
-                };
-                ConstCounter::new(count).encode(family.encode_family(&labels)?)?;
-            }
-        }
-        let (name, help) = ("embedding_failed_steps", "Steps that failed");
-        let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-        for reading in &readings {
-            let counter = ConstCounter::new(reading.measured.failed_steps);
-            counter.encode(family.encode_family(&reading.labels)?)?;
-        }
-        for (name, help, unit, value) in HISTOGRAMS {
-            let kind = MetricType::Histogram;
-            let mut family = encoder.encode_descriptor(name, help, unit.as_ref(), kind)?;
-            for reading in &readings {
-                let histogram = value(&reading.measured);
-                family
-                    .encode_family(&reading.labels)?
-                    .encode_histogram::<[(&str, &str); 0]>(
-                        histogram.sum,
-                        histogram.count,
-                        &histogram.buckets,
-                        None,
-                    )?;
-            }
-        }
-        Ok(())
+        families::finished(&mut encoder, &readings, name, |reading| {
+            reading.measured.finished
+        })?;
+        families::histograms(&mut encoder, &readings, HISTOGRAMS)
     }
 }
 
-type Gauge = (&'static str, &'static str, fn(&Reading) -> f64);
-
-const GAUGES: &[Gauge] = &[
+const GAUGES: &[Gauge<Reading>] = &[
     (
         "embedding_requests",
         "Requests for vectors or scores that have not ended",
@@ -142,36 +92,34 @@ const GAUGES: &[Gauge] = &[
     ),
 ];
 
-type Distribution = (
-    &'static str,
-    &'static str,
-    Option<Unit>,
-    fn(&EmbeddingMeasurements) -> &Histogram,
-);
+const COUNTERS: &[Counter<Reading>] =
+    &[("embedding_failed_steps", "Steps that failed", |reading| {
+        reading.measured.failed_steps
+    })];
 
-const HISTOGRAMS: &[Distribution] = &[
+const HISTOGRAMS: &[Distribution<Reading>] = &[
     (
         "embedding_duration",
         "From a request's submission to its vectors or scores",
         Some(Unit::Seconds),
-        |measured| &measured.request_seconds,
+        |reading| &reading.measured.request_seconds,
     ),
     (
         "embedding_step_duration",
         "Of a step",
         Some(Unit::Seconds),
-        |measured| &measured.step_seconds,
+        |reading| &reading.measured.step_seconds,
     ),
     (
         "embedding_batch_tokens",
         "Tokens of a step",
         None,
-        |measured| &measured.step_tokens,
+        |reading| &reading.measured.step_tokens,
     ),
     (
         "embedding_batch_texts",
         "Texts of a step",
         None,
-        |measured| &measured.step_texts,
+        |reading| &reading.measured.step_texts,
     ),
 ];

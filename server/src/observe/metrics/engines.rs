@@ -5,32 +5,14 @@ use std::{
     sync::{Arc, Weak},
 };
 
-use graphmill_llm::{EngineInfo, EngineStatus, Histogram, Measurements};
-use prometheus_client::{
-    collector::Collector,
-    encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric as _},
-    metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
-    registry::Unit,
-};
+use graphmill_llm::{EngineInfo, EngineStatus, Measurements};
+use prometheus_client::{collector::Collector, encoding::DescriptorEncoder, registry::Unit};
 
+use super::families::{self, Counter, Distribution, EngineLabels, Gauge};
 use crate::servable::Servables;
 
 /// Reads all engines.
 pub(super) struct Engines(Weak<Servables>);
-
-#[derive(Clone, Debug, EncodeLabelSet)]
-struct EngineLabels {
-    /// The first graph that uses the engine.
-    graph: String,
-    model: String,
-}
-
-#[derive(Clone, Debug, EncodeLabelSet)]
-struct FinishLabels {
-    graph: String,
-    model: String,
-    reason: String,
-}
 
 /// What one engine says at a scrape.
 struct Reading {
@@ -38,6 +20,12 @@ struct Reading {
     status: EngineStatus,
     measured: Measurements,
     info: EngineInfo,
+}
+
+impl families::Reading for Reading {
+    fn labels(&self) -> &EngineLabels {
+        &self.labels
+    }
 }
 
 impl Engines {
@@ -75,71 +63,17 @@ impl fmt::Debug for Engines {
 impl Collector for Engines {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let readings = self.read();
-        for (name, help, value) in GAUGES {
-            gauges(&mut encoder, name, help, &readings, *value)?;
-        }
-        for (name, help, value) in COUNTERS {
-            let kind = MetricType::Counter;
-            let mut family = encoder.encode_descriptor(name, help, None, kind)?;
-            for reading in &readings {
-                let counter = ConstCounter::new(value(reading));
-                counter.encode(family.encode_family(&reading.labels)?)?;
-            }
-        }
-        finished(&mut encoder, &readings)?;
-        for (name, help, unit, value) in HISTOGRAMS {
-            let kind = MetricType::Histogram;
-            let mut family = encoder.encode_descriptor(name, help, unit.as_ref(), kind)?;
-            for reading in &readings {
-                let histogram = value(&reading.measured);
-                family
-                    .encode_family(&reading.labels)?
-                    .encode_histogram::<[(&str, &str); 0]>(
-                        histogram.sum,
-                        histogram.count,
-                        &histogram.buckets,
-                        None,
-                    )?;
-            }
-        }
-        Ok(())
+        families::gauges(&mut encoder, &readings, GAUGES)?;
+        families::counters(&mut encoder, &readings, COUNTERS)?;
+        let name = ("finish", "Generations that ended, by why");
+        families::finished(&mut encoder, &readings, name, |reading| {
+            reading.measured.finished
+        })?;
+        families::histograms(&mut encoder, &readings, HISTOGRAMS)
     }
 }
 
-fn gauges(
-    encoder: &mut DescriptorEncoder<'_>,
-    name: &str,
-    help: &str,
-    readings: &[Reading],
-    value: fn(&Reading) -> f64,
-) -> fmt::Result {
-    let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-    for reading in readings {
-        let gauge = ConstGauge::new(value(reading));
-        gauge.encode(family.encode_family(&reading.labels)?)?;
-    }
-    Ok(())
-}
-
-fn finished(encoder: &mut DescriptorEncoder<'_>, readings: &[Reading]) -> fmt::Result {
-    let (name, help) = ("finish", "Generations that ended, by why");
-    let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-    for reading in readings {
-        for (reason, count) in reading.measured.finished {
-            let labels = FinishLabels {
-                graph: reading.labels.graph.clone(),
-                model: reading.labels.model.clone(),
-                reason: reason.to_owned(),
-            };
-            ConstCounter::new(count).encode(family.encode_family(&labels)?)?;
-        }
-    }
-    Ok(())
-}
-
-type Gauge = (&'static str, &'static str, fn(&Reading) -> f64);
-
-const GAUGES: &[Gauge] = &[
+const GAUGES: &[Gauge<Reading>] = &[
     (
         "requests_running",
         "Generations that have a place in the batches",
@@ -206,9 +140,7 @@ fn usage(reading: &Reading) -> f64 {
     f64::from(reading.status.kv_cells_used) / f64::from(total)
 }
 
-type Counter = (&'static str, &'static str, fn(&Reading) -> u64);
-
-const COUNTERS: &[Counter] = &[
+const COUNTERS: &[Counter<Reading>] = &[
     ("prompt_tokens", "Prompt tokens computed", |reading| {
         reading.status.prompt_tokens
     }),
@@ -256,64 +188,57 @@ const COUNTERS: &[Counter] = &[
     ),
 ];
 
-type Distribution = (
-    &'static str,
-    &'static str,
-    Option<Unit>,
-    fn(&Measurements) -> &Histogram,
-);
-
-const HISTOGRAMS: &[Distribution] = &[
+const HISTOGRAMS: &[Distribution<Reading>] = &[
     (
         "queue_time",
         "From a generation's submission to its first admission",
         Some(Unit::Seconds),
-        |measured| &measured.queue_seconds,
+        |reading| &reading.measured.queue_seconds,
     ),
     (
         "time_to_first_token",
         "From a generation's submission to its first token",
         Some(Unit::Seconds),
-        |measured| &measured.first_token_seconds,
+        |reading| &reading.measured.first_token_seconds,
     ),
     (
         "inter_token_latency",
         "Between outputs of a generation",
         Some(Unit::Seconds),
-        |measured| &measured.inter_token_seconds,
+        |reading| &reading.measured.inter_token_seconds,
     ),
     (
         "time_per_output_token",
         "For each token after the first, averaged over a generation",
         Some(Unit::Seconds),
-        |measured| &measured.token_seconds,
+        |reading| &reading.measured.token_seconds,
     ),
     (
         "generation_duration",
         "From a generation's submission to its end",
         Some(Unit::Seconds),
-        |measured| &measured.request_seconds,
+        |reading| &reading.measured.request_seconds,
     ),
     (
         "step_duration",
         "Of a step: computing the batch and choosing tokens",
         Some(Unit::Seconds),
-        |measured| &measured.step_seconds,
+        |reading| &reading.measured.step_seconds,
     ),
-    ("batch_tokens", "Tokens of a step", None, |measured| {
-        &measured.step_tokens
+    ("batch_tokens", "Tokens of a step", None, |reading| {
+        &reading.measured.step_tokens
     }),
     (
         "request_prompt_tokens",
         "Tokens of a prompt",
         None,
-        |measured| &measured.prompt_tokens,
+        |reading| &reading.measured.prompt_tokens,
     ),
     (
         "request_generation_tokens",
         "Tokens of a generation",
         None,
-        |measured| &measured.generated_tokens,
+        |reading| &reading.measured.generated_tokens,
     ),
 ];
 
@@ -324,14 +249,11 @@ pub(super) struct Aliases(pub(super) Engines);
 impl Collector for Aliases {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let readings = self.0.read();
-        for (name, help, value) in ALIASES {
-            gauges(&mut encoder, name, help, &readings, *value)?;
-        }
-        Ok(())
+        families::gauges(&mut encoder, &readings, ALIASES)
     }
 }
 
-const ALIASES: &[Gauge] = &[
+const ALIASES: &[Gauge<Reading>] = &[
     (
         "vllm:num_requests_running",
         "As graphmill_requests_running",

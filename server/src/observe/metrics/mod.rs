@@ -4,6 +4,7 @@
 
 mod embedding;
 mod engines;
+mod families;
 mod ovms;
 
 use std::{fmt, sync::Arc, time::Duration};

@@ -1,0 +1,64 @@
+//! Tables of formats that have names in graphs, and what an option of a node says about them.
+
+/// The formats of one kind; the first that a chat template teaches is the template's.
+pub(crate) struct Formats<F: ?Sized + 'static> {
+    /// What they are formats of.
+    pub(crate) of: &'static str,
+    pub(crate) all: &'static [Named<F>],
+}
+
+/// A format that has a name in graphs.
+pub(crate) struct Named<F: ?Sized + 'static> {
+    /// The name, and others for the same.
+    pub(crate) names: &'static [&'static str],
+    pub(crate) format: &'static F,
+    /// Whether a chat template teaches it.
+    pub(crate) taught_by: fn(&str) -> bool,
+}
+
+/// The value of an option such as `tool_parser`.
+pub(crate) enum Choice<F> {
+    /// Empty: whoever is asked next decides.
+    Open,
+    /// `none`: the text stays as it is.
+    None,
+    /// This one.
+    Format(F),
+}
+
+impl<F: ?Sized> Formats<F> {
+    /// The format of an option's value.
+    ///
+    /// # Errors
+    /// What is wrong with the value.
+    pub(crate) fn named(&self, name: &str) -> Result<Choice<&'static F>, String> {
+        match name {
+            "" => return Ok(Choice::Open),
+            "none" => return Ok(Choice::None),
+            _ => {}
+        }
+        let mut all = self.all.iter();
+        let found = all.find(|format| format.names.contains(&name));
+        found.map(|found| Choice::Format(found.format)).ok_or_else(|| {
+            let known: Vec<_> = self.all.iter().map(|format| format.names[0]).collect();
+            let (of, known) = (self.of, known.join(", "));
+            format!("`{name}` is no format of {of}: use {known} or none, or leave it to the chat template")
+        })
+    }
+
+    /// The format that a chat template teaches, if it teaches one.
+    pub(crate) fn taught_by(&self, template: &str) -> Option<&'static Named<F>> {
+        self.all.iter().find(|format| (format.taught_by)(template))
+    }
+}
+
+impl<F> Choice<F> {
+    /// The format, or the one that `decide` gives where the option leaves it open.
+    pub(crate) fn or_else(self, decide: impl FnOnce() -> Option<F>) -> Option<F> {
+        match self {
+            Self::Open => decide(),
+            Self::None => None,
+            Self::Format(format) => Some(format),
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! What an engine says of itself: the numbers that its thread publishes, and how they are read.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::backend::Capacity;
+use crate::measure::Recorders;
+use crate::worker::{self, Pulse};
+
+/// Numbers that the engine thread publishes. Each is an independent counter for display, hence `Relaxed` throughout, except
+/// `queued`, which is also the queue's bound and is only changed by atomic read-modify-write.
+#[derive(Debug)]
+pub(super) struct Shared {
+    /// Shared with the thread's end, which comes after all else.
+    pub(super) pulse: Arc<Pulse>,
+    /// Submitted and not yet admitted for the first time.
+    pub(super) queued: AtomicU32,
+    /// Admitted before, preempted, waiting again.
+    pub(super) preempted: AtomicU32,
+    pub(super) running: AtomicU32,
+    pub(super) cells_used: AtomicU32,
+    pub(super) steps: AtomicU64,
+    pub(super) prompt_tokens: AtomicU64,
+    pub(super) generated_tokens: AtomicU64,
+    pub(super) drafted_tokens: AtomicU64,
+    pub(super) accepted_tokens: AtomicU64,
+    pub(super) preemptions: AtomicU64,
+    pub(super) moves: AtomicU64,
+    pub(super) failed_steps: AtomicU64,
+    pub(super) prefix_queries: AtomicU64,
+    pub(super) prefix_hits: AtomicU64,
+    pub(super) prefix_evicted: AtomicU64,
+    pub(super) saved_cells: AtomicU64,
+    pub(super) saved_bytes: AtomicU64,
+    pub(super) target_micros: AtomicU64,
+    pub(super) expected_micros: AtomicU64,
+    pub(super) median_micros: AtomicU64,
+    pub(super) prompt_limit: AtomicU32,
+    pub(super) measured: Recorders,
+}
+
+impl Shared {
+    pub(super) fn new() -> Self {
+        Self {
+            pulse: Arc::new(Pulse::new()),
+            queued: AtomicU32::new(0),
+            preempted: AtomicU32::new(0),
+            running: AtomicU32::new(0),
+            cells_used: AtomicU32::new(0),
+            steps: AtomicU64::new(0),
+            prompt_tokens: AtomicU64::new(0),
+            generated_tokens: AtomicU64::new(0),
+            drafted_tokens: AtomicU64::new(0),
+            accepted_tokens: AtomicU64::new(0),
+            preemptions: AtomicU64::new(0),
+            moves: AtomicU64::new(0),
+            failed_steps: AtomicU64::new(0),
+            prefix_queries: AtomicU64::new(0),
+            prefix_hits: AtomicU64::new(0),
+            prefix_evicted: AtomicU64::new(0),
+            saved_cells: AtomicU64::new(0),
+            saved_bytes: AtomicU64::new(0),
+            target_micros: AtomicU64::new(0),
+            expected_micros: AtomicU64::new(0),
+            median_micros: AtomicU64::new(0),
+            prompt_limit: AtomicU32::new(0),
+            measured: Recorders::new(),
+        }
+    }
+
+    /// What the engine of a model with this name is doing.
+    pub(super) fn status(&self, model: String, capacity: &Capacity) -> EngineStatus {
+        let number = |value: &AtomicU64| value.load(Ordering::Relaxed);
+        let time = |value: &AtomicU64| Duration::from_micros(number(value));
+        EngineStatus {
+            model,
+            sequences_running: self.running.load(Ordering::Relaxed),
+            sequences_waiting: self.queued.load(Ordering::Relaxed)
+                + self.preempted.load(Ordering::Relaxed),
+            kv_cells_used: self.cells_used.load(Ordering::Relaxed),
+            kv_cells_total: capacity.total_cells,
+            context_length: capacity.cells_per_sequence,
+            steps: number(&self.steps),
+            prompt_tokens: number(&self.prompt_tokens),
+            generated_tokens: number(&self.generated_tokens),
+            drafted_tokens: number(&self.drafted_tokens),
+            accepted_tokens: number(&self.accepted_tokens),
+            preemptions: number(&self.preemptions),
+            moves: number(&self.moves),
+            failed_steps: number(&self.failed_steps),
+            prefix_queries: number(&self.prefix_queries),
+            prefix_hits: number(&self.prefix_hits),
+            prefix_tokens: number(&self.saved_cells),
+            prefix_bytes: number(&self.saved_bytes),
+            prefix_evicted: number(&self.prefix_evicted),
+            step_target: time(&self.target_micros),
+            step_expected: time(&self.expected_micros),
+            step_median: time(&self.median_micros),
+            prompt_chunk: self.prompt_limit.load(Ordering::Relaxed),
+            idle: self.pulse.idle(),
+            stopped: self.pulse.stopped(),
+            last_heartbeat: self.pulse.last_beat(),
+        }
+    }
+}
+
+/// What an engine is doing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EngineStatus {
+    /// The model's name.
+    pub model: String,
+    /// Sequences that have a place in the batches.
+    pub sequences_running: u32,
+    /// Sequences that wait for one.
+    pub sequences_waiting: u32,
+    /// KV cells that hold a token. A cell that several sequences share counts once.
+    pub kv_cells_used: u32,
+    /// KV cells there are.
+    pub kv_cells_total: u32,
+    /// Most tokens of a sequence.
+    pub context_length: u32,
+    /// Steps computed.
+    pub steps: u64,
+    /// Prompt tokens computed, those computed again after a preemption included.
+    pub prompt_tokens: u64,
+    /// Tokens generated.
+    pub generated_tokens: u64,
+    /// Drafted tokens computed to check them.
+    pub drafted_tokens: u64,
+    /// Drafted tokens that became part of a text; they are among the generated ones.
+    pub accepted_tokens: u64,
+    /// How often a sequence gave up its cells to be computed again.
+    pub preemptions: u64,
+    /// How often a sequence was moved to another slot to close a gap in the batches.
+    pub moves: u64,
+    /// Steps that failed or panicked.
+    pub failed_steps: u64,
+    /// Prompt tokens that were looked up in the prefix cache, each prompt once.
+    pub prefix_queries: u64,
+    /// Prompt tokens that were found there, and so not computed.
+    pub prefix_hits: u64,
+    /// Tokens of finished sequences whose cells are kept in host memory.
+    pub prefix_tokens: u64,
+    /// Bytes of these cells.
+    pub prefix_bytes: u64,
+    /// Tokens whose cells were dropped from host memory to keep its limit.
+    pub prefix_evicted: u64,
+    /// The time that a step beside decodes should not exceed: `target_step_ms`, or what the engine chose for the last step.
+    pub step_target: Duration,
+    /// The time that the last planned step was expected to take.
+    pub step_expected: Duration,
+    /// The median time of the last 64 steps; zero before the first.
+    pub step_median: Duration,
+    /// Most prompt tokens that the last planned step had room for.
+    pub prompt_chunk: u32,
+    /// Whether there is nothing to compute.
+    pub idle: bool,
+    /// Whether the engine's thread has ended.
+    pub stopped: bool,
+    /// When the engine last began or ended a step or became idle.
+    pub last_heartbeat: Instant,
+}
+
+impl EngineStatus {
+    /// How long the engine has had work without making progress; zero while it is idle.
+    pub fn stalled_for(&self) -> Duration {
+        worker::stalled_for(self.idle, self.last_heartbeat)
+    }
+}
