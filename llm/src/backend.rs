@@ -19,6 +19,15 @@ pub mod scripted;
 
 pub use saved::{SavedCells, SavedPart};
 
+/// Ends the process at once. A thread that still loads a model or computes does not notice: when `main` returns instead, C++ drops what
+/// llama.cpp has in statics, under the hands of that thread.
+pub fn exit(code: u8) -> ! {
+    #[cfg(feature = "llama")]
+    llama::exit(code.into());
+    #[cfg(not(feature = "llama"))]
+    std::process::exit(code.into())
+}
+
 /// A place for one sequence in the backend's KV cache, numbered from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Slot(pub u32);

@@ -35,6 +35,7 @@ mod vocab;
 pub(super) use embed::open as open_embedding;
 #[cfg(target_os = "linux")]
 use ffi::HugePages;
+pub(super) use ffi::exit;
 use ffi::{Context, Heard};
 use model::Weights;
 use passes::Divided;

@@ -9,6 +9,7 @@ use std::{
 
 use clap::{Args, value_parser};
 use graphmill_engine::Registry;
+use graphmill_llm::backend;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::report;
@@ -79,10 +80,10 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
     let ended = runtime.block_on(serve(options, started));
     // A graph that is still being loaded does not keep the process.
     runtime.shutdown_timeout(Duration::from_secs(1));
-    match ended {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(message) => fail(&message),
+    if let Err(message) = &ended {
+        report::error(message);
     }
+    backend::exit(ended.is_err().into())
 }
 
 fn fail(message: &str) -> ExitCode {

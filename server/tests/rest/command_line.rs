@@ -156,6 +156,15 @@ impl Drop for Running {
 ///
 /// Its log has to be kept while it runs: it cannot write to a pipe that nobody reads.
 fn started(config: &Path, environment: &[(&str, &str)]) -> (Running, String, impl Sized + use<>) {
+    started_until("ready after", config, environment)
+}
+
+/// A server that has said this.
+fn started_until(
+    wanted: &str,
+    config: &Path,
+    environment: &[(&str, &str)],
+) -> (Running, String, impl Sized + use<>) {
     // A free port may be taken by another program before the server has it; then the server says so and the test fails.
     let port = TcpListener::bind("127.0.0.1:0")
         .and_then(|listener| listener.local_addr())
@@ -178,7 +187,7 @@ fn started(config: &Path, environment: &[(&str, &str)]) -> (Running, String, imp
     let mut server = Running(server.expect("it runs"));
     let mut log = BufReader::new(server.0.stderr.take().expect("piped")).lines();
     let mut said = String::new();
-    while !said.contains("ready after") {
+    while !said.contains(wanted) {
         let line = log
             .next()
             .unwrap_or_else(|| panic!("it ended:\n{said}"))
@@ -209,6 +218,26 @@ fn a_signal_stops_the_server_well() {
         assert!(killed.success());
         assert_eq!(server.0.wait().expect("it ends").code(), Some(0));
     }
+}
+
+#[test]
+fn a_signal_while_models_are_loaded_stops_the_server_well() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../demos/tiny_chat/model.gguf");
+    let mut setup = Setup::new();
+    // Each a model of its own, so that there are always some to load.
+    for number in 0..40 {
+        let model = format!("model-{number}.gguf");
+        std::fs::copy(&file, setup.path().join(&model)).expect("writable");
+        let graph = CHAT.replace("model.script.json", &model);
+        setup = setup.graph(&format!("chat-{number}"), &graph);
+    }
+    let (mut server, ..) = started_until("listening on", &setup.config(), &[]);
+    let killed = Command::new("kill")
+        .args(["-TERM", &server.0.id().to_string()])
+        .status()
+        .expect("kill runs");
+    assert!(killed.success());
+    assert_eq!(server.0.wait().expect("it ends").code(), Some(0));
 }
 
 #[cfg(target_os = "linux")]

@@ -4,6 +4,7 @@
 
 mod adapter;
 mod context;
+mod exit;
 #[cfg(target_os = "linux")]
 mod huge_pages;
 mod log;
@@ -14,6 +15,7 @@ mod threadpool;
 
 pub(super) use adapter::Adapter;
 pub(super) use context::{Context, SequenceWidth, default_params as default_context_params};
+pub(in crate::backend) use exit::exit;
 #[cfg(target_os = "linux")]
 pub(super) use huge_pages::HugePages;
 pub(super) use log::{Heard, heard_so_far, listen, route_logs};
