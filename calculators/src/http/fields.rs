@@ -3,6 +3,18 @@
 use graphmill_engine::{Error, Result};
 use serde_json::{Map, Value};
 
+/// What errors about a field have as their code.
+pub(super) mod code {
+    /// A value of another type.
+    pub(in crate::http) const TYPE: &str = "invalid_type";
+    /// A value that is none of those that are taken.
+    pub(in crate::http) const VALUE: &str = "invalid_value";
+    /// A field that has to be there.
+    pub(in crate::http) const MISSING: &str = "missing_required_parameter";
+    /// What cannot be done.
+    pub(in crate::http) const UNSUPPORTED: &str = "unsupported_parameter";
+}
+
 /// A JSON object whose fields are read one by one.
 #[derive(Copy, Clone)]
 pub(super) struct Fields<'a>(pub(super) &'a Map<String, Value>);
@@ -86,24 +98,23 @@ pub(super) fn invalid(field: impl Into<String>, message: impl std::fmt::Display)
     let field = field.into();
     Error::invalid(format!("`{field}` {message}"))
         .with_field(field)
-        .with_code("invalid_value")
+        .with_code(code::VALUE)
 }
 
 /// An error about a field that asks for what cannot be done.
 pub(super) fn unsupported(field: impl Into<String>, value: &Value) -> Error {
     let value = shortened(value);
-    invalid(field, format!("is not supported with the value {value}"))
-        .with_code("unsupported_parameter")
+    invalid(field, format!("is not supported with the value {value}")).with_code(code::UNSUPPORTED)
 }
 
 /// An error about a field's type.
 pub(super) fn wrong_type(field: impl Into<String>, expected: &str, found: &Value) -> Error {
-    invalid(field, format!("must be {expected}, not {}", kind(found))).with_code("invalid_type")
+    invalid(field, format!("must be {expected}, not {}", kind(found))).with_code(code::TYPE)
 }
 
 /// An error about a field that is not there.
 pub(super) fn missing(field: impl Into<String>) -> Error {
-    invalid(field, "is missing").with_code("missing_required_parameter")
+    invalid(field, "is missing").with_code(code::MISSING)
 }
 
 fn kind(value: &Value) -> &'static str {

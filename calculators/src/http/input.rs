@@ -6,7 +6,7 @@ use graphmill_engine::Result;
 use serde_json::{Map, Value};
 
 use super::{
-    fields::{Fields, invalid, missing, wrong_type},
+    fields::{Fields, code, invalid, missing, wrong_type},
     params::token_id,
     reasoning, tools,
 };
@@ -113,9 +113,7 @@ fn joined(parts: &[Value], path: &str) -> Result<String> {
             "refusal" => "refusal",
             _ => {
                 let message = format!("`{kind}` is not supported: messages are text");
-                return Err(
-                    invalid(format!("{path}.type"), message).with_code("unsupported_parameter")
-                );
+                return Err(invalid(format!("{path}.type"), message).with_code(code::UNSUPPORTED));
             }
         };
         match part.get(field) {

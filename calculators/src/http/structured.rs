@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use graphmill_engine::{Error, Result};
 use serde_json::{Map, Value};
 
-use super::fields::{Fields, invalid, missing, wrong_type};
+use super::fields::{Fields, code, invalid, missing, wrong_type};
 use crate::payload::{Constraint, TextConstraint};
 
 /// Longest name of a schema, as OpenAI has it.
@@ -79,7 +79,7 @@ fn response_format(body: Fields<'_>) -> Result<Option<TextConstraint>> {
             "response_format.type",
             format!("must be `text`, `json_object` or `json_schema`, not `{kind}`"),
         )
-        .with_code("invalid_value")),
+        .with_code(code::VALUE)),
     }
 }
 
@@ -139,7 +139,7 @@ fn structured_outputs(body: Fields<'_>) -> Result<Option<TextConstraint>> {
             _ => {
                 let message =
                     "is not supported; `json`, `json_object`, `regex`, `choice` and `grammar` are";
-                return Err(invalid(field, message).with_code("unsupported_parameter"));
+                return Err(invalid(field, message).with_code(code::UNSUPPORTED));
             }
         };
         one(&mut found, Some(of(field, constraint)))?;

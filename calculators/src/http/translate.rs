@@ -5,7 +5,7 @@
 use graphmill_engine::{Error, Result};
 use serde_json::{Map, Value, json};
 
-use super::fields::{Fields, invalid, missing, wrong_type};
+use super::fields::{Fields, code, invalid, missing, wrong_type};
 
 /// A request in the terms of chat.
 #[derive(Debug, Default)]
@@ -84,7 +84,7 @@ pub(super) fn optional_str<'a>(
 
 /// A value that this server cannot honour.
 pub(super) fn unsupported(path: impl Into<String>, why: &str) -> Error {
-    invalid(path, why).with_code("unsupported_parameter")
+    invalid(path, why).with_code(code::UNSUPPORTED)
 }
 
 /// A tool in the terms of chat.

@@ -1,11 +1,7 @@
 //! Fields of conversations.
 
+use super::super::fields::code::{MISSING, TYPE, UNSUPPORTED, VALUE};
 use super::{CHAT, Field, Form, field, refused};
-
-const TYPE: &str = "invalid_type";
-const VALUE: &str = "invalid_value";
-const MISSING: &str = "missing_required_parameter";
-const UNSUPPORTED: &str = "unsupported_parameter";
 
 pub(super) const FIELDS: &[Field] = &[
     field(

@@ -1,9 +1,7 @@
 //! Fields of completions.
 
+use super::super::fields::code::{TYPE, VALUE};
 use super::{COMPLETIONS, Field, Form, field, refused};
-
-const TYPE: &str = "invalid_type";
-const VALUE: &str = "invalid_value";
 
 pub(super) const FIELDS: &[Field] = &[
     field(

@@ -1,9 +1,7 @@
 //! Fields that say how many texts there are and where they end.
 
+use super::super::fields::code::{TYPE, VALUE};
 use super::{BOTH, CHAT, COMPLETIONS, Field, Form, MOST, field, refused};
-
-const TYPE: &str = "invalid_type";
-const VALUE: &str = "invalid_value";
 
 pub(super) const FIELDS: &[Field] = &[
     field(

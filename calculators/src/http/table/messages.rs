@@ -1,11 +1,7 @@
 //! Fields of Anthropic's messages. Those of chat that have no row here (`min_p`, `seed` ...) can be used as well.
 
+use super::super::fields::code::{MISSING, TYPE, UNSUPPORTED, VALUE};
 use super::{Field, Form, MESSAGES, MOST, field, refused};
-
-const TYPE: &str = "invalid_type";
-const VALUE: &str = "invalid_value";
-const MISSING: &str = "missing_required_parameter";
-const UNSUPPORTED: &str = "unsupported_parameter";
 
 pub(super) const FIELDS: &[Field] = &[
     field(

@@ -1,9 +1,7 @@
 //! Fields about how a request is run, and who sent it.
 
+use super::super::fields::code::{TYPE, VALUE};
 use super::{BOTH, Field, Form, field, refused};
-
-const TYPE: &str = "invalid_type";
-const VALUE: &str = "invalid_value";
 
 pub(super) const FIELDS: &[Field] = &[
     field("model", BOTH, Form::Own("a string"), "The name of the graph that answers.").refusing(&[

@@ -1,11 +1,8 @@
 //! Fields that say what the answer has to look like.
 
+use super::super::fields::code::{MISSING, TYPE, UNSUPPORTED, VALUE};
 use super::{BOTH, CHAT, Field, Form, field, refused};
 
-const TYPE: &str = "invalid_type";
-const VALUE: &str = "invalid_value";
-const MISSING: &str = "missing_required_parameter";
-const UNSUPPORTED: &str = "unsupported_parameter";
 /// What cannot be enforced.
 const CONSTRAINT: &str = "invalid_constraint";
 

@@ -1,10 +1,7 @@
 //! Fields of questions about prompts.
 
+use super::super::fields::code::{MISSING, TYPE, VALUE};
 use super::{DETOKENIZE, Field, Form, MOST, TOKENIZE, field, refused};
-
-const TYPE: &str = "invalid_type";
-const VALUE: &str = "invalid_value";
-const MISSING: &str = "missing_required_parameter";
 
 pub(super) const FIELDS: &[Field] = &[
     field(

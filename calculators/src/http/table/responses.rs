@@ -1,11 +1,7 @@
 //! Fields of OpenAI's responses. Those of chat that have no row here (`min_p`, `seed`, `stop` ...) can be used as well.
 
+use super::super::fields::code::{MISSING, TYPE, UNSUPPORTED, VALUE};
 use super::{Field, Form, MOST, RESPONSES, field, refused};
-
-const TYPE: &str = "invalid_type";
-const VALUE: &str = "invalid_value";
-const MISSING: &str = "missing_required_parameter";
-const UNSUPPORTED: &str = "unsupported_parameter";
 
 pub(super) const FIELDS: &[Field] = &[
     field(

@@ -1,9 +1,7 @@
 //! Fields that say how a token is chosen.
 
+use super::super::fields::code::{TYPE, VALUE};
 use super::{BOTH, CHAT, COMPLETIONS, Field, Form, MOST, field, refused};
-
-const TYPE: &str = "invalid_type";
-const VALUE: &str = "invalid_value";
 
 pub(super) const FIELDS: &[Field] = &[
     field(

@@ -1,10 +1,7 @@
 //! Fields about tools and reasoning.
 
+use super::super::fields::code::{MISSING, TYPE, VALUE};
 use super::{CHAT, Field, Form, MOST, field, refused};
-
-const TYPE: &str = "invalid_type";
-const VALUE: &str = "invalid_value";
-const MISSING: &str = "missing_required_parameter";
 
 const BUDGET: Form = Form::Integer(-1, MOST);
 

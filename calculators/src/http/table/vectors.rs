@@ -1,10 +1,7 @@
 //! Fields of embeddings and rerank.
 
+use super::super::fields::code::{MISSING, TYPE, VALUE};
 use super::{EMBEDDINGS, Field, Form, MOST, RERANK, field, refused};
-
-const TYPE: &str = "invalid_type";
-const VALUE: &str = "invalid_value";
-const MISSING: &str = "missing_required_parameter";
 
 pub(super) const FIELDS: &[Field] = &[
     field(
