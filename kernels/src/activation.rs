@@ -1,13 +1,27 @@
-//! Rows of activations as the kernels read them: integers of 8 bits, a scale for each block of them, and the sum of each block.
+//! Rows of activations as the kernels read them: integers of 8 bits in blocks, and factors of each block.
 
 use crate::panel::BLOCK;
 
-/// Where the parts of a quantised activation are. Its numbers come first, then a scale (`f32`) for each block, then the sum of each block's
-/// numbers (`i32`).
+/// Where the parts of a quantised activation are. Its numbers come first, then the [`Factors`] of each block.
 #[derive(Clone, Copy)]
 pub(crate) struct Layout {
     cols: usize,
 }
+
+/// What a block of activations is multiplied and corrected by.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct Factors {
+    /// What the integers are multiplied by to get the numbers.
+    pub(crate) scale: f32,
+    /// What a sum of products with weights that are 128 too large starts from: over the block, and over its second half.
+    pub(crate) corrections: [i32; 2],
+    /// The sum of the numbers, as rounded.
+    pub(crate) total: f32,
+}
+
+/// Taken from a weight's unsigned byte to get the weight.
+const OFFSET: i32 = 128;
 
 /// Blocks whose largest number is below this are zero: the factor from numbers to integers would overflow. The 16-bit scales of
 /// stock llama.cpp end at 6e-8.
@@ -22,43 +36,52 @@ impl Layout {
         self.cols / BLOCK
     }
 
-    /// Where the scales begin.
-    pub(crate) fn scales(self) -> usize {
-        self.cols
-    }
-
-    /// Where the sums begin.
-    pub(crate) fn sums(self) -> usize {
-        self.cols + 4 * self.blocks()
-    }
-
     /// Bytes of a row: an odd number of cache lines, so that the rows of a tile do not fall on the same few sets of a cache.
     pub(crate) fn bytes(self) -> usize {
-        ((self.cols + 8 * self.blocks()).div_ceil(64) | 1) * 64
+        (self.factors(self.blocks()).div_ceil(64) | 1) * 64
     }
 
-    /// The numbers of a block.
-    pub(crate) fn numbers(self, row: &[u8], block: usize) -> &[u8] {
+    /// Where the factors of a block are.
+    pub(crate) fn factors(self, block: usize) -> usize {
+        self.cols + block * size_of::<Factors>()
+    }
+
+    /// The integers of a block.
+    pub(crate) fn integers(self, row: &[u8], block: usize) -> &[u8] {
         &row[block * BLOCK..][..BLOCK]
     }
 
-    /// The scale of a block.
-    pub(crate) fn scale(self, row: &[u8], block: usize) -> f32 {
-        f32::from_le_bytes(four(row, self.scales() + 4 * block))
+    /// The scale and the sum of a block's numbers.
+    pub(crate) fn scale_and_total(self, row: &[u8], block: usize) -> (f32, f32) {
+        let four = |at: usize| f32::from_le_bytes([row[at], row[at + 1], row[at + 2], row[at + 3]]);
+        let at = self.factors(block);
+        (four(at), four(at + 12))
     }
 
     /// Quantises one row.
     pub(crate) fn quantise(self, source: &[f32], row: &mut [u8]) {
         for (block, source) in source.chunks_exact(BLOCK).enumerate() {
             let (factor, scale) = factors(source);
-            let mut sum = 0;
-            for (value, number) in source.iter().zip(&mut row[block * BLOCK..]) {
+            let mut sums = [0; 2];
+            for ((column, value), integer) in
+                source.iter().enumerate().zip(&mut row[block * BLOCK..])
+            {
                 let rounded = (value * factor).round_ties_even() as i8;
-                sum += i32::from(rounded);
-                *number = rounded.to_le_bytes()[0];
+                sums[2 * column / BLOCK] += i32::from(rounded);
+                *integer = rounded.cast_unsigned();
             }
-            row[self.scales() + 4 * block..][..4].copy_from_slice(&scale.to_le_bytes());
-            row[self.sums() + 4 * block..][..4].copy_from_slice(&sum.to_le_bytes());
+            let factors = [
+                scale.to_bits(),
+                (-OFFSET * (sums[0] + sums[1])).cast_unsigned(),
+                (-OFFSET * sums[1]).cast_unsigned(),
+                (scale * (sums[0] + sums[1]) as f32).to_bits(),
+            ];
+            for (bits, out) in factors
+                .iter()
+                .zip(row[self.factors(block)..].chunks_exact_mut(4))
+            {
+                out.copy_from_slice(&bits.to_le_bytes());
+            }
         }
     }
 }
@@ -76,8 +99,4 @@ fn factors(source: &[f32]) -> (f32, f32) {
     } else {
         (127.0 / largest, largest / 127.0)
     }
-}
-
-fn four(bytes: &[u8], at: usize) -> [u8; 4] {
-    [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]
 }

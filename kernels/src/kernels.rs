@@ -1,8 +1,10 @@
 //! The choice of instructions, and the calls that every choice answers.
 
 use crate::activation::Layout;
-use crate::panel::{self, ROWS, Sign};
+use crate::panel::{self, ROWS};
 use crate::product::{self, Output, Product};
+#[cfg(target_arch = "x86_64")]
+use crate::x86::{self, Instructions};
 use crate::{Format, portable};
 
 /// The instructions that products use.
@@ -13,6 +15,8 @@ pub struct Kernels {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Set {
+    #[cfg(target_arch = "x86_64")]
+    X86(Instructions),
     Portable,
 }
 
@@ -26,12 +30,33 @@ impl Kernels {
 
     /// Every choice that this CPU can run, the best first and plain Rust last: for tests and measurements.
     pub fn all() -> Vec<Self> {
-        vec![Self { set: Set::Portable }]
+        let mut all = Vec::new();
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512vl")
+            && is_x86_feature_detected!("avx512vnni")
+        {
+            if x86::amx::available() {
+                all.push(Self {
+                    set: Set::X86(Instructions::Amx),
+                });
+            }
+            all.push(Self {
+                set: Set::X86(Instructions::Avx512),
+            });
+        }
+        all.push(Self { set: Set::Portable });
+        all
     }
 
     /// The instructions' name.
     pub fn name(&self) -> &'static str {
         match self.set {
+            #[cfg(target_arch = "x86_64")]
+            Set::X86(Instructions::Amx) => "AMX-INT8",
+            #[cfg(target_arch = "x86_64")]
+            Set::X86(Instructions::Avx512) => "AVX512-VNNI",
             Set::Portable => "portable",
         }
     }
@@ -69,7 +94,7 @@ impl Kernels {
             self.packed_bytes(format, rows, cols),
             "room for the rows"
         );
-        panel::pack(format, self.sign(), cols, source, panels);
+        panel::pack(format, cols, source, panels);
     }
 
     /// Bytes of a quantised activation.
@@ -146,6 +171,9 @@ impl Kernels {
         let span = product::span(product, part, parts);
         match self.set {
             // SAFETY: the span is the caller's alone, and the buffers hold the product.
+            #[cfg(target_arch = "x86_64")]
+            Set::X86(instructions) => unsafe { x86::multiply(instructions, product, &span, out) },
+            // SAFETY: as above.
             Set::Portable => unsafe { portable::multiply(product, &span, out) },
         }
     }
@@ -165,12 +193,6 @@ impl Kernels {
                     parts,
                 )
             };
-        }
-    }
-
-    fn sign(self) -> Sign {
-        match self.set {
-            Set::Portable => Sign::Signed,
         }
     }
 }

@@ -34,6 +34,8 @@ mod kernels;
 mod panel;
 mod portable;
 mod product;
+#[cfg(target_arch = "x86_64")]
+mod x86;
 
 pub use format::Format;
 pub use kernels::Kernels;

@@ -12,13 +12,6 @@ pub(crate) const ROWS: usize = 32;
 /// Columns of a record, and of a block of activations.
 pub(crate) const BLOCK: usize = 32;
 
-/// Whether 8-bit weights are stored as they are, or with 128 added as instructions want them that multiply unsigned by signed numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sign {
-    Signed,
-    Offset,
-}
-
 /// Bytes of a record's weights, without its scales.
 pub(crate) fn weight_bytes(format: Format) -> Option<usize> {
     match format {
@@ -34,16 +27,11 @@ pub(crate) fn record_bytes(format: Format) -> Option<usize> {
 }
 
 /// Packs rows; those that the last panel lacks are zero.
-pub(crate) fn pack(format: Format, sign: Sign, cols: usize, source: &[u8], panels: &mut [u8]) {
+pub(crate) fn pack(format: Format, cols: usize, source: &[u8], panels: &mut [u8]) {
     let (Some(weights), Some(record)) = (weight_bytes(format), record_bytes(format)) else {
         unreachable!("packed_bytes refuses {format:?}");
     };
     let blocks = cols / BLOCK;
-    let flip = if format == Format::Q8_0 && sign == Sign::Offset {
-        0x80
-    } else {
-        0
-    };
     let row_bytes = format.row_bytes(cols);
     for (panel, rows) in panels
         .chunks_exact_mut(blocks * record)
@@ -58,9 +46,7 @@ pub(crate) fn pack(format: Format, sign: Sign, cols: usize, source: &[u8], panel
                 .zip(panel.chunks_exact_mut(record))
             {
                 for (group, four) in block[2..].chunks_exact(4).enumerate() {
-                    for (byte, out) in four.iter().zip(&mut out[(group * ROWS + lane) * 4..]) {
-                        *out = byte ^ flip;
-                    }
+                    out[(group * ROWS + lane) * 4..][..4].copy_from_slice(four);
                 }
                 out[weights + 2 * lane..][..2].copy_from_slice(&block[..2]);
             }
@@ -68,7 +54,7 @@ pub(crate) fn pack(format: Format, sign: Sign, cols: usize, source: &[u8], panel
     }
 }
 
-/// The weights of one row in a record of signed weights, and its scale.
+/// The weights of one row in a record, and its scale.
 pub(crate) fn unpack(format: Format, record: &[u8], lane: usize) -> ([i32; BLOCK], f32) {
     let mut weights = [0; BLOCK];
     let at = |group: usize, byte: usize| record[(group * ROWS + lane) * 4 + byte];

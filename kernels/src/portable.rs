@@ -18,13 +18,14 @@ pub(crate) unsafe fn multiply(product: &Product<'_>, span: &Span, out: Output<'_
             let mut total = 0f32;
             for (block, record) in panel.chunks_exact(record).take(layout.blocks()).enumerate() {
                 let (weights, scale) = panel::unpack(product.format, record, row % ROWS);
-                let numbers = layout.numbers(activation, block);
+                let integers = layout.integers(activation, block);
                 let sum: i32 = weights
                     .iter()
-                    .zip(numbers)
-                    .map(|(weight, number)| weight * i32::from(number.cast_signed()))
+                    .zip(integers)
+                    .map(|(weight, integer)| weight * i32::from(integer.cast_signed()))
                     .sum();
-                total = (sum as f32).mul_add(scale * layout.scale(activation, block), total);
+                total = (sum as f32)
+                    .mul_add(scale * layout.scale_and_total(activation, block).0, total);
             }
             // SAFETY: the element is of this span, which is the caller's alone.
             unsafe { out.write(token, row, total) };
