@@ -17,6 +17,8 @@ mod llama;
 mod saved;
 pub mod scripted;
 
+#[cfg(feature = "llama")]
+pub use llama::with_cpu_kernels;
 pub use saved::{SavedCells, SavedPart};
 
 /// A place for one sequence in the backend's KV cache, numbered from 0.
