@@ -20,6 +20,28 @@ pub(crate) struct Factors {
     pub(crate) total: f32,
 }
 
+/// Bytes of a block's factors.
+const FACTORS: usize = 16;
+
+impl Factors {
+    pub(crate) const ZERO: Self = Self {
+        scale: 0.0,
+        corrections: [0; 2],
+        total: 0.0,
+    };
+
+    /// Reads what [`Layout::quantise`] wrote.
+    #[inline]
+    pub(crate) fn read(bytes: &[u8; FACTORS]) -> Self {
+        let four = |at: usize| [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]];
+        Self {
+            scale: f32::from_le_bytes(four(0)),
+            corrections: [i32::from_le_bytes(four(4)), i32::from_le_bytes(four(8))],
+            total: f32::from_le_bytes(four(12)),
+        }
+    }
+}
+
 /// Taken from a weight's unsigned byte to get the weight.
 const OFFSET: i32 = 128;
 
@@ -38,24 +60,21 @@ impl Layout {
 
     /// Bytes of a row: an odd number of cache lines, so that the rows of a tile do not fall on the same few sets of a cache.
     pub(crate) fn bytes(self) -> usize {
-        (self.factors(self.blocks()).div_ceil(64) | 1) * 64
+        (self.place(self.blocks()).div_ceil(64) | 1) * 64
     }
 
     /// Where the factors of a block are.
-    pub(crate) fn factors(self, block: usize) -> usize {
-        self.cols + block * size_of::<Factors>()
+    fn place(self, block: usize) -> usize {
+        self.cols + block * FACTORS
     }
 
-    /// The integers of a block.
-    pub(crate) fn integers(self, row: &[u8], block: usize) -> &[u8] {
-        &row[block * BLOCK..][..BLOCK]
-    }
-
-    /// The scale and the sum of a block's numbers.
-    pub(crate) fn scale_and_total(self, row: &[u8], block: usize) -> (f32, f32) {
-        let four = |at: usize| f32::from_le_bytes([row[at], row[at + 1], row[at + 2], row[at + 3]]);
-        let at = self.factors(block);
-        (four(at), four(at + 12))
+    /// The integers of the blocks of a row, and their factors.
+    pub(crate) fn parts(self, row: &[u8]) -> (&[[u8; BLOCK]], &[[u8; FACTORS]]) {
+        let (integers, factors) = row.split_at(self.cols);
+        (
+            integers.as_chunks().0,
+            &factors.as_chunks().0[..self.blocks()],
+        )
     }
 
     /// Quantises one row.
@@ -78,7 +97,7 @@ impl Layout {
             ];
             for (bits, out) in factors
                 .iter()
-                .zip(row[self.factors(block)..].chunks_exact_mut(4))
+                .zip(row[self.place(block)..].chunks_exact_mut(4))
             {
                 out.copy_from_slice(&bits.to_le_bytes());
             }

@@ -1,6 +1,6 @@
 //! The product in plain Rust: what the other kernels compute, slowly.
 
-use crate::activation::Layout;
+use crate::activation::{Factors, Layout};
 use crate::panel::{self, ROWS};
 use crate::product::{Output, Product, Span};
 
@@ -16,16 +16,17 @@ pub(crate) unsafe fn multiply(product: &Product<'_>, span: &Span, out: Output<'_
         for token in span.tokens.clone() {
             let activation = &product.activations[token * layout.bytes()..];
             let mut total = 0f32;
-            for (block, record) in panel.chunks_exact(record).take(layout.blocks()).enumerate() {
+            let (integers, factors) = layout.parts(&activation[..layout.bytes()]);
+            for ((record, integers), factors) in
+                panel.chunks_exact(record).zip(integers).zip(factors)
+            {
                 let (weights, scale) = panel::unpack(product.format, record, row % ROWS);
-                let integers = layout.integers(activation, block);
                 let sum: i32 = weights
                     .iter()
                     .zip(integers)
                     .map(|(weight, integer)| weight * i32::from(integer.cast_signed()))
                     .sum();
-                total = (sum as f32)
-                    .mul_add(scale * layout.scale_and_total(activation, block).0, total);
+                total = (sum as f32).mul_add(scale * Factors::read(factors).scale, total);
             }
             // SAFETY: the element is of this span, which is the caller's alone.
             unsafe { out.write(token, row, total) };

@@ -87,20 +87,35 @@ pub(crate) struct Span {
 /// Parts a thread should get, so that threads that are interrupted leave some of theirs to others.
 const PARTS_PER_THREAD: usize = 4;
 
+/// Activations that a part has at least if it has not all of them: what is done once for a panel is little beside their products.
+const TOKENS_PER_PART: usize = 128;
+
 /// How many parts a product has.
 pub(crate) fn parts(rows: usize, tokens: usize, threads: usize) -> usize {
     if tokens == 0 {
-        0
-    } else {
-        rows.div_ceil(ROWS).min(threads.max(1) * PARTS_PER_THREAD)
+        return 0;
     }
+    let wanted = threads.max(1) * PARTS_PER_THREAD;
+    let across = across(tokens, wanted);
+    across * (wanted / across).min(rows.div_ceil(ROWS))
+}
+
+/// Into how many groups the activations of a product of so many parts are divided.
+fn across(tokens: usize, parts: usize) -> usize {
+    (1..=parts)
+        .rev()
+        .find(|across| parts.is_multiple_of(*across) && tokens / across >= TOKENS_PER_PART)
+        .unwrap_or(1)
 }
 
 /// One part of `parts`.
 pub(crate) fn span(product: &Product<'_>, part: usize, parts: usize) -> Span {
-    let panels = product.rows.div_ceil(ROWS);
+    let across = across(product.tokens, parts);
+    let down = parts / across;
+    let share =
+        |all: usize, part: usize, parts: usize| all * part / parts..all * (part + 1) / parts;
     Span {
-        panels: panels * part / parts..panels * (part + 1) / parts,
-        tokens: 0..product.tokens,
+        panels: share(product.rows.div_ceil(ROWS), part % down, down),
+        tokens: share(product.tokens, part / down, across),
     }
 }

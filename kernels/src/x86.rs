@@ -7,5 +7,6 @@ pub(crate) mod amx;
 pub(crate) mod avx512;
 mod blocking;
 mod expand;
+mod tiles;
 
 pub(crate) use blocking::{Instructions, multiply};

@@ -4,13 +4,16 @@ use std::arch::asm;
 use std::arch::x86_64::*;
 use std::sync::LazyLock;
 
-use crate::activation::Factors;
 use crate::panel::BLOCK;
-use crate::x86::blocking::{Record, Strip, Totals};
+use crate::x86::blocking::{Record, Strip};
 use crate::x86::expand::Shape;
+use crate::x86::tiles::Block;
 
 /// Activations of a tile.
-const TOKENS: usize = 16;
+pub(crate) const TOKENS: usize = 16;
+
+/// How many blocks' sums are on their way while those of one are scaled.
+const AHEAD: usize = 3;
 
 const PLAIN: u8 = 0;
 const MINIMA: u8 = 1;
@@ -98,13 +101,12 @@ impl Drop for Configured {
     }
 }
 
-/// Multiplies at least 16 activations by records of signed weights.
+/// Multiplies activations by records of signed weights.
 ///
 /// # Safety
-/// The CPU must have the instructions, and this thread's tiles be configured; the strip's activations must exist, and [`totals`].
+/// The CPU must have the instructions, and this thread's tiles be configured; the strip's activations and the places of its results must exist.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-pub(crate) unsafe fn multiply(strip: &Strip<'_>) {
-    assert!(strip.tokens >= TOKENS);
+pub(crate) unsafe fn multiply(strip: &Strip<'_, TOKENS>) {
     // SAFETY: as the caller promises, and all these activations are of the strip.
     unsafe {
         match strip.shape {
@@ -116,51 +118,51 @@ pub(crate) unsafe fn multiply(strip: &Strip<'_>) {
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-unsafe fn tiles<const SHAPE: u8>(strip: &Strip<'_>) {
-    for tile in 0..strip.tokens.div_ceil(TOKENS) {
-        let totals = strip.totals.wrapping_add(tile * TOKENS);
-        // SAFETY: as the caller promises.
+unsafe fn tiles<const SHAPE: u8>(strip: &Strip<'_, TOKENS>) {
+    for (tile, first) in (0..strip.tokens).step_by(strip.height).enumerate() {
+        // SAFETY: as the caller promises, and the tile and its results are of the strip.
         unsafe {
-            side::<SHAPE>(strip, first(tile, strip.tokens), totals, 0);
-            side::<SHAPE>(strip, first(tile, strip.tokens), totals, 1);
+            let blocks = strip.tiles.add(tile * strip.step);
+            let out = strip.out.add(first * strip.stride);
+            let tokens = TOKENS.min(strip.tokens - first);
+            side::<SHAPE>(strip, blocks, out, tokens, 0);
+            side::<SHAPE>(strip, blocks, out, tokens, 1);
         }
     }
-}
-
-/// The first activation of a tile. The last tile is as high as the others, and begins where it overlaps with the one before.
-fn first(tile: usize, tokens: usize) -> usize {
-    (tile * TOKENS).min(tokens - TOKENS)
-}
-
-/// How many totals some activations have.
-pub(crate) fn totals(tokens: usize) -> usize {
-    tokens.next_multiple_of(TOKENS)
-}
-
-/// The activation that a total belongs to.
-pub(crate) fn token(total: usize, tokens: usize) -> usize {
-    first(total / TOKENS, tokens) + total % TOKENS
 }
 
 #[repr(C, align(64))]
 struct Sums([[i32; 16]; TOKENS]);
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-unsafe fn side<const SHAPE: u8>(strip: &Strip<'_>, first: usize, totals: *mut Totals, side: usize) {
+unsafe fn side<const SHAPE: u8>(
+    strip: &Strip<'_, TOKENS>,
+    blocks: *const Block<TOKENS>,
+    out: *mut f32,
+    tokens: usize,
+    side: usize,
+) {
     // SAFETY: as the caller promises.
     unsafe {
-        let out = totals.cast::<f32>().add(16 * side);
+        let out = out.add(16 * side);
+        let records = strip.records;
         let mut totals = [_mm512_setzero_ps(); TOKENS];
-        for t in 0..TOKENS {
-            totals[t] = _mm512_load_ps(out.add(32 * t));
+        if strip.resume {
+            for t in 0..TOKENS {
+                if t < tokens {
+                    totals[t] = _mm512_loadu_ps(out.add(t * strip.stride));
+                }
+            }
         }
-        let integers = strip.integers.add(first * strip.step);
-        let mut factors = strip.factors.add(first * strip.step);
-        let mut sums: [Sums; 2] = [const { Sums([[0; 16]; TOKENS]) }; 2];
+        let mut sums = [const { Sums([[0; 16]; TOKENS]) }; AHEAD + 1];
         let parts = if SHAPE == HALVES { 2 } else { 1 };
-        let count = strip.records.len() * parts;
-        let issue = |at: usize, integers: *const u8, sums: *mut Sums| {
-            let record = strip.records.as_ptr().add(at / parts);
+        let count = records.len() * parts;
+        let issue = |at: usize, sums: *mut Sums| {
+            let record = records.as_ptr().add(at / parts);
+            let integers = blocks
+                .add(at / parts)
+                .cast::<u8>()
+                .add(at % parts * BLOCK / 2);
             let weights = record.cast::<u8>().add(64 * side + at % parts * 512);
             if SHAPE == HALVES {
                 asm!(
@@ -169,7 +171,7 @@ unsafe fn side<const SHAPE: u8>(strip: &Strip<'_>, first: usize, totals: *mut To
                     "tilezero tmm2",
                     "tdpbssd tmm2, tmm3, tmm4",
                     "tilestored [{sums} + {line}], tmm2",
-                    integers = in(reg) integers.add(16 * at), step = in(reg) strip.step, weights = in(reg) weights,
+                    integers = in(reg) integers, step = in(reg) BLOCK, weights = in(reg) weights,
                     row = in(reg) 128usize, sums = in(reg) sums, line = in(reg) 64usize, options(nostack)
                 );
             } else {
@@ -179,17 +181,20 @@ unsafe fn side<const SHAPE: u8>(strip: &Strip<'_>, first: usize, totals: *mut To
                     "tilezero tmm2",
                     "tdpbssd tmm2, tmm0, tmm1",
                     "tilestored [{sums} + {line}], tmm2",
-                    integers = in(reg) integers.add(32 * at), step = in(reg) strip.step, weights = in(reg) weights,
+                    integers = in(reg) integers, step = in(reg) BLOCK, weights = in(reg) weights,
                     row = in(reg) 128usize, sums = in(reg) sums, line = in(reg) 64usize, options(nostack)
                 );
             }
         };
-        issue(0, integers, &raw mut sums[0]);
+        for at in 0..AHEAD.min(count) {
+            issue(at, &raw mut sums[at]);
+        }
         for at in 0..count {
-            if at + 1 < count {
-                issue(at + 1, integers, &raw mut sums[(at + 1) % 2]);
+            if at + AHEAD < count {
+                issue(at + AHEAD, &raw mut sums[(at + AHEAD) % (AHEAD + 1)]);
             }
-            let record: &Record = &strip.records[at / parts];
+            let record: &Record = &records[at / parts];
+            let block = &*blocks.add(at / parts);
             let second = at % parts == 1;
             let scales = if second {
                 record.others.as_ptr()
@@ -198,29 +203,24 @@ unsafe fn side<const SHAPE: u8>(strip: &Strip<'_>, first: usize, totals: *mut To
             };
             let scales = _mm512_load_ps(scales.add(16 * side));
             for t in 0..TOKENS {
-                let scale =
-                    _mm512_set1_ps(factors.add(t * strip.step).cast::<f32>().read_unaligned());
-                let sum = _mm512_cvtepi32_ps(_mm512_load_si512(sums[at % 2].0[t].as_ptr().cast()));
+                let scale = _mm512_set1_ps(block.factors[t].scale);
+                let sum = _mm512_cvtepi32_ps(_mm512_load_si512(
+                    sums[at % (AHEAD + 1)].0[t].as_ptr().cast(),
+                ));
                 totals[t] = _mm512_fmadd_ps(sum, _mm512_mul_ps(scales, scale), totals[t]);
             }
             if SHAPE == MINIMA {
                 let minima = _mm512_load_ps(record.others.as_ptr().add(16 * side));
                 for t in 0..TOKENS {
-                    let total = _mm512_set1_ps(
-                        factors
-                            .add(t * strip.step + 12)
-                            .cast::<f32>()
-                            .read_unaligned(),
-                    );
+                    let total = _mm512_set1_ps(block.factors[t].total);
                     totals[t] = _mm512_fnmadd_ps(minima, total, totals[t]);
                 }
             }
-            if at % parts == parts - 1 {
-                factors = factors.add(size_of::<Factors>());
-            }
         }
         for t in 0..TOKENS {
-            _mm512_store_ps(out.add(32 * t), totals[t]);
+            if t < tokens {
+                _mm512_storeu_ps(out.add(t * strip.stride), totals[t]);
+            }
         }
     }
 }

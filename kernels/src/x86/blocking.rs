@@ -6,6 +6,7 @@ use crate::activation::Layout;
 use crate::panel::{self, BLOCK, ROWS};
 use crate::product::{Output, Product, Span};
 use crate::x86::expand::{self, Shape};
+use crate::x86::tiles::{self, Block};
 use crate::x86::{amx, avx512};
 
 /// The instructions that multiply.
@@ -27,28 +28,34 @@ pub(crate) struct Record {
     pub(crate) others: [f32; ROWS],
 }
 
-/// The results of an activation and the rows of a panel.
-#[derive(Clone, Copy)]
-#[repr(C, align(64))]
-pub(crate) struct Totals(pub(crate) [f32; ROWS]);
+impl Record {
+    const ZERO: Self = Self {
+        weights: [0; ROWS * BLOCK],
+        scales: [0.0; ROWS],
+        others: [0.0; ROWS],
+    };
+}
 
 /// Activations that are multiplied by some records.
 #[derive(Clone, Copy)]
-pub(crate) struct Strip<'a> {
+pub(crate) struct Strip<'a, const TOKENS: usize> {
     pub(crate) records: &'a [Record],
     pub(crate) shape: Shape,
-    /// The first block's integers of the first activation, and its factors.
-    pub(crate) integers: *const u8,
-    pub(crate) factors: *const u8,
-    /// Bytes from one activation to the next.
+    /// The block of the first tile that belongs to the first record.
+    pub(crate) tiles: *const Block<TOKENS>,
+    /// Blocks from one tile to the next.
     pub(crate) step: usize,
+    /// Activations of a tile; the last may have fewer.
+    pub(crate) height: usize,
     pub(crate) tokens: usize,
-    /// Results so far, those of one activation after the other.
-    pub(crate) totals: *mut Totals,
+    /// Where the result of the panel's first row and the first activation goes.
+    pub(crate) out: *mut f32,
+    /// Numbers from one activation's results to the next's.
+    pub(crate) stride: usize,
+    /// Whether these records add to what is there.
+    pub(crate) resume: bool,
 }
 
-/// Activations are taken in multiples of this, which fills the tiles of every kernel.
-const TILES: usize = 48;
 /// With this many activations, AMX multiplies.
 const AMX_TOKENS: usize = 16;
 /// With no more activations than this, weights come from memory and are used once.
@@ -60,8 +67,23 @@ const RECORDS_MANY: usize = 160;
 /// Bytes of activations that are multiplied by one panel after the other: a part of the second cache.
 const ACTIVATIONS: usize = 512 << 10;
 
+/// Activations are taken in multiples of this, which fills the tiles of every kernel.
+const TILES: usize = 48;
+/// Bytes of a block of an activation.
+const ACTIVATION: usize = BLOCK + 16;
+
+/// Memory that a thread uses again and again.
+#[derive(Default)]
+struct Space {
+    records: Vec<Record>,
+    /// The results of a panel that is not full.
+    rest: Vec<f32>,
+    high: Vec<Block<{ amx::TOKENS }>>,
+    low: Vec<Block<{ avx512::TOKENS }>>,
+}
+
 thread_local! {
-    static SPACE: RefCell<(Vec<Record>, Vec<Totals>)> = const { RefCell::new((Vec::new(), Vec::new())) };
+    static SPACE: RefCell<Space> = RefCell::default();
 }
 
 /// Multiplies some of the panels by some of the activations.
@@ -74,86 +96,103 @@ pub(crate) unsafe fn multiply(
     span: &Span,
     out: Output<'_>,
 ) {
-    let layout = Layout::new(product.cols);
-    let blocks = layout.blocks();
+    SPACE.with_borrow_mut(|space| {
+        let Space {
+            records,
+            rest,
+            high,
+            low,
+        } = space;
+        // SAFETY: as the caller promises.
+        unsafe {
+            if instructions == Instructions::Amx && span.tokens.len() >= AMX_TOKENS {
+                let _configured = amx::configure();
+                blocks(product, span, out, false, (records, rest, high), |strip| {
+                    amx::multiply(strip)
+                });
+            } else {
+                blocks(product, span, out, true, (records, rest, low), |strip| {
+                    avx512::multiply(strip)
+                });
+            }
+        }
+    });
+}
+
+/// # Safety
+/// As for [`multiply`]; `compute` gets strips whose results have their places.
+unsafe fn blocks<const TOKENS: usize>(
+    product: &Product<'_>,
+    span: &Span,
+    out: Output<'_>,
+    offset: bool,
+    (records, rest, tiles): (&mut Vec<Record>, &mut Vec<f32>, &mut Vec<Block<TOKENS>>),
+    compute: impl Fn(&Strip<'_, TOKENS>),
+) {
+    let blocks = Layout::new(product.cols).blocks();
     let Some(bytes) = panel::record_bytes(product.format) else {
         return;
     };
-    let at_once = (ACTIVATIONS / layout.bytes()).clamp(TILES, 1024) / TILES * TILES;
+    let at_once = (ACTIVATIONS / blocks / ACTIVATION).next_multiple_of(TILES);
     let chunk = if span.tokens.len() <= FEW {
         RECORDS_FEW
     } else {
         RECORDS_MANY
     }
     .min(blocks);
-    let amx = instructions == Instructions::Amx && span.tokens.len() >= AMX_TOKENS;
-    let configured = amx.then(amx::configure);
-    SPACE.with_borrow_mut(|(records, totals)| {
-        records.resize(
-            chunk,
-            Record {
-                weights: [0; ROWS * BLOCK],
-                scales: [0.0; ROWS],
-                others: [0.0; ROWS],
-            },
-        );
-        totals.resize(at_once, Totals([0.0; ROWS]));
-        let mut first = span.tokens.start;
-        while first < span.tokens.end {
-            let mut tokens = balanced(span.tokens.end - first, at_once);
-            if amx && tokens < AMX_TOKENS {
-                // The tile is full of activations that have been multiplied before, with the same result.
-                (first, tokens) = (span.tokens.end - AMX_TOKENS, AMX_TOKENS);
+    records.resize(chunk, Record::ZERO);
+    let mut first = span.tokens.start;
+    while first < span.tokens.end {
+        let tokens = balanced(span.tokens.end - first, at_once)
+            .next_multiple_of(TILES)
+            .min(span.tokens.end - first);
+        let height = if offset {
+            balanced(tokens, TOKENS)
+        } else {
+            TOKENS
+        };
+        tiles::gather(product, first, tokens, height, tiles);
+        for panel in span.panels.clone() {
+            let rows = (product.rows - panel * ROWS).min(ROWS);
+            // SAFETY: these results are of the span.
+            let mut place = (unsafe { out.at(first, panel * ROWS) }, out.stride);
+            if rows < ROWS {
+                rest.resize(tokens * ROWS, 0.0);
+                place = (rest.as_mut_ptr(), ROWS);
             }
-            let count = if amx { amx::totals(tokens) } else { tokens };
-            for panel in span.panels.clone() {
-                totals[..count].fill(Totals([0.0; ROWS]));
-                for block in (0..blocks).step_by(chunk) {
-                    let records = &mut records[..chunk.min(blocks - block)];
-                    let at = (panel * blocks + block) * bytes;
-                    let source = &product.panels[at..][..records.len() * bytes];
-                    let activation = product.activations[first * layout.bytes()..].as_ptr();
-                    // SAFETY: the CPU has the instructions.
-                    let shape = unsafe { expand::expand(product.format, !amx, source, records) };
-                    let strip = Strip {
-                        records,
-                        shape,
-                        integers: activation.wrapping_add(block * BLOCK),
-                        factors: activation.wrapping_add(layout.factors(block)),
-                        step: layout.bytes(),
-                        tokens,
-                        totals: totals.as_mut_ptr(),
-                    };
-                    // SAFETY: the CPU has the instructions, the activations have these blocks, and there is a total for each.
-                    unsafe {
-                        if amx {
-                            amx::multiply(&strip)
-                        } else {
-                            avx512::multiply(&strip)
-                        }
+            for block in (0..blocks).step_by(chunk) {
+                let records = &mut records[..chunk.min(blocks - block)];
+                let source =
+                    &product.panels[(panel * blocks + block) * bytes..][..records.len() * bytes];
+                // SAFETY: the CPU has the instructions.
+                let shape = unsafe { expand::expand(product.format, offset, source, records) };
+                let tiles = tiles[block..].as_ptr();
+                compute(&Strip {
+                    records,
+                    shape,
+                    tiles,
+                    step: blocks,
+                    height,
+                    tokens,
+                    out: place.0,
+                    stride: place.1,
+                    resume: block > 0,
+                });
+            }
+            if rows < ROWS {
+                for (token, rest) in rest.chunks_exact(ROWS).enumerate() {
+                    for (row, result) in rest[..rows].iter().enumerate() {
+                        // SAFETY: these results are of the span, which is the caller's alone.
+                        unsafe { out.write(first + token, panel * ROWS + row, *result) };
                     }
                 }
-                let rows = (product.rows - panel * ROWS).min(ROWS);
-                for (at, total) in totals[..count].iter().enumerate() {
-                    let token = first + if amx { amx::token(at, tokens) } else { at };
-                    // SAFETY: these results are of the span, which is the caller's alone.
-                    unsafe {
-                        total
-                            .0
-                            .as_ptr()
-                            .copy_to_nonoverlapping(out.at(token, panel * ROWS), rows)
-                    };
-                }
             }
-            first += tokens;
         }
-    });
-    drop(configured);
+        first += tokens;
+    }
 }
 
-/// How many of some activations to take, no more than `at_once`, so that those who follow are about as many.
+/// How many of some things to take, no more than `at_once`, so that as few turns as possible take about as many each.
 fn balanced(left: usize, at_once: usize) -> usize {
     left.div_ceil(left.div_ceil(at_once))
-        .next_multiple_of(TILES)
-        .min(left)
 }
