@@ -79,7 +79,7 @@ impl Kernels {
         if rows == 0 || cols == 0 || !cols.is_multiple_of(format.block()) {
             return None;
         }
-        Some(rows.div_ceil(ROWS) * (cols / panel::BLOCK) * panel::record_bytes(format)?)
+        Some(rows.div_ceil(ROWS) * (cols / format.block()) * panel::unit_bytes(format))
     }
 
     /// Packs rows as they are in the file. A matrix may be packed a number of rows at a time, that number a multiple of [`Kernels::panel_rows`].

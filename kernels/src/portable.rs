@@ -1,7 +1,7 @@
 //! The product in plain Rust: what the other kernels compute, slowly.
 
 use crate::activation::{Factors, Layout};
-use crate::panel::{self, ROWS};
+use crate::panel::{self, BLOCK, ROWS, Unpacked};
 use crate::product::{Output, Product, Span};
 
 /// Multiplies some of the panels by some of the activations.
@@ -10,23 +10,41 @@ use crate::product::{Output, Product, Span};
 /// Nobody else may read or write the numbers of `out` that belong to the span.
 pub(crate) unsafe fn multiply(product: &Product<'_>, span: &Span, out: Output<'_>) {
     let layout = Layout::new(product.cols);
-    let record = panel::record_bytes(product.format).unwrap_or_default();
+    let blocks = product.format.block() / BLOCK;
+    let unit = panel::unit_bytes(product.format);
     for row in span.panels.start * ROWS..(span.panels.end * ROWS).min(product.rows) {
-        let panel = &product.panels[row / ROWS * layout.blocks() * record..];
+        let panel = &product.panels[row / ROWS * (layout.blocks() / blocks) * unit..];
         for token in span.tokens.clone() {
-            let activation = &product.activations[token * layout.bytes()..];
+            let (integers, factors) =
+                layout.parts(&product.activations[token * layout.bytes()..][..layout.bytes()]);
             let mut total = 0f32;
-            let (integers, factors) = layout.parts(&activation[..layout.bytes()]);
-            for ((record, integers), factors) in
-                panel.chunks_exact(record).zip(integers).zip(factors)
-            {
-                let (weights, scale) = panel::unpack(product.format, record, row % ROWS);
-                let sum: i32 = weights
-                    .iter()
-                    .zip(integers)
-                    .map(|(weight, integer)| weight * i32::from(integer.cast_signed()))
-                    .sum();
-                total = (sum as f32).mul_add(scale * Factors::read(factors).scale, total);
+            for (block, (integers, factors)) in integers.iter().zip(factors).enumerate() {
+                let unit = &panel[block / blocks * unit..];
+                let Unpacked {
+                    weights,
+                    scale,
+                    second,
+                    minimum,
+                } = panel::unpack(product.format, unit, block % blocks, row % ROWS);
+                let Factors {
+                    scale: activation,
+                    total: numbers,
+                    ..
+                } = Factors::read(factors);
+                let sum = |columns: std::ops::Range<usize>| {
+                    let products = columns
+                        .map(|column| weights[column] * i32::from(integers[column].cast_signed()));
+                    products.sum::<i32>() as f32
+                };
+                if let Some(second) = second {
+                    total = sum(0..BLOCK / 2).mul_add(scale * activation, total);
+                    total = sum(BLOCK / 2..BLOCK).mul_add(second * activation, total);
+                } else {
+                    total = sum(0..BLOCK).mul_add(scale * activation, total);
+                }
+                if let Some(minimum) = minimum {
+                    total = (-minimum).mul_add(numbers, total);
+                }
             }
             // SAFETY: the element is of this span, which is the caller's alone.
             unsafe { out.write(token, row, total) };

@@ -130,9 +130,8 @@ unsafe fn blocks<const TOKENS: usize>(
     compute: impl Fn(&Strip<'_, TOKENS>),
 ) {
     let blocks = Layout::new(product.cols).blocks();
-    let Some(bytes) = panel::record_bytes(product.format) else {
-        return;
-    };
+    let of_unit = product.format.block() / BLOCK;
+    let bytes = panel::unit_bytes(product.format);
     let at_once = (ACTIVATIONS / blocks / ACTIVATION).next_multiple_of(TILES);
     let chunk = if span.tokens.len() <= FEW {
         RECORDS_FEW
@@ -162,8 +161,8 @@ unsafe fn blocks<const TOKENS: usize>(
             }
             for block in (0..blocks).step_by(chunk) {
                 let records = &mut records[..chunk.min(blocks - block)];
-                let source =
-                    &product.panels[(panel * blocks + block) * bytes..][..records.len() * bytes];
+                let at = (panel * blocks + block) / of_unit * bytes;
+                let source = &product.panels[at..][..records.len() / of_unit * bytes];
                 // SAFETY: the CPU has the instructions.
                 let shape = unsafe { expand::expand(product.format, offset, source, records) };
                 let tiles = tiles[block..].as_ptr();
