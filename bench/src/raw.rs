@@ -79,12 +79,8 @@ impl Raw {
         threads: Option<u32>,
         kernels: CpuKernels,
     ) -> Result<Self, Box<dyn Error>> {
-        // Where an engine of this process has initialised llama.cpp before, the value only stands for that.
-        let backend = ManuallyDrop::new(LlamaBackend::init().unwrap_or_else(|_| LlamaBackend {}));
-        send_logs_to_tracing(LogOptions::default().with_logs_enabled(false));
-        let params = LlamaModelParams::default().with_n_gpu_layers(0);
-        let load = || LlamaModel::load_from_file(&backend, path, &params);
-        let model = match kernels {
+        let load = || Self::load_weights(path);
+        let (backend, model) = match kernels {
             CpuKernels::Auto => with_cpu_kernels(load)?,
             CpuKernels::Off => load()?,
         };
@@ -97,6 +93,17 @@ impl Raw {
             model,
             threads,
         })
+    }
+
+    fn load_weights(
+        path: &Path,
+    ) -> Result<(ManuallyDrop<LlamaBackend>, LlamaModel), Box<dyn Error>> {
+        // Where an engine of this process has initialised llama.cpp before, the value only stands for that.
+        let backend = ManuallyDrop::new(LlamaBackend::init().unwrap_or_else(|_| LlamaBackend {}));
+        send_logs_to_tracing(LogOptions::default().with_logs_enabled(false));
+        let params = LlamaModelParams::default().with_n_gpu_layers(0);
+        let model = LlamaModel::load_from_file(&backend, path, &params)?;
+        Ok((backend, model))
     }
 
     /// Tokens a second, over all sequences, of decoding one token of each at a time after their prompts.
