@@ -79,16 +79,24 @@ impl Layout {
 
     /// Quantises one row.
     pub(crate) fn quantise(self, source: &[f32], row: &mut [u8]) {
-        for (block, source) in source.chunks_exact(BLOCK).enumerate() {
-            let (factor, scale) = factors(source);
-            let mut sums = [0; 2];
-            for ((column, value), integer) in
-                source.iter().enumerate().zip(&mut row[block * BLOCK..])
-            {
-                let rounded = (value * factor).round_ties_even() as i8;
-                sums[2 * column / BLOCK] += i32::from(rounded);
-                *integer = rounded.cast_unsigned();
-            }
+        self.quantise_blocks(source, row, Integers::of);
+    }
+
+    /// Quantises one row, each block by a function.
+    #[inline(always)]
+    pub(crate) fn quantise_blocks(
+        self,
+        source: &[f32],
+        row: &mut [u8],
+        integers: impl Fn(&[f32; BLOCK]) -> Integers,
+    ) {
+        for (block, source) in source.as_chunks().0.iter().enumerate() {
+            let Integers {
+                values,
+                scale,
+                sums,
+            } = integers(source);
+            row[block * BLOCK..][..BLOCK].copy_from_slice(&values);
             let factors = [
                 scale.to_bits(),
                 (-OFFSET * (sums[0] + sums[1])).cast_unsigned(),
@@ -105,17 +113,53 @@ impl Layout {
     }
 }
 
-/// What turns the numbers of a block into integers, and what turns those back. A block with a number that is not finite has a scale
-/// that is none, so that what is computed from it is none either.
-fn factors(source: &[f32]) -> (f32, f32) {
-    let largest = source
-        .iter()
-        .fold(0f32, |largest, value| largest.max(value.abs()));
-    if !source.iter().all(|value| value.is_finite()) {
-        (0.0, f32::NAN)
-    } else if largest < SMALLEST {
-        (0.0, 0.0)
-    } else {
-        (127.0 / largest, largest / 127.0)
+/// A block of activations as integers.
+pub(crate) struct Integers {
+    /// The bytes of the integers.
+    pub(crate) values: [u8; BLOCK],
+    /// What they are multiplied by to get the numbers.
+    pub(crate) scale: f32,
+    /// Sums of the integers of both halves.
+    pub(crate) sums: [i32; 2],
+}
+
+impl Integers {
+    fn of(source: &[f32; BLOCK]) -> Self {
+        let largest = source
+            .iter()
+            .fold(0f32, |largest, value| largest.max(value.abs()));
+        let finite = source.iter().all(|value| value.is_finite());
+        let Some((factor, scale)) = Self::factor(largest, finite) else {
+            return Self::zero(f32::NAN);
+        };
+        let mut integers = Self::zero(scale);
+        for (column, (value, byte)) in source.iter().zip(&mut integers.values).enumerate() {
+            let rounded = (value * factor).round_ties_even() as i8;
+            integers.sums[2 * column / BLOCK] += i32::from(rounded);
+            *byte = rounded.cast_unsigned();
+        }
+        integers
+    }
+
+    /// No integer but zero.
+    pub(crate) fn zero(scale: f32) -> Self {
+        Self {
+            values: [0; BLOCK],
+            scale,
+            sums: [0; 2],
+        }
+    }
+
+    /// What turns the numbers of a block into integers, and what turns those back. `None` if one is not finite: such a block has a scale
+    /// that is none, so that what is computed from it is none either.
+    #[inline]
+    pub(crate) fn factor(largest: f32, finite: bool) -> Option<(f32, f32)> {
+        if !finite {
+            None
+        } else if largest < SMALLEST {
+            Some((0.0, 0.0))
+        } else {
+            Some((127.0 / largest, largest / 127.0))
+        }
     }
 }

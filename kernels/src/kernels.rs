@@ -121,7 +121,13 @@ impl Kernels {
             .chunks_exact(cols)
             .zip(activations.chunks_exact_mut(bytes))
         {
-            Layout::new(cols).quantise(source, row);
+            let layout = Layout::new(cols);
+            match self.set {
+                #[cfg(target_arch = "x86_64")]
+                // SAFETY: every set of instructions of `x86` has AVX-512.
+                Set::X86(_) => unsafe { x86::quantise(layout, source, row) },
+                Set::Portable => layout.quantise(source, row),
+            }
         }
     }
 

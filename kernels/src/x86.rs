@@ -7,6 +7,8 @@ pub(crate) mod amx;
 pub(crate) mod avx512;
 mod blocking;
 mod expand;
+mod quantise;
 mod tiles;
 
 pub(crate) use blocking::{Instructions, multiply};
+pub(crate) use quantise::row as quantise;
