@@ -8,6 +8,7 @@ use std::{
     time::Instant,
 };
 
+use graphmill_llm::{backend::with_cpu_kernels, spec::CpuKernels};
 use llama_cpp_2::{
     LogOptions,
     context::{LlamaContext, params::LlamaContextParams},
@@ -67,17 +68,22 @@ pub struct Raw {
 }
 
 impl Raw {
-    /// Loads a model. Without `threads`, one for each processor that this process may use.
+    /// Loads a model, to be computed with the kernels that an engine would use. Without `threads`, one for each processor that this
+    /// process may use.
     ///
     /// # Errors
     ///
     /// If llama.cpp cannot load it.
-    pub fn load(path: &Path, threads: Option<u32>) -> Result<Self, Box<dyn Error>> {
-        // Where an engine of this process has initialised llama.cpp before, the value only stands for that.
-        let backend = ManuallyDrop::new(LlamaBackend::init().unwrap_or_else(|_| LlamaBackend {}));
-        send_logs_to_tracing(LogOptions::default().with_logs_enabled(false));
-        let params = LlamaModelParams::default().with_n_gpu_layers(0);
-        let model = LlamaModel::load_from_file(&backend, path, &params)?;
+    pub fn load(
+        path: &Path,
+        threads: Option<u32>,
+        kernels: CpuKernels,
+    ) -> Result<Self, Box<dyn Error>> {
+        let load = || Self::load_weights(path);
+        let (backend, model) = match kernels {
+            CpuKernels::Auto => with_cpu_kernels(load)?,
+            CpuKernels::Off => load()?,
+        };
         let threads = match threads {
             Some(threads) => threads as i32,
             None => available_parallelism()?.get() as i32,
@@ -87,6 +93,17 @@ impl Raw {
             model,
             threads,
         })
+    }
+
+    fn load_weights(
+        path: &Path,
+    ) -> Result<(ManuallyDrop<LlamaBackend>, LlamaModel), Box<dyn Error>> {
+        // Where an engine of this process has initialised llama.cpp before, the value only stands for that.
+        let backend = ManuallyDrop::new(LlamaBackend::init().unwrap_or_else(|_| LlamaBackend {}));
+        send_logs_to_tracing(LogOptions::default().with_logs_enabled(false));
+        let params = LlamaModelParams::default().with_n_gpu_layers(0);
+        let model = LlamaModel::load_from_file(&backend, path, &params)?;
+        Ok((backend, model))
     }
 
     /// Tokens a second, over all sequences, of decoding one token of each at a time after their prompts.

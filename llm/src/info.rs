@@ -1,5 +1,6 @@
 //! What an engine runs with: every value that was chosen at load, by the spec, the model or the machine.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -81,6 +82,8 @@ pub struct BackendInfo {
     pub kv: Option<KvInfo>,
     /// How steps are computed; `None` for a backend that computes nothing.
     pub compute: Option<ComputeInfo>,
+    /// The kernels of this project that multiply by its weights; `None` where llama.cpp does it alone.
+    pub kernels: Option<KernelsInfo>,
     /// The devices that have a part of the model.
     pub devices: Vec<DeviceInfo>,
     /// The memory that was allocated, by content and device.
@@ -102,6 +105,19 @@ pub struct WeightsInfo {
     pub trained_context: u32,
     /// Whether another engine had loaded them, and uses them too.
     pub shared: bool,
+}
+
+/// What the kernels of this project have of a model.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct KernelsInfo {
+    /// The instructions they use.
+    pub instructions: &'static str,
+    /// Matrices that are packed for them.
+    pub matrices: u32,
+    /// Bytes of the packed matrices, which are not mapped from the file.
+    pub bytes: u64,
+    /// Matrices in main memory that are left to llama.cpp, by the type of their numbers.
+    pub left: BTreeMap<String, u32>,
 }
 
 /// The KV cache of a model.
@@ -246,6 +262,9 @@ impl fmt::Display for EngineInfo {
             compute.numa,
             if compute.flash_attention { "on" } else { "off" }
         )?;
+        if let Some(kernels) = &self.backend.kernels {
+            writeln!(f, "kernels   {kernels}")?;
+        }
         writeln!(f, "memory    {}", buffers(&self.backend.buffers))?;
         write!(f, "features  {}", compute.features)
     }
@@ -289,6 +308,26 @@ impl fmt::Display for WeightsInfo {
                 ""
             }
         )
+    }
+}
+
+impl fmt::Display for KernelsInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} for {} matrices, {} packed",
+            self.instructions,
+            self.matrices,
+            Mebibytes(self.bytes)
+        )?;
+        if self.left.is_empty() {
+            return Ok(());
+        }
+        let left = self.left.iter();
+        let left: Vec<_> = left
+            .map(|(name, count)| format!("{count} {name}"))
+            .collect();
+        write!(f, "; llama.cpp's for {}", left.join(", "))
     }
 }
 

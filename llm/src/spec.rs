@@ -18,8 +18,8 @@ pub use adapter::AdapterSpec;
 pub use device::Device;
 pub use draft::DraftSpec;
 pub use knobs::{
-    FlashAttention, KvType, Numa, Number, PluginConfig, RopeScaling, SplitMode, TensorOverride,
-    ThreadPriority,
+    CpuKernels, FlashAttention, KvType, Numa, Number, PluginConfig, RopeScaling, SplitMode,
+    TensorOverride, ThreadPriority,
 };
 pub use path::resolve_model_path;
 

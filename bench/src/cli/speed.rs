@@ -12,7 +12,7 @@ use graphmill_bench::{
     results::{By, Results, Speed},
     tables,
 };
-use graphmill_llm::{Engine, EngineSpec, PluginConfig};
+use graphmill_llm::{Engine, EngineSpec, PluginConfig, spec::CpuKernels};
 
 use super::{Outcome, note, print};
 
@@ -42,6 +42,19 @@ pub(super) struct Arguments {
     /// Threads of llama.cpp; one for each processor without it.
     #[arg(long)]
     pub(super) threads: Option<u32>,
+    /// Multiplies matrices with llama.cpp's own kernels only.
+    #[arg(long)]
+    pub(super) stock: bool,
+}
+
+impl Arguments {
+    fn kernels(&self) -> CpuKernels {
+        if self.stock {
+            CpuKernels::Off
+        } else {
+            CpuKernels::Auto
+        }
+    }
 }
 
 #[derive(Clone, Debug, Args)]
@@ -103,6 +116,9 @@ pub(super) fn with_engine(arguments: &EngineArguments) -> Outcome<Vec<Speed>> {
     let common = &arguments.common;
     let mut spec = EngineSpec::new(&common.model);
     spec.plugin_config = PluginConfig::from_json(&arguments.plugin_config)?;
+    if common.stock {
+        spec.plugin_config.cpu_kernels = CpuKernels::Off;
+    }
     spec.plugin_config.threads = common.threads.or(spec.plugin_config.threads);
     let most = common.sequences.iter().copied().max().unwrap_or(1);
     spec.max_num_seqs = arguments.max_num_seqs.unwrap_or(most as u32);
@@ -143,7 +159,7 @@ fn measure(arguments: &Arguments, engine: Option<&EngineSpec>) -> Outcome<Vec<Sp
         }
         // OpenMP's threads end with the thread that they work for.
         let llama = || {
-            let raw = Raw::load(&arguments.model, arguments.threads)
+            let raw = Raw::load(&arguments.model, arguments.threads, arguments.kernels())
                 .map_err(|error| error.to_string())?;
             let measured = each(&mut speeds, false, round, |by, work| {
                 match (by, work.tokens) {

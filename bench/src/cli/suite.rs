@@ -102,6 +102,7 @@ fn speeds(model: &Path, small: bool) -> Outcome<Vec<Speed>> {
             rounds: if small { 2 } else { 1 },
             flash_attention: Flash::Both,
             threads: None,
+            stock: false,
         },
         plugin_config: String::new(),
         max_num_seqs: None,

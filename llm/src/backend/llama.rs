@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, LazyLock, OnceLock};
 
+use graphmill_kernels::Kernels;
 use llama_cpp_2::llama_backend::LlamaBackend;
 use llama_cpp_2::model::LlamaModel;
 
@@ -23,6 +24,7 @@ mod adapters;
 mod devices;
 mod embed;
 mod ffi;
+mod kernels;
 mod model;
 mod passes;
 mod plan;
@@ -52,6 +54,8 @@ struct Process {
     backend: LlamaBackend,
     /// Instruction sets and libraries in use.
     features: String,
+    /// The kernels that models may use.
+    kernels: Option<Kernels>,
 }
 
 static PROCESS: LazyLock<Result<Process, String>> = LazyLock::new(|| {
@@ -60,8 +64,18 @@ static PROCESS: LazyLock<Result<Process, String>> = LazyLock::new(|| {
     Ok(Process {
         backend,
         features: ffi::system_info(),
+        kernels: kernels::attach(),
     })
 });
+
+/// Loads a model as an engine does, by calls of llama.cpp that are made on this thread: its weights are packed for the kernels of this
+/// project where these can use them. For measurements of llama.cpp itself with the same kernels.
+pub fn with_cpu_kernels<T>(load: impl FnOnce() -> T) -> T {
+    let attached = PROCESS
+        .as_ref()
+        .is_ok_and(|process| process.kernels.is_some());
+    kernels::load(attached, load).0
+}
 
 /// How threads are spread over NUMA nodes, which the first engine of the process decides.
 static NUMA: OnceLock<Numa> = OnceLock::new();
@@ -250,6 +264,7 @@ fn describe(
                 && !reports::flash_attention_refused(&heard.lines),
             features: environment.features.to_owned(),
         }),
+        kernels: weights.layout.kernels_info(),
         devices: devices::with_layers(&weights.layout.layers),
         buffers,
     }

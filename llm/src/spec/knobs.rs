@@ -54,6 +54,8 @@ pub struct PluginConfig {
     /// Moves weights and KV cells in main memory to pages of 2 MiB, in the background once the model is loaded, where the system
     /// allows it (Linux). The default is `true`.
     pub huge_pages: Option<bool>,
+    /// Products of matrices in main memory.
+    pub cpu_kernels: CpuKernels,
     /// Layers on the GPU; all of them without it.
     pub gpu_layers: Option<u32>,
     /// How the model is divided over several GPUs. The default is `layer`.
@@ -324,6 +326,19 @@ names! {
         /// Always.
         On "on",
         /// Never.
+        Off "off",
+    }
+}
+
+names! {
+    /// Who computes the products of quantized matrices in main memory.
+    #[derive(Default)]
+    CpuKernels {
+        /// Kernels of this project where this processor has the instructions and no GPU takes part, llama.cpp elsewhere. Weights that they
+        /// use are packed at load instead of mapped.
+        #[default]
+        Auto "auto",
+        /// llama.cpp.
         Off "off",
     }
 }

@@ -77,6 +77,7 @@ pub(in crate::backend) fn open(
                 && !reports::flash_attention_refused(&heard.lines),
             features: process.features.clone(),
         }),
+        kernels: weights.layout.kernels_info(),
         devices: devices::with_layers(&weights.layout.layers),
         buffers,
     };
@@ -222,7 +223,7 @@ fn check_memory(
         step += tokens * 8 * u64::try_from(model.n_vocab()).unwrap_or(0);
         step += tokens * pools::bytes_per_cell(model, KvType::F16, KvType::F16);
     }
-    let loaded = if weights.shared { 0 } else { model.size() };
+    let loaded = if weights.shared { 0 } else { weights.bytes() };
     if loaded + step <= available {
         return Ok(());
     }

@@ -1,4 +1,5 @@
-//! The calls into llama.cpp that its Rust binding does not wrap, and the only unsafe code of the project.
+//! The calls into llama.cpp that its Rust binding does not wrap. With the kernels and how they are attached, the only unsafe code of
+//! the project.
 
 #![allow(unsafe_code)]
 

@@ -8,16 +8,18 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::SystemTime;
 
+use graphmill_kernels::Kernels;
 use llama_cpp_2::model::LlamaModel;
 use llama_cpp_2::model::params::LlamaModelParams;
 use llama_cpp_sys_2 as sys;
 
 use super::ffi::{self, BufferType, Mapping, ModelParams};
+use super::kernels::{self, Packed};
 use super::{devices, process, reports};
-use crate::info::{BufferInfo, Mebibytes};
+use crate::info::{BufferInfo, KernelsInfo, Mebibytes};
 use crate::memory;
 use crate::protocol::LoadError;
-use crate::spec::{Device, EngineSpec, Number, SplitMode, TensorOverride};
+use crate::spec::{CpuKernels, Device, EngineSpec, Number, SplitMode, TensorOverride};
 
 /// Loaded weights.
 pub(super) struct Weights {
@@ -27,12 +29,24 @@ pub(super) struct Weights {
     pub(super) shared: bool,
 }
 
+impl Weights {
+    /// Bytes of the weights as they are computed with.
+    pub(super) fn bytes(&self) -> u64 {
+        let packed = self.layout.kernels.as_ref();
+        let (packed, unpacked) =
+            packed.map_or((0, 0), |(_, packed)| (packed.bytes, packed.in_file));
+        (self.model.size() + packed).saturating_sub(unpacked)
+    }
+}
+
 /// Where loaded weights are.
 #[derive(Debug)]
 pub(super) struct Layout {
     pub(super) buffers: Vec<BufferInfo>,
     /// Devices, and how many layers they have.
     pub(super) layers: Vec<(String, u32)>,
+    /// The kernels that it is packed for, and what they have taken of it.
+    pub(super) kernels: Option<(Kernels, Packed)>,
     /// Held while a context or an adapter is created on the model, which llama.cpp does not allow on two threads at once.
     pub(super) creating: Mutex<()>,
 }
@@ -42,6 +56,17 @@ impl Layout {
     pub(super) fn lock(&self) -> MutexGuard<'_, ()> {
         // It guards no data that a panic could leave half changed.
         self.creating.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Who multiplies by the weights.
+    pub(super) fn kernels_info(&self) -> Option<KernelsInfo> {
+        let (kernels, packed) = self.kernels.as_ref()?;
+        Some(KernelsInfo {
+            instructions: kernels.name(),
+            matrices: packed.matrices,
+            bytes: packed.bytes,
+            left: packed.left.clone(),
+        })
     }
 }
 
@@ -59,6 +84,7 @@ struct Key {
     main_gpu: Option<u32>,
     tensor_split: Option<Vec<Number>>,
     override_tensor: Option<Vec<TensorOverride>>,
+    cpu_kernels: CpuKernels,
 }
 
 type Loaded = HashMap<Key, (Weak<LlamaModel>, Arc<Layout>)>;
@@ -68,8 +94,11 @@ static LOADED: LazyLock<Mutex<Loaded>> = LazyLock::new(Mutex::default);
 
 /// Loads the weights as the spec says, or takes those that are loaded already.
 pub(super) fn load(spec: &EngineSpec) -> Result<Weights, LoadError> {
-    process(&spec.model)?;
+    let process = process(&spec.model)?;
     let key = Key::new(spec)?;
+    let kernels = process
+        .kernels
+        .filter(|_| key.cpu_kernels == CpuKernels::Auto && !key.uses_gpus());
     let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
     loaded.retain(|_, (model, _)| model.strong_count() > 0);
     if let Some((model, layout)) = loaded.get(&key)
@@ -87,18 +116,31 @@ pub(super) fn load(spec: &EngineSpec) -> Result<Weights, LoadError> {
         path: spec.model.clone(),
         message: "the path has a NUL character".to_owned(),
     })?;
-    let (model, heard) = ffi::listen(|| load_file(&key, &path, &params));
-    let model = Arc::new(model.ok_or_else(|| {
-        LoadError::Model {
-            path: spec.model.clone(),
-            message: heard
+    let panics = kernels::panics();
+    let ((model, packed), heard) =
+        ffi::listen(|| kernels::load(kernels.is_some(), || load_file(&key, &path, &params)));
+    let refused = |message: String| LoadError::Model {
+        path: spec.model.clone(),
+        message,
+    };
+    let model = model.ok_or_else(|| {
+        refused(
+            heard
                 .complaint()
                 .unwrap_or_else(|| "llama.cpp cannot load it".to_owned()),
-        }
-    })?);
+        )
+    })?;
+    if kernels::panics() != panics {
+        return Err(refused(
+            "its weights could not be packed for the CPU kernels: load it with `cpu_kernels` `off`"
+                .to_owned(),
+        ));
+    }
+    let model = Arc::new(model);
     let layout = Arc::new(Layout {
         buffers: reports::buffers(&heard.lines),
         layers: reports::layers(&heard.lines),
+        kernels: kernels.map(|kernels| (kernels, packed)),
         creating: Mutex::new(()),
     });
     loaded.insert(key, (Arc::downgrade(&model), Arc::clone(&layout)));
@@ -170,15 +212,20 @@ impl Key {
             main_gpu: knobs.main_gpu,
             tensor_split: knobs.tensor_split.clone(),
             override_tensor: knobs.override_tensor.clone(),
+            cpu_kernels: knobs.cpu_kernels,
         })
+    }
+
+    /// Whether GPUs take part. They compute large batches even with weights in main memory, if these are laid out as in the file.
+    fn uses_gpus(&self) -> bool {
+        self.device != Device::Cpu && !devices::gpus().is_empty()
     }
 }
 
 /// Refuses a file that is larger than the memory it would be loaded into, before it is read.
 fn check_room(key: &Key) -> Result<(), LoadError> {
-    let on_gpu = key.device != Device::Cpu && !devices::gpus().is_empty();
     match memory::available_bytes() {
-        Some(available) if !on_gpu && key.bytes > available => Err(LoadError::Memory {
+        Some(available) if !key.uses_gpus() && key.bytes > available => Err(LoadError::Memory {
             path: key.path.clone(),
             message: format!(
                 "weights {}, and {} are available on this machine: take a smaller model, or one with fewer bits a weight",

@@ -102,7 +102,7 @@ pub(super) fn pools(
     }
     let on_cpu = layers_on_gpus < layers;
     // Pages of a mapped file count as available, whoever uses them; copies that are shared are gone from what is.
-    let on_machine = weights.model.size().saturating_sub(weights_on_gpus);
+    let on_machine = weights.bytes().saturating_sub(weights_on_gpus);
     let copied = weights.layout.buffers.iter();
     let copied = copied.filter(|buffer| !reports::is_mapped(buffer));
     let copied: u64 = copied.map(|buffer| buffer.bytes).sum();

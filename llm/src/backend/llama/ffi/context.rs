@@ -8,6 +8,7 @@ use std::slice;
 use llama_cpp_2::model::LlamaModel;
 use llama_cpp_sys_2 as sys;
 
+use super::super::kernels;
 use super::{Adapter, ThreadPool};
 use crate::backend::{self, BatchToken, DecodeError, SaveError};
 
@@ -106,9 +107,13 @@ impl<'a> Context<'a> {
     ) -> Result<(), DecodeError> {
         self.n_rows = 0;
         let batch = self.batch.fill(tokens);
+        let panics = kernels::panics();
         // SAFETY: the context is alive and not shared; the batch's arrays have as many entries as it says and outlive the call.
         let status = unsafe { sys::llama_decode(self.raw.as_ptr(), batch) };
         match status {
+            0 if kernels::panics() != panics => Err(DecodeError::Failed(
+                "a product of matrices failed".to_owned(),
+            )),
             0 => {
                 self.n_rows = tokens.iter().filter(|token| token.logits).count();
                 Ok(())

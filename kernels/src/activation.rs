@@ -1,0 +1,165 @@
+//! Rows of activations as the kernels read them: integers of 8 bits in blocks, and factors of each block.
+
+use crate::panel::BLOCK;
+
+/// Where the parts of a quantised activation are. Its numbers come first, then the [`Factors`] of each block.
+#[derive(Clone, Copy)]
+pub(crate) struct Layout {
+    cols: usize,
+}
+
+/// What a block of activations is multiplied and corrected by.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct Factors {
+    /// What the integers are multiplied by to get the numbers.
+    pub(crate) scale: f32,
+    /// What a sum of products with weights that are 128 too large starts from: over the block, and over its second half.
+    pub(crate) corrections: [i32; 2],
+    /// The sum of the numbers, as rounded.
+    pub(crate) total: f32,
+}
+
+/// Bytes of a block's factors.
+const FACTORS: usize = 16;
+
+impl Factors {
+    pub(crate) const ZERO: Self = Self {
+        scale: 0.0,
+        corrections: [0; 2],
+        total: 0.0,
+    };
+
+    /// Reads what [`Layout::quantise`] wrote.
+    #[inline]
+    pub(crate) fn read(bytes: &[u8; FACTORS]) -> Self {
+        let four = |at: usize| [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]];
+        Self {
+            scale: f32::from_le_bytes(four(0)),
+            corrections: [i32::from_le_bytes(four(4)), i32::from_le_bytes(four(8))],
+            total: f32::from_le_bytes(four(12)),
+        }
+    }
+}
+
+/// Taken from a weight's unsigned byte to get the weight.
+const OFFSET: i32 = 128;
+
+/// Blocks whose largest number is below this are zero: the factor from numbers to integers would overflow. The 16-bit scales of
+/// stock llama.cpp end at 6e-8.
+const SMALLEST: f32 = 1e-30;
+
+impl Layout {
+    pub(crate) fn new(cols: usize) -> Self {
+        Self { cols }
+    }
+
+    pub(crate) fn blocks(self) -> usize {
+        self.cols / BLOCK
+    }
+
+    /// Bytes of a row: an odd number of cache lines, so that the rows of a tile do not fall on the same few sets of a cache.
+    pub(crate) fn bytes(self) -> usize {
+        (self.place(self.blocks()).div_ceil(64) | 1) * 64
+    }
+
+    /// Where the factors of a block are.
+    fn place(self, block: usize) -> usize {
+        self.cols + block * FACTORS
+    }
+
+    /// The integers of the blocks of a row, and their factors.
+    pub(crate) fn parts(self, row: &[u8]) -> (&[[u8; BLOCK]], &[[u8; FACTORS]]) {
+        let (integers, factors) = row.split_at(self.cols);
+        (
+            integers.as_chunks().0,
+            &factors.as_chunks().0[..self.blocks()],
+        )
+    }
+
+    /// Quantises one row.
+    pub(crate) fn quantise(self, source: &[f32], row: &mut [u8]) {
+        self.quantise_blocks(source, row, Integers::of);
+    }
+
+    /// Quantises one row, each block by a function.
+    #[inline(always)]
+    pub(crate) fn quantise_blocks(
+        self,
+        source: &[f32],
+        row: &mut [u8],
+        integers: impl Fn(&[f32; BLOCK]) -> Integers,
+    ) {
+        for (block, source) in source.as_chunks().0.iter().enumerate() {
+            let Integers {
+                values,
+                scale,
+                sums,
+            } = integers(source);
+            row[block * BLOCK..][..BLOCK].copy_from_slice(&values);
+            let factors = [
+                scale.to_bits(),
+                (-OFFSET * (sums[0] + sums[1])).cast_unsigned(),
+                (-OFFSET * sums[1]).cast_unsigned(),
+                (scale * (sums[0] + sums[1]) as f32).to_bits(),
+            ];
+            for (bits, out) in factors
+                .iter()
+                .zip(row[self.place(block)..].chunks_exact_mut(4))
+            {
+                out.copy_from_slice(&bits.to_le_bytes());
+            }
+        }
+    }
+}
+
+/// A block of activations as integers.
+pub(crate) struct Integers {
+    /// The bytes of the integers.
+    pub(crate) values: [u8; BLOCK],
+    /// What they are multiplied by to get the numbers.
+    pub(crate) scale: f32,
+    /// Sums of the integers of both halves.
+    pub(crate) sums: [i32; 2],
+}
+
+impl Integers {
+    fn of(source: &[f32; BLOCK]) -> Self {
+        let largest = source
+            .iter()
+            .fold(0f32, |largest, value| largest.max(value.abs()));
+        let finite = source.iter().all(|value| value.is_finite());
+        let Some((factor, scale)) = Self::factor(largest, finite) else {
+            return Self::zero(f32::NAN);
+        };
+        let mut integers = Self::zero(scale);
+        for (column, (value, byte)) in source.iter().zip(&mut integers.values).enumerate() {
+            let rounded = (value * factor).round_ties_even() as i8;
+            integers.sums[2 * column / BLOCK] += i32::from(rounded);
+            *byte = rounded.cast_unsigned();
+        }
+        integers
+    }
+
+    /// No integer but zero.
+    pub(crate) fn zero(scale: f32) -> Self {
+        Self {
+            values: [0; BLOCK],
+            scale,
+            sums: [0; 2],
+        }
+    }
+
+    /// What turns the numbers of a block into integers, and what turns those back. `None` if one is not finite: such a block has a scale
+    /// that is none, so that what is computed from it is none either.
+    #[inline]
+    pub(crate) fn factor(largest: f32, finite: bool) -> Option<(f32, f32)> {
+        if !finite {
+            None
+        } else if largest < SMALLEST {
+            Some((0.0, 0.0))
+        } else {
+            Some((127.0 / largest, largest / 127.0))
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! How weights are stored in a GGUF file.
+
+/// How a tensor of weights is stored in a GGUF file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// Blocks of 32 weights of 8 bits with a scale.
+    Q8_0,
+    /// Blocks of 32 weights of 4 bits with a scale; 8 stands for zero.
+    Q4_0,
+    /// Blocks of 256 weights of 4 bits, with a scale and a minimum of 6 bits for each 32.
+    Q4K,
+    /// Blocks of 256 weights of 5 bits, with a scale and a minimum of 6 bits for each 32.
+    Q5K,
+    /// Blocks of 256 weights of 6 bits, with a scale of 8 bits for each 16; 32 stands for zero.
+    Q6K,
+}
+
+impl Format {
+    /// Every format.
+    pub const ALL: [Format; 5] = [
+        Format::Q8_0,
+        Format::Q4_0,
+        Format::Q4K,
+        Format::Q5K,
+        Format::Q6K,
+    ];
+
+    /// Weights in a block of the file.
+    pub fn block(self) -> usize {
+        match self {
+            Format::Q8_0 | Format::Q4_0 => 32,
+            Format::Q4K | Format::Q5K | Format::Q6K => 256,
+        }
+    }
+
+    /// Bytes of a block in the file.
+    pub fn block_bytes(self) -> usize {
+        match self {
+            Format::Q8_0 => 34,
+            Format::Q4_0 => 18,
+            Format::Q4K => 144,
+            Format::Q5K => 176,
+            Format::Q6K => 210,
+        }
+    }
+
+    /// Bytes of a row of `cols` weights in the file; `cols` is a multiple of [`Format::block`].
+    pub fn row_bytes(self, cols: usize) -> usize {
+        cols / self.block() * self.block_bytes()
+    }
+}

@@ -1,0 +1,204 @@
+//! The choice of instructions, and the calls that every choice answers.
+
+use crate::activation::Layout;
+use crate::panel::{self, ROWS};
+use crate::product::{self, Output, Product};
+#[cfg(target_arch = "x86_64")]
+use crate::x86::{self, Instructions};
+use crate::{Format, portable};
+
+/// The instructions that products use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kernels {
+    set: Set,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Set {
+    #[cfg(target_arch = "x86_64")]
+    X86(Instructions),
+    Portable,
+}
+
+impl Kernels {
+    /// The best instructions of this CPU; none where stock llama.cpp is as good.
+    pub fn detect() -> Option<Self> {
+        Self::all()
+            .into_iter()
+            .find(|kernels| kernels.set != Set::Portable)
+    }
+
+    /// Every choice that this CPU can run, the best first and plain Rust last: for tests and measurements.
+    pub fn all() -> Vec<Self> {
+        let mut all = Vec::new();
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512vl")
+            && is_x86_feature_detected!("avx512vnni")
+        {
+            if x86::amx::available() {
+                all.push(Self {
+                    set: Set::X86(Instructions::Amx),
+                });
+            }
+            all.push(Self {
+                set: Set::X86(Instructions::Avx512),
+            });
+        }
+        all.push(Self { set: Set::Portable });
+        all
+    }
+
+    /// The instructions' name.
+    pub fn name(&self) -> &'static str {
+        match self.set {
+            #[cfg(target_arch = "x86_64")]
+            Set::X86(Instructions::Amx) => "AMX-INT8",
+            #[cfg(target_arch = "x86_64")]
+            Set::X86(Instructions::Avx512) => "AVX512-VNNI",
+            Set::Portable => "portable",
+        }
+    }
+
+    /// Rows that are packed together.
+    #[expect(
+        clippy::unused_self,
+        reason = "callers need not know that all choices agree"
+    )]
+    pub fn panel_rows(&self) -> usize {
+        ROWS
+    }
+
+    /// Bytes of the packed weights of `rows` x `cols`; none for formats and shapes that have no kernel.
+    #[expect(
+        clippy::unused_self,
+        reason = "callers need not know that all choices agree"
+    )]
+    pub fn packed_bytes(&self, format: Format, rows: usize, cols: usize) -> Option<usize> {
+        if rows == 0 || cols == 0 || !cols.is_multiple_of(format.block()) {
+            return None;
+        }
+        Some(rows.div_ceil(ROWS) * (cols / format.block()) * panel::unit_bytes(format))
+    }
+
+    /// Packs rows as they are in the file. A matrix may be packed a number of rows at a time, that number a multiple of [`Kernels::panel_rows`].
+    ///
+    /// # Panics
+    /// If `panels` is not of the length that [`Kernels::packed_bytes`] gives for the rows in `source`.
+    pub fn pack(&self, format: Format, cols: usize, source: &[u8], panels: &mut [u8]) {
+        let rows = source.len() / format.row_bytes(cols);
+        assert_eq!(source.len(), rows * format.row_bytes(cols), "whole rows");
+        assert_eq!(
+            Some(panels.len()),
+            self.packed_bytes(format, rows, cols),
+            "room for the rows"
+        );
+        panel::pack(format, cols, source, panels);
+    }
+
+    /// Bytes of a quantised activation.
+    #[expect(
+        clippy::unused_self,
+        reason = "callers need not know that all choices agree"
+    )]
+    pub fn activation_bytes(&self, _format: Format, cols: usize) -> usize {
+        Layout::new(cols).bytes()
+    }
+
+    /// Quantises activations of `cols` numbers each. A block of 32 with a number that is not finite makes every result of its activation NaN.
+    ///
+    /// # Panics
+    /// If `activations` has not [`Kernels::activation_bytes`] for each activation in `source`.
+    pub fn quantise(&self, format: Format, cols: usize, source: &[f32], activations: &mut [u8]) {
+        let bytes = self.activation_bytes(format, cols);
+        assert_eq!(
+            source.len() / cols * bytes,
+            activations.len(),
+            "room for the activations"
+        );
+        for (source, row) in source
+            .chunks_exact(cols)
+            .zip(activations.chunks_exact_mut(bytes))
+        {
+            let layout = Layout::new(cols);
+            match self.set {
+                #[cfg(target_arch = "x86_64")]
+                // SAFETY: every set of instructions of `x86` has AVX-512.
+                Set::X86(_) => unsafe { x86::quantise(layout, source, row) },
+                Set::Portable => layout.quantise(source, row),
+            }
+        }
+    }
+
+    /// Into how many parts threads divide a product of this shape; 0 if nothing is to be computed.
+    #[expect(
+        clippy::unused_self,
+        reason = "callers need not know that all choices agree"
+    )]
+    pub fn parts(&self, rows: usize, tokens: usize, threads: usize) -> usize {
+        product::parts(rows, tokens, threads)
+    }
+
+    /// Computes part `part` of `parts` (which [`Kernels::parts`] gives; any number will do, with the same result).
+    ///
+    /// # Safety
+    /// Each part writes other numbers of `out`, and nobody else may read or write those meanwhile: no two threads may compute the same part at once.
+    ///
+    /// # Panics
+    /// If a buffer is too small for the shape, or the format or shape is one that [`Kernels::packed_bytes`] refuses.
+    pub unsafe fn multiply(
+        &self,
+        product: &Product<'_>,
+        out: Output<'_>,
+        part: usize,
+        parts: usize,
+    ) {
+        let packed = self.packed_bytes(product.format, product.rows, product.cols);
+        assert!(
+            packed.is_some_and(|bytes| bytes <= product.panels.len()),
+            "the panels of {} x {}",
+            product.rows,
+            product.cols
+        );
+        let activations = product.tokens * self.activation_bytes(product.format, product.cols);
+        assert!(
+            activations <= product.activations.len(),
+            "{} activations",
+            product.tokens
+        );
+        assert!(
+            out.holds(product.rows, product.tokens),
+            "room for {} x {} results",
+            product.tokens,
+            product.rows
+        );
+        assert!(part < parts, "part {part} of {parts}");
+        let span = product::span(product, part, parts);
+        match self.set {
+            // SAFETY: the span is the caller's alone, and the buffers hold the product.
+            #[cfg(target_arch = "x86_64")]
+            Set::X86(instructions) => unsafe { x86::multiply(instructions, product, &span, out) },
+            // SAFETY: as above.
+            Set::Portable => unsafe { portable::multiply(product, &span, out) },
+        }
+    }
+
+    /// Computes a whole product on the calling thread, `parts` parts one after the other: the number of row `r` and token `t` is at `t * rows + r`.
+    ///
+    /// # Panics
+    /// As [`Kernels::multiply`].
+    pub fn multiply_all(&self, product: &Product<'_>, out: &mut [f32], parts: usize) {
+        for part in 0..parts {
+            // SAFETY: the slice is borrowed for this call alone, and holds as many numbers as it says.
+            unsafe {
+                self.multiply(
+                    product,
+                    Output::new(out.as_mut_ptr(), out.len(), product.rows),
+                    part,
+                    parts,
+                )
+            };
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! Products of quantised weights and activations on CPUs.
+//!
+//! Weights are packed once, when a model is loaded, into panels of [`Kernels::panel_rows`] rows in the order in which the kernels read them.
+//! Activations are quantised to 8 bits in blocks, each with a scale of its own. A product multiplies whole blocks as integers and adds
+//! the scaled sums of blocks in the order of the blocks, so that a number of the result depends on its row of weights and its
+//! activation alone: bit for bit the same whatever else is multiplied with it, by however many threads, with whichever instructions.
+//!
+//! The crate knows numbers and nothing of models, of threads or of llama.cpp.
+//!
+//! ```
+//! use graphmill_kernels::{Format, Kernels, Product};
+//!
+//! let (rows, cols) = (2, 32);
+//! // Two rows of Q8_0: a scale of 1.0 (as f16), then 32 weights of 1.
+//! let row: Vec<u8> = [0x00, 0x3c].into_iter().chain([1; 32]).collect();
+//! for kernels in Kernels::all() {
+//!     let mut panels = vec![0; kernels.packed_bytes(Format::Q8_0, rows, cols).unwrap()];
+//!     kernels.pack(Format::Q8_0, cols, &[row.clone(), row.clone()].concat(), &mut panels);
+//!     let mut activations = vec![0; kernels.activation_bytes(Format::Q8_0, cols)];
+//!     kernels.quantise(Format::Q8_0, cols, &[0.5; 32], &mut activations);
+//!     let mut out = [0.0; 2];
+//!     let product = Product { format: Format::Q8_0, rows, cols, panels: &panels, tokens: 1, activations: &activations };
+//!     kernels.multiply_all(&product, &mut out, 1);
+//!     assert!((out[0] - 16.0).abs() < 1e-3);
+//! }
+//! ```
+// Vector instructions read and write through pointers, and the threads of a product write interleaved parts of one matrix.
+#![allow(unsafe_code)]
+
+mod activation;
+mod format;
+mod half;
+mod kernels;
+mod panel;
+mod portable;
+mod product;
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
+pub use format::Format;
+pub use kernels::Kernels;
+pub use product::{Output, Product};

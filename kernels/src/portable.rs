@@ -1,0 +1,53 @@
+//! The product in plain Rust: what the other kernels compute, slowly.
+
+use crate::activation::{Factors, Layout};
+use crate::panel::{self, BLOCK, ROWS, Unpacked};
+use crate::product::{Output, Product, Span};
+
+/// Multiplies some of the panels by some of the activations.
+///
+/// # Safety
+/// Nobody else may read or write the numbers of `out` that belong to the span.
+pub(crate) unsafe fn multiply(product: &Product<'_>, span: &Span, out: Output<'_>) {
+    let layout = Layout::new(product.cols);
+    let blocks = product.format.block() / BLOCK;
+    let unit = panel::unit_bytes(product.format);
+    for row in span.panels.start * ROWS..(span.panels.end * ROWS).min(product.rows) {
+        let panel = &product.panels[row / ROWS * (layout.blocks() / blocks) * unit..];
+        for token in span.tokens.clone() {
+            let (integers, factors) =
+                layout.parts(&product.activations[token * layout.bytes()..][..layout.bytes()]);
+            let mut total = 0f32;
+            for (block, (integers, factors)) in integers.iter().zip(factors).enumerate() {
+                let unit = &panel[block / blocks * unit..];
+                let Unpacked {
+                    weights,
+                    scale,
+                    second,
+                    minimum,
+                } = panel::unpack(product.format, unit, block % blocks, row % ROWS);
+                let Factors {
+                    scale: activation,
+                    total: numbers,
+                    ..
+                } = Factors::read(factors);
+                let sum = |columns: std::ops::Range<usize>| {
+                    let products = columns
+                        .map(|column| weights[column] * i32::from(integers[column].cast_signed()));
+                    products.sum::<i32>() as f32
+                };
+                if let Some(second) = second {
+                    total = sum(0..BLOCK / 2).mul_add(scale * activation, total);
+                    total = sum(BLOCK / 2..BLOCK).mul_add(second * activation, total);
+                } else {
+                    total = sum(0..BLOCK).mul_add(scale * activation, total);
+                }
+                if let Some(minimum) = minimum {
+                    total = (-minimum).mul_add(numbers, total);
+                }
+            }
+            // SAFETY: the element is of this span, which is the caller's alone.
+            unsafe { out.write(token, row, total) };
+        }
+    }
+}

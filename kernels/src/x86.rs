@@ -1,0 +1,14 @@
+//! Products with the vector instructions of x86.
+//!
+//! Whatever the format in the file, a panel's weights are expanded, some [`Record`]s at a time, to a byte each with factors of 32 bits, in memory
+//! that stays in a cache; the products of all activations are computed from there.
+
+pub(crate) mod amx;
+pub(crate) mod avx512;
+mod blocking;
+mod expand;
+mod quantise;
+mod tiles;
+
+pub(crate) use blocking::{Instructions, multiply};
+pub(crate) use quantise::row as quantise;

@@ -1,0 +1,226 @@
+//! AMX-INT8: one instruction multiplies a tile of 16 activations by a tile of 16 rows.
+
+use std::arch::asm;
+use std::arch::x86_64::*;
+use std::sync::LazyLock;
+
+use crate::panel::BLOCK;
+use crate::x86::blocking::{Record, Strip};
+use crate::x86::expand::Shape;
+use crate::x86::tiles::Block;
+
+/// Activations of a tile.
+pub(crate) const TOKENS: usize = 16;
+
+/// How many blocks' sums are on their way while those of one are scaled.
+const AHEAD: usize = 3;
+
+const PLAIN: u8 = 0;
+const MINIMA: u8 = 1;
+const HALVES: u8 = 2;
+
+/// Whether the CPU has the instructions and the system lets this process use them.
+pub(crate) fn available() -> bool {
+    static AVAILABLE: LazyLock<bool> = LazyLock::new(|| {
+        // Bits 24 and 25: tiles, and products of bytes. The system must save the tiles of a thread that it interrupts (17 and 18 of XCR0).
+        let features = __cpuid_count(7, 0).edx;
+        let saves = __cpuid(1).ecx & (1 << 27) != 0;
+        // SAFETY: the system has switched XGETBV on, as the bit above says.
+        let saved = if saves { unsafe { xcr0() } } else { 0 };
+        features & (3 << 24) == 3 << 24 && saved & (3 << 17) == 3 << 17 && permitted()
+    });
+    *AVAILABLE
+}
+
+#[target_feature(enable = "xsave")]
+fn xcr0() -> u64 {
+    // SAFETY: register 0 exists wherever XGETBV does.
+    unsafe { _xgetbv(0) }
+}
+
+/// Asks Linux for tiles: a thread has room for them only after that.
+fn permitted() -> bool {
+    const REQUEST: libc::c_long = 0x1023;
+    const TILE_DATA: libc::c_long = 18;
+    // SAFETY: the call reads its arguments alone.
+    cfg!(target_os = "linux")
+        && unsafe { libc::syscall(libc::SYS_arch_prctl, REQUEST, TILE_DATA) == 0 }
+}
+
+/// The shapes of the eight tiles.
+#[repr(C, align(64))]
+#[derive(Clone, Copy)]
+struct Tiles {
+    palette: u8,
+    start: u8,
+    reserved: [u8; 14],
+    bytes: [u16; 16],
+    rows: [u8; 16],
+}
+
+/// Tiles as the kernels want them; dropping it brings back the shapes from before, which may be somebody else's.
+pub(crate) struct Configured {
+    before: Tiles,
+}
+
+/// Sets the shapes of this thread's tiles: 0 holds activations, 1 weights and 2 sums; 3 and 4 are for half a block.
+pub(crate) fn configure() -> Configured {
+    let mut tiles = Tiles {
+        palette: 1,
+        start: 0,
+        reserved: [0; 14],
+        bytes: [0; 16],
+        rows: [0; 16],
+    };
+    for (tile, (rows, bytes)) in [
+        (TOKENS, BLOCK),
+        (BLOCK / 4, 64),
+        (TOKENS, 64),
+        (TOKENS, BLOCK / 2),
+        (BLOCK / 8, 64),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        tiles.rows[tile] = rows as u8;
+        tiles.bytes[tile] = bytes as u16;
+    }
+    let mut before = tiles;
+    // SAFETY: both are 64 bytes, and `available` says that the instructions are there.
+    unsafe {
+        asm!("sttilecfg [{}]", in(reg) &raw mut before, options(nostack));
+        asm!("ldtilecfg [{}]", in(reg) &raw const tiles, options(nostack));
+    }
+    Configured { before }
+}
+
+impl Drop for Configured {
+    fn drop(&mut self) {
+        // SAFETY: what was read from the CPU, which may be given back to it.
+        unsafe { asm!("ldtilecfg [{}]", in(reg) &raw const self.before, options(nostack)) };
+    }
+}
+
+/// Multiplies activations by records of signed weights.
+///
+/// # Safety
+/// The CPU must have the instructions, and this thread's tiles be configured; the strip's activations and the places of its results must exist.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+pub(crate) unsafe fn multiply(strip: &Strip<'_, TOKENS>) {
+    // SAFETY: as the caller promises, and all these activations are of the strip.
+    unsafe {
+        match strip.shape {
+            Shape::Plain => tiles::<PLAIN>(strip),
+            Shape::Minima => tiles::<MINIMA>(strip),
+            Shape::Halves => tiles::<HALVES>(strip),
+        }
+    }
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+unsafe fn tiles<const SHAPE: u8>(strip: &Strip<'_, TOKENS>) {
+    for (tile, first) in (0..strip.tokens).step_by(strip.height).enumerate() {
+        // SAFETY: as the caller promises, and the tile and its results are of the strip.
+        unsafe {
+            let blocks = strip.tiles.add(tile * strip.step);
+            let out = strip.out.add(first * strip.stride);
+            let tokens = TOKENS.min(strip.tokens - first);
+            side::<SHAPE>(strip, blocks, out, tokens, 0);
+            side::<SHAPE>(strip, blocks, out, tokens, 1);
+        }
+    }
+}
+
+#[repr(C, align(64))]
+struct Sums([[i32; 16]; TOKENS]);
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+unsafe fn side<const SHAPE: u8>(
+    strip: &Strip<'_, TOKENS>,
+    blocks: *const Block<TOKENS>,
+    out: *mut f32,
+    tokens: usize,
+    side: usize,
+) {
+    // SAFETY: as the caller promises.
+    unsafe {
+        let out = out.add(16 * side);
+        let records = strip.records;
+        let mut totals = [_mm512_setzero_ps(); TOKENS];
+        if strip.resume {
+            for t in 0..TOKENS {
+                if t < tokens {
+                    totals[t] = _mm512_loadu_ps(out.add(t * strip.stride));
+                }
+            }
+        }
+        let mut sums = [const { Sums([[0; 16]; TOKENS]) }; AHEAD + 1];
+        let parts = if SHAPE == HALVES { 2 } else { 1 };
+        let count = records.len() * parts;
+        let issue = |at: usize, sums: *mut Sums| {
+            let record = records.as_ptr().add(at / parts);
+            let integers = blocks
+                .add(at / parts)
+                .cast::<u8>()
+                .add(at % parts * BLOCK / 2);
+            let weights = record.cast::<u8>().add(64 * side + at % parts * 512);
+            if SHAPE == HALVES {
+                asm!(
+                    "tileloadd tmm3, [{integers} + {step}]",
+                    "tileloadd tmm4, [{weights} + {row}]",
+                    "tilezero tmm2",
+                    "tdpbssd tmm2, tmm3, tmm4",
+                    "tilestored [{sums} + {line}], tmm2",
+                    integers = in(reg) integers, step = in(reg) BLOCK, weights = in(reg) weights,
+                    row = in(reg) 128usize, sums = in(reg) sums, line = in(reg) 64usize, options(nostack)
+                );
+            } else {
+                asm!(
+                    "tileloadd tmm0, [{integers} + {step}]",
+                    "tileloadd tmm1, [{weights} + {row}]",
+                    "tilezero tmm2",
+                    "tdpbssd tmm2, tmm0, tmm1",
+                    "tilestored [{sums} + {line}], tmm2",
+                    integers = in(reg) integers, step = in(reg) BLOCK, weights = in(reg) weights,
+                    row = in(reg) 128usize, sums = in(reg) sums, line = in(reg) 64usize, options(nostack)
+                );
+            }
+        };
+        for at in 0..AHEAD.min(count) {
+            issue(at, &raw mut sums[at]);
+        }
+        for at in 0..count {
+            if at + AHEAD < count {
+                issue(at + AHEAD, &raw mut sums[(at + AHEAD) % (AHEAD + 1)]);
+            }
+            let record: &Record = &records[at / parts];
+            let block = &*blocks.add(at / parts);
+            let second = at % parts == 1;
+            let scales = if second {
+                record.others.as_ptr()
+            } else {
+                record.scales.as_ptr()
+            };
+            let scales = _mm512_load_ps(scales.add(16 * side));
+            for t in 0..TOKENS {
+                let scale = _mm512_set1_ps(block.factors[t].scale);
+                let sum = _mm512_cvtepi32_ps(_mm512_load_si512(
+                    sums[at % (AHEAD + 1)].0[t].as_ptr().cast(),
+                ));
+                totals[t] = _mm512_fmadd_ps(sum, _mm512_mul_ps(scales, scale), totals[t]);
+            }
+            if SHAPE == MINIMA {
+                let minima = _mm512_load_ps(record.others.as_ptr().add(16 * side));
+                for t in 0..TOKENS {
+                    let total = _mm512_set1_ps(block.factors[t].total);
+                    totals[t] = _mm512_fnmadd_ps(minima, total, totals[t]);
+                }
+            }
+        }
+        for t in 0..TOKENS {
+            if t < tokens {
+                _mm512_storeu_ps(out.add(t * strip.stride), totals[t]);
+            }
+        }
+    }
+}

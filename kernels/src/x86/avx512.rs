@@ -1,0 +1,160 @@
+//! AVX512-VNNI: one instruction multiplies 64 unsigned weights by 64 signed integers and adds them by fours.
+
+use std::arch::asm;
+use std::arch::x86_64::*;
+
+use crate::x86::blocking::Strip;
+use crate::x86::expand::Shape;
+use crate::x86::tiles::Block;
+
+/// Activations of a tile: each takes two vectors of 16 rows for the sums of a block and two for its results, of 32 registers.
+pub(crate) const TOKENS: usize = 6;
+
+const PLAIN: u8 = 0;
+const MINIMA: u8 = 1;
+const HALVES: u8 = 2;
+
+/// Multiplies activations by records whose weights are 128 too large.
+///
+/// # Safety
+/// The CPU must have the instructions; the strip's activations and the places of its results must exist.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
+pub(crate) unsafe fn multiply(strip: &Strip<'_, TOKENS>) {
+    for (tile, first) in (0..strip.tokens).step_by(strip.height).enumerate() {
+        let tokens = strip.height.min(strip.tokens - first);
+        // SAFETY: as the caller promises, and the tile and its results are of the strip.
+        unsafe {
+            let blocks = strip.tiles.add(tile * strip.step);
+            let out = strip.out.add(first * strip.stride);
+            match strip.shape {
+                Shape::Plain => tile_of::<PLAIN>(strip, blocks, out, tokens),
+                Shape::Minima => tile_of::<MINIMA>(strip, blocks, out, tokens),
+                Shape::Halves => tile_of::<HALVES>(strip, blocks, out, tokens),
+            }
+        }
+    }
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
+unsafe fn tile_of<const SHAPE: u8>(
+    strip: &Strip<'_, TOKENS>,
+    blocks: *const Block<TOKENS>,
+    out: *mut f32,
+    tokens: usize,
+) {
+    // SAFETY: as the caller promises.
+    unsafe {
+        match tokens {
+            1 => tile::<SHAPE, 1>(strip, blocks, out),
+            2 => tile::<SHAPE, 2>(strip, blocks, out),
+            3 => tile::<SHAPE, 3>(strip, blocks, out),
+            4 => tile::<SHAPE, 4>(strip, blocks, out),
+            5 => tile::<SHAPE, 5>(strip, blocks, out),
+            _ => tile::<SHAPE, 6>(strip, blocks, out),
+        }
+    }
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
+unsafe fn tile<const SHAPE: u8, const M: usize>(
+    strip: &Strip<'_, TOKENS>,
+    blocks: *const Block<TOKENS>,
+    out: *mut f32,
+) {
+    // SAFETY: as the caller promises.
+    unsafe {
+        let mut totals: [[__m512; 2]; M] = [[_mm512_setzero_ps(); 2]; M];
+        if strip.resume {
+            for t in 0..M {
+                for h in 0..2 {
+                    totals[t][h] = _mm512_loadu_ps(out.add(t * strip.stride + 16 * h));
+                }
+            }
+        }
+        for (at, record) in strip.records.iter().enumerate() {
+            let block = &*blocks.add(at);
+            let weights = record.weights.as_ptr();
+            let mut sums = [[_mm512_setzero_si512(); 2]; M];
+            for half in 0..2 {
+                if half == 0 || SHAPE == HALVES {
+                    for t in 0..M {
+                        let corrections = block.factors[t].corrections;
+                        let start = match (SHAPE, half) {
+                            (HALVES, 0) => corrections[0] - corrections[1],
+                            (HALVES, _) => corrections[1],
+                            _ => corrections[0],
+                        };
+                        sums[t] = [_mm512_set1_epi32(start); 2];
+                    }
+                }
+                for group in 4 * half..4 * half + 4 {
+                    let weights = [
+                        _mm512_load_si512(weights.add(128 * group).cast()),
+                        _mm512_load_si512(weights.add(128 * group + 64).cast()),
+                    ];
+                    for t in 0..M {
+                        let four = _mm512_set1_epi32(
+                            block.integers[t]
+                                .as_ptr()
+                                .add(4 * group)
+                                .cast::<i32>()
+                                .read_unaligned(),
+                        );
+                        for h in 0..2 {
+                            sums[t][h] = _mm512_dpbusd_epi32(sums[t][h], weights[h], four);
+                        }
+                        pin(&mut sums[t]);
+                    }
+                }
+                if half == 1 || SHAPE == HALVES {
+                    let scales = if SHAPE == HALVES && half == 1 {
+                        record.others.as_ptr()
+                    } else {
+                        record.scales.as_ptr()
+                    };
+                    let scales = [_mm512_load_ps(scales), _mm512_load_ps(scales.add(16))];
+                    for t in 0..M {
+                        let scale = _mm512_set1_ps(block.factors[t].scale);
+                        for h in 0..2 {
+                            let sum = _mm512_cvtepi32_ps(sums[t][h]);
+                            totals[t][h] =
+                                _mm512_fmadd_ps(sum, _mm512_mul_ps(scales[h], scale), totals[t][h]);
+                        }
+                    }
+                }
+            }
+            if SHAPE == MINIMA {
+                let minima = [
+                    _mm512_load_ps(record.others.as_ptr()),
+                    _mm512_load_ps(record.others.as_ptr().add(16)),
+                ];
+                for t in 0..M {
+                    let total = _mm512_set1_ps(block.factors[t].total);
+                    for h in 0..2 {
+                        totals[t][h] = _mm512_fnmadd_ps(minima[h], total, totals[t][h]);
+                    }
+                }
+            }
+        }
+        for t in 0..M {
+            for h in 0..2 {
+                _mm512_storeu_ps(out.add(t * strip.stride + 16 * h), totals[t][h]);
+            }
+        }
+    }
+}
+
+/// Makes the compiler compute these sums here. Left alone it computes all of one activation's before the next's, each waiting for the one before.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn pin([first, second]: &mut [__m512i; 2]) {
+    // SAFETY: no instruction at all.
+    unsafe {
+        asm!(
+            "/* {} {} */",
+            inout(zmm_reg) * first,
+            inout(zmm_reg) * second,
+            options(nomem, nostack, preserves_flags)
+        );
+    }
+}

@@ -1,0 +1,197 @@
+//! The order in which the panels and activations of a thread are multiplied, so that what is used again is in a cache.
+
+use std::cell::RefCell;
+
+use crate::activation::Layout;
+use crate::panel::{self, BLOCK, ROWS};
+use crate::product::{Output, Product, Span};
+use crate::x86::expand::{self, Shape};
+use crate::x86::tiles::{self, Block};
+use crate::x86::{amx, avx512};
+
+/// The instructions that multiply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Instructions {
+    Amx,
+    Avx512,
+}
+
+/// A block of columns of a panel, expanded.
+#[derive(Clone)]
+#[repr(C, align(64))]
+pub(crate) struct Record {
+    /// As in the panel, a byte each: signed, or with 128 added.
+    pub(crate) weights: [u8; ROWS * BLOCK],
+    /// The scales of the rows.
+    pub(crate) scales: [f32; ROWS],
+    /// The minima of the rows, or the scales of the second half of the columns.
+    pub(crate) others: [f32; ROWS],
+}
+
+impl Record {
+    const ZERO: Self = Self {
+        weights: [0; ROWS * BLOCK],
+        scales: [0.0; ROWS],
+        others: [0.0; ROWS],
+    };
+}
+
+/// Activations that are multiplied by some records.
+#[derive(Clone, Copy)]
+pub(crate) struct Strip<'a, const TOKENS: usize> {
+    pub(crate) records: &'a [Record],
+    pub(crate) shape: Shape,
+    /// The block of the first tile that belongs to the first record.
+    pub(crate) tiles: *const Block<TOKENS>,
+    /// Blocks from one tile to the next.
+    pub(crate) step: usize,
+    /// Activations of a tile; the last may have fewer.
+    pub(crate) height: usize,
+    pub(crate) tokens: usize,
+    /// Where the result of the panel's first row and the first activation goes.
+    pub(crate) out: *mut f32,
+    /// Numbers from one activation's results to the next's.
+    pub(crate) stride: usize,
+    /// Whether these records add to what is there.
+    pub(crate) resume: bool,
+}
+
+/// With this many activations, AMX multiplies.
+const AMX_TOKENS: usize = 16;
+/// With no more activations than this, weights come from memory and are used once.
+const FEW: usize = 16;
+/// Records that are expanded at a time for few activations: a part of the first cache.
+const RECORDS_FEW: usize = 8;
+/// Records that are expanded at a time for many: a part of the second.
+const RECORDS_MANY: usize = 160;
+/// Bytes of activations that are multiplied by one panel after the other: a part of the second cache.
+const ACTIVATIONS: usize = 512 << 10;
+
+/// Activations are taken in multiples of this, which fills the tiles of every kernel.
+const TILES: usize = 48;
+/// Bytes of a block of an activation.
+const ACTIVATION: usize = BLOCK + 16;
+
+/// Memory that a thread uses again and again.
+#[derive(Default)]
+struct Space {
+    records: Vec<Record>,
+    /// The results of a panel that is not full.
+    rest: Vec<f32>,
+    high: Vec<Block<{ amx::TOKENS }>>,
+    low: Vec<Block<{ avx512::TOKENS }>>,
+}
+
+thread_local! {
+    static SPACE: RefCell<Space> = RefCell::default();
+}
+
+/// Multiplies some of the panels by some of the activations.
+///
+/// # Safety
+/// The CPU must have the instructions. The buffers must hold the product, and nobody else may read or write the numbers of `out` that belong to the span.
+pub(crate) unsafe fn multiply(
+    instructions: Instructions,
+    product: &Product<'_>,
+    span: &Span,
+    out: Output<'_>,
+) {
+    SPACE.with_borrow_mut(|space| {
+        let Space {
+            records,
+            rest,
+            high,
+            low,
+        } = space;
+        // SAFETY: as the caller promises.
+        unsafe {
+            if instructions == Instructions::Amx && span.tokens.len() >= AMX_TOKENS {
+                let _configured = amx::configure();
+                blocks(product, span, out, false, (records, rest, high), |strip| {
+                    amx::multiply(strip)
+                });
+            } else {
+                blocks(product, span, out, true, (records, rest, low), |strip| {
+                    avx512::multiply(strip)
+                });
+            }
+        }
+    });
+}
+
+/// # Safety
+/// As for [`multiply`]; `compute` gets strips whose results have their places.
+unsafe fn blocks<const TOKENS: usize>(
+    product: &Product<'_>,
+    span: &Span,
+    out: Output<'_>,
+    offset: bool,
+    (records, rest, tiles): (&mut Vec<Record>, &mut Vec<f32>, &mut Vec<Block<TOKENS>>),
+    compute: impl Fn(&Strip<'_, TOKENS>),
+) {
+    let blocks = Layout::new(product.cols).blocks();
+    let of_unit = product.format.block() / BLOCK;
+    let bytes = panel::unit_bytes(product.format);
+    let at_once = (ACTIVATIONS / blocks / ACTIVATION).next_multiple_of(TILES);
+    let chunk = if span.tokens.len() <= FEW {
+        RECORDS_FEW
+    } else {
+        RECORDS_MANY
+    }
+    .min(blocks);
+    records.resize(chunk, Record::ZERO);
+    let mut first = span.tokens.start;
+    while first < span.tokens.end {
+        let tokens = balanced(span.tokens.end - first, at_once)
+            .next_multiple_of(TILES)
+            .min(span.tokens.end - first);
+        let height = if offset {
+            balanced(tokens, TOKENS)
+        } else {
+            TOKENS
+        };
+        tiles::gather(product, first, tokens, height, tiles);
+        for panel in span.panels.clone() {
+            let rows = (product.rows - panel * ROWS).min(ROWS);
+            // SAFETY: these results are of the span.
+            let mut place = (unsafe { out.at(first, panel * ROWS) }, out.stride);
+            if rows < ROWS {
+                rest.resize(tokens * ROWS, 0.0);
+                place = (rest.as_mut_ptr(), ROWS);
+            }
+            for block in (0..blocks).step_by(chunk) {
+                let records = &mut records[..chunk.min(blocks - block)];
+                let at = (panel * blocks + block) / of_unit * bytes;
+                let source = &product.panels[at..][..records.len() / of_unit * bytes];
+                // SAFETY: the CPU has the instructions.
+                let shape = unsafe { expand::expand(product.format, offset, source, records) };
+                let tiles = tiles[block..].as_ptr();
+                compute(&Strip {
+                    records,
+                    shape,
+                    tiles,
+                    step: blocks,
+                    height,
+                    tokens,
+                    out: place.0,
+                    stride: place.1,
+                    resume: block > 0,
+                });
+            }
+            if rows < ROWS {
+                for (token, rest) in rest.chunks_exact(ROWS).enumerate() {
+                    for (row, result) in rest[..rows].iter().enumerate() {
+                        // SAFETY: these results are of the span, which is the caller's alone.
+                        unsafe { out.write(first + token, panel * ROWS + row, *result) };
+                    }
+                }
+            }
+        }
+        first += tokens;
+    }
+}
+
+/// How many of some things to take, no more than `at_once`, so that as few turns as possible take about as many each.
+fn balanced(left: usize, at_once: usize) -> usize {
+    left.div_ceil(left.div_ceil(at_once))
+}

@@ -1,0 +1,249 @@
+//! The calls between ggml and the kernels, through `shim.cpp`: what comes from there is checked for its form and becomes slices here.
+//!
+//! No panic leaves a function that ggml calls. It is counted, and whoever computed meanwhile takes its numbers for wrong.
+
+use std::ffi::{c_int, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::slice;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use graphmill_kernels::{Output, Product};
+use llama_cpp_sys_2 as sys;
+
+use super::{ATTACHED, Matrix, packed};
+
+/// A line of the cache: quantised activations begin at one.
+const ALIGNMENT: usize = 64;
+
+/// Panics that did not get out.
+static PANICS: AtomicU64 = AtomicU64::new(0);
+
+/// `graphmill_matrix` of the shim.
+#[repr(C)]
+struct RawMatrix {
+    ggml_type: i32,
+    columns: i64,
+    rows: i64,
+}
+
+/// `graphmill_product` of the shim.
+#[repr(C)]
+struct RawProduct {
+    matrix: RawMatrix,
+    packed: *const u8,
+    activations: *const u8,
+    counts: [i64; 3],
+    strides: [usize; 3],
+    out: *mut f32,
+    scratch: *mut u8,
+    scratch_bytes: usize,
+    thread: i32,
+    threads: i32,
+    pool: *mut sys::ggml_threadpool,
+}
+
+unsafe extern "C" {
+    fn graphmill_kernels_buffer_type() -> sys::ggml_backend_buffer_type_t;
+    fn graphmill_kernels_attach() -> bool;
+    fn graphmill_kernels_next_share(pool: *mut sys::ggml_threadpool) -> c_int;
+}
+
+/// Puts the buffer type into ggml's list; says whether llama.cpp will look at it.
+pub(super) fn attach() -> bool {
+    // SAFETY: called once, before anything computes, so that nobody reads the list meanwhile.
+    unsafe { graphmill_kernels_attach() }
+}
+
+/// The buffer type of packed weights.
+pub(super) fn buffer_type() -> sys::ggml_backend_buffer_type_t {
+    // SAFETY: returns the address of a static.
+    unsafe { graphmill_kernels_buffer_type() }
+}
+
+/// How many panics there were in the process. What was computed while this grew is not to be used.
+pub(in crate::backend::llama) fn panics() -> u64 {
+    // A computation ends with a barrier of the threads that computed.
+    PANICS.load(Ordering::Relaxed)
+}
+
+/// Runs a part of ggml's work. Instead of a panic, its answer is the default.
+fn guarded<T: Default>(work: impl FnOnce() -> T) -> T {
+    // What is half written is counted as wrong, and not used.
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
+        PANICS.fetch_add(1, Ordering::Relaxed);
+        T::default()
+    })
+}
+
+impl RawMatrix {
+    fn matrix(&self) -> Matrix {
+        Matrix {
+            ggml_type: self.ggml_type as sys::ggml_type,
+            columns: usize::try_from(self.columns).unwrap_or(0),
+            rows: usize::try_from(self.rows).unwrap_or(0),
+        }
+    }
+}
+
+/// Whether a matrix of the model that this thread loads should be packed.
+#[unsafe(no_mangle)]
+extern "C" fn graphmill_kernels_takes(matrix: &RawMatrix) -> bool {
+    guarded(|| packed::takes(matrix.matrix()))
+}
+
+/// Bytes of a packed matrix; 0 if it is left to ggml.
+#[unsafe(no_mangle)]
+extern "C" fn graphmill_kernels_packed_bytes(matrix: &RawMatrix) -> usize {
+    guarded(|| matrix.matrix().packed_bytes().unwrap_or(0))
+}
+
+/// Packs a matrix.
+///
+/// # Safety
+/// `source` has `in_file` bytes, and `packed` as many as [`graphmill_kernels_packed_bytes`] says.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn graphmill_kernels_pack(
+    matrix: &RawMatrix,
+    source: *const c_void,
+    in_file: usize,
+    packed: *mut c_void,
+) {
+    guarded(|| {
+        let matrix = matrix.matrix();
+        let (Some(kernels), Some(format), Some(bytes)) =
+            (ATTACHED.get(), matrix.format(), matrix.packed_bytes())
+        else {
+            return; // a buffer of this type is only for matrices that were taken
+        };
+        // SAFETY: as the caller promises; ggml has set aside the bytes at `packed` for this matrix alone.
+        let (source, packed) = unsafe {
+            (
+                slice::from_raw_parts(source.cast::<u8>(), in_file),
+                slice::from_raw_parts_mut(packed.cast::<u8>(), bytes),
+            )
+        };
+        packed::pack(*kernels, format, matrix.columns, source, packed);
+        packed::count(bytes, in_file);
+    });
+}
+
+/// Bytes of memory that a product needs for so many quantised activations.
+#[unsafe(no_mangle)]
+extern "C" fn graphmill_kernels_scratch_bytes(matrix: &RawMatrix, activations: i64) -> usize {
+    guarded(|| {
+        let activations = usize::try_from(activations).unwrap_or(0);
+        matrix.matrix().activation_bytes() * activations + ALIGNMENT
+    })
+}
+
+impl RawProduct {
+    fn activations(&self) -> usize {
+        let counts = self.counts.iter();
+        counts
+            .map(|count| usize::try_from(*count).unwrap_or(0))
+            .product()
+    }
+
+    /// Where the quantised activations begin.
+    fn scratch(&self) -> *mut u8 {
+        let skipped = self.scratch.align_offset(ALIGNMENT);
+        let needed = self.activations() * self.matrix.matrix().activation_bytes();
+        assert!(
+            skipped + needed <= self.scratch_bytes,
+            "room for activations"
+        );
+        self.scratch.wrapping_add(skipped)
+    }
+
+    /// Where an activation is, by its number over all dimensions.
+    fn activation(&self, number: usize) -> *const f32 {
+        let [first, second] = [self.counts[0] as usize, self.counts[1] as usize];
+        let index = [
+            number % first,
+            number / first % second,
+            number / first / second,
+        ];
+        let offset = index
+            .iter()
+            .zip(self.strides)
+            .map(|(index, stride)| index * stride);
+        self.activations.wrapping_add(offset.sum()).cast()
+    }
+
+    /// The activations that this thread quantises.
+    fn share(&self) -> std::ops::Range<usize> {
+        let (thread, threads) = (self.thread as usize, self.threads as usize);
+        let activations = self.activations();
+        activations * thread / threads..activations * (thread + 1) / threads
+    }
+}
+
+/// Quantises this thread's share of the activations.
+///
+/// # Safety
+/// The product is as ggml describes it for the calling thread, and nobody else uses the scratch memory.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn graphmill_kernels_quantise(product: &RawProduct) {
+    guarded(|| {
+        let matrix = product.matrix.matrix();
+        let (Some(kernels), Some(format)) = (ATTACHED.get(), matrix.format()) else {
+            return;
+        };
+        let (bytes, scratch) = (matrix.activation_bytes(), product.scratch());
+        for number in product.share() {
+            // SAFETY: each activation has a column for each of the matrix, side by side, and each its own place in the scratch
+            // memory, which has room for all (`scratch` has asserted it); other threads have other numbers.
+            let (source, quantised) = unsafe {
+                (
+                    slice::from_raw_parts(product.activation(number), matrix.columns),
+                    slice::from_raw_parts_mut(scratch.add(number * bytes), bytes),
+                )
+            };
+            kernels.quantise(format, matrix.columns, source, quantised);
+        }
+    });
+}
+
+/// Computes parts of the product until none is left.
+///
+/// # Safety
+/// As [`graphmill_kernels_quantise`], which has returned on all threads.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn graphmill_kernels_multiply(product: &RawProduct) {
+    guarded(|| {
+        let matrix = product.matrix.matrix();
+        let (Some(kernels), Some(format), Some(packed_bytes)) =
+            (ATTACHED.get(), matrix.format(), matrix.packed_bytes())
+        else {
+            return;
+        };
+        let tokens = product.activations();
+        // SAFETY: the packed weights are as long as was asked for, and are not written any more. The activations are in the scratch memory,
+        // which nobody writes until the product is done. The result has a row of `matrix.rows` numbers for each of them.
+        let (panels, activations, out) = unsafe {
+            (
+                slice::from_raw_parts(product.packed, packed_bytes),
+                slice::from_raw_parts(product.scratch(), tokens * matrix.activation_bytes()),
+                Output::new(product.out, tokens * matrix.rows, matrix.rows),
+            )
+        };
+        let work = Product {
+            format,
+            rows: matrix.rows,
+            cols: matrix.columns,
+            panels,
+            tokens,
+            activations,
+        };
+        let parts = kernels.parts(matrix.rows, tokens, product.threads as usize);
+        loop {
+            // SAFETY: the pool is computing this product.
+            let part = unsafe { graphmill_kernels_next_share(product.pool) } as usize;
+            if part >= parts {
+                break;
+            }
+            // SAFETY: the pool gives each number to one thread only.
+            unsafe { kernels.multiply(&work, out, part, parts) };
+        }
+    });
+}

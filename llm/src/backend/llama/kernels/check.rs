@@ -1,0 +1,175 @@
+//! The check at the start: small products of every format through the buffer type, against what llama.cpp computes itself.
+
+use std::ptr::{self, NonNull};
+use std::slice;
+
+use llama_cpp_sys_2 as sys;
+
+use super::{Matrix, calls};
+
+/// A matrix with a panel that is not full, and more activations than fit in one tile.
+const ROWS: usize = 75;
+const COLUMNS: usize = 512;
+const ACTIVATIONS: usize = 19;
+/// The largest difference, in parts of the size of the result. Both sides quantise activations to 8 bits, each in its own blocks,
+/// which costs half a percent here.
+const MOST_DIFFERENCE: f64 = 0.03;
+/// Memory for the tensors of a product.
+const TENSOR_BYTES: usize = 1 << 20;
+
+const TYPES: [sys::ggml_type; 5] = [
+    sys::GGML_TYPE_Q8_0,
+    sys::GGML_TYPE_Q4_0,
+    sys::GGML_TYPE_Q4_K,
+    sys::GGML_TYPE_Q5_K,
+    sys::GGML_TYPE_Q6_K,
+];
+
+/// Compares products of all formats that the kernels have. Says what is wrong.
+pub(super) fn all() -> Result<(), String> {
+    let before = calls::panics();
+    for ggml_type in TYPES {
+        let matrix = Matrix {
+            ggml_type,
+            columns: COLUMNS,
+            rows: ROWS,
+        };
+        if matrix.packed_bytes().is_none() {
+            continue;
+        }
+        let name = matrix.type_name();
+        let (ours, theirs) = products(matrix).ok_or("there is no memory for a check of them")?;
+        if calls::panics() != before {
+            return Err(format!("a product of {name} has failed"));
+        }
+        let difference = difference(&ours, &theirs);
+        // Also where it is not a number.
+        if !(difference <= MOST_DIFFERENCE) {
+            return Err(format!(
+                "a product of {name} differs by {:.1} % from llama.cpp's",
+                difference * 100.0
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// How long the difference of two vectors is, in parts of the second.
+fn difference(ours: &[f32], theirs: &[f32]) -> f64 {
+    let square = |value: f32| f64::from(value) * f64::from(value);
+    let pairs = ours.iter().zip(theirs);
+    let apart: f64 = pairs.map(|(ours, theirs)| square(ours - theirs)).sum();
+    let whole: f64 = theirs.iter().map(|value| square(*value)).sum();
+    (apart / whole).sqrt()
+}
+
+/// Numbers from -1 to 1 without a pattern, the same in every process.
+fn numbers(count: usize, seed: u32) -> Vec<f32> {
+    let mut state = seed;
+    let mut next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 8) as f32 / (1 << 23) as f32 - 1.0
+    };
+    (0..count).map(|_| next()).collect()
+}
+
+/// Memory of ggml for tensors, freed when it is dropped.
+struct Tensors {
+    context: NonNull<sys::ggml_context>,
+    /// The buffer of tensors that are not in the context's own memory.
+    buffer: sys::ggml_backend_buffer_t,
+}
+
+impl Tensors {
+    fn new(no_alloc: bool) -> Option<Self> {
+        let params = sys::ggml_init_params {
+            mem_size: TENSOR_BYTES,
+            mem_buffer: ptr::null_mut(),
+            no_alloc,
+        };
+        // SAFETY: ggml allocates the memory itself.
+        let context = NonNull::new(unsafe { sys::ggml_init(params) })?;
+        Some(Self {
+            context,
+            buffer: ptr::null_mut(),
+        })
+    }
+
+    fn tensor(
+        &self,
+        ggml_type: sys::ggml_type,
+        columns: usize,
+        rows: usize,
+    ) -> *mut sys::ggml_tensor {
+        // SAFETY: the context is alive, and its memory is enough for all tensors of a check.
+        unsafe {
+            sys::ggml_new_tensor_2d(
+                self.context.as_ptr(),
+                ggml_type,
+                columns as i64,
+                rows as i64,
+            )
+        }
+    }
+}
+
+impl Drop for Tensors {
+    fn drop(&mut self) {
+        // SAFETY: both are alive (a null buffer is allowed), and nothing uses them after this.
+        unsafe {
+            sys::ggml_backend_buffer_free(self.buffer);
+            sys::ggml_free(self.context.as_ptr());
+        }
+    }
+}
+
+/// The same product by the kernels and by llama.cpp; `None` if there is no memory for it.
+fn products(matrix: Matrix) -> Option<(Vec<f32>, Vec<f32>)> {
+    let plain = Tensors::new(false)?;
+    let mut packed = Tensors::new(true)?;
+    let weights = plain.tensor(matrix.ggml_type, COLUMNS, ROWS);
+    let packed_weights = packed.tensor(matrix.ggml_type, COLUMNS, ROWS);
+    let activations = plain.tensor(sys::GGML_TYPE_F32, COLUMNS, ACTIVATIONS);
+    let given = numbers(COLUMNS * ACTIVATIONS, 1);
+    let values = numbers(COLUMNS * ROWS, 2);
+    let results = ROWS * ACTIVATIONS;
+    // SAFETY: the tensors are of these sizes and of the contexts, which live until the end; the ones in `plain` have memory behind
+    // them, the other gets it from the buffer type. Graphs are computed on this thread before the results are read.
+    unsafe {
+        packed.buffer = sys::ggml_backend_alloc_ctx_tensors_from_buft(
+            packed.context.as_ptr(),
+            calls::buffer_type(),
+        );
+        if packed.buffer.is_null() {
+            return None;
+        }
+        let (columns, rows) = (COLUMNS as i64, ROWS as i64);
+        let in_file = sys::ggml_quantize_chunk(
+            matrix.ggml_type,
+            values.as_ptr(),
+            sys::ggml_get_data(weights),
+            0,
+            rows,
+            columns,
+            ptr::null(),
+        );
+        sys::ggml_backend_tensor_set(packed_weights, sys::ggml_get_data(weights), 0, in_file);
+        let room = sys::ggml_get_data_f32(activations);
+        slice::from_raw_parts_mut(room, given.len()).copy_from_slice(&given);
+        let graph = sys::ggml_new_graph(plain.context.as_ptr());
+        let multiply = |weights| {
+            let product = sys::ggml_mul_mat(plain.context.as_ptr(), weights, activations);
+            sys::ggml_build_forward_expand(graph, product);
+            product
+        };
+        let (ours, theirs) = (multiply(packed_weights), multiply(weights));
+        if sys::ggml_graph_compute_with_ctx(plain.context.as_ptr(), graph, 1)
+            != sys::GGML_STATUS_SUCCESS
+        {
+            return None;
+        }
+        let read =
+            |product| slice::from_raw_parts(sys::ggml_get_data_f32(product), results).to_vec();
+        Some((read(ours), read(theirs)))
+    }
+}

@@ -1,0 +1,215 @@
+// Gives ggml's CPU backend a buffer type whose matrices are packed for the kernels of this project. Everything that is not a call
+// of ggml's own C++ interfaces is in Rust: `calls.rs` has the other side of the functions that are declared here and not defined.
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+#include <vector>
+
+#include "ggml-backend-impl.h"
+#include "ggml-backend.h"
+#include "ggml-cpu-impl.h"
+#include "ggml-cpu.h"
+#include "ggml.h"
+#include "traits.h"
+
+extern "C" {
+
+// A matrix of weights. `calls.rs` has the same structs.
+struct graphmill_matrix {
+    int32_t type;
+    int64_t columns;
+    int64_t rows;
+};
+
+// What one thread needs for its share of a product.
+struct graphmill_product {
+    graphmill_matrix matrix;
+    const void *     packed;
+    // Rows of floats in three dimensions, with the bytes from one to the next in each.
+    const void *     activations;
+    int64_t          counts[3];
+    size_t           strides[3];
+    // One row of `matrix.rows` floats for each row of activations.
+    float *          out;
+    void *           scratch;
+    size_t           scratch_bytes;
+    int32_t          thread;
+    int32_t          threads;
+    ggml_threadpool * pool;
+};
+
+// Whether a matrix of the model that this thread is loading should be packed.
+bool graphmill_kernels_takes(const graphmill_matrix * matrix);
+// Bytes of a packed matrix, 0 if the kernels leave it to ggml.
+size_t graphmill_kernels_packed_bytes(const graphmill_matrix * matrix);
+// `in_file` is the size of `source`.
+void graphmill_kernels_pack(const graphmill_matrix * matrix, const void * source, size_t in_file, void * packed);
+// Bytes of scratch memory for so many rows of activations.
+size_t graphmill_kernels_scratch_bytes(const graphmill_matrix * matrix, int64_t activations);
+void graphmill_kernels_quantise(const graphmill_product * product);
+void graphmill_kernels_multiply(const graphmill_product * product);
+
+// What Rust calls.
+ggml_backend_buffer_type_t graphmill_kernels_buffer_type(void);
+bool graphmill_kernels_attach(void);
+int graphmill_kernels_next_share(ggml_threadpool * pool);
+
+}  // extern "C"
+
+// Written for these interfaces; ggml keeps them to itself and may change them in any version.
+static_assert(std::is_same_v<decltype(&ggml_backend_cpu_get_extra_buffer_types),
+                             std::vector<ggml_backend_buffer_type_t> & (*) ()>);
+static_assert(std::is_same_v<decltype(&ggml_barrier), void (*)(ggml_threadpool *)>);
+static_assert(std::is_same_v<decltype(&ggml::cpu::tensor_traits::compute_forward),
+                             bool (ggml::cpu::tensor_traits::*)(ggml_compute_params *, ggml_tensor *)>);
+static_assert(std::is_same_v<decltype(&ggml::cpu::tensor_traits::work_size),
+                             bool (ggml::cpu::tensor_traits::*)(int, const ggml_tensor *, size_t &)>);
+static_assert(std::is_same_v<decltype(&ggml::cpu::extra_buffer_type::supports_op),
+                             bool (ggml::cpu::extra_buffer_type::*)(ggml_backend_dev_t, const ggml_tensor *)>);
+static_assert(std::is_same_v<decltype(&ggml::cpu::extra_buffer_type::get_tensor_traits),
+                             ggml::cpu::tensor_traits * (ggml::cpu::extra_buffer_type::*) (const ggml_tensor *)>);
+static_assert(std::is_same_v<decltype(ggml_compute_params::wsize), size_t> &&
+              std::is_same_v<decltype(ggml_compute_params::wdata), void *> &&
+              std::is_same_v<decltype(ggml_compute_params::threadpool), ggml_threadpool *>);
+
+namespace {
+
+// Packed weights begin at a line of the cache.
+constexpr size_t ALIGNMENT = 64;
+
+graphmill_matrix matrix_of(const ggml_tensor * weights) {
+    return { weights->type, weights->ne[0], weights->ne[1] };
+}
+
+bool is_matrix(const ggml_tensor * weights) {
+    return weights->ne[2] == 1 && weights->ne[3] == 1 && weights->view_src == nullptr && ggml_is_contiguous(weights);
+}
+
+bool is_packed(const ggml_tensor * weights) {
+    return weights->buffer != nullptr && weights->buffer->buft == graphmill_kernels_buffer_type();
+}
+
+bool is_in_main_memory(const ggml_tensor * tensor) {
+    return tensor->buffer == nullptr || ggml_backend_buft_is_host(tensor->buffer->buft);
+}
+
+class product_traits : public ggml::cpu::tensor_traits {
+    bool work_size(int, const ggml_tensor * op, size_t & size) override {
+        const graphmill_matrix matrix = matrix_of(op->src[0]);
+        size = graphmill_kernels_scratch_bytes(&matrix, ggml_nrows(op->src[1]));
+        return true;
+    }
+
+    bool compute_forward(ggml_compute_params * params, ggml_tensor * op) override {
+        const ggml_tensor * weights     = op->src[0];
+        const ggml_tensor * activations = op->src[1];
+        const graphmill_product product = {
+            matrix_of(weights),
+            weights->data,
+            activations->data,
+            { activations->ne[1], activations->ne[2], activations->ne[3] },
+            { activations->nb[1], activations->nb[2], activations->nb[3] },
+            static_cast<float *>(op->data),
+            params->wdata,
+            params->wsize,
+            params->ith,
+            params->nth,
+            params->threadpool,
+        };
+        if (params->ith == 0) {
+            ggml_threadpool_chunk_set(params->threadpool, 0);
+        }
+        graphmill_kernels_quantise(&product);
+        ggml_barrier(params->threadpool);
+        graphmill_kernels_multiply(&product);
+        return true;
+    }
+};
+
+product_traits TRAITS;
+
+class packed_buffer_type : public ggml::cpu::extra_buffer_type {
+    bool supports_op(ggml_backend_dev_t, const ggml_tensor * op) override {
+        if (op->op != GGML_OP_MUL_MAT || !is_packed(op->src[0]) || !is_matrix(op->src[0])) {
+            return false;
+        }
+        const ggml_tensor * activations = op->src[1];
+        if (activations->type != GGML_TYPE_F32 || activations->nb[0] != sizeof(float) ||
+            !is_in_main_memory(activations) || op->type != GGML_TYPE_F32 || !ggml_is_contiguous(op)) {
+            return false;
+        }
+        // A buffer without bytes stands for the question where weights should go.
+        if (op->src[0]->buffer->size > 0) {
+            return true;
+        }
+        const graphmill_matrix matrix = matrix_of(op->src[0]);
+        return graphmill_kernels_takes(&matrix);
+    }
+
+    ggml::cpu::tensor_traits * get_tensor_traits(const ggml_tensor * op) override {
+        return op->op == GGML_OP_MUL_MAT && is_packed(op->src[0]) ? &TRAITS : nullptr;
+    }
+};
+
+void set_tensor(ggml_backend_buffer_t, ggml_tensor * weights, const void * source, size_t offset, size_t size) {
+    // Weights come as a whole.
+    GGML_ASSERT(offset == 0 && size == ggml_nbytes(weights));
+    const graphmill_matrix matrix = matrix_of(weights);
+    graphmill_kernels_pack(&matrix, source, size, weights->data);
+}
+
+ggml_backend_buffer_t alloc_buffer(ggml_backend_buffer_type_t type, size_t size) {
+    ggml_backend_buffer_t buffer = ggml_backend_buft_alloc_buffer(ggml_backend_cpu_buffer_type(), size);
+    if (buffer != nullptr) {
+        // What is in it is not laid out as ggml does: it can be written as a whole, and not be read.
+        buffer->buft                = type;
+        buffer->iface.init_tensor   = nullptr;
+        buffer->iface.memset_tensor = nullptr;
+        buffer->iface.set_tensor    = set_tensor;
+        buffer->iface.get_tensor    = nullptr;
+        buffer->iface.cpy_tensor    = nullptr;
+    }
+    return buffer;
+}
+
+size_t alloc_size(ggml_backend_buffer_type_t, const ggml_tensor * weights) {
+    const graphmill_matrix matrix = matrix_of(weights);
+    const size_t           packed = is_matrix(weights) ? graphmill_kernels_packed_bytes(&matrix) : 0;
+    return packed > 0 ? packed : ggml_nbytes(weights);
+}
+
+}  // namespace
+
+ggml_backend_buffer_type_t graphmill_kernels_buffer_type(void) {
+    static packed_buffer_type       context;
+    static ggml_backend_buffer_type type = [] {
+        ggml_backend_buffer_type type = {};
+        type.iface.get_name       = [](ggml_backend_buffer_type_t) { return "CPU_PACKED"; };
+        type.iface.alloc_buffer   = alloc_buffer;
+        type.iface.get_alignment  = [](ggml_backend_buffer_type_t) { return ALIGNMENT; };
+        type.iface.get_alloc_size = alloc_size;
+        type.device               = ggml_backend_reg_dev_get(ggml_backend_cpu_reg(), 0);
+        type.context              = static_cast<ggml::cpu::extra_buffer_type *>(&context);
+        return type;
+    }();
+    return &type;
+}
+
+// Puts the buffer type before all others. Says whether llama.cpp will look at it: ggml reads its list once.
+bool graphmill_kernels_attach(void) {
+    auto & types = ggml_backend_cpu_get_extra_buffer_types();
+    types.insert(types.begin(), graphmill_kernels_buffer_type());
+    auto list = reinterpret_cast<ggml_backend_dev_get_extra_bufts_t>(
+        ggml_backend_reg_get_proc_address(ggml_backend_cpu_reg(), "ggml_backend_dev_get_extra_bufts"));
+    if (list == nullptr) {
+        return false;
+    }
+    ggml_backend_buffer_type_t * listed = list(graphmill_kernels_buffer_type()->device);
+    return listed != nullptr && *listed == graphmill_kernels_buffer_type();
+}
+
+// Counts the shares of the product that the pool is computing, from 0.
+int graphmill_kernels_next_share(ggml_threadpool * pool) {
+    return ggml_threadpool_chunk_add(pool, 1);
+}

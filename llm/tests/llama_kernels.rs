@@ -1,0 +1,214 @@
+//! The CPU kernels on llama.cpp with the repository's small model: who uses them, and that what they compute is what llama.cpp does.
+
+#![cfg(feature = "llama")]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::mpsc::{self, Receiver};
+use std::time::Duration;
+
+use graphmill_kernels::Kernels;
+use graphmill_llm::info::KernelsInfo;
+use graphmill_llm::{
+    Engine, EngineSpec, FinishReason, GenerationRequest, PluginConfig, SequenceHandle, StepOutput,
+    Token,
+};
+
+/// Turns the kernels off for a process.
+const SWITCH: &str = "GRAPHMILL_CPU_KERNELS";
+
+const MESSAGES: [&str; 8] = [
+    "Hello!",
+    "What is OpenVINO?",
+    "What is a side packet?",
+    "Say this is a test",
+    "Count from 1 to 5.",
+    "Write a short story.",
+    "What is 3 plus 4?",
+    "List three colors.",
+];
+
+/// The model, where this processor has kernels.
+fn model() -> Option<PathBuf> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../demos/tiny_chat/model.gguf");
+    if !path.exists() {
+        eprintln!("skipped: there is no model at `{}`", path.display());
+        return None;
+    }
+    if Kernels::detect().is_none() {
+        eprintln!("skipped: there are no kernels for this processor");
+        return None;
+    }
+    Some(path)
+}
+
+/// An engine with a whole context, and so a stream of cells, for each sequence.
+fn engine(plugin_config: &str, max_num_batched_tokens: u32) -> Option<Engine> {
+    let spec = EngineSpec {
+        max_num_batched_tokens,
+        max_num_seqs: 8,
+        cache_size: 2,
+        plugin_config: PluginConfig::from_json(plugin_config).expect("good knobs"),
+        ..EngineSpec::new(model()?)
+    };
+    Some(Engine::load(spec).expect("the model loads"))
+}
+
+fn kernels(engine: &Engine) -> Option<&KernelsInfo> {
+    engine.info().backend.kernels.as_ref()
+}
+
+fn start(engine: &Engine, text: &str) -> (Receiver<StepOutput>, SequenceHandle) {
+    let prompt = engine.vocab().tokenize(text, true, true).expect("short");
+    start_with(engine, prompt)
+}
+
+fn start_with(engine: &Engine, prompt: Vec<Token>) -> (Receiver<StepOutput>, SequenceHandle) {
+    let (sender, outputs) = mpsc::channel();
+    let mut request = GenerationRequest::new(prompt, move |output| {
+        sender.send(output).expect("the test waits for all outputs");
+    });
+    request.max_tokens = Some(32);
+    request.sampling.logprobs = Some(3);
+    request.prompt_logprobs = Some(1);
+    (outputs, engine.submit(request).expect("accepted"))
+}
+
+/// The tokens of an answer, and the log probabilities of it and of the prompt, bit by bit.
+#[derive(Debug, PartialEq)]
+struct Answer {
+    tokens: Vec<Token>,
+    logprobs: Vec<u32>,
+    prompt_logprobs: Vec<f32>,
+}
+
+fn answer(outputs: &Receiver<StepOutput>) -> Answer {
+    let mut answer = Answer {
+        tokens: Vec::new(),
+        logprobs: Vec::new(),
+        prompt_logprobs: Vec::new(),
+    };
+    loop {
+        let output = outputs
+            .recv_timeout(Duration::from_secs(50))
+            .expect("an output");
+        answer.tokens.extend(output.tokens);
+        for logprob in &output.logprobs {
+            let top = logprob.top.iter().map(|(_, value)| *value);
+            let all = [logprob.logprob].into_iter().chain(top);
+            answer.logprobs.extend(all.map(f32::to_bits));
+        }
+        let of_prompt = output.prompt_logprobs.iter().flatten();
+        answer
+            .prompt_logprobs
+            .extend(of_prompt.map(|logprob| logprob.logprob));
+        match output.finish {
+            Some(FinishReason::Error(error)) => panic!("{error}"),
+            Some(_) => return answer,
+            None => {}
+        }
+    }
+}
+
+fn chat(message: &str) -> String {
+    format!("<|im_start|>user\n{message}<|im_end|>\n<|im_start|>assistant\n")
+}
+
+/// Answers one after the other.
+fn alone(engine: &Engine) -> Vec<Answer> {
+    let ask = |message: &&str| answer(&start(engine, &chat(message)).0);
+    MESSAGES.iter().map(ask).collect()
+}
+
+#[test]
+fn engines_of_one_process_may_differ() {
+    let Some(with) = engine("", 256) else { return };
+    let without = engine(r#"{"cpu_kernels": "off"}"#, 256).expect("as above");
+    assert_eq!(kernels(&without), None);
+    let info = kernels(&with).expect("on by default");
+    // Seven matrices in each of six layers, and the output, which is the embedding a second time.
+    assert_eq!((info.matrices, info.left.len()), (43, 0), "{info:?}");
+    let weights = with.info().backend.weights.as_ref().expect("weights");
+    assert!(
+        info.bytes > weights.bytes * 9 / 10 && info.bytes < weights.bytes * 13 / 10,
+        "{info:?}, {weights:?}"
+    );
+    let texts = |answers: Vec<Answer>| -> Vec<_> {
+        answers.into_iter().map(|answer| answer.tokens).collect()
+    };
+    assert_eq!(texts(alone(&with)), texts(alone(&without)));
+}
+
+#[test]
+fn texts_are_as_likely_as_llama_cpp_finds_them() {
+    let Some(with) = engine("", 256) else { return };
+    let without = engine(r#"{"cpu_kernels": "off"}"#, 256).expect("as above");
+    let vocab = with.vocab();
+    let answers = alone(&without).into_iter();
+    let texts: Vec<Vec<Token>> = answers
+        .zip(MESSAGES)
+        .map(|(answer, message)| {
+            let question = vocab.tokenize(&chat(message), true, true).expect("short");
+            [question, answer.tokens].concat()
+        })
+        .collect();
+    let surprise = |engine: &Engine| {
+        let of_text = |text: &Vec<Token>| answer(&start_with(engine, text.clone()).0);
+        let answers: Vec<_> = texts.iter().map(of_text).collect();
+        let logprobs: Vec<f32> = answers
+            .into_iter()
+            .flat_map(|answer| answer.prompt_logprobs)
+            .collect();
+        assert!(logprobs.len() > 200, "{}", logprobs.len());
+        -logprobs.iter().map(|value| f64::from(*value)).sum::<f64>() / logprobs.len() as f64
+    };
+    let (ours, theirs) = (surprise(&with), surprise(&without));
+    let ratio = (ours - theirs).exp();
+    assert!(
+        (ratio - 1.0).abs() < 1e-3,
+        "perplexity {} times {ratio}",
+        theirs.exp()
+    );
+}
+
+#[test]
+fn neighbours_change_no_bit() {
+    let Some(engine) = engine("", 256) else {
+        return;
+    };
+    let alone = alone(&engine);
+    let together = MESSAGES.map(|message| start(&engine, &chat(message)));
+    for ((message, alone), (outputs, _handle)) in MESSAGES.iter().zip(&alone).zip(&together) {
+        assert_eq!(answer(outputs), *alone, "{message}");
+    }
+}
+
+#[test]
+fn threads_change_no_bit() {
+    let Some(one) = engine(r#"{"threads": 1}"#, 256) else {
+        return;
+    };
+    let three = engine(r#"{"threads": 3}"#, 256).expect("as above");
+    for ((message, one), three) in MESSAGES.iter().zip(alone(&one)).zip(alone(&three)) {
+        assert_eq!(one, three, "{message}");
+    }
+}
+
+#[test]
+fn the_environment_turns_them_off() {
+    if std::env::var_os(SWITCH).is_some() {
+        let Some(engine) = engine("", 256) else {
+            return;
+        };
+        assert_eq!(kernels(&engine), None);
+        return;
+    }
+    // llama.cpp is initialised once in a process, so another one runs this test.
+    let itself = std::env::current_exe().expect("a program");
+    let run = Command::new(itself)
+        .args(["--exact", "the_environment_turns_them_off"])
+        .env(SWITCH, "off")
+        .output()
+        .expect("it runs");
+    assert!(run.status.success(), "{run:?}");
+}
