@@ -125,8 +125,8 @@ unsafe fn tiles<const SHAPE: u8>(strip: &Strip<'_, TOKENS>) {
             let blocks = strip.tiles.add(tile * strip.step);
             let out = strip.out.add(first * strip.stride);
             let tokens = TOKENS.min(strip.tokens - first);
-            side::<SHAPE>(strip, blocks, out, tokens, 0);
-            side::<SHAPE>(strip, blocks, out, tokens, 1);
+            side::<SHAPE>(strip, tile, blocks, out, tokens, 0);
+            side::<SHAPE>(strip, tile, blocks, out, tokens, 1);
         }
     }
 }
@@ -137,6 +137,7 @@ struct Sums([[i32; 16]; TOKENS]);
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 unsafe fn side<const SHAPE: u8>(
     strip: &Strip<'_, TOKENS>,
+    index: usize,
     blocks: *const Block<TOKENS>,
     out: *mut f32,
     tokens: usize,
@@ -194,7 +195,19 @@ unsafe fn side<const SHAPE: u8>(
                 issue(at + AHEAD, &raw mut sums[(at + AHEAD) % (AHEAD + 1)]);
             }
             let record: &Record = &records[at / parts];
+            if at % parts == 0 {
+                strip
+                    .later
+                    .fetch((2 * index + side) * records.len() + at / parts);
+            }
             let block = &*blocks.add(at / parts);
+            if side == 1 {
+                // The next tile's, which this one's first side has left no time for.
+                for line in 0..size_of::<Block<TOKENS>>() / 64 / parts {
+                    let next = blocks.wrapping_add(strip.step + at / parts).cast::<i8>();
+                    _mm_prefetch::<_MM_HINT_T0>(next.wrapping_add(64 * line));
+                }
+            }
             let second = at % parts == 1;
             let scales = if second {
                 record.others.as_ptr()

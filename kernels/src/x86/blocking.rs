@@ -1,5 +1,6 @@
 //! The order in which the panels and activations of a thread are multiplied, so that what is used again is in a cache.
 
+use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
 use std::cell::RefCell;
 
 use crate::activation::Layout;
@@ -54,14 +55,37 @@ pub(crate) struct Strip<'a, const TOKENS: usize> {
     pub(crate) stride: usize,
     /// Whether these records add to what is there.
     pub(crate) resume: bool,
+    /// Weights that come later, to be fetched from memory meanwhile.
+    pub(crate) later: Lines,
+}
+
+/// Cache lines that are fetched a few at a time.
+#[derive(Clone, Copy)]
+pub(crate) struct Lines {
+    first: *const u8,
+    count: usize,
+    at_a_time: usize,
+}
+
+impl Lines {
+    /// Fetches those of one step.
+    #[inline]
+    pub(crate) fn fetch(&self, step: usize) {
+        for line in step * self.at_a_time..((step + 1) * self.at_a_time).min(self.count) {
+            // SAFETY: every CPU of this kind has the instruction, and it may be given any address.
+            unsafe { _mm_prefetch::<_MM_HINT_T1>(self.first.wrapping_add(64 * line).cast()) };
+        }
+    }
 }
 
 /// With this many activations, AMX multiplies.
-const AMX_TOKENS: usize = 16;
+const AMX_TOKENS: usize = 24;
 /// With no more activations than this, weights come from memory and are used once.
 const FEW: usize = 16;
+/// How many chunks before their use the weights for few activations are fetched: memory takes as long.
+const CHUNKS_AHEAD: usize = 3;
 /// Records that are expanded at a time for few activations: a part of the first cache.
-const RECORDS_FEW: usize = 8;
+const RECORDS_FEW: usize = 4;
 /// Records that are expanded at a time for many: a part of the second.
 const RECORDS_MANY: usize = 160;
 /// Bytes of activations that are multiplied by one panel after the other: a part of the second cache.
@@ -107,11 +131,17 @@ pub(crate) unsafe fn multiply(
         unsafe {
             if instructions == Instructions::Amx && span.tokens.len() >= AMX_TOKENS {
                 let _configured = amx::configure();
-                blocks(product, span, out, false, (records, rest, high), |strip| {
-                    amx::multiply(strip)
-                });
+                blocks(
+                    product,
+                    span,
+                    out,
+                    false,
+                    2,
+                    (records, rest, high),
+                    |strip| amx::multiply(strip),
+                );
             } else {
-                blocks(product, span, out, true, (records, rest, low), |strip| {
+                blocks(product, span, out, true, 1, (records, rest, low), |strip| {
                     avx512::multiply(strip)
                 });
             }
@@ -126,6 +156,7 @@ unsafe fn blocks<const TOKENS: usize>(
     span: &Span,
     out: Output<'_>,
     offset: bool,
+    steps_per_record: usize,
     (records, rest, tiles): (&mut Vec<Record>, &mut Vec<f32>, &mut Vec<Block<TOKENS>>),
     compute: impl Fn(&Strip<'_, TOKENS>),
 ) {
@@ -133,8 +164,9 @@ unsafe fn blocks<const TOKENS: usize>(
     let of_unit = product.format.block() / BLOCK;
     let bytes = panel::unit_bytes(product.format);
     let at_once = (ACTIVATIONS / blocks / ACTIVATION).next_multiple_of(TILES);
-    let chunk = if span.tokens.len() <= FEW {
-        RECORDS_FEW
+    let few = span.tokens.len() <= FEW;
+    let chunk = if few {
+        RECORDS_FEW.next_multiple_of(of_unit)
     } else {
         RECORDS_MANY
     }
@@ -166,6 +198,8 @@ unsafe fn blocks<const TOKENS: usize>(
                 // SAFETY: the CPU has the instructions.
                 let shape = unsafe { expand::expand(product.format, offset, source, records) };
                 let tiles = tiles[block..].as_ptr();
+                let count = source.len().div_ceil(64);
+                let steps = tokens.div_ceil(height) * records.len() * steps_per_record;
                 compute(&Strip {
                     records,
                     shape,
@@ -176,6 +210,13 @@ unsafe fn blocks<const TOKENS: usize>(
                     out: place.0,
                     stride: place.1,
                     resume: block > 0,
+                    later: Lines {
+                        first: source
+                            .as_ptr()
+                            .wrapping_add(source.len() * if few { CHUNKS_AHEAD } else { 1 }),
+                        count,
+                        at_a_time: count.div_ceil(steps),
+                    },
                 });
             }
             if rows < ROWS {

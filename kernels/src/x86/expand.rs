@@ -31,16 +31,11 @@ pub(crate) unsafe fn expand(
     let bytes = panel::unit_bytes(format);
     let blocks = format.block() / BLOCK;
     assert_eq!(source.len() / bytes * blocks, records.len());
-    // Half of what is multiplied before the next call, so that memory works meanwhile.
-    let ahead = source.len() / 2 + 4 * bytes / blocks;
     let flip = if offset { -128 } else { 0 };
     for (unit, records) in source
         .chunks_exact(bytes)
         .zip(records.chunks_exact_mut(blocks))
     {
-        for line in (0..bytes).step_by(64) {
-            _mm_prefetch::<_MM_HINT_T0>(unit.as_ptr().wrapping_add(ahead + line).cast());
-        }
         let unit = Unit { unit };
         match format {
             Format::Q8_0 => eight_bits(unit, flip, &mut records[0]),
