@@ -142,7 +142,7 @@ pub(crate) unsafe fn multiply(
                 );
             } else {
                 blocks(product, span, out, true, 1, (records, rest, low), |strip| {
-                    avx512::multiply(strip)
+                    avx512::multiply(strip);
                 });
             }
         }
