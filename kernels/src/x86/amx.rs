@@ -39,12 +39,18 @@ fn xcr0() -> u64 {
 }
 
 /// Asks Linux for tiles: a thread has room for them only after that.
+#[cfg(target_os = "linux")]
 fn permitted() -> bool {
     const REQUEST: libc::c_long = 0x1023;
     const TILE_DATA: libc::c_long = 18;
     // SAFETY: the call reads its arguments alone.
-    cfg!(target_os = "linux")
-        && unsafe { libc::syscall(libc::SYS_arch_prctl, REQUEST, TILE_DATA) == 0 }
+    unsafe { libc::syscall(libc::SYS_arch_prctl, REQUEST, TILE_DATA) == 0 }
+}
+
+/// Other systems are asked in other ways, or not at all.
+#[cfg(not(target_os = "linux"))]
+fn permitted() -> bool {
+    false
 }
 
 /// The shapes of the eight tiles.
@@ -197,7 +203,7 @@ unsafe fn side<const SHAPE: u8>(
             let record: &Record = &records[at / parts];
             if at % parts == 0 {
                 strip
-                    .later
+                    .next
                     .fetch((2 * index + side) * records.len() + at / parts);
             }
             let block = &*blocks.add(at / parts);

@@ -74,7 +74,7 @@ unsafe fn tile<const SHAPE: u8, const M: usize>(
             }
         }
         for (at, record) in strip.records.iter().enumerate() {
-            strip.later.fetch(index * strip.records.len() + at);
+            strip.next.fetch(index * strip.records.len() + at);
             let block = &*blocks.add(at);
             let weights = record.weights.as_ptr();
             let mut sums = [[_mm512_setzero_si512(); 2]; M];

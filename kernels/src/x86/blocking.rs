@@ -55,8 +55,8 @@ pub(crate) struct Strip<'a, const TOKENS: usize> {
     pub(crate) stride: usize,
     /// Whether these records add to what is there.
     pub(crate) resume: bool,
-    /// Weights that come later, to be fetched from memory meanwhile.
-    pub(crate) later: Lines,
+    /// The panel's next weights, to be fetched from memory meanwhile.
+    pub(crate) next: Lines,
 }
 
 /// Cache lines that are fetched a few at a time.
@@ -82,8 +82,8 @@ impl Lines {
 const AMX_TOKENS: usize = 24;
 /// With no more activations than this, weights come from memory and are used once.
 const FEW: usize = 16;
-/// How many chunks before their use the weights for few activations are fetched: memory takes as long.
-const CHUNKS_AHEAD: usize = 3;
+/// Panels whose weights are read in turn for few activations: memory gives more from several places at once.
+const PANELS_FEW: usize = 4;
 /// Records that are expanded at a time for few activations: a part of the first cache.
 const RECORDS_FEW: usize = 4;
 /// Records that are expanded at a time for many: a part of the second.
@@ -149,6 +149,8 @@ pub(crate) unsafe fn multiply(
     });
 }
 
+/// Multiplies tiles of one height with `compute`, which takes `steps` steps for each record; weights are signed or have 128 added.
+///
 /// # Safety
 /// As for [`multiply`]; `compute` gets strips whose results have their places.
 unsafe fn blocks<const TOKENS: usize>(
@@ -156,7 +158,7 @@ unsafe fn blocks<const TOKENS: usize>(
     span: &Span,
     out: Output<'_>,
     offset: bool,
-    steps_per_record: usize,
+    steps: usize,
     (records, rest, tiles): (&mut Vec<Record>, &mut Vec<f32>, &mut Vec<Block<TOKENS>>),
     compute: impl Fn(&Strip<'_, TOKENS>),
 ) {
@@ -171,6 +173,7 @@ unsafe fn blocks<const TOKENS: usize>(
         RECORDS_MANY
     }
     .min(blocks);
+    let at_a_time = if few { PANELS_FEW } else { 1 };
     records.resize(chunk, Record::ZERO);
     let mut first = span.tokens.start;
     while first < span.tokens.end {
@@ -183,48 +186,49 @@ unsafe fn blocks<const TOKENS: usize>(
             TOKENS
         };
         tiles::gather(product, first, tokens, height, tiles);
-        for panel in span.panels.clone() {
-            let rows = (product.rows - panel * ROWS).min(ROWS);
-            // SAFETY: these results are of the span.
-            let mut place = (unsafe { out.at(first, panel * ROWS) }, out.stride);
-            if rows < ROWS {
-                rest.resize(tokens * ROWS, 0.0);
-                place = (rest.as_mut_ptr(), ROWS);
-            }
+        for group in span.panels.clone().step_by(at_a_time) {
+            let group = group..(group + at_a_time).min(span.panels.end);
             for block in (0..blocks).step_by(chunk) {
-                let records = &mut records[..chunk.min(blocks - block)];
-                let at = (panel * blocks + block) / of_unit * bytes;
-                let source = &product.panels[at..][..records.len() / of_unit * bytes];
-                // SAFETY: the CPU has the instructions.
-                let shape = unsafe { expand::expand(product.format, offset, source, records) };
-                let tiles = tiles[block..].as_ptr();
-                let count = source.len().div_ceil(64);
-                let steps = tokens.div_ceil(height) * records.len() * steps_per_record;
-                compute(&Strip {
-                    records,
-                    shape,
-                    tiles,
-                    step: blocks,
-                    height,
-                    tokens,
-                    out: place.0,
-                    stride: place.1,
-                    resume: block > 0,
-                    later: Lines {
-                        first: source
-                            .as_ptr()
-                            .wrapping_add(source.len() * if few { CHUNKS_AHEAD } else { 1 }),
-                        count,
-                        at_a_time: count.div_ceil(steps),
-                    },
-                });
-            }
-            if rows < ROWS {
-                for (token, rest) in rest.chunks_exact(ROWS).enumerate() {
-                    for (row, result) in rest[..rows].iter().enumerate() {
-                        // SAFETY: these results are of the span, which is the caller's alone.
-                        unsafe { out.write(first + token, panel * ROWS + row, *result) };
+                for panel in group.clone() {
+                    // SAFETY: these results are of the span.
+                    let mut place = (unsafe { out.at(first, panel * ROWS) }, out.stride);
+                    if (panel + 1) * ROWS > product.rows {
+                        rest.resize(tokens * ROWS, 0.0);
+                        place = (rest.as_mut_ptr(), ROWS);
                     }
+                    let records = &mut records[..chunk.min(blocks - block)];
+                    let at = (panel * blocks + block) / of_unit * bytes;
+                    let source = &product.panels[at..][..records.len() / of_unit * bytes];
+                    // SAFETY: the CPU has the instructions.
+                    let shape = unsafe { expand::expand(product.format, offset, source, records) };
+                    let tiles = tiles[block..].as_ptr();
+                    let count = source.len().div_ceil(64);
+                    let fetches = tokens.div_ceil(height) * records.len() * steps;
+                    compute(&Strip {
+                        records,
+                        shape,
+                        tiles,
+                        step: blocks,
+                        height,
+                        tokens,
+                        out: place.0,
+                        stride: place.1,
+                        resume: block > 0,
+                        next: Lines {
+                            first: source.as_ptr_range().end,
+                            count,
+                            at_a_time: count.div_ceil(fetches),
+                        },
+                    });
+                }
+            }
+        }
+        if span.panels.end * ROWS > product.rows {
+            let full = product.rows / ROWS * ROWS;
+            for (token, rest) in rest.chunks_exact(ROWS).enumerate() {
+                for (row, result) in rest[..product.rows - full].iter().enumerate() {
+                    // SAFETY: these results are of the span, which is the caller's alone.
+                    unsafe { out.write(first + token, full + row, *result) };
                 }
             }
         }
