@@ -55,7 +55,7 @@ pub(crate) struct Strip<'a, const TOKENS: usize> {
     pub(crate) stride: usize,
     /// Whether these records add to what is there.
     pub(crate) resume: bool,
-    /// The panel's next weights, to be fetched from memory meanwhile.
+    /// Weights that are multiplied soon, to be fetched from memory meanwhile.
     pub(crate) next: Lines,
 }
 
@@ -86,8 +86,8 @@ const FEW: usize = 16;
 const PANELS_FEW: usize = 4;
 /// Records that are expanded at a time for few activations: a part of the first cache.
 const RECORDS_FEW: usize = 4;
-/// Records that are expanded at a time for many: a part of the second.
-const RECORDS_MANY: usize = 160;
+/// Records that are expanded at a time for many: every panel's before more columns, so that the activations of these stay in the second cache.
+const RECORDS_MANY: usize = 56;
 /// Bytes of activations that are multiplied by one panel after the other: a part of the second cache.
 const ACTIVATIONS: usize = 512 << 10;
 
@@ -165,7 +165,6 @@ unsafe fn blocks<const TOKENS: usize>(
     let blocks = Layout::new(product.cols).blocks();
     let of_unit = product.format.block() / BLOCK;
     let bytes = panel::unit_bytes(product.format);
-    let at_once = (ACTIVATIONS / blocks / ACTIVATION).next_multiple_of(TILES);
     let few = span.tokens.len() <= FEW;
     let chunk = if few {
         RECORDS_FEW.next_multiple_of(of_unit)
@@ -173,7 +172,12 @@ unsafe fn blocks<const TOKENS: usize>(
         RECORDS_MANY
     }
     .min(blocks);
-    let at_a_time = if few { PANELS_FEW } else { 1 };
+    let at_once = (ACTIVATIONS / chunk / ACTIVATION).next_multiple_of(TILES);
+    let at_a_time = if few {
+        PANELS_FEW
+    } else {
+        span.panels.len().max(1)
+    };
     records.resize(chunk, Record::ZERO);
     let mut first = span.tokens.start;
     while first < span.tokens.end {
@@ -215,7 +219,11 @@ unsafe fn blocks<const TOKENS: usize>(
                         stride: place.1,
                         resume: block > 0,
                         next: Lines {
-                            first: source.as_ptr_range().end,
+                            first: source.as_ptr().wrapping_add(if few {
+                                source.len()
+                            } else {
+                                blocks / of_unit * bytes
+                            }),
                             count,
                             at_a_time: count.div_ceil(fetches),
                         },
