@@ -129,7 +129,10 @@ pub(crate) unsafe fn multiply(
         } = space;
         // SAFETY: as the caller promises.
         unsafe {
-            if instructions == Instructions::Amx && span.tokens.len() >= AMX_TOKENS {
+            if instructions == Instructions::Amx
+                && amx::suits(Shape::of(product.format))
+                && span.tokens.len() >= AMX_TOKENS
+            {
                 let _configured = amx::configure();
                 blocks(
                     product,
@@ -204,13 +207,13 @@ unsafe fn blocks<const TOKENS: usize>(
                     let at = (panel * blocks + block) / of_unit * bytes;
                     let source = &product.panels[at..][..records.len() / of_unit * bytes];
                     // SAFETY: the CPU has the instructions.
-                    let shape = unsafe { expand::expand(product.format, offset, source, records) };
+                    unsafe { expand::expand(product.format, offset, source, records) };
                     let tiles = tiles[block..].as_ptr();
                     let count = source.len().div_ceil(64);
                     let fetches = tokens.div_ceil(height) * records.len() * steps;
                     compute(&Strip {
                         records,
-                        shape,
+                        shape: Shape::of(product.format),
                         tiles,
                         step: blocks,
                         height,

@@ -17,17 +17,22 @@ pub(crate) enum Shape {
     Halves,
 }
 
+impl Shape {
+    pub(crate) fn of(format: Format) -> Self {
+        match format {
+            Format::Q8_0 | Format::Q4_0 => Self::Plain,
+            Format::Q4K | Format::Q5K => Self::Minima,
+            Format::Q6K => Self::Halves,
+        }
+    }
+}
+
 /// Expands whole units, to signed weights or with 128 added.
 ///
 /// # Safety
 /// The CPU must have AVX-512 with its byte instructions.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-pub(crate) unsafe fn expand(
-    format: Format,
-    offset: bool,
-    source: &[u8],
-    records: &mut [Record],
-) -> Shape {
+pub(crate) unsafe fn expand(format: Format, offset: bool, source: &[u8], records: &mut [Record]) {
     let bytes = panel::unit_bytes(format);
     let blocks = format.block() / BLOCK;
     assert_eq!(source.len() / bytes * blocks, records.len());
@@ -44,11 +49,6 @@ pub(crate) unsafe fn expand(
             Format::Q5K => four_or_five_bits::<true>(unit, flip, records),
             Format::Q6K => six_bits(unit, flip, records),
         }
-    }
-    match format {
-        Format::Q8_0 | Format::Q4_0 => Shape::Plain,
-        Format::Q4K | Format::Q5K => Shape::Minima,
-        Format::Q6K => Shape::Halves,
     }
 }
 
