@@ -1,5 +1,11 @@
 //! How fast products are, beside what the machine measures on the spot: the peak of its widest integer instruction and its memory.
-#![allow(unsafe_code)]
+//!
+//! `cargo bench -p graphmill-kernels -- [FORMATS [TOKENS [THREADS [SHAPES [NAMES]]]]]`, each a list with commas: `Q8_0,Q4_0 1,512 2 4864x896 VNNI`.
+#![allow(unsafe_code, reason = "threads share the results of a product")]
+#![allow(
+    clippy::print_stdout,
+    reason = "a program that prints what it measured"
+)]
 
 mod machine;
 
@@ -29,7 +35,10 @@ fn main() {
     let formats = list(0, "Q8_0,Q4_0,Q4K,Q5K,Q6K");
     let tokens = list(1, "1,4,8,16,32,128,512");
     let threads = list(2, "1,2");
-    let shapes = list(3, "896x896,4864x896,896x4864,1536x1536,8960x1536,1536x8960");
+    let shapes = list(
+        3,
+        "896x896,4864x896,896x4864,151936x896,1536x1536,8960x1536,1536x8960",
+    );
     let names = list(4, "");
     let number = |text: &String| text.parse::<usize>().expect("a number");
 
@@ -92,11 +101,7 @@ fn measure(
     memory: &mut [u8],
 ) -> Option<(f64, f64, usize)> {
     let bytes = kernels.packed_bytes(format, rows, cols)?;
-    let copies = if std::env::var("HOT").is_ok() {
-        1
-    } else {
-        COLD.div_ceil(bytes)
-    };
+    let copies = COLD.div_ceil(bytes);
     let row = format.row_bytes(cols);
     let source: Vec<u8> = (0..rows * row)
         .map(|at| ((at * 2_654_435_761) >> 13) as u8 & 0x37)
@@ -107,7 +112,7 @@ fn measure(
     }
     let mut activations = vec![0; tokens * kernels.activation_bytes(format, cols)];
     let source: Vec<f32> = (0..tokens * cols)
-        .map(|at| ((at * 40503) >> 3) as u8 as f32 / 127.0 - 1.0)
+        .map(|at| f32::from(((at * 40503) >> 3) as u8) / 127.0 - 1.0)
         .collect();
     kernels.quantise(format, cols, &source, &mut activations);
     let mut out = vec![0f32; tokens * rows];

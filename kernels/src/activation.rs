@@ -83,6 +83,10 @@ impl Layout {
     }
 
     /// Quantises one row, each block by a function.
+    #[expect(
+        clippy::inline_always,
+        reason = "in a function of its own it would lack the instructions of the caller"
+    )]
     #[inline(always)]
     pub(crate) fn quantise_blocks(
         self,

@@ -62,19 +62,11 @@ impl Kernels {
     }
 
     /// Rows that are packed together.
-    #[expect(
-        clippy::unused_self,
-        reason = "callers need not know that all choices agree"
-    )]
     pub fn panel_rows(&self) -> usize {
         ROWS
     }
 
     /// Bytes of the packed weights of `rows` x `cols`; none for formats and shapes that have no kernel.
-    #[expect(
-        clippy::unused_self,
-        reason = "callers need not know that all choices agree"
-    )]
     pub fn packed_bytes(&self, format: Format, rows: usize, cols: usize) -> Option<usize> {
         if rows == 0 || cols == 0 || !cols.is_multiple_of(format.block()) {
             return None;
@@ -98,10 +90,6 @@ impl Kernels {
     }
 
     /// Bytes of a quantised activation.
-    #[expect(
-        clippy::unused_self,
-        reason = "callers need not know that all choices agree"
-    )]
     pub fn activation_bytes(&self, _format: Format, cols: usize) -> usize {
         Layout::new(cols).bytes()
     }
@@ -132,10 +120,6 @@ impl Kernels {
     }
 
     /// Into how many parts threads divide a product of this shape; 0 if nothing is to be computed.
-    #[expect(
-        clippy::unused_self,
-        reason = "callers need not know that all choices agree"
-    )]
     pub fn parts(&self, rows: usize, tokens: usize, threads: usize) -> usize {
         product::parts(rows, tokens, threads)
     }
@@ -192,13 +176,9 @@ impl Kernels {
         for part in 0..parts {
             // SAFETY: the slice is borrowed for this call alone, and holds as many numbers as it says.
             unsafe {
-                self.multiply(
-                    product,
-                    Output::new(out.as_mut_ptr(), out.len(), product.rows),
-                    part,
-                    parts,
-                )
-            };
+                let place = Output::new(out.as_mut_ptr(), out.len(), product.rows);
+                self.multiply(product, place, part, parts);
+            }
         }
     }
 }

@@ -94,7 +94,7 @@ impl Lane<'_> {
     }
 }
 
-/// The eight scales and the eight minima of a block of Q4_K or Q5_K, six bits each in twelve bytes.
+/// The eight scales and the eight minima of a block of `Q4_K` or `Q5_K`, six bits each in twelve bytes.
 fn six_bits(packed: &[u8]) -> ([u8; 8], [u8; 8]) {
     let (low, rest) = packed.split_at(4);
     let (middle, high) = rest.split_at(4);

@@ -86,7 +86,10 @@ pub(crate) struct Span {
 
 /// Parts a thread should get, so that threads that are interrupted leave some of theirs to others.
 const PARTS_PER_THREAD: usize = 4;
-
+/// Panels that a part has at least if it has many activations, which every part brings into order for itself.
+const PANELS_PER_PART: usize = 8;
+/// More activations than this are many.
+const FEW: usize = 16;
 /// Activations that a part has at least if it has not all of them: what is done once for a panel is little beside their products.
 const TOKENS_PER_PART: usize = 128;
 
@@ -95,9 +98,18 @@ pub(crate) fn parts(rows: usize, tokens: usize, threads: usize) -> usize {
     if tokens == 0 {
         return 0;
     }
+    let panels = rows.div_ceil(ROWS);
     let wanted = threads.max(1) * PARTS_PER_THREAD;
     let across = across(tokens, wanted);
-    across * (wanted / across).min(rows.div_ceil(ROWS))
+    let down = match (wanted / across).min(panels) {
+        down if tokens > FEW && across == 1 => down.min(
+            (panels / PANELS_PER_PART)
+                .max(1)
+                .next_multiple_of(threads.max(1)),
+        ),
+        down => down,
+    };
+    across * down.min(panels)
 }
 
 /// Into how many groups the activations of a product of so many parts are divided.

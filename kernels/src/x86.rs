@@ -3,6 +3,15 @@
 //! Whatever the format in the file, a panel's weights are expanded, some [`Record`]s at a time, to a byte each with factors of 32 bits, in memory
 //! that stays in a cache; the products of all activations are computed from there.
 
+#![allow(
+    clippy::wildcard_imports,
+    reason = "the intrinsics of a module are dozens, and their names say where they are from"
+)]
+#![allow(
+    clippy::needless_range_loop,
+    reason = "an index stands for the same register in several arrays"
+)]
+
 pub(crate) mod amx;
 pub(crate) mod avx512;
 mod blocking;

@@ -7,7 +7,7 @@ use graphmill_kernels::{Format, Kernels};
 
 #[test]
 fn numbers_agree_with_f64_and_bit_for_bit_with_plain_rust() {
-    for format in common::formats() {
+    for format in Format::ALL {
         for (rows, blocks) in [(1, 1), (32, 2), (33, 5), (96, 7), (70, 40)] {
             for tokens in [1, 2, 3, 7, 16, 17, 33] {
                 let case = Case::random(

@@ -24,9 +24,9 @@ pub(crate) fn peak(threads: usize) -> f64 {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx512vnni") {
         let rounds = 400_000;
-        // SAFETY: the CPU has the instructions.
         let time = best(threads, |_| {
-            drop(black_box(unsafe { multiply_adds(rounds) }))
+            // SAFETY: the CPU has the instructions.
+            black_box(unsafe { multiply_adds(rounds) });
         });
         return (threads * rounds * CHAINS * 128) as f64 / time * 1e-9;
     }
@@ -58,14 +58,19 @@ fn multiply_adds(rounds: usize) -> i32 {
     }))
 }
 
-/// Bytes a nanosecond that threads read together from memory.
+/// Bytes a nanosecond that threads read together from memory, each from several places at once.
 pub(crate) fn bandwidth(memory: &[u8], threads: usize) -> f64 {
+    const PLACES: usize = 4;
+    let part = memory.len() / threads / PLACES;
     let time = best(threads, |thread| {
-        let part = memory.len() / threads;
-        let mut sums = [0u64; 32];
-        for line in memory[thread * part..][..part].chunks_exact(256) {
-            for (sum, bytes) in sums.iter_mut().zip(line.chunks_exact(8)) {
-                *sum ^= u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
+        let places: [&[u8]; PLACES] =
+            std::array::from_fn(|place| &memory[(thread * PLACES + place) * part..][..part]);
+        let mut sums = [0u64; 8];
+        for line in (0..part).step_by(64) {
+            for place in places {
+                for (sum, bytes) in sums.iter_mut().zip(place[line..line + 64].as_chunks().0) {
+                    *sum ^= u64::from_le_bytes(*bytes);
+                }
             }
         }
         black_box(sums);

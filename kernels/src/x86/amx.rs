@@ -4,8 +4,8 @@ use std::arch::asm;
 use std::arch::x86_64::*;
 use std::sync::LazyLock;
 
-use crate::panel::BLOCK;
-use crate::x86::blocking::{Record, Strip};
+use crate::panel::{BLOCK, GROUP};
+use crate::x86::blocking::Strip;
 use crate::x86::expand::Shape;
 use crate::x86::tiles::Block;
 
@@ -14,10 +14,6 @@ pub(crate) const TOKENS: usize = 16;
 
 /// How many blocks' sums are on their way while those of one are scaled.
 const AHEAD: usize = 3;
-
-const PLAIN: u8 = 0;
-const MINIMA: u8 = 1;
-const HALVES: u8 = 2;
 
 /// Whether the CPU has the instructions and the system lets this process use them.
 pub(crate) fn available() -> bool {
@@ -39,12 +35,18 @@ fn xcr0() -> u64 {
 }
 
 /// Asks Linux for tiles: a thread has room for them only after that.
+#[cfg(target_os = "linux")]
 fn permitted() -> bool {
     const REQUEST: libc::c_long = 0x1023;
     const TILE_DATA: libc::c_long = 18;
     // SAFETY: the call reads its arguments alone.
-    cfg!(target_os = "linux")
-        && unsafe { libc::syscall(libc::SYS_arch_prctl, REQUEST, TILE_DATA) == 0 }
+    unsafe { libc::syscall(libc::SYS_arch_prctl, REQUEST, TILE_DATA) == 0 }
+}
+
+/// Other systems are asked in other ways, or not at all.
+#[cfg(not(target_os = "linux"))]
+fn permitted() -> bool {
+    false
 }
 
 /// The shapes of the eight tiles.
@@ -63,7 +65,7 @@ pub(crate) struct Configured {
     before: Tiles,
 }
 
-/// Sets the shapes of this thread's tiles: 0 holds activations, 1 weights and 2 sums; 3 and 4 are for half a block.
+/// Sets the shapes of this thread's tiles: 0 holds activations, 1 weights and 2 sums.
 pub(crate) fn configure() -> Configured {
     let mut tiles = Tiles {
         palette: 1,
@@ -72,15 +74,9 @@ pub(crate) fn configure() -> Configured {
         bytes: [0; 16],
         rows: [0; 16],
     };
-    for (tile, (rows, bytes)) in [
-        (TOKENS, BLOCK),
-        (BLOCK / 4, 64),
-        (TOKENS, 64),
-        (TOKENS, BLOCK / 2),
-        (BLOCK / 8, 64),
-    ]
-    .into_iter()
-    .enumerate()
+    for (tile, (rows, bytes)) in [(TOKENS, BLOCK), (BLOCK / 4, 64), (TOKENS, 64)]
+        .into_iter()
+        .enumerate()
     {
         tiles.rows[tile] = rows as u8;
         tiles.bytes[tile] = bytes as u16;
@@ -101,32 +97,30 @@ impl Drop for Configured {
     }
 }
 
-/// Multiplies activations by records of signed weights.
+/// Whether records of a shape are multiplied faster than by the vector instructions. With two scales in a record tiles are half empty, and they are not.
+pub(crate) fn suits(shape: Shape) -> bool {
+    shape != Shape::Halves
+}
+
+/// Multiplies activations by records of signed weights, of a shape that [`suits`].
 ///
 /// # Safety
 /// The CPU must have the instructions, and this thread's tiles be configured; the strip's activations and the places of its results must exist.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 pub(crate) unsafe fn multiply(strip: &Strip<'_, TOKENS>) {
-    // SAFETY: as the caller promises, and all these activations are of the strip.
-    unsafe {
-        match strip.shape {
-            Shape::Plain => tiles::<PLAIN>(strip),
-            Shape::Minima => tiles::<MINIMA>(strip),
-            Shape::Halves => tiles::<HALVES>(strip),
-        }
-    }
-}
-
-#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-unsafe fn tiles<const SHAPE: u8>(strip: &Strip<'_, TOKENS>) {
     for (tile, first) in (0..strip.tokens).step_by(strip.height).enumerate() {
         // SAFETY: as the caller promises, and the tile and its results are of the strip.
         unsafe {
             let blocks = strip.tiles.add(tile * strip.step);
             let out = strip.out.add(first * strip.stride);
             let tokens = TOKENS.min(strip.tokens - first);
-            side::<SHAPE>(strip, blocks, out, tokens, 0);
-            side::<SHAPE>(strip, blocks, out, tokens, 1);
+            for half in 0..2 {
+                if strip.shape == Shape::Minima {
+                    side::<true>(strip, tile, blocks, out, tokens, half);
+                } else {
+                    side::<false>(strip, tile, blocks, out, tokens, half);
+                }
+            }
         }
     }
 }
@@ -135,8 +129,9 @@ unsafe fn tiles<const SHAPE: u8>(strip: &Strip<'_, TOKENS>) {
 struct Sums([[i32; 16]; TOKENS]);
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-unsafe fn side<const SHAPE: u8>(
+unsafe fn side<const MINIMA: bool>(
     strip: &Strip<'_, TOKENS>,
+    index: usize,
     blocks: *const Block<TOKENS>,
     out: *mut f32,
     tokens: usize,
@@ -155,36 +150,18 @@ unsafe fn side<const SHAPE: u8>(
             }
         }
         let mut sums = [const { Sums([[0; 16]; TOKENS]) }; AHEAD + 1];
-        let parts = if SHAPE == HALVES { 2 } else { 1 };
-        let count = records.len() * parts;
+        let count = records.len();
         let issue = |at: usize, sums: *mut Sums| {
-            let record = records.as_ptr().add(at / parts);
-            let integers = blocks
-                .add(at / parts)
-                .cast::<u8>()
-                .add(at % parts * BLOCK / 2);
-            let weights = record.cast::<u8>().add(64 * side + at % parts * 512);
-            if SHAPE == HALVES {
-                asm!(
-                    "tileloadd tmm3, [{integers} + {step}]",
-                    "tileloadd tmm4, [{weights} + {row}]",
-                    "tilezero tmm2",
-                    "tdpbssd tmm2, tmm3, tmm4",
-                    "tilestored [{sums} + {line}], tmm2",
-                    integers = in(reg) integers, step = in(reg) BLOCK, weights = in(reg) weights,
-                    row = in(reg) 128usize, sums = in(reg) sums, line = in(reg) 64usize, options(nostack)
-                );
-            } else {
-                asm!(
-                    "tileloadd tmm0, [{integers} + {step}]",
-                    "tileloadd tmm1, [{weights} + {row}]",
-                    "tilezero tmm2",
-                    "tdpbssd tmm2, tmm0, tmm1",
-                    "tilestored [{sums} + {line}], tmm2",
-                    integers = in(reg) integers, step = in(reg) BLOCK, weights = in(reg) weights,
-                    row = in(reg) 128usize, sums = in(reg) sums, line = in(reg) 64usize, options(nostack)
-                );
-            }
+            asm!(
+                "tileloadd tmm0, [{integers} + {step}]",
+                "tileloadd tmm1, [{weights} + {group}]",
+                "tilezero tmm2",
+                "tdpbssd tmm2, tmm0, tmm1",
+                "tilestored [{sums} + {line}], tmm2",
+                integers = in(reg) blocks.add(at), step = in(reg) BLOCK,
+                weights = in(reg) records.as_ptr().add(at).cast::<u8>().add(64 * side), group = in(reg) GROUP,
+                sums = in(reg) sums, line = in(reg) 64usize, options(nostack)
+            );
         };
         for at in 0..AHEAD.min(count) {
             issue(at, &raw mut sums[at]);
@@ -193,15 +170,17 @@ unsafe fn side<const SHAPE: u8>(
             if at + AHEAD < count {
                 issue(at + AHEAD, &raw mut sums[(at + AHEAD) % (AHEAD + 1)]);
             }
-            let record: &Record = &records[at / parts];
-            let block = &*blocks.add(at / parts);
-            let second = at % parts == 1;
-            let scales = if second {
-                record.others.as_ptr()
-            } else {
-                record.scales.as_ptr()
-            };
-            let scales = _mm512_load_ps(scales.add(16 * side));
+            let record = &records[at];
+            strip.next.fetch((2 * index + side) * count + at);
+            let block = &*blocks.add(at);
+            if side == 1 {
+                // The next tile's, which this one's first side has left no time for.
+                let next = blocks.wrapping_add(strip.step + at).cast::<i8>();
+                for line in 0..size_of::<Block<TOKENS>>() / 64 {
+                    _mm_prefetch::<_MM_HINT_T0>(next.wrapping_add(64 * line));
+                }
+            }
+            let scales = _mm512_load_ps(record.scales.as_ptr().add(16 * side));
             for t in 0..TOKENS {
                 let scale = _mm512_set1_ps(block.factors[t].scale);
                 let sum = _mm512_cvtepi32_ps(_mm512_load_si512(
@@ -209,7 +188,7 @@ unsafe fn side<const SHAPE: u8>(
                 ));
                 totals[t] = _mm512_fmadd_ps(sum, _mm512_mul_ps(scales, scale), totals[t]);
             }
-            if SHAPE == MINIMA {
+            if MINIMA {
                 let minima = _mm512_load_ps(record.others.as_ptr().add(16 * side));
                 for t in 0..TOKENS {
                     let total = _mm512_set1_ps(block.factors[t].total);

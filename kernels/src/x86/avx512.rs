@@ -27,9 +27,9 @@ pub(crate) unsafe fn multiply(strip: &Strip<'_, TOKENS>) {
             let blocks = strip.tiles.add(tile * strip.step);
             let out = strip.out.add(first * strip.stride);
             match strip.shape {
-                Shape::Plain => tile_of::<PLAIN>(strip, blocks, out, tokens),
-                Shape::Minima => tile_of::<MINIMA>(strip, blocks, out, tokens),
-                Shape::Halves => tile_of::<HALVES>(strip, blocks, out, tokens),
+                Shape::Plain => tile_of::<PLAIN>(strip, tile, blocks, out, tokens),
+                Shape::Minima => tile_of::<MINIMA>(strip, tile, blocks, out, tokens),
+                Shape::Halves => tile_of::<HALVES>(strip, tile, blocks, out, tokens),
             }
         }
     }
@@ -38,6 +38,7 @@ pub(crate) unsafe fn multiply(strip: &Strip<'_, TOKENS>) {
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
 unsafe fn tile_of<const SHAPE: u8>(
     strip: &Strip<'_, TOKENS>,
+    index: usize,
     blocks: *const Block<TOKENS>,
     out: *mut f32,
     tokens: usize,
@@ -45,12 +46,12 @@ unsafe fn tile_of<const SHAPE: u8>(
     // SAFETY: as the caller promises.
     unsafe {
         match tokens {
-            1 => tile::<SHAPE, 1>(strip, blocks, out),
-            2 => tile::<SHAPE, 2>(strip, blocks, out),
-            3 => tile::<SHAPE, 3>(strip, blocks, out),
-            4 => tile::<SHAPE, 4>(strip, blocks, out),
-            5 => tile::<SHAPE, 5>(strip, blocks, out),
-            _ => tile::<SHAPE, 6>(strip, blocks, out),
+            1 => tile::<SHAPE, 1>(strip, index, blocks, out),
+            2 => tile::<SHAPE, 2>(strip, index, blocks, out),
+            3 => tile::<SHAPE, 3>(strip, index, blocks, out),
+            4 => tile::<SHAPE, 4>(strip, index, blocks, out),
+            5 => tile::<SHAPE, 5>(strip, index, blocks, out),
+            _ => tile::<SHAPE, 6>(strip, index, blocks, out),
         }
     }
 }
@@ -58,6 +59,7 @@ unsafe fn tile_of<const SHAPE: u8>(
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
 unsafe fn tile<const SHAPE: u8, const M: usize>(
     strip: &Strip<'_, TOKENS>,
+    index: usize,
     blocks: *const Block<TOKENS>,
     out: *mut f32,
 ) {
@@ -72,6 +74,7 @@ unsafe fn tile<const SHAPE: u8, const M: usize>(
             }
         }
         for (at, record) in strip.records.iter().enumerate() {
+            strip.next.fetch(index * strip.records.len() + at);
             let block = &*blocks.add(at);
             let weights = record.weights.as_ptr();
             let mut sums = [[_mm512_setzero_si512(); 2]; M];

@@ -1,5 +1,6 @@
 //! The order in which the panels and activations of a thread are multiplied, so that what is used again is in a cache.
 
+use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
 use std::cell::RefCell;
 
 use crate::activation::Layout;
@@ -54,16 +55,39 @@ pub(crate) struct Strip<'a, const TOKENS: usize> {
     pub(crate) stride: usize,
     /// Whether these records add to what is there.
     pub(crate) resume: bool,
+    /// Weights that are multiplied soon, to be fetched from memory meanwhile.
+    pub(crate) next: Lines,
+}
+
+/// Cache lines that are fetched a few at a time.
+#[derive(Clone, Copy)]
+pub(crate) struct Lines {
+    first: *const u8,
+    count: usize,
+    at_a_time: usize,
+}
+
+impl Lines {
+    /// Fetches those of one step.
+    #[inline]
+    pub(crate) fn fetch(&self, step: usize) {
+        for line in step * self.at_a_time..((step + 1) * self.at_a_time).min(self.count) {
+            // SAFETY: every CPU of this kind has the instruction, and it may be given any address.
+            unsafe { _mm_prefetch::<_MM_HINT_T1>(self.first.wrapping_add(64 * line).cast()) };
+        }
+    }
 }
 
 /// With this many activations, AMX multiplies.
-const AMX_TOKENS: usize = 16;
+const AMX_TOKENS: usize = 24;
 /// With no more activations than this, weights come from memory and are used once.
 const FEW: usize = 16;
+/// Panels whose weights are read in turn for few activations: memory gives more from several places at once.
+const PANELS_FEW: usize = 4;
 /// Records that are expanded at a time for few activations: a part of the first cache.
-const RECORDS_FEW: usize = 8;
-/// Records that are expanded at a time for many: a part of the second.
-const RECORDS_MANY: usize = 160;
+const RECORDS_FEW: usize = 4;
+/// Records that are expanded at a time for many: every panel's before more columns, so that the activations of these stay in the second cache.
+const RECORDS_MANY: usize = 56;
 /// Bytes of activations that are multiplied by one panel after the other: a part of the second cache.
 const ACTIVATIONS: usize = 512 << 10;
 
@@ -105,20 +129,31 @@ pub(crate) unsafe fn multiply(
         } = space;
         // SAFETY: as the caller promises.
         unsafe {
-            if instructions == Instructions::Amx && span.tokens.len() >= AMX_TOKENS {
+            if instructions == Instructions::Amx
+                && amx::suits(Shape::of(product.format))
+                && span.tokens.len() >= AMX_TOKENS
+            {
                 let _configured = amx::configure();
-                blocks(product, span, out, false, (records, rest, high), |strip| {
-                    amx::multiply(strip)
-                });
+                blocks(
+                    product,
+                    span,
+                    out,
+                    false,
+                    2,
+                    (records, rest, high),
+                    |strip| amx::multiply(strip),
+                );
             } else {
-                blocks(product, span, out, true, (records, rest, low), |strip| {
-                    avx512::multiply(strip)
+                blocks(product, span, out, true, 1, (records, rest, low), |strip| {
+                    avx512::multiply(strip);
                 });
             }
         }
     });
 }
 
+/// Multiplies tiles of one height with `compute`, which takes `steps` steps for each record; weights are signed or have 128 added.
+///
 /// # Safety
 /// As for [`multiply`]; `compute` gets strips whose results have their places.
 unsafe fn blocks<const TOKENS: usize>(
@@ -126,19 +161,26 @@ unsafe fn blocks<const TOKENS: usize>(
     span: &Span,
     out: Output<'_>,
     offset: bool,
+    steps: usize,
     (records, rest, tiles): (&mut Vec<Record>, &mut Vec<f32>, &mut Vec<Block<TOKENS>>),
     compute: impl Fn(&Strip<'_, TOKENS>),
 ) {
     let blocks = Layout::new(product.cols).blocks();
     let of_unit = product.format.block() / BLOCK;
     let bytes = panel::unit_bytes(product.format);
-    let at_once = (ACTIVATIONS / blocks / ACTIVATION).next_multiple_of(TILES);
-    let chunk = if span.tokens.len() <= FEW {
-        RECORDS_FEW
+    let few = span.tokens.len() <= FEW;
+    let chunk = if few {
+        RECORDS_FEW.next_multiple_of(of_unit)
     } else {
         RECORDS_MANY
     }
     .min(blocks);
+    let at_once = (ACTIVATIONS / chunk / ACTIVATION).next_multiple_of(TILES);
+    let at_a_time = if few {
+        PANELS_FEW
+    } else {
+        span.panels.len().max(1)
+    };
     records.resize(chunk, Record::ZERO);
     let mut first = span.tokens.start;
     while first < span.tokens.end {
@@ -151,39 +193,53 @@ unsafe fn blocks<const TOKENS: usize>(
             TOKENS
         };
         tiles::gather(product, first, tokens, height, tiles);
-        for panel in span.panels.clone() {
-            let rows = (product.rows - panel * ROWS).min(ROWS);
-            // SAFETY: these results are of the span.
-            let mut place = (unsafe { out.at(first, panel * ROWS) }, out.stride);
-            if rows < ROWS {
-                rest.resize(tokens * ROWS, 0.0);
-                place = (rest.as_mut_ptr(), ROWS);
-            }
+        for group in span.panels.clone().step_by(at_a_time) {
+            let group = group..(group + at_a_time).min(span.panels.end);
             for block in (0..blocks).step_by(chunk) {
-                let records = &mut records[..chunk.min(blocks - block)];
-                let at = (panel * blocks + block) / of_unit * bytes;
-                let source = &product.panels[at..][..records.len() / of_unit * bytes];
-                // SAFETY: the CPU has the instructions.
-                let shape = unsafe { expand::expand(product.format, offset, source, records) };
-                let tiles = tiles[block..].as_ptr();
-                compute(&Strip {
-                    records,
-                    shape,
-                    tiles,
-                    step: blocks,
-                    height,
-                    tokens,
-                    out: place.0,
-                    stride: place.1,
-                    resume: block > 0,
-                });
-            }
-            if rows < ROWS {
-                for (token, rest) in rest.chunks_exact(ROWS).enumerate() {
-                    for (row, result) in rest[..rows].iter().enumerate() {
-                        // SAFETY: these results are of the span, which is the caller's alone.
-                        unsafe { out.write(first + token, panel * ROWS + row, *result) };
+                for panel in group.clone() {
+                    // SAFETY: these results are of the span.
+                    let mut place = (unsafe { out.at(first, panel * ROWS) }, out.stride);
+                    if (panel + 1) * ROWS > product.rows {
+                        rest.resize(tokens * ROWS, 0.0);
+                        place = (rest.as_mut_ptr(), ROWS);
                     }
+                    let records = &mut records[..chunk.min(blocks - block)];
+                    let at = (panel * blocks + block) / of_unit * bytes;
+                    let source = &product.panels[at..][..records.len() / of_unit * bytes];
+                    // SAFETY: the CPU has the instructions.
+                    unsafe { expand::expand(product.format, offset, source, records) };
+                    let tiles = tiles[block..].as_ptr();
+                    let count = source.len().div_ceil(64);
+                    let fetches = tokens.div_ceil(height) * records.len() * steps;
+                    compute(&Strip {
+                        records,
+                        shape: Shape::of(product.format),
+                        tiles,
+                        step: blocks,
+                        height,
+                        tokens,
+                        out: place.0,
+                        stride: place.1,
+                        resume: block > 0,
+                        next: Lines {
+                            first: source.as_ptr().wrapping_add(if few {
+                                source.len()
+                            } else {
+                                blocks / of_unit * bytes
+                            }),
+                            count,
+                            at_a_time: count.div_ceil(fetches),
+                        },
+                    });
+                }
+            }
+        }
+        if span.panels.end * ROWS > product.rows {
+            let full = product.rows / ROWS * ROWS;
+            for (token, rest) in rest.chunks_exact(ROWS).enumerate() {
+                for (row, result) in rest[..product.rows - full].iter().enumerate() {
+                    // SAFETY: these results are of the span, which is the caller's alone.
+                    unsafe { out.write(first + token, full + row, *result) };
                 }
             }
         }

@@ -17,30 +17,30 @@ pub(crate) enum Shape {
     Halves,
 }
 
+impl Shape {
+    pub(crate) fn of(format: Format) -> Self {
+        match format {
+            Format::Q8_0 | Format::Q4_0 => Self::Plain,
+            Format::Q4K | Format::Q5K => Self::Minima,
+            Format::Q6K => Self::Halves,
+        }
+    }
+}
+
 /// Expands whole units, to signed weights or with 128 added.
 ///
 /// # Safety
 /// The CPU must have AVX-512 with its byte instructions.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-pub(crate) unsafe fn expand(
-    format: Format,
-    offset: bool,
-    source: &[u8],
-    records: &mut [Record],
-) -> Shape {
+pub(crate) unsafe fn expand(format: Format, offset: bool, source: &[u8], records: &mut [Record]) {
     let bytes = panel::unit_bytes(format);
     let blocks = format.block() / BLOCK;
     assert_eq!(source.len() / bytes * blocks, records.len());
-    // Half of what is multiplied before the next call, so that memory works meanwhile.
-    let ahead = source.len() / 2 + 4 * bytes / blocks;
     let flip = if offset { -128 } else { 0 };
     for (unit, records) in source
         .chunks_exact(bytes)
         .zip(records.chunks_exact_mut(blocks))
     {
-        for line in (0..bytes).step_by(64) {
-            _mm_prefetch::<_MM_HINT_T0>(unit.as_ptr().wrapping_add(ahead + line).cast());
-        }
         let unit = Unit { unit };
         match format {
             Format::Q8_0 => eight_bits(unit, flip, &mut records[0]),
@@ -49,11 +49,6 @@ pub(crate) unsafe fn expand(
             Format::Q5K => four_or_five_bits::<true>(unit, flip, records),
             Format::Q6K => six_bits(unit, flip, records),
         }
-    }
-    match format {
-        Format::Q8_0 | Format::Q4_0 => Shape::Plain,
-        Format::Q4K | Format::Q5K => Shape::Minima,
-        Format::Q6K => Shape::Halves,
     }
 }
 

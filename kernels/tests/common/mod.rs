@@ -3,7 +3,7 @@
 
 use graphmill_kernels::{Format, Kernels, Product};
 
-/// Numbers that look random (SplitMix64).
+/// Numbers that look random (`SplitMix64`).
 pub(crate) struct Numbers(pub(crate) u64);
 
 impl Numbers {
@@ -24,15 +24,6 @@ impl Numbers {
     pub(crate) fn normal(&mut self) -> f32 {
         (0..4).map(|_| self.unit()).sum::<f32>() * 0.87
     }
-}
-
-/// The formats that have kernels.
-pub(crate) fn formats() -> Vec<Format> {
-    let kernels = Kernels::all()[0];
-    Format::ALL
-        .into_iter()
-        .filter(|format| kernels.packed_bytes(*format, 32, 256).is_some())
-        .collect()
 }
 
 /// A matrix of weights as in a file, and activations.
@@ -75,6 +66,17 @@ impl Case {
             tokens,
             weights,
             activations,
+        }
+    }
+
+    /// The same weights, and the last activations.
+    pub(crate) fn last_tokens(&self, tokens: usize) -> Self {
+        let activations = self.activations[(self.tokens - tokens) * self.cols..].to_vec();
+        Self {
+            weights: self.weights.clone(),
+            activations,
+            tokens,
+            ..*self
         }
     }
 
@@ -223,7 +225,7 @@ fn half(bytes: &[u8]) -> f64 {
     }
 }
 
-/// The six-bit scale and minimum of a 32-column part of Q4_K and Q5_K.
+/// The six-bit scale and minimum of a 32-column part of `Q4_K` and `Q5_K`.
 fn scale_and_minimum(packed: &[u8], part: usize) -> (f64, f64) {
     let (scale, minimum) = if part < 4 {
         (packed[part] & 63, packed[part + 4] & 63)
