@@ -80,10 +80,7 @@ impl Raw {
         kernels: CpuKernels,
     ) -> Result<Self, Box<dyn Error>> {
         let load = || Self::load_weights(path);
-        let (backend, model) = match kernels {
-            CpuKernels::Auto => with_cpu_kernels(load)?,
-            CpuKernels::Off => load()?,
-        };
+        let (backend, model) = with_cpu_kernels(kernels, load)?;
         let threads = match threads {
             Some(threads) => threads as i32,
             None => available_parallelism()?.get() as i32,

@@ -5,6 +5,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
 use graphmill_bench::model::{Recipe, SHAPES, Type};
+use graphmill_kernels::Kernels;
 use graphmill_llm::{
     Engine, EngineSpec, FinishReason, GenerationRequest, PluginConfig, SequenceHandle, StepOutput,
     Token,
@@ -81,11 +82,11 @@ fn check(kind: Type) {
     let model = recipe
         .make(folder.path(), &vocabulary)
         .expect("it is written");
-    let ours = engine(&model, "");
-    if ours.info().backend.kernels.is_none() {
+    if Kernels::detect().is_none() {
         eprintln!("skipped: there are no kernels for this processor");
         return;
     }
+    let ours = engine(&model, r#"{"cpu_kernels": "on"}"#);
     let expected = alone(&ours);
 
     let together = PROMPTS.map(|length| start(&ours, length));
@@ -96,7 +97,7 @@ fn check(kind: Type) {
             "beside others: {length}"
         );
     }
-    let one_thread = alone(&engine(&model, r#"{"threads": 1}"#));
+    let one_thread = alone(&engine(&model, r#"{"cpu_kernels": "on", "threads": 1}"#));
     for ((length, expected), other) in PROMPTS.iter().zip(&expected).zip(&one_thread) {
         assert_eq!(bits(other), bits(expected), "on one thread: {length}");
     }

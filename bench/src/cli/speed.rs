@@ -42,19 +42,16 @@ pub(super) struct Arguments {
     /// Threads of llama.cpp; one for each processor without it.
     #[arg(long)]
     pub(super) threads: Option<u32>,
-    /// Multiplies matrices with llama.cpp's own kernels only.
-    #[arg(long)]
-    pub(super) stock: bool,
+    /// Who multiplies quantized matrices in main memory: `auto`, `on` or `off`, as in `plugin_config`.
+    #[arg(long, value_parser = cpu_kernels, default_value = "auto")]
+    pub(super) cpu_kernels: CpuKernels,
 }
 
-impl Arguments {
-    fn kernels(&self) -> CpuKernels {
-        if self.stock {
-            CpuKernels::Off
-        } else {
-            CpuKernels::Auto
-        }
-    }
+fn cpu_kernels(name: &str) -> Result<CpuKernels, String> {
+    [CpuKernels::Auto, CpuKernels::On, CpuKernels::Off]
+        .into_iter()
+        .find(|choice| choice.to_string() == name)
+        .ok_or_else(|| "use auto, on or off".to_owned())
 }
 
 #[derive(Clone, Debug, Args)]
@@ -116,8 +113,8 @@ pub(super) fn with_engine(arguments: &EngineArguments) -> Outcome<Vec<Speed>> {
     let common = &arguments.common;
     let mut spec = EngineSpec::new(&common.model);
     spec.plugin_config = PluginConfig::from_json(&arguments.plugin_config)?;
-    if common.stock {
-        spec.plugin_config.cpu_kernels = CpuKernels::Off;
+    if common.cpu_kernels != CpuKernels::default() {
+        spec.plugin_config.cpu_kernels = common.cpu_kernels;
     }
     spec.plugin_config.threads = common.threads.or(spec.plugin_config.threads);
     let most = common.sequences.iter().copied().max().unwrap_or(1);
@@ -159,7 +156,7 @@ fn measure(arguments: &Arguments, engine: Option<&EngineSpec>) -> Outcome<Vec<Sp
         }
         // OpenMP's threads end with the thread that they work for.
         let llama = || {
-            let raw = Raw::load(&arguments.model, arguments.threads, arguments.kernels())
+            let raw = Raw::load(&arguments.model, arguments.threads, arguments.cpu_kernels)
                 .map_err(|error| error.to_string())?;
             let measured = each(&mut speeds, false, round, |by, work| {
                 match (by, work.tokens) {

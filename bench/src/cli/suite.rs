@@ -8,6 +8,7 @@ use graphmill_bench::{
     model::Recipe,
     results::{Results, Speed},
 };
+use graphmill_llm::spec::CpuKernels;
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -102,7 +103,7 @@ fn speeds(model: &Path, small: bool) -> Outcome<Vec<Speed>> {
             rounds: if small { 2 } else { 1 },
             flash_attention: Flash::Both,
             threads: None,
-            stock: false,
+            cpu_kernels: CpuKernels::default(),
         },
         plugin_config: String::new(),
         max_num_seqs: None,

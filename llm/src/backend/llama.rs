@@ -17,7 +17,7 @@ use super::{
 };
 use crate::info::{BackendInfo, ComputeInfo, KvInfo, WeightsInfo};
 use crate::protocol::LoadError;
-use crate::spec::{EngineSpec, FlashAttention, Numa};
+use crate::spec::{CpuKernels, EngineSpec, FlashAttention, Numa};
 use crate::vocab::Vocab;
 
 mod adapters;
@@ -69,12 +69,10 @@ static PROCESS: LazyLock<Result<Process, String>> = LazyLock::new(|| {
 });
 
 /// Loads a model as an engine does, by calls of llama.cpp that are made on this thread: its weights are packed for the kernels of this
-/// project where these can use them. For measurements of llama.cpp itself with the same kernels.
-pub fn with_cpu_kernels<T>(load: impl FnOnce() -> T) -> T {
-    let attached = PROCESS
-        .as_ref()
-        .is_ok_and(|process| process.kernels.is_some());
-    kernels::load(attached, load).0
+/// project where a spec with this choice has them. For measurements of llama.cpp itself with the same kernels.
+pub fn with_cpu_kernels<T>(choice: CpuKernels, load: impl FnOnce() -> T) -> T {
+    let attached = PROCESS.as_ref().ok().and_then(|process| process.kernels);
+    kernels::load(kernels::wanted(choice, attached).is_some(), load).0
 }
 
 /// How threads are spread over NUMA nodes, which the first engine of the process decides.

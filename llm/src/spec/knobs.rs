@@ -334,10 +334,12 @@ names! {
     /// Who computes the products of quantized matrices in main memory.
     #[derive(Default)]
     CpuKernels {
-        /// Kernels of this project where this processor has the instructions and no GPU takes part, llama.cpp elsewhere. Weights that they
-        /// use are packed at load instead of mapped.
+        /// Kernels of this project where they are faster than llama.cpp's and no GPU takes part: with AVX512-VNNI and without AMX. Weights
+        /// that they use are packed at load instead of mapped.
         #[default]
         Auto "auto",
+        /// Kernels of this project, with AMX too. A processor without instructions for them refuses the model.
+        On "on",
         /// llama.cpp.
         Off "off",
     }

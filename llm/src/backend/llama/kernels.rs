@@ -20,6 +20,8 @@ use std::sync::OnceLock;
 use graphmill_kernels::{Format, Kernels};
 use llama_cpp_sys_2 as sys;
 
+use crate::spec::CpuKernels;
+
 pub(super) use calls::panics;
 pub(super) use packed::Packed;
 
@@ -52,6 +54,15 @@ pub(super) fn attach() -> Option<Kernels> {
             None
         }
     }
+}
+
+/// Which of the kernels that are attached a model uses that says this.
+pub(super) fn wanted(choice: CpuKernels, attached: Option<Kernels>) -> Option<Kernels> {
+    attached.filter(|kernels| match choice {
+        CpuKernels::Auto => kernels.beats_stock(),
+        CpuKernels::On => true,
+        CpuKernels::Off => false,
+    })
 }
 
 /// A matrix of weights as ggml describes it.

@@ -96,9 +96,7 @@ static LOADED: LazyLock<Mutex<Loaded>> = LazyLock::new(Mutex::default);
 pub(super) fn load(spec: &EngineSpec) -> Result<Weights, LoadError> {
     let process = process(&spec.model)?;
     let key = Key::new(spec)?;
-    let kernels = process
-        .kernels
-        .filter(|_| key.cpu_kernels == CpuKernels::Auto && !key.uses_gpus());
+    let kernels = key.kernels(process.kernels)?;
     let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
     loaded.retain(|_, (model, _)| model.strong_count() > 0);
     if let Some((model, layout)) = loaded.get(&key)
@@ -214,6 +212,24 @@ impl Key {
             override_tensor: knobs.override_tensor.clone(),
             cpu_kernels: knobs.cpu_kernels,
         })
+    }
+
+    /// The kernels that the weights are packed for, of those that are attached.
+    fn kernels(&self, attached: Option<Kernels>) -> Result<Option<Kernels>, LoadError> {
+        let wanted = kernels::wanted(self.cpu_kernels, attached);
+        let usable = wanted.filter(|_| !self.uses_gpus());
+        if self.cpu_kernels == CpuKernels::On && usable.is_none() {
+            let message = if wanted.is_some() {
+                "is `on`, and GPUs take part: they want weights as in the file"
+            } else {
+                "is `on`, and this processor has no instructions for the kernels, or the log says why they are off"
+            };
+            return Err(LoadError::Spec {
+                field: "cpu_kernels",
+                message: message.to_owned(),
+            });
+        }
+        Ok(usable)
     }
 
     /// Whether GPUs take part. They compute large batches even with weights in main memory, if these are laid out as in the file.
