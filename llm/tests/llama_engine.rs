@@ -11,6 +11,9 @@ use graphmill_llm::{
     Engine, EngineSpec, FinishReason, GenerationRequest, LoadError, PluginConfig, SamplingParams,
     SequenceHandle, StepOutput, SubmitError, Token,
 };
+use messages::MESSAGES;
+
+mod messages;
 
 fn model() -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../demos/tiny_chat/model.gguf");
@@ -71,17 +74,6 @@ fn tokens(outputs: &Receiver<StepOutput>) -> Vec<Token> {
         }
     }
 }
-
-const MESSAGES: [&str; 8] = [
-    "Hello!",
-    "What is OpenVINO?",
-    "What is a side packet?",
-    "Say this is a test",
-    "Count from 1 to 5.",
-    "Write a short story.",
-    "What is 3 plus 4?",
-    "List three colors.",
-];
 
 #[test]
 fn thirty_two_greedy_streams_give_the_texts_they_give_alone() {

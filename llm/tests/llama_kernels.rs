@@ -13,22 +13,14 @@ use graphmill_llm::{
     Engine, EngineSpec, FinishReason, GenerationRequest, LoadError, PluginConfig, SequenceHandle,
     StepOutput, Token,
 };
+use messages::MESSAGES;
+
+mod messages;
 
 /// Turns the kernels off for a process.
 const SWITCH: &str = "GRAPHMILL_CPU_KERNELS";
 /// Kernels also where llama.cpp's are as fast.
 const ON: &str = r#"{"cpu_kernels": "on"}"#;
-
-const MESSAGES: [&str; 8] = [
-    "Hello!",
-    "What is OpenVINO?",
-    "What is a side packet?",
-    "Say this is a test",
-    "Count from 1 to 5.",
-    "Write a short story.",
-    "What is 3 plus 4?",
-    "List three colors.",
-];
 
 /// The model, where this processor has kernels.
 fn model() -> Option<PathBuf> {

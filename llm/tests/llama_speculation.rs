@@ -13,6 +13,9 @@ use graphmill_llm::{
     Engine, EngineSpec, FinishReason, GenerationRequest, PluginConfig, SamplingParams,
     SequenceHandle, SpeculationParams, StepOutput, TokenLogprob, Usage,
 };
+use messages::MESSAGES;
+
+mod messages;
 
 /// How much the log probabilities of one place may differ when the batches do: alone, and beside others in one pool.
 const ALONE: f32 = 0.05;
@@ -110,17 +113,6 @@ fn same(
     }
     true
 }
-
-const MESSAGES: [&str; 8] = [
-    "Hello!",
-    "What is OpenVINO?",
-    "What is a side packet?",
-    "Say this is a test",
-    "Count from 1 to 5.",
-    "Write a short story.",
-    "What is 3 plus 4?",
-    "List three colors.",
-];
 
 #[test]
 fn greedy_texts_are_the_same_alone_and_in_a_batch() {
