@@ -58,7 +58,7 @@ pub struct LlmOptions {
     /// Milliseconds that a request may wait for its first place in the batches before it fails with status 429; 0 is without bound.
     pub queue_timeout_ms: u32,
     /// Milliseconds that a step should take at most while sequences generate: prompts get as many tokens as fit, and at least 16.
-    /// 0 chooses three times what generating alone takes, and at least 150.
+    /// 0 chooses three times what generating alone takes, and at least 200.
     pub target_step_ms: u32,
     /// Milliseconds of waiting that make up for one point of a request's `priority`.
     pub priority_aging_ms: u32,

@@ -10,8 +10,9 @@ const STRETCHED_SHARE: f64 = 4.0;
 const QUARTER_LESS: f64 = 0.75;
 /// Up to this many times, if more than one prompt waits: each of them waits as long as a stream does.
 const CROWDED: f64 = 4.0;
-/// A target chosen here is never shorter: steps faster than a reader need not become shorter still at the price of prompts.
-const SHORTEST_TARGET: f64 = 150_000.0;
+/// A target chosen here is never shorter: five tokens a second are a reader's pace. In shorter steps, pieces of prompts are so small
+/// that each of their tokens takes longer.
+const SHORTEST_TARGET: f64 = 200_000.0;
 /// Prompts advance by at least so many tokens in each step that has room, whatever the target.
 pub(crate) const LEAST_PROMPT_TOKENS: u32 = 16;
 

@@ -45,8 +45,9 @@ fn streams_go_on_at_the_target_while_long_prompts_arrive() {
     assert_eq!(alone, 64 * MILLI);
     let history = CPU.play(&jobs);
     let gaps = history.gaps(0..8);
-    // Three times what the decodes alone take.
-    assert!(percentile(&gaps, 99) <= 192 * MILLI * 101 / 100, "{gaps:?}");
+    // Three times what the decodes alone take would be less than the shortest target.
+    let longest = percentile(&gaps, 99);
+    assert!(longest <= 200 * MILLI * 101 / 100, "{longest}");
     // Two thirds of the time went to the prompt.
     for prompt in 8..16 {
         let waited = history.first_output(&jobs, prompt);
@@ -71,10 +72,10 @@ fn prompts_that_come_together_get_more_of_a_step_than_one_that_comes_alone() {
         let pairs = history.outputs[0].windows(2);
         pairs.map(during).max().expect("outputs")
     };
-    // The target of two decodes is 150 ms, for a crowd of prompts up to four times that, and never more.
-    assert!(longest_gap(0, 12_000) <= 155 * MILLI);
+    // The target of two decodes is 200 ms, for a crowd of prompts up to four times that, and never more.
+    assert!(longest_gap(0, 12_000) <= 205 * MILLI);
     let crowded = longest_gap(12_000, 20_000);
-    assert!((400 * MILLI..=610 * MILLI).contains(&crowded), "{crowded}");
+    assert!((400 * MILLI..=810 * MILLI).contains(&crowded), "{crowded}");
 }
 
 #[test]
@@ -84,11 +85,19 @@ fn a_target_that_was_set_holds() {
         ..CPU
     };
     let gaps = world.play(&arrivals()).gaps(0..8);
-    assert!(percentile(&gaps, 99) <= 111 * MILLI, "{gaps:?}");
+    assert!(
+        percentile(&gaps, 99) <= 111 * MILLI,
+        "{}",
+        percentile(&gaps, 99)
+    );
     let mut crowd = arrivals();
     crowd.extend(vec![at(6_000, job(400, 1)); 20]);
     let gaps = world.play(&crowd).gaps(0..8);
-    assert!(percentile(&gaps, 99) <= 111 * MILLI, "{gaps:?}");
+    assert!(
+        percentile(&gaps, 99) <= 111 * MILLI,
+        "{}",
+        percentile(&gaps, 99)
+    );
 }
 
 #[test]
