@@ -46,6 +46,20 @@ impl Kernels {
                 set: Set::X86(Instructions::Avx512),
             });
         }
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("avx2")
+            && is_x86_feature_detected!("fma")
+            && is_x86_feature_detected!("f16c")
+        {
+            if is_x86_feature_detected!("avxvnni") {
+                all.push(Self {
+                    set: Set::X86(Instructions::AvxVnni),
+                });
+            }
+            all.push(Self {
+                set: Set::X86(Instructions::Avx2),
+            });
+        }
         all.push(Self { set: Set::Portable });
         all
     }
@@ -67,6 +81,10 @@ impl Kernels {
             Set::X86(Instructions::Amx) => "AMX-INT8",
             #[cfg(target_arch = "x86_64")]
             Set::X86(Instructions::Avx512) => "AVX512-VNNI",
+            #[cfg(target_arch = "x86_64")]
+            Set::X86(Instructions::AvxVnni) => "AVX-VNNI",
+            #[cfg(target_arch = "x86_64")]
+            Set::X86(Instructions::Avx2) => "AVX2",
             Set::Portable => "portable",
         }
     }
@@ -122,8 +140,15 @@ impl Kernels {
             let layout = Layout::new(cols);
             match self.set {
                 #[cfg(target_arch = "x86_64")]
-                // SAFETY: every set of instructions of `x86` has AVX-512.
-                Set::X86(_) => unsafe { x86::quantise(layout, source, row) },
+                // SAFETY: these sets of instructions have AVX-512.
+                Set::X86(Instructions::Amx | Instructions::Avx512) => unsafe {
+                    x86::quantise(layout, source, row);
+                },
+                #[cfg(target_arch = "x86_64")]
+                // SAFETY: and these have AVX2.
+                Set::X86(Instructions::AvxVnni | Instructions::Avx2) => unsafe {
+                    x86::quantise256(layout, source, row);
+                },
                 Set::Portable => layout.quantise(source, row),
             }
         }

@@ -13,11 +13,15 @@
 )]
 
 pub(crate) mod amx;
+mod avx2;
 pub(crate) mod avx512;
 mod blocking;
 mod expand;
+mod expand256;
 mod quantise;
+mod quantise256;
 mod tiles;
 
 pub(crate) use blocking::{Instructions, multiply};
 pub(crate) use quantise::row as quantise;
+pub(crate) use quantise256::row as quantise256;

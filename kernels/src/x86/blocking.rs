@@ -8,13 +8,15 @@ use crate::panel::{self, BLOCK, ROWS};
 use crate::product::{Output, Product, Span};
 use crate::x86::expand::{self, Shape};
 use crate::x86::tiles::{self, Block};
-use crate::x86::{amx, avx512};
+use crate::x86::{amx, avx2, avx512, expand256};
 
 /// The instructions that multiply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Instructions {
     Amx,
     Avx512,
+    AvxVnni,
+    Avx2,
 }
 
 /// A block of columns of a panel, expanded.
@@ -104,6 +106,21 @@ struct Space {
     rest: Vec<f32>,
     high: Vec<Block<{ amx::TOKENS }>>,
     low: Vec<Block<{ avx512::TOKENS }>>,
+    narrow: Vec<Block<{ avx2::TOKENS }>>,
+}
+
+/// How instructions multiply.
+struct Way<'a, const TOKENS: usize> {
+    /// Takes units of the format to records.
+    expand: &'a dyn Fn(&[u8], &mut [Record]),
+    /// Multiplies strips.
+    compute: &'a dyn Fn(&Strip<'_, TOKENS>),
+    /// The steps that it takes for each record.
+    steps: usize,
+    /// Whether tiles may be lower, and are to be about as high as each other.
+    balance: bool,
+    /// How many places corrections are shifted.
+    correction: u32,
 }
 
 thread_local! {
@@ -120,50 +137,76 @@ pub(crate) unsafe fn multiply(
     span: &Span,
     out: Output<'_>,
 ) {
+    let format = product.format;
     SPACE.with_borrow_mut(|space| {
         let Space {
             records,
             rest,
             high,
             low,
+            narrow,
         } = space;
-        // SAFETY: as the caller promises.
+        // SAFETY: as the caller promises, in all of this.
         unsafe {
-            if instructions == Instructions::Amx
-                && amx::suits(Shape::of(product.format))
-                && span.tokens.len() >= AMX_TOKENS
-            {
-                let _configured = amx::configure();
-                blocks(
-                    product,
-                    span,
-                    out,
-                    false,
-                    2,
-                    (records, rest, high),
-                    |strip| amx::multiply(strip),
-                );
-            } else {
-                blocks(product, span, out, true, 1, (records, rest, low), |strip| {
-                    avx512::multiply(strip);
-                });
+            match instructions {
+                Instructions::Amx
+                    if amx::suits(Shape::of(format)) && span.tokens.len() >= AMX_TOKENS =>
+                {
+                    let _configured = amx::configure();
+                    let way = Way {
+                        expand: &|units, records| expand::expand(format, false, units, records),
+                        compute: &|strip| amx::multiply(strip),
+                        steps: 2,
+                        balance: false,
+                        correction: 0,
+                    };
+                    blocks(product, span, out, &way, (records, rest, high));
+                }
+                Instructions::Amx | Instructions::Avx512 => {
+                    let way = Way {
+                        expand: &|units, records| expand::expand(format, true, units, records),
+                        compute: &|strip| avx512::multiply(strip),
+                        steps: 1,
+                        balance: true,
+                        correction: 0,
+                    };
+                    blocks(product, span, out, &way, (records, rest, low));
+                }
+                Instructions::AvxVnni => {
+                    let way = Way {
+                        expand: &|units, records| expand256::expand(format, 0x80, units, records),
+                        compute: &|strip| avx2::multiply_vnni(format, strip),
+                        steps: 1,
+                        balance: true,
+                        correction: expand256::correction_shift(format),
+                    };
+                    blocks(product, span, out, &way, (records, rest, narrow));
+                }
+                Instructions::Avx2 => {
+                    let way = Way {
+                        expand: &|units, records| expand256::expand(format, 0, units, records),
+                        compute: &|strip| avx2::multiply(format, strip),
+                        steps: 1,
+                        balance: true,
+                        correction: expand256::correction_shift(format),
+                    };
+                    blocks(product, span, out, &way, (records, rest, narrow));
+                }
             }
         }
     });
 }
 
-/// Multiplies tiles of one height with `compute`, which takes `steps` steps for each record; weights are signed or have 128 added.
+/// Multiplies tiles of one height in a way.
 ///
 /// # Safety
-/// As for [`multiply`]; `compute` gets strips whose results have their places.
+/// As for [`multiply`]; the way gets strips whose results have their places.
 unsafe fn blocks<const TOKENS: usize>(
     product: &Product<'_>,
     span: &Span,
     out: Output<'_>,
-    offset: bool,
-    steps: usize,
+    way: &Way<'_, TOKENS>,
     (records, rest, tiles): (&mut Vec<Record>, &mut Vec<f32>, &mut Vec<Block<TOKENS>>),
-    compute: impl Fn(&Strip<'_, TOKENS>),
 ) {
     let blocks = Layout::new(product.cols).blocks();
     let of_unit = product.format.block() / BLOCK;
@@ -187,12 +230,12 @@ unsafe fn blocks<const TOKENS: usize>(
         let tokens = balanced(span.tokens.end - first, at_once)
             .next_multiple_of(TILES)
             .min(span.tokens.end - first);
-        let height = if offset {
+        let height = if way.balance {
             balanced(tokens, TOKENS)
         } else {
             TOKENS
         };
-        tiles::gather(product, first, tokens, height, tiles);
+        tiles::gather(product, first, tokens, height, way.correction, tiles);
         for group in span.panels.clone().step_by(at_a_time) {
             let group = group..(group + at_a_time).min(span.panels.end);
             for block in (0..blocks).step_by(chunk) {
@@ -206,12 +249,11 @@ unsafe fn blocks<const TOKENS: usize>(
                     let records = &mut records[..chunk.min(blocks - block)];
                     let at = (panel * blocks + block) / of_unit * bytes;
                     let source = &product.panels[at..][..records.len() / of_unit * bytes];
-                    // SAFETY: the CPU has the instructions.
-                    unsafe { expand::expand(product.format, offset, source, records) };
+                    (way.expand)(source, records);
                     let tiles = tiles[block..].as_ptr();
                     let count = source.len().div_ceil(64);
-                    let fetches = tokens.div_ceil(height) * records.len() * steps;
-                    compute(&Strip {
+                    let fetches = tokens.div_ceil(height) * records.len() * way.steps;
+                    (way.compute)(&Strip {
                         records,
                         shape: Shape::of(product.format),
                         tiles,

@@ -19,12 +19,14 @@ impl<const TOKENS: usize> Block<TOKENS> {
     };
 }
 
-/// Brings `count` activations from `first` together, `height` to a tile; a tile's blocks follow each other.
+/// Brings `count` activations from `first` together, `height` to a tile; a tile's blocks follow each other. Corrections are
+/// shifted by some places.
 pub(crate) fn gather<const TOKENS: usize>(
     product: &Product<'_>,
     first: usize,
     count: usize,
     height: usize,
+    correction: u32,
     tiles: &mut Vec<Block<TOKENS>>,
 ) {
     let layout = Layout::new(product.cols);
@@ -36,7 +38,9 @@ pub(crate) fn gather<const TOKENS: usize>(
         let (integers, factors) = layout.parts(row);
         for ((block, integers), factors) in blocks.iter_mut().zip(integers).zip(factors) {
             block.integers[token] = *integers;
-            block.factors[token] = Factors::read(factors);
+            let mut factors = Factors::read(factors);
+            factors.corrections = factors.corrections.map(|number| number >> correction);
+            block.factors[token] = factors;
         }
     }
 }

@@ -1,0 +1,196 @@
+//! AVX2 and AVX-VNNI: vectors of eight rows.
+//!
+//! AVX-VNNI multiplies unsigned weights and adds by fours. AVX2 adds products by twos in 16 bits, which hold those of a number of groups that
+//! depends on how large weights can be, before it widens them: eight groups of 4 bits, four of 5, two of 6. Weights of 8 bits give
+//! their sign to the activation, so that two products of at most 128 x 127 fit.
+
+use std::arch::x86_64::*;
+
+use crate::Format;
+use crate::panel::{BLOCK, ROWS};
+use crate::x86::blocking::{Record, Strip};
+use crate::x86::tiles::Block;
+
+/// Activations of a tile, which the weights of eight rows are multiplied by while they are in registers.
+pub(crate) const TOKENS: usize = 16;
+
+const PLAIN: u8 = 0;
+const MINIMA: u8 = 1;
+const HALVES: u8 = 2;
+
+/// How many groups are added in 16 bits: these for AVX-VNNI, which needs none, and for signed weights of 8 bits.
+const VNNI: usize = 0;
+const SIGNED: usize = 1;
+
+/// Rows of a vector.
+const LANES: usize = 8;
+/// Groups of a block.
+const GROUPS: usize = BLOCK / 4;
+
+/// Results of a tile, while they grow.
+#[repr(C, align(32))]
+struct Totals([[f32; ROWS]; TOKENS]);
+
+/// Multiplies activations by records with AVX2: signed ones of `Q8_0`, unsigned ones of other formats.
+///
+/// # Safety
+/// The CPU must have the instructions; the strip's activations and the places of its results must exist.
+#[target_feature(enable = "avx2,fma")]
+pub(crate) unsafe fn multiply(format: Format, strip: &Strip<'_, TOKENS>) {
+    // SAFETY: as the caller promises.
+    unsafe {
+        match format {
+            Format::Q8_0 => tiles::<PLAIN, SIGNED, false>(strip),
+            Format::Q4_0 => tiles::<PLAIN, 8, true>(strip),
+            Format::Q4K => tiles::<MINIMA, 8, false>(strip),
+            Format::Q5K => tiles::<MINIMA, 4, false>(strip),
+            Format::Q6K => tiles::<HALVES, 2, true>(strip),
+        }
+    }
+}
+
+/// Multiplies activations by records of unsigned weights with AVX-VNNI.
+///
+/// # Safety
+/// As [`multiply`].
+#[target_feature(enable = "avx2,fma,avxvnni")]
+pub(crate) unsafe fn multiply_vnni(format: Format, strip: &Strip<'_, TOKENS>) {
+    // SAFETY: as the caller promises.
+    unsafe {
+        match format {
+            Format::Q8_0 | Format::Q4_0 => tiles::<PLAIN, VNNI, true>(strip),
+            Format::Q4K | Format::Q5K => tiles::<MINIMA, VNNI, false>(strip),
+            Format::Q6K => tiles::<HALVES, VNNI, true>(strip),
+        }
+    }
+}
+
+/// Sums start from the corrections of the activations if `START` says so, and from zero otherwise.
+#[expect(
+    clippy::inline_always,
+    reason = "in a function of its own it would lack the instructions of the caller"
+)]
+#[inline(always)]
+unsafe fn tiles<const SHAPE: u8, const DEPTH: usize, const START: bool>(strip: &Strip<'_, TOKENS>) {
+    for (tile, first) in (0..strip.tokens).step_by(strip.height).enumerate() {
+        let tokens = strip.height.min(strip.tokens - first);
+        let mut totals = Totals([[0.0; ROWS]; TOKENS]);
+        // SAFETY: the tile and its results are of the strip, which the caller promises to exist.
+        unsafe {
+            let blocks = strip.tiles.add(tile * strip.step);
+            let out = strip.out.add(first * strip.stride);
+            if strip.resume {
+                for (token, totals) in totals.0[..tokens].iter_mut().enumerate() {
+                    totals
+                        .as_mut_ptr()
+                        .copy_from_nonoverlapping(out.add(token * strip.stride), ROWS);
+                }
+            }
+            for (at, record) in strip.records.iter().enumerate() {
+                strip.next.fetch(tile * strip.records.len() + at);
+                record_times::<SHAPE, DEPTH, START>(
+                    record,
+                    &*blocks.add(at),
+                    &mut totals.0[..tokens],
+                );
+            }
+            for (token, totals) in totals.0[..tokens].iter().enumerate() {
+                out.add(token * strip.stride)
+                    .copy_from_nonoverlapping(totals.as_ptr(), ROWS);
+            }
+        }
+    }
+}
+
+/// Adds the products of a record and the block of activations that belongs to it.
+#[expect(clippy::inline_always, reason = "as above")]
+#[inline(always)]
+unsafe fn record_times<const SHAPE: u8, const DEPTH: usize, const START: bool>(
+    record: &Record,
+    block: &Block<TOKENS>,
+    totals: &mut [[f32; ROWS]],
+) {
+    for row in (0..ROWS).step_by(LANES) {
+        // SAFETY: the CPU has the instructions; records, blocks and totals have all that is read and written, at multiples of a vector.
+        unsafe {
+            let weights = record.weights.as_ptr().add(4 * row);
+            let weights: [__m256i; GROUPS] = std::array::from_fn(|group| {
+                _mm256_load_si256(weights.add(4 * ROWS * group).cast())
+            });
+            let (first, second) = weights.split_at(GROUPS / 2);
+            let scales = _mm256_load_ps(record.scales.as_ptr().add(row));
+            let others = _mm256_load_ps(record.others.as_ptr().add(row));
+            for ((totals, integers), factors) in
+                totals.iter_mut().zip(&block.integers).zip(&block.factors)
+            {
+                let integers = integers.as_ptr().cast::<i32>();
+                let totals = totals.as_mut_ptr().add(row);
+                let mut total = _mm256_load_ps(totals);
+                let scale = _mm256_set1_ps(factors.scale);
+                let mut add = |sum, scales| {
+                    total = _mm256_fmadd_ps(
+                        _mm256_cvtepi32_ps(sum),
+                        _mm256_mul_ps(scales, scale),
+                        total,
+                    );
+                };
+                let [whole, half] = factors.corrections;
+                if SHAPE == HALVES {
+                    add(sum::<DEPTH, START>(first, integers, whole - half), scales);
+                    add(
+                        sum::<DEPTH, START>(second, integers.add(GROUPS / 2), half),
+                        others,
+                    );
+                } else {
+                    add(sum::<DEPTH, START>(&weights, integers, whole), scales);
+                }
+                if SHAPE == MINIMA {
+                    total = _mm256_fnmadd_ps(others, _mm256_set1_ps(factors.total), total);
+                }
+                _mm256_store_ps(totals, total);
+            }
+        }
+    }
+}
+
+/// The sums of eight rows' products of some groups.
+#[expect(clippy::inline_always, reason = "as above")]
+#[inline(always)]
+unsafe fn sum<const DEPTH: usize, const START: bool>(
+    weights: &[__m256i],
+    integers: *const i32,
+    start: i32,
+) -> __m256i {
+    // SAFETY: the CPU has the instructions, and there are integers for each group.
+    unsafe {
+        let four = |group: usize| _mm256_set1_epi32(integers.add(group).read_unaligned());
+        let mut sum = if START {
+            _mm256_set1_epi32(start)
+        } else {
+            _mm256_setzero_si256()
+        };
+        if DEPTH == VNNI {
+            for (group, weights) in weights.iter().enumerate() {
+                sum = _mm256_dpbusd_avx_epi32(sum, *weights, four(group));
+            }
+            return sum;
+        }
+        for (chunk, weights) in weights.chunks(DEPTH).enumerate() {
+            let mut pairs = _mm256_setzero_si256();
+            for (group, weights) in weights.iter().enumerate() {
+                let four = four(chunk * DEPTH + group);
+                let products = if DEPTH == SIGNED {
+                    _mm256_maddubs_epi16(
+                        _mm256_abs_epi8(*weights),
+                        _mm256_sign_epi8(four, *weights),
+                    )
+                } else {
+                    _mm256_maddubs_epi16(*weights, four)
+                };
+                pairs = _mm256_add_epi16(pairs, products);
+            }
+            sum = _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+        }
+        sum
+    }
+}

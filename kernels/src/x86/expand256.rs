@@ -1,0 +1,208 @@
+//! From a panel's units to records in vectors of 32 bytes, for kernels that take weights as unsigned numbers.
+
+use std::arch::x86_64::*;
+
+use crate::Format;
+use crate::panel::{self, BLOCK, GROUP, ROWS};
+use crate::x86::blocking::Record;
+
+/// Expands whole units. Weights of fewer than 8 bits are unsigned, as in the file; those of 8 have the bits of `flip` turned.
+///
+/// # Safety
+/// The CPU must have AVX2 and F16C.
+#[target_feature(enable = "avx2,f16c")]
+pub(crate) unsafe fn expand(format: Format, flip: u8, source: &[u8], records: &mut [Record]) {
+    let bytes = panel::unit_bytes(format);
+    let blocks = format.block() / BLOCK;
+    assert_eq!(source.len() / bytes * blocks, records.len());
+    for (unit, records) in source
+        .chunks_exact(bytes)
+        .zip(records.chunks_exact_mut(blocks))
+    {
+        let unit = Unit { unit };
+        match format {
+            Format::Q8_0 => eight_bits(unit, flip, &mut records[0]),
+            Format::Q4_0 => four_bits(unit, &mut records[0]),
+            Format::Q4K => four_or_five_bits::<false>(unit, records),
+            Format::Q5K => four_or_five_bits::<true>(unit, records),
+            Format::Q6K => six_bits(unit, records),
+        }
+    }
+}
+
+/// How many places a correction for weights that are 128 too large is shifted for those that [`expand`] leaves: 8 too large, or 32. Those with
+/// minima need none.
+pub(crate) fn correction_shift(format: Format) -> u32 {
+    match format {
+        Format::Q4_0 => 4,
+        Format::Q6K => 2,
+        Format::Q8_0 | Format::Q4K | Format::Q5K => 0,
+    }
+}
+
+/// The bytes of a unit.
+#[derive(Clone, Copy)]
+struct Unit<'a> {
+    unit: &'a [u8],
+}
+
+impl Unit<'_> {
+    /// 32 bytes.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn bytes(self, at: usize) -> __m256i {
+        let bytes = &self.unit[at..at + 32];
+        // SAFETY: the slice has them.
+        unsafe { _mm256_loadu_si256(bytes.as_ptr().cast()) }
+    }
+
+    /// 8 binary16 numbers.
+    #[inline]
+    #[target_feature(enable = "avx2,f16c")]
+    fn halves(self, at: usize) -> __m256 {
+        let bytes = &self.unit[at..at + 16];
+        // SAFETY: the slice has them.
+        _mm256_cvtph_ps(unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) })
+    }
+
+    /// 8 bytes.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn eight(self, at: usize) -> __m128i {
+        let bytes = &self.unit[at..at + 8];
+        // SAFETY: the slice has them.
+        unsafe { _mm_loadl_epi64(bytes.as_ptr().cast()) }
+    }
+
+    /// 8 unsigned bytes.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn unsigned(self, at: usize) -> __m256 {
+        _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(self.eight(at)))
+    }
+
+    /// 8 signed bytes.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn signed(self, at: usize) -> __m256 {
+        _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(self.eight(at)))
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn put(record: &mut Record, at: usize, weights: __m256i) {
+    let out = &mut record.weights[at..at + 32];
+    // SAFETY: the slice has 32 bytes.
+    unsafe { _mm256_storeu_si256(out.as_mut_ptr().cast(), weights) };
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn put_factors(factors: &mut [f32; ROWS], row: usize, values: __m256) {
+    let out = &mut factors[row..row + 8];
+    // SAFETY: the slice has 8 numbers.
+    unsafe { _mm256_storeu_ps(out.as_mut_ptr(), values) };
+}
+
+#[target_feature(enable = "avx2,f16c")]
+fn eight_bits(unit: Unit<'_>, flip: u8, record: &mut Record) {
+    let flip = _mm256_set1_epi8(flip.cast_signed());
+    for at in (0..ROWS * BLOCK).step_by(32) {
+        put(record, at, _mm256_xor_si256(unit.bytes(at), flip));
+    }
+    for row in (0..ROWS).step_by(8) {
+        put_factors(&mut record.scales, row, unit.halves(8 * GROUP + 2 * row));
+    }
+}
+
+#[target_feature(enable = "avx2,f16c")]
+fn four_bits(unit: Unit<'_>, record: &mut Record) {
+    let low = _mm256_set1_epi8(15);
+    for at in (0..ROWS * BLOCK / 2).step_by(32) {
+        let both = unit.bytes(at);
+        put(record, at, _mm256_and_si256(both, low));
+        put(
+            record,
+            at + ROWS * BLOCK / 2,
+            _mm256_and_si256(_mm256_srli_epi16::<4>(both), low),
+        );
+    }
+    for row in (0..ROWS).step_by(8) {
+        put_factors(&mut record.scales, row, unit.halves(4 * GROUP + 2 * row));
+    }
+}
+
+#[target_feature(enable = "avx2,f16c")]
+fn four_or_five_bits<const FIVE: bool>(unit: Unit<'_>, records: &mut [Record]) {
+    let low = _mm256_set1_epi8(15);
+    let fifth = _mm256_set1_epi8(16);
+    for (pair, records) in records.chunks_exact_mut(2).enumerate() {
+        for at in (0..ROWS * BLOCK).step_by(32) {
+            let both = unit.bytes(pair * ROWS * BLOCK + at);
+            let mut first = _mm256_and_si256(both, low);
+            let mut second = _mm256_and_si256(_mm256_srli_epi16::<4>(both), low);
+            if FIVE {
+                // The bit of a block is as many places up; it belongs at 16.
+                let bits = unit.bytes(32 * GROUP + at);
+                let bits = _mm256_srl_epi16(bits, _mm_cvtsi32_si128(2 * pair as i32));
+                let bit = |moved| _mm256_and_si256(moved, fifth);
+                first = _mm256_or_si256(first, bit(_mm256_slli_epi16::<4>(bits)));
+                second = _mm256_or_si256(second, bit(_mm256_slli_epi16::<3>(bits)));
+            }
+            put(&mut records[0], at, first);
+            put(&mut records[1], at, second);
+        }
+    }
+    let factors = if FIVE { 40 } else { 32 } * GROUP;
+    for row in (0..ROWS).step_by(8) {
+        let scale = unit.halves(factors + 16 * ROWS + 2 * row);
+        let minimum = unit.halves(factors + 18 * ROWS + 2 * row);
+        for (block, record) in records.iter_mut().enumerate() {
+            let at = factors + block * ROWS + row;
+            let scale = _mm256_mul_ps(scale, unit.unsigned(at));
+            let minimum = _mm256_mul_ps(minimum, unit.unsigned(at + 8 * ROWS));
+            put_factors(&mut record.scales, row, scale);
+            put_factors(&mut record.others, row, minimum);
+        }
+    }
+}
+
+#[target_feature(enable = "avx2,f16c")]
+fn six_bits(unit: Unit<'_>, records: &mut [Record]) {
+    let low = _mm256_set1_epi8(15);
+    let high = _mm256_set1_epi8(48);
+    for (side, records) in records.chunks_exact_mut(4).enumerate() {
+        for at in (0..ROWS * BLOCK).step_by(32) {
+            let lows = [
+                unit.bytes(2 * side * ROWS * BLOCK + at),
+                unit.bytes((2 * side + 1) * ROWS * BLOCK + at),
+            ];
+            let bits = unit.bytes(32 * GROUP + side * ROWS * BLOCK + at);
+            let weights = [
+                (lows[0], _mm256_slli_epi16::<4>(bits)),
+                (lows[1], _mm256_slli_epi16::<2>(bits)),
+                (_mm256_srli_epi16::<4>(lows[0]), bits),
+                (
+                    _mm256_srli_epi16::<4>(lows[1]),
+                    _mm256_srli_epi16::<2>(bits),
+                ),
+            ];
+            for (record, (lows, highs)) in records.iter_mut().zip(weights) {
+                let weights =
+                    _mm256_or_si256(_mm256_and_si256(lows, low), _mm256_and_si256(highs, high));
+                put(record, at, weights);
+            }
+        }
+    }
+    for row in (0..ROWS).step_by(8) {
+        let scale = unit.halves(48 * GROUP + 16 * ROWS + 2 * row);
+        for (block, record) in records.iter_mut().enumerate() {
+            let at = 48 * GROUP + 2 * block * ROWS + row;
+            let first = _mm256_mul_ps(scale, unit.signed(at));
+            let second = _mm256_mul_ps(scale, unit.signed(at + ROWS));
+            put_factors(&mut record.scales, row, first);
+            put_factors(&mut record.others, row, second);
+        }
+    }
+}
