@@ -32,7 +32,7 @@ fn main() {
             .map(str::to_owned)
             .collect()
     };
-    let formats = list(0, "Q8_0,Q4_0,Q4K,Q5K,Q6K");
+    let formats = list(0, "Q8_0,Q4_0,Q4K,Q5K,Q6K,F16,Bf16");
     let tokens = list(1, "1,4,8,16,32,128,512");
     let threads = list(2, "1,2");
     let shapes = list(
@@ -104,7 +104,7 @@ fn measure(
     let copies = COLD.div_ceil(bytes);
     let row = format.row_bytes(cols);
     let source: Vec<u8> = (0..rows * row)
-        .map(|at| ((at * 2_654_435_761) >> 13) as u8 & 0x37)
+        .map(|at| ((at * 2_654_435_761) >> 13) as u8 & 0x17 | 0x20)
         .collect();
     kernels.pack(format, cols, &source, &mut memory[..bytes]);
     for copy in 1..copies {

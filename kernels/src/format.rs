@@ -13,16 +13,22 @@ pub enum Format {
     Q5K,
     /// Blocks of 256 weights of 6 bits, with a scale of 8 bits for each 16; 32 stands for zero.
     Q6K,
+    /// Weights of 16 bits, in IEEE 754's binary16.
+    F16,
+    /// Weights of 16 bits, the upper half of IEEE 754's binary32.
+    Bf16,
 }
 
 impl Format {
     /// Every format.
-    pub const ALL: [Format; 5] = [
+    pub const ALL: [Format; 7] = [
         Format::Q8_0,
         Format::Q4_0,
         Format::Q4K,
         Format::Q5K,
         Format::Q6K,
+        Format::F16,
+        Format::Bf16,
     ];
 
     /// Weights in a block of the file.
@@ -30,6 +36,7 @@ impl Format {
         match self {
             Format::Q8_0 | Format::Q4_0 => 32,
             Format::Q4K | Format::Q5K | Format::Q6K => 256,
+            Format::F16 | Format::Bf16 => 1,
         }
     }
 
@@ -41,7 +48,13 @@ impl Format {
             Format::Q4K => 144,
             Format::Q5K => 176,
             Format::Q6K => 210,
+            Format::F16 | Format::Bf16 => 2,
         }
+    }
+
+    /// Whether weights are floating-point numbers, each by itself.
+    pub fn is_float(self) -> bool {
+        matches!(self, Format::F16 | Format::Bf16)
     }
 
     /// Bytes of a row of `cols` weights in the file; `cols` is a multiple of [`Format::block`].

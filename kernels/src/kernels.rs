@@ -5,7 +5,7 @@ use crate::panel::{self, ROWS};
 use crate::product::{self, Output, Product};
 #[cfg(target_arch = "x86_64")]
 use crate::x86::{self, Instructions};
-use crate::{Format, portable};
+use crate::{Format, float, portable};
 
 /// The instructions that products use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,11 +118,16 @@ impl Kernels {
     }
 
     /// Bytes of a quantised activation.
-    pub fn activation_bytes(&self, _format: Format, cols: usize) -> usize {
-        Layout::new(cols).bytes()
+    pub fn activation_bytes(&self, format: Format, cols: usize) -> usize {
+        if format.is_float() {
+            4 * float::stride(cols)
+        } else {
+            Layout::new(cols).bytes()
+        }
     }
 
     /// Quantises activations of `cols` numbers each. A block of 32 with a number that is not finite makes every result of its activation NaN.
+    /// For weights of floating point, activations are taken as they are.
     ///
     /// # Panics
     /// If `activations` has not [`Kernels::activation_bytes`] for each activation in `source`.
@@ -137,6 +142,10 @@ impl Kernels {
             .chunks_exact(cols)
             .zip(activations.chunks_exact_mut(bytes))
         {
+            if format.is_float() {
+                float::copy(source, row);
+                continue;
+            }
             let layout = Layout::new(cols);
             match self.set {
                 #[cfg(target_arch = "x86_64")]
@@ -194,8 +203,16 @@ impl Kernels {
         );
         assert!(part < parts, "part {part} of {parts}");
         let span = product::span(product, part, parts);
+        let float = product.format.is_float();
         match self.set {
+            #[cfg(target_arch = "x86_64")]
             // SAFETY: the span is the caller's alone, and the buffers hold the product.
+            Set::X86(instructions) if float => unsafe {
+                x86::float::multiply(instructions, product, &span, out);
+            },
+            // SAFETY: as above.
+            Set::Portable if float => unsafe { float::multiply(product, &span, out) },
+            // SAFETY: as above.
             #[cfg(target_arch = "x86_64")]
             Set::X86(instructions) => unsafe { x86::multiply(instructions, product, &span, out) },
             // SAFETY: as above.

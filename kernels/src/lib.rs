@@ -28,6 +28,7 @@
 #![allow(unsafe_code)]
 
 mod activation;
+mod float;
 mod format;
 mod half;
 mod kernels;

@@ -4,7 +4,7 @@
 //! row, which one lane of an instruction multiplies: the first group of every row, then the second of every row, and so on. Weights of 4, 5 and
 //! 6 bits share bytes as in the file. Behind them is what weights are scaled by, again the same of every row together.
 
-use crate::{Format, half};
+use crate::{Format, float, half};
 
 /// Rows of a panel.
 pub(crate) const ROWS: usize = 32;
@@ -23,11 +23,15 @@ pub(crate) fn unit_bytes(format: Format) -> usize {
         Format::Q4K => 32 * GROUP + 16 * ROWS + 4 * ROWS,
         Format::Q5K => 40 * GROUP + 16 * ROWS + 4 * ROWS,
         Format::Q6K => 48 * GROUP + 16 * ROWS + 2 * ROWS,
+        Format::F16 | Format::Bf16 => float::COLUMN,
     }
 }
 
 /// Packs rows; those that the last panel lacks are zero.
 pub(crate) fn pack(format: Format, cols: usize, source: &[u8], panels: &mut [u8]) {
+    if format.is_float() {
+        return float::pack(cols, source, panels);
+    }
     let row_bytes = format.row_bytes(cols);
     let unit = unit_bytes(format);
     let panel_bytes = cols / format.block() * unit;
@@ -66,6 +70,7 @@ pub(crate) fn pack(format: Format, cols: usize, source: &[u8], panels: &mut [u8]
                             .put(1, &block[192..208])
                             .put(2, &block[208..]);
                     }
+                    Format::F16 | Format::Bf16 => unreachable!("{format:?} has no blocks"),
                 }
             }
         }
@@ -178,5 +183,6 @@ pub(crate) fn unpack(format: Format, unit: &[u8], block: usize, lane: usize) -> 
                 minimum: None,
             }
         }
+        Format::F16 | Format::Bf16 => unreachable!("{format:?} has no blocks"),
     }
 }

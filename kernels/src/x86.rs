@@ -18,6 +18,7 @@ pub(crate) mod avx512;
 mod blocking;
 mod expand;
 mod expand256;
+pub(crate) mod float;
 mod quantise;
 mod quantise256;
 mod tiles;

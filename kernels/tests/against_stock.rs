@@ -16,9 +16,28 @@ fn to_half(value: f64) -> f64 {
     }
 }
 
-/// An activation as llama.cpp rounds it for a format: blocks of 32 with a 16-bit scale, or of 256 with a 32-bit one.
+/// Rounds to the 8 bits of the upper half of a binary32 number.
+fn to_brain(value: f64) -> f64 {
+    let unit = 2f64.powi((value.abs().log2().floor() as i32).max(-126) - 7);
+    if value == 0.0 {
+        return value;
+    }
+    (value / unit).round_ties_even() * unit
+}
+
+/// An activation as llama.cpp rounds it for a format: as the weights if these are floating-point numbers, or blocks of 32 with a 16-bit scale, or of 256 with a 32-bit one.
 fn stock_activation(format: Format, activation: &[f32]) -> Vec<f64> {
     let block = format.block();
+    if format.is_float() {
+        let round = match format {
+            Format::F16 => to_half,
+            _ => to_brain,
+        };
+        return activation
+            .iter()
+            .map(|number| round(f64::from(*number)))
+            .collect();
+    }
     activation
         .chunks_exact(block)
         .flat_map(|numbers| {
@@ -202,7 +221,11 @@ fn a_scale_that_is_no_number_spoils_its_row_alone() {
     for format in Format::ALL {
         let mut case = Case::random(format, 40, 512, 20, 10);
         let at = 11 * format.row_bytes(case.cols) + common::scales(format)[0];
-        case.weights[at..at + 2].copy_from_slice(&[0x00, 0x7e]);
+        let not_a_number = match format {
+            Format::Bf16 => [0xc0, 0x7f],
+            _ => [0x00, 0x7e],
+        };
+        case.weights[at..at + 2].copy_from_slice(&not_a_number);
         for (kernels, out) in products(&case) {
             for (at, number) in out.iter().enumerate() {
                 assert_eq!(

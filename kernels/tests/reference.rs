@@ -13,7 +13,7 @@ fn numbers_agree_with_f64_and_bit_for_bit_with_plain_rust() {
                 let case = Case::random(
                     format,
                     rows,
-                    blocks * format.block(),
+                    blocks * format.block().max(32),
                     tokens,
                     rows as u64 * 31 + tokens as u64,
                 );

@@ -59,7 +59,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
     #[test]
-    fn of_any_shape(format in 0..5usize, rows in 1..130usize, blocks in 1..9usize, tokens in 1..60usize, parts in 1..9usize, seed: u64) {
+    fn of_any_shape(format in 0..Format::ALL.len(), rows in 1..130usize, blocks in 1..9usize, tokens in 1..60usize, parts in 1..9usize, seed: u64) {
         let format = Format::ALL[format];
         let case = Case::random(format, rows, blocks * format.block(), tokens, seed);
         let exact = case.exact();
@@ -72,7 +72,7 @@ proptest! {
 
     /// Weights and scales of any bits at all: subnormal, infinite, no numbers.
     #[test]
-    fn of_any_bits(format in 0..5usize, blocks in 1..4usize, tokens in 1..40usize, seed: u64) {
+    fn of_any_bits(format in 0..Format::ALL.len(), blocks in 1..4usize, tokens in 1..40usize, seed: u64) {
         let format = Format::ALL[format];
         let mut numbers = Numbers(seed);
         let mut case = Case::random(format, 40, blocks * format.block(), tokens, seed);

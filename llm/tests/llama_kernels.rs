@@ -3,7 +3,7 @@
 #![cfg(feature = "llama")]
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use messages::MESSAGES;
 
 mod messages;
 
-/// Turns the kernels off for a process.
+/// Turns the kernels off for a process, or names their instructions.
 const SWITCH: &str = "GRAPHMILL_CPU_KERNELS";
 /// Kernels also where llama.cpp's are as fast.
 const ON: &str = r#"{"cpu_kernels": "on"}"#;
@@ -206,12 +206,60 @@ fn the_environment_turns_them_off() {
         assert!(by_default.is_none_or(|engine| kernels(&engine).is_none()));
         return;
     }
-    // llama.cpp is initialised once in a process, so another one runs this test.
-    let itself = std::env::current_exe().expect("a program");
-    let run = Command::new(itself)
-        .args(["--exact", "the_environment_turns_them_off"])
-        .env(SWITCH, "off")
-        .output()
-        .expect("it runs");
+    let run = again("the_environment_turns_them_off", "off");
     assert!(run.status.success(), "{run:?}");
+}
+
+#[test]
+fn the_environment_names_their_instructions() {
+    const TEST: &str = "the_environment_names_their_instructions";
+    if let Ok(name) = std::env::var(SWITCH) {
+        let engine = engine(ON, 256).expect("this processor has them");
+        let info = kernels(&engine).expect("they are on");
+        assert_eq!(info.instructions, name);
+        println!("{:?}", answer(&start(&engine, &chat(MESSAGES[0])).0));
+        return;
+    }
+    if model().is_none() {
+        return;
+    }
+    let answers = |kernels: &Kernels| {
+        let run = again(TEST, kernels.name());
+        assert!(run.status.success(), "{run:?}");
+        let text = String::from_utf8(run.stdout).expect("text");
+        let answers = text.lines().find(|line| line.contains("Answer"));
+        answers.expect("answers").to_owned()
+    };
+    let all: Vec<_> = Kernels::all().iter().map(answers).collect();
+    for of_other_instructions in &all {
+        assert!(*of_other_instructions == all[0], "the same bits");
+    }
+}
+
+#[test]
+fn instructions_that_there_are_not_are_an_error() {
+    const TEST: &str = "instructions_that_there_are_not_are_an_error";
+    if std::env::var_os(SWITCH).is_some() {
+        let spec = EngineSpec::new(model().expect("a model"));
+        let error = Engine::load(spec).err().expect("an error").to_string();
+        assert!(
+            error.contains("`GRAPHMILL_CPU_KERNELS` is `MMX`"),
+            "{error}"
+        );
+        return;
+    }
+    if model().is_some() {
+        let run = again(TEST, "MMX");
+        assert!(run.status.success(), "{run:?}");
+    }
+}
+
+/// Runs a test of this file in another process, with a value of the switch: llama.cpp is initialised once in a process.
+fn again(test: &str, switch: &str) -> Output {
+    let itself = std::env::current_exe().expect("a program");
+    Command::new(itself)
+        .args(["--exact", test, "--nocapture"])
+        .env(SWITCH, switch)
+        .output()
+        .expect("it runs")
 }

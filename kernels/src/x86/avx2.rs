@@ -45,6 +45,7 @@ pub(crate) unsafe fn multiply(format: Format, strip: &Strip<'_, TOKENS>) {
             Format::Q4K => tiles::<MINIMA, 8, false>(strip),
             Format::Q5K => tiles::<MINIMA, 4, false>(strip),
             Format::Q6K => tiles::<HALVES, 2, true>(strip),
+            Format::F16 | Format::Bf16 => unreachable!("{format:?} has no blocks"),
         }
     }
 }
@@ -61,6 +62,7 @@ pub(crate) unsafe fn multiply_vnni(format: Format, strip: &Strip<'_, TOKENS>) {
             Format::Q8_0 | Format::Q4_0 => tiles::<PLAIN, VNNI, true>(strip),
             Format::Q4K | Format::Q5K => tiles::<MINIMA, VNNI, false>(strip),
             Format::Q6K => tiles::<HALVES, VNNI, true>(strip),
+            Format::F16 | Format::Bf16 => unreachable!("{format:?} has no blocks"),
         }
     }
 }

@@ -23,6 +23,7 @@ impl Shape {
             Format::Q8_0 | Format::Q4_0 => Self::Plain,
             Format::Q4K | Format::Q5K => Self::Minima,
             Format::Q6K => Self::Halves,
+            Format::F16 | Format::Bf16 => unreachable!("{format:?} has no blocks"),
         }
     }
 }
@@ -48,6 +49,7 @@ pub(crate) unsafe fn expand(format: Format, offset: bool, source: &[u8], records
             Format::Q4K => four_or_five_bits::<false>(unit, flip, records),
             Format::Q5K => four_or_five_bits::<true>(unit, flip, records),
             Format::Q6K => six_bits(unit, flip, records),
+            Format::F16 | Format::Bf16 => unreachable!("{format:?} has no blocks"),
         }
     }
 }

@@ -26,6 +26,7 @@ pub(crate) unsafe fn expand(format: Format, flip: u8, source: &[u8], records: &m
             Format::Q4K => four_or_five_bits::<false>(unit, records),
             Format::Q5K => four_or_five_bits::<true>(unit, records),
             Format::Q6K => six_bits(unit, records),
+            Format::F16 | Format::Bf16 => unreachable!("{format:?} has no blocks"),
         }
     }
 }
@@ -36,7 +37,7 @@ pub(crate) fn correction_shift(format: Format) -> u32 {
     match format {
         Format::Q4_0 => 4,
         Format::Q6K => 2,
-        Format::Q8_0 | Format::Q4K | Format::Q5K => 0,
+        _ => 0,
     }
 }
 

@@ -195,6 +195,10 @@ pub(crate) fn scale(numbers: &mut Numbers) -> [u8; 2] {
 }
 
 fn random_block(format: Format, numbers: &mut Numbers) -> Vec<u8> {
+    if format == Format::Bf16 {
+        let bits = (numbers.normal() * 0.01).to_bits();
+        return bits.to_le_bytes()[2..].to_vec();
+    }
     let mut block: Vec<u8> = (0..format.block_bytes())
         .map(|_| numbers.bits() as u8)
         .collect();
@@ -204,10 +208,10 @@ fn random_block(format: Format, numbers: &mut Numbers) -> Vec<u8> {
     block
 }
 
-/// Where a block has its binary16 numbers.
+/// Where a block has its 16-bit numbers, binary16 but for `Bf16`.
 pub(crate) fn scales(format: Format) -> &'static [usize] {
     match format {
-        Format::Q8_0 | Format::Q4_0 => &[0],
+        Format::Q8_0 | Format::Q4_0 | Format::F16 | Format::Bf16 => &[0],
         Format::Q4K | Format::Q5K => &[0, 2],
         Format::Q6K => &[208],
     }
@@ -284,5 +288,7 @@ pub(crate) fn meaning(format: Format, block: &[u8]) -> Vec<f64> {
                 half(&block[208..]) * scale * (f64::from(low | high << 4) - 32.0)
             })
             .collect(),
+        Format::F16 => vec![half(block)],
+        Format::Bf16 => vec![f64::from(f32::from_le_bytes([0, 0, block[0], block[1]]))],
     }
 }

@@ -64,7 +64,7 @@ static PROCESS: LazyLock<Result<Process, String>> = LazyLock::new(|| {
     Ok(Process {
         backend,
         features: ffi::system_info(),
-        kernels: kernels::attach(),
+        kernels: kernels::attach()?,
     })
 });
 

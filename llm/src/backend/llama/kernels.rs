@@ -25,33 +25,59 @@ use crate::spec::CpuKernels;
 pub(super) use calls::panics;
 pub(super) use packed::Packed;
 
-/// Turns the kernels off for all models of a process, whatever they say.
+/// Turns the kernels off for all models of a process, whatever they say, or names the instructions that they use.
 const SWITCH: &str = "GRAPHMILL_CPU_KERNELS";
 
 /// Those that the buffer type computes with, once it is attached.
 static ATTACHED: OnceLock<Kernels> = OnceLock::new();
 
+/// The kernels that the environment asks for: the best ones if it does not say.
+fn chosen() -> Result<Option<Kernels>, String> {
+    let name = match env::var(SWITCH) {
+        Ok(name) => name,
+        Err(env::VarError::NotPresent) => String::new(),
+        Err(env::VarError::NotUnicode(name)) => name.to_string_lossy().into_owned(),
+    };
+    match name.as_str() {
+        "" | "auto" => Ok(Kernels::detect()),
+        "off" => Ok(None),
+        _ => {
+            let all = Kernels::all();
+            let named = all.iter().find(|kernels| kernels.name() == name);
+            let names = || {
+                all.iter()
+                    .map(Kernels::name)
+                    .collect::<Vec<_>>()
+                    .join("`, `")
+            };
+            named.copied().map(Some).ok_or_else(|| {
+                format!("`{SWITCH}` is `{name}`, and has to be `auto`, `off`, or what this processor has: `{}`", names())
+            })
+        }
+    }
+}
+
 /// The kernels, if this processor has instructions for them and what they compute is right. To be called once, before the first model
 /// is loaded.
-pub(super) fn attach() -> Option<Kernels> {
-    match env::var(SWITCH).as_deref() {
-        Ok("off") => return None,
-        Ok("auto" | "") | Err(env::VarError::NotPresent) => {}
-        _ => tracing::warn!("`{SWITCH}` is neither `auto` nor `off`, and has no effect"),
-    }
-    let detected = Kernels::detect()?;
-    let kernels = *ATTACHED.get_or_init(|| detected);
+///
+/// # Errors
+/// If the environment asks for what there is not.
+pub(super) fn attach() -> Result<Option<Kernels>, String> {
+    let Some(chosen) = chosen()? else {
+        return Ok(None);
+    };
+    let kernels = *ATTACHED.get_or_init(|| chosen);
     if !calls::attach() {
         tracing::warn!(
             "the CPU kernels are off: llama.cpp has loaded a model before they could be attached"
         );
-        return None;
+        return Ok(None);
     }
     match check::all() {
-        Ok(()) => Some(kernels),
+        Ok(()) => Ok(Some(kernels)),
         Err(message) => {
             tracing::warn!("the CPU kernels are off: {message}");
-            None
+            Ok(None)
         }
     }
 }
@@ -88,6 +114,8 @@ impl Matrix {
             sys::GGML_TYPE_Q4_K => Some(Format::Q4K),
             sys::GGML_TYPE_Q5_K => Some(Format::Q5K),
             sys::GGML_TYPE_Q6_K => Some(Format::Q6K),
+            sys::GGML_TYPE_F16 => Some(Format::F16),
+            sys::GGML_TYPE_BF16 => Some(Format::Bf16),
             _ => None,
         }
     }

@@ -17,12 +17,14 @@ const MOST_DIFFERENCE: f64 = 0.03;
 /// Memory for the tensors of a product.
 const TENSOR_BYTES: usize = 1 << 20;
 
-const TYPES: [sys::ggml_type; 5] = [
+const TYPES: [sys::ggml_type; 7] = [
     sys::GGML_TYPE_Q8_0,
     sys::GGML_TYPE_Q4_0,
     sys::GGML_TYPE_Q4_K,
     sys::GGML_TYPE_Q5_K,
     sys::GGML_TYPE_Q6_K,
+    sys::GGML_TYPE_F16,
+    sys::GGML_TYPE_BF16,
 ];
 
 /// Compares products of all formats that the kernels have. Says what is wrong.
