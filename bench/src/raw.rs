@@ -65,11 +65,13 @@ pub struct Raw {
     backend: ManuallyDrop<LlamaBackend>,
     model: LlamaModel,
     threads: i32,
+    /// Cells that each sequence has at least.
+    context: usize,
 }
 
 impl Raw {
     /// Loads a model, to be computed with the kernels that an engine would use. Without `threads`, one for each processor that this
-    /// process may use.
+    /// process may use. Each sequence gets `context` cells, or as many as it needs if those are more.
     ///
     /// # Errors
     ///
@@ -78,6 +80,7 @@ impl Raw {
         path: &Path,
         threads: Option<u32>,
         kernels: CpuKernels,
+        context: usize,
     ) -> Result<Self, Box<dyn Error>> {
         let load = || Self::load_weights(path);
         let (backend, model) = with_cpu_kernels(kernels, load)?;
@@ -89,6 +92,7 @@ impl Raw {
             backend,
             model,
             threads,
+            context,
         })
     }
 
@@ -161,7 +165,8 @@ impl Raw {
         work: Work,
     ) -> Result<LlamaContext<'_>, Box<dyn Error>> {
         // llama.cpp allocates cells of a sequence in multiples of 256.
-        let cells = (work.prompt_tokens + work.tokens + WARM_UP).next_multiple_of(256);
+        let needed = work.prompt_tokens + work.tokens + WARM_UP;
+        let cells = needed.max(self.context).next_multiple_of(256);
         let flash = if attention.flash {
             LLAMA_FLASH_ATTN_TYPE_ENABLED
         } else {

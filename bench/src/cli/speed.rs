@@ -45,6 +45,10 @@ pub(super) struct Arguments {
     /// Who multiplies quantized matrices in main memory: `auto`, `on` or `off`, as in `plugin_config`.
     #[arg(long, value_parser = cpu_kernels, default_value = "auto")]
     pub(super) cpu_kernels: CpuKernels,
+    /// Cells that each sequence has at least, as a server with such a `max_context` gives it: the further apart cells are, the longer
+    /// it takes to read them. As few as its tokens need without it.
+    #[arg(long, default_value_t = 0)]
+    pub(super) context: usize,
 }
 
 fn cpu_kernels(name: &str) -> Result<CpuKernels, String> {
@@ -134,7 +138,9 @@ fn context(common: &Arguments, sequences: usize, chunk: u32) -> u32 {
         prompt_tokens: common.prompt_tokens,
         tokens: common.tokens,
     };
-    let cells = generation::cells(work, chunk).max(common.prefill_tokens + 1);
+    let cells = generation::cells(work, chunk)
+        .max(common.prefill_tokens + 1)
+        .max(common.context);
     cells.next_multiple_of(256) as u32
 }
 
@@ -156,8 +162,13 @@ fn measure(arguments: &Arguments, engine: Option<&EngineSpec>) -> Outcome<Vec<Sp
         }
         // OpenMP's threads end with the thread that they work for.
         let llama = || {
-            let raw = Raw::load(&arguments.model, arguments.threads, arguments.cpu_kernels)
-                .map_err(|error| error.to_string())?;
+            let raw = Raw::load(
+                &arguments.model,
+                arguments.threads,
+                arguments.cpu_kernels,
+                arguments.context,
+            )
+            .map_err(|error| error.to_string())?;
             let measured = each(&mut speeds, false, round, |by, work| {
                 match (by, work.tokens) {
                     (By::Llama(attention), 0) => raw.prefill_rate(attention, work.prompt_tokens),

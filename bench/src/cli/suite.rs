@@ -104,6 +104,7 @@ fn speeds(model: &Path, small: bool) -> Outcome<Vec<Speed>> {
             flash_attention: Flash::Both,
             threads: None,
             cpu_kernels: CpuKernels::default(),
+            context: 0,
         },
         plugin_config: String::new(),
         max_num_seqs: None,
