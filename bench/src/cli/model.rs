@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use graphmill_bench::model::{Recipe, SHAPES, Shape, Type};
+use graphmill_bench::model::{Quantization, Recipe, SHAPES, Shape};
 
 use super::{Outcome, note, print};
 
@@ -16,7 +16,7 @@ pub(super) struct Arguments {
     /// The shape: that of Qwen2.5 for 0.5b and 1.5b.
     #[arg(long, default_value = "0.5b", value_parser = ["tiny", "0.5b", "1.5b"])]
     shape: String,
-    /// The type of the matrices.
+    /// The types of the matrices.
     #[arg(long = "type", value_enum, default_value = "q8_0")]
     kind: Kind,
     /// Make a model whose greedy text repeats itself.
@@ -49,6 +49,9 @@ pub(super) enum Kind {
     /// Blocks of 4-bit numbers.
     #[value(name = "q4_0")]
     Q4_0,
+    /// llama.cpp's mix of `Q4_K` and `Q6_K`; `Q5_0` and `Q8_0` for rows that are no multiple of 256, as in 0.5b.
+    #[value(name = "q4_k_m")]
+    Q4KM,
     /// 16-bit float.
     #[value(name = "f16")]
     F16,
@@ -57,7 +60,7 @@ pub(super) enum Kind {
 pub(super) fn run(arguments: &Arguments) -> Outcome {
     let recipe = Recipe {
         shape: shape(&arguments.shape)?,
-        kind: arguments.kind.weights(),
+        quantization: arguments.kind.quantization(),
         loops: arguments.loops,
         seed: arguments.seed,
     };
@@ -66,12 +69,13 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
 }
 
 impl Kind {
-    /// The type itself.
-    pub(super) fn weights(self) -> Type {
+    /// The types of a model's matrices.
+    pub(super) fn quantization(self) -> Quantization {
         match self {
-            Self::Q8_0 => Type::Q8_0,
-            Self::Q4_0 => Type::Q4_0,
-            Self::F16 => Type::F16,
+            Self::Q8_0 => Quantization::Q8_0,
+            Self::Q4_0 => Quantization::Q4_0,
+            Self::Q4KM => Quantization::Q4KM,
+            Self::F16 => Quantization::F16,
         }
     }
 }

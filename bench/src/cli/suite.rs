@@ -57,7 +57,7 @@ pub(super) fn run(arguments: &Arguments, json: Option<&Path>) -> Outcome {
             let small = name == "tiny";
             let plain = Recipe {
                 shape: model::shape(name)?,
-                kind: kind.weights(),
+                quantization: kind.quantization(),
                 loops: false,
                 seed: SEED,
             };

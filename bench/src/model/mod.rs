@@ -6,9 +6,14 @@ use std::{
 };
 
 pub mod gguf;
+mod mix;
+mod superblocks;
 mod vocab;
 mod weights;
 
+use mix::Role;
+
+pub use mix::Quantization;
 pub use weights::Type;
 
 use crate::{load::words::WORDS, random::Random};
@@ -100,8 +105,8 @@ pub const SHAPES: [Shape; 3] = [
 pub struct Recipe {
     /// Its shape.
     pub shape: Shape,
-    /// The type of its matrices.
-    pub kind: Type,
+    /// The types of its matrices.
+    pub quantization: Quantization,
     /// Makes its greedy text run in a short circle, for drafts from the text itself. It computes as much as otherwise.
     pub loops: bool,
     /// Seed of its weights.
@@ -111,7 +116,7 @@ pub struct Recipe {
 impl Recipe {
     /// The name of the model's file.
     pub fn file_name(&self) -> String {
-        let kind = format!("{:?}", self.kind).to_lowercase();
+        let kind = self.quantization.name();
         let loops = if self.loops { "-loops" } else { "" };
         format!("{}-{kind}{loops}-{}.gguf", self.shape.name, self.seed)
     }
@@ -187,16 +192,11 @@ impl Recipe {
         let query = u64::from(shape.heads * shape.head_width);
         let key = u64::from(shape.kv_heads * shape.head_width);
         let rows = shape.vocabulary as u64;
-        // Four bits are too few for the output, as in quantized models.
-        let outer = if self.kind == Type::Q4_0 {
-            Type::Q8_0
-        } else {
-            self.kind
-        };
-        let matrix = |name: String, from: u64, to: u64, gain: f32| Planned {
+        let kind = |role: Role, columns: u64| self.quantization.of(role, columns, shape.layers);
+        let matrix = |name: String, role: Role, from: u64, to: u64, gain: f32| Planned {
             name,
             shape: vec![from, to],
-            kind: self.kind,
+            kind: kind(role, from),
             fill: Fill::Random(gain / (from as f32).sqrt()),
         };
         let vector = |name: String, length: u64, fill: Fill| Planned {
@@ -205,27 +205,56 @@ impl Recipe {
             kind: Type::F32,
             fill,
         };
-        let embedding = |name: &str| Planned {
+        let embedding = |name: &str, role: Role| Planned {
             name: name.to_owned(),
             shape: vec![width, rows],
-            kind: outer,
+            kind: kind(role, width),
             fill: Fill::Embedding(LOGIT_DEVIATION / (width as f32).sqrt()),
         };
-        let mut tensors = vec![embedding("token_embd.weight")];
+        let role = if shape.own_output {
+            Role::Embedding
+        } else {
+            Role::Output
+        };
+        let mut tensors = vec![embedding("token_embd.weight", role)];
         for layer in 0..shape.layers {
             let name = |part: &str| format!("blk.{layer}.{part}");
             // Without attention the next token follows from the last one alone, so the text soon repeats itself.
             let attention = if self.loops { 0.0 } else { 1.0 };
             tensors.extend([
                 vector(name("attn_norm.weight"), width, Fill::Ones),
-                matrix(name("attn_q.weight"), width, query, 1.0),
-                matrix(name("attn_k.weight"), width, key, 1.0),
-                matrix(name("attn_v.weight"), width, key, 1.0),
-                matrix(name("attn_output.weight"), query, width, attention),
+                matrix(name("attn_q.weight"), Role::Other, width, query, 1.0),
+                matrix(name("attn_k.weight"), Role::Other, width, key, 1.0),
+                matrix(
+                    name("attn_v.weight"),
+                    Role::Sensitive(layer),
+                    width,
+                    key,
+                    1.0,
+                ),
+                matrix(
+                    name("attn_output.weight"),
+                    Role::Other,
+                    query,
+                    width,
+                    attention,
+                ),
                 vector(name("ffn_norm.weight"), width, Fill::Ones),
-                matrix(name("ffn_gate.weight"), width, feed_forward, 1.0),
-                matrix(name("ffn_up.weight"), width, feed_forward, 1.0),
-                matrix(name("ffn_down.weight"), feed_forward, width, 2.0),
+                matrix(
+                    name("ffn_gate.weight"),
+                    Role::Other,
+                    width,
+                    feed_forward,
+                    1.0,
+                ),
+                matrix(name("ffn_up.weight"), Role::Other, width, feed_forward, 1.0),
+                matrix(
+                    name("ffn_down.weight"),
+                    Role::Sensitive(layer),
+                    feed_forward,
+                    width,
+                    2.0,
+                ),
             ]);
             if shape.architecture == "qwen2" {
                 let bias = Fill::Random(0.1);
@@ -238,7 +267,7 @@ impl Recipe {
         }
         tensors.push(vector("output_norm.weight".to_owned(), width, Fill::Ones));
         if shape.own_output {
-            tensors.push(embedding("output.weight"));
+            tensors.push(embedding("output.weight", Role::Output));
         }
         tensors
     }

@@ -2,9 +2,10 @@
 
 use std::io::{self, Write};
 
+use super::superblocks::{self, SUPERBLOCK};
 use crate::random::Random;
 
-/// Weights that share a scale in the quantized types.
+/// Weights that share a scale in the simpler quantized types.
 const BLOCK: usize = 32;
 
 /// A number type of tensors.
@@ -18,6 +19,12 @@ pub enum Type {
     Q8_0,
     /// Blocks of 4-bit numbers.
     Q4_0,
+    /// Blocks of 5-bit numbers.
+    Q5_0,
+    /// Blocks of 256 numbers of 4 bits.
+    Q4K,
+    /// Blocks of 256 numbers of 6 bits.
+    Q6K,
 }
 
 impl Type {
@@ -27,18 +34,34 @@ impl Type {
             Self::F32 => 0,
             Self::F16 => 1,
             Self::Q4_0 => 2,
+            Self::Q5_0 => 6,
             Self::Q8_0 => 8,
+            Self::Q4K => 12,
+            Self::Q6K => 14,
         }
     }
 
-    /// Bytes of so many numbers.
-    pub fn bytes(self, numbers: u64) -> u64 {
+    /// Numbers that are stored together.
+    pub fn block(self) -> usize {
         match self {
-            Self::F32 => 4 * numbers,
-            Self::F16 => 2 * numbers,
-            Self::Q8_0 => numbers / BLOCK as u64 * 34,
-            Self::Q4_0 => numbers / BLOCK as u64 * 18,
+            Self::F32 | Self::F16 => 1,
+            Self::Q8_0 | Self::Q4_0 | Self::Q5_0 => BLOCK,
+            Self::Q4K | Self::Q6K => SUPERBLOCK,
         }
+    }
+
+    /// Bytes of so many numbers, which are whole blocks.
+    pub fn bytes(self, numbers: u64) -> u64 {
+        let of_block = match self {
+            Self::F32 => 4,
+            Self::F16 => 2,
+            Self::Q8_0 => 34,
+            Self::Q4_0 => 18,
+            Self::Q5_0 => 22,
+            Self::Q4K => 144,
+            Self::Q6K => 210,
+        };
+        numbers / self.block() as u64 * of_block
     }
 }
 
@@ -54,14 +77,17 @@ pub(super) fn write_random(
     count: u64,
     deviation: f32,
 ) -> io::Result<()> {
-    let mut block = [0.0; BLOCK];
-    let mut bytes = Vec::with_capacity(4 * BLOCK);
+    // Whole blocks of every type.
+    let mut block = [0.0; SUPERBLOCK];
+    let mut bytes = Vec::with_capacity(4 * SUPERBLOCK);
     let mut left = count as usize;
     while left > 0 {
-        let block = &mut block[..left.min(BLOCK)];
+        let block = &mut block[..left.min(SUPERBLOCK)];
         block.fill_with(|| deviation * random.weight());
         bytes.clear();
-        encode(block, kind, &mut bytes);
+        block
+            .chunks(kind.block())
+            .for_each(|block| encode(block, kind, &mut bytes));
         out.write_all(&bytes)?;
         left -= block.len();
     }
@@ -91,35 +117,54 @@ fn encode(block: &[f32], kind: Type, out: &mut Vec<u8>) {
             );
         }
         Type::Q4_0 => {
-            // The number farthest from zero becomes -8; the others are counted from there.
-            let farthest = block.iter().fold(0.0_f32, |far, number| {
-                if number.abs() > far.abs() {
-                    *number
-                } else {
-                    far
-                }
-            });
-            let scale = farthest / -8.0;
+            let (numbers, scale) = around_zero(block, 8.0);
             out.extend(half(scale).to_le_bytes());
-            let inverse = if scale == 0.0 { 0.0 } else { 1.0 / scale };
-            let nibble = |number: f32| ((number * inverse + 8.5) as u8).min(15);
-            let (low, high) = block.split_at(BLOCK / 2);
-            out.extend(
-                low.iter()
-                    .zip(high)
-                    .map(|(low, high)| nibble(*low) | (nibble(*high) << 4)),
-            );
+            let (low, high) = numbers.split_at(BLOCK / 2);
+            out.extend(low.iter().zip(high).map(|(low, high)| low | high << 4));
         }
+        Type::Q5_0 => {
+            let (numbers, scale) = around_zero(block, 16.0);
+            out.extend(half(scale).to_le_bytes());
+            let fifth = |(at, number): (usize, &u8)| u32::from(number >> 4) << at;
+            let fifths: u32 = numbers.iter().enumerate().map(fifth).sum();
+            out.extend(fifths.to_le_bytes());
+            let (low, high) = numbers.split_at(BLOCK / 2);
+            let both = low.iter().zip(high);
+            out.extend(both.map(|(low, high)| (low & 15) | (high & 15) << 4));
+        }
+        Type::Q4K => superblocks::four_bits(block, out),
+        Type::Q6K => superblocks::six_bits(block, out),
     }
 }
 
-/// The bits of the 16-bit float next to `number`; numbers too small for its normal range become 0, and none here is too large.
-fn half(number: f32) -> u16 {
+/// A block as whole numbers from 0 to `2 * zero - 1` in which `zero` stands for zero, and their scale. The number farthest from zero
+/// becomes 0.
+fn around_zero(block: &[f32], zero: f32) -> ([u8; BLOCK], f32) {
+    let farthest = block.iter().fold(0.0_f32, |far, number| {
+        if number.abs() > far.abs() {
+            *number
+        } else {
+            far
+        }
+    });
+    let scale = farthest / -zero;
+    let inverse = if scale == 0.0 { 0.0 } else { 1.0 / scale };
+    let highest = 2 * zero as u8 - 1;
+    let mut numbers = [0; BLOCK];
+    for (whole, number) in numbers.iter_mut().zip(block) {
+        *whole = ((number * inverse + zero + 0.5) as u8).min(highest);
+    }
+    (numbers, scale)
+}
+
+/// The bits of the 16-bit float next to `number`; none here is too large for one.
+pub(super) fn half(number: f32) -> u16 {
     let bits = number.to_bits();
     let sign = (bits >> 16) as u16 & 0x8000;
     let exponent = ((bits >> 23) & 0xff) as i32 - 127 + 15;
     if exponent <= 0 {
-        return sign;
+        // Below the normal range, in units of 2^-24. A number that is rounded up to that range has its bits too.
+        return sign | (number.abs() * 16_777_216.0).round() as u16;
     }
     let rounded = ((exponent as u32) << 23 | (bits & 0x7f_ffff)) + 0x1000;
     sign | (rounded >> 13).min(0x7bff) as u16
@@ -137,6 +182,8 @@ mod tests {
             (-2.0, 0xc000),
             (0.1, 0x2e66),
             (65_504.0, 0x7bff),
+            (-3e-5, 0x81f7),
+            (1e-8, 0),
         ] {
             assert_eq!(half(number), bits, "{number}");
         }
@@ -155,6 +202,37 @@ mod tests {
         assert_eq!(out.len() as u64, Type::Q4_0.bytes(32));
         // -2 is at the end of the range, 0 in its middle, 1 half-way to the other end.
         assert_eq!((out[2] & 15, out[2] >> 4, out[6] >> 4), (0, 8, 12));
+    }
+
+    #[test]
+    fn five_bits_are_in_two_places() {
+        let mut block = [0.0_f32; BLOCK];
+        (block[0], block[20]) = (-2.0, 1.0);
+        let mut out = Vec::new();
+        encode(&block, Type::Q5_0, &mut out);
+        let fifth = |at: usize| out[2 + at / 8] >> (at % 8) & 1;
+        let number = |at: usize| {
+            let byte = out[6 + at % 16];
+            (if at < 16 { byte & 15 } else { byte >> 4 }) | fifth(at) << 4
+        };
+        assert_eq!((number(0), number(1), number(20)), (0, 16, 24));
+    }
+
+    #[test]
+    fn blocks_have_the_sizes_of_their_types() {
+        for kind in [
+            Type::F32,
+            Type::F16,
+            Type::Q8_0,
+            Type::Q4_0,
+            Type::Q5_0,
+            Type::Q4K,
+            Type::Q6K,
+        ] {
+            let mut out = Vec::new();
+            write_random(&mut out, &mut Random::new(1), kind, 512, 1.0).expect("memory");
+            assert_eq!(out.len() as u64, kind.bytes(512), "{kind:?}");
+        }
     }
 
     #[test]

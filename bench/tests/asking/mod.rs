@@ -1,0 +1,78 @@
+//! Small models of the bench, and what an engine finds the tokens of prompts to be worth.
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, Receiver};
+use std::time::Duration;
+
+use graphmill_bench::model::{Quantization, Recipe, SHAPES};
+use graphmill_llm::{
+    Engine, EngineSpec, FinishReason, GenerationRequest, PluginConfig, SequenceHandle, StepOutput,
+    Token,
+};
+
+/// Tokens of prompts of different lengths: the longest is computed in several steps.
+pub(crate) const PROMPTS: [i32; 5] = [3, 40, 7, 700, 90];
+
+/// Makes the smallest model in a folder, where the repository's own is there for the vocabulary.
+pub(crate) fn model(folder: &Path, quantization: Quantization) -> Option<PathBuf> {
+    let vocabulary = Path::new(env!("CARGO_MANIFEST_DIR")).join("../demos/tiny_chat/model.gguf");
+    if !vocabulary.exists() {
+        eprintln!("skipped: there is no model at `{}`", vocabulary.display());
+        return None;
+    }
+    let recipe = Recipe {
+        shape: SHAPES[0],
+        quantization,
+        loops: false,
+        seed: 1,
+    };
+    Some(recipe.make(folder, &vocabulary).expect("it is written"))
+}
+
+pub(crate) fn engine(model: &Path, plugin_config: &str) -> Engine {
+    Engine::load(EngineSpec {
+        max_num_batched_tokens: 256,
+        max_num_seqs: PROMPTS.len() as u32,
+        max_context: Some(1024),
+        plugin_config: PluginConfig::from_json(plugin_config).expect("good knobs"),
+        ..EngineSpec::new(model)
+    })
+    .expect("the model loads")
+}
+
+pub(crate) fn start(engine: &Engine, length: i32) -> (Receiver<StepOutput>, SequenceHandle) {
+    let prompt: Vec<Token> = (0..length).map(|place| 300 + place * 37 % 1000).collect();
+    let (sender, outputs) = mpsc::channel();
+    let mut request = GenerationRequest::new(prompt, move |output| {
+        sender.send(output).expect("the test waits for all outputs");
+    });
+    request.max_tokens = Some(4);
+    request.ignore_eos = true;
+    request.sampling.logprobs = Some(0);
+    request.prompt_logprobs = Some(0);
+    (outputs, engine.submit(request).expect("accepted"))
+}
+
+/// The log probabilities of the prompt and of the tokens that were chosen.
+pub(crate) fn logprobs(outputs: &Receiver<StepOutput>) -> Vec<f32> {
+    let mut logprobs = Vec::new();
+    loop {
+        let output = outputs
+            .recv_timeout(Duration::from_secs(50))
+            .expect("an output");
+        let of_prompt = output.prompt_logprobs.iter().flatten();
+        let all = of_prompt.chain(&output.logprobs);
+        logprobs.extend(all.map(|token| token.logprob));
+        match output.finish {
+            Some(FinishReason::Error(error)) => panic!("{error}"),
+            Some(_) => return logprobs,
+            None => {}
+        }
+    }
+}
+
+/// Of one prompt after the other.
+pub(crate) fn alone(engine: &Engine) -> Vec<Vec<f32>> {
+    let ask = |length: &i32| logprobs(&start(engine, *length).0);
+    PROMPTS.iter().map(ask).collect()
+}
