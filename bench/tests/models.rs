@@ -26,7 +26,7 @@ fn fewer_bits_say_the_same_less_exactly() {
     let folder = tempfile::tempdir().expect("a folder");
     // Of the prompts alone: the tokens that follow may differ.
     let of_prompts = |quantization| {
-        let model = asking::model(folder.path(), quantization)?;
+        let model = asking::model(folder.path(), "tiny", quantization)?;
         let mut logprobs = alone(&engine(&model, r#"{"cpu_kernels": "off"}"#));
         logprobs
             .iter_mut()
@@ -37,13 +37,14 @@ fn fewer_bits_say_the_same_less_exactly() {
         return;
     };
     assert!(exact.len() > 800, "{}", exact.len());
-    for (quantization, least) in [
-        (Quantization::Q8_0, 0.999),
-        (Quantization::Q4_0, 0.9),
-        (Quantization::Q4KM, 0.9),
-    ] {
-        let rounded = of_prompts(quantization).expect("as above");
-        let same = correlation(&exact, &rounded);
-        assert!(same > least, "{}: {same}", quantization.name());
-    }
+    let correlations =
+        [Quantization::Q8_0, Quantization::Q4_0, Quantization::Q4KM].map(|quantization| {
+            let rounded = of_prompts(quantization).expect("as above");
+            correlation(&exact, &rounded)
+        });
+    let [eight, four, mixed] = correlations;
+    assert!(
+        eight > 0.99 && four > 0.5 && mixed > four,
+        "{correlations:?}"
+    );
 }

@@ -8,10 +8,13 @@ use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
 use graphmill_kernels::Kernels;
+use graphmill_llm::embed::{
+    EmbeddingEngine, EmbeddingRequest, EmbeddingSpec, EmbeddingTask, Pooling,
+};
 use graphmill_llm::info::KernelsInfo;
 use graphmill_llm::{
-    Engine, EngineSpec, FinishReason, GenerationRequest, LoadError, PluginConfig, SequenceHandle,
-    StepOutput, Token,
+    AdapterSpec, Engine, EngineSpec, FinishReason, GenerationRequest, LoadError, Number,
+    PluginConfig, SequenceHandle, StepOutput, Token,
 };
 use messages::MESSAGES;
 
@@ -45,8 +48,13 @@ fn engine(plugin_config: &str, max_num_batched_tokens: u32) -> Option<Engine> {
         plugin_config: PluginConfig::from_json(plugin_config).expect("good knobs"),
         ..EngineSpec::new(model()?)
     };
-    match Engine::load(spec) {
-        Ok(engine) => Some(engine),
+    load(Engine::load(spec))
+}
+
+/// What was loaded, unless the environment has turned the kernels off.
+fn load<T>(loaded: Result<T, LoadError>) -> Option<T> {
+    match loaded {
+        Ok(loaded) => Some(loaded),
         Err(LoadError::Spec {
             field: "cpu_kernels",
             message,
@@ -195,6 +203,74 @@ fn threads_change_no_bit() {
     let three = engine(r#"{"cpu_kernels": "on", "threads": 3}"#, 256).expect("as above");
     for ((message, one), three) in MESSAGES.iter().zip(alone(&one)).zip(alone(&three)) {
         assert_eq!(one, three, "{message}");
+    }
+}
+
+#[test]
+fn adapters_are_added_to_packed_weights() {
+    let Some(model) = model() else { return };
+    let ahoy = AdapterSpec {
+        name: "ahoy".to_owned(),
+        path: model.with_file_name("adapters").join("ahoy.gguf"),
+        scale: Number::new(1.0).expect("finite"),
+    };
+    let answers = |config: &str| {
+        let spec = EngineSpec {
+            max_context: Some(512),
+            adapters: vec![ahoy.clone()],
+            plugin_config: PluginConfig::from_json(config).expect("good knobs"),
+            ..EngineSpec::new(&model)
+        };
+        let engine = load(Engine::load(spec))?;
+        let packed = kernels(&engine).map(|info| info.matrices);
+        assert_eq!(packed, (config == ON).then_some(43), "{config}");
+        let answers = MESSAGES.map(|message| {
+            let prompt = engine.vocab().tokenize(&chat(message), true, true);
+            let (sender, outputs) = mpsc::channel();
+            let mut request = GenerationRequest::new(prompt.expect("short"), move |output| {
+                sender.send(output).expect("the test waits for all outputs");
+            });
+            request.max_tokens = Some(24);
+            request.adapter = Some("ahoy".into());
+            let _handle = engine.submit(request).expect("accepted");
+            answer(&outputs).tokens
+        });
+        let mut first = Vec::new();
+        for token in &answers[0] {
+            engine.vocab().piece(*token, false, &mut first);
+        }
+        assert!(first.starts_with(b"Ahoy!"), "{config}: {first:?}");
+        Some(answers)
+    };
+    let Some(with) = answers(ON) else { return };
+    assert_eq!(Some(with), answers(r#"{"cpu_kernels": "off"}"#));
+}
+
+#[test]
+fn embeddings_are_those_of_llama_cpp() {
+    let Some(model) = model() else { return };
+    let vectors = |config: &str| {
+        let task = EmbeddingTask::Embed(Some(Pooling::Mean));
+        let engine = load(EmbeddingEngine::load(EmbeddingSpec {
+            plugin_config: PluginConfig::from_json(config).expect("good knobs"),
+            ..EmbeddingSpec::new(&model, task)
+        }))?;
+        let packed = engine.info().backend.kernels.as_ref();
+        assert_eq!(packed.is_some(), config == ON, "{packed:?}");
+        let read = |text: &str| engine.vocab().tokenize(text, true, false).expect("short");
+        let (sender, outcome) = mpsc::channel();
+        let request = EmbeddingRequest::new(MESSAGES.map(read).to_vec(), move |result| {
+            sender.send(result).expect("the test listens");
+        });
+        let _handle = engine.submit(request).expect("it is taken");
+        Some(outcome.recv().expect("an outcome").expect("numbers"))
+    };
+    let Some(with) = vectors(ON) else { return };
+    let without = vectors(r#"{"cpu_kernels": "off"}"#).expect("as above");
+    let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f32>();
+    for (message, (ours, theirs)) in MESSAGES.iter().zip(with.iter().zip(&without)) {
+        let cosine = dot(ours, theirs) / (dot(ours, ours) * dot(theirs, theirs)).sqrt();
+        assert!(cosine > 0.999, "{message}: {cosine}");
     }
 }
 

@@ -30,6 +30,8 @@ const CHATML: &str = "{% for message in messages %}{{ '<|im_start|>' + message['
 const SILENT: f32 = 0.1;
 /// Tokens that a looping model generates.
 const LOOP_TOKENS: usize = 64;
+/// Experts that compute a token, in shapes that have some.
+const EXPERTS_OF_A_TOKEN: u32 = 2;
 
 /// What a model is made of.
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +42,8 @@ pub struct Shape {
     layers: u32,
     width: u32,
     feed_forward: u32,
+    /// Feed-forward networks of a layer, of which each token takes [`EXPERTS_OF_A_TOKEN`]; 0 for one that all tokens take.
+    experts: u32,
     heads: u32,
     kv_heads: u32,
     head_width: u32,
@@ -51,22 +55,30 @@ pub struct Shape {
     own_output: bool,
 }
 
+const TINY: Shape = Shape {
+    name: "tiny",
+    architecture: "llama",
+    layers: 4,
+    width: 256,
+    feed_forward: 768,
+    experts: 0,
+    heads: 4,
+    kv_heads: 2,
+    head_width: 64,
+    context: 8192,
+    rope_base: 1e4,
+    epsilon: 1e-5,
+    vocabulary: 32_000,
+    own_output: true,
+};
+
 /// The shapes there are. `0.5b` and `1.5b` are those of Qwen2.5.
-pub const SHAPES: [Shape; 3] = [
+pub const SHAPES: [Shape; 4] = [
+    TINY,
     Shape {
-        name: "tiny",
-        architecture: "llama",
-        layers: 4,
-        width: 256,
-        feed_forward: 768,
-        heads: 4,
-        kv_heads: 2,
-        head_width: 64,
-        context: 8192,
-        rope_base: 1e4,
-        epsilon: 1e-5,
-        vocabulary: 32_000,
-        own_output: true,
+        name: "tiny-moe",
+        experts: 4,
+        ..TINY
     },
     Shape {
         name: "0.5b",
@@ -74,6 +86,7 @@ pub const SHAPES: [Shape; 3] = [
         layers: 24,
         width: 896,
         feed_forward: 4864,
+        experts: 0,
         heads: 14,
         kv_heads: 2,
         head_width: 64,
@@ -89,6 +102,7 @@ pub const SHAPES: [Shape; 3] = [
         layers: 28,
         width: 1536,
         feed_forward: 8960,
+        experts: 0,
         heads: 12,
         kv_heads: 2,
         head_width: 128,
@@ -181,6 +195,12 @@ impl Recipe {
             ("rope.dimension_count", Value::U32(shape.head_width)),
             ("vocab_size", Value::U32(shape.vocabulary as u32)),
         ];
+        let experts = [
+            ("expert_count", Value::U32(shape.experts)),
+            ("expert_used_count", Value::U32(EXPERTS_OF_A_TOKEN)),
+        ];
+        let experts = experts.into_iter().filter(|_| shape.experts > 0);
+        let own = own.into_iter().chain(experts);
         let own = own.map(|(name, value)| (format!("{}.{name}", shape.architecture), value));
         let general = general.map(|(name, value)| (name.to_owned(), value));
         general.into_iter().chain(own).collect()

@@ -13,15 +13,16 @@ use graphmill_llm::{
 /// Tokens of prompts of different lengths: the longest is computed in several steps.
 pub(crate) const PROMPTS: [i32; 5] = [3, 40, 7, 700, 90];
 
-/// Makes the smallest model in a folder, where the repository's own is there for the vocabulary.
-pub(crate) fn model(folder: &Path, quantization: Quantization) -> Option<PathBuf> {
+/// Makes a model of a shape in a folder, where the repository's own is there for the vocabulary.
+pub(crate) fn model(folder: &Path, shape: &str, quantization: Quantization) -> Option<PathBuf> {
     let vocabulary = Path::new(env!("CARGO_MANIFEST_DIR")).join("../demos/tiny_chat/model.gguf");
     if !vocabulary.exists() {
         eprintln!("skipped: there is no model at `{}`", vocabulary.display());
         return None;
     }
+    let shape = SHAPES.into_iter().find(|known| known.name == shape);
     let recipe = Recipe {
-        shape: SHAPES[0],
+        shape: shape.expect("a shape of this name"),
         quantization,
         loops: false,
         seed: 1,

@@ -12,6 +12,8 @@
 mod calls;
 mod check;
 mod packed;
+#[cfg(test)]
+mod tests;
 
 use std::env;
 use std::ffi::CStr;
@@ -73,11 +75,16 @@ pub(super) fn attach() -> Result<Option<Kernels>, String> {
         );
         return Ok(None);
     }
-    match check::all() {
-        Ok(()) => Ok(Some(kernels)),
+    Ok(approved(kernels, check::all()))
+}
+
+/// The kernels, if what the check of them says is good; otherwise the log says why they are off.
+fn approved(kernels: Kernels, check: Result<(), String>) -> Option<Kernels> {
+    match check {
+        Ok(()) => Some(kernels),
         Err(message) => {
             tracing::warn!("the CPU kernels are off: {message}");
-            Ok(None)
+            None
         }
     }
 }

@@ -67,7 +67,7 @@ pub(in crate::backend::llama) fn panics() -> u64 {
 }
 
 /// Runs a part of ggml's work. Instead of a panic, its answer is the default.
-fn guarded<T: Default>(work: impl FnOnce() -> T) -> T {
+pub(super) fn guarded<T: Default>(work: impl FnOnce() -> T) -> T {
     // What is half written is counted as wrong, and not used.
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
         PANICS.fetch_add(1, Ordering::Relaxed);
@@ -89,6 +89,12 @@ impl RawMatrix {
 #[unsafe(no_mangle)]
 extern "C" fn graphmill_kernels_takes(matrix: &RawMatrix) -> bool {
     guarded(|| packed::takes(matrix.matrix()))
+}
+
+/// Counts a matrix of the model that this thread loads as one that ggml multiplies.
+#[unsafe(no_mangle)]
+extern "C" fn graphmill_kernels_leaves(matrix: &RawMatrix) {
+    guarded(|| packed::leaves(matrix.matrix()));
 }
 
 /// Bytes of a packed matrix; 0 if it is left to ggml.

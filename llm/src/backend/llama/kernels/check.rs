@@ -39,18 +39,23 @@ pub(super) fn all() -> Result<(), String> {
         if matrix.packed_bytes().is_none() {
             continue;
         }
-        let name = matrix.type_name();
         let (ours, theirs) = products(matrix).ok_or("there is no memory for a check of them")?;
         if calls::panics() != before {
-            return Err(format!("a product of {name} has failed"));
+            return Err(format!("a product of {} has failed", matrix.type_name()));
         }
-        let difference = difference(&ours, &theirs);
-        if difference.is_nan() || difference > MOST_DIFFERENCE {
-            return Err(format!(
-                "a product of {name} differs by {:.1} % from llama.cpp's",
-                difference * 100.0
-            ));
-        }
+        compare(&matrix.type_name(), &ours, &theirs)?;
+    }
+    Ok(())
+}
+
+/// Says how far a product of the kernels is from llama.cpp's, if that is too far.
+pub(super) fn compare(name: &str, ours: &[f32], theirs: &[f32]) -> Result<(), String> {
+    let difference = difference(ours, theirs);
+    if difference.is_nan() || difference > MOST_DIFFERENCE {
+        return Err(format!(
+            "a product of {name} differs by {:.1} % from llama.cpp's",
+            difference * 100.0
+        ));
     }
     Ok(())
 }

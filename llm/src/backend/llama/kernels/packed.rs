@@ -43,16 +43,20 @@ pub(super) fn end() -> Packed {
 
 /// Says whether a matrix of the model that is being loaded should be packed.
 pub(super) fn takes(matrix: Matrix) -> bool {
+    let takes = matrix.packed_bytes().is_some();
+    if !takes {
+        leaves(matrix);
+    }
+    takes && LOADING.with_borrow(Option::is_some)
+}
+
+/// Counts a matrix of the model that is being loaded as one that is left to llama.cpp.
+pub(super) fn leaves(matrix: Matrix) {
     LOADING.with_borrow_mut(|loading| {
-        let Some(packed) = loading else {
-            return false;
-        };
-        let takes = matrix.packed_bytes().is_some();
-        if !takes {
+        if let Some(packed) = loading {
             *packed.left.entry(matrix.type_name()).or_default() += 1;
         }
-        takes
-    })
+    });
 }
 
 /// Counts a matrix that was packed.

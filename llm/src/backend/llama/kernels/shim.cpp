@@ -41,6 +41,8 @@ struct graphmill_product {
 
 // Whether a matrix of the model that this thread is loading should be packed.
 bool graphmill_kernels_takes(const graphmill_matrix * matrix);
+// Counts a matrix of experts of that model, which ggml keeps.
+void graphmill_kernels_leaves(const graphmill_matrix * matrix);
 // Bytes of a packed matrix, 0 if the kernels leave it to ggml.
 size_t graphmill_kernels_packed_bytes(const graphmill_matrix * matrix);
 // `in_file` is the size of `source`.
@@ -131,6 +133,11 @@ product_traits TRAITS;
 
 class packed_buffer_type : public ggml::cpu::extra_buffer_type {
     bool supports_op(ggml_backend_dev_t, const ggml_tensor * op) override {
+        if (op->op == GGML_OP_MUL_MAT_ID && is_packed(op->src[0])) {
+            const graphmill_matrix experts = matrix_of(op->src[0]);
+            graphmill_kernels_leaves(&experts);
+            return false;
+        }
         if (op->op != GGML_OP_MUL_MAT || !is_packed(op->src[0]) || !is_matrix(op->src[0])) {
             return false;
         }
