@@ -24,7 +24,7 @@ run() { # sanitizer, more flags, arguments of cargo test
 for sanitizer; do
     case $sanitizer in
     address) run address "" --lib --tests ;;
-    thread) run thread "-C unsafe-allow-abi-mismatch=sanitizer" --test threads ;;
+    thread) run thread "-C unsafe-allow-abi-mismatch=sanitizer" --test threads -- --test-threads=1 ;;
     *) echo "there is no sanitizer '$sanitizer' here: address or thread" >&2 && exit 2 ;;
     esac
 done

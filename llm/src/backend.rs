@@ -18,7 +18,7 @@ mod saved;
 pub mod scripted;
 
 #[cfg(feature = "llama")]
-pub use llama::with_cpu_kernels;
+pub use llama::{MeasuredProduct, ProductTime, product_time, with_cpu_kernels};
 pub use saved::{SavedCells, SavedPart};
 
 /// Ends the process at once. A thread that still loads a model or computes does not notice: when `main` returns instead, C++ drops what

@@ -4,6 +4,7 @@ mod compare;
 mod contest;
 mod http;
 mod model;
+mod products;
 mod site;
 mod speed;
 mod suite;
@@ -31,6 +32,8 @@ enum Command {
     Model(model::Arguments),
     /// Tokens a second of llama.cpp alone: decoding with both layouts of the KV cache, and prefill.
     Ceiling(speed::Arguments),
+    /// Products of matrices by themselves, by our kernels and by llama.cpp's.
+    Products(products::Arguments),
     /// Tokens a second of the engine alone, beside llama.cpp's.
     Engine(speed::EngineArguments),
     /// Send loads to a server and measure what comes back.
@@ -48,6 +51,7 @@ pub(crate) fn main() -> ExitCode {
     let outcome = match &cli.command {
         Command::Model(arguments) => model::run(arguments),
         Command::Ceiling(arguments) => speed::ceiling(arguments, json),
+        Command::Products(arguments) => products::run(arguments, json),
         Command::Engine(arguments) => speed::engine(arguments, json),
         Command::Http(arguments) => http::run(arguments, json),
         Command::Compare(arguments) => compare::run(arguments, json),

@@ -39,6 +39,7 @@ pub(super) use embed::open as open_embedding;
 use ffi::HugePages;
 pub(super) use ffi::exit;
 use ffi::{Context, Heard};
+pub use kernels::{MeasuredProduct, ProductTime};
 use model::Weights;
 use passes::Divided;
 use plan::ContextPlan;
@@ -73,6 +74,18 @@ static PROCESS: LazyLock<Result<Process, String>> = LazyLock::new(|| {
 pub fn with_cpu_kernels<T>(choice: CpuKernels, load: impl FnOnce() -> T) -> T {
     let attached = PROCESS.as_ref().ok().and_then(|process| process.kernels);
     kernels::load(kernels::wanted(choice, attached).is_some(), load).0
+}
+
+/// Measures a product of matrices by itself: by the kernels of this project, or by what llama.cpp has without them.
+///
+/// # Errors
+/// If the kernels are off, or what is wrong with the product.
+pub fn product_time(product: &MeasuredProduct, by_kernels: bool) -> Result<ProductTime, String> {
+    let process = PROCESS.as_ref().map_err(Clone::clone)?;
+    if by_kernels && process.kernels.is_none() {
+        return Err("the kernels are off".to_owned());
+    }
+    kernels::product_time(product, by_kernels)
 }
 
 /// How threads are spread over NUMA nodes, which the first engine of the process decides.

@@ -11,7 +11,9 @@
 
 mod calls;
 mod check;
+mod measure;
 mod packed;
+mod tensors;
 #[cfg(test)]
 mod tests;
 
@@ -25,6 +27,8 @@ use llama_cpp_sys_2 as sys;
 use crate::spec::CpuKernels;
 
 pub(super) use calls::panics;
+pub(super) use measure::product_time;
+pub use measure::{MeasuredProduct, ProductTime};
 pub(super) use packed::Packed;
 
 /// Turns the kernels off for all models of a process, whatever they say, or names the instructions that they use.

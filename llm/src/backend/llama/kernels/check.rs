@@ -1,10 +1,11 @@
 //! The check at the start: small products of every format through the buffer type, against what llama.cpp computes itself.
 
-use std::ptr::{self, NonNull};
+use std::ptr;
 use std::slice;
 
 use llama_cpp_sys_2 as sys;
 
+use super::tensors::{Tensors, numbers};
 use super::{Matrix, calls};
 
 /// A matrix with a panel that is not full, and more activations than fit in one tile.
@@ -17,7 +18,8 @@ const MOST_DIFFERENCE: f64 = 0.03;
 /// Memory for the tensors of a product.
 const TENSOR_BYTES: usize = 1 << 20;
 
-const TYPES: [sys::ggml_type; 7] = [
+/// The types of weights that there are kernels for.
+pub(super) const TYPES: [sys::ggml_type; 7] = [
     sys::GGML_TYPE_Q8_0,
     sys::GGML_TYPE_Q4_0,
     sys::GGML_TYPE_Q4_K,
@@ -69,70 +71,10 @@ fn difference(ours: &[f32], theirs: &[f32]) -> f64 {
     (apart / whole).sqrt()
 }
 
-/// Numbers from -1 to 1 without a pattern, the same in every process.
-fn numbers(count: usize, seed: u32) -> Vec<f32> {
-    let mut state = seed;
-    let mut next = || {
-        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        (state >> 8) as f32 / (1 << 23) as f32 - 1.0
-    };
-    (0..count).map(|_| next()).collect()
-}
-
-/// Memory of ggml for tensors, freed when it is dropped.
-struct Tensors {
-    context: NonNull<sys::ggml_context>,
-    /// The buffer of tensors that are not in the context's own memory.
-    buffer: sys::ggml_backend_buffer_t,
-}
-
-impl Tensors {
-    fn new(no_alloc: bool) -> Option<Self> {
-        let params = sys::ggml_init_params {
-            mem_size: TENSOR_BYTES,
-            mem_buffer: ptr::null_mut(),
-            no_alloc,
-        };
-        // SAFETY: ggml allocates the memory itself.
-        let context = NonNull::new(unsafe { sys::ggml_init(params) })?;
-        Some(Self {
-            context,
-            buffer: ptr::null_mut(),
-        })
-    }
-
-    fn tensor(
-        &self,
-        ggml_type: sys::ggml_type,
-        columns: usize,
-        rows: usize,
-    ) -> *mut sys::ggml_tensor {
-        // SAFETY: the context is alive, and its memory is enough for all tensors of a check.
-        unsafe {
-            sys::ggml_new_tensor_2d(
-                self.context.as_ptr(),
-                ggml_type,
-                columns as i64,
-                rows as i64,
-            )
-        }
-    }
-}
-
-impl Drop for Tensors {
-    fn drop(&mut self) {
-        // SAFETY: both are alive (a null buffer is allowed), and nothing uses them after this.
-        unsafe {
-            sys::ggml_backend_buffer_free(self.buffer);
-            sys::ggml_free(self.context.as_ptr());
-        }
-    }
-}
-
 /// The same product by the kernels and by llama.cpp; `None` if there is no memory for it.
 fn products(matrix: Matrix) -> Option<(Vec<f32>, Vec<f32>)> {
-    let plain = Tensors::new(false)?;
-    let mut packed = Tensors::new(true)?;
+    let plain = Tensors::new(TENSOR_BYTES, false)?;
+    let mut packed = Tensors::new(TENSOR_BYTES, true)?;
     let weights = plain.tensor(matrix.ggml_type, COLUMNS, ROWS);
     let packed_weights = packed.tensor(matrix.ggml_type, COLUMNS, ROWS);
     let activations = plain.tensor(sys::GGML_TYPE_F32, COLUMNS, ACTIVATIONS);

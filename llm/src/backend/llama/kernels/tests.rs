@@ -9,9 +9,8 @@ use std::thread;
 use graphmill_kernels::Kernels;
 
 use super::{approved, calls, check, wanted};
-use crate::EngineSpec;
 use crate::backend::{BatchToken, DecodeError, Slot};
-use crate::spec::CpuKernels;
+use crate::spec::{CpuKernels, EngineSpec};
 
 #[test]
 fn products_that_differ_are_no_reason_to_trust_kernels() {
@@ -92,7 +91,7 @@ fn a_panic_fails_the_batch_that_it_is_in_and_not_the_next() {
         let failed = thread::scope(|scope| {
             scope.spawn(|| {
                 while !stop.load(Ordering::Relaxed) {
-                    calls::guarded(|| panic!("as a kernel would"));
+                    calls::guarded::<()>(|| panic!("as a kernel would"));
                 }
             });
             // The first may be over before the other thread is there.

@@ -1,0 +1,100 @@
+//! `graphmill-bench products`.
+
+use std::{fs, path::Path, thread::available_parallelism};
+
+use clap::Args;
+use graphmill_llm::backend::{MeasuredProduct, product_time};
+use serde_json::json;
+
+use super::{Outcome, print};
+
+/// Which products.
+#[derive(Clone, Debug, Args)]
+pub(super) struct Arguments {
+    /// The types of the weights.
+    #[arg(
+        long = "type",
+        value_name = "TYPE",
+        value_delimiter = ',',
+        default_value = "q8_0,q4_0,q4_k,q5_k,q6_k"
+    )]
+    types: Vec<String>,
+    /// The matrices, as rows x columns: those of Qwen2.5 0.5B and 1.5B.
+    #[arg(
+        long,
+        value_name = "ROWSxCOLUMNS",
+        value_delimiter = ',',
+        default_value = "896x896,4864x896,896x4864,1536x1536,8960x1536,1536x8960",
+        value_parser = shape
+    )]
+    shapes: Vec<(usize, usize)>,
+    /// How many activations are multiplied at once.
+    #[arg(long, value_delimiter = ',', default_value = "1,8,32,128,512")]
+    activations: Vec<usize>,
+    /// Threads; without this, one for each processor that this process may use.
+    #[arg(long)]
+    threads: Option<u32>,
+}
+
+fn shape(text: &str) -> Result<(usize, usize), String> {
+    let parsed = text
+        .split_once('x')
+        .and_then(|(rows, columns)| Some((rows.parse().ok()?, columns.parse().ok()?)));
+    parsed.ok_or_else(|| "expected rows x columns, as in `4864x896`".to_owned())
+}
+
+pub(super) fn run(arguments: &Arguments, json: Option<&Path>) -> Outcome {
+    let threads = match arguments.threads {
+        Some(threads) => threads,
+        None => available_parallelism()?.get() as u32,
+    };
+    print(&format!(
+        "10^9 operations a second, {threads} threads, weights from memory\n\n\
+         | type | matrix | activations | kernels | llama.cpp | in its buffer type | ratio |\n\
+         |---|---|---:|---:|---:|---|---:|"
+    ));
+    let mut measured = Vec::new();
+    for format in &arguments.types {
+        for &(rows, columns) in &arguments.shapes {
+            for &activations in &arguments.activations {
+                let product = MeasuredProduct {
+                    format: format.to_uppercase(),
+                    rows,
+                    columns,
+                    activations,
+                    threads,
+                };
+                let stock = product_time(&product, false)?;
+                let operations = 2e-9 * (rows * columns * activations) as f64;
+                let ours = product_time(&product, true);
+                measured.push(json!({
+                    "type": product.format,
+                    "rows": rows,
+                    "columns": columns,
+                    "activations": activations,
+                    "threads": threads,
+                    "kernels_seconds": ours.as_ref().ok().map(|ours| ours.seconds),
+                    "stock_seconds": stock.seconds,
+                    "stock_buffer_type": stock.buffer_type,
+                }));
+                let (ours, ratio) = match ours {
+                    Ok(ours) => (
+                        format!("{:.1}", operations / ours.seconds),
+                        format!("{:.2}", stock.seconds / ours.seconds),
+                    ),
+                    Err(message) => (message, String::new()),
+                };
+                print(&format!(
+                    "| {} | {rows} x {columns} | {activations} | {ours} | {:.1} | {} | {ratio} |",
+                    product.format,
+                    operations / stock.seconds,
+                    stock.buffer_type
+                ));
+            }
+        }
+    }
+    if let Some(path) = json {
+        fs::write(path, serde_json::to_vec_pretty(&measured)?)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,208 @@
+//! How long products take by themselves, by the kernels and by llama.cpp: for measurements.
+
+use std::ffi::{CStr, c_void};
+use std::ptr;
+use std::time::{Duration, Instant};
+
+use llama_cpp_sys_2 as sys;
+
+use super::tensors::{Tensors, numbers};
+use super::{Matrix, calls, check};
+
+/// Bytes of weights that no cache holds.
+const COLD: usize = 256 << 20;
+/// Matrices of a measurement at most.
+const MOST_MATRICES: usize = 512;
+/// How long a product is repeated.
+const TIME: Duration = Duration::from_millis(400);
+/// Activations with which llama.cpp asks who would multiply a matrix.
+const ACTIVATIONS_ASKED: usize = 512;
+
+/// A product of a matrix of weights and activations of 32-bit floats.
+#[derive(Clone, Debug)]
+pub struct MeasuredProduct {
+    /// The name of the weights' type, as in `Q8_0`.
+    pub format: String,
+    /// Results of an activation.
+    pub rows: usize,
+    /// Numbers of an activation.
+    pub columns: usize,
+    /// How many activations.
+    pub activations: usize,
+    /// How many threads compute.
+    pub threads: u32,
+}
+
+/// What a product took.
+#[derive(Clone, Debug)]
+pub struct ProductTime {
+    /// Seconds of a product: the median of several rounds over matrices that come from memory.
+    pub seconds: f64,
+    /// Where ggml keeps the weights: the name of the buffer type.
+    pub buffer_type: String,
+}
+
+/// Measures a product by the kernels, or by what llama.cpp has without them.
+///
+/// # Errors
+/// If there is no such type, the matrix is none of it, the kernels do not take it, or there is no memory.
+pub(in crate::backend::llama) fn product_time(
+    product: &MeasuredProduct,
+    kernels: bool,
+) -> Result<ProductTime, String> {
+    let matrix = |ggml_type| Matrix {
+        ggml_type,
+        columns: product.columns,
+        rows: product.rows,
+    };
+    let mut types = check::TYPES.into_iter().map(matrix);
+    let matrix = types
+        .find(|matrix| matrix.type_name() == product.format)
+        .ok_or_else(|| format!("there is no type `{}` here", product.format))?;
+    // SAFETY: the type is one of ggml's.
+    let block = unsafe { sys::ggml_blck_size(matrix.ggml_type) } as usize;
+    if product.rows * product.columns * product.activations == 0
+        || !product.columns.is_multiple_of(block)
+    {
+        return Err(format!(
+            "{} x {} is no matrix of {}",
+            product.rows, product.columns, product.format
+        ));
+    }
+    let memory = || "there is no memory for it".to_owned();
+    let buffer_type = if !kernels {
+        stock_buffer_type(matrix).ok_or_else(memory)?
+    } else if matrix.packed_bytes().is_some() {
+        calls::buffer_type()
+    } else {
+        return Err("the kernels leave it to llama.cpp".to_owned());
+    };
+    // SAFETY: the buffer type lives as long as the process, and so does its name.
+    let name = unsafe { CStr::from_ptr(sys::ggml_backend_buft_name(buffer_type)) };
+    Ok(ProductTime {
+        seconds: measure(matrix, product, buffer_type).ok_or_else(memory)?,
+        buffer_type: name.to_string_lossy().into_owned(),
+    })
+}
+
+/// Seconds of a product with weights in a buffer type; `None` if there is no memory.
+fn measure(
+    matrix: Matrix,
+    product: &MeasuredProduct,
+    buffer_type: sys::ggml_backend_buffer_type_t,
+) -> Option<f64> {
+    let (columns, rows) = (matrix.columns, matrix.rows);
+    // SAFETY: asks for sizes.
+    let (row_bytes, tensor_bytes) = unsafe {
+        (
+            sys::ggml_row_size(matrix.ggml_type, columns as i64),
+            sys::ggml_tensor_overhead(),
+        )
+    };
+    let in_file = row_bytes * rows;
+    let copies = COLD.div_ceil(in_file).min(MOST_MATRICES);
+    let mut weights = Tensors::new(copies * tensor_bytes, true)?;
+    let matrices: Vec<_> = (0..copies)
+        .map(|_| weights.tensor(matrix.ggml_type, columns, rows))
+        .collect();
+    let values = numbers(columns * rows, 2);
+    let mut file = vec![0_u8; in_file];
+    let mut input = numbers(columns * product.activations, 1);
+    let mut output = vec![0_f32; rows * product.activations];
+    let nodes = 2 * copies + 2;
+    // SAFETY: asks for a size.
+    let graph_bytes = unsafe { sys::ggml_graph_overhead_custom(nodes, false) };
+    let products = Tensors::new(graph_bytes + (copies + 1) * tensor_bytes, true)?;
+    let activations = products.tensor(sys::GGML_TYPE_F32, columns, product.activations);
+    // SAFETY: the contexts have room for these tensors and the graph, and live until the end. Weights get memory from their buffer type;
+    // activations and results have that of the vectors, which are as long and live as long. Products are computed one after the other, so
+    // that they may share their results' memory.
+    unsafe {
+        weights.buffer =
+            sys::ggml_backend_alloc_ctx_tensors_from_buft(weights.context.as_ptr(), buffer_type);
+        if weights.buffer.is_null() {
+            return None;
+        }
+        sys::ggml_quantize_chunk(
+            matrix.ggml_type,
+            values.as_ptr(),
+            file.as_mut_ptr().cast(),
+            0,
+            rows as i64,
+            columns as i64,
+            ptr::null(),
+        );
+        (*activations).data = input.as_mut_ptr().cast();
+        let graph = sys::ggml_new_graph_custom(products.context.as_ptr(), nodes, false);
+        for matrix in matrices {
+            sys::ggml_backend_tensor_set(matrix, file.as_ptr().cast(), 0, in_file);
+            let product = sys::ggml_mul_mat(products.context.as_ptr(), matrix, activations);
+            (*product).data = output.as_mut_ptr().cast();
+            sys::ggml_build_forward_expand(graph, product);
+        }
+        let mut plan = sys::ggml_graph_plan(graph, product.threads as i32, ptr::null_mut());
+        let mut work = vec![0_u8; plan.work_size];
+        plan.work_data = work.as_mut_ptr();
+        rounds(|| sys::ggml_graph_compute(graph, &raw mut plan) == sys::GGML_STATUS_SUCCESS)
+            .map(|seconds| seconds / copies as f64)
+    }
+}
+
+/// The median of the seconds of a round, after one that is not counted; `None` if one fails.
+fn rounds(mut round: impl FnMut() -> bool) -> Option<f64> {
+    let mut times = Vec::new();
+    round().then_some(())?;
+    let begun = Instant::now();
+    while begun.elapsed() < TIME || times.len() < 3 {
+        let start = Instant::now();
+        round().then_some(())?;
+        times.push(start.elapsed().as_secs_f64());
+    }
+    times.sort_by(f64::total_cmp);
+    Some(times[times.len() / 2])
+}
+
+/// The buffer type that llama.cpp puts a matrix into without the kernels; `None` if there is no memory.
+fn stock_buffer_type(matrix: Matrix) -> Option<sys::ggml_backend_buffer_type_t> {
+    // SAFETY: the CPU backend is there, and its first device. The function of that name is of that type, and its list ends with a null.
+    unsafe {
+        let backend = sys::ggml_backend_cpu_reg();
+        let device = sys::ggml_backend_reg_dev_get(backend, 0);
+        let list = sys::ggml_backend_reg_get_proc_address(
+            backend,
+            c"ggml_backend_dev_get_extra_bufts".as_ptr(),
+        );
+        let list =
+            std::mem::transmute::<*mut c_void, sys::ggml_backend_dev_get_extra_bufts_t>(list);
+        let mut listed = list.map_or(ptr::null_mut(), |list| list(device));
+        while !listed.is_null() && !(*listed).is_null() {
+            if *listed != calls::buffer_type() && takes(*listed, device, matrix)? {
+                return Some(*listed);
+            }
+            listed = listed.add(1);
+        }
+        Some(sys::ggml_backend_cpu_buffer_type())
+    }
+}
+
+/// Whether a buffer type has a product of its own for a matrix.
+///
+/// # Safety
+/// The buffer type is of the device.
+unsafe fn takes(
+    buffer_type: sys::ggml_backend_buffer_type_t,
+    device: sys::ggml_backend_dev_t,
+    matrix: Matrix,
+) -> Option<bool> {
+    // SAFETY: the context has room for three tensors, which have no data. The weights have a buffer of no bytes while the question is asked,
+    // as llama.cpp asks it.
+    unsafe {
+        let mut tensors = Tensors::new(3 * sys::ggml_tensor_overhead(), true)?;
+        let weights = tensors.tensor(matrix.ggml_type, matrix.columns, matrix.rows);
+        let activations = tensors.tensor(sys::GGML_TYPE_F32, matrix.columns, ACTIVATIONS_ASKED);
+        let product = sys::ggml_mul_mat(tensors.context.as_ptr(), weights, activations);
+        tensors.buffer = sys::ggml_backend_buft_alloc_buffer(buffer_type, 0);
+        (*weights).buffer = tensors.buffer;
+        Some(!tensors.buffer.is_null() && sys::ggml_backend_dev_supports_op(device, product))
+    }
+}

@@ -1,0 +1,67 @@
+//! Tensors of ggml outside of a model.
+
+use std::ptr::{self, NonNull};
+
+use llama_cpp_sys_2 as sys;
+
+/// Memory of ggml for tensors, freed when it is dropped.
+pub(super) struct Tensors {
+    pub(super) context: NonNull<sys::ggml_context>,
+    /// The buffer of tensors that are not in the context's own memory.
+    pub(super) buffer: sys::ggml_backend_buffer_t,
+}
+
+impl Tensors {
+    /// So many bytes, for the data of tensors too unless `no_alloc`; `None` if there is no memory.
+    pub(super) fn new(bytes: usize, no_alloc: bool) -> Option<Self> {
+        let params = sys::ggml_init_params {
+            mem_size: bytes,
+            mem_buffer: ptr::null_mut(),
+            no_alloc,
+        };
+        // SAFETY: ggml allocates the memory itself.
+        let context = NonNull::new(unsafe { sys::ggml_init(params) })?;
+        Some(Self {
+            context,
+            buffer: ptr::null_mut(),
+        })
+    }
+
+    /// A new tensor. ggml ends the process if the memory is too small for it.
+    pub(super) fn tensor(
+        &self,
+        ggml_type: sys::ggml_type,
+        columns: usize,
+        rows: usize,
+    ) -> *mut sys::ggml_tensor {
+        // SAFETY: the context is alive.
+        unsafe {
+            sys::ggml_new_tensor_2d(
+                self.context.as_ptr(),
+                ggml_type,
+                columns as i64,
+                rows as i64,
+            )
+        }
+    }
+}
+
+impl Drop for Tensors {
+    fn drop(&mut self) {
+        // SAFETY: both are alive (a null buffer is allowed), and nothing uses them after this.
+        unsafe {
+            sys::ggml_backend_buffer_free(self.buffer);
+            sys::ggml_free(self.context.as_ptr());
+        }
+    }
+}
+
+/// Numbers from -1 to 1 without a pattern, the same in every process.
+pub(super) fn numbers(count: usize, seed: u32) -> Vec<f32> {
+    let mut state = seed;
+    let mut next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 8) as f32 / (1 << 23) as f32 - 1.0
+    };
+    (0..count).map(|_| next()).collect()
+}
