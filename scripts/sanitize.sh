@@ -8,6 +8,7 @@ cd "$(dirname "$0")/.."
 
 target=$(rustc -vV | sed -n 's/^host: //p')
 export RUSTC_BOOTSTRAP=1
+export TSAN_OPTIONS="suppressions=$PWD/scripts/sanitize.supp"
 
 run() { # sanitizer, more flags, arguments of cargo test
     local sanitizer=$1 flags=$2
@@ -24,7 +25,7 @@ run() { # sanitizer, more flags, arguments of cargo test
 for sanitizer; do
     case $sanitizer in
     address) run address "" --lib --tests ;;
-    thread) run thread "-C unsafe-allow-abi-mismatch=sanitizer" --test threads -- --test-threads=1 ;;
+    thread) run thread "-C unsafe-allow-abi-mismatch=sanitizer" --test threads ;;
     *) echo "there is no sanitizer '$sanitizer' here: address or thread" >&2 && exit 2 ;;
     esac
 done
