@@ -43,8 +43,9 @@ fn fewer_bits_say_the_same_less_exactly() {
             correlation(&exact, &rounded)
         });
     let [eight, four, mixed] = correlations;
+    // Errors of random layers add up: a matrix that is laid out wrongly leaves next to nothing.
     assert!(
-        eight > 0.99 && four > 0.5 && mixed > four,
+        eight > 0.99 && four > 0.7 && mixed > 0.7,
         "{correlations:?}"
     );
 }

@@ -260,22 +260,31 @@ impl Recipe {
                     attention,
                 ),
                 vector(name("ffn_norm.weight"), width, Fill::Ones),
-                matrix(
-                    name("ffn_gate.weight"),
-                    Role::Other,
-                    width,
-                    feed_forward,
-                    1.0,
-                ),
-                matrix(name("ffn_up.weight"), Role::Other, width, feed_forward, 1.0),
-                matrix(
-                    name("ffn_down.weight"),
-                    Role::Sensitive(layer),
-                    feed_forward,
-                    width,
-                    2.0,
-                ),
             ]);
+            let networks = [
+                ("gate", Role::Other, width, feed_forward, 1.0),
+                ("up", Role::Other, width, feed_forward, 1.0),
+                ("down", Role::Sensitive(layer), feed_forward, width, 2.0),
+            ];
+            tensors.extend(networks.map(|(part, role, from, to, gain)| {
+                let one = matrix(name(&format!("ffn_{part}.weight")), role, from, to, gain);
+                if shape.experts == 0 {
+                    return one;
+                }
+                Planned {
+                    name: name(&format!("ffn_{part}_exps.weight")),
+                    shape: vec![from, to, u64::from(shape.experts)],
+                    ..one
+                }
+            }));
+            if shape.experts > 0 {
+                tensors.push(Planned {
+                    name: name("ffn_gate_inp.weight"),
+                    shape: vec![width, u64::from(shape.experts)],
+                    kind: Type::F32,
+                    fill: Fill::Random(1.0 / (width as f32).sqrt()),
+                });
+            }
             if shape.architecture == "qwen2" {
                 let bias = Fill::Random(0.1);
                 tensors.extend([
