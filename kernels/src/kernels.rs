@@ -69,7 +69,7 @@ impl Kernels {
     pub fn beats_stock(&self) -> bool {
         match self.set {
             #[cfg(target_arch = "x86_64")]
-            Set::X86(instructions) => instructions == Instructions::Avx512,
+            Set::X86(instructions) => instructions != Instructions::Amx,
             Set::Portable => false,
         }
     }

@@ -1,9 +1,10 @@
-//! Products of quantised weights and activations on CPUs.
+//! Products of quantised or 16-bit weights and activations on CPUs.
 //!
 //! Weights are packed once, when a model is loaded, into panels of [`Kernels::panel_rows`] rows in the order in which the kernels read them.
 //! Activations are quantised to 8 bits in blocks, each with a scale of its own. A product multiplies whole blocks as integers and adds
 //! the scaled sums of blocks in the order of the blocks, so that a number of the result depends on its row of weights and its
 //! activation alone: bit for bit the same whatever else is multiplied with it, by however many threads, with whichever instructions.
+//! Weights of 16-bit floating point are multiplied as they are by activations as they are, and their products added in the order of the columns.
 //!
 //! The crate knows numbers and nothing of models, of threads or of llama.cpp.
 //!

@@ -125,7 +125,7 @@ unsafe fn record_times<const SHAPE: u8, const DEPTH: usize, const START: bool>(
             for ((totals, integers), factors) in
                 totals.iter_mut().zip(&block.integers).zip(&block.factors)
             {
-                let integers = integers.as_ptr().cast::<i32>();
+                let integers = integers.as_ptr();
                 let totals = totals.as_mut_ptr().add(row);
                 let mut total = _mm256_load_ps(totals);
                 let scale = _mm256_set1_ps(factors.scale);
@@ -140,7 +140,7 @@ unsafe fn record_times<const SHAPE: u8, const DEPTH: usize, const START: bool>(
                 if SHAPE == HALVES {
                     add(sum::<DEPTH, START>(first, integers, whole - half), scales);
                     add(
-                        sum::<DEPTH, START>(second, integers.add(GROUPS / 2), half),
+                        sum::<DEPTH, START>(second, integers.add(BLOCK / 2), half),
                         others,
                     );
                 } else {
@@ -160,12 +160,14 @@ unsafe fn record_times<const SHAPE: u8, const DEPTH: usize, const START: bool>(
 #[inline(always)]
 unsafe fn sum<const DEPTH: usize, const START: bool>(
     weights: &[__m256i],
-    integers: *const i32,
+    integers: *const u8,
     start: i32,
 ) -> __m256i {
     // SAFETY: the CPU has the instructions, and there are integers for each group.
     unsafe {
-        let four = |group: usize| _mm256_set1_epi32(integers.add(group).read_unaligned());
+        let four = |group: usize| {
+            _mm256_set1_epi32(integers.add(4 * group).cast::<i32>().read_unaligned())
+        };
         let mut sum = if START {
             _mm256_set1_epi32(start)
         } else {

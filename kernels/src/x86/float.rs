@@ -23,13 +23,23 @@ struct Tile {
     weights: *const u8,
     columns: usize,
     /// The first activation's number that belongs to the first column, and how many numbers there are to the next activation's.
-    numbers: *const f32,
+    numbers: *const u8,
     stride: usize,
     /// As many results of the first activation as a panel has rows, and how many numbers there are to the next activation's.
     out: *mut f32,
     step: usize,
     /// Whether to add to what is there.
     resume: bool,
+}
+
+impl Tile {
+    /// A number of one of the activations.
+    #[inline]
+    unsafe fn number(&self, activation: usize, column: usize) -> f32 {
+        let at = 4 * (activation * self.stride + column);
+        // SAFETY: the caller promises that there is one.
+        unsafe { self.numbers.add(at).cast::<f32>().read_unaligned() }
+    }
 }
 
 /// Multiplies some of the panels by some of the activations.
@@ -70,8 +80,7 @@ pub(crate) unsafe fn multiply(
                             numbers: product
                                 .activations
                                 .as_ptr()
-                                .cast::<f32>()
-                                .add(token * stride + column),
+                                .add(4 * (token * stride + column)),
                             stride,
                             out: place,
                             step: out.stride,
@@ -155,8 +164,7 @@ unsafe fn rows32<const BRAIN: bool, const M: usize>(tile: &Tile) {
                 widen(_mm256_loadu_si256(weights.add(COLUMN / 2).cast())),
             ];
             for t in 0..M {
-                let number =
-                    _mm512_set1_ps(tile.numbers.add(t * tile.stride + column).read_unaligned());
+                let number = _mm512_set1_ps(tile.number(t, column));
                 for h in 0..2 {
                     totals[t][h] = _mm512_fmadd_ps(halves[h], number, totals[t][h]);
                 }
@@ -216,8 +224,7 @@ unsafe fn rows16<const BRAIN: bool, const M: usize>(tile: &Tile, half: usize) {
                 widen(_mm_loadu_si128(weights.add(COLUMN / 4).cast())),
             ];
             for t in 0..M {
-                let number =
-                    _mm256_set1_ps(tile.numbers.add(t * tile.stride + column).read_unaligned());
+                let number = _mm256_set1_ps(tile.number(t, column));
                 for h in 0..2 {
                     totals[t][h] = _mm256_fmadd_ps(eights[h], number, totals[t][h]);
                 }
