@@ -1,8 +1,8 @@
-//! Rows of activations as the kernels read them: integers of 8 bits in blocks, and factors of each block.
+//! Activations as the kernels read them: blocks of integers of 8 bits, each with its factors.
 
 use crate::panel::BLOCK;
 
-/// Where the parts of a quantised activation are. Its numbers come first, then the [`Factors`] of each block.
+/// Where the parts of a quantised activation are. Each block has its integers and then its [`Factors`].
 #[derive(Clone, Copy)]
 pub(crate) struct Layout {
     cols: usize,
@@ -22,6 +22,8 @@ pub(crate) struct Factors {
 
 /// Bytes of a block's factors.
 const FACTORS: usize = 16;
+/// Bytes of a block.
+pub(crate) const BYTES: usize = BLOCK + FACTORS;
 
 impl Factors {
     pub(crate) const ZERO: Self = Self {
@@ -58,23 +60,28 @@ impl Layout {
         self.cols / BLOCK
     }
 
-    /// Bytes of a row: an odd number of cache lines, so that the rows of a tile do not fall on the same few sets of a cache.
+    /// Blocks that a row has room for: an odd number, so that the rows of a tile do not fall on the same few sets of a cache.
+    pub(crate) fn room(self) -> usize {
+        self.blocks() | 1
+    }
+
+    /// Bytes of a row.
     pub(crate) fn bytes(self) -> usize {
-        (self.place(self.blocks()).div_ceil(64) | 1) * 64
+        self.room() * BYTES
     }
 
-    /// Where the factors of a block are.
-    fn place(self, block: usize) -> usize {
-        self.cols + block * FACTORS
-    }
-
-    /// The integers of the blocks of a row, and their factors.
-    pub(crate) fn parts(self, row: &[u8]) -> (&[[u8; BLOCK]], &[[u8; FACTORS]]) {
-        let (integers, factors) = row.split_at(self.cols);
-        (
-            integers.as_chunks().0,
-            &factors.as_chunks().0[..self.blocks()],
-        )
+    /// The integers of each block of an activation, and their factors.
+    pub(crate) fn blocks_of(
+        self,
+        activations: &[u8],
+        number: usize,
+    ) -> impl Iterator<Item = (&[u8; BLOCK], Factors)> {
+        let row = &activations[number * self.bytes()..][..self.blocks() * BYTES];
+        row.as_chunks::<BYTES>().0.iter().map(|block| {
+            let (integers, factors) = block.split_first_chunk().expect("a block's integers");
+            let factors = factors.first_chunk().expect("a block's factors");
+            (integers, Factors::read(factors))
+        })
     }
 
     /// Quantises one row.
@@ -94,23 +101,22 @@ impl Layout {
         row: &mut [u8],
         integers: impl Fn(&[f32; BLOCK]) -> Integers,
     ) {
-        for (block, source) in source.as_chunks().0.iter().enumerate() {
+        let blocks = &mut row.as_chunks_mut::<BYTES>().0[..self.blocks()];
+        for (source, row) in source.as_chunks().0.iter().zip(blocks) {
             let Integers {
                 values,
                 scale,
                 sums,
             } = integers(source);
-            row[block * BLOCK..][..BLOCK].copy_from_slice(&values);
+            let (integers, place) = row.split_at_mut(BLOCK);
+            integers.copy_from_slice(&values);
             let factors = [
                 scale.to_bits(),
                 (-OFFSET * (sums[0] + sums[1])).cast_unsigned(),
                 (-OFFSET * sums[1]).cast_unsigned(),
                 (scale * (sums[0] + sums[1]) as f32).to_bits(),
             ];
-            for (bits, out) in factors
-                .iter()
-                .zip(row[self.place(block)..].chunks_exact_mut(4))
-            {
+            for (bits, out) in factors.iter().zip(place.chunks_exact_mut(4)) {
                 out.copy_from_slice(&bits.to_le_bytes());
             }
         }

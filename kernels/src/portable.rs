@@ -15,10 +15,10 @@ pub(crate) unsafe fn multiply(product: &Product<'_>, span: &Span, out: Output<'_
     for row in span.panels.start * ROWS..(span.panels.end * ROWS).min(product.rows) {
         let panel = &product.panels[row / ROWS * (layout.blocks() / blocks) * unit..];
         for token in span.tokens.clone() {
-            let (integers, factors) =
-                layout.parts(&product.activations[token * layout.bytes()..][..layout.bytes()]);
             let mut total = 0f32;
-            for (block, (integers, factors)) in integers.iter().zip(factors).enumerate() {
+            for (block, (integers, factors)) in
+                layout.blocks_of(product.activations, token).enumerate()
+            {
                 let unit = &panel[block / blocks * unit..];
                 let Unpacked {
                     weights,
@@ -30,7 +30,7 @@ pub(crate) unsafe fn multiply(product: &Product<'_>, span: &Span, out: Output<'_
                     scale: activation,
                     total: numbers,
                     ..
-                } = Factors::read(factors);
+                } = factors;
                 let sum = |columns: std::ops::Range<usize>| {
                     let products = columns
                         .map(|column| weights[column] * i32::from(integers[column].cast_signed()));

@@ -91,7 +91,7 @@ const PANELS_PER_PART: usize = 8;
 /// More activations than this are many.
 const FEW: usize = 16;
 /// Activations that a part has at least if it has not all of them: what is done once for a panel is little beside their products.
-const TOKENS_PER_PART: usize = 128;
+const TOKENS_PER_PART: usize = 256;
 
 /// How many parts a product has.
 pub(crate) fn parts(rows: usize, tokens: usize, threads: usize) -> usize {

@@ -107,11 +107,11 @@ pub(crate) fn suits(shape: Shape) -> bool {
 /// # Safety
 /// The CPU must have the instructions, and this thread's tiles be configured; the strip's activations and the places of its results must exist.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-pub(crate) unsafe fn multiply(strip: &Strip<'_, TOKENS>) {
+pub(crate) unsafe fn multiply(strip: &Strip<'_, Block<TOKENS>>) {
     for (tile, first) in (0..strip.tokens).step_by(strip.height).enumerate() {
         // SAFETY: as the caller promises, and the tile and its results are of the strip.
         unsafe {
-            let blocks = strip.tiles.add(tile * strip.step);
+            let blocks = strip.tiles.first.add(tile * strip.tiles.step);
             let out = strip.out.add(first * strip.stride);
             let tokens = TOKENS.min(strip.tokens - first);
             for half in 0..2 {
@@ -130,7 +130,7 @@ struct Sums([[i32; 16]; TOKENS]);
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 unsafe fn side<const MINIMA: bool>(
-    strip: &Strip<'_, TOKENS>,
+    strip: &Strip<'_, Block<TOKENS>>,
     index: usize,
     blocks: *const Block<TOKENS>,
     out: *mut f32,
@@ -175,7 +175,7 @@ unsafe fn side<const MINIMA: bool>(
             let block = &*blocks.add(at);
             if side == 1 {
                 // The next tile's, which this one's first side has left no time for.
-                let next = blocks.wrapping_add(strip.step + at).cast::<i8>();
+                let next = blocks.wrapping_add(strip.tiles.step + at).cast::<i8>();
                 for line in 0..size_of::<Block<TOKENS>>() / 64 {
                     _mm_prefetch::<_MM_HINT_T0>(next.wrapping_add(64 * line));
                 }

@@ -36,7 +36,7 @@ struct Totals([[f32; ROWS]; TOKENS]);
 /// # Safety
 /// The CPU must have the instructions; the strip's activations and the places of its results must exist.
 #[target_feature(enable = "avx2,fma")]
-pub(crate) unsafe fn multiply(format: Format, strip: &Strip<'_, TOKENS>) {
+pub(crate) unsafe fn multiply(format: Format, strip: &Strip<'_, Block<TOKENS>>) {
     // SAFETY: as the caller promises.
     unsafe {
         match format {
@@ -55,7 +55,7 @@ pub(crate) unsafe fn multiply(format: Format, strip: &Strip<'_, TOKENS>) {
 /// # Safety
 /// As [`multiply`].
 #[target_feature(enable = "avx2,fma,avxvnni")]
-pub(crate) unsafe fn multiply_vnni(format: Format, strip: &Strip<'_, TOKENS>) {
+pub(crate) unsafe fn multiply_vnni(format: Format, strip: &Strip<'_, Block<TOKENS>>) {
     // SAFETY: as the caller promises.
     unsafe {
         match format {
@@ -73,13 +73,15 @@ pub(crate) unsafe fn multiply_vnni(format: Format, strip: &Strip<'_, TOKENS>) {
     reason = "in a function of its own it would lack the instructions of the caller"
 )]
 #[inline(always)]
-unsafe fn tiles<const SHAPE: u8, const DEPTH: usize, const START: bool>(strip: &Strip<'_, TOKENS>) {
+unsafe fn tiles<const SHAPE: u8, const DEPTH: usize, const START: bool>(
+    strip: &Strip<'_, Block<TOKENS>>,
+) {
     for (tile, first) in (0..strip.tokens).step_by(strip.height).enumerate() {
         let tokens = strip.height.min(strip.tokens - first);
         let mut totals = Totals([[0.0; ROWS]; TOKENS]);
         // SAFETY: the tile and its results are of the strip, which the caller promises to exist.
         unsafe {
-            let blocks = strip.tiles.add(tile * strip.step);
+            let blocks = strip.tiles.first.add(tile * strip.tiles.step);
             let out = strip.out.add(first * strip.stride);
             if strip.resume {
                 for (token, totals) in totals.0[..tokens].iter_mut().enumerate() {

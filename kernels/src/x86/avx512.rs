@@ -3,9 +3,10 @@
 use std::arch::asm;
 use std::arch::x86_64::*;
 
+use crate::activation::BYTES;
+use crate::panel::BLOCK;
 use crate::x86::blocking::Strip;
 use crate::x86::expand::Shape;
-use crate::x86::tiles::Block;
 
 /// Activations of a tile: each takes two vectors of 16 rows for the sums of a block and two for its results, of 32 registers.
 pub(crate) const TOKENS: usize = 6;
@@ -14,17 +15,17 @@ const PLAIN: u8 = 0;
 const MINIMA: u8 = 1;
 const HALVES: u8 = 2;
 
-/// Multiplies activations by records whose weights are 128 too large.
+/// Multiplies activations by records whose weights are 128 too large, or which have minima and no weight below zero.
 ///
 /// # Safety
 /// The CPU must have the instructions; the strip's activations and the places of its results must exist.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
-pub(crate) unsafe fn multiply(strip: &Strip<'_, TOKENS>) {
+pub(crate) unsafe fn multiply(strip: &Strip<'_, [u8; BYTES]>) {
     for (tile, first) in (0..strip.tokens).step_by(strip.height).enumerate() {
         let tokens = strip.height.min(strip.tokens - first);
         // SAFETY: as the caller promises, and the tile and its results are of the strip.
         unsafe {
-            let blocks = strip.tiles.add(tile * strip.step);
+            let blocks = strip.tiles.first.add(tile * strip.tiles.step);
             let out = strip.out.add(first * strip.stride);
             match strip.shape {
                 Shape::Plain => tile_of::<PLAIN>(strip, tile, blocks, out, tokens),
@@ -37,9 +38,9 @@ pub(crate) unsafe fn multiply(strip: &Strip<'_, TOKENS>) {
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
 unsafe fn tile_of<const SHAPE: u8>(
-    strip: &Strip<'_, TOKENS>,
+    strip: &Strip<'_, [u8; BYTES]>,
     index: usize,
-    blocks: *const Block<TOKENS>,
+    blocks: *const [u8; BYTES],
     out: *mut f32,
     tokens: usize,
 ) {
@@ -58,9 +59,9 @@ unsafe fn tile_of<const SHAPE: u8>(
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
 unsafe fn tile<const SHAPE: u8, const M: usize>(
-    strip: &Strip<'_, TOKENS>,
+    strip: &Strip<'_, [u8; BYTES]>,
     index: usize,
-    blocks: *const Block<TOKENS>,
+    blocks: *const [u8; BYTES],
     out: *mut f32,
 ) {
     // SAFETY: as the caller promises.
@@ -73,19 +74,24 @@ unsafe fn tile<const SHAPE: u8, const M: usize>(
                 }
             }
         }
+        let room = strip.tiles.step / strip.height;
+        let rows: [*const u8; M] = std::array::from_fn(|t| blocks.add(t * room).cast());
+        let mut fetch = strip.next.from(index * strip.records.len());
         for (at, record) in strip.records.iter().enumerate() {
-            strip.next.fetch(index * strip.records.len() + at);
-            let block = &*blocks.add(at);
+            fetch.next();
+            // The integers of an activation's block, and its factors: a scale, two corrections and a total.
+            let integers = |t: usize| rows[t].add(at * BYTES);
+            let factor = |t: usize, number: usize| integers(t).add(BLOCK + 4 * number);
             let weights = record.weights.as_ptr();
             let mut sums = [[_mm512_setzero_si512(); 2]; M];
             for half in 0..2 {
-                if half == 0 || SHAPE == HALVES {
+                if (half == 0 && SHAPE == PLAIN) || SHAPE == HALVES {
                     for t in 0..M {
-                        let corrections = block.factors[t].corrections;
+                        let correction = |number| factor(t, number).cast::<i32>().read_unaligned();
                         let start = match (SHAPE, half) {
-                            (HALVES, 0) => corrections[0] - corrections[1],
-                            (HALVES, _) => corrections[1],
-                            _ => corrections[0],
+                            (HALVES, 0) => correction(1) - correction(2),
+                            (HALVES, _) => correction(2),
+                            _ => correction(1),
                         };
                         sums[t] = [_mm512_set1_epi32(start); 2];
                     }
@@ -97,11 +103,7 @@ unsafe fn tile<const SHAPE: u8, const M: usize>(
                     ];
                     for t in 0..M {
                         let four = _mm512_set1_epi32(
-                            block.integers[t]
-                                .as_ptr()
-                                .add(4 * group)
-                                .cast::<i32>()
-                                .read_unaligned(),
+                            integers(t).add(4 * group).cast::<i32>().read_unaligned(),
                         );
                         for h in 0..2 {
                             sums[t][h] = _mm512_dpbusd_epi32(sums[t][h], weights[h], four);
@@ -117,11 +119,14 @@ unsafe fn tile<const SHAPE: u8, const M: usize>(
                     };
                     let scales = [_mm512_load_ps(scales), _mm512_load_ps(scales.add(16))];
                     for t in 0..M {
-                        let scale = _mm512_set1_ps(block.factors[t].scale);
+                        let scale = _mm512_set1_ps(factor(t, 0).cast::<f32>().read_unaligned());
                         for h in 0..2 {
                             let sum = _mm512_cvtepi32_ps(sums[t][h]);
                             totals[t][h] =
                                 _mm512_fmadd_ps(sum, _mm512_mul_ps(scales[h], scale), totals[t][h]);
+                        }
+                        if SHAPE == HALVES {
+                            hold(&mut totals[t]);
                         }
                     }
                 }
@@ -132,7 +137,7 @@ unsafe fn tile<const SHAPE: u8, const M: usize>(
                     _mm512_load_ps(record.others.as_ptr().add(16)),
                 ];
                 for t in 0..M {
-                    let total = _mm512_set1_ps(block.factors[t].total);
+                    let total = _mm512_set1_ps(factor(t, 3).cast::<f32>().read_unaligned());
                     for h in 0..2 {
                         totals[t][h] = _mm512_fnmadd_ps(minima[h], total, totals[t][h]);
                     }
@@ -144,6 +149,21 @@ unsafe fn tile<const SHAPE: u8, const M: usize>(
                 _mm512_storeu_ps(out.add(t * strip.stride + 16 * h), totals[t][h]);
             }
         }
+    }
+}
+
+/// Makes the compiler compute these results here, and keep them where they are.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn hold([first, second]: &mut [__m512; 2]) {
+    // SAFETY: no instruction at all.
+    unsafe {
+        asm!(
+            "/* {} {} */",
+            inout(zmm_reg) * first,
+            inout(zmm_reg) * second,
+            options(nomem, nostack, preserves_flags)
+        );
     }
 }
 

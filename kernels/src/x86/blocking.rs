@@ -3,11 +3,11 @@
 use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
 use std::cell::RefCell;
 
-use crate::activation::Layout;
+use crate::activation::{self, Layout};
 use crate::panel::{self, BLOCK, ROWS};
 use crate::product::{Output, Product, Span};
 use crate::x86::expand::{self, Shape};
-use crate::x86::tiles::{self, Block};
+use crate::x86::tiles::{self, Block, Tiles};
 use crate::x86::{amx, avx2, avx512, expand256};
 
 /// The instructions that multiply.
@@ -41,13 +41,11 @@ impl Record {
 
 /// Activations that are multiplied by some records.
 #[derive(Clone, Copy)]
-pub(crate) struct Strip<'a, const TOKENS: usize> {
+pub(crate) struct Strip<'a, T> {
     pub(crate) records: &'a [Record],
     pub(crate) shape: Shape,
-    /// The block of the first tile that belongs to the first record.
-    pub(crate) tiles: *const Block<TOKENS>,
-    /// Blocks from one tile to the next.
-    pub(crate) step: usize,
+    /// The first block is the one that belongs to the first record.
+    pub(crate) tiles: Tiles<T>,
     /// Activations of a tile; the last may have fewer.
     pub(crate) height: usize,
     pub(crate) tokens: usize,
@@ -73,9 +71,39 @@ impl Lines {
     /// Fetches those of one step.
     #[inline]
     pub(crate) fn fetch(&self, step: usize) {
-        for line in step * self.at_a_time..((step + 1) * self.at_a_time).min(self.count) {
+        self.from(step).next();
+    }
+
+    /// Those of a step and the ones after it.
+    #[inline]
+    pub(crate) fn from(&self, step: usize) -> Fetches {
+        let line = |line: usize| self.first.wrapping_add(64 * line.min(self.count));
+        Fetches {
+            next: line(step * self.at_a_time),
+            end: line(self.count),
+            at_a_time: self.at_a_time,
+        }
+    }
+}
+
+/// Cache lines that are still to be fetched.
+pub(crate) struct Fetches {
+    next: *const u8,
+    end: *const u8,
+    at_a_time: usize,
+}
+
+impl Fetches {
+    /// Fetches those of one step.
+    #[inline]
+    pub(crate) fn next(&mut self) {
+        for _ in 0..self.at_a_time {
+            if self.next == self.end {
+                break;
+            }
             // SAFETY: every CPU of this kind has the instruction, and it may be given any address.
-            unsafe { _mm_prefetch::<_MM_HINT_T1>(self.first.wrapping_add(64 * line).cast()) };
+            unsafe { _mm_prefetch::<_MM_HINT_T1>(self.next.cast()) };
+            self.next = self.next.wrapping_add(64);
         }
     }
 }
@@ -89,14 +117,12 @@ const PANELS_FEW: usize = 4;
 /// Records that are expanded at a time for few activations: a part of the first cache.
 const RECORDS_FEW: usize = 4;
 /// Records that are expanded at a time for many: every panel's before more columns, so that the activations of these stay in the second cache.
-const RECORDS_MANY: usize = 56;
+const RECORDS_MANY: usize = 32;
 /// Bytes of activations that are multiplied by one panel after the other: a part of the second cache.
-const ACTIVATIONS: usize = 512 << 10;
+const ACTIVATIONS: usize = 768 << 10;
 
 /// Activations are taken in multiples of this, which fills the tiles of every kernel.
 const TILES: usize = 48;
-/// Bytes of a block of an activation.
-const ACTIVATION: usize = BLOCK + 16;
 
 /// Memory that a thread uses again and again.
 #[derive(Default)]
@@ -105,22 +131,21 @@ struct Space {
     /// The results of a panel that is not full.
     rest: Vec<f32>,
     high: Vec<Block<{ amx::TOKENS }>>,
-    low: Vec<Block<{ avx512::TOKENS }>>,
     narrow: Vec<Block<{ avx2::TOKENS }>>,
 }
 
 /// How instructions multiply.
-struct Way<'a, const TOKENS: usize> {
+struct Way<'a, T> {
     /// Takes units of the format to records.
     expand: &'a dyn Fn(&[u8], &mut [Record]),
     /// Multiplies strips.
-    compute: &'a dyn Fn(&Strip<'_, TOKENS>),
+    compute: &'a dyn Fn(&Strip<'_, T>),
     /// The steps that it takes for each record.
     steps: usize,
+    /// Activations of a tile.
+    height: usize,
     /// Whether tiles may be lower, and are to be about as high as each other.
     balance: bool,
-    /// How many places corrections are shifted.
-    correction: u32,
 }
 
 thread_local! {
@@ -143,7 +168,6 @@ pub(crate) unsafe fn multiply(
             records,
             rest,
             high,
-            low,
             narrow,
         } = space;
         // SAFETY: as the caller promises, in all of this.
@@ -157,56 +181,96 @@ pub(crate) unsafe fn multiply(
                         expand: &|units, records| expand::expand(format, false, units, records),
                         compute: &|strip| amx::multiply(strip),
                         steps: 2,
+                        height: amx::TOKENS,
                         balance: false,
-                        correction: 0,
                     };
-                    blocks(product, span, out, &way, (records, rest, high));
+                    blocks(
+                        product,
+                        span,
+                        out,
+                        &way,
+                        (records, rest),
+                        |first, count, height| {
+                            tiles::gather(product, first, count, height, 0, high)
+                        },
+                    );
                 }
                 Instructions::Amx | Instructions::Avx512 => {
                     let way = Way {
-                        expand: &|units, records| expand::expand(format, true, units, records),
+                        expand: &|units, records| {
+                            let offset = Shape::of(format) != Shape::Minima;
+                            expand::expand(format, offset, units, records);
+                        },
                         compute: &|strip| avx512::multiply(strip),
                         steps: 1,
+                        height: avx512::TOKENS,
                         balance: true,
-                        correction: 0,
                     };
-                    blocks(product, span, out, &way, (records, rest, low));
+                    blocks(
+                        product,
+                        span,
+                        out,
+                        &way,
+                        (records, rest),
+                        |first, _, height| tiles::in_place(product, first, height),
+                    );
                 }
                 Instructions::AvxVnni => {
                     let way = Way {
                         expand: &|units, records| expand256::expand(format, 0x80, units, records),
                         compute: &|strip| avx2::multiply_vnni(format, strip),
                         steps: 1,
+                        height: avx2::TOKENS,
                         balance: true,
-                        correction: expand256::correction_shift(format),
                     };
-                    blocks(product, span, out, &way, (records, rest, narrow));
+                    blocks(
+                        product,
+                        span,
+                        out,
+                        &way,
+                        (records, rest),
+                        |first, count, height| {
+                            let shift = expand256::correction_shift(format);
+                            tiles::gather(product, first, count, height, shift, narrow)
+                        },
+                    );
                 }
                 Instructions::Avx2 => {
                     let way = Way {
                         expand: &|units, records| expand256::expand(format, 0, units, records),
                         compute: &|strip| avx2::multiply(format, strip),
                         steps: 1,
+                        height: avx2::TOKENS,
                         balance: true,
-                        correction: expand256::correction_shift(format),
                     };
-                    blocks(product, span, out, &way, (records, rest, narrow));
+                    blocks(
+                        product,
+                        span,
+                        out,
+                        &way,
+                        (records, rest),
+                        |first, count, height| {
+                            let shift = expand256::correction_shift(format);
+                            tiles::gather(product, first, count, height, shift, narrow)
+                        },
+                    );
                 }
             }
         }
     });
 }
 
-/// Multiplies tiles of one height in a way.
+/// Multiplies tiles in a way. `tiles` has those of some activations: from which, how many, and how many to a tile.
 ///
 /// # Safety
 /// As for [`multiply`]; the way gets strips whose results have their places.
-unsafe fn blocks<const TOKENS: usize>(
+unsafe fn blocks<T>(
     product: &Product<'_>,
     span: &Span,
     out: Output<'_>,
-    way: &Way<'_, TOKENS>,
-    (records, rest, tiles): (&mut Vec<Record>, &mut Vec<f32>, &mut Vec<Block<TOKENS>>),
+    way: &Way<'_, T>,
+    (records, rest): (&mut Vec<Record>, &mut Vec<f32>),
+    mut tiles: impl FnMut(usize, usize, usize) -> Tiles<T>,
 ) {
     let blocks = Layout::new(product.cols).blocks();
     let of_unit = product.format.block() / BLOCK;
@@ -218,7 +282,7 @@ unsafe fn blocks<const TOKENS: usize>(
         RECORDS_MANY
     }
     .min(blocks);
-    let at_once = (ACTIVATIONS / chunk / ACTIVATION).next_multiple_of(TILES);
+    let at_once = (ACTIVATIONS / chunk / activation::BYTES).next_multiple_of(TILES);
     let at_a_time = if few {
         PANELS_FEW
     } else {
@@ -231,11 +295,11 @@ unsafe fn blocks<const TOKENS: usize>(
             .next_multiple_of(TILES)
             .min(span.tokens.end - first);
         let height = if way.balance {
-            balanced(tokens, TOKENS)
+            balanced(tokens, way.height)
         } else {
-            TOKENS
+            way.height
         };
-        tiles::gather(product, first, tokens, height, way.correction, tiles);
+        let tiles = tiles(first, tokens, height);
         for group in span.panels.clone().step_by(at_a_time) {
             let group = group..(group + at_a_time).min(span.panels.end);
             for block in (0..blocks).step_by(chunk) {
@@ -250,14 +314,15 @@ unsafe fn blocks<const TOKENS: usize>(
                     let at = (panel * blocks + block) / of_unit * bytes;
                     let source = &product.panels[at..][..records.len() / of_unit * bytes];
                     (way.expand)(source, records);
-                    let tiles = tiles[block..].as_ptr();
                     let count = source.len().div_ceil(64);
                     let fetches = tokens.div_ceil(height) * records.len() * way.steps;
                     (way.compute)(&Strip {
                         records,
                         shape: Shape::of(product.format),
-                        tiles,
-                        step: blocks,
+                        tiles: Tiles {
+                            first: tiles.first.wrapping_add(block),
+                            ..tiles
+                        },
                         height,
                         tokens,
                         out: place.0,

@@ -1,6 +1,6 @@
 //! Activations by tiles, as the kernels read them: everything of one block together.
 
-use crate::activation::{Factors, Layout};
+use crate::activation::{BYTES, Factors, Layout};
 use crate::panel::BLOCK;
 use crate::product::Product;
 
@@ -28,19 +28,38 @@ pub(crate) fn gather<const TOKENS: usize>(
     height: usize,
     correction: u32,
     tiles: &mut Vec<Block<TOKENS>>,
-) {
+) -> Tiles<Block<TOKENS>> {
     let layout = Layout::new(product.cols);
     tiles.resize(count.div_ceil(height) * layout.blocks(), Block::ZERO);
     for at in 0..count {
-        let row = &product.activations[(first + at) * layout.bytes()..][..layout.bytes()];
         let (tile, token) = (at / height, at % height);
         let blocks = &mut tiles[tile * layout.blocks()..][..layout.blocks()];
-        let (integers, factors) = layout.parts(row);
-        for ((block, integers), factors) in blocks.iter_mut().zip(integers).zip(factors) {
+        let row = layout.blocks_of(product.activations, first + at);
+        for (block, (integers, mut factors)) in blocks.iter_mut().zip(row) {
             block.integers[token] = *integers;
-            let mut factors = Factors::read(factors);
             factors.corrections = factors.corrections.map(|number| number >> correction);
             block.factors[token] = factors;
         }
+    }
+    Tiles {
+        first: tiles.as_ptr(),
+        step: layout.blocks(),
+    }
+}
+
+/// Where the blocks of tiles are.
+#[derive(Clone, Copy)]
+pub(crate) struct Tiles<T> {
+    pub(crate) first: *const T,
+    /// From one tile to the next.
+    pub(crate) step: usize,
+}
+
+/// Activations where they are, `height` to a tile.
+pub(crate) fn in_place(product: &Product<'_>, first: usize, height: usize) -> Tiles<[u8; BYTES]> {
+    let room = Layout::new(product.cols).room();
+    Tiles {
+        first: product.activations.as_chunks().0[first * room..].as_ptr(),
+        step: height * room,
     }
 }
