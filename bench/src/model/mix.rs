@@ -40,6 +40,16 @@ impl Quantization {
         }
     }
 
+    /// What `general.file_type` calls it.
+    pub(super) fn file_type(self) -> u32 {
+        match self {
+            Self::F16 => 1,
+            Self::Q4_0 => 2,
+            Self::Q8_0 => 7,
+            Self::Q4KM => 15,
+        }
+    }
+
     /// The type of a matrix with rows of `columns` numbers in a model of `layers`.
     pub(super) fn of(self, role: Role, columns: u64, layers: u32) -> Type {
         match self {

@@ -179,6 +179,11 @@ impl Recipe {
                 Value::Text(shape.architecture.to_owned()),
             ),
             ("general.name", Value::Text(name)),
+            (
+                "general.file_type",
+                Value::U32(self.quantization.file_type()),
+            ),
+            ("general.quantization_version", Value::U32(2)),
         ];
         let own = [
             ("context_length", Value::U32(shape.context)),
