@@ -28,9 +28,9 @@ fn fewer_bits_say_the_same_less_exactly() {
     let of_prompts = |quantization| {
         let model = asking::model(folder.path(), "tiny", quantization)?;
         let mut logprobs = alone(&engine(&model, r#"{"cpu_kernels": "off"}"#));
-        logprobs
-            .iter_mut()
-            .for_each(|of_prompt| of_prompt.truncate(of_prompt.len() - 4));
+        for of_prompt in &mut logprobs {
+            of_prompt.truncate(of_prompt.len() - 4);
+        }
         Some(logprobs.concat())
     };
     let Some(exact) = of_prompts(Quantization::F16) else {

@@ -34,9 +34,9 @@ fn divided(kernels: Kernels, case: &Case) -> Vec<f32> {
             .zip(rooms)
             .map(|(source, room)| scope.spawn(move || kernels.quantise(format, cols, source, room)))
             .collect();
-        quantising
-            .into_iter()
-            .for_each(|thread| thread.join().expect("it quantises"));
+        for thread in quantising {
+            thread.join().expect("it quantises");
+        }
     });
     let work = Product {
         format,
@@ -64,9 +64,9 @@ fn divided(kernels: Kernels, case: &Case) -> Vec<f32> {
                 }
             })
         });
-        computing
-            .into_iter()
-            .for_each(|thread| thread.join().expect("it computes"));
+        for thread in computing {
+            thread.join().expect("it computes");
+        }
     });
     out
 }

@@ -6,7 +6,7 @@ use clap::Args;
 use graphmill_llm::backend::{MeasuredProduct, product_time};
 use serde_json::json;
 
-use super::{Outcome, print};
+use super::{Outcome, note, print};
 
 /// Which products.
 #[derive(Clone, Debug, Args)]
@@ -64,7 +64,13 @@ pub(super) fn run(arguments: &Arguments, json: Option<&Path>) -> Outcome {
                     activations,
                     threads,
                 };
-                let stock = product_time(&product, false)?;
+                let stock = match product_time(&product, false) {
+                    Ok(stock) => stock,
+                    Err(message) => {
+                        note(&format!("left out: {message}"));
+                        continue;
+                    }
+                };
                 let operations = 2e-9 * (rows * columns * activations) as f64;
                 let ours = product_time(&product, true);
                 measured.push(json!({
