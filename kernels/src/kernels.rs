@@ -74,6 +74,17 @@ impl Kernels {
         }
     }
 
+    /// Whether these instructions compute [`Attention`](crate::Attention).
+    pub fn attends(&self) -> bool {
+        match self.set {
+            #[cfg(target_arch = "x86_64")]
+            Set::X86(Instructions::Amx | Instructions::Avx512) => true,
+            #[cfg(target_arch = "x86_64")]
+            Set::X86(Instructions::AvxVnni | Instructions::Avx2) => false,
+            Set::Portable => false,
+        }
+    }
+
     /// The instructions' name.
     pub fn name(&self) -> &'static str {
         match self.set {

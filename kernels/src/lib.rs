@@ -29,6 +29,7 @@
 #![allow(unsafe_code)]
 
 mod activation;
+mod attention;
 mod float;
 mod format;
 mod half;
@@ -39,6 +40,7 @@ mod product;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
+pub use attention::{Attention, Numbers, Rows};
 pub use format::Format;
 pub use kernels::Kernels;
 pub use product::{Output, Product};

@@ -11,8 +11,13 @@
     clippy::needless_range_loop,
     reason = "an index stands for the same register in several arrays"
 )]
+#![allow(
+    clippy::cast_ptr_alignment,
+    reason = "numbers in memory are read by instructions that take any address"
+)]
 
 pub(crate) mod amx;
+pub(crate) mod attention;
 mod avx2;
 pub(crate) mod avx512;
 mod blocking;

@@ -1,0 +1,286 @@
+//! What attention computes, and how threads divide it.
+
+#[cfg(target_arch = "x86_64")]
+use crate::x86::attention as x86;
+
+/// Cells that have weights relative to the largest score of them, before they are added to others.
+pub(crate) const BLOCK: usize = 256;
+/// Rows of a part, which share what is read: a query for each head that shares a key.
+const ROWS_PER_PART: usize = 128;
+/// Parts a thread should get, so that threads that are interrupted leave some of theirs to others.
+const PARTS_PER_THREAD: usize = 8;
+/// The same where cells of one token are divided, which costs more.
+const PIECES_PER_THREAD: usize = 4;
+/// Blocks of cells that such a part has at least.
+const BLOCKS_PER_PIECE: usize = 2;
+/// Rows of a token whose cells can be divided.
+const FEW_ROWS: usize = 16;
+
+/// How threads divide attention.
+struct Plan {
+    /// Tokens of a part at most; one if its cells are divided.
+    tokens: usize,
+    /// Into how many parts the cells of each token are divided.
+    pieces: usize,
+    /// Blocks of cells.
+    blocks: usize,
+}
+
+/// The numbers of keys and values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Numbers {
+    /// 32 bits.
+    F32,
+    /// IEEE 754 binary16.
+    F16,
+    /// The first half of 32 bits.
+    Bf16,
+    /// Blocks of 32 integers of 8 bits and a binary16 scale.
+    Q8_0,
+}
+
+impl Numbers {
+    /// Numbers that are kept together.
+    pub fn block(self) -> usize {
+        match self {
+            Self::Q8_0 => 32,
+            Self::F32 | Self::F16 | Self::Bf16 => 1,
+        }
+    }
+
+    /// Bytes of whole blocks.
+    pub(crate) fn bytes(self, count: usize) -> usize {
+        match self {
+            Self::F32 => 4 * count,
+            Self::F16 | Self::Bf16 => 2 * count,
+            Self::Q8_0 => count / 32 * 34,
+        }
+    }
+}
+
+/// Where rows of numbers are, in three dimensions.
+#[derive(Clone, Copy, Debug)]
+pub struct Rows {
+    /// The first number of the first row.
+    pub first: *const u8,
+    /// Bytes from one row to the next in each dimension.
+    pub strides: [usize; 3],
+}
+
+impl Rows {
+    /// Where a row begins.
+    pub(crate) fn at(&self, index: [usize; 3]) -> *const u8 {
+        let offsets = index.iter().zip(self.strides);
+        let offset = offsets.map(|(index, stride)| index * stride);
+        self.first.wrapping_add(offset.sum())
+    }
+}
+
+/// Softmax attention: for each query the mean of all values, weighted by the exponentials of the products of query and keys.
+///
+/// Sums over the numbers of a key and over cells are added in their order, and a cell that a query does not see adds nothing, so that a result depends
+/// on the query and the cells it sees alone, bit for bit: whatever other queries are computed with it and by however many threads.
+#[derive(Clone, Copy, Debug)]
+pub struct Attention {
+    /// Queries of a stream, for each head.
+    pub tokens: usize,
+    /// Heads of a query.
+    pub heads: usize,
+    /// Heads of a key and a value, each shared by equally many heads of a query.
+    pub kv_heads: usize,
+    /// Keys and values of a stream.
+    pub cells: usize,
+    /// Sets of queries, keys and values that have nothing to do with each other.
+    pub streams: usize,
+    /// Numbers of a query and of a key.
+    pub key_size: usize,
+    /// Numbers of a value and of a result.
+    pub value_size: usize,
+    /// Queries of 32 bits a number, by token, head and stream.
+    pub queries: Rows,
+    /// Keys by cell, head and stream.
+    pub keys: Rows,
+    /// What keys consist of.
+    pub key_numbers: Numbers,
+    /// Values by cell, head and stream.
+    pub values: Rows,
+    /// What values consist of.
+    pub value_numbers: Numbers,
+    /// What is added to the scores of a token: a binary16 number for each cell, by token and stream (the second stride counts for nothing). A cell with
+    /// minus infinity is not seen.
+    pub mask: Option<Rows>,
+    /// A further score for each head, which takes part in the weights and has no value; may be null.
+    pub sinks: *const f32,
+    /// What products of queries and keys are multiplied by.
+    pub scale: f32,
+    /// Scores are bent to stay below this; 0 for scores as they are.
+    pub cap: f32,
+    /// How steeply the mask of the first head counts, as in attention with linear biases; 0 for masks as they are.
+    pub max_bias: f32,
+    /// Results: `value_size` numbers for each head of each token of each stream.
+    pub out: *mut f32,
+}
+
+impl Attention {
+    /// Whether this CPU has instructions for it.
+    pub fn available() -> bool {
+        #[cfg(target_arch = "x86_64")]
+        return is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512vl");
+        #[cfg(not(target_arch = "x86_64"))]
+        false
+    }
+
+    /// Whether there is a kernel for these shapes.
+    pub fn fits(&self) -> bool {
+        let whole =
+            |size: usize, numbers: Numbers| size > 0 && size.is_multiple_of(numbers.block());
+        whole(self.key_size, self.key_numbers)
+            && whole(self.value_size, self.value_numbers)
+            && self.kv_heads > 0
+            && self.heads.is_multiple_of(self.kv_heads)
+    }
+
+    /// Heads of a query that share a key.
+    pub(crate) fn group(&self) -> usize {
+        self.heads / self.kv_heads
+    }
+
+    /// What products of queries and keys are multiplied by to be exponents of two, or what is then bent.
+    pub(crate) fn factor(&self) -> f32 {
+        use std::f32::consts::LOG2_E;
+        if self.cap == 0.0 {
+            self.scale * LOG2_E
+        } else {
+            self.scale / self.cap * (2.0 * LOG2_E)
+        }
+    }
+
+    /// How threads divide it.
+    fn plan(&self, threads: usize) -> Plan {
+        let sets = self.streams * self.kv_heads;
+        let most = (ROWS_PER_PART / self.group()).max(1);
+        let wanted = threads.max(1) * PARTS_PER_THREAD;
+        let tokens = (self.tokens * sets).div_ceil(wanted).clamp(1, most);
+        let blocks = self.cells.div_ceil(BLOCK);
+        let single = self.tokens * sets;
+        let pieces = if self.group() > FEW_ROWS || single >= 2 * threads {
+            1
+        } else {
+            (PIECES_PER_THREAD * threads)
+                .div_ceil(single.max(1))
+                .min(blocks / BLOCKS_PER_PIECE)
+                .max(1)
+        };
+        Plan {
+            tokens,
+            pieces,
+            blocks,
+        }
+    }
+
+    /// Into how many parts threads divide it; 0 if nothing is to be computed.
+    pub fn parts(&self, threads: usize) -> usize {
+        let plan = self.plan(threads);
+        self.tokens.div_ceil(plan.tokens) * self.streams * self.kv_heads * plan.pieces
+    }
+
+    /// How many results are to be merged from parts when all of these are computed.
+    pub fn merges(&self, threads: usize) -> usize {
+        match self.plan(threads).pieces {
+            1 => 0,
+            _ => self.tokens * self.streams * self.kv_heads,
+        }
+    }
+
+    /// Bytes of memory that parts and merges share, aligned to 64 bytes.
+    pub fn scratch_bytes(&self, threads: usize) -> usize {
+        self.merges(threads) * self.partials(&self.plan(threads))
+    }
+
+    /// Numbers that a block of cells of a token is kept in until it is merged: of up to sixteen rows what weights are relative to and their sum, and of
+    /// each row a sum of values in whole vectors.
+    pub(crate) fn partial(&self) -> usize {
+        2 * FEW_ROWS + self.group() * self.value_size.next_multiple_of(16)
+    }
+
+    /// Bytes that the blocks of a result take.
+    fn partials(&self, plan: &Plan) -> usize {
+        plan.blocks * self.partial() * size_of::<f32>()
+    }
+
+    /// Computes part `part` of those that [`Attention::parts`] counts for so many threads.
+    ///
+    /// # Safety
+    /// All pointers must be valid for what the shape says, `scratch` for [`Attention::scratch_bytes`], and nobody may write what is read. Each part
+    /// writes results and scratch memory of its own, and nobody else may read or write those meanwhile: no two threads may compute the same part at once.
+    ///
+    /// # Panics
+    /// If it does not fit ([`Attention::fits`]), this CPU has no instructions for it, or there is no such part.
+    pub unsafe fn compute(&self, part: usize, threads: usize, scratch: *mut u8) {
+        assert!(self.fits() && Self::available(), "a kernel for {self:?}");
+        let parts = self.parts(threads);
+        assert!(part < parts, "part {part} of {parts}");
+        let plan = self.plan(threads);
+        let sets = self.streams * self.kv_heads;
+        let (set, index) = (part % sets, part / sets);
+        let (kv_head, stream) = (set % self.kv_heads, set / self.kv_heads);
+        if plan.pieces > 1 {
+            let (token, piece) = (index / plan.pieces, index % plan.pieces);
+            let share = |piece: usize| plan.blocks * piece / plan.pieces;
+            let blocks = share(piece)..share(piece + 1);
+            let room = scratch.wrapping_add((token * sets + set) * self.partials(&plan));
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: as the caller promises; the CPU has the instructions.
+            unsafe {
+                x86::compute_block(self, (kv_head, stream, token), blocks, room);
+            }
+            return;
+        }
+        // The last tokens first: they see most.
+        let end = self.tokens - index * plan.tokens;
+        let tokens = end.saturating_sub(plan.tokens)..end;
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: as the caller promises; the CPU has the instructions.
+        unsafe {
+            x86::compute(self, kv_head, stream, tokens);
+        }
+    }
+
+    /// Merges the parts of a result, one of those that [`Attention::merges`] counts.
+    ///
+    /// # Safety
+    /// As for [`Attention::compute`], which must have computed all parts.
+    ///
+    /// # Panics
+    /// If there is no such result.
+    pub unsafe fn merge(&self, index: usize, threads: usize, scratch: *const u8) {
+        let merges = self.merges(threads);
+        assert!(index < merges, "result {index} of {merges}");
+        let sets = self.streams * self.kv_heads;
+        let (set, token) = (index % sets, index / sets);
+        let place = (set % self.kv_heads, set / self.kv_heads, token);
+        let partials = scratch.wrapping_add(index * self.partials(&self.plan(threads)));
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: as the caller promises; parts were computed, so the CPU has the instructions.
+        unsafe {
+            x86::merge(self, place, partials);
+        }
+    }
+
+    /// How steeply the mask counts for a head.
+    pub(crate) fn slope(&self, head: usize) -> f32 {
+        if self.max_bias <= 0.0 {
+            return 1.0;
+        }
+        let heads = self.heads as f32;
+        let even = heads.log2().floor().exp2();
+        let head = head as f32;
+        if head < even {
+            (-self.max_bias / even * (head + 1.0)).exp2()
+        } else {
+            (-self.max_bias / 2.0 / even * (2.0 * (head - even) + 1.0)).exp2()
+        }
+    }
+}

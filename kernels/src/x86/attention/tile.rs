@@ -1,0 +1,148 @@
+//! Many rows: scores, weights and sums of a tile of them.
+
+use std::arch::x86_64::*;
+use std::ops::Range;
+
+use super::seen::Seen;
+use super::state::{Lanes, State, cap_scores, pin, weigh};
+use super::{Run, common, padded};
+
+/// Vectors of a tile: what is read of a key or a value is used for all of them.
+pub(super) const WIDE: usize = 2;
+/// Cells, or numbers of values, that are computed together.
+const AT_ONCE: usize = 8;
+
+/// A tile, and the cells of a block.
+pub(super) struct Tile<'a> {
+    pub(super) run: &'a Run<'a>,
+    pub(super) rows: Range<usize>,
+    /// The block's first cell.
+    pub(super) first: usize,
+    /// The cells whose keys and values follow.
+    pub(super) cells: &'a [u16],
+    /// What the tokens of the run see.
+    pub(super) seen: &'a [Seen],
+    pub(super) keys: *const f32,
+    pub(super) values: *const f32,
+    /// By number, a vector for every sixteen rows.
+    pub(super) queries: &'a [Lanes],
+}
+
+impl Tile<'_> {
+    /// Adds the cells to the states and the sums of the rows.
+    ///
+    /// # Safety
+    /// The buffers must be of the run's shape.
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+    pub(super) unsafe fn add(
+        &self,
+        scores: &mut [Lanes],
+        states: &mut [State],
+        sums: &mut [Lanes],
+    ) {
+        let attention = self.run.attention;
+        let group = attention.group();
+        let tokens = self.rows.start / group..(self.rows.end - 1) / group + 1;
+        let (any, plain) = common(&self.seen[tokens]);
+        let sees = |cell: &u16| any.has(*cell);
+        let Some(from) = self.cells.iter().position(sees) else {
+            return;
+        };
+        let last = self.cells.iter().rposition(sees).unwrap_or(from);
+        let places = from / AT_ONCE * AT_ONCE..last + 1;
+        // SAFETY: as the caller promises. Places behind the last cell are inside of the block, and hold what was there before.
+        unsafe { self.score(places.clone(), scores) };
+        let of_places = &mut scores[places.start * WIDE..places.end * WIDE];
+        if attention.cap != 0.0 {
+            cap_scores(attention.cap, of_places);
+        }
+        let cells = &self.cells[places.clone()];
+        for (cell, scores) in cells.iter().zip(of_places.chunks_exact_mut(WIDE)) {
+            if !plain.has(*cell) {
+                let cell = self.first + usize::from(*cell);
+                self.run.hide(self.rows.clone(), cell, scores);
+            }
+        }
+        let here = weigh::<WIDE>(of_places);
+        let mut factors = [(_mm512_setzero_ps(), _mm512_setzero_ps()); WIDE];
+        for v in 0..WIDE {
+            factors[v] = states[v].add(here[v].0, here[v].1);
+        }
+        // SAFETY: as the caller promises.
+        unsafe { self.sum(places, scores, sums, factors) };
+    }
+
+    /// The products of queries and keys.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+    unsafe fn score(&self, places: Range<usize>, scores: &mut [Lanes]) {
+        let size = self.run.attention.key_size;
+        let stride = padded(size);
+        for place in places.step_by(AT_ONCE) {
+            let mut sums = [[_mm512_setzero_ps(); WIDE]; AT_ONCE];
+            // SAFETY: there are as many keys, scores and numbers.
+            unsafe {
+                let keys = self.keys.add(place * stride);
+                for index in 0..size {
+                    let mut queries = [_mm512_setzero_ps(); WIDE];
+                    for v in 0..WIDE {
+                        queries[v] = self.queries.get_unchecked(index * WIDE + v).load();
+                    }
+                    for m in 0..AT_ONCE {
+                        let key = _mm512_set1_ps(*keys.add(m * stride + index));
+                        for v in 0..WIDE {
+                            sums[m][v] = _mm512_fmadd_ps(key, queries[v], sums[m][v]);
+                        }
+                        pin(&mut sums[m]);
+                    }
+                }
+                for m in 0..AT_ONCE {
+                    for v in 0..WIDE {
+                        let score = scores.get_unchecked_mut((place + m) * WIDE + v);
+                        score.store(sums[m][v]);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Adds values by their weights, with the factors of the sums before and of these.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+    unsafe fn sum(
+        &self,
+        places: Range<usize>,
+        weights: &[Lanes],
+        sums: &mut [Lanes],
+        factors: [(__m512, __m512); WIDE],
+    ) {
+        let stride = padded(self.run.attention.value_size);
+        for index in (0..stride).step_by(AT_ONCE) {
+            let mut added = [[_mm512_setzero_ps(); WIDE]; AT_ONCE];
+            // SAFETY: there are as many values, weights and numbers.
+            unsafe {
+                let values = self.values.add(index);
+                for place in places.clone() {
+                    let mut weight = [_mm512_setzero_ps(); WIDE];
+                    for v in 0..WIDE {
+                        weight[v] = weights.get_unchecked(place * WIDE + v).load();
+                    }
+                    for m in 0..AT_ONCE {
+                        let value = _mm512_set1_ps(*values.add(place * stride + m));
+                        for v in 0..WIDE {
+                            added[m][v] = _mm512_fmadd_ps(value, weight[v], added[m][v]);
+                        }
+                        pin(&mut added[m]);
+                    }
+                }
+                for m in 0..AT_ONCE {
+                    for v in 0..WIDE {
+                        let sum = sums.get_unchecked_mut((index + m) * WIDE + v);
+                        let old = _mm512_mul_ps(sum.load(), factors[v].0);
+                        sum.store(_mm512_fmadd_ps(added[m][v], factors[v].1, old));
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! Attention: as exact as its numbers allow, and a row the same bit for bit whoever is computed with it.
+
+// Attention reads and writes through pointers.
+#![allow(unsafe_code)]
+
+mod attention_case;
+
+use attention_case::{Case, Random, UNSEEN, half, row_bytes};
+use graphmill_kernels::{Attention, Numbers};
+use proptest::prelude::*;
+
+const KINDS: [Numbers; 4] = [Numbers::F32, Numbers::F16, Numbers::Bf16, Numbers::Q8_0];
+
+fn bits(numbers: &[f32]) -> Vec<u32> {
+    numbers.iter().map(|number| number.to_bits()).collect()
+}
+
+/// Whether this CPU can; otherwise there is nothing to test.
+fn available() -> bool {
+    if !Attention::available() {
+        eprintln!("skipped: there are no instructions for attention");
+    }
+    Attention::available()
+}
+
+#[test]
+fn every_kind_is_exact() {
+    if !available() {
+        return;
+    }
+    for numbers in KINDS {
+        Case::prompt(numbers, 1, 300, 1).assert_exact();
+        Case::prompt(numbers, 40, 40, 2).assert_exact();
+        Case::prompt(numbers, 19, 530, 3).assert_exact();
+    }
+}
+
+#[test]
+fn every_shape_is_exact() {
+    if !available() {
+        return;
+    }
+    for (heads, kv_heads, key_size, value_size) in [
+        (1, 1, 8, 8),
+        (4, 4, 80, 80),
+        (14, 2, 128, 128),
+        (40, 1, 24, 17),
+        (3, 1, 576, 512),
+    ] {
+        let case = Case::prompt(Numbers::F16, 9, 270, 4);
+        case.shape(heads, kv_heads, key_size, value_size)
+            .assert_exact();
+    }
+}
+
+#[test]
+fn sinks_caps_and_biases_are_exact() {
+    if !available() {
+        return;
+    }
+    let case = Case::prompt(Numbers::F16, 5, 300, 5).shape(8, 2, 64, 64);
+    Case {
+        cap: 0.5,
+        ..case.clone()
+    }
+    .assert_exact();
+    let sinks = Some((0..8).map(|head| head as f32 - 4.0).collect());
+    Case {
+        sinks,
+        ..case.clone()
+    }
+    .assert_exact();
+    let mut biased = Case {
+        max_bias: 8.0,
+        ..case
+    };
+    for (index, number) in biased.mask.iter_mut().enumerate() {
+        let (row, cell) = (index / biased.cells, index % biased.cells);
+        if *number != UNSEEN {
+            *number = half(-((biased.cells - biased.tokens + row % biased.tokens - cell) as f32));
+        }
+    }
+    biased.assert_exact();
+}
+
+#[test]
+fn a_token_that_sees_nothing_has_zeros() {
+    if !available() {
+        return;
+    }
+    let mut case = Case::prompt(Numbers::F16, 3, 64, 6);
+    case.see(|_, token, _| token != 1);
+    case.assert_exact();
+}
+
+#[test]
+fn neighbours_and_threads_change_no_bit() {
+    if !available() {
+        return;
+    }
+    let (tokens, cells) = (75, 1400);
+    let row = 6 * 64;
+    let case = Case::prompt(Numbers::F16, tokens, cells, 7);
+    let whole = case.compute(1);
+    for threads in [2, 3, 16, 100, 1000] {
+        assert_eq!(
+            bits(&case.compute(threads)),
+            bits(&whole),
+            "{threads} threads"
+        );
+    }
+    for some in [0..1, 74..75, 3..20, 40..75] {
+        for threads in [1, 40] {
+            let alone = case.only(some.clone()).compute(threads);
+            for stream in 0..case.streams {
+                let expected = &whole[(stream * tokens + some.start) * row..][..some.len() * row];
+                let alone = &alone[stream * some.len() * row..][..some.len() * row];
+                assert_eq!(bits(alone), bits(expected), "tokens {some:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn cells_of_others_change_no_bit() {
+    if !available() {
+        return;
+    }
+    let mut case = Case::prompt(Numbers::F16, 12, 512, 8);
+    // Tokens of three sequences in one pool.
+    case.see(|_, token, cell| cell % 3 == token % 3 && cell < 400 + token);
+    case.assert_exact();
+    let before = case.compute(1);
+    // Cells that tokens 1, 4, 7... do not see become no numbers.
+    let row = row_bytes(case.numbers, case.value_size);
+    for (index, rows) in case
+        .values
+        .chunks_exact_mut(row * case.kv_heads)
+        .enumerate()
+    {
+        if index % case.cells % 3 != 1 {
+            rows.chunks_exact_mut(2)
+                .for_each(|number| number.copy_from_slice(&[0, 0x7e]));
+        }
+    }
+    for (index, rows) in case.keys.chunks_exact_mut(row * case.kv_heads).enumerate() {
+        if index % case.cells % 3 != 1 {
+            rows.chunks_exact_mut(2)
+                .for_each(|number| number.copy_from_slice(&[0, 0x7c]));
+        }
+    }
+    let after = case.compute(1);
+    let of_token = case.heads * case.value_size;
+    let tokens = before
+        .chunks_exact(of_token)
+        .zip(after.chunks_exact(of_token));
+    for (index, (before, after)) in tokens.enumerate() {
+        if index % case.tokens % 3 == 1 {
+            assert_eq!(bits(before), bits(after));
+        } else {
+            assert!(after.iter().all(|number| number.is_nan()));
+        }
+    }
+}
+
+#[test]
+fn sharp_attention_takes_the_largest() {
+    if !available() {
+        return;
+    }
+    let mut case = Case::prompt(Numbers::F32, 4, 700, 10);
+    case.queries.iter_mut().for_each(|number| *number *= 400.0);
+    let out = case.compute(1);
+    let rows = out.chunks_exact(case.value_size).enumerate();
+    for (index, row) in rows {
+        let (token, head) = (index / case.heads, index % case.heads);
+        let exact = case.exact(token / case.tokens, token % case.tokens, head);
+        for (ours, (exact, _)) in row.iter().zip(exact) {
+            // Scores of hundreds have fewer bits behind the point.
+            assert!((f64::from(*ours) - exact).abs() < 2e-3, "{ours} {exact}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    #[test]
+    fn whatever_is_seen(kind in 0..4usize, tokens in 1..40usize, cells in 1..600usize, sees in 1..5u64, threads in 1..9usize, seed: u64) {
+        prop_assume!(Attention::available());
+        let mut case = Case::prompt(KINDS[kind], 1, cells, seed);
+        let mut random = Random(seed);
+        case.tokens = tokens;
+        case.queries = (0..case.streams * tokens * case.heads * case.key_size).map(|_| random.unit()).collect();
+        case.mask = (0..case.streams * tokens * cells).map(|_| if random.bits() % 5 < sees { 0 } else { UNSEEN }).collect();
+        case.assert_exact();
+        let all = case.compute(threads);
+        let last = case.only(tokens - 1..tokens).compute(1);
+        let row = case.heads * case.value_size;
+        prop_assert_eq!(bits(&last[..row]), bits(&all[(tokens - 1) * row..tokens * row]));
+    }
+}
