@@ -59,8 +59,11 @@ fn check(quantization: Quantization, part: f64) {
         assert_eq!(bits(other), bits(expected), "on one thread: {length}");
     }
 
+    // With attention as llama.cpp computes it: random weights make large differences of its 16 bits.
+    let products = r#"{"cpu_kernels": "on", "flash_attention": "off"}"#;
+    let ours = alone(&engine(&model, products)).concat();
     let theirs = alone(&engine(&model, OFF)).concat();
-    assert_as_likely(&expected.concat(), &theirs, part);
+    assert_as_likely(&ours, &theirs, part);
 }
 
 #[test]

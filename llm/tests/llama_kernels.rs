@@ -184,8 +184,36 @@ fn texts_are_as_likely_as_llama_cpp_finds_them() {
 }
 
 #[test]
+fn attention_is_theirs_where_nobody_says_otherwise() {
+    let Some(with) = engine(ON, 256) else { return };
+    if !Kernels::detect().is_some_and(|kernels| kernels.attends()) {
+        eprintln!("skipped: the kernels for this processor leave attention to llama.cpp");
+        return;
+    }
+    let without = engine(r#"{"cpu_kernels": "off"}"#, 256).expect("as above");
+    let fused = |engine: &Engine| {
+        let compute = engine.info().backend.compute.as_ref();
+        compute.expect("it computes").flash_attention
+    };
+    assert!(fused(&with) && !fused(&without));
+}
+
+/// Cells of 16 and of 8 bits.
+const KINDS_OF_CELLS: [&str; 2] = [
+    ON,
+    r#"{"cpu_kernels": "on", "kv_type_k": "q8_0", "kv_type_v": "q8_0"}"#,
+];
+
+#[test]
 fn neighbours_change_no_bit() {
-    let Some(engine) = engine(ON, 256) else {
+    for plugin_config in KINDS_OF_CELLS {
+        neighbours_change_no_bit_with(plugin_config);
+    }
+}
+
+#[track_caller]
+fn neighbours_change_no_bit_with(plugin_config: &str) {
+    let Some(engine) = engine(plugin_config, 256) else {
         return;
     };
     let alone = alone(&engine);
@@ -290,7 +318,9 @@ fn the_environment_turns_them_off() {
 fn the_environment_names_their_instructions() {
     const TEST: &str = "the_environment_names_their_instructions";
     if let Ok(name) = std::env::var(SWITCH) {
-        let engine = engine(ON, 256).expect("this processor has them");
+        // Attention is a kernel's for some instructions, and llama.cpp's for others.
+        let plain = r#"{"cpu_kernels": "on", "flash_attention": "off"}"#;
+        let engine = engine(plain, 256).expect("this processor has them");
         let info = kernels(&engine).expect("they are on");
         assert_eq!(info.instructions, name);
         println!("{:?}", answer(&start(&engine, &chat(MESSAGES[0])).0));

@@ -5,10 +5,13 @@
 //! to pack while a model loads, and has it compute products. What it does not take goes on to the next buffer type, and so to
 //! llama.cpp's own kernels.
 //!
+//! Attention that ggml computes by one operation goes to them too (`attention`), where queries come from packed weights.
+//!
 //! The list is the process's. Which model wants the kernels is said beside the load ([`load`]), so that two models can differ.
 
 #![allow(unsafe_code)]
 
+mod attention;
 mod calls;
 mod check;
 mod measure;
@@ -26,6 +29,7 @@ use llama_cpp_sys_2 as sys;
 
 use crate::spec::CpuKernels;
 
+pub(super) use attention::attends;
 pub(super) use calls::panics;
 pub(super) use measure::product_time;
 pub use measure::{MeasuredProduct, ProductTime};

@@ -5,6 +5,7 @@ use llama_cpp_sys_2 as sys;
 
 use super::adapters;
 use super::ffi::{self, Context, Heard, ThreadPool};
+use super::kernels;
 use super::model::Weights;
 use super::pools::{self, Available, MACHINE, StepBuffers};
 use super::threads::Threads;
@@ -119,12 +120,12 @@ impl ContextPlan {
             (pool.name, bytes)
         };
         let on_cpu_in_streams = on_cpu_in_streams(weights, available, unified);
-        let flash_attention =
-            if on_cpu_in_streams && plain_attention_fits(model, knobs, share, ubatch, left) {
-                FlashAttention::Off
-            } else {
-                knobs.flash_attention
-            };
+        let plain = on_cpu_in_streams && !kernels_attend(weights, knobs);
+        let flash_attention = if plain && plain_attention_fits(model, knobs, share, ubatch, left) {
+            FlashAttention::Off
+        } else {
+            knobs.flash_attention
+        };
         let queries_per_key = u64::from(model.n_head() / model.n_head_kv().max(1)).max(1);
         if share < context_length {
             tracing::warn!(
@@ -210,6 +211,12 @@ impl ContextPlan {
 fn on_cpu_in_streams(weights: &Weights, available: &Available, unified: bool) -> bool {
     let on_gpu = |(device, layers): &(String, u32)| *layers > 0 && available.is_gpu(device);
     !unified && !weights.layout.layers.iter().any(on_gpu)
+}
+
+/// Whether attention is left to the CPU kernels, which are faster than either of llama.cpp's ways. They compute what the fused one would.
+fn kernels_attend(weights: &Weights, knobs: &PluginConfig) -> bool {
+    weights.layout.kernels.is_some()
+        && kernels::attends(cache_type(knobs.kv_type_k), cache_type(knobs.kv_type_v))
 }
 
 /// Whether plain attention may be chosen: the choice is open, the cached values allow it, and there is room to keep its scores.

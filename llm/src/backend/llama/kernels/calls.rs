@@ -12,8 +12,8 @@ use llama_cpp_sys_2 as sys;
 
 use super::{ATTACHED, Matrix, packed};
 
-/// A line of the cache: quantised activations begin at one.
-const ALIGNMENT: usize = 64;
+/// A line of the cache: what is in scratch memory begins at one.
+pub(super) const ALIGNMENT: usize = 64;
 
 /// Panics that did not get out.
 static PANICS: AtomicU64 = AtomicU64::new(0);
@@ -45,7 +45,7 @@ struct RawProduct {
 unsafe extern "C" {
     fn graphmill_kernels_buffer_type() -> sys::ggml_backend_buffer_type_t;
     fn graphmill_kernels_attach() -> bool;
-    fn graphmill_kernels_next_share(pool: *mut sys::ggml_threadpool) -> c_int;
+    pub(super) fn graphmill_kernels_next_share(pool: *mut sys::ggml_threadpool) -> c_int;
 }
 
 /// Puts the buffer type into ggml's list; says whether llama.cpp will look at it.

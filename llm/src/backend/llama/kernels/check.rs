@@ -1,4 +1,4 @@
-//! The check at the start: small products of every format through the buffer type, against what llama.cpp computes itself.
+//! The check at the start: small products of every format and attention through the buffer type, against what llama.cpp computes itself.
 
 use std::ptr;
 use std::slice;
@@ -7,6 +7,8 @@ use llama_cpp_sys_2 as sys;
 
 use super::tensors::{Tensors, numbers};
 use super::{Matrix, calls};
+
+mod attention;
 
 /// A matrix with a panel that is not full, and more activations than fit in one tile.
 const ROWS: usize = 75;
@@ -29,7 +31,7 @@ pub(super) const TYPES: [sys::ggml_type; 7] = [
     sys::GGML_TYPE_BF16,
 ];
 
-/// Compares products of all formats that the kernels have. Says what is wrong.
+/// Compares products of all formats that the kernels have, and attention. Says what is wrong.
 pub(super) fn all() -> Result<(), String> {
     let before = calls::panics();
     for ggml_type in TYPES {
@@ -47,7 +49,11 @@ pub(super) fn all() -> Result<(), String> {
         }
         compare(&matrix.type_name(), &ours, &theirs)?;
     }
-    Ok(())
+    let (ours, theirs) = attention::results().ok_or("there is no memory for a check of them")?;
+    if calls::panics() != before {
+        return Err("attention has failed".to_owned());
+    }
+    compare("queries and keys", &ours, &theirs)
 }
 
 /// Says how far a product of the kernels is from llama.cpp's, if that is too far.

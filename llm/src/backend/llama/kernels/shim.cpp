@@ -39,6 +39,40 @@ struct graphmill_product {
     ggml_threadpool * pool;
 };
 
+// Rows of numbers in three dimensions, with the bytes from one to the next in each.
+struct graphmill_rows {
+    const void * first;
+    size_t       strides[3];
+};
+
+// What one thread needs for its share of attention. Rows are by token or cell, by head, and by stream.
+struct graphmill_attention {
+    int64_t        tokens;
+    int64_t        heads;
+    int64_t        kv_heads;
+    int64_t        cells;
+    int64_t        streams;
+    int64_t        key_size;
+    int64_t        value_size;
+    graphmill_rows queries;
+    graphmill_rows keys;
+    int32_t        key_type;
+    graphmill_rows values;
+    int32_t        value_type;
+    // Without rows if there is none.
+    graphmill_rows mask;
+    const float *  sinks;
+    float          scale;
+    float          cap;
+    float          max_bias;
+    float *        out;
+    void *         scratch;
+    size_t         scratch_bytes;
+    int32_t        thread;
+    int32_t        threads;
+    ggml_threadpool * pool;
+};
+
 // Whether a matrix of the model that this thread is loading should be packed.
 bool graphmill_kernels_takes(const graphmill_matrix * matrix);
 // Counts a matrix of experts of that model, which ggml keeps.
@@ -51,6 +85,13 @@ void graphmill_kernels_pack(const graphmill_matrix * matrix, const void * source
 size_t graphmill_kernels_scratch_bytes(const graphmill_matrix * matrix, int64_t activations);
 void graphmill_kernels_quantise(const graphmill_product * product);
 void graphmill_kernels_multiply(const graphmill_product * product);
+// Whether there is a kernel for this attention.
+bool graphmill_kernels_attends(const graphmill_attention * attention);
+// Bytes of scratch memory for it.
+size_t graphmill_kernels_attention_bytes(const graphmill_attention * attention);
+// Says whether parts are to be merged when all threads are done.
+bool graphmill_kernels_attend(const graphmill_attention * attention);
+void graphmill_kernels_merge_attention(const graphmill_attention * attention);
 
 // What Rust calls.
 ggml_backend_buffer_type_t graphmill_kernels_buffer_type(void);
@@ -131,6 +172,100 @@ class product_traits : public ggml::cpu::tensor_traits {
 
 product_traits TRAITS;
 
+graphmill_rows rows_of(const ggml_tensor * tensor) {
+    return { tensor->data, { tensor->nb[1], tensor->nb[2], tensor->nb[3] } };
+}
+
+graphmill_attention attention_of(const ggml_tensor * op, const ggml_compute_params & params) {
+    const ggml_tensor * queries = op->src[0];
+    const ggml_tensor * keys    = op->src[1];
+    const ggml_tensor * values  = op->src[2];
+    const ggml_tensor * mask    = op->src[3];
+    const ggml_tensor * sinks   = op->src[4];
+    graphmill_rows      added   = {};
+    if (mask != nullptr) {
+        // Heads share a mask, and so may streams.
+        added = { mask->data, { mask->nb[1], 0, mask->ne[3] > 1 ? mask->nb[3] : 0 } };
+    }
+    return {
+        queries->ne[1],
+        queries->ne[2],
+        keys->ne[2],
+        keys->ne[1],
+        queries->ne[3],
+        queries->ne[0],
+        values->ne[0],
+        rows_of(queries),
+        rows_of(keys),
+        keys->type,
+        rows_of(values),
+        values->type,
+        added,
+        sinks != nullptr ? static_cast<const float *>(sinks->data) : nullptr,
+        ggml_get_op_params_f32(op, 0),
+        ggml_get_op_params_f32(op, 2),
+        ggml_get_op_params_f32(op, 1),
+        static_cast<float *>(op->data),
+        params.wdata,
+        params.wsize,
+        params.ith,
+        params.nth,
+        params.threadpool,
+    };
+}
+
+// Whether a tensor comes from a product with packed weights: those of a model that is computed with the kernels.
+bool comes_from_packed(const ggml_tensor * tensor) {
+    while (tensor != nullptr && tensor->op != GGML_OP_MUL_MAT) {
+        tensor = tensor->src[0];
+    }
+    return tensor != nullptr && is_packed(tensor->src[0]);
+}
+
+bool attends(const ggml_tensor * op) {
+    const ggml_tensor * queries = op->src[0];
+    const ggml_tensor * keys    = op->src[1];
+    const ggml_tensor * values  = op->src[2];
+    const ggml_tensor * mask    = op->src[3];
+    if (!comes_from_packed(queries) || queries->type != GGML_TYPE_F32 || queries->nb[0] != sizeof(float) ||
+        keys->nb[0] != ggml_type_size(keys->type) || values->nb[0] != ggml_type_size(values->type) ||
+        keys->ne[3] != queries->ne[3] || values->ne[3] != queries->ne[3] || values->ne[2] != keys->ne[2] ||
+        !ggml_is_contiguous(op)) {
+        return false;
+    }
+    if (mask != nullptr && (mask->type != GGML_TYPE_F16 || mask->nb[0] != sizeof(ggml_fp16_t) || mask->ne[2] != 1 ||
+                            (mask->ne[3] != 1 && mask->ne[3] != queries->ne[3]))) {
+        return false;
+    }
+    const graphmill_attention attention = attention_of(op, {});
+    return graphmill_kernels_attends(&attention);
+}
+
+class attention_traits : public ggml::cpu::tensor_traits {
+    bool work_size(int threads, const ggml_tensor * op, size_t & size) override {
+        ggml_compute_params params = {};
+        params.nth = threads;
+        const graphmill_attention attention = attention_of(op, params);
+        size = graphmill_kernels_attention_bytes(&attention);
+        return true;
+    }
+
+    bool compute_forward(ggml_compute_params * params, ggml_tensor * op) override {
+        const graphmill_attention attention = attention_of(op, *params);
+        if (params->ith == 0) {
+            ggml_threadpool_chunk_set(params->threadpool, 0);
+        }
+        ggml_barrier(params->threadpool);
+        if (graphmill_kernels_attend(&attention)) {
+            ggml_barrier(params->threadpool);
+            graphmill_kernels_merge_attention(&attention);
+        }
+        return true;
+    }
+};
+
+attention_traits ATTENTION;
+
 class packed_buffer_type : public ggml::cpu::extra_buffer_type {
     bool supports_op(ggml_backend_dev_t, const ggml_tensor * op) override {
         if (op->op == GGML_OP_MUL_MAT_ID && is_packed(op->src[0])) {
@@ -155,6 +290,9 @@ class packed_buffer_type : public ggml::cpu::extra_buffer_type {
     }
 
     ggml::cpu::tensor_traits * get_tensor_traits(const ggml_tensor * op) override {
+        if (op->op == GGML_OP_FLASH_ATTN_EXT) {
+            return attends(op) ? &ATTENTION : nullptr;
+        }
         return op->op == GGML_OP_MUL_MAT && is_packed(op->src[0]) ? &TRAITS : nullptr;
     }
 };

@@ -1,0 +1,180 @@
+//! Attention that ggml leaves to the kernels, through `shim.cpp`: that of models whose weights are packed for them.
+
+use graphmill_kernels::{Attention, Kernels, Numbers, Rows};
+use llama_cpp_sys_2 as sys;
+
+use super::ATTACHED;
+use super::calls::{ALIGNMENT, graphmill_kernels_next_share, guarded};
+
+/// `graphmill_rows` of the shim.
+#[repr(C)]
+struct RawRows {
+    first: *const u8,
+    strides: [usize; 3],
+}
+
+/// `graphmill_attention` of the shim.
+#[repr(C)]
+struct RawAttention {
+    tokens: i64,
+    heads: i64,
+    kv_heads: i64,
+    cells: i64,
+    streams: i64,
+    key_size: i64,
+    value_size: i64,
+    queries: RawRows,
+    keys: RawRows,
+    key_type: i32,
+    values: RawRows,
+    value_type: i32,
+    mask: RawRows,
+    sinks: *const f32,
+    scale: f32,
+    cap: f32,
+    max_bias: f32,
+    out: *mut f32,
+    scratch: *mut u8,
+    scratch_bytes: usize,
+    thread: i32,
+    threads: i32,
+    pool: *mut sys::ggml_threadpool,
+}
+
+/// How the kernels call numbers of a type of ggml, if they read it.
+fn numbers(ggml_type: sys::ggml_type) -> Option<Numbers> {
+    match ggml_type {
+        sys::GGML_TYPE_F32 => Some(Numbers::F32),
+        sys::GGML_TYPE_F16 => Some(Numbers::F16),
+        sys::GGML_TYPE_BF16 => Some(Numbers::Bf16),
+        sys::GGML_TYPE_Q8_0 => Some(Numbers::Q8_0),
+        _ => None,
+    }
+}
+
+/// Whether the instructions that are used compute attention.
+fn available() -> bool {
+    ATTACHED.get().is_some_and(Kernels::attends)
+}
+
+/// Whether attention is left to the kernels where keys and values are of these types and the model is packed for them.
+pub(in crate::backend::llama) fn attends(keys: sys::ggml_type, values: sys::ggml_type) -> bool {
+    available() && numbers(keys).is_some() && numbers(values).is_some()
+}
+
+impl RawRows {
+    fn rows(&self) -> Rows {
+        Rows {
+            first: self.first,
+            strides: self.strides,
+        }
+    }
+}
+
+impl RawAttention {
+    /// What is to be computed; `None` if there is no kernel for it.
+    fn attention(&self) -> Option<Attention> {
+        let size = |count: i64| usize::try_from(count).ok();
+        let attention = Attention {
+            tokens: size(self.tokens)?,
+            heads: size(self.heads)?,
+            kv_heads: size(self.kv_heads)?,
+            cells: size(self.cells)?,
+            streams: size(self.streams)?,
+            key_size: size(self.key_size)?,
+            value_size: size(self.value_size)?,
+            queries: self.queries.rows(),
+            keys: self.keys.rows(),
+            key_numbers: numbers(self.key_type as sys::ggml_type)?,
+            values: self.values.rows(),
+            value_numbers: numbers(self.value_type as sys::ggml_type)?,
+            mask: (!self.mask.first.is_null()).then(|| self.mask.rows()),
+            sinks: self.sinks,
+            scale: self.scale,
+            cap: self.cap,
+            max_bias: self.max_bias,
+            out: self.out,
+        };
+        (available() && attention.fits()).then_some(attention)
+    }
+}
+
+/// Whether there is a kernel for this attention. Nothing of it is read.
+#[unsafe(no_mangle)]
+extern "C" fn graphmill_kernels_attends(attention: &RawAttention) -> bool {
+    guarded(|| attention.attention().is_some())
+}
+
+/// Bytes of scratch memory for it. Nothing of it is read.
+#[unsafe(no_mangle)]
+extern "C" fn graphmill_kernels_attention_bytes(raw: &RawAttention) -> usize {
+    guarded(|| {
+        let attention = raw.attention();
+        attention.map_or(0, |attention| {
+            attention.scratch_bytes(raw.threads as usize) + ALIGNMENT
+        })
+    })
+}
+
+impl RawAttention {
+    /// Where the scratch memory begins that threads share.
+    fn scratch(&self, attention: &Attention) -> *mut u8 {
+        let needed = attention.scratch_bytes(self.threads as usize);
+        if needed == 0 {
+            return self.scratch;
+        }
+        let skipped = self.scratch.align_offset(ALIGNMENT);
+        assert!(
+            skipped + needed <= self.scratch_bytes,
+            "room for parts of attention"
+        );
+        self.scratch.wrapping_add(skipped)
+    }
+}
+
+/// Computes parts of it until none is left. Says whether parts are to be merged.
+///
+/// # Safety
+/// It is as ggml describes it for the calling thread, and the pool is computing it.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn graphmill_kernels_attend(raw: &RawAttention) -> bool {
+    let Some(attention) = guarded(|| raw.attention()) else {
+        return false; // only what was found to have a kernel comes here
+    };
+    let threads = raw.threads as usize;
+    guarded(|| {
+        let scratch = raw.scratch(&attention);
+        let parts = attention.parts(threads);
+        loop {
+            // SAFETY: the pool is computing this.
+            let part = unsafe { graphmill_kernels_next_share(raw.pool) } as usize;
+            if part >= parts {
+                break;
+            }
+            // SAFETY: ggml's tensors are of these shapes and nobody writes them meanwhile; the scratch memory is this operation's, and the pool
+            // gives each number to one thread only.
+            unsafe { attention.compute(part, threads, scratch) };
+        }
+    });
+    // The same on all threads, also after a panic: they wait for each other.
+    attention.merges(threads) > 0
+}
+
+/// Merges this thread's share of the results.
+///
+/// # Safety
+/// As for [`graphmill_kernels_attend`], which has returned on all threads.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn graphmill_kernels_merge_attention(raw: &RawAttention) {
+    guarded(|| {
+        let Some(attention) = raw.attention() else {
+            return;
+        };
+        let scratch = raw.scratch(&attention);
+        let (thread, threads) = (raw.thread as usize, raw.threads as usize);
+        for index in (thread..attention.merges(threads)).step_by(threads) {
+            // SAFETY: all parts are computed, and other threads have other results.
+            unsafe { attention.merge(index, threads, scratch) };
+        }
+    });
+}
