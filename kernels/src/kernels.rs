@@ -64,7 +64,7 @@ impl Kernels {
         all
     }
 
-    /// Whether products take less time than stock llama.cpp's, whatever their size. With AMX, which llama.cpp then uses too, those of a
+    /// Whether products take less time than those of stock llama.cpp compiled for the same instructions, whatever their size. With AMX, which llama.cpp then uses too, those of a
     /// single activation take a seventh longer.
     pub fn beats_stock(&self) -> bool {
         match self.set {

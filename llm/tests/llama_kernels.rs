@@ -347,7 +347,7 @@ fn instructions_that_there_are_not_are_an_error() {
     const TEST: &str = "instructions_that_there_are_not_are_an_error";
     if std::env::var_os(SWITCH).is_some() {
         let spec = EngineSpec::new(model().expect("a model"));
-        let error = Engine::load(spec).err().expect("an error").to_string();
+        let error = Engine::load(spec).expect_err("an error").to_string();
         assert!(
             error.contains("`GRAPHMILL_CPU_KERNELS` is `MMX`"),
             "{error}"

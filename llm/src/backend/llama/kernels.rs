@@ -53,16 +53,14 @@ fn chosen() -> Result<Option<Kernels>, String> {
         "off" => Ok(None),
         _ => {
             let all = Kernels::all();
-            let named = all.iter().find(|kernels| kernels.name() == name);
-            let names = || {
-                all.iter()
-                    .map(Kernels::name)
-                    .collect::<Vec<_>>()
-                    .join("`, `")
-            };
-            named.copied().map(Some).ok_or_else(|| {
-                format!("`{SWITCH}` is `{name}`, and has to be `auto`, `off`, or what this processor has: `{}`", names())
-            })
+            if let Some(kernels) = all.iter().find(|kernels| kernels.name() == name) {
+                return Ok(Some(*kernels));
+            }
+            let list: Vec<_> = all.iter().map(Kernels::name).collect();
+            let list = list.join("`, `");
+            Err(format!(
+                "`{SWITCH}` is `{name}`, and has to be `auto`, `off`, or what this processor has: `{list}`"
+            ))
         }
     }
 }
