@@ -215,30 +215,18 @@ pub(crate) unsafe fn multiply(
                         |first, _, height| tiles::in_place(product, first, height),
                     );
                 }
-                Instructions::AvxVnni => {
+                Instructions::AvxVnni | Instructions::Avx2 => {
+                    let vnni = instructions == Instructions::AvxVnni;
+                    let offset = if vnni { 0x80 } else { 0 };
                     let way = Way {
-                        expand: &|units, records| expand256::expand(format, 0x80, units, records),
-                        compute: &|strip| avx2::multiply_vnni(format, strip),
-                        steps: 1,
-                        height: avx2::TOKENS,
-                        balance: true,
-                    };
-                    blocks(
-                        product,
-                        span,
-                        out,
-                        &way,
-                        (records, rest),
-                        |first, count, height| {
-                            let shift = expand256::correction_shift(format);
-                            tiles::gather(product, first, count, height, shift, narrow)
+                        expand: &|units, records| expand256::expand(format, offset, units, records),
+                        compute: &|strip| {
+                            if vnni {
+                                avx2::multiply_vnni(format, strip);
+                            } else {
+                                avx2::multiply(format, strip);
+                            }
                         },
-                    );
-                }
-                Instructions::Avx2 => {
-                    let way = Way {
-                        expand: &|units, records| expand256::expand(format, 0, units, records),
-                        compute: &|strip| avx2::multiply(format, strip),
                         steps: 1,
                         height: avx2::TOKENS,
                         balance: true,
