@@ -5,8 +5,7 @@ use super::cost::{CostModel, StepSize};
 /// A target chosen here is this many times what the decodes alone take: two thirds of the time go to prompts, which end sooner
 /// and then share their steps with the other decodes.
 const SHARE: f64 = 3.0;
-/// Up to this many times, if prompt tokens then cost a quarter less each.
-const STRETCHED_SHARE: f64 = 4.0;
+/// A step may take as much longer as its decodes alone take, if prompt tokens then cost a quarter less each.
 const QUARTER_LESS: f64 = 0.75;
 /// Up to this many times, if more than one prompt waits: each of them waits as long as a stream does.
 const CROWDED: f64 = 4.0;
@@ -45,9 +44,8 @@ impl Pace<'_> {
         let left = target - decoding;
         let (tokens, price) = self.cost.prompt_tokens_within(left, limit);
         let cheaper = if self.target.is_none() {
-            let stretched = (target * STRETCHED_SHARE / SHARE - decoding).max(left);
             self.cost
-                .cheaper_prompt_tokens(tokens, price * QUARTER_LESS, stretched, limit)
+                .cheaper_prompt_tokens(tokens, price * QUARTER_LESS, target, limit)
         } else {
             None
         };
