@@ -172,6 +172,11 @@ impl Sequence {
         &self.tokens[..end]
     }
 
+    /// Outputs that may still be put out before somebody grants more.
+    pub(crate) fn credits(&self) -> u32 {
+        self.credits
+    }
+
     pub(crate) fn has_credit(&self) -> bool {
         self.credits > 0
     }

@@ -57,9 +57,8 @@ impl Core<'_> {
             if output.finish.is_some() {
                 self.finished.push(id);
             }
-            self.outbox
-                .current
-                .push((Arc::clone(&sequence.sink), output));
+            let sink = Arc::clone(&sequence.sink);
+            self.outbox.push(sink, output, sequence.credits());
         }
         drop(samples);
         while let Some(id) = self.finished.pop() {
@@ -130,7 +129,7 @@ impl Core<'_> {
             let finish = FinishReason::Error(error);
             self.shared.measured.ended(&finish);
             let output = sequence.end(finish);
-            self.outbox.current.push((sequence.sink, output));
+            self.outbox.push(sequence.sink, output, 0);
         }
         self.plan = plan;
         while let Some(sequence) = self.running.pop() {

@@ -138,7 +138,7 @@ impl<'a> Core<'a> {
         };
         for sequence in self.running.drain(..).chain(self.waiting.drain(..)) {
             let output = sequence.end(FinishReason::Error(error.clone()));
-            self.outbox.current.push((sequence.sink, output));
+            self.outbox.push(sequence.sink, output, 0);
         }
         self.cells = CellBook::default();
         self.shared.queued.store(0, Ordering::Relaxed);
