@@ -60,6 +60,7 @@ fn measure(threads: usize, tokens: usize, cells: usize, streams: usize, size: us
             0x3800 | bits & 0x83ff
         })
         .collect();
+    let values = halves.clone();
     let mask: Vec<u16> = (0..tokens * cells)
         .map(|index| {
             let (token, cell) = (index / cells, index % cells);
@@ -86,7 +87,7 @@ fn measure(threads: usize, tokens: usize, cells: usize, streams: usize, size: us
         queries: rows(queries.as_ptr().cast(), size * 4, HEADS, tokens),
         keys: rows(halves.as_ptr().cast(), size * 2, KV_HEADS, cells),
         key_numbers: Numbers::F16,
-        values: rows(halves.as_ptr().cast(), size * 2, KV_HEADS, cells),
+        values: rows(values.as_ptr().cast(), size * 2, KV_HEADS, cells),
         value_numbers: Numbers::F16,
         mask: Some(Rows {
             first: mask.as_ptr().cast(),

@@ -6,13 +6,11 @@ use crate::x86::attention as x86;
 /// Cells that have weights relative to the largest score of them, before they are added to others.
 pub(crate) const BLOCK: usize = 256;
 /// Rows of a part, which share what is read: a query for each head that shares a key.
-const ROWS_PER_PART: usize = 128;
+const ROWS_PER_PART: usize = 256;
 /// Parts a thread should get, so that threads that are interrupted leave some of theirs to others.
 const PARTS_PER_THREAD: usize = 8;
 /// The same where cells of one token are divided, which costs more.
 const PIECES_PER_THREAD: usize = 4;
-/// Blocks of cells that such a part has at least.
-const BLOCKS_PER_PIECE: usize = 2;
 /// Rows of a token whose cells can be divided.
 const FEW_ROWS: usize = 16;
 
@@ -20,10 +18,19 @@ const FEW_ROWS: usize = 16;
 struct Plan {
     /// Tokens of a part at most; one if its cells are divided.
     tokens: usize,
-    /// Into how many parts the cells of each token are divided.
-    pieces: usize,
+    /// How the cells of each token are divided; `None` if they are not.
+    cells: Option<Pieces>,
     /// Blocks of cells.
     blocks: usize,
+}
+
+/// How the cells of a token are divided.
+struct Pieces {
+    /// Into how many parts.
+    count: usize,
+    /// Heads of keys of a part. It computes a block of cells for each before the next block, as keys of all heads are side by side: memory is read in
+    /// order.
+    heads: usize,
 }
 
 /// The numbers of keys and values.
@@ -37,14 +44,22 @@ pub enum Numbers {
     Bf16,
     /// Blocks of 32 integers of 8 bits and a binary16 scale.
     Q8_0,
+    /// Blocks of 32 integers of 5 bits, a binary16 scale and what the least of them stands for.
+    Q5_1,
+    /// Blocks of 32 integers of 5 bits and a binary16 scale.
+    Q5_0,
+    /// Blocks of 32 integers of 4 bits, a binary16 scale and what the least of them stands for.
+    Q4_1,
+    /// Blocks of 32 integers of 4 bits and a binary16 scale.
+    Q4_0,
 }
 
 impl Numbers {
     /// Numbers that are kept together.
     pub fn block(self) -> usize {
         match self {
-            Self::Q8_0 => 32,
             Self::F32 | Self::F16 | Self::Bf16 => 1,
+            Self::Q8_0 | Self::Q5_1 | Self::Q5_0 | Self::Q4_1 | Self::Q4_0 => 32,
         }
     }
 
@@ -54,6 +69,10 @@ impl Numbers {
             Self::F32 => 4 * count,
             Self::F16 | Self::Bf16 => 2 * count,
             Self::Q8_0 => count / 32 * 34,
+            Self::Q5_1 => count / 32 * 24,
+            Self::Q5_0 => count / 32 * 22,
+            Self::Q4_1 => count / 32 * 20,
+            Self::Q4_0 => count / 32 * 18,
         }
     }
 }
@@ -164,18 +183,18 @@ impl Attention {
         let wanted = threads.max(1) * PARTS_PER_THREAD;
         let tokens = (self.tokens * sets).div_ceil(wanted).clamp(1, most);
         let blocks = self.cells.div_ceil(BLOCK);
-        let single = self.tokens * sets;
-        let pieces = if self.group() > FEW_ROWS || single >= 2 * threads {
-            1
-        } else {
-            (PIECES_PER_THREAD * threads)
-                .div_ceil(single.max(1))
-                .min(blocks / BLOCKS_PER_PIECE)
-                .max(1)
-        };
+        let few = self.tokens == 1 || self.tokens * sets < 2 * threads;
+        let divided = self.group() <= FEW_ROWS && blocks > 1 && few;
         Plan {
-            tokens,
-            pieces,
+            tokens: if divided { 1 } else { tokens },
+            cells: divided.then(|| {
+                let wanted = threads.max(1) * PIECES_PER_THREAD;
+                let tokens = (self.tokens * self.streams).max(1);
+                let count = wanted.div_ceil(tokens).min(blocks);
+                let shares = wanted.div_ceil(tokens * count).min(self.kv_heads);
+                let heads = self.kv_heads.div_ceil(shares);
+                Pieces { count, heads }
+            }),
             blocks,
         }
     }
@@ -183,14 +202,18 @@ impl Attention {
     /// Into how many parts threads divide it; 0 if nothing is to be computed.
     pub fn parts(&self, threads: usize) -> usize {
         let plan = self.plan(threads);
-        self.tokens.div_ceil(plan.tokens) * self.streams * self.kv_heads * plan.pieces
+        let parts = match plan.cells {
+            Some(pieces) => pieces.count * self.kv_heads.div_ceil(pieces.heads),
+            None => self.kv_heads,
+        };
+        self.tokens.div_ceil(plan.tokens) * self.streams * parts
     }
 
     /// How many results are to be merged from parts when all of these are computed.
     pub fn merges(&self, threads: usize) -> usize {
-        match self.plan(threads).pieces {
-            1 => 0,
-            _ => self.tokens * self.streams * self.kv_heads,
+        match self.plan(threads).cells {
+            None => 0,
+            Some(_) => self.tokens * self.streams * self.kv_heads,
         }
     }
 
@@ -223,21 +246,30 @@ impl Attention {
         let parts = self.parts(threads);
         assert!(part < parts, "part {part} of {parts}");
         let plan = self.plan(threads);
-        let sets = self.streams * self.kv_heads;
-        let (set, index) = (part % sets, part / sets);
-        let (kv_head, stream) = (set % self.kv_heads, set / self.kv_heads);
-        if plan.pieces > 1 {
-            let (token, piece) = (index / plan.pieces, index % plan.pieces);
-            let share = |piece: usize| plan.blocks * piece / plan.pieces;
-            let blocks = share(piece)..share(piece + 1);
-            let room = scratch.wrapping_add((token * sets + set) * self.partials(&plan));
-            #[cfg(target_arch = "x86_64")]
-            // SAFETY: as the caller promises; the CPU has the instructions.
-            unsafe {
-                x86::compute_block(self, (kv_head, stream, token), blocks, room);
+        if let Some(pieces) = &plan.cells {
+            let (piece, part) = (part % pieces.count, part / pieces.count);
+            let shares = self.kv_heads.div_ceil(pieces.heads);
+            let (share, part) = (part % shares, part / shares);
+            let (stream, token) = (part % self.streams, part / self.streams);
+            let first = share * pieces.heads;
+            let heads = first..(first + pieces.heads).min(self.kv_heads);
+            let begin = |piece: usize| plan.blocks * piece / pieces.count;
+            for block in begin(piece)..begin(piece + 1) {
+                for head in heads.clone() {
+                    let result = (token * self.streams + stream) * self.kv_heads + head;
+                    let room = scratch.wrapping_add(result * self.partials(&plan));
+                    #[cfg(target_arch = "x86_64")]
+                    // SAFETY: as the caller promises; the CPU has the instructions.
+                    unsafe {
+                        x86::compute_block(self, (head, stream, token), block, room);
+                    }
+                }
             }
             return;
         }
+        let sets = self.streams * self.kv_heads;
+        let (set, index) = (part % sets, part / sets);
+        let (kv_head, stream) = (set % self.kv_heads, set / self.kv_heads);
         // The last tokens first: they see most.
         let end = self.tokens - index * plan.tokens;
         let tokens = end.saturating_sub(plan.tokens)..end;

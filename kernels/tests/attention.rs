@@ -9,7 +9,16 @@ use attention_case::{Case, Random, UNSEEN, half, row_bytes};
 use graphmill_kernels::{Attention, Numbers};
 use proptest::prelude::*;
 
-const KINDS: [Numbers; 4] = [Numbers::F32, Numbers::F16, Numbers::Bf16, Numbers::Q8_0];
+const KINDS: [Numbers; 8] = [
+    Numbers::F32,
+    Numbers::F16,
+    Numbers::Bf16,
+    Numbers::Q8_0,
+    Numbers::Q5_1,
+    Numbers::Q5_0,
+    Numbers::Q4_1,
+    Numbers::Q4_0,
+];
 
 fn bits(numbers: &[f32]) -> Vec<u32> {
     numbers.iter().map(|number| number.to_bits()).collect()
@@ -43,13 +52,25 @@ fn every_shape_is_exact() {
     for (heads, kv_heads, key_size, value_size) in [
         (1, 1, 8, 8),
         (4, 4, 80, 80),
+        (4, 1, 64, 64),
+        (7, 1, 72, 40),
+        (16, 2, 256, 256),
         (14, 2, 128, 128),
         (40, 1, 24, 17),
         (3, 1, 576, 512),
     ] {
         let case = Case::prompt(Numbers::F16, 9, 270, 4);
-        case.shape(heads, kv_heads, key_size, value_size)
-            .assert_exact();
+        let case = case.shape(heads, kv_heads, key_size, value_size);
+        case.assert_exact();
+        let whole = case.compute(1);
+        let row = heads * value_size;
+        for token in 0..case.tokens {
+            let alone = case.only(token..token + 1).compute(1);
+            for stream in 0..case.streams {
+                let expected = &whole[(stream * case.tokens + token) * row..][..row];
+                assert_eq!(bits(&alone[stream * row..][..row]), bits(expected));
+            }
+        }
     }
 }
 
@@ -186,7 +207,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
     #[test]
-    fn whatever_is_seen(kind in 0..4usize, tokens in 1..40usize, cells in 1..600usize, sees in 1..5u64, threads in 1..9usize, seed: u64) {
+    fn whatever_is_seen(kind in 0..KINDS.len(), tokens in 1..40usize, cells in 1..600usize, sees in 1..5u64, threads in 1..9usize, seed: u64) {
         prop_assume!(Attention::available());
         let mut case = Case::prompt(KINDS[kind], 1, cells, seed);
         let mut random = Random(seed);

@@ -16,8 +16,9 @@ mod tile;
 use std::cell::RefCell;
 use std::ops::Range;
 
-use crate::attention::{Attention, BLOCK, Rows};
+use crate::attention::{Attention, BLOCK};
 use narrow::Narrow;
+use rows::Source;
 use seen::{Cells, Seen};
 use state::{Lanes, State};
 use tile::{Tile, WIDE};
@@ -42,7 +43,7 @@ struct Space {
     states: Vec<State>,
     /// Scores by cell.
     scores: Vec<Lanes>,
-    /// Sums of a block of cells, of few rows.
+    /// Sums of a block of cells.
     added: Vec<Lanes>,
 }
 
@@ -115,9 +116,26 @@ impl<'a> Run<'a> {
         attention.out.wrapping_add(index * attention.value_size)
     }
 
-    /// Where the key or the value of a cell begins.
-    fn cell(&self, rows: &Rows, cell: usize) -> *const u8 {
-        rows.at([cell, self.kv_head, self.stream])
+    /// The keys of the block that begins at the cell `first`.
+    fn keys(&self, first: usize) -> Source {
+        let attention = self.attention;
+        Source {
+            numbers: attention.key_numbers,
+            first: attention.keys.at([first, self.kv_head, self.stream]),
+            stride: attention.keys.strides[0],
+            size: attention.key_size,
+        }
+    }
+
+    /// The values of that block.
+    fn values(&self, first: usize) -> Source {
+        let attention = self.attention;
+        Source {
+            numbers: attention.value_numbers,
+            first: attention.values.at([first, self.kv_head, self.stream]),
+            stride: attention.values.strides[0],
+            size: attention.value_size,
+        }
     }
 
     /// Some rows, as many as a tile has.
@@ -197,6 +215,7 @@ impl<'a> Run<'a> {
         space.keys.resize(BLOCK * padded(keys) / LANES, Lanes::ZERO);
         space.values.resize(BLOCK * values / LANES, Lanes::ZERO);
         space.scores.resize(BLOCK * WIDE, Lanes::ZERO);
+        space.added.resize(WIDE * values, Lanes::ZERO);
         space.states.clear();
         for (index, rows) in self.tiles().enumerate() {
             for vector in 0..WIDE {
@@ -223,19 +242,12 @@ impl<'a> Run<'a> {
         if space.cells.is_empty() {
             return;
         }
-        for (place, cell) in space.cells.iter().enumerate() {
-            let cell = first + usize::from(*cell);
-            // SAFETY: there is room for the keys and values of a block.
-            unsafe {
-                let room = space.keys.as_mut_ptr().cast::<f32>();
-                let source = self.cell(&attention.keys, cell);
-                let room = room.add(place * padded(keys));
-                rows::widen(attention.key_numbers, source, keys, room);
-                let room = space.values.as_mut_ptr().cast::<f32>();
-                let source = self.cell(&attention.values, cell);
-                let room = room.add(place * values);
-                rows::widen(attention.value_numbers, source, attention.value_size, room);
-            }
+        // SAFETY: there is room for the keys and values of a block.
+        unsafe {
+            let room = space.keys.as_mut_ptr().cast();
+            self.keys(first).widen::<1>(&space.cells, room);
+            let room = space.values.as_mut_ptr().cast();
+            self.values(first).widen::<1>(&space.cells, room);
         }
         for (index, rows) in self.tiles().enumerate() {
             let tile = Tile {
@@ -248,10 +260,10 @@ impl<'a> Run<'a> {
                 values: space.values.as_ptr().cast(),
                 queries: &space.queries[index * WIDE * keys..],
             };
-            let sums = &mut space.sums[index * WIDE * values..];
+            let sums = &mut space.sums[index * WIDE * values..][..WIDE * values];
             let states = &mut space.states[index * WIDE..][..WIDE];
             // SAFETY: as the caller promises.
-            unsafe { tile.add(&mut space.scores, states, sums) };
+            unsafe { tile.add(&mut space.scores, &mut space.added, states, sums) };
         }
     }
 
@@ -274,8 +286,14 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Adds what the mask has for a cell to its scores, for those rows in whose mask it has something.
-    fn hide(&self, rows: Range<usize>, cell: usize, scores: &mut [Lanes]) {
+    /// Adds what the mask has for a cell to its scores, for those rows in whose mask it has something; `at` says where a row has its score.
+    fn hide(
+        &self,
+        rows: Range<usize>,
+        cell: usize,
+        scores: &mut [Lanes],
+        at: impl Fn(usize) -> usize,
+    ) {
         let attention = self.attention;
         let Some(mask) = &attention.mask else { return };
         for (place, row) in rows.enumerate() {
@@ -283,7 +301,7 @@ impl<'a> Run<'a> {
             let numbers = mask.at([token, 0, self.stream]).cast::<u16>();
             // SAFETY: the mask has a number for each cell.
             let number = crate::half::to_f32(unsafe { numbers.add(cell).read_unaligned() });
-            let score = &mut scores[place / LANES].0[place % LANES];
+            let score = &mut scores[at(place) / LANES].0[at(place) % LANES];
             *score = if number == f32::NEG_INFINITY {
                 number
             } else {

@@ -74,6 +74,20 @@ pub(crate) fn row_bytes(numbers: Numbers, count: usize) -> usize {
         Numbers::F32 => count * 4,
         Numbers::F16 | Numbers::Bf16 => count * 2,
         Numbers::Q8_0 => count / 32 * 34,
+        Numbers::Q5_1 => count / 32 * 24,
+        Numbers::Q5_0 => count / 32 * 22,
+        Numbers::Q4_1 => count / 32 * 20,
+        Numbers::Q4_0 => count / 32 * 18,
+    }
+}
+
+/// Bytes of the scale, the least number and the fifth bits before the integers of a block.
+fn before_integers(numbers: Numbers) -> (usize, usize, usize) {
+    match numbers {
+        Numbers::Q5_1 => (2, 2, 4),
+        Numbers::Q5_0 => (2, 0, 4),
+        Numbers::Q4_1 => (2, 2, 0),
+        _ => (2, 0, 0),
     }
 }
 
@@ -95,6 +109,18 @@ pub(crate) fn encode(numbers: Numbers, rows: usize, size: usize, random: &mut Ra
                 );
                 (0..32).for_each(|_| bytes.push(random.bits() as u8));
             }),
+            Numbers::Q5_1 | Numbers::Q5_0 | Numbers::Q4_1 | Numbers::Q4_0 => {
+                (0..size / 32).for_each(|_| {
+                    let (_, least, fifth) = before_integers(numbers);
+                    let scale = 1.0 / 16.0 + (random.bits() % 64) as f32 / 1024.0;
+                    bytes.extend(half(scale).to_le_bytes());
+                    (0..least / 2).for_each(|_| {
+                        let least = -0.5 - (random.bits() % 64) as f32 / 64.0;
+                        bytes.extend(half(least).to_le_bytes());
+                    });
+                    (0..fifth + 16).for_each(|_| bytes.push(random.bits() as u8));
+                });
+            }
         }
     }
     bytes
@@ -124,6 +150,29 @@ pub(crate) fn decode(numbers: Numbers, row: &[u8]) -> Vec<f64> {
                     .map(move |byte| scale * f64::from(byte.cast_signed()))
             })
             .collect(),
+        Numbers::Q5_1 | Numbers::Q5_0 | Numbers::Q4_1 | Numbers::Q4_0 => {
+            let (scale, least, fifth) = before_integers(numbers);
+            row.chunks_exact(row_bytes(numbers, 32))
+                .flat_map(|block| {
+                    let zero = match (least, fifth) {
+                        (0, 0) => -8.0 * from_half(short(block)),
+                        (0, _) => -16.0 * from_half(short(block)),
+                        _ => from_half(short(&block[scale..])),
+                    };
+                    (0..32).map(move |index| {
+                        let byte = block[scale + least + fifth + index % 16];
+                        let four = if index < 16 { byte & 15 } else { byte >> 4 };
+                        let bits = block[scale + least..][index / 8];
+                        let five = if fifth > 0 {
+                            bits >> (index % 8) & 1
+                        } else {
+                            0
+                        };
+                        from_half(short(block)) * f64::from(four + 16 * five) + zero
+                    })
+                })
+                .collect()
+        }
     }
 }
 

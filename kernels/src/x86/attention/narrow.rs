@@ -6,12 +6,13 @@
 use std::arch::x86_64::*;
 use std::ops::Range;
 
-use super::rows::{fetch, widen};
-use super::state::{Lanes, State, cap_scores, gather, pin, weigh};
+use super::exp::exp2;
+use super::rows::{Ahead, mixed_places};
+use super::state::{Lanes, State, add_product, anchor, cap_scores, gather};
 use super::{LANES, Run, SPACE, Space, common, of_rows, padded};
 use crate::attention::{Attention, BLOCK};
 
-/// Cells whose scores are computed together.
+/// Vectors of scores that are computed together.
 const AT_ONCE: usize = 16;
 /// So many cells ahead keys are fetched.
 const AHEAD: usize = 32;
@@ -22,7 +23,7 @@ const VECTORS: usize = 4;
 /// Rows that are.
 const ROWS: usize = 6;
 
-/// A run of few rows.
+/// A run of few rows. A vector has the scores of one cell, or of two or four if rows are few enough: those of a row are side by side.
 pub(super) struct Narrow<'a> {
     run: &'a Run<'a>,
     rows: usize,
@@ -35,16 +36,25 @@ impl<'a> Narrow<'a> {
         Self { run, rows }
     }
 
+    /// Cells of a vector of scores.
+    fn mixed(&self) -> usize {
+        match self.rows {
+            0..=4 => 4,
+            5..=8 => 2,
+            _ => 1,
+        }
+    }
+
     /// Brings queries into order and empties the sums: vectors of each row in turn.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
     pub(super) unsafe fn begin(&self, space: &mut Space, sinks: bool) {
         let attention = self.run.attention;
         let keys = attention.key_size;
+        let values = padded(attention.value_size);
         space.queries.resize(keys, Lanes::ZERO);
         space
             .keys
-            .resize(AT_ONCE * padded(keys) / LANES, Lanes::ZERO);
-        let values = padded(attention.value_size);
+            .resize(AT_ONCE * 4 * padded(keys) / LANES, Lanes::ZERO);
         space
             .values
             .resize(VALUES_AT_ONCE * values / LANES, Lanes::ZERO);
@@ -62,6 +72,11 @@ impl<'a> Narrow<'a> {
                 1,
             );
         };
+        let mixed = self.mixed() as i32;
+        let rows = lanes(|lane| lane / mixed);
+        for queries in &mut space.queries {
+            queries.store(_mm512_permutexvar_ps(rows, queries.load()));
+        }
     }
 
     fn empty(&self, space: &mut Space, sinks: bool) {
@@ -75,75 +90,97 @@ impl<'a> Narrow<'a> {
     /// Adds the cells of a block, the first of which is `first`.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
     pub(super) unsafe fn add(&self, space: &mut Space, first: usize) {
-        let attention = self.run.attention;
         // SAFETY: as the caller promises.
-        unsafe { self.run.look(space, first) };
-        if space.cells.is_empty() {
+        unsafe {
+            self.run.look(space, first);
+            match self.mixed() {
+                4 => self.add_mixed::<4>(space, first),
+                2 => self.add_mixed::<2>(space, first),
+                _ => self.add_mixed::<1>(space, first),
+            }
+        }
+    }
+
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+    unsafe fn add_mixed<const MIXED: usize>(&self, space: &mut Space, first: usize) {
+        let attention = self.run.attention;
+        let count = space.cells.len();
+        if count == 0 {
             return;
         }
         // SAFETY: as the caller promises.
         unsafe {
             match padded(attention.key_size) {
-                64 => self.score::<64>(space, first),
-                128 => self.score::<128>(space, first),
-                _ => self.score::<0>(space, first),
+                64 => self.score::<MIXED, 64>(space, first),
+                128 => self.score::<MIXED, 128>(space, first),
+                _ => self.score::<MIXED, 0>(space, first),
             }
         }
-        let scores = &mut space.scores[..space.cells.len()];
+        let scores = &mut space.scores[..count.div_ceil(MIXED)];
         if attention.cap != 0.0 {
             cap_scores(attention.cap, scores);
         }
-        let (_, plain) = common(&space.seen);
-        for (cell, score) in space.cells.iter().zip(scores.chunks_exact_mut(1)) {
-            if !plain.has(*cell) {
-                let cell = first + usize::from(*cell);
-                self.run.hide(0..self.rows, cell, score);
+        let (any, plain) = common(&space.seen);
+        if any != plain {
+            for (place, cell) in space.cells.iter().enumerate() {
+                if !plain.has(*cell) {
+                    let cell = first + usize::from(*cell);
+                    let at = |row| row * MIXED + place % MIXED;
+                    let scores = &mut scores[place / MIXED..];
+                    self.run.hide(0..self.rows, cell, scores, at);
+                }
             }
         }
-        let [(largest, total)] = weigh::<1>(scores);
+        for place in count..scores.len() * MIXED {
+            for row in 0..LANES / MIXED {
+                scores[place / MIXED].0[row * MIXED + place % MIXED] = f32::NEG_INFINITY;
+            }
+        }
+        let (largest, total) = weigh::<MIXED>(scores);
         let (before, here) = space.states[0].add(largest, total);
         let mut factors = [Lanes::ZERO; 2];
         factors[0].store(before);
         factors[1].store(here);
         // SAFETY: as the caller promises.
-        unsafe { self.sum(space, first) };
+        unsafe { self.sum::<MIXED>(space, first) };
         self.merge(&mut space.sums, &space.added, &factors);
     }
 
     /// The products of queries and keys; `STRIDE` numbers from one key to the next, or as many as there are if it is 0.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-    unsafe fn score<const STRIDE: usize>(&self, space: &mut Space, first: usize) {
-        let attention = self.run.attention;
-        let size = attention.key_size;
-        let stride = if STRIDE > 0 { STRIDE } else { padded(size) };
-        for (index, cells) in space.cells.chunks(AT_ONCE).enumerate() {
-            let mut sums = [[_mm512_setzero_ps()]; AT_ONCE];
-            // SAFETY: there is room for so many keys, and as many scores and numbers; keys that are absent are what was there before.
-            unsafe {
-                let keys = space.keys.as_mut_ptr().cast::<f32>();
-                for (place, cell) in cells.iter().enumerate() {
-                    let cell = first + usize::from(*cell);
-                    let source = self.run.cell(&attention.keys, cell);
-                    let room = keys.add(place * stride);
-                    widen(attention.key_numbers, source, size, room);
-                    // Keys that come soon, and the values that are added when the keys of the block are done.
-                    let ahead = self.run.cell(&attention.keys, cell + AHEAD);
-                    fetch(attention.key_numbers, ahead, size);
-                    let values = self.run.cell(&attention.values, cell);
-                    fetch(attention.value_numbers, values, attention.value_size);
-                }
-                for index in 0..size {
-                    let queries = space.queries.get_unchecked(index).load();
+    unsafe fn score<const MIXED: usize, const STRIDE: usize>(
+        &self,
+        space: &mut Space,
+        first: usize,
+    ) {
+        let keys = self.run.keys(first);
+        let stride = if STRIDE > 0 {
+            STRIDE
+        } else {
+            padded(keys.size)
+        };
+        let room: *mut f32 = space.keys.as_mut_ptr().cast();
+        for (index, cells) in space.cells.chunks(AT_ONCE * MIXED).enumerate() {
+            let mut ahead = keys.ahead(cells, AHEAD);
+            // SAFETY: there is room for so many keys.
+            unsafe { keys.widen::<MIXED>(cells, room) };
+            let mut sums = [_mm512_setzero_ps(); AT_ONCE];
+            for (number, queries) in space.queries.iter().enumerate() {
+                ahead.fetch(AT_ONCE * MIXED, keys.size);
+                let queries = queries.load();
+                let vectors = number / LANES * LANES * MIXED;
+                // SAFETY: there are as many numbers, up to whole vectors, of so many keys; those that are absent are what was there before.
+                unsafe {
+                    let key = room.add(vectors + const { mixed_places::<MIXED>() }[number % LANES]);
                     for m in 0..AT_ONCE {
-                        let key = _mm512_set1_ps(*keys.add(m * stride + index));
-                        sums[m][0] = _mm512_fmadd_ps(key, queries, sums[m][0]);
-                        pin(&mut sums[m]);
+                        let key = broadcast::<MIXED>(key.add(m * MIXED * stride));
+                        add_product(&mut sums[m], key, queries);
                     }
                 }
             }
             let scores = &mut space.scores[index * AT_ONCE..];
-            for (score, [sum]) in scores.iter_mut().zip(sums) {
+            for (score, sum) in scores.iter_mut().zip(sums) {
                 score.store(sum);
             }
         }
@@ -152,31 +189,26 @@ impl<'a> Narrow<'a> {
     /// The sums of values by their weights.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-    unsafe fn sum(&self, space: &mut Space, first: usize) {
-        let attention = self.run.attention;
-        let size = attention.value_size;
-        let vectors = padded(size) / LANES;
+    unsafe fn sum<const MIXED: usize>(&self, space: &mut Space, first: usize) {
+        let values = self.run.values(first);
+        let vectors = padded(values.size) / LANES;
         space.added.fill(Lanes::ZERO);
-        let scores = space.scores.chunks(VALUES_AT_ONCE);
+        let scores = space.scores.chunks(VALUES_AT_ONCE / MIXED);
         for (cells, weights) in space.cells.chunks(VALUES_AT_ONCE).zip(scores) {
-            for (place, cell) in cells.iter().enumerate() {
-                let source = self.run.cell(&attention.values, first + usize::from(*cell));
-                // SAFETY: there is room for so many values.
-                unsafe {
-                    let room = space.values.as_mut_ptr().add(place * vectors);
-                    widen(attention.value_numbers, source, size, room.cast());
-                }
-            }
-            let weights = &weights[..cells.len()];
+            // SAFETY: there is room for so many values.
+            unsafe { values.widen::<1>(cells, space.values.as_mut_ptr().cast()) };
+            let mut ahead = values.ahead(cells, VALUES_AT_ONCE);
             for rows in chunks(self.rows, ROWS) {
                 let added = &mut space.added[rows.start * vectors..rows.end * vectors];
                 for first in (0..vectors).step_by(VECTORS) {
-                    let place = Place {
+                    let place = Place::<MIXED> {
                         values: &space.values[first..],
                         vectors,
+                        cells: cells.len(),
                         weights,
                         row: rows.start,
                         added: &mut added[first..],
+                        ahead: &mut ahead,
                     };
                     let four = first + VECTORS <= vectors;
                     match (rows.len(), four) {
@@ -232,19 +264,22 @@ impl<'a> Narrow<'a> {
 }
 
 /// Where some rows' sums of some vectors of values are.
-struct Place<'a> {
+struct Place<'a, const MIXED: usize> {
     /// The first of these vectors, and those of the following cells.
     values: &'a [Lanes],
     /// Vectors of a value.
     vectors: usize,
-    /// The weights of cells, of sixteen rows.
+    cells: usize,
+    /// The weights of cells.
     weights: &'a [Lanes],
     /// The first of the rows.
     row: usize,
     added: &'a mut [Lanes],
+    /// Values that come soon.
+    ahead: &'a mut Ahead,
 }
 
-impl Place<'_> {
+impl<const MIXED: usize> Place<'_, MIXED> {
     /// Adds values by the weights of `R` rows, `V` vectors of them.
     #[inline]
     #[target_feature(enable = "avx512f")]
@@ -255,15 +290,22 @@ impl Place<'_> {
                 sums[r][v] = self.added[r * self.vectors + v].load();
             }
         }
-        for (values, weights) in self.values.chunks(self.vectors).zip(self.weights) {
-            let values = &values[..V];
-            let weights = &weights.0[self.row..][..R];
-            for r in 0..R {
-                let weight = _mm512_set1_ps(weights[r]);
-                for v in 0..V {
-                    sums[r][v] = _mm512_fmadd_ps(values[v].load(), weight, sums[r][v]);
+        assert!(self.values.len() + self.vectors >= self.cells * self.vectors + V);
+        assert!(self.weights.len() * MIXED >= self.cells && (self.row + R) * MIXED <= LANES);
+        for cell in 0..self.cells {
+            self.ahead.fetch(1, 1);
+            // SAFETY: there are as many values and weights.
+            unsafe {
+                let values = self.values.get_unchecked(cell * self.vectors..);
+                let weights = &self.weights.get_unchecked(cell / MIXED).0;
+                for r in 0..R {
+                    let at = (self.row + r) * MIXED + cell % MIXED;
+                    let weight = _mm512_set1_ps(*weights.get_unchecked(at));
+                    for v in 0..V {
+                        let value = values.get_unchecked(v).load();
+                        add_product(&mut sums[r][v], value, weight);
+                    }
                 }
-                pin(&mut sums[r]);
             }
         }
         for r in 0..R {
@@ -278,10 +320,11 @@ impl Place<'_> {
     fn sum_each(self, rows: usize, vectors: usize) {
         for row in 0..rows {
             for vector in 0..vectors {
-                let place = Place {
+                let place = Place::<MIXED> {
                     values: &self.values[vector..],
                     row: self.row + row,
                     added: &mut self.added[row * self.vectors + vector..],
+                    ahead: self.ahead,
                     ..self
                 };
                 place.sum::<1, 1>();
@@ -290,20 +333,83 @@ impl Place<'_> {
     }
 }
 
+/// The same numbers of `MIXED` keys for each row.
+#[inline]
+#[target_feature(enable = "avx512f")]
+unsafe fn broadcast<const MIXED: usize>(keys: *const f32) -> __m512 {
+    // SAFETY: as the caller promises.
+    unsafe {
+        match MIXED {
+            4 => _mm512_broadcast_f32x4(_mm_loadu_ps(keys)),
+            2 => _mm512_castpd_ps(_mm512_set1_pd(keys.cast::<f64>().read_unaligned())),
+            _ => _mm512_set1_ps(*keys),
+        }
+    }
+}
+
+/// Replaces scores by weights relative to the largest of a row, and gives that and their sums, added in the order of cells.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn weigh<const MIXED: usize>(scores: &mut [Lanes]) -> (__m512, __m512) {
+    let mut largest = _mm512_set1_ps(f32::NEG_INFINITY);
+    for scores in scores.iter() {
+        largest = _mm512_max_ps(largest, scores.load());
+    }
+    if MIXED > 1 {
+        largest = _mm512_max_ps(largest, _mm512_permute_ps::<0b10_11_00_01>(largest));
+    }
+    if MIXED > 2 {
+        largest = _mm512_max_ps(largest, _mm512_permute_ps::<0b01_00_11_10>(largest));
+    }
+    let anchor = anchor(largest);
+    let mut total = _mm512_setzero_ps();
+    for scores in scores.iter_mut() {
+        let weights = exp2(_mm512_sub_ps(scores.load(), anchor));
+        scores.store(weights);
+        if MIXED == 1 {
+            total = _mm512_add_ps(total, weights);
+        }
+        if MIXED == 2 {
+            total = _mm512_add_ps(total, _mm512_permute_ps::<0b10_10_00_00>(weights));
+            total = _mm512_add_ps(total, _mm512_permute_ps::<0b11_11_01_01>(weights));
+        }
+        if MIXED == 4 {
+            total = _mm512_add_ps(total, _mm512_permute_ps::<0b00_00_00_00>(weights));
+            total = _mm512_add_ps(total, _mm512_permute_ps::<0b01_01_01_01>(weights));
+            total = _mm512_add_ps(total, _mm512_permute_ps::<0b10_10_10_10>(weights));
+            total = _mm512_add_ps(total, _mm512_permute_ps::<0b11_11_11_11>(weights));
+        }
+    }
+    let firsts = lanes(|lane| lane * MIXED as i32 % LANES as i32);
+    (
+        _mm512_permutexvar_ps(firsts, largest),
+        _mm512_permutexvar_ps(firsts, total),
+    )
+}
+
+/// A number for each of sixteen lanes.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn lanes(number: impl Fn(i32) -> i32) -> __m512i {
+    let numbers: [i32; LANES] = std::array::from_fn(|lane| number(lane as i32));
+    // SAFETY: sixteen numbers.
+    unsafe { _mm512_loadu_si512(numbers.as_ptr().cast()) }
+}
+
 /// A range in pieces that are about as large as each other, `most` at most.
 fn chunks(all: usize, most: usize) -> impl Iterator<Item = Range<usize>> {
     let count = all.div_ceil(most);
     (0..count).map(move |index| all * index / count..all * (index + 1) / count)
 }
 
-/// Computes blocks of cells of a token by themselves, for the heads that share one of a key.
+/// Computes a block of cells of a token by itself, for the heads that share one of a key.
 ///
 /// # Safety
 /// As for [`super::compute`]; `partials` must have room for [`Attention::partial`] for each block of the token, aligned to 64 bytes.
 pub(crate) unsafe fn compute_block(
     attention: &Attention,
     (kv_head, stream, token): (usize, usize, usize),
-    blocks: Range<usize>,
+    block: usize,
     partials: *mut u8,
 ) {
     let run = Run {
@@ -317,16 +423,13 @@ pub(crate) unsafe fn compute_block(
         unsafe {
             let narrow = Narrow::new(&run);
             narrow.begin(space, false);
-            for block in blocks {
-                narrow.empty(space, false);
-                narrow.add(space, block * BLOCK);
-                let size = attention.partial() / LANES;
-                let room = partials.cast::<Lanes>().add(block * size);
-                room.write(space.states[0].largest);
-                room.add(1).write(space.states[0].total);
-                let sums = space.sums.as_ptr();
-                sums.copy_to_nonoverlapping(room.add(2), space.sums.len());
-            }
+            narrow.add(space, block * BLOCK);
+            let room = partials.cast::<Lanes>();
+            let room = room.add(block * attention.partial() / LANES);
+            room.write(space.states[0].largest);
+            room.add(1).write(space.states[0].total);
+            let sums = space.sums.as_ptr();
+            sums.copy_to_nonoverlapping(room.add(2), space.sums.len());
         }
     });
 }

@@ -130,19 +130,19 @@ pub(super) fn weigh<const V: usize>(scores: &mut [Lanes]) -> [(__m512, __m512); 
     sums
 }
 
-/// Makes the compiler compute these sums here, and not all of one row's before the next's.
+/// Adds a product, here and not where the compiler would, and in the register of the sum.
 #[inline]
 #[target_feature(enable = "avx512f")]
-pub(super) fn pin<const V: usize>(sums: &mut [__m512; V]) {
-    for sum in sums {
-        // SAFETY: no instruction at all.
-        unsafe {
-            asm!(
-                "/* {} */",
-                inout(zmm_reg) * sum,
-                options(nomem, nostack, preserves_flags)
-            );
-        }
+pub(super) fn add_product(sum: &mut __m512, a: __m512, b: __m512) {
+    // SAFETY: the instruction reads and writes these alone.
+    unsafe {
+        asm!(
+            "vfmadd231ps {}, {}, {}",
+            inout(zmm_reg) *sum,
+            in(zmm_reg) a,
+            in(zmm_reg) b,
+            options(pure, nomem, nostack, preserves_flags)
+        );
     }
 }
 

@@ -4,13 +4,15 @@ use std::arch::x86_64::*;
 use std::ops::Range;
 
 use super::seen::Seen;
-use super::state::{Lanes, State, cap_scores, pin, weigh};
+use super::state::{Lanes, State, add_product, cap_scores, weigh};
 use super::{Run, common, padded};
 
 /// Vectors of a tile: what is read of a key or a value is used for all of them.
 pub(super) const WIDE: usize = 2;
 /// Cells, or numbers of values, that are computed together.
 const AT_ONCE: usize = 8;
+/// Cells whose values and weights stay in the first cache while all numbers of their values are summed.
+const NEAR: usize = 64;
 
 /// A tile, and the cells of a block.
 pub(super) struct Tile<'a> {
@@ -37,6 +39,7 @@ impl Tile<'_> {
     pub(super) unsafe fn add(
         &self,
         scores: &mut [Lanes],
+        added: &mut [Lanes],
         states: &mut [State],
         sums: &mut [Lanes],
     ) {
@@ -60,7 +63,7 @@ impl Tile<'_> {
         for (cell, scores) in cells.iter().zip(of_places.chunks_exact_mut(WIDE)) {
             if !plain.has(*cell) {
                 let cell = self.first + usize::from(*cell);
-                self.run.hide(self.rows.clone(), cell, scores);
+                self.run.hide(self.rows.clone(), cell, scores, |row| row);
             }
         }
         let here = weigh::<WIDE>(of_places);
@@ -69,7 +72,7 @@ impl Tile<'_> {
             factors[v] = states[v].add(here[v].0, here[v].1);
         }
         // SAFETY: as the caller promises.
-        unsafe { self.sum(places, scores, sums, factors) };
+        unsafe { self.sum(places, scores, added, sums, factors) };
     }
 
     /// The products of queries and keys.
@@ -91,9 +94,8 @@ impl Tile<'_> {
                     for m in 0..AT_ONCE {
                         let key = _mm512_set1_ps(*keys.add(m * stride + index));
                         for v in 0..WIDE {
-                            sums[m][v] = _mm512_fmadd_ps(key, queries[v], sums[m][v]);
+                            add_product(&mut sums[m][v], key, queries[v]);
                         }
-                        pin(&mut sums[m]);
                     }
                 }
                 for m in 0..AT_ONCE {
@@ -113,35 +115,50 @@ impl Tile<'_> {
         &self,
         places: Range<usize>,
         weights: &[Lanes],
+        added: &mut [Lanes],
         sums: &mut [Lanes],
         factors: [(__m512, __m512); WIDE],
     ) {
         let stride = padded(self.run.attention.value_size);
-        for index in (0..stride).step_by(AT_ONCE) {
-            let mut added = [[_mm512_setzero_ps(); WIDE]; AT_ONCE];
-            // SAFETY: there are as many values, weights and numbers.
-            unsafe {
-                let values = self.values.add(index);
-                for place in places.clone() {
-                    let mut weight = [_mm512_setzero_ps(); WIDE];
-                    for v in 0..WIDE {
-                        weight[v] = weights.get_unchecked(place * WIDE + v).load();
-                    }
+        for first in places.clone().step_by(NEAR) {
+            let near = first..(first + NEAR).min(places.end);
+            for index in (0..stride).step_by(AT_ONCE) {
+                let added = &mut added[index * WIDE..][..AT_ONCE * WIDE];
+                let mut totals = [[_mm512_setzero_ps(); WIDE]; AT_ONCE];
+                if first > places.start {
                     for m in 0..AT_ONCE {
-                        let value = _mm512_set1_ps(*values.add(place * stride + m));
                         for v in 0..WIDE {
-                            added[m][v] = _mm512_fmadd_ps(value, weight[v], added[m][v]);
+                            totals[m][v] = added[m * WIDE + v].load();
                         }
-                        pin(&mut added[m]);
+                    }
+                }
+                // SAFETY: there are as many values, weights and numbers.
+                unsafe {
+                    let values = self.values.add(index);
+                    for place in near.clone() {
+                        let mut weight = [_mm512_setzero_ps(); WIDE];
+                        for v in 0..WIDE {
+                            weight[v] = weights.get_unchecked(place * WIDE + v).load();
+                        }
+                        for m in 0..AT_ONCE {
+                            let value = _mm512_set1_ps(*values.add(place * stride + m));
+                            for v in 0..WIDE {
+                                add_product(&mut totals[m][v], value, weight[v]);
+                            }
+                        }
                     }
                 }
                 for m in 0..AT_ONCE {
                     for v in 0..WIDE {
-                        let sum = sums.get_unchecked_mut((index + m) * WIDE + v);
-                        let old = _mm512_mul_ps(sum.load(), factors[v].0);
-                        sum.store(_mm512_fmadd_ps(added[m][v], factors[v].1, old));
+                        added[m * WIDE + v].store(totals[m][v]);
                     }
                 }
+            }
+        }
+        for (sums, added) in sums.chunks_exact_mut(WIDE).zip(added.chunks_exact(WIDE)) {
+            for v in 0..WIDE {
+                let old = _mm512_mul_ps(sums[v].load(), factors[v].0);
+                sums[v].store(_mm512_fmadd_ps(added[v].load(), factors[v].1, old));
             }
         }
     }

@@ -48,6 +48,10 @@ fn numbers(ggml_type: sys::ggml_type) -> Option<Numbers> {
         sys::GGML_TYPE_F16 => Some(Numbers::F16),
         sys::GGML_TYPE_BF16 => Some(Numbers::Bf16),
         sys::GGML_TYPE_Q8_0 => Some(Numbers::Q8_0),
+        sys::GGML_TYPE_Q5_1 => Some(Numbers::Q5_1),
+        sys::GGML_TYPE_Q5_0 => Some(Numbers::Q5_0),
+        sys::GGML_TYPE_Q4_1 => Some(Numbers::Q4_1),
+        sys::GGML_TYPE_Q4_0 => Some(Numbers::Q4_0),
         _ => None,
     }
 }
