@@ -14,21 +14,26 @@ pub(crate) struct Layout {
 pub(crate) struct Factors {
     /// What the integers are multiplied by to get the numbers.
     pub(crate) scale: f32,
-    /// What a sum of products with weights that are 128 too large starts from: over the block, and over its second half.
-    pub(crate) corrections: [i32; 2],
+    /// What a sum of products with weights that are 128 too large starts from, to end as the bits of the right sum plus [`ORIGIN`]: over the block, over
+    /// its first half and over its second.
+    pub(crate) starts: [i32; 3],
     /// The sum of the numbers, as rounded.
     pub(crate) total: f32,
 }
 
+/// A number whose neighbours are as far apart as integers are: the bits of an integer added to it are its own plus the integer, for all integers whose
+/// size is below 2^22, as that of the sums of a block is. Whoever starts to add from its bits has the sum as a number without converting it.
+pub(crate) const ORIGIN: f32 = 12_582_912.0;
+
 /// Bytes of a block's factors.
-const FACTORS: usize = 16;
+const FACTORS: usize = 20;
 /// Bytes of a block.
 pub(crate) const BYTES: usize = BLOCK + FACTORS;
 
 impl Factors {
     pub(crate) const ZERO: Self = Self {
         scale: 0.0,
-        corrections: [0; 2],
+        starts: [0; 3],
         total: 0.0,
     };
 
@@ -38,8 +43,8 @@ impl Factors {
         let four = |at: usize| [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]];
         Self {
             scale: f32::from_le_bytes(four(0)),
-            corrections: [i32::from_le_bytes(four(4)), i32::from_le_bytes(four(8))],
-            total: f32::from_le_bytes(four(12)),
+            starts: [4, 8, 12].map(|at| i32::from_le_bytes(four(at))),
+            total: f32::from_le_bytes(four(16)),
         }
     }
 }
@@ -110,11 +115,14 @@ impl Layout {
             } = integers(source);
             let (integers, place) = row.split_at_mut(BLOCK);
             integers.copy_from_slice(&values);
+            let sum = sums[0] + sums[1];
+            let start = |sum: i32| ORIGIN.to_bits().wrapping_add_signed(-OFFSET * sum);
             let factors = [
                 scale.to_bits(),
-                (-OFFSET * (sums[0] + sums[1])).cast_unsigned(),
-                (-OFFSET * sums[1]).cast_unsigned(),
-                (scale * (sums[0] + sums[1]) as f32).to_bits(),
+                start(sum),
+                start(sums[0]),
+                start(sums[1]),
+                (scale * sum as f32).to_bits(),
             ];
             for (bits, out) in factors.iter().zip(place.chunks_exact_mut(4)) {
                 out.copy_from_slice(&bits.to_le_bytes());

@@ -1,5 +1,8 @@
 //! 16-bit floating point, in which files keep scales.
 
+/// The bytes of a binary16 number that is none.
+pub(crate) const NAN: [u8; 2] = [0x00, 0x7e];
+
 /// The value of an IEEE 754 binary16 number given by its bits.
 pub(crate) fn to_f32(bits: u16) -> f32 {
     let sign = u32::from(bits >> 15) << 31;

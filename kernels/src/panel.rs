@@ -51,24 +51,24 @@ pub(crate) fn pack(format: Format, cols: usize, source: &[u8], panels: &mut [u8]
                 match format {
                     Format::Q8_0 | Format::Q4_0 => {
                         let (scale, weights) = block.split_at(2);
-                        unit.put(4, weights).put(2, scale);
+                        unit.put(4, weights).put_halves(scale);
                     }
                     Format::Q4K => {
                         let (scales, minima) = six_bits(&block[4..16]);
                         unit.put(4, &block[16..])
                             .put(1, &scales)
                             .put(1, &minima)
-                            .put(2, &block[..4]);
+                            .put_halves(&block[..4]);
                     }
                     Format::Q5K => {
                         let (scales, minima) = six_bits(&block[4..16]);
                         unit.put(4, &block[48..]).put(4, &block[16..48]);
-                        unit.put(1, &scales).put(1, &minima).put(2, &block[..4]);
+                        unit.put(1, &scales).put(1, &minima).put_halves(&block[..4]);
                     }
                     Format::Q6K => {
                         unit.put(4, &block[..192])
                             .put(1, &block[192..208])
-                            .put(2, &block[208..]);
+                            .put_halves(&block[208..]);
                     }
                     Format::F16 | Format::Bf16 => unreachable!("{format:?} has no blocks"),
                 }
@@ -96,6 +96,14 @@ impl Lane<'_> {
         }
         self.unit = rest;
         self
+    }
+
+    /// Puts binary16 numbers. One that is infinite is put as none: kernels subtract multiples of a scale from each other.
+    fn put_halves(&mut self, bytes: &[u8]) {
+        for bytes in bytes.chunks_exact(2) {
+            let infinite = half::read(bytes).is_infinite();
+            self.put(2, if infinite { &half::NAN } else { bytes });
+        }
     }
 }
 

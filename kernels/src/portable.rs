@@ -37,10 +37,10 @@ pub(crate) unsafe fn multiply(product: &Product<'_>, span: &Span, out: Output<'_
                     products.sum::<i32>() as f32
                 };
                 if let Some(second) = second {
-                    total = sum(0..BLOCK / 2).mul_add(scale * activation, total);
-                    total = sum(BLOCK / 2..BLOCK).mul_add(second * activation, total);
+                    total = (sum(0..BLOCK / 2) * scale).mul_add(activation, total);
+                    total = (sum(BLOCK / 2..BLOCK) * second).mul_add(activation, total);
                 } else {
-                    total = sum(0..BLOCK).mul_add(scale * activation, total);
+                    total = (sum(0..BLOCK) * scale).mul_add(activation, total);
                 }
                 if let Some(minimum) = minimum {
                     total = (-minimum).mul_add(numbers, total);

@@ -27,6 +27,20 @@ fn whatever_the_number_of_activations() {
     }
 }
 
+/// So many activations of so many columns are taken some columns at a time, and few of them all at once.
+#[test]
+fn whatever_the_order() {
+    for format in Format::ALL {
+        let whole = Case::random(format, 40, 2048, 300, 4);
+        let some = whole.last_tokens(20);
+        for kernels in Kernels::all() {
+            let all = product(kernels, &whole, 1);
+            let expected = of_tokens(&all, whole.rows, 280..300);
+            assert_same(&product(kernels, &some, 1), expected, kernels.name());
+        }
+    }
+}
+
 #[test]
 fn whatever_the_parts() {
     for format in Format::ALL {

@@ -186,7 +186,7 @@ unsafe fn side<const MINIMA: bool>(
                 let sum = _mm512_cvtepi32_ps(_mm512_load_si512(
                     sums[at % (AHEAD + 1)].0[t].as_ptr().cast(),
                 ));
-                totals[t] = _mm512_fmadd_ps(sum, _mm512_mul_ps(scales, scale), totals[t]);
+                totals[t] = _mm512_fmadd_ps(_mm512_mul_ps(sum, scales), scale, totals[t]);
             }
             if MINIMA {
                 let minima = _mm512_load_ps(record.others.as_ptr().add(16 * side));

@@ -7,6 +7,7 @@
 use std::arch::x86_64::*;
 
 use crate::Format;
+use crate::activation::ORIGIN;
 use crate::panel::{BLOCK, ROWS};
 use crate::x86::blocking::{Record, Strip};
 use crate::x86::tiles::Block;
@@ -67,7 +68,7 @@ pub(crate) unsafe fn multiply_vnni(format: Format, strip: &Strip<'_, Block<TOKEN
     }
 }
 
-/// Sums start from the corrections of the activations if `START` says so, and from zero otherwise.
+/// Sums start from what the activations say if `START` says so, and otherwise from nothing but [`ORIGIN`].
 #[expect(
     clippy::inline_always,
     reason = "in a function of its own it would lack the instructions of the caller"
@@ -132,21 +133,25 @@ unsafe fn record_times<const SHAPE: u8, const DEPTH: usize, const START: bool>(
                 let mut total = _mm256_load_ps(totals);
                 let scale = _mm256_set1_ps(factors.scale);
                 let mut add = |sum, scales| {
-                    total = _mm256_fmadd_ps(
-                        _mm256_cvtepi32_ps(sum),
-                        _mm256_mul_ps(scales, scale),
-                        total,
-                    );
+                    let offsets = _mm256_mul_ps(scales, _mm256_set1_ps(-ORIGIN));
+                    let sum = _mm256_fmadd_ps(_mm256_castsi256_ps(sum), scales, offsets);
+                    total = _mm256_fmadd_ps(sum, scale, total);
                 };
-                let [whole, half] = factors.corrections;
+                let starts = factors.starts.map(|start| {
+                    if START {
+                        start
+                    } else {
+                        ORIGIN.to_bits().cast_signed()
+                    }
+                });
                 if SHAPE == HALVES {
-                    add(sum::<DEPTH, START>(first, integers, whole - half), scales);
+                    add(sum::<DEPTH>(first, integers, starts[1]), scales);
                     add(
-                        sum::<DEPTH, START>(second, integers.add(BLOCK / 2), half),
+                        sum::<DEPTH>(second, integers.add(BLOCK / 2), starts[2]),
                         others,
                     );
                 } else {
-                    add(sum::<DEPTH, START>(&weights, integers, whole), scales);
+                    add(sum::<DEPTH>(&weights, integers, starts[0]), scales);
                 }
                 if SHAPE == MINIMA {
                     total = _mm256_fnmadd_ps(others, _mm256_set1_ps(factors.total), total);
@@ -157,24 +162,16 @@ unsafe fn record_times<const SHAPE: u8, const DEPTH: usize, const START: bool>(
     }
 }
 
-/// The sums of eight rows' products of some groups.
+/// The sums of eight rows' products of some groups, as the bits of numbers.
 #[expect(clippy::inline_always, reason = "as above")]
 #[inline(always)]
-unsafe fn sum<const DEPTH: usize, const START: bool>(
-    weights: &[__m256i],
-    integers: *const u8,
-    start: i32,
-) -> __m256i {
+unsafe fn sum<const DEPTH: usize>(weights: &[__m256i], integers: *const u8, start: i32) -> __m256i {
     // SAFETY: the CPU has the instructions, and there are integers for each group.
     unsafe {
         let four = |group: usize| {
             _mm256_set1_epi32(integers.add(4 * group).cast::<i32>().read_unaligned())
         };
-        let mut sum = if START {
-            _mm256_set1_epi32(start)
-        } else {
-            _mm256_setzero_si256()
-        };
+        let mut sum = _mm256_set1_epi32(start);
         if DEPTH == VNNI {
             for (group, weights) in weights.iter().enumerate() {
                 sum = _mm256_dpbusd_avx_epi32(sum, *weights, four(group));

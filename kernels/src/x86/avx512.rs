@@ -3,13 +3,13 @@
 use std::arch::asm;
 use std::arch::x86_64::*;
 
-use crate::activation::BYTES;
+use crate::activation::{BYTES, ORIGIN};
 use crate::panel::BLOCK;
 use crate::x86::blocking::Strip;
 use crate::x86::expand::Shape;
 
 /// Activations of a tile: each takes two vectors of 16 rows for the sums of a block and two for its results, of 32 registers.
-pub(crate) const TOKENS: usize = 6;
+pub(crate) const TOKENS: usize = 7;
 
 const PLAIN: u8 = 0;
 const MINIMA: u8 = 1;
@@ -52,7 +52,8 @@ unsafe fn tile_of<const SHAPE: u8>(
             3 => tile::<SHAPE, 3>(strip, index, blocks, out),
             4 => tile::<SHAPE, 4>(strip, index, blocks, out),
             5 => tile::<SHAPE, 5>(strip, index, blocks, out),
-            _ => tile::<SHAPE, 6>(strip, index, blocks, out),
+            6 => tile::<SHAPE, 6>(strip, index, blocks, out),
+            _ => tile::<SHAPE, 7>(strip, index, blocks, out),
         }
     }
 }
@@ -72,6 +73,9 @@ unsafe fn tile<const SHAPE: u8, const M: usize>(
                 for h in 0..2 {
                     totals[t][h] = _mm512_loadu_ps(out.add(t * strip.stride + 16 * h));
                 }
+                let next = out.wrapping_add((t + strip.height) * strip.stride).cast::<i8>();
+                _mm_prefetch::<_MM_HINT_ET0>(next);
+                _mm_prefetch::<_MM_HINT_ET0>(next.wrapping_add(64));
             }
         }
         let room = strip.tiles.step / strip.height;
@@ -79,19 +83,19 @@ unsafe fn tile<const SHAPE: u8, const M: usize>(
         let mut fetch = strip.next.from(index * strip.records.len());
         for (at, record) in strip.records.iter().enumerate() {
             fetch.next();
-            // The integers of an activation's block, and its factors: a scale, two corrections and a total.
+            // The integers of an activation's block, and its factors: a scale, three starts and a total.
             let integers = |t: usize| rows[t].add(at * BYTES);
             let factor = |t: usize, number: usize| integers(t).add(BLOCK + 4 * number);
             let weights = record.weights.as_ptr();
             let mut sums = [[_mm512_setzero_si512(); 2]; M];
             for half in 0..2 {
-                if (half == 0 && SHAPE == PLAIN) || SHAPE == HALVES {
+                if half == 0 || SHAPE == HALVES {
                     for t in 0..M {
-                        let correction = |number| factor(t, number).cast::<i32>().read_unaligned();
-                        let start = match (SHAPE, half) {
-                            (HALVES, 0) => correction(1) - correction(2),
-                            (HALVES, _) => correction(2),
-                            _ => correction(1),
+                        let start = |number| factor(t, number).cast::<i32>().read_unaligned();
+                        let start = match SHAPE {
+                            PLAIN => start(1),
+                            HALVES => start(2 + half),
+                            _ => ORIGIN.to_bits().cast_signed(),
                         };
                         sums[t] = [_mm512_set1_epi32(start); 2];
                     }
@@ -118,16 +122,16 @@ unsafe fn tile<const SHAPE: u8, const M: usize>(
                         record.scales.as_ptr()
                     };
                     let scales = [_mm512_load_ps(scales), _mm512_load_ps(scales.add(16))];
+                    let offsets =
+                        scales.map(|scales| _mm512_mul_ps(scales, _mm512_set1_ps(-ORIGIN)));
                     for t in 0..M {
                         let scale = _mm512_set1_ps(factor(t, 0).cast::<f32>().read_unaligned());
                         for h in 0..2 {
-                            let sum = _mm512_cvtepi32_ps(sums[t][h]);
-                            totals[t][h] =
-                                _mm512_fmadd_ps(sum, _mm512_mul_ps(scales[h], scale), totals[t][h]);
+                            let sum = _mm512_castsi512_ps(sums[t][h]);
+                            let sum = _mm512_fmadd_ps(sum, scales[h], offsets[h]);
+                            totals[t][h] = _mm512_fmadd_ps(sum, scale, totals[t][h]);
                         }
-                        if SHAPE == HALVES {
-                            hold(&mut totals[t]);
-                        }
+                        hold(&mut totals[t]);
                     }
                 }
             }
@@ -137,7 +141,7 @@ unsafe fn tile<const SHAPE: u8, const M: usize>(
                     _mm512_load_ps(record.others.as_ptr().add(16)),
                 ];
                 for t in 0..M {
-                    let total = _mm512_set1_ps(factor(t, 3).cast::<f32>().read_unaligned());
+                    let total = _mm512_set1_ps(factor(t, 4).cast::<f32>().read_unaligned());
                     for h in 0..2 {
                         totals[t][h] = _mm512_fnmadd_ps(minima[h], total, totals[t][h]);
                     }

@@ -116,13 +116,14 @@ const FEW: usize = 16;
 const PANELS_FEW: usize = 4;
 /// Records that are expanded at a time for few activations: a part of the first cache.
 const RECORDS_FEW: usize = 4;
-/// Records that are expanded at a time for many: every panel's before more columns, so that the activations of these stay in the second cache.
+/// Records that are expanded at a time for many, at most: most of the first cache.
 const RECORDS_MANY: usize = 32;
-/// Bytes of activations that are multiplied by one panel after the other: a part of the second cache.
+/// Bytes of activations that are multiplied by one panel after the other: a part of the second cache. If these are not all columns, every panel is
+/// multiplied by them before more columns are.
 const ACTIVATIONS: usize = 768 << 10;
 
 /// Activations are taken in multiples of this, which fills the tiles of every kernel.
-const TILES: usize = 48;
+const TILES: usize = 112;
 
 /// Memory that a thread uses again and again.
 #[derive(Default)]
@@ -264,15 +265,18 @@ unsafe fn blocks<T>(
     let of_unit = product.format.block() / BLOCK;
     let bytes = panel::unit_bytes(product.format);
     let few = span.tokens.len() <= FEW;
+    // If all columns of the activations stay in the second cache, the results of a panel are finished before the next panel's.
+    let whole = span.tokens.len() * blocks * activation::BYTES <= ACTIVATIONS;
     let chunk = if few {
-        RECORDS_FEW.next_multiple_of(of_unit)
+        RECORDS_FEW.next_multiple_of(of_unit).min(blocks)
     } else {
-        RECORDS_MANY
-    }
-    .min(blocks);
+        balanced(blocks, RECORDS_MANY).next_multiple_of(of_unit)
+    };
     let at_once = (ACTIVATIONS / chunk / activation::BYTES).next_multiple_of(TILES);
     let at_a_time = if few {
         PANELS_FEW
+    } else if whole {
+        1
     } else {
         span.panels.len().max(1)
     };
@@ -317,7 +321,7 @@ unsafe fn blocks<T>(
                         stride: place.1,
                         resume: block > 0,
                         next: Lines {
-                            first: source.as_ptr().wrapping_add(if few {
+                            first: source.as_ptr().wrapping_add(if few || whole {
                                 source.len()
                             } else {
                                 blocks / of_unit * bytes

@@ -1,6 +1,6 @@
 //! Activations by tiles, as the kernels read them: everything of one block together.
 
-use crate::activation::{BYTES, Factors, Layout};
+use crate::activation::{BYTES, Factors, Layout, ORIGIN};
 use crate::panel::BLOCK;
 use crate::product::Product;
 
@@ -37,7 +37,10 @@ pub(crate) fn gather<const TOKENS: usize>(
         let row = layout.blocks_of(product.activations, first + at);
         for (block, (integers, mut factors)) in blocks.iter_mut().zip(row) {
             block.integers[token] = *integers;
-            factors.corrections = factors.corrections.map(|number| number >> correction);
+            let origin = ORIGIN.to_bits().cast_signed();
+            factors.starts = factors
+                .starts
+                .map(|start| origin + ((start - origin) >> correction));
             block.factors[token] = factors;
         }
     }
