@@ -10,7 +10,6 @@ pub(crate) struct Layout {
 
 /// What a block of activations is multiplied and corrected by.
 #[derive(Clone, Copy)]
-#[repr(C)]
 pub(crate) struct Factors {
     /// What the integers are multiplied by to get the numbers.
     pub(crate) scale: f32,
@@ -31,12 +30,6 @@ const FACTORS: usize = 20;
 pub(crate) const BYTES: usize = BLOCK + FACTORS;
 
 impl Factors {
-    pub(crate) const ZERO: Self = Self {
-        scale: 0.0,
-        starts: [0; 3],
-        total: 0.0,
-    };
-
     /// Reads what [`Layout::quantise`] wrote.
     #[inline]
     pub(crate) fn read(bytes: &[u8; FACTORS]) -> Self {

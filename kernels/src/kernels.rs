@@ -114,6 +114,7 @@ impl Kernels {
     }
 
     /// Packs rows as they are in the file. A matrix may be packed a number of rows at a time, that number a multiple of [`Kernels::panel_rows`].
+    /// A scale that is infinite is packed as one that is no number, and so are the results of its row.
     ///
     /// # Panics
     /// If `panels` is not of the length that [`Kernels::packed_bytes`] gives for the rows in `source`.

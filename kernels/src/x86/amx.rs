@@ -2,6 +2,7 @@
 
 use std::arch::asm;
 use std::arch::x86_64::*;
+use std::mem::offset_of;
 use std::sync::LazyLock;
 
 use crate::panel::{BLOCK, GROUP};
@@ -176,13 +177,13 @@ unsafe fn side<const MINIMA: bool>(
             if side == 1 {
                 // The next tile's, which this one's first side has left no time for.
                 let next = blocks.wrapping_add(strip.tiles.step + at).cast::<i8>();
-                for line in 0..size_of::<Block<TOKENS>>() / 64 {
+                for line in 0..offset_of!(Block<TOKENS>, starts) / 64 {
                     _mm_prefetch::<_MM_HINT_T0>(next.wrapping_add(64 * line));
                 }
             }
             let scales = _mm512_load_ps(record.scales.as_ptr().add(16 * side));
             for t in 0..TOKENS {
-                let scale = _mm512_set1_ps(block.factors[t].scale);
+                let scale = _mm512_set1_ps(block.scales[t]);
                 let sum = _mm512_cvtepi32_ps(_mm512_load_si512(
                     sums[at % (AHEAD + 1)].0[t].as_ptr().cast(),
                 ));
@@ -191,7 +192,7 @@ unsafe fn side<const MINIMA: bool>(
             if MINIMA {
                 let minima = _mm512_load_ps(record.others.as_ptr().add(16 * side));
                 for t in 0..TOKENS {
-                    let total = _mm512_set1_ps(block.factors[t].total);
+                    let total = _mm512_set1_ps(block.totals[t]);
                     totals[t] = _mm512_fnmadd_ps(minima, total, totals[t]);
                 }
             }

@@ -125,19 +125,17 @@ unsafe fn record_times<const SHAPE: u8, const DEPTH: usize, const START: bool>(
             let (first, second) = weights.split_at(GROUPS / 2);
             let scales = _mm256_load_ps(record.scales.as_ptr().add(row));
             let others = _mm256_load_ps(record.others.as_ptr().add(row));
-            for ((totals, integers), factors) in
-                totals.iter_mut().zip(&block.integers).zip(&block.factors)
-            {
-                let integers = integers.as_ptr();
+            for (token, totals) in totals.iter_mut().enumerate() {
+                let integers = block.integers[token].as_ptr();
                 let totals = totals.as_mut_ptr().add(row);
                 let mut total = _mm256_load_ps(totals);
-                let scale = _mm256_set1_ps(factors.scale);
+                let scale = _mm256_set1_ps(block.scales[token]);
                 let mut add = |sum, scales| {
                     let offsets = _mm256_mul_ps(scales, _mm256_set1_ps(-ORIGIN));
                     let sum = _mm256_fmadd_ps(_mm256_castsi256_ps(sum), scales, offsets);
                     total = _mm256_fmadd_ps(sum, scale, total);
                 };
-                let starts = factors.starts.map(|start| {
+                let starts = block.starts[token].map(|start| {
                     if START {
                         start
                     } else {
@@ -154,7 +152,7 @@ unsafe fn record_times<const SHAPE: u8, const DEPTH: usize, const START: bool>(
                     add(sum::<DEPTH>(&weights, integers, starts[0]), scales);
                 }
                 if SHAPE == MINIMA {
-                    total = _mm256_fnmadd_ps(others, _mm256_set1_ps(factors.total), total);
+                    total = _mm256_fnmadd_ps(others, _mm256_set1_ps(block.totals[token]), total);
                 }
                 _mm256_store_ps(totals, total);
             }

@@ -68,14 +68,15 @@ unsafe fn tile<const SHAPE: u8, const M: usize>(
     // SAFETY: as the caller promises.
     unsafe {
         let mut totals: [[__m512; 2]; M] = [[_mm512_setzero_ps(); 2]; M];
-        if strip.resume {
-            for t in 0..M {
-                for h in 0..2 {
-                    totals[t][h] = _mm512_loadu_ps(out.add(t * strip.stride + 16 * h));
+        for t in 0..M {
+            let place = out.add(t * strip.stride);
+            for h in 0..2 {
+                if strip.resume {
+                    totals[t][h] = _mm512_loadu_ps(place.add(16 * h));
+                } else {
+                    // Results take long to go where no cache has the place.
+                    _mm_prefetch::<_MM_HINT_ET0>(place.add(16 * h).cast());
                 }
-                let next = out.wrapping_add((t + strip.height) * strip.stride).cast::<i8>();
-                _mm_prefetch::<_MM_HINT_ET0>(next);
-                _mm_prefetch::<_MM_HINT_ET0>(next.wrapping_add(64));
             }
         }
         let room = strip.tiles.step / strip.height;
@@ -121,17 +122,15 @@ unsafe fn tile<const SHAPE: u8, const M: usize>(
                     } else {
                         record.scales.as_ptr()
                     };
-                    let scales = [_mm512_load_ps(scales), _mm512_load_ps(scales.add(16))];
-                    let offsets =
-                        scales.map(|scales| _mm512_mul_ps(scales, _mm512_set1_ps(-ORIGIN)));
-                    for t in 0..M {
-                        let scale = _mm512_set1_ps(factor(t, 0).cast::<f32>().read_unaligned());
-                        for h in 0..2 {
+                    for h in 0..2 {
+                        let scales = _mm512_load_ps(scales.add(16 * h));
+                        let offsets = _mm512_mul_ps(scales, _mm512_set1_ps(-ORIGIN));
+                        for t in 0..M {
+                            let scale = _mm512_set1_ps(factor(t, 0).cast::<f32>().read_unaligned());
                             let sum = _mm512_castsi512_ps(sums[t][h]);
-                            let sum = _mm512_fmadd_ps(sum, scales[h], offsets[h]);
-                            totals[t][h] = _mm512_fmadd_ps(sum, scale, totals[t][h]);
+                            let sum = _mm512_fmadd_ps(sum, scales, offsets);
+                            add_product(&mut totals[t][h], sum, scale);
                         }
-                        hold(&mut totals[t]);
                     }
                 }
             }
@@ -156,17 +155,18 @@ unsafe fn tile<const SHAPE: u8, const M: usize>(
     }
 }
 
-/// Makes the compiler compute these results here, and keep them where they are.
+/// Adds products to a total, which stays in its register: the compiler would take that of a factor and copy it back.
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn hold([first, second]: &mut [__m512; 2]) {
-    // SAFETY: no instruction at all.
+fn add_product(total: &mut __m512, sum: __m512, scale: __m512) {
+    // SAFETY: one instruction on registers.
     unsafe {
         asm!(
-            "/* {} {} */",
-            inout(zmm_reg) * first,
-            inout(zmm_reg) * second,
-            options(nomem, nostack, preserves_flags)
+            "vfmadd231ps {}, {}, {}",
+            inout(zmm_reg) *total,
+            in(zmm_reg) sum,
+            in(zmm_reg) scale,
+            options(pure, nomem, nostack, preserves_flags)
         );
     }
 }

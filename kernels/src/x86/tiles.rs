@@ -9,13 +9,18 @@ use crate::product::Product;
 #[repr(C, align(32))]
 pub(crate) struct Block<const TOKENS: usize> {
     pub(crate) integers: [[u8; BLOCK]; TOKENS],
-    pub(crate) factors: [Factors; TOKENS],
+    /// The factors, as in [`Factors`].
+    pub(crate) scales: [f32; TOKENS],
+    pub(crate) totals: [f32; TOKENS],
+    pub(crate) starts: [[i32; 3]; TOKENS],
 }
 
 impl<const TOKENS: usize> Block<TOKENS> {
     pub(crate) const ZERO: Self = Self {
         integers: [[0; BLOCK]; TOKENS],
-        factors: [Factors::ZERO; TOKENS],
+        scales: [0.0; TOKENS],
+        totals: [0.0; TOKENS],
+        starts: [[0; 3]; TOKENS],
     };
 }
 
@@ -30,18 +35,22 @@ pub(crate) fn gather<const TOKENS: usize>(
     tiles: &mut Vec<Block<TOKENS>>,
 ) -> Tiles<Block<TOKENS>> {
     let layout = Layout::new(product.cols);
+    let origin = ORIGIN.to_bits().cast_signed();
     tiles.resize(count.div_ceil(height) * layout.blocks(), Block::ZERO);
     for at in 0..count {
         let (tile, token) = (at / height, at % height);
         let blocks = &mut tiles[tile * layout.blocks()..][..layout.blocks()];
         let row = layout.blocks_of(product.activations, first + at);
-        for (block, (integers, mut factors)) in blocks.iter_mut().zip(row) {
+        for (block, (integers, factors)) in blocks.iter_mut().zip(row) {
+            let Factors {
+                scale,
+                starts,
+                total,
+            } = factors;
             block.integers[token] = *integers;
-            let origin = ORIGIN.to_bits().cast_signed();
-            factors.starts = factors
-                .starts
-                .map(|start| origin + ((start - origin) >> correction));
-            block.factors[token] = factors;
+            block.scales[token] = scale;
+            block.totals[token] = total;
+            block.starts[token] = starts.map(|start| origin + ((start - origin) >> correction));
         }
     }
     Tiles {
