@@ -161,7 +161,7 @@ impl Kernels {
             let layout = Layout::new(cols);
             match self.set {
                 #[cfg(target_arch = "x86_64")]
-                // SAFETY: these sets of instructions have AVX-512.
+                // SAFETY: these sets of instructions have AVX512-VNNI.
                 Set::X86(Instructions::Amx | Instructions::Avx512) => unsafe {
                     x86::quantise(layout, source, row);
                 },
