@@ -16,6 +16,7 @@ mod calls;
 mod check;
 mod measure;
 mod packed;
+mod panics;
 mod tensors;
 #[cfg(test)]
 mod tests;
@@ -30,10 +31,10 @@ use llama_cpp_sys_2 as sys;
 use crate::spec::CpuKernels;
 
 pub(super) use attention::attends;
-pub(super) use calls::panics;
 pub(super) use measure::product_time;
 pub use measure::{MeasuredProduct, ProductTime};
 pub(super) use packed::Packed;
+pub(super) use panics::Watch;
 
 /// Turns the kernels off for all models of a process, whatever they say, or names the instructions that they use.
 const SWITCH: &str = "GRAPHMILL_CPU_KERNELS";

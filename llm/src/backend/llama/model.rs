@@ -114,7 +114,7 @@ pub(super) fn load(spec: &EngineSpec) -> Result<Weights, LoadError> {
         path: spec.model.clone(),
         message: "the path has a NUL character".to_owned(),
     })?;
-    let panics = kernels::panics();
+    let watch = kernels::Watch::thread();
     let ((model, packed), heard) =
         ffi::listen(|| kernels::load(kernels.is_some(), || load_file(&key, &path, &params)));
     let refused = |message: String| LoadError::Model {
@@ -128,7 +128,7 @@ pub(super) fn load(spec: &EngineSpec) -> Result<Weights, LoadError> {
                 .unwrap_or_else(|| "llama.cpp cannot load it".to_owned()),
         )
     })?;
-    if kernels::panics() != panics {
+    if watch.panicked() {
         return Err(refused(
             "its weights could not be packed for the CPU kernels: load it with `cpu_kernels` `off`"
                 .to_owned(),

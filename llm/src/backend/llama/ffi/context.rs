@@ -22,7 +22,7 @@ pub(in crate::backend::llama) fn default_params() -> sys::llama_context_params {
 pub(in crate::backend::llama) struct Context<'a> {
     raw: NonNull<sys::llama_context>,
     /// Dropped after the context, which computes on them.
-    _threads: ThreadPool,
+    threads: ThreadPool,
     n_vocab: usize,
     /// Tokens of the last batch that asked for logits; 0 if it failed.
     n_rows: usize,
@@ -52,7 +52,7 @@ impl<'a> Context<'a> {
         }
         Some(Self {
             raw: context,
-            _threads: threads,
+            threads,
             n_vocab: usize::try_from(model.n_vocab()).unwrap_or(0),
             n_rows: 0,
             batch: Batch::default(),
@@ -107,11 +107,11 @@ impl<'a> Context<'a> {
     ) -> Result<(), DecodeError> {
         self.n_rows = 0;
         let batch = self.batch.fill(tokens);
-        let panics = kernels::panics();
+        let watch = kernels::Watch::pool(self.threads.as_ptr());
         // SAFETY: the context is alive and not shared; the batch's arrays have as many entries as it says and outlive the call.
         let status = unsafe { sys::llama_decode(self.raw.as_ptr(), batch) };
         match status {
-            0 if kernels::panics() != panics => Err(DecodeError::Failed(
+            0 if watch.panicked() => Err(DecodeError::Failed(
                 "a product of matrices failed".to_owned(),
             )),
             0 => {

@@ -4,7 +4,8 @@ use graphmill_kernels::{Attention, Kernels, Numbers, Rows};
 use llama_cpp_sys_2 as sys;
 
 use super::ATTACHED;
-use super::calls::{ALIGNMENT, graphmill_kernels_next_share, guarded};
+use super::calls::{ALIGNMENT, graphmill_kernels_next_share};
+use super::panics::{guarded, guarded_in};
 
 /// `graphmill_rows` of the shim.
 #[repr(C)]
@@ -142,11 +143,11 @@ impl RawAttention {
 /// It is as ggml describes it for the calling thread, and the pool is computing it.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn graphmill_kernels_attend(raw: &RawAttention) -> bool {
-    let Some(attention) = guarded(|| raw.attention()) else {
+    let Some(attention) = guarded_in(raw.pool, || raw.attention()) else {
         return false; // only what was found to have a kernel comes here
     };
     let threads = raw.threads as usize;
-    guarded(|| {
+    guarded_in(raw.pool, || {
         let scratch = raw.scratch(&attention);
         let parts = attention.parts(threads);
         loop {
@@ -170,7 +171,7 @@ unsafe extern "C" fn graphmill_kernels_attend(raw: &RawAttention) -> bool {
 /// As for [`graphmill_kernels_attend`], which has returned on all threads.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn graphmill_kernels_merge_attention(raw: &RawAttention) {
-    guarded(|| {
+    guarded_in(raw.pool, || {
         let Some(attention) = raw.attention() else {
             return;
         };

@@ -1,22 +1,16 @@
 //! The calls between ggml and the kernels, through `shim.cpp`: what comes from there is checked for its form and becomes slices here.
-//!
-//! No panic leaves a function that ggml calls. It is counted, and whoever computed meanwhile takes its numbers for wrong.
 
 use std::ffi::{c_int, c_void};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::slice;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use graphmill_kernels::{Output, Product};
 use llama_cpp_sys_2 as sys;
 
+use super::panics::{guarded, guarded_in};
 use super::{ATTACHED, Matrix, packed};
 
 /// A line of the cache: what is in scratch memory begins at one.
 pub(super) const ALIGNMENT: usize = 64;
-
-/// Panics that did not get out.
-static PANICS: AtomicU64 = AtomicU64::new(0);
 
 /// `graphmill_matrix` of the shim.
 #[repr(C)]
@@ -58,21 +52,6 @@ pub(super) fn attach() -> bool {
 pub(super) fn buffer_type() -> sys::ggml_backend_buffer_type_t {
     // SAFETY: returns the address of a static.
     unsafe { graphmill_kernels_buffer_type() }
-}
-
-/// How many panics there were in the process. What was computed while this grew is not to be used.
-pub(in crate::backend::llama) fn panics() -> u64 {
-    // A computation ends with a barrier of the threads that computed.
-    PANICS.load(Ordering::Relaxed)
-}
-
-/// Runs a part of ggml's work. Instead of a panic, its answer is the default.
-pub(super) fn guarded<T: Default>(work: impl FnOnce() -> T) -> T {
-    // What is half written is counted as wrong, and not used.
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
-        PANICS.fetch_add(1, Ordering::Relaxed);
-        T::default()
-    })
 }
 
 impl RawMatrix {
@@ -190,7 +169,7 @@ impl RawProduct {
 /// The product is as ggml describes it for the calling thread, and nobody else uses the scratch memory.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn graphmill_kernels_quantise(product: &RawProduct) {
-    guarded(|| {
+    guarded_in(product.pool, || {
         let matrix = product.matrix.matrix();
         let (Some(kernels), Some(format)) = (ATTACHED.get(), matrix.format()) else {
             return;
@@ -216,7 +195,7 @@ unsafe extern "C" fn graphmill_kernels_quantise(product: &RawProduct) {
 /// As [`graphmill_kernels_quantise`], which has returned on all threads.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn graphmill_kernels_multiply(product: &RawProduct) {
-    guarded(|| {
+    guarded_in(product.pool, || {
         let matrix = product.matrix.matrix();
         let (Some(kernels), Some(format), Some(packed_bytes)) =
             (ATTACHED.get(), matrix.format(), matrix.packed_bytes())

@@ -5,6 +5,7 @@ use std::slice;
 
 use llama_cpp_sys_2 as sys;
 
+use super::panics::Watch;
 use super::tensors::{Tensors, numbers};
 use super::{Matrix, calls};
 
@@ -33,7 +34,8 @@ pub(super) const TYPES: [sys::ggml_type; 7] = [
 
 /// Compares products of all formats that the kernels have, and attention. Says what is wrong.
 pub(super) fn all() -> Result<(), String> {
-    let before = calls::panics();
+    // One thread computes the check, this one.
+    let watch = Watch::thread();
     for ggml_type in TYPES {
         let matrix = Matrix {
             ggml_type,
@@ -44,13 +46,13 @@ pub(super) fn all() -> Result<(), String> {
             continue;
         }
         let (ours, theirs) = products(matrix).ok_or("there is no memory for a check of them")?;
-        if calls::panics() != before {
+        if watch.panicked() {
             return Err(format!("a product of {} has failed", matrix.type_name()));
         }
         compare(&matrix.type_name(), &ours, &theirs)?;
     }
     let (ours, theirs) = attention::results().ok_or("there is no memory for a check of them")?;
-    if calls::panics() != before {
+    if watch.panicked() {
         return Err("attention has failed".to_owned());
     }
     compare("queries and keys", &ours, &theirs)

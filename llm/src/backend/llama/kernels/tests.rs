@@ -1,16 +1,16 @@
 //! What happens when kernels are wrong, or panic.
 
-use std::env;
+use std::cell::Cell;
 use std::path::Path;
-use std::process::Command;
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use graphmill_kernels::Kernels;
 
-use super::{approved, calls, check, wanted};
+use super::{approved, check, wanted};
 use crate::backend::{BatchToken, DecodeError, Slot};
-use crate::spec::{CpuKernels, EngineSpec};
+use crate::spec::{CpuKernels, EngineSpec, PluginConfig};
 
 #[test]
 fn products_that_differ_are_no_reason_to_trust_kernels() {
@@ -53,31 +53,24 @@ fn prompt() -> Vec<BatchToken> {
         .collect()
 }
 
-/// In a process of its own: panics fail whatever computes meanwhile.
-#[test]
-fn a_panic_fails_the_batch_that_it_is_in_and_not_the_next() {
-    const ALONE: &str = "RUNS_ALONE";
-    if env::var_os(ALONE).is_none() {
-        let name = "backend::llama::kernels::tests::a_panic_fails_the_batch_that_it_is_in_and_not_the_next";
-        let run = Command::new(env::current_exe().expect("a program"))
-            .args(["--exact", name])
-            .env(ALONE, "1")
-            .output()
-            .expect("it runs");
-        assert!(run.status.success(), "{run:?}");
-        return;
-    }
-    let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("../demos/tiny_chat/model.gguf");
-    if !model.exists() {
-        eprintln!("skipped: there is no model at `{}`", model.display());
-        return;
-    }
+thread_local! {
+    static TOLD: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Panics if the test on this thread says so: it is one of those that compute.
+pub(super) fn panic_if_told() {
+    assert!(!TOLD.get(), "as a kernel would");
+}
+
+/// Loads the small model on a thread, as an engine does, and lets `work` compute the prompt again and again.
+fn computing(model: &Path, work: impl FnOnce(&mut dyn FnMut() -> Result<Vec<f32>, DecodeError>)) {
     let spec = EngineSpec {
         max_num_batched_tokens: 256,
         max_context: Some(512),
+        plugin_config: PluginConfig::from_json(r#"{"cpu_kernels": "on"}"#).expect("good knobs"),
         ..EngineSpec::new(model)
     };
-    let mut served = false;
+    let mut work = Some(work);
     super::super::open(&spec, &mut |loaded| {
         let backend = loaded.backend;
         let mut compute = || {
@@ -86,27 +79,49 @@ fn a_panic_fails_the_batch_that_it_is_in_and_not_the_next() {
                 .decode(&prompt())
                 .map(|()| backend.logits().to_vec())
         };
-        let expected = compute().expect("it computes");
-        let stop = AtomicBool::new(false);
-        let failed = thread::scope(|scope| {
-            scope.spawn(|| {
-                while !stop.load(Ordering::Relaxed) {
-                    calls::guarded::<()>(|| panic!("as a kernel would"));
-                }
-            });
-            // The first may be over before the other thread is there.
-            let failed = (0..1000).find_map(|_| compute().err());
-            stop.store(true, Ordering::Relaxed);
-            failed
-        });
-        let message = match failed {
-            Some(DecodeError::Failed(message)) => message,
-            other => panic!("expected a failure, not {other:?}"),
-        };
-        assert_eq!(message, "a product of matrices failed");
-        assert_eq!(compute().expect("it computes again"), expected);
-        served = true;
+        work.take().expect("it is opened once")(&mut compute);
     })
     .expect("the model loads");
-    assert!(served);
+    assert!(work.is_none());
+}
+
+#[test]
+fn a_panic_fails_the_batch_that_it_is_in_and_no_other() {
+    let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("../demos/tiny_chat/model.gguf");
+    if !model.exists() {
+        eprintln!("skipped: there is no model at `{}`", model.display());
+        return;
+    }
+    if Kernels::detect().is_none() {
+        eprintln!("skipped: there are no kernels for this processor");
+        return;
+    }
+    let both_are_loaded = Barrier::new(2);
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            computing(&model, |compute| {
+                let expected = compute().expect("it computes");
+                both_are_loaded.wait();
+                while !stop.load(Ordering::Relaxed) {
+                    assert_eq!(compute().expect("a panic of another pool"), expected);
+                }
+            });
+        });
+        computing(&model, |compute| {
+            let expected = compute().expect("it computes");
+            both_are_loaded.wait();
+            for _ in 0..10 {
+                TOLD.set(true);
+                let message = match compute() {
+                    Err(DecodeError::Failed(message)) => message,
+                    other => panic!("expected a failure, not {other:?}"),
+                };
+                assert_eq!(message, "a product of matrices failed");
+                TOLD.set(false);
+                assert_eq!(compute().expect("it computes again"), expected);
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+    });
 }
