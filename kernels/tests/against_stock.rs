@@ -199,17 +199,20 @@ fn weights_at_their_ends() {
 #[test]
 fn what_is_not_finite_stays_so() {
     for format in Format::ALL {
-        for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
-            let mut case = Case::random(format, 40, 512, 20, 9);
-            case.activations[7 * 512 + 300] = bad;
-            for (kernels, out) in products(&case) {
-                for (at, number) in out.iter().enumerate() {
-                    assert_eq!(
-                        number.is_finite(),
-                        at / case.rows != 7,
-                        "{} {format:?} {bad} at {at}",
-                        kernels.name()
-                    );
+        // One activation, few of them, and more than a tile has.
+        for (tokens, spoiled) in [(1, 0), (3, 2), (20, 7), (70, 69)] {
+            for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+                let mut case = Case::random(format, 40, 512, tokens, 9);
+                case.activations[spoiled * 512 + 300] = bad;
+                for (kernels, out) in products(&case) {
+                    for (at, number) in out.iter().enumerate() {
+                        assert_eq!(
+                            number.is_finite(),
+                            at / case.rows != spoiled,
+                            "{} {format:?} {bad} at {at} of {tokens} activations",
+                            kernels.name()
+                        );
+                    }
                 }
             }
         }

@@ -114,6 +114,88 @@ fn a_token_that_sees_nothing_has_zeros() {
     case.assert_exact();
 }
 
+/// Asserts that results are finite where they are so in 64 bits, and exact there, and that some are not.
+#[track_caller]
+fn assert_spoiled(case: &Case, what: &str) {
+    let out = case.compute(3);
+    for (index, row) in out.chunks_exact(case.value_size).enumerate() {
+        let (token, head) = (index / case.heads, index % case.heads);
+        let exact = case.exact(token / case.tokens, token % case.tokens, head);
+        for (ours, (exact, size)) in row.iter().zip(exact) {
+            assert_eq!(
+                ours.is_finite(),
+                exact.is_finite(),
+                "{what}: {ours} for {exact}"
+            );
+            let error = (f64::from(*ours) - exact).abs();
+            assert!(
+                !exact.is_finite() || error <= 2e-6 * size,
+                "{what}: {ours} for {exact}"
+            );
+        }
+    }
+    assert!(out.iter().any(|number| !number.is_finite()), "{what}");
+}
+
+#[test]
+fn what_is_not_finite_stays_so() {
+    if !available() {
+        return;
+    }
+    for numbers in [Numbers::F32, Numbers::F16, Numbers::Bf16] {
+        // A token alone, and rows that fill vectors; more cells than a block has.
+        for tokens in [1, 9] {
+            let sound = Case::prompt(numbers, tokens, 300, 11);
+            for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+                let what = |part: &str| format!("{bad} in {part}, {numbers:?}, {tokens} tokens");
+                let mut case = sound.clone();
+                let query = case.queries.len() - case.key_size;
+                case.queries[query] = bad;
+                assert_spoiled(&case, &what("a query"));
+                let bytes: &[u8] = match numbers {
+                    Numbers::F32 => &bad.to_le_bytes(),
+                    Numbers::F16 if bad.is_nan() => &[0x00, 0x7e],
+                    Numbers::F16 => &[0x00, if bad > 0.0 { 0x7c } else { 0xfc }],
+                    _ => &bad.to_le_bytes()[2..],
+                };
+                // The first number of a cell that all tokens see.
+                let row = row_bytes(numbers, case.key_size);
+                let cell = 7 * case.kv_heads * row;
+                let mut case = sound.clone();
+                case.keys[cell..cell + bytes.len()].copy_from_slice(bytes);
+                assert_spoiled(&case, &what("a key"));
+                let mut case = sound.clone();
+                case.values[cell..cell + bytes.len()].copy_from_slice(bytes);
+                assert_spoiled(&case, &what("a value"));
+            }
+        }
+    }
+}
+
+#[test]
+fn what_sees_nothing_has_zeros_whatever_it_asks() {
+    if !available() {
+        return;
+    }
+    for tokens in [1, 40] {
+        let mut case = Case::prompt(Numbers::F16, tokens, 300, 12);
+        case.see(|stream, _, _| stream == 1);
+        let row = case.heads * case.key_size;
+        case.queries[..tokens * row].fill(f32::NAN);
+        let out = case.compute(2);
+        let (unseeing, seeing) = out.split_at(tokens * case.heads * case.value_size);
+        assert!(
+            unseeing.iter().all(|number| *number == 0.0),
+            "{tokens} tokens"
+        );
+        assert!(
+            seeing
+                .iter()
+                .all(|number| *number != 0.0 && number.is_finite())
+        );
+    }
+}
+
 #[test]
 fn neighbours_and_threads_change_no_bit() {
     if !available() {
