@@ -1,0 +1,245 @@
+//! Sequences that wait: for a place, for cells, for credit, and an engine that has nothing to do.
+
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use graphmill_llm::backend::scripted::{Script, Then};
+use graphmill_llm::{
+    EngineSpec, ErrorKind, FinishReason, GenerationRequest, SequenceHandle, StepOutput, Token,
+};
+
+use super::{Generation, chat, engine, eventually, gated, is_empty, replies, spec, stop};
+use crate::support;
+
+#[test]
+fn cancelling_frees_cells_while_queued_prefilling_and_decoding() {
+    let script = replies(&[("", "again ", Then::Repeat)]);
+    let spec = EngineSpec {
+        max_num_seqs: 1,
+        max_num_batched_tokens: 16,
+        ..spec()
+    };
+    let (engine, gate) = gated(script, spec);
+    let prefilling = Generation::chat(&engine, &"x".repeat(100));
+    gate.send(()).expect("the engine runs");
+    eventually(&engine, "one chunk", |status| status.kv_cells_used == 16);
+    let queued = Generation::chat(&engine, "queued");
+    assert_eq!(engine.status().sequences_waiting, 1);
+    drop(queued.handle);
+    drop(prefilling.handle);
+    gate.send(()).expect("the engine runs");
+    eventually(&engine, "empty after two cancellations", is_empty);
+
+    let decoding = Generation::chat(&engine, "hello");
+    drop(gate);
+    decoding.next();
+    decoding.next();
+    assert!(engine.status().kv_cells_used > 0);
+    drop(decoding.handle);
+    eventually(&engine, "empty after the third", is_empty);
+    assert!(
+        decoding
+            .outputs
+            .iter()
+            .all(|output| output.finish.is_none())
+    );
+}
+
+#[test]
+fn waiting_requests_run_in_order() {
+    let (engine, gate) = gated(
+        replies(&[]),
+        EngineSpec {
+            max_num_seqs: 1,
+            ..spec()
+        },
+    );
+    let (sender, finished) = mpsc::channel();
+    let handles: Vec<SequenceHandle> = (0..6)
+        .map(|number: usize| {
+            let sender = sender.clone();
+            let request =
+                GenerationRequest::new(chat(&engine, "hello"), move |output: StepOutput| {
+                    if output.finish.is_some() {
+                        sender.send(number).ok(); // the test holds the receiver
+                    }
+                });
+            engine.submit(request).expect("accepted")
+        })
+        .collect();
+    drop(gate);
+    assert_eq!(
+        finished.iter().take(6).collect::<Vec<_>>(),
+        [0, 1, 2, 3, 4, 5]
+    );
+    drop(handles);
+}
+
+#[test]
+fn a_higher_priority_is_admitted_first() {
+    let (engine, gate) = gated(
+        replies(&[]),
+        EngineSpec {
+            max_num_seqs: 1,
+            ..spec()
+        },
+    );
+    let (sender, finished) = mpsc::channel();
+    let running = Generation::chat(&engine, "first");
+    eventually(&engine, "running", |status| status.sequences_running == 1);
+    let handles: Vec<SequenceHandle> = [0, 5, -1, 5]
+        .into_iter()
+        .enumerate()
+        .map(|(number, priority)| {
+            let sender = sender.clone();
+            let sink = move |output: StepOutput| {
+                if output.finish.is_some() {
+                    sender.send(number).ok(); // the test holds the receiver
+                }
+            };
+            let mut request = GenerationRequest::new(chat(&engine, "hello"), sink);
+            request.priority = priority;
+            engine.submit(request).expect("accepted")
+        })
+        .collect();
+    drop(gate);
+    assert_eq!(finished.iter().take(4).collect::<Vec<_>>(), [1, 3, 0, 2]);
+    drop((handles, running));
+}
+
+#[test]
+fn a_request_that_waited_too_long_ends_with_the_numbers_of_the_queue() {
+    let (engine, gate) = gated(
+        replies(&[]),
+        EngineSpec {
+            max_num_seqs: 1,
+            queue_timeout_ms: 1,
+            ..spec()
+        },
+    );
+    // A place is free at once: no wait, even if the step takes longer than the bound.
+    let running = Generation::chat(&engine, "first");
+    eventually(&engine, "running", |status| status.sequences_running == 1);
+    let submitted = Instant::now();
+    let waiting = [(), ()].map(|()| Generation::chat(&engine, "second"));
+    while submitted.elapsed() < Duration::from_millis(10) {
+        std::thread::yield_now();
+    }
+    gate.send(()).expect("the engine runs");
+    for waiting in waiting {
+        let FinishReason::Error(error) = waiting.finish().1 else {
+            panic!("it should have ended with an error");
+        };
+        assert_eq!(error.kind, ErrorKind::ResourceExhausted);
+        assert!(
+            error.message.contains("queue_timeout_ms") && error.message.contains("running: 1"),
+            "{}",
+            error.message
+        );
+    }
+    drop(gate);
+    assert_eq!(running.finish(), stop("first"));
+    assert!(is_empty(&engine.status()));
+}
+
+#[test]
+fn an_idle_engine_ends_requests_that_nobody_lets_run() {
+    let engine = engine(
+        replies(&[]),
+        EngineSpec {
+            queue_timeout_ms: 1,
+            ..spec()
+        },
+    );
+    let without_credit = Generation::start(&engine, chat(&engine, "hello"), |request| {
+        request.credits = 0;
+    })
+    .expect("accepted");
+    let (_, finish) = without_credit.finish();
+    assert!(matches!(finish, FinishReason::Error(_)), "{finish:?}");
+    assert!(is_empty(&engine.status()));
+}
+
+#[test]
+fn a_backend_without_work_is_told_to_rest_and_goes_on_after_it() {
+    let (resting, rests) = mpsc::channel();
+    let at_rest = move || {
+        resting.send(()).ok(); // the test may have ended
+    };
+    let script = replies(&[("hi", "an answer", Then::End)]);
+    let engine = support::watched(script, spec(), |_| {}, at_rest);
+    let rests = || rests.recv_timeout(Duration::from_secs(20));
+    rests().expect("nothing has come yet");
+    for _ in 0..2 {
+        let answer = Generation::chat(&engine, "hi").finish();
+        assert_eq!(answer, stop("an answer"));
+        rests().expect("nothing is left to do");
+    }
+}
+
+#[test]
+fn the_status_shows_how_steps_are_paced() {
+    let script = Script {
+        step_micros: 2_000,
+        ..replies(&[])
+    };
+    let spec = EngineSpec {
+        target_step_ms: 40,
+        ..spec()
+    };
+    let engine = engine(script, spec);
+    Generation::chat(&engine, "hello").finish();
+    eventually(&engine, "idle", |status| status.idle);
+    let status = engine.status();
+    assert_eq!(status.step_target, Duration::from_millis(40));
+    assert!(status.step_median >= Duration::from_millis(2));
+    assert!(status.step_expected >= Duration::from_millis(1));
+}
+
+#[test]
+fn a_sequence_without_credit_sits_out() {
+    let engine = engine(
+        replies(&[("slow", "abcdef", Then::End), ("fast", "xyz", Then::End)]),
+        spec(),
+    );
+    let slow = Generation::start(&engine, chat(&engine, "slow"), |request| {
+        request.credits = 2;
+    })
+    .expect("accepted");
+    slow.next();
+    slow.next();
+    // Another one runs to its end meanwhile.
+    assert_eq!(Generation::chat(&engine, "fast").finish(), stop("xyz"));
+    eventually(&engine, "idle", |status| status.idle);
+    assert!(slow.outputs.try_recv().is_err(), "an output without credit");
+    assert_eq!(engine.status().sequences_running, 1);
+    slow.handle.grant(1);
+    assert_eq!(slow.next().tokens.as_slice(), [Token::from(b'c')]);
+    slow.handle.grant(10);
+    assert_eq!(slow.finish(), stop("def"));
+}
+
+#[test]
+fn more_sequences_than_cells_take_turns_and_keep_their_texts() {
+    let script = Script {
+        cells: 400,
+        ..Script::default()
+    };
+    let engine = engine(
+        script,
+        EngineSpec {
+            max_num_batched_tokens: 64,
+            ..spec()
+        },
+    );
+    let message =
+        |number: usize| format!("{number}: {}", "to be repeated word for word ".repeat(2));
+    let generations: Vec<_> = (0..24)
+        .map(|number| Generation::chat(&engine, &message(number)))
+        .collect();
+    for (number, generation) in generations.into_iter().enumerate() {
+        assert_eq!(generation.finish(), stop(&message(number)));
+    }
+    assert!(engine.status().preemptions > 0);
+    assert!(is_empty(&engine.status()));
+}
