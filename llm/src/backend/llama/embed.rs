@@ -48,7 +48,7 @@ pub(in crate::backend) fn open(
     }
     let pooling = pooling(spec, &weights.model)?;
     let lengths = Lengths::new(spec, &weights.model)?;
-    let flash_attention = flash_attention(spec, &weights.model, lengths);
+    let flash_attention = flash_attention(spec, &weights, lengths);
     check_memory(spec, &weights, lengths, flash_attention, available)?;
     let threads = Threads::new(&spec.plugin_config)?;
     let (context, heard) = create(spec, &weights, pooling, lengths, flash_attention, &threads)?;
@@ -179,13 +179,16 @@ impl Lengths {
     }
 }
 
-/// Plain attention where its scores are small: it is faster on a CPU, and keeps all bits of keys and values.
-fn flash_attention(spec: &EmbeddingSpec, model: &LlamaModel, lengths: Lengths) -> FlashAttention {
+/// Plain attention where its scores are small and the CPU kernels do not compute it: it is faster on a CPU than llama.cpp's fused one, and keeps all
+/// bits of keys and values.
+fn flash_attention(spec: &EmbeddingSpec, weights: &Weights, lengths: Lengths) -> FlashAttention {
     let chosen = spec.plugin_config.flash_attention;
-    let small = score_bytes(model, lengths) <= MOST_SCORE_BYTES;
+    let small = score_bytes(&weights.model, lengths) <= MOST_SCORE_BYTES;
+    let on_cpu = spec.device == Device::Cpu || devices::gpus().is_empty();
     if chosen == FlashAttention::Auto
         && small
-        && (spec.device == Device::Cpu || devices::gpus().is_empty())
+        && on_cpu
+        && !plan::kernels_attend(weights, KvType::F16, KvType::F16)
     {
         FlashAttention::Off
     } else {

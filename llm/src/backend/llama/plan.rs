@@ -120,7 +120,7 @@ impl ContextPlan {
             (pool.name, bytes)
         };
         let on_cpu_in_streams = on_cpu_in_streams(weights, available, unified);
-        let plain = on_cpu_in_streams && !kernels_attend(weights, knobs);
+        let plain = on_cpu_in_streams && !kernels_attend(weights, knobs.kv_type_k, knobs.kv_type_v);
         let flash_attention = if plain && plain_attention_fits(model, knobs, share, ubatch, left) {
             FlashAttention::Off
         } else {
@@ -214,9 +214,8 @@ fn on_cpu_in_streams(weights: &Weights, available: &Available, unified: bool) ->
 }
 
 /// Whether attention is left to the CPU kernels, which are faster than either of llama.cpp's ways. They compute what the fused one would.
-fn kernels_attend(weights: &Weights, knobs: &PluginConfig) -> bool {
-    weights.layout.kernels.is_some()
-        && kernels::attends(cache_type(knobs.kv_type_k), cache_type(knobs.kv_type_v))
+pub(super) fn kernels_attend(weights: &Weights, type_k: KvType, type_v: KvType) -> bool {
+    weights.layout.kernels.is_some() && kernels::attends(cache_type(type_k), cache_type(type_v))
 }
 
 /// Whether plain attention may be chosen: the choice is open, the cached values allow it, and there is room to keep its scores.

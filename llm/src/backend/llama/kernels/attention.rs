@@ -100,7 +100,9 @@ impl RawAttention {
             max_bias: self.max_bias,
             out: self.out,
         };
-        (available() && attention.fits()).then_some(attention)
+        // Linear biases change every score by itself, which llama.cpp does faster.
+        let biased = self.max_bias > 0.0;
+        (available() && !biased && attention.fits()).then_some(attention)
     }
 }
 

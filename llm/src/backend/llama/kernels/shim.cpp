@@ -214,10 +214,15 @@ graphmill_attention attention_of(const ggml_tensor * op, const ggml_compute_para
     };
 }
 
-// Whether a tensor comes from a product with packed weights: those of a model that is computed with the kernels.
+bool is_rotation(const ggml_tensor * product) {
+    return ggml_get_op_params_i32(product, 1) == GGML_HINT_SRC0_IS_HADAMARD;
+}
+
+// Whether a tensor comes from a product with packed weights: those of a model that is computed with the kernels. Queries of quantised keys are rotated
+// between, as keys are.
 bool comes_from_packed(const ggml_tensor * tensor) {
-    while (tensor != nullptr && tensor->op != GGML_OP_MUL_MAT) {
-        tensor = tensor->src[0];
+    while (tensor != nullptr && (tensor->op != GGML_OP_MUL_MAT || is_rotation(tensor))) {
+        tensor = tensor->op == GGML_OP_MUL_MAT ? tensor->src[1] : tensor->src[0];
     }
     return tensor != nullptr && is_packed(tensor->src[0]);
 }
