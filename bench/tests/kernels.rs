@@ -46,11 +46,19 @@ fn assert_as_likely(ours: &[Vec<f32>], theirs: &[Vec<f32>], part: f64) {
 
 #[track_caller]
 fn check(quantization: Quantization, part: f64) {
+    check_cells(quantization, "f16", part);
+}
+
+/// The same with keys and values of a type.
+#[track_caller]
+fn check_cells(quantization: Quantization, cells: &str, part: f64) {
+    let config =
+        |rest: &str| format!(r#"{{"kv_type_k": "{cells}", "kv_type_v": "{cells}", {rest}}}"#);
     let folder = tempfile::tempdir().expect("a folder");
     let Some(model) = model(folder.path(), "tiny", quantization) else {
         return;
     };
-    let ours = engine(&model, ON);
+    let ours = engine(&model, &config(r#""cpu_kernels": "on""#));
     let expected = alone(&ours);
 
     let together = PROMPTS.map(|length| start(&ours, length));
@@ -61,12 +69,14 @@ fn check(quantization: Quantization, part: f64) {
             "beside others: {length}"
         );
     }
-    let one_thread = alone(&engine(&model, r#"{"cpu_kernels": "on", "threads": 1}"#));
+    let one_thread = config(r#""cpu_kernels": "on", "threads": 1"#);
+    let one_thread = alone(&engine(&model, &one_thread));
     for ((length, expected), other) in PROMPTS.iter().zip(&expected).zip(&one_thread) {
         assert_eq!(bits(other), bits(expected), "on one thread: {length}");
     }
 
-    assert_as_likely(&expected, &alone(&engine(&model, OFF)), part);
+    let theirs = engine(&model, &config(r#""cpu_kernels": "off""#));
+    assert_as_likely(&expected, &alone(&theirs), part);
 }
 
 #[test]
@@ -89,6 +99,12 @@ fn a_model_of_several_types_has_the_same_numbers_in_a_crowd() {
 fn a_model_of_16_bits_has_the_same_numbers_in_a_crowd() {
     // Activations are not rounded to 8 bits, so less is to be different.
     check(Quantization::F16, 2e-4);
+}
+
+#[test]
+fn cells_of_8_bits_have_the_same_numbers_in_a_crowd() {
+    // llama.cpp rounds queries to 8 bits for these.
+    check_cells(Quantization::Q8_0, "q8_0", 5e-3);
 }
 
 #[test]
