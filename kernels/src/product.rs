@@ -86,6 +86,8 @@ pub(crate) struct Span {
 
 /// Parts a thread should get, so that threads that are interrupted leave some of theirs to others.
 const PARTS_PER_THREAD: usize = 4;
+/// As many of a single activation: memory is read longest from one place to the next.
+const PARTS_OF_ONE: usize = 2;
 /// Panels that a part has at least if it has many activations, which every part brings into order for itself.
 const PANELS_PER_PART: usize = 8;
 /// More activations than this are many.
@@ -99,7 +101,12 @@ pub(crate) fn parts(rows: usize, tokens: usize, threads: usize) -> usize {
         return 0;
     }
     let panels = rows.div_ceil(ROWS);
-    let wanted = threads.max(1) * PARTS_PER_THREAD;
+    let wanted = threads.max(1)
+        * if tokens == 1 {
+            PARTS_OF_ONE
+        } else {
+            PARTS_PER_THREAD
+        };
     let across = across(tokens, wanted);
     let down = match (wanted / across).min(panels) {
         down if tokens > FEW && across == 1 => down.min(

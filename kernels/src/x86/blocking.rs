@@ -8,7 +8,7 @@ use crate::panel::{self, BLOCK, ROWS};
 use crate::product::{Output, Product, Span};
 use crate::x86::expand::{self, Shape};
 use crate::x86::tiles::{self, Block, Tiles};
-use crate::x86::{amx, avx2, avx512, expand256};
+use crate::x86::{amx, avx2, avx512, expand256, single};
 
 /// The instructions that multiply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -195,6 +195,11 @@ pub(crate) unsafe fn multiply(
                             tiles::gather(product, first, count, height, 0, high)
                         },
                     );
+                }
+                Instructions::Amx | Instructions::Avx512
+                    if single::suits(format, span.tokens.len()) =>
+                {
+                    single::multiply(product, span, out);
                 }
                 Instructions::Amx | Instructions::Avx512 => {
                     let way = Way {
