@@ -36,7 +36,7 @@ impl LlamaVocabulary {
             .meta_val_str("general.name")
             .ok()
             .filter(|name| !name.is_empty());
-        let template = |name| model.chat_template(name).ok()?.to_string().ok();
+        let chat_template = model.chat_template(None).ok();
         let mut piece = Vec::new();
         let mut longest = 1;
         for token in vocab.tokens() {
@@ -51,8 +51,9 @@ impl LlamaVocabulary {
                     .to_string_lossy()
                     .into_owned()
             }),
-            chat_template: template(None),
-            tool_template: template(Some(TOOL_TEMPLATE)),
+            chat_template: chat_template.and_then(|template| template.to_string().ok()),
+            // Not by `chat_template`: with a name, the binding has llama.cpp read it after it is freed.
+            tool_template: model.meta_val_str(TOOL_TEMPLATE).ok(),
             n_vocab,
             context_length,
             text_limit: context_length
@@ -78,8 +79,8 @@ impl LlamaVocabulary {
     }
 }
 
-/// The name of the chat template for requests with tools, in models that have a separate one.
-const TOOL_TEMPLATE: &str = "tool_use";
+/// Where a model has its chat template for requests with tools, if that is a separate one.
+const TOOL_TEMPLATE: &str = "tokenizer.chat_template.tool_use";
 
 impl Vocab for LlamaVocabulary {
     fn tokenize(
