@@ -27,8 +27,8 @@ const MAX_SEQUENCES: u32 = 256;
 const MOST_SCORE_BYTES: u64 = 256 << 20;
 /// Texts of so many tokens are tokenized even where the model takes fewer: to be cut, or to be refused with their count.
 const TOKENS_TO_COUNT: u32 = 1 << 16;
-/// The name of the template for a query and a document, in models that have one.
-const RANK_TEMPLATE: &str = "rerank";
+/// Where a model has its template for a query and a document, if it has one.
+const RANK_TEMPLATE: &str = "tokenizer.chat_template.rerank";
 
 /// Loads the model and runs `serve` with a context on it.
 pub(in crate::backend) fn open(
@@ -291,8 +291,8 @@ fn create<'a>(
 
 /// As the model's own template says, or else with the special tokens that its vocabulary puts around and between texts.
 fn pair_form(model: &LlamaModel, vocab: &LlamaVocabulary) -> PairForm {
-    let template = model.chat_template(Some(RANK_TEMPLATE)).ok();
-    if let Some(template) = template.and_then(|template| template.to_string().ok()) {
+    // Not by `chat_template`: with a name, the binding has llama.cpp read it after it is freed.
+    if let Ok(template) = model.meta_val_str(RANK_TEMPLATE) {
         let form = PairForm::from_template(vocab, &template);
         if let Ok(Some(form)) = form {
             return form;
