@@ -334,11 +334,11 @@ names! {
     /// Who computes the products of quantized matrices in main memory.
     #[derive(Default)]
     CpuKernels {
-        /// Kernels of this project where they are faster than llama.cpp's and no GPU takes part: with AVX512-VNNI and without AMX. Weights
-        /// that they use are packed at load instead of mapped.
+        /// Kernels of this project where the processor has AVX2 and no GPU takes part. Weights that they use are packed at load instead of
+        /// mapped.
         #[default]
         Auto "auto",
-        /// Kernels of this project, with AMX too. A processor without instructions for them refuses the model.
+        /// Kernels of this project. Where they cannot be used, the model is refused.
         On "on",
         /// llama.cpp.
         Off "off",

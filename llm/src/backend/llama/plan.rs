@@ -5,7 +5,7 @@ use llama_cpp_sys_2 as sys;
 
 use super::adapters;
 use super::ffi::{self, Context, Heard, ThreadPool};
-use super::kernels;
+use super::kernels::{self, Packed};
 use super::model::Weights;
 use super::pools::{self, Available, MACHINE, StepBuffers};
 use super::threads::Threads;
@@ -213,9 +213,12 @@ fn on_cpu_in_streams(weights: &Weights, available: &Available, unified: bool) ->
     !unified && !weights.layout.layers.iter().any(on_gpu)
 }
 
-/// Whether attention is left to the CPU kernels, which are faster than either of llama.cpp's ways. They compute what the fused one would.
+/// Whether attention is left to the CPU kernels, which are faster than either of llama.cpp's ways. They compute what the fused one would, where
+/// queries come from packed weights: where most are packed, those are.
 pub(super) fn kernels_attend(weights: &Weights, type_k: KvType, type_v: KvType) -> bool {
-    weights.layout.kernels.is_some() && kernels::attends(cache_type(type_k), cache_type(type_v))
+    let packs = |(_, packed): &(_, Packed)| packed.matrices > packed.left.values().sum();
+    weights.layout.kernels.as_ref().is_some_and(packs)
+        && kernels::attends(cache_type(type_k), cache_type(type_v))
 }
 
 /// Whether plain attention may be chosen: the choice is open, the cached values allow it, and there is room to keep its scores.
