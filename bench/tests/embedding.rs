@@ -1,6 +1,5 @@
 //! Attention by the CPU kernels where texts are embedded: tokens see all of their text and nothing of others.
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 
