@@ -64,8 +64,8 @@ impl Kernels {
         all
     }
 
-    /// Whether a model is computed in less time than by stock llama.cpp compiled for the same instructions. With AMX, which llama.cpp then uses too, a single sequence takes as long, and
-    /// all else less.
+    /// Whether a model is computed in less time than by stock llama.cpp compiled for the same instructions. With AMX, which llama.cpp
+    /// then uses too, a single sequence takes as long, and all else less.
     pub fn beats_stock(&self) -> bool {
         !matches!(self.set, Set::Portable)
     }
