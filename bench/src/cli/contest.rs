@@ -12,6 +12,7 @@ use graphmill_bench::{
     tables,
 };
 use reqwest::Client;
+use tokio::signal::unix::{SignalKind, signal};
 
 use super::{
     Outcome, print,
@@ -121,21 +122,41 @@ pub(super) fn file_name(path: &Path) -> String {
         .into_owned()
 }
 
-/// Runs contests one after another and prints what came out; what was measured is kept when one fails.
+/// Runs contests one after another and prints what came out; what was measured is kept when one fails or a signal stops this program. The servers
+/// that were started end with it.
 pub(super) fn run(contests: &[Contest], mut results: Results, json: Option<&Path>) -> Outcome {
     // One thread: the load generator is to leave the processors to the servers.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     let outcome = runtime.block_on(async {
-        for contest in contests {
-            contest.run(&mut results).await?;
+        let stop = stop()?;
+        let all = async {
+            for contest in contests {
+                contest.run(&mut results).await?;
+            }
+            Ok(())
+        };
+        tokio::select! {
+            outcome = all => outcome,
+            signal = stop => Err(format!("stopped by {signal}").into()),
         }
-        Ok(())
     });
     print(&tables::all(&results));
     json.map_or(Ok(()), |path| results.save(path))?;
     outcome
+}
+
+/// Waits for a signal that asks this program to end, from now on; says which.
+fn stop() -> io::Result<impl Future<Output = &'static str>> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => "SIGINT",
+            _ = terminate.recv() => "SIGTERM",
+        }
+    })
 }
 
 /// A contest that is going on.
