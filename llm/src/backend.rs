@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Instant;
 
 use crate::embed::{EmbeddingSpec, ServeEmbedding};
 use crate::info::BackendInfo;
@@ -117,6 +118,11 @@ pub trait Backend {
     /// [`DecodeError::NoCells`] leaves the cache as it was; after [`DecodeError::Failed`] its content is undefined until
     /// [`clear`](Self::clear).
     fn decode(&mut self, batch: &[BatchToken]) -> Result<(), DecodeError>;
+
+    /// The time that batches take is measured by this clock. Tests have clocks of their own.
+    fn now(&self) -> Instant {
+        Instant::now()
+    }
 
     /// The rows of logits of the last batch, one behind the other: one for each token that asked for them, in the batch's order.
     fn logits(&self) -> &[f32];

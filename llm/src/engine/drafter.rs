@@ -12,7 +12,6 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::time::Instant;
 
 use rustc_hash::FxHashMap;
 
@@ -349,12 +348,12 @@ impl<'a> Drafter<'a> {
             size.prompt_tokens += turn.tokens - u32::from(turn.drafts);
             size.attended_cells += if turn.drafts { u64::from(last) } else { 0 };
         }
-        let started = Instant::now();
+        let started = self.backend.now();
         self.backend.decode(&self.batch)?;
         // Some backends compute until somebody asks for logits.
         self.backend.logits();
-        self.cost
-            .observe(&size, started.elapsed().as_secs_f64() * 1e6);
+        let took = self.backend.now().duration_since(started);
+        self.cost.observe(&size, took.as_secs_f64() * 1e6);
         for turn in &self.turns {
             if let Some(place) = self.places.get_mut(&turn.id) {
                 place.cells += turn.tokens;

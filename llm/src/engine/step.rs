@@ -8,7 +8,6 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
-use std::time::Instant;
 
 use super::Command;
 use super::delivery::Outbox;
@@ -276,7 +275,7 @@ impl<'a> Core<'a> {
         self.fill_batch();
         self.samples.clear();
         self.timing.announce(&self.plan, &self.shared);
-        let started = Instant::now();
+        let started = self.backend.now();
         let outcome = catch(|| {
             self.decode()?;
             self.sample();
@@ -284,7 +283,7 @@ impl<'a> Core<'a> {
         });
         match outcome {
             Ok(Ok(())) => {
-                let took = started.elapsed();
+                let took = self.backend.now().duration_since(started);
                 self.timing.record(&self.plan.size, took, &self.shared);
                 self.shared.measured.step(took, self.batch.len());
                 self.commit();
