@@ -2,6 +2,7 @@
 
 #![cfg(feature = "llama")]
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::mpsc::{self, Receiver};
@@ -41,12 +42,16 @@ fn model() -> Option<PathBuf> {
 
 /// An engine with a whole context, and so a stream of cells, for each sequence.
 fn engine(plugin_config: &str, max_num_batched_tokens: u32) -> Option<Engine> {
+    engine_of(model()?, plugin_config, max_num_batched_tokens)
+}
+
+fn engine_of(model: PathBuf, plugin_config: &str, max_num_batched_tokens: u32) -> Option<Engine> {
     let spec = EngineSpec {
         max_num_batched_tokens,
         max_num_seqs: 8,
         cache_size: 2,
         plugin_config: PluginConfig::from_json(plugin_config).expect("good knobs"),
-        ..EngineSpec::new(model()?)
+        ..EngineSpec::new(model)
     };
     load(Engine::load(spec))
 }
@@ -196,6 +201,56 @@ fn attention_is_theirs_where_nobody_says_otherwise() {
         compute.expect("it computes").flash_attention
     };
     assert!(fused(&with) && !fused(&without));
+}
+
+#[test]
+fn attention_with_linear_biases_is_left_to_llama_cpp() {
+    let Some(path) = model() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let copy = folder.path().join("model.gguf");
+    fs::write(&copy, as_refact(fs::read(path).expect("it is there"))).expect("room for it");
+    let Some(engine) = engine_of(copy, ON, 256) else {
+        return;
+    };
+    let info = engine.info();
+    let weights = info.backend.weights.as_ref().expect("it has weights");
+    assert_eq!(weights.architecture, "refact");
+    let compute = info.backend.compute.as_ref().expect("it computes");
+    assert!(kernels(&engine).is_some() && !compute.flash_attention);
+}
+
+/// The shipped model as one of an architecture with the same tensors, which has linear biases instead of rotary positions.
+fn as_refact(mut gguf: Vec<u8>) -> Vec<u8> {
+    let mut rename = |old: &str, new: &str| {
+        let text = |text: &str| [&(text.len() as u64).to_le_bytes(), text.as_bytes()].concat();
+        let (old, new) = (text(old), text(new));
+        let at = gguf.windows(old.len()).position(|bytes| bytes == old);
+        let at = at.expect("the file has it");
+        gguf.splice(at..at + old.len(), new);
+    };
+    rename("llama", "refact");
+    let keys = [
+        "context_length",
+        "embedding_length",
+        "block_count",
+        "feed_forward_length",
+        "attention.head_count",
+        "attention.head_count_kv",
+        "rope.dimension_count",
+        "rope.freq_base",
+        "attention.layer_norm_rms_epsilon",
+        "vocab_size",
+    ];
+    for key in keys {
+        rename(&format!("llama.{key}"), &format!("refact.{key}"));
+    }
+    // All behind it stays where it was.
+    let description = "A very small assistant that answers questions about Graphmill, dataflow graphs and model serving";
+    rename(
+        description,
+        &description[..description.len() - 1 - keys.len()],
+    );
+    gguf
 }
 
 /// Cells of 16 and of 8 bits.

@@ -207,9 +207,7 @@ fn draft_support(model: &LlamaModel, unified: bool) -> DraftSupport {
 pub(super) fn open_vocab(path: &Path) -> Result<Arc<dyn Vocab>, LoadError> {
     let model = model::load_vocab(path)?;
     // llama.cpp does not read the model's shape with the vocabulary alone, but keeps the metadata.
-    let architecture = model
-        .meta_val_str("general.architecture")
-        .unwrap_or_default();
+    let architecture = model::architecture(&model);
     let length = model.meta_val_str(&format!("{architecture}.context_length"));
     let context_length = length
         .ok()
@@ -232,9 +230,7 @@ struct Environment<'a> {
 fn weights_info(weights: &Weights) -> WeightsInfo {
     let model = &weights.model;
     WeightsInfo {
-        architecture: model
-            .meta_val_str("general.architecture")
-            .unwrap_or_default(),
+        architecture: model::architecture(model),
         quantization: ffi::quantization(model),
         parameters: model.n_params(),
         bytes: model.size(),

@@ -6,7 +6,7 @@ use llama_cpp_2::model::LlamaModel;
 use llama_cpp_sys_2 as sys;
 
 use super::ffi::{self, Context, Heard, SequenceWidth, ThreadPool};
-use super::model::{self, Weights};
+use super::model::{self, Weights, architecture};
 use super::threads::Threads;
 use super::vocab::LlamaVocabulary;
 use super::{choose_numa, devices, plan, pools, process, reports, weights_info};
@@ -357,12 +357,6 @@ impl Score {
             Self::Probability => numbers[0],
         }
     }
-}
-
-fn architecture(model: &LlamaModel) -> String {
-    model
-        .meta_val_str("general.architecture")
-        .unwrap_or_default()
 }
 
 /// A llama.cpp context that serves an embedding engine.

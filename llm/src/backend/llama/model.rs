@@ -21,6 +21,13 @@ use crate::memory;
 use crate::protocol::LoadError;
 use crate::spec::{CpuKernels, Device, EngineSpec, Number, SplitMode, TensorOverride};
 
+/// The name of a model's architecture, as in its file.
+pub(super) fn architecture(model: &LlamaModel) -> String {
+    model
+        .meta_val_str("general.architecture")
+        .unwrap_or_default()
+}
+
 /// Loaded weights.
 pub(super) struct Weights {
     pub(super) model: Arc<LlamaModel>,

@@ -6,7 +6,7 @@ use llama_cpp_sys_2 as sys;
 use super::adapters;
 use super::ffi::{self, Context, Heard, ThreadPool};
 use super::kernels::{self, Packed};
-use super::model::Weights;
+use super::model::{Weights, architecture};
 use super::pools::{self, Available, MACHINE, StepBuffers};
 use super::threads::Threads;
 use crate::info::Mebibytes;
@@ -219,6 +219,23 @@ pub(super) fn kernels_attend(weights: &Weights, type_k: KvType, type_v: KvType) 
     let packs = |(_, packed): &(_, Packed)| packed.matrices > packed.left.values().sum();
     weights.layout.kernels.as_ref().is_some_and(packs)
         && kernels::attends(cache_type(type_k), cache_type(type_v))
+        && !has_linear_biases(&weights.model)
+}
+
+/// Whether scores of attention depend on distances by themselves, which the CPU kernels leave to llama.cpp. For some architectures it
+/// decides that alone, for others by what the file says.
+fn has_linear_biases(model: &LlamaModel) -> bool {
+    let architecture = architecture(model);
+    match architecture.as_str() {
+        "bloom" | "jina-bert-v2" | "refact" => true,
+        // The larger of two models.
+        "baichuan" => model.n_layer() == 40,
+        _ => {
+            let largest = model.meta_val_str(&format!("{architecture}.attention.max_alibi_bias"));
+            let largest = largest.ok().and_then(|text| text.parse::<f32>().ok());
+            largest.is_some_and(|largest| largest > 0.0)
+        }
+    }
 }
 
 /// Whether plain attention may be chosen: the choice is open, the cached values allow it, and there is room to keep its scores.

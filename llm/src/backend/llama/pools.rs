@@ -2,7 +2,7 @@
 
 use llama_cpp_2::model::LlamaModel;
 
-use super::model::Weights;
+use super::model::{Weights, architecture};
 use super::{devices, reports};
 use crate::memory::{self, Pool};
 use crate::spec::{EngineSpec, FlashAttention, KvType};
@@ -169,9 +169,7 @@ impl StepBuffers {
 pub(super) fn bytes_per_cell(model: &LlamaModel, type_k: KvType, type_v: KvType) -> u64 {
     let heads = u64::from(model.n_head_kv().max(1));
     let default_length = model.n_embd().max(1) as u64 / u64::from(model.n_head().max(1));
-    let architecture = model
-        .meta_val_str("general.architecture")
-        .unwrap_or_default();
+    let architecture = architecture(model);
     let length = |name: &str| {
         let value = model.meta_val_str(&format!("{architecture}.attention.{name}_length"));
         value
