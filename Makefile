@@ -4,7 +4,7 @@ HOST ?= 127.0.0.1
 PORT ?= 8000
 GRAPHMILL := target/release/graphmill
 
-.PHONY: help setup build demo serve test rust-tests client-tests bench bench-engine fmt lint doc ci clean
+.PHONY: help setup build demo serve test rust-tests client-tests bench bench-engine fmt lint sanitize doc ci clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -46,6 +46,9 @@ fmt: ## format the Rust sources
 lint: ## formatting and clippy, warnings are errors
 	cargo fmt --all --check
 	cargo clippy --release --workspace --all-targets -- -D warnings
+
+sanitize: setup ## tests of the CPU kernels and of what attaches them to llama.cpp under sanitizers; compiles llama.cpp once more
+	scripts/sanitize.sh
 
 doc: ## API documentation, warnings are errors
 	RUSTDOCFLAGS="-D warnings" cargo doc --release --workspace --no-deps

@@ -11,9 +11,12 @@ mod shim {
     /// The version whose internal interfaces the shim uses.
     const BINDING: (&str, &str) = ("llama-cpp-sys-2", "0.1.161");
     const SHIM: &str = "src/backend/llama/kernels/shim.cpp";
+    /// More flags for its compiler, separated by spaces.
+    const FLAGS: &str = "GRAPHMILL_SHIM_FLAGS";
 
     pub(super) fn build() {
         println!("cargo:rerun-if-changed={SHIM}");
+        println!("cargo:rerun-if-env-changed={FLAGS}");
         let ggml = binding().join("llama.cpp/ggml");
         assert!(
             ggml.join("src/ggml-cpu/traits.h").is_file(),
@@ -26,6 +29,8 @@ mod shim {
             // Headers that are not ours, so without warnings.
             shim.flag("-isystem").flag(ggml.join(folder));
         }
+        let flags = env::var(FLAGS).unwrap_or_default();
+        shim.flags(flags.split_whitespace());
         shim.compile("graphmill_kernels_shim");
     }
 

@@ -1,5 +1,8 @@
 #!/usr/bin/env bash
-# usage: scripts/sanitize.sh [address] [thread]   the tests of `kernels/` under sanitizers, both without arguments: minutes
+# usage: scripts/sanitize.sh [address] [thread] [shim]   tests under sanitizers, all of these without arguments
+#
+#   address, thread   the tests of `kernels/`: minutes
+#   shim              what attaches the kernels to llama.cpp, by the tests that use it; compiles llama.cpp once more, itself without a sanitizer
 #
 # Sanitizers are unstable in rustc, and this lets the stable one use them. The standard library is not instrumented: the address sanitizer
 # misses what is wrong inside of it, and the thread sanitizer does not see what it synchronises with, except starts and ends of threads.
@@ -7,25 +10,35 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 target=$(rustc -vV | sed -n 's/^host: //p')
-export RUSTC_BOOTSTRAP=1
 export TSAN_OPTIONS="suppressions=$PWD/scripts/sanitize.supp"
 
-run() { # sanitizer, more flags, arguments of cargo test
+kernels() { # sanitizer, more flags, arguments of cargo test
     local sanitizer=$1 flags=$2
     shift 2
-    echo "sanitizer: $sanitizer"
     # Debug assertions stay, and with them the checks of overflow and of the standard library's unsafe functions.
-    RUSTFLAGS="-C target-cpu=native -Z sanitizer=$sanitizer $flags" \
+    RUSTC_BOOTSTRAP=1 \
+        RUSTFLAGS="-C target-cpu=native -Z sanitizer=$sanitizer $flags" \
         CARGO_TARGET_DIR="target/sanitize-$sanitizer" \
         CARGO_PROFILE_TEST_OPT_LEVEL=2 \
         cargo test -p graphmill-kernels --target "$target" "$@"
 }
 
-[ $# -gt 0 ] || set -- address thread
-for sanitizer; do
-    case $sanitizer in
-    address) run address "" --lib --tests ;;
-    thread) run thread "-C unsafe-allow-abi-mismatch=sanitizer" --test threads ;;
-    *) echo "there is no sanitizer '$sanitizer' here: address or thread" >&2 && exit 2 ;;
+shim() {
+    # What llama.cpp has in statics is still there at the end.
+    ASAN_OPTIONS=detect_leaks=0 \
+        RUSTC_WORKSPACE_WRAPPER="$PWD/scripts/sanitize-rustc.sh" \
+        GRAPHMILL_SHIM_FLAGS="-fsanitize=address,undefined -fno-sanitize=vptr -fsanitize-undefined-trap-on-error" \
+        CARGO_TARGET_DIR=target/sanitize-shim \
+        cargo test --release -p graphmill-llm --features llama --test llama_kernels -- --test-threads 1
+}
+
+[ $# -gt 0 ] || set -- address thread shim
+for part; do
+    echo "sanitizer: $part"
+    case $part in
+    address) kernels address "" --lib --tests ;;
+    thread) kernels thread "-C unsafe-allow-abi-mismatch=sanitizer" --test threads ;;
+    shim) shim ;;
+    *) echo "there is no '$part' here: address, thread or shim" >&2 && exit 2 ;;
     esac
 done
