@@ -17,8 +17,9 @@ use crate::payload::{
 };
 
 /// Step outputs of one choice that may be on their way through the graph before the engine waits for credit: enough to hide
-/// the session's latency behind the next steps, few enough that a client that stops reading stops its generation soon.
-const CREDITS: u32 = 8;
+/// the session's latency behind the next steps, also where ten of them go to the session together, few enough that a client that stops
+/// reading stops its generation soon.
+const CREDITS: u32 = 32;
 
 /// A turn of the loop: the output of one more step of this choice may come.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
