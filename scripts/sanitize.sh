@@ -24,7 +24,7 @@ kernels() { # sanitizer, more flags, arguments of cargo test
 }
 
 shim() {
-    # What llama.cpp has in statics is still there at the end.
+    # Leaks are not looked for: pools of threads give their queues back later than a process ends.
     ASAN_OPTIONS=detect_leaks=0 \
         RUSTC_WORKSPACE_WRAPPER="$PWD/scripts/sanitize-rustc.sh" \
         GRAPHMILL_SHIM_FLAGS="-fsanitize=address,undefined -fno-sanitize=vptr -fsanitize-undefined-trap-on-error" \
