@@ -167,11 +167,8 @@ impl PluginConfig {
         }
     }
 
-    fn check_gpus(&self, device: Device) -> Result<(), SpecError> {
-        let wrong = |field, message: &str| {
-            let message = message.to_owned();
-            Err(SpecError::OutOfRange { field, message })
-        };
+    /// Those that are set and say something only where a GPU takes part.
+    pub(crate) fn for_gpus(&self) -> impl Iterator<Item = &'static str> {
         let given = [
             (
                 "gpu_layers",
@@ -183,16 +180,23 @@ impl PluginConfig {
             ("offload_kqv", self.offload_kqv == Some(true)),
             ("op_offload", self.op_offload == Some(true)),
         ];
+        let set = given.into_iter().filter(|(_, given)| *given);
+        set.map(|(field, _)| field)
+    }
+
+    fn check_gpus(&self, device: Device) -> Result<(), SpecError> {
+        let wrong = |field, message: &str| {
+            let message = message.to_owned();
+            Err(SpecError::OutOfRange { field, message })
+        };
         if device == Device::Cpu
-            && let Some((field, _)) = given.iter().find(|(_, given)| *given)
+            && let Some(field) = self.for_gpus().next()
         {
             return wrong(field, "needs a GPU, and `device` is `CPU`");
         }
         let divides = ["split_mode", "main_gpu", "tensor_split"];
         if matches!(device, Device::Gpu(_))
-            && let Some((field, _)) = given
-                .iter()
-                .find(|(field, given)| *given && divides.contains(field))
+            && let Some(field) = self.for_gpus().find(|field| divides.contains(field))
         {
             return wrong(
                 field,

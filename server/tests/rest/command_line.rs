@@ -240,6 +240,24 @@ fn a_signal_while_models_are_loaded_stops_the_server_well() {
     assert_eq!(server.0.wait().expect("it ends").code(), Some(0));
 }
 
+/// Builds for GPUs may have one.
+#[cfg(not(any(feature = "cuda", feature = "vulkan", feature = "metal")))]
+#[test]
+fn knobs_for_gpus_where_there_is_none_are_warned_of() {
+    let setup = Setup::new();
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../demos/tiny_chat/model.gguf");
+    std::fs::copy(&file, setup.path().join("model.gguf")).expect("writable");
+    let graph = CHAT.replace(
+        "model.script.json\"",
+        "model.gguf\" plugin_config: '{\"gpu_layers\": 20, \"tensor_split\": [3, 1]}'",
+    );
+    let (_server, said, _log) = started(&setup.graph("chat", &graph).config(), &[]);
+    for knob in ["gpu_layers", "tensor_split"] {
+        let warning = format!("`{knob}` does nothing: no GPU takes part");
+        assert!(said.contains(&warning), "{said}");
+    }
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn how_long_threads_spin_is_limited_unless_the_environment_says() {

@@ -103,6 +103,11 @@ static LOADED: LazyLock<Mutex<Loaded>> = LazyLock::new(Mutex::default);
 pub(super) fn load(spec: &EngineSpec) -> Result<Weights, LoadError> {
     let process = process(&spec.model)?;
     let key = Key::new(spec)?;
+    if !key.uses_gpus() {
+        for knob in spec.plugin_config.for_gpus() {
+            tracing::warn!(model = %spec.model.display(), "`{knob}` does nothing: no GPU takes part");
+        }
+    }
     let kernels = key.kernels(process.kernels)?;
     let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
     loaded.retain(|_, (model, _)| model.strong_count() > 0);
