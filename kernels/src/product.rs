@@ -86,8 +86,10 @@ pub(crate) struct Span {
 
 /// Parts a thread should get, so that threads that are interrupted leave some of theirs to others.
 const PARTS_PER_THREAD: usize = 4;
-/// As many of a single activation: memory is read longest from one place to the next.
+/// As many of a single activation, whose parts are read from a few places at once, each as long as possible.
 const PARTS_OF_ONE: usize = 2;
+/// Panels that such a part has at least if a thread gets more than one.
+const PANELS_OF_ONE: usize = 16;
 /// Panels that a part has at least if it has many activations, which every part brings into order for itself.
 const PANELS_PER_PART: usize = 8;
 /// More activations than this are many.
@@ -101,19 +103,18 @@ pub(crate) fn parts(rows: usize, tokens: usize, threads: usize) -> usize {
         return 0;
     }
     let panels = rows.div_ceil(ROWS);
-    let wanted = threads.max(1)
-        * if tokens == 1 {
-            PARTS_OF_ONE
-        } else {
-            PARTS_PER_THREAD
+    let threads = threads.max(1);
+    let wanted = threads
+        * match tokens {
+            1 if panels < threads * PARTS_OF_ONE * PANELS_OF_ONE => 1,
+            1 => PARTS_OF_ONE,
+            _ => PARTS_PER_THREAD,
         };
     let across = across(tokens, wanted);
     let down = match (wanted / across).min(panels) {
-        down if tokens > FEW && across == 1 => down.min(
-            (panels / PANELS_PER_PART)
-                .max(1)
-                .next_multiple_of(threads.max(1)),
-        ),
+        down if tokens > FEW && across == 1 => {
+            down.min((panels / PANELS_PER_PART).max(1).next_multiple_of(threads))
+        }
         down => down,
     };
     across * down.min(panels)
