@@ -94,6 +94,8 @@ const PANELS_OF_ONE: usize = 16;
 const PANELS_PER_PART: usize = 8;
 /// More activations than this are many.
 const FEW: usize = 16;
+/// Parts are of different sizes where there are so many panels for each.
+const TAPERED: usize = 3;
 /// Activations that a part has at least if it has not all of them: what is done once for a panel is little beside their products.
 const TOKENS_PER_PART: usize = 256;
 
@@ -134,8 +136,20 @@ pub(crate) fn span(product: &Product<'_>, part: usize, parts: usize) -> Span {
     let down = parts / across;
     let share =
         |all: usize, part: usize, parts: usize| all * part / parts..all * (part + 1) / parts;
+    let panels = product.rows.div_ceil(ROWS);
+    let tapered = (2..=FEW).contains(&product.tokens) && panels >= TAPERED * down;
     Span {
-        panels: share(product.rows.div_ceil(ROWS), part % down, down),
+        panels: if tapered {
+            from(panels, part, parts)..from(panels, part + 1, parts)
+        } else {
+            share(panels, part % down, down)
+        },
         tokens: share(product.tokens, part / down, across),
     }
+}
+
+/// The first panel of a part, if each has fewer than the one before, so that threads which take one after the other end together.
+fn from(panels: usize, part: usize, parts: usize) -> usize {
+    let after = parts - part;
+    panels - (panels * after * after).div_ceil(parts * parts)
 }

@@ -24,6 +24,7 @@ mod blocking;
 mod expand;
 mod expand256;
 pub(crate) mod float;
+mod groups;
 mod quantise;
 mod quantise256;
 mod single;

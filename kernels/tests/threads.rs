@@ -74,7 +74,14 @@ fn divided(kernels: Kernels, case: &Case) -> Vec<f32> {
 #[test]
 fn threads_that_divide_a_product_change_no_bit() {
     for format in Format::ALL {
-        for (rows, tokens) in [(33, 1), (200, 5), (320, 64), (96, 300)] {
+        for (rows, tokens) in [
+            (33, 1),
+            (1400, 1),
+            (200, 5),
+            (1400, 16),
+            (320, 64),
+            (96, 300),
+        ] {
             let case = Case::random(format, rows, 512, tokens, 12);
             for kernels in Kernels::all() {
                 let alone = product(kernels, &case, 1);

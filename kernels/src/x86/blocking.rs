@@ -7,6 +7,7 @@ use crate::activation::{self, Layout};
 use crate::panel::{self, BLOCK, ROWS};
 use crate::product::{Output, Product, Span};
 use crate::x86::expand::{self, Shape};
+use crate::x86::groups::Groups;
 use crate::x86::tiles::{self, Block, Tiles};
 use crate::x86::{amx, avx2, avx512, expand256, single};
 
@@ -112,8 +113,6 @@ impl Fetches {
 const AMX_TOKENS: usize = 24;
 /// With no more activations than this, weights come from memory and are used once.
 const FEW: usize = 16;
-/// Panels whose weights are read in turn for few activations: memory gives more from several places at once.
-const PANELS_FEW: usize = 4;
 /// Records that are expanded at a time for few activations: a part of the first cache.
 const RECORDS_FEW: usize = 4;
 /// Records that are expanded at a time for many, at most: most of the first cache.
@@ -278,12 +277,12 @@ unsafe fn blocks<T>(
         balanced(blocks, RECORDS_MANY).next_multiple_of(of_unit)
     };
     let at_once = (ACTIVATIONS / chunk / activation::BYTES).next_multiple_of(TILES);
-    let at_a_time = if few {
-        PANELS_FEW
+    let groups = if few {
+        Groups::apart(&span.panels)
     } else if whole {
-        1
+        Groups::of_neighbours(&span.panels, 1)
     } else {
-        span.panels.len().max(1)
+        Groups::of_neighbours(&span.panels, span.panels.len())
     };
     records.resize(chunk, Record::ZERO);
     let mut first = span.tokens.start;
@@ -297,8 +296,7 @@ unsafe fn blocks<T>(
             way.height
         };
         let tiles = tiles(first, tokens, height);
-        for group in span.panels.clone().step_by(at_a_time) {
-            let group = group..(group + at_a_time).min(span.panels.end);
+        for group in groups.iter() {
             for block in (0..blocks).step_by(chunk) {
                 for panel in group.clone() {
                     // SAFETY: these results are of the span.
