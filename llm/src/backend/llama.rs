@@ -70,10 +70,10 @@ static PROCESS: LazyLock<Result<Process, String>> = LazyLock::new(|| {
 });
 
 /// Loads a model as an engine does, by calls of llama.cpp that are made on this thread: its weights are packed for the kernels of this
-/// project where a spec with this choice has them. For measurements of llama.cpp itself with the same kernels.
+/// project where a spec with this choice has them, in pages of 2 MiB where the system has some. For measurements of llama.cpp itself with the same kernels.
 pub fn with_cpu_kernels<T>(choice: CpuKernels, load: impl FnOnce() -> T) -> T {
     let attached = PROCESS.as_ref().ok().and_then(|process| process.kernels);
-    kernels::load(kernels::wanted(choice, attached).is_some(), load).0
+    kernels::load(kernels::wanted(choice, attached).is_some(), true, load).0
 }
 
 /// Measures a product of matrices by itself: by the kernels of this project, or by what llama.cpp has without them.

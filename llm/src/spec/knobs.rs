@@ -51,8 +51,8 @@ pub struct PluginConfig {
     pub mmap: Option<bool>,
     /// Keeps the model's pages in memory.
     pub mlock: bool,
-    /// Moves weights and KV cells in main memory to pages of 2 MiB, in the background once the model is loaded, where the system
-    /// allows it (Linux). The default is `true`.
+    /// Puts weights and KV cells in main memory in pages of 2 MiB, where the system allows it (Linux): weights that are packed for the CPU
+    /// kernels at once, all else in the background once the model is loaded. The default is `true`.
     pub huge_pages: Option<bool>,
     /// Products of matrices in main memory.
     pub cpu_kernels: CpuKernels,

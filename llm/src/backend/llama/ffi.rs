@@ -11,6 +11,7 @@ mod huge_pages;
 mod log;
 mod mapping;
 mod model;
+mod new_pages;
 mod system;
 mod threadpool;
 
@@ -25,5 +26,6 @@ pub(super) use model::{
     BufferType, ModelParams, attention_window, buffer_types, encodes_and_decodes, gap_tokens,
     load_model, quantization, vocabulary_kind,
 };
+pub(super) use new_pages::NewPages;
 pub(super) use system::{init_numa, system_info};
 pub(super) use threadpool::{ThreadPool, ThreadPoolParams, end_waiting_threads};

@@ -149,10 +149,11 @@ impl Matrix {
     }
 }
 
-/// Loads a model, with its weights packed for the kernels where these are `wanted` and take them. Tells what they have taken.
-pub(super) fn load<T>(wanted: bool, load: impl FnOnce() -> T) -> (T, Packed) {
+/// Loads a model, with its weights packed for the kernels where these are `wanted` and take them, in `huge_pages` or not. Tells what they have
+/// taken.
+pub(super) fn load<T>(wanted: bool, huge_pages: bool, load: impl FnOnce() -> T) -> (T, Packed) {
     if wanted {
-        packed::begin();
+        packed::begin(huge_pages);
     }
     let loaded = load();
     (loaded, packed::end())

@@ -127,8 +127,12 @@ pub(super) fn load(spec: &EngineSpec) -> Result<Weights, LoadError> {
         message: "the path has a NUL character".to_owned(),
     })?;
     let watch = kernels::Watch::thread();
-    let ((model, packed), heard) =
-        ffi::listen(|| kernels::load(kernels.is_some(), || load_file(&key, &path, &params)));
+    let huge_pages = spec.plugin_config.huge_pages != Some(false);
+    let ((model, packed), heard) = ffi::listen(|| {
+        kernels::load(kernels.is_some(), huge_pages, || {
+            load_file(&key, &path, &params)
+        })
+    });
     let refused = |message: String| LoadError::Model {
         path: spec.model.clone(),
         message,

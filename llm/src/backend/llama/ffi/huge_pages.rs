@@ -1,20 +1,18 @@
 //! Huge pages for what llama.cpp computes with: weights and cells are read from end to end in every step, and with pages of 4 KiB
 //! the processor looks up a new one every few dozen nanoseconds.
 //!
-//! Memory is moved page by page while nothing is to be computed: huge pages from the beginning would make the start longer, and
-//! moving beside a step makes that longer. Where the system cannot or must not do it, all stays as it is.
+//! Packed weights are in such pages from the beginning, where the system has them at hand. Other memory is moved page by page while nothing is to be computed: moving beside a
+//! step makes that longer. Where the system cannot or must not do it, all stays as it is.
 
 use std::fs;
 use std::io;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-/// Bytes of a huge page.
-const HUGE_PAGE: usize = 2 << 20;
+use super::new_pages::{HUGE_PAGE, LEAST_BYTES};
+
 /// Bytes of the pages they replace, at least.
 const PAGE: usize = 4 << 10;
-/// Smaller pieces of memory are left alone.
-const LEAST_BYTES: usize = 64 << 20;
 /// Failures one after the other until the system is taken to have no huge pages left.
 const PATIENCE: u32 = 16;
 /// How long a request that comes meanwhile waits at most, but for the page that is being moved.

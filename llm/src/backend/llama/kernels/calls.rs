@@ -76,6 +76,12 @@ extern "C" fn graphmill_kernels_leaves(matrix: &RawMatrix) {
     guarded(|| packed::leaves(matrix.matrix()));
 }
 
+/// Is told of the memory that the matrices of a model will be packed in.
+#[unsafe(no_mangle)]
+extern "C" fn graphmill_kernels_allocated(first: *const c_void, bytes: usize) {
+    guarded(|| packed::allocated(first.cast(), bytes));
+}
+
 /// Bytes of a packed matrix; 0 if it is left to ggml.
 #[unsafe(no_mangle)]
 extern "C" fn graphmill_kernels_packed_bytes(matrix: &RawMatrix) -> usize {
@@ -107,6 +113,7 @@ unsafe extern "C" fn graphmill_kernels_pack(
                 slice::from_raw_parts_mut(packed.cast::<u8>(), bytes),
             )
         };
+        packed::comes(packed);
         packed::pack(*kernels, format, matrix.columns, source, packed);
         packed::count(bytes, in_file);
     });

@@ -7,6 +7,7 @@ use std::thread;
 use graphmill_kernels::{Format, Kernels};
 
 use super::Matrix;
+use crate::backend::llama::ffi::NewPages;
 
 /// Weights of fewer bytes are packed by the thread that loads them.
 const LEAST_BYTES_FOR_THREADS: usize = 1 << 20;
@@ -14,8 +15,16 @@ const LEAST_BYTES_FOR_THREADS: usize = 1 << 20;
 const MOST_THREADS: usize = 8;
 
 thread_local! {
-    /// What was packed for the model that this thread is loading for the kernels.
-    static LOADING: RefCell<Option<Packed>> = const { RefCell::new(None) };
+    /// The model that this thread is loading for the kernels.
+    static LOADING: RefCell<Option<Loading>> = const { RefCell::new(None) };
+}
+
+#[derive(Default)]
+struct Loading {
+    /// The pages of packed matrices, if these are to be huge.
+    pages: Option<NewPages>,
+    /// What was packed so far.
+    packed: Packed,
 }
 
 /// The matrices of a model, by who multiplies them.
@@ -32,13 +41,34 @@ pub(in crate::backend::llama) struct Packed {
 }
 
 /// From here on, this thread loads a model for the kernels.
-pub(super) fn begin() {
-    LOADING.set(Some(Packed::default()));
+pub(super) fn begin(huge_pages: bool) {
+    LOADING.set(Some(Loading {
+        pages: huge_pages.then(NewPages::default),
+        packed: Packed::default(),
+    }));
 }
 
 /// The model is loaded.
 pub(super) fn end() -> Packed {
-    LOADING.take().unwrap_or_default()
+    LOADING.take().unwrap_or_default().packed
+}
+
+/// Memory was set aside for the matrices of the model that is being loaded.
+pub(super) fn allocated(first: *const u8, bytes: usize) {
+    with_pages(|pages| pages.expect(first, bytes));
+}
+
+/// A matrix of the model that is being loaded comes to this memory, which has nothing in it yet.
+pub(super) fn comes(memory: &mut [u8]) {
+    with_pages(|pages| pages.fill(memory));
+}
+
+fn with_pages(call: impl FnOnce(&mut NewPages)) {
+    LOADING.with_borrow_mut(|loading| {
+        if let Some(pages) = loading.as_mut().and_then(|loading| loading.pages.as_mut()) {
+            call(pages);
+        }
+    });
 }
 
 /// Says whether a matrix of the model that is being loaded should be packed.
@@ -53,7 +83,7 @@ pub(super) fn takes(matrix: Matrix) -> bool {
 /// Counts a matrix of the model that is being loaded as one that is left to llama.cpp.
 pub(super) fn leaves(matrix: Matrix) {
     LOADING.with_borrow_mut(|loading| {
-        if let Some(packed) = loading {
+        if let Some(Loading { packed, .. }) = loading {
             *packed.left.entry(matrix.type_name()).or_default() += 1;
         }
     });
@@ -62,7 +92,7 @@ pub(super) fn leaves(matrix: Matrix) {
 /// Counts a matrix that was packed.
 pub(super) fn count(bytes: usize, in_file: usize) {
     LOADING.with_borrow_mut(|loading| {
-        if let Some(packed) = loading {
+        if let Some(Loading { packed, .. }) = loading {
             packed.matrices += 1;
             packed.bytes += bytes as u64;
             packed.in_file += in_file as u64;

@@ -77,6 +77,8 @@ struct graphmill_attention {
 bool graphmill_kernels_takes(const graphmill_matrix * matrix);
 // Counts a matrix of experts of that model, which ggml keeps.
 void graphmill_kernels_leaves(const graphmill_matrix * matrix);
+// Is told of the memory for packed matrices.
+void graphmill_kernels_allocated(const void * first, size_t bytes);
 // Bytes of a packed matrix, 0 if the kernels leave it to ggml.
 size_t graphmill_kernels_packed_bytes(const graphmill_matrix * matrix);
 // `in_file` is the size of `source`.
@@ -319,6 +321,7 @@ ggml_backend_buffer_t alloc_buffer(ggml_backend_buffer_type_t type, size_t size)
         buffer->iface.set_tensor    = set_tensor;
         buffer->iface.get_tensor    = nullptr;
         buffer->iface.cpy_tensor    = nullptr;
+        graphmill_kernels_allocated(ggml_backend_buffer_get_base(buffer), size);
     }
     return buffer;
 }
