@@ -11,11 +11,14 @@ mod shim {
     /// The version whose internal interfaces the shim uses.
     const BINDING: (&str, &str) = ("llama-cpp-sys-2", "0.1.161");
     const SHIM: &str = "src/backend/llama/kernels/shim.cpp";
+    /// Only where Rust has the other side of it.
+    const ZEROED: &str = "src/backend/llama/ffi/zeroed.cpp";
     /// More flags for its compiler, separated by spaces.
     const FLAGS: &str = "GRAPHMILL_SHIM_FLAGS";
 
     pub(super) fn build() {
         println!("cargo:rerun-if-changed={SHIM}");
+        println!("cargo:rerun-if-changed={ZEROED}");
         println!("cargo:rerun-if-env-changed={FLAGS}");
         let ggml = binding().join("llama.cpp/ggml");
         assert!(
@@ -25,6 +28,9 @@ mod shim {
         );
         let mut shim = cc::Build::new();
         shim.cpp(true).std("c++17").file(SHIM);
+        if env::var("CARGO_CFG_TARGET_OS").as_deref() == Ok("linux") {
+            shim.file(ZEROED);
+        }
         for folder in ["include", "src", "src/ggml-cpu"] {
             // Headers that are not ours, so without warnings.
             shim.flag("-isystem").flag(ggml.join(folder));

@@ -6,8 +6,7 @@ use std::fmt;
 use crate::info::Mebibytes;
 
 const GIB: u64 = 1 << 30;
-/// Without `cache_size`, the cache is at least one full context and otherwise about this large: cells are cleared when they are
-/// allocated, so a larger default would be paid for at every start.
+/// Without `cache_size`, the cache is at least one full context and otherwise about this large: who wants to give it more of the machine says so.
 const DEFAULT_BYTES: u64 = GIB / 4;
 /// llama.cpp allocates cells in multiples of this.
 pub(crate) const CELL_GRAIN: u32 = 256;

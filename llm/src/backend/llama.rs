@@ -16,6 +16,7 @@ use super::{
     SavedCells, SavedPart, Serve, Slot, check_vocabulary,
 };
 use crate::info::{BackendInfo, ComputeInfo, KvInfo, WeightsInfo};
+use crate::memory;
 use crate::protocol::LoadError;
 use crate::spec::{CpuKernels, EngineSpec, FlashAttention, Numa};
 use crate::vocab::Vocab;
@@ -62,6 +63,8 @@ struct Process {
 static PROCESS: LazyLock<Result<Process, String>> = LazyLock::new(|| {
     ffi::route_logs();
     let backend = LlamaBackend::init().map_err(|error| error.to_string())?;
+    #[cfg(target_os = "linux")]
+    ffi::zero_when_used();
     Ok(Process {
         backend,
         features: ffi::system_info(),
@@ -86,6 +89,15 @@ pub fn product_time(product: &MeasuredProduct, by_kernels: bool) -> Result<Produ
         return Err("the kernels are off".to_owned());
     }
     kernels::product_time(product, by_kernels)
+}
+
+/// Main memory that can still be taken; `None` where the system does not say. Cells that were allocated are taken, whether they were used or not.
+fn available_bytes() -> Option<u64> {
+    #[cfg(target_os = "linux")]
+    let set_aside = ffi::unused_bytes();
+    #[cfg(not(target_os = "linux"))]
+    let set_aside = 0;
+    Some(memory::available_bytes()?.saturating_sub(set_aside))
 }
 
 /// How threads are spread over NUMA nodes, which the first engine of the process decides.

@@ -16,7 +16,6 @@ use crate::embed::{
     Pooling, ServeEmbedding,
 };
 use crate::info::{BackendInfo, ComputeInfo, Mebibytes};
-use crate::memory;
 use crate::protocol::{LoadError, Token};
 use crate::spec::{Device, FlashAttention, KvType};
 use crate::vocab::Vocab as _;
@@ -37,7 +36,7 @@ pub(in crate::backend) fn open(
 ) -> Result<(), LoadError> {
     let process = process(&spec.model)?;
     let numa = choose_numa(spec.plugin_config.numa)?;
-    let available = memory::available_bytes();
+    let available = super::available_bytes();
     let weights = model::load(&spec.weights())?;
     if ffi::encodes_and_decodes(&weights.model) {
         return Err(LoadError::Model {

@@ -14,6 +14,8 @@ mod model;
 mod new_pages;
 mod system;
 mod threadpool;
+#[cfg(target_os = "linux")]
+mod zeroed;
 
 pub(super) use adapter::Adapter;
 pub(super) use context::{Context, SequenceWidth, default_params as default_context_params};
@@ -29,3 +31,5 @@ pub(super) use model::{
 pub(super) use new_pages::NewPages;
 pub(super) use system::{init_numa, system_info};
 pub(super) use threadpool::{ThreadPool, ThreadPoolParams, end_waiting_threads};
+#[cfg(target_os = "linux")]
+pub(super) use zeroed::{unused_bytes, zero_when_used};

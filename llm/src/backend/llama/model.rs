@@ -17,7 +17,6 @@ use super::ffi::{self, BufferType, Mapping, ModelParams};
 use super::kernels::{self, Packed};
 use super::{devices, process, reports};
 use crate::info::{BufferInfo, KernelsInfo, Mebibytes};
-use crate::memory;
 use crate::protocol::LoadError;
 use crate::spec::{CpuKernels, Device, EngineSpec, Number, SplitMode, TensorOverride};
 
@@ -256,7 +255,7 @@ impl Key {
 
 /// Refuses a file that is larger than the memory it would be loaded into, before it is read.
 fn check_room(key: &Key) -> Result<(), LoadError> {
-    match memory::available_bytes() {
+    match super::available_bytes() {
         Some(available) if !key.uses_gpus() && key.bytes > available => Err(LoadError::Memory {
             path: key.path.clone(),
             message: format!(

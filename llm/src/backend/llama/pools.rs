@@ -4,7 +4,7 @@ use llama_cpp_2::model::LlamaModel;
 
 use super::model::{Weights, architecture};
 use super::{devices, reports};
-use crate::memory::{self, Pool};
+use crate::memory::Pool;
 use crate::spec::{EngineSpec, FlashAttention, KvType};
 
 /// What main memory is called in messages.
@@ -25,7 +25,7 @@ impl Available {
     pub(super) fn now() -> Self {
         let gpus = devices::gpus();
         Self {
-            machine: memory::available_bytes(),
+            machine: super::available_bytes(),
             gpus: gpus
                 .into_iter()
                 .map(|gpu| (gpu.name, gpu.memory_free as u64))

@@ -2,7 +2,7 @@
 //! the processor looks up a new one every few dozen nanoseconds.
 //!
 //! Packed weights are in such pages from the beginning, where the system has them at hand. Other memory is moved page by page while nothing is to be computed: moving beside a
-//! step makes that longer. Where the system cannot or must not do it, all stays as it is.
+//! step makes that longer. Cells that nobody has used yet get memory then. Where the system cannot or must not do it, all stays as it is.
 
 use std::fs;
 use std::io;
@@ -10,16 +10,15 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use super::new_pages::{HUGE_PAGE, LEAST_BYTES};
+use super::zeroed;
 
-/// Bytes of the pages they replace, at least.
-const PAGE: usize = 4 << 10;
 /// Failures one after the other until the system is taken to have no huge pages left.
 const PATIENCE: u32 = 16;
 /// How long a request that comes meanwhile waits at most, but for the page that is being moved.
 const SLICE: Duration = Duration::from_millis(5);
 const SETTING: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 
-/// Moves the large, filled pieces of this process's memory to huge pages.
+/// Moves the large, filled pieces of this process's memory to huge pages, and fills its cells with them.
 #[derive(Debug)]
 pub(in crate::backend::llama) struct HugePages {
     /// What is still to be looked at; `None` before the first look.
@@ -119,19 +118,19 @@ fn range_of(line: &str) -> Option<Range<usize>> {
         .filter(|range| !range.is_empty())
 }
 
-/// Whether there is memory behind all of it, so that a huge page takes no more.
+/// Whether there is memory behind all of it, so that a huge page takes no more. Cells get what is missing: it is set aside for them.
 fn is_filled(page: usize) -> bool {
-    let mut resident = [0_u8; HUGE_PAGE / PAGE];
-    // SAFETY: the call reads the state of pages and writes one byte for each of at most `HUGE_PAGE / PAGE`; where nothing is mapped
-    // any more, it fails.
-    let result = unsafe {
-        libc::mincore(
-            page as *mut libc::c_void,
-            HUGE_PAGE,
-            resident.as_mut_ptr().cast(),
-        )
+    let memory = page..page + HUGE_PAGE;
+    zeroed::resident_bytes(&memory) == HUGE_PAGE || zeroed::contains(&memory) && fill(page)
+}
+
+/// Finds memory for all of a page that is mapped, if possible a huge one.
+fn fill(page: usize) -> bool {
+    let advise = |advice| {
+        // SAFETY: both calls change which memory is behind the addresses and not what is in it, whatever is mapped there by now.
+        unsafe { libc::madvise(page as *mut libc::c_void, HUGE_PAGE, advice) == 0 }
     };
-    result == 0 && resident.iter().all(|state| state & 1 == 1)
+    advise(libc::MADV_HUGEPAGE) && advise(libc::MADV_POPULATE_WRITE)
 }
 
 fn collapse(page: usize) -> io::Result<()> {

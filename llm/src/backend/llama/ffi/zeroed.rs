@@ -1,0 +1,174 @@
+//! Large buffers of main memory that read as zeros without being written: llama.cpp zeroes the cells of a context when it makes them, and a start would
+//! wait until the system has found memory for them all. The system is told to forget what is in the buffer instead, and finds memory when it is first
+//! used. It goes on counting as taken.
+//!
+//! `zeroed.cpp` has the calls of ggml's own interfaces.
+
+use std::ffi::c_void;
+use std::io;
+use std::ops::Range;
+use std::ptr;
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+
+use super::new_pages::{HUGE_PAGE, LEAST_BYTES};
+
+/// Bytes of the smallest pages that there are.
+const LEAST_PAGE: usize = 4 << 10;
+
+/// Bytes of this system's pages.
+static PAGE: LazyLock<usize> = LazyLock::new(|| {
+    // SAFETY: the call reads its argument alone.
+    let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    usize::try_from(bytes).unwrap_or(LEAST_PAGE)
+});
+
+/// Whole pages of the buffers that were zeroed so.
+static ZEROED: Mutex<Vec<Range<usize>>> = Mutex::new(Vec::new());
+
+unsafe extern "C" {
+    fn graphmill_zeroed_attach(least_bytes: usize);
+}
+
+/// From here on, large buffers are zeroed so. To be called once, before any is allocated.
+pub(in crate::backend::llama) fn zero_when_used() {
+    // SAFETY: called once, before anything else uses ggml's type of buffers.
+    unsafe { graphmill_zeroed_attach(LEAST_BYTES) }
+}
+
+/// Bytes of such buffers that no memory was found for yet: so much less of what is available is left for others.
+pub(in crate::backend::llama) fn unused_bytes() -> u64 {
+    zeroed().iter().map(unused_bytes_of).sum()
+}
+
+fn unused_bytes_of(pages: &Range<usize>) -> u64 {
+    let pieces = pages.clone().step_by(HUGE_PAGE);
+    let pieces = pieces.map(|start| start..pages.end.min(start + HUGE_PAGE));
+    pieces
+        .map(|piece| (piece.len() - resident_bytes(&piece)) as u64)
+        .sum()
+}
+
+/// Whether some memory is of such a buffer.
+pub(super) fn contains(memory: &Range<usize>) -> bool {
+    let contains = |pages: &Range<usize>| pages.start <= memory.start && memory.end <= pages.end;
+    zeroed().iter().any(contains)
+}
+
+/// Bytes of a piece of memory, whole pages and no more than a huge one, that are in main memory.
+pub(super) fn resident_bytes(memory: &Range<usize>) -> usize {
+    let mut states = [0_u8; HUGE_PAGE / LEAST_PAGE];
+    assert!(memory.len() <= HUGE_PAGE, "the states have room");
+    // SAFETY: the call reads the state of pages and writes one byte for each, for which there is room; where nothing is mapped any more, it fails.
+    let result = unsafe {
+        libc::mincore(
+            memory.start as *mut c_void,
+            memory.len(),
+            states.as_mut_ptr().cast(),
+        )
+    };
+    let resident = states.iter().filter(|state| **state & 1 == 1).count();
+    if result == 0 { resident * *PAGE } else { 0 }
+}
+
+fn zeroed() -> MutexGuard<'static, Vec<Range<usize>>> {
+    ZEROED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Makes a buffer read as zeros; says whether the system could.
+///
+/// # Safety
+/// The memory must be private to the process, belong to no file, and nobody else may use it meanwhile.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn graphmill_zeroed_clear(first: *mut c_void, bytes: usize) -> bool {
+    let (start, end) = (first.addr(), first.addr() + bytes);
+    let pages = start.next_multiple_of(*PAGE)..end / *PAGE * *PAGE;
+    if pages.is_empty() {
+        return false;
+    }
+    // SAFETY: the pages are the caller's; private ones that belong to no file read as zeros after this.
+    let result =
+        unsafe { libc::madvise(pages.start as *mut c_void, pages.len(), libc::MADV_DONTNEED) };
+    if result != 0 {
+        let error = io::Error::last_os_error();
+        tracing::debug!("a buffer is zeroed by writing it: {error}");
+        return false;
+    }
+    // SAFETY: both are parts of the caller's memory, in front of the whole pages and behind them.
+    unsafe {
+        ptr::write_bytes(first.cast::<u8>(), 0, pages.start - start);
+        ptr::write_bytes(pages.end as *mut u8, 0, end - pages.end);
+    }
+    let mut zeroed = zeroed();
+    zeroed.retain(|known| known.start != pages.start);
+    zeroed.push(pages);
+    true
+}
+
+/// A buffer is about to be freed.
+#[unsafe(no_mangle)]
+extern "C" fn graphmill_zeroed_freed(first: *mut c_void) {
+    let start = first.addr().next_multiple_of(*PAGE);
+    zeroed().retain(|known| known.start != start);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::backend::{BatchToken, Slot};
+    use crate::spec::EngineSpec;
+
+    #[test]
+    fn cells_take_memory_when_they_are_used_or_the_engine_is_idle() {
+        let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("../demos/tiny_chat/model.gguf");
+        if !model.exists() {
+            eprintln!("skipped: there is no model at `{}`", model.display());
+            return;
+        }
+        let mut spec = EngineSpec::new(&model);
+        spec.cache_size = 1;
+        spec.max_num_seqs = 256;
+        let prompt: Vec<_> = (0..64)
+            .map(|position| BatchToken {
+                token: 300 + position as i32,
+                position,
+                slot: Slot(0),
+                logits: position == 63,
+                adapter: None,
+            })
+            .collect();
+        crate::backend::llama::open(&spec, &mut |loaded| {
+            let backend = loaded.backend;
+            let unused = unused_bytes();
+            assert!(unused >= LEAST_BYTES as u64, "{unused}");
+            backend.decode(&prompt).expect("it computes");
+            let expected = backend.logits().to_vec();
+            assert!(unused_bytes() < unused);
+            while backend.tidy() {}
+            backend.clear();
+            backend.decode(&prompt).expect("it computes");
+            assert_eq!(backend.logits(), expected);
+        })
+        .expect("the model loads");
+    }
+
+    #[test]
+    fn a_cleared_buffer_reads_as_zeros_and_counts_until_it_is_used() {
+        let mut buffer = vec![7_u8; 3 * HUGE_PAGE + 5];
+        let first = buffer.as_mut_ptr();
+        // SAFETY: the buffer is this test's, of a heap that has no file.
+        let cleared = unsafe { graphmill_zeroed_clear(first.cast(), buffer.len()) };
+        assert!(cleared);
+        let start = first.addr().next_multiple_of(*PAGE);
+        let pages = start..start + 2 * HUGE_PAGE;
+        assert!(contains(&pages));
+        assert_eq!(unused_bytes_of(&pages), pages.len() as u64);
+        assert!(unused_bytes() >= pages.len() as u64);
+        assert!(buffer.iter().all(|byte| *byte == 0));
+        buffer.fill(1);
+        assert_eq!(unused_bytes_of(&pages), 0);
+        graphmill_zeroed_freed(first.cast());
+        assert!(!contains(&pages));
+    }
+}
