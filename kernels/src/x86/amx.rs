@@ -2,9 +2,10 @@
 
 use std::arch::asm;
 use std::arch::x86_64::*;
-use std::mem::offset_of;
+use std::mem::{MaybeUninit, offset_of};
 use std::sync::LazyLock;
 
+use crate::activation::ORIGIN;
 use crate::panel::{BLOCK, GROUP};
 use crate::x86::blocking::Strip;
 use crate::x86::expand::Shape;
@@ -12,9 +13,6 @@ use crate::x86::tiles::Block;
 
 /// Activations of a tile.
 pub(crate) const TOKENS: usize = 16;
-
-/// How many blocks' sums are on their way while those of one are scaled.
-const AHEAD: usize = 3;
 
 /// Whether the CPU has the instructions and the system lets this process use them.
 pub(crate) fn available() -> bool {
@@ -75,7 +73,7 @@ pub(crate) fn configure() -> Configured {
         bytes: [0; 16],
         rows: [0; 16],
     };
-    for (tile, (rows, bytes)) in [(TOKENS, BLOCK), (BLOCK / 4, 64), (TOKENS, 64)]
+    for (tile, (rows, bytes)) in [(TOKENS, BLOCK), (BLOCK / 4, 64), (TOKENS, 64), (TOKENS, 64)]
         .into_iter()
         .enumerate()
     {
@@ -126,8 +124,39 @@ pub(crate) unsafe fn multiply(strip: &Strip<'_, Block<TOKENS>>) {
     }
 }
 
+/// The sums of a block, a line for each activation.
 #[repr(C, align(64))]
 struct Sums([[i32; 16]; TOKENS]);
+
+/// From one activation's integers to the next's. Twice this is from one line of sums to the next, and four times from one group of weights to the next.
+const STEP: usize = BLOCK;
+
+/// Starts the products of a block and 16 rows in a tile.
+#[target_feature(enable = "avx512f")]
+#[inline]
+unsafe fn start<const TILE: usize>(integers: *const Block<TOKENS>, weights: *const u8) {
+    const { assert!(4 * STEP == GROUP) };
+    // SAFETY: the caller promises both; the tiles are configured for such lines.
+    unsafe {
+        asm!(
+            "tileloadd tmm0, [{integers} + {step}]",
+            "tileloadd tmm1, [{weights} + 4 * {step}]",
+            "tilezero tmm{tile}",
+            "tdpbssd tmm{tile}, tmm0, tmm1",
+            tile = const TILE, integers = in(reg) integers, weights = in(reg) weights, step = in(reg) STEP, options(nostack, readonly)
+        );
+    }
+}
+
+/// Writes a tile.
+#[target_feature(enable = "avx512f")]
+#[inline]
+unsafe fn store<const TILE: usize>(sums: *mut Sums) {
+    // SAFETY: the caller promises the place.
+    unsafe {
+        asm!("tilestored [{sums} + 2 * {step}], tmm{tile}", tile = const TILE, sums = in(reg) sums, step = in(reg) STEP, options(nostack));
+    }
+}
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 unsafe fn side<const MINIMA: bool>(
@@ -141,38 +170,58 @@ unsafe fn side<const MINIMA: bool>(
     // SAFETY: as the caller promises.
     unsafe {
         let out = out.add(16 * side);
-        let records = strip.records;
+        let count = strip.records.len();
+        let records = strip.records.as_ptr();
+        let stride = strip.stride;
+        // Where the next results go: of the other rows, of the next activations, or of the next panel.
+        let mut next = if side == 0 {
+            out.wrapping_add(16)
+        } else if (index + 1) * TOKENS < strip.tokens {
+            out.wrapping_add(TOKENS * stride).wrapping_sub(16)
+        } else {
+            strip.out.wrapping_add(2 * 16)
+        };
+        let mut fetch = strip.next.from((2 * index + side) * count);
         let mut totals = [_mm512_setzero_ps(); TOKENS];
         if strip.resume {
             for t in 0..TOKENS {
                 if t < tokens {
-                    totals[t] = _mm512_loadu_ps(out.add(t * strip.stride));
+                    totals[t] = _mm512_loadu_ps(out.add(t * stride));
                 }
             }
         }
-        let mut sums = [const { Sums([[0; 16]; TOKENS]) }; AHEAD + 1];
-        let count = records.len();
-        let issue = |at: usize, sums: *mut Sums| {
-            asm!(
-                "tileloadd tmm0, [{integers} + {step}]",
-                "tileloadd tmm1, [{weights} + {group}]",
-                "tilezero tmm2",
-                "tdpbssd tmm2, tmm0, tmm1",
-                "tilestored [{sums} + {line}], tmm2",
-                integers = in(reg) blocks.add(at), step = in(reg) BLOCK,
-                weights = in(reg) records.as_ptr().add(at).cast::<u8>().add(64 * side), group = in(reg) GROUP,
-                sums = in(reg) sums, line = in(reg) 64usize, options(nostack)
-            );
-        };
-        for at in 0..AHEAD.min(count) {
-            issue(at, &raw mut sums[at]);
+        let origin = _mm512_castps_si512(_mm512_set1_ps(ORIGIN));
+        let mut sums = MaybeUninit::<[Sums; 2]>::uninit();
+        let sums = sums.as_mut_ptr().cast::<Sums>();
+        let weights = |at: usize| records.add(at).cast::<u8>().add(64 * side);
+        start::<2>(blocks, weights(0));
+        if count > 1 {
+            start::<3>(blocks.add(1), weights(1));
         }
-        for at in 0..count {
-            if at + AHEAD < count {
-                issue(at + AHEAD, &raw mut sums[(at + AHEAD) % (AHEAD + 1)]);
+        for at in 0..=count {
+            if at < count {
+                if at % 2 == 0 {
+                    store::<2>(sums);
+                    if at + 2 < count {
+                        start::<2>(blocks.add(at + 2), weights(at + 2));
+                    }
+                } else {
+                    store::<3>(sums.add(1));
+                    if at + 2 < count {
+                        start::<3>(blocks.add(at + 2), weights(at + 2));
+                    }
+                }
             }
-            let record = &records[at];
-            strip.next.fetch((2 * index + side) * count + at);
+            if at == 0 {
+                continue;
+            }
+            let at = at - 1;
+            if at < TOKENS {
+                _mm_prefetch::<_MM_HINT_ET0>(next.cast());
+                next = next.wrapping_add(stride);
+            }
+            fetch.next();
+            let record = &*records.add(at);
             let block = &*blocks.add(at);
             if side == 1 {
                 // The next tile's, which this one's first side has left no time for.
@@ -182,12 +231,13 @@ unsafe fn side<const MINIMA: bool>(
                 }
             }
             let scales = _mm512_load_ps(record.scales.as_ptr().add(16 * side));
+            let offsets = _mm512_mul_ps(scales, _mm512_set1_ps(-ORIGIN));
+            let lines = sums.add(at % 2).cast::<__m512i>();
             for t in 0..TOKENS {
                 let scale = _mm512_set1_ps(block.scales[t]);
-                let sum = _mm512_cvtepi32_ps(_mm512_load_si512(
-                    sums[at % (AHEAD + 1)].0[t].as_ptr().cast(),
-                ));
-                totals[t] = _mm512_fmadd_ps(_mm512_mul_ps(sum, scales), scale, totals[t]);
+                let sum = _mm512_castsi512_ps(_mm512_add_epi32(origin, *lines.add(t)));
+                let sum = _mm512_fmadd_ps(sum, scales, offsets);
+                totals[t] = _mm512_fmadd_ps(sum, scale, totals[t]);
             }
             if MINIMA {
                 let minima = _mm512_load_ps(record.others.as_ptr().add(16 * side));
@@ -199,7 +249,7 @@ unsafe fn side<const MINIMA: bool>(
         }
         for t in 0..TOKENS {
             if t < tokens {
-                _mm512_storeu_ps(out.add(t * strip.stride), totals[t]);
+                _mm512_storeu_ps(out.add(t * stride), totals[t]);
             }
         }
     }
