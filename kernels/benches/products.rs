@@ -115,9 +115,10 @@ fn measure(
         .map(|at| f32::from(((at * 40503) >> 3) as u8) / 127.0 - 1.0)
         .collect();
     kernels.quantise(format, cols, &source, &mut activations);
-    let mut out = vec![0f32; tokens * rows];
+    // Whole cache lines, as llama.cpp's are.
+    let mut out = machine::Pages::new(4 * tokens * rows);
     // SAFETY: the numbers live longer than the threads below, and nothing else reads or writes them.
-    let results = unsafe { Output::new(out.as_mut_ptr(), out.len(), rows) };
+    let results = unsafe { Output::new(out.bytes().as_mut_ptr().cast(), tokens * rows, rows) };
     let parts = kernels.parts(rows, tokens, threads);
 
     let next = AtomicUsize::new(0);
