@@ -2,17 +2,41 @@
 
 use std::arch::asm;
 use std::arch::x86_64::*;
-use std::mem::{MaybeUninit, offset_of};
+use std::mem::MaybeUninit;
 use std::sync::LazyLock;
 
-use crate::activation::ORIGIN;
+use crate::activation::{Factors, ORIGIN};
 use crate::panel::{BLOCK, GROUP};
 use crate::x86::blocking::Strip;
 use crate::x86::expand::Shape;
-use crate::x86::tiles::Block;
 
 /// Activations of a tile.
 pub(crate) const TOKENS: usize = 16;
+
+/// A block of the activations of a tile.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+pub(crate) struct Block {
+    integers: [[u8; BLOCK]; TOKENS],
+    /// The factors, as in [`Factors`].
+    scales: [f32; TOKENS],
+    totals: [f32; TOKENS],
+}
+
+impl Block {
+    pub(crate) const ZERO: Self = Self {
+        integers: [[0; BLOCK]; TOKENS],
+        scales: [0.0; TOKENS],
+        totals: [0.0; TOKENS],
+    };
+
+    /// Puts an activation's integers and factors.
+    pub(crate) fn put(&mut self, token: usize, integers: &[u8; BLOCK], factors: Factors) {
+        self.integers[token] = *integers;
+        self.scales[token] = factors.scale;
+        self.totals[token] = factors.total;
+    }
+}
 
 /// Whether the CPU has the instructions and the system lets this process use them.
 pub(crate) fn available() -> bool {
@@ -106,7 +130,7 @@ pub(crate) fn suits(shape: Shape) -> bool {
 /// # Safety
 /// The CPU must have the instructions, and this thread's tiles be configured; the strip's activations and the places of its results must exist.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-pub(crate) unsafe fn multiply(strip: &Strip<'_, Block<TOKENS>>) {
+pub(crate) unsafe fn multiply(strip: &Strip<'_, Block>) {
     for (tile, first) in (0..strip.tokens).step_by(strip.height).enumerate() {
         // SAFETY: as the caller promises, and the tile and its results are of the strip.
         unsafe {
@@ -134,7 +158,7 @@ const STEP: usize = BLOCK;
 /// Starts the products of a block and 16 rows in a tile.
 #[target_feature(enable = "avx512f")]
 #[inline]
-unsafe fn start<const TILE: usize>(integers: *const Block<TOKENS>, weights: *const u8) {
+unsafe fn start<const TILE: usize>(integers: *const Block, weights: *const u8) {
     const { assert!(4 * STEP == GROUP) };
     // SAFETY: the caller promises both; the tiles are configured for such lines.
     unsafe {
@@ -160,9 +184,9 @@ unsafe fn store<const TILE: usize>(sums: *mut Sums) {
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 unsafe fn side<const MINIMA: bool>(
-    strip: &Strip<'_, Block<TOKENS>>,
+    strip: &Strip<'_, Block>,
     index: usize,
-    blocks: *const Block<TOKENS>,
+    blocks: *const Block,
     out: *mut f32,
     tokens: usize,
     side: usize,
@@ -226,7 +250,7 @@ unsafe fn side<const MINIMA: bool>(
             if side == 1 {
                 // The next tile's, which this one's first side has left no time for.
                 let next = blocks.wrapping_add(strip.tiles.step + at).cast::<i8>();
-                for line in 0..offset_of!(Block<TOKENS>, starts) / 64 {
+                for line in 0..(size_of::<Block>() / 64) {
                     _mm_prefetch::<_MM_HINT_T0>(next.wrapping_add(64 * line));
                 }
             }

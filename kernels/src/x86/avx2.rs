@@ -7,13 +7,49 @@
 use std::arch::x86_64::*;
 
 use crate::Format;
-use crate::activation::ORIGIN;
+use crate::activation::{Factors, ORIGIN};
 use crate::panel::{BLOCK, ROWS};
 use crate::x86::blocking::{Record, Strip};
-use crate::x86::tiles::Block;
 
 /// Activations of a tile, which the weights of eight rows are multiplied by while they are in registers.
 pub(crate) const TOKENS: usize = 16;
+
+/// A block of the activations of a tile.
+#[derive(Clone, Copy)]
+#[repr(C, align(32))]
+pub(crate) struct Block {
+    integers: [[u8; BLOCK]; TOKENS],
+    /// The factors, as in [`Factors`].
+    scales: [f32; TOKENS],
+    totals: [f32; TOKENS],
+    starts: [[i32; 3]; TOKENS],
+}
+
+impl Block {
+    pub(crate) const ZERO: Self = Self {
+        integers: [[0; BLOCK]; TOKENS],
+        scales: [0.0; TOKENS],
+        totals: [0.0; TOKENS],
+        starts: [[0; 3]; TOKENS],
+    };
+
+    /// Puts an activation's integers and factors, of which the corrections are shifted by some places.
+    pub(crate) fn put(
+        &mut self,
+        token: usize,
+        integers: &[u8; BLOCK],
+        factors: Factors,
+        correction: u32,
+    ) {
+        let origin = ORIGIN.to_bits().cast_signed();
+        self.integers[token] = *integers;
+        self.scales[token] = factors.scale;
+        self.totals[token] = factors.total;
+        self.starts[token] = factors
+            .starts
+            .map(|start| origin + ((start - origin) >> correction));
+    }
+}
 
 const PLAIN: u8 = 0;
 const MINIMA: u8 = 1;
@@ -37,7 +73,7 @@ struct Totals([[f32; ROWS]; TOKENS]);
 /// # Safety
 /// The CPU must have the instructions; the strip's activations and the places of its results must exist.
 #[target_feature(enable = "avx2,fma")]
-pub(crate) unsafe fn multiply(format: Format, strip: &Strip<'_, Block<TOKENS>>) {
+pub(crate) unsafe fn multiply(format: Format, strip: &Strip<'_, Block>) {
     // SAFETY: as the caller promises.
     unsafe {
         match format {
@@ -56,7 +92,7 @@ pub(crate) unsafe fn multiply(format: Format, strip: &Strip<'_, Block<TOKENS>>) 
 /// # Safety
 /// As [`multiply`].
 #[target_feature(enable = "avx2,fma,avxvnni")]
-pub(crate) unsafe fn multiply_vnni(format: Format, strip: &Strip<'_, Block<TOKENS>>) {
+pub(crate) unsafe fn multiply_vnni(format: Format, strip: &Strip<'_, Block>) {
     // SAFETY: as the caller promises.
     unsafe {
         match format {
@@ -74,9 +110,7 @@ pub(crate) unsafe fn multiply_vnni(format: Format, strip: &Strip<'_, Block<TOKEN
     reason = "in a function of its own it would lack the instructions of the caller"
 )]
 #[inline(always)]
-unsafe fn tiles<const SHAPE: u8, const DEPTH: usize, const START: bool>(
-    strip: &Strip<'_, Block<TOKENS>>,
-) {
+unsafe fn tiles<const SHAPE: u8, const DEPTH: usize, const START: bool>(strip: &Strip<'_, Block>) {
     for (tile, first) in (0..strip.tokens).step_by(strip.height).enumerate() {
         let tokens = strip.height.min(strip.tokens - first);
         let mut totals = Totals([[0.0; ROWS]; TOKENS]);
@@ -112,7 +146,7 @@ unsafe fn tiles<const SHAPE: u8, const DEPTH: usize, const START: bool>(
 #[inline(always)]
 unsafe fn record_times<const SHAPE: u8, const DEPTH: usize, const START: bool>(
     record: &Record,
-    block: &Block<TOKENS>,
+    block: &Block,
     totals: &mut [[f32; ROWS]],
 ) {
     for row in (0..ROWS).step_by(LANES) {

@@ -8,7 +8,7 @@ use crate::panel::{self, BLOCK, ROWS};
 use crate::product::{Output, Product, Span};
 use crate::x86::expand::{self, Shape};
 use crate::x86::groups::Groups;
-use crate::x86::tiles::{self, Block, Tiles};
+use crate::x86::tiles::{self, Tiles};
 use crate::x86::{amx, avx2, avx512, expand256, single};
 
 /// The instructions that multiply.
@@ -116,7 +116,7 @@ const FEW: usize = 16;
 /// Records that are expanded at a time for few activations: a part of the first cache.
 const RECORDS_FEW: usize = 4;
 /// Records that are expanded at a time for many, at most: most of the first cache.
-const RECORDS_MANY: usize = 32;
+const RECORDS_MANY: usize = 16;
 /// Bytes of activations that are multiplied by one panel after the other: a part of the second cache. If these are not all columns, every panel is
 /// multiplied by them before more columns are.
 const ACTIVATIONS: usize = 768 << 10;
@@ -130,8 +130,8 @@ struct Space {
     records: Vec<Record>,
     /// The results of a panel that is not full.
     rest: Vec<f32>,
-    high: Vec<Block<{ amx::TOKENS }>>,
-    narrow: Vec<Block<{ avx2::TOKENS }>>,
+    high: Vec<amx::Block>,
+    narrow: Vec<avx2::Block>,
 }
 
 /// How instructions multiply.
@@ -191,7 +191,8 @@ pub(crate) unsafe fn multiply(
                         &way,
                         (records, rest),
                         |first, count, height| {
-                            tiles::gather(product, first, count, height, 0, high)
+                            let tiles = (amx::Block::ZERO, &mut *high);
+                            tiles::gather(product, first, count, height, tiles, amx::Block::put)
                         },
                     );
                 }
@@ -244,7 +245,17 @@ pub(crate) unsafe fn multiply(
                         (records, rest),
                         |first, count, height| {
                             let shift = expand256::correction_shift(format);
-                            tiles::gather(product, first, count, height, shift, narrow)
+                            let tiles = (avx2::Block::ZERO, &mut *narrow);
+                            tiles::gather(
+                                product,
+                                first,
+                                count,
+                                height,
+                                tiles,
+                                |block, token, integers, factors| {
+                                    block.put(token, integers, factors, shift);
+                                },
+                            )
                         },
                     );
                 }

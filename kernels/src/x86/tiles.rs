@@ -1,56 +1,27 @@
 //! Activations by tiles, as the kernels read them: everything of one block together.
 
-use crate::activation::{BYTES, Factors, Layout, ORIGIN};
+use crate::activation::{BYTES, Factors, Layout};
 use crate::panel::BLOCK;
 use crate::product::Product;
 
-/// A block of the activations of a tile.
-#[derive(Clone, Copy)]
-#[repr(C, align(32))]
-pub(crate) struct Block<const TOKENS: usize> {
-    pub(crate) integers: [[u8; BLOCK]; TOKENS],
-    /// The factors, as in [`Factors`].
-    pub(crate) scales: [f32; TOKENS],
-    pub(crate) totals: [f32; TOKENS],
-    pub(crate) starts: [[i32; 3]; TOKENS],
-}
-
-impl<const TOKENS: usize> Block<TOKENS> {
-    pub(crate) const ZERO: Self = Self {
-        integers: [[0; BLOCK]; TOKENS],
-        scales: [0.0; TOKENS],
-        totals: [0.0; TOKENS],
-        starts: [[0; 3]; TOKENS],
-    };
-}
-
-/// Brings `count` activations from `first` together, `height` to a tile; a tile's blocks follow each other. Corrections are
-/// shifted by some places.
-pub(crate) fn gather<const TOKENS: usize>(
+/// Brings `count` activations from `first` together, `height` to a tile; a tile's blocks follow each other. `put` puts an activation's integers and
+/// factors at its number in a block.
+pub(crate) fn gather<B: Copy>(
     product: &Product<'_>,
     first: usize,
     count: usize,
     height: usize,
-    correction: u32,
-    tiles: &mut Vec<Block<TOKENS>>,
-) -> Tiles<Block<TOKENS>> {
+    (zero, tiles): (B, &mut Vec<B>),
+    put: impl Fn(&mut B, usize, &[u8; BLOCK], Factors),
+) -> Tiles<B> {
     let layout = Layout::new(product.cols);
-    let origin = ORIGIN.to_bits().cast_signed();
-    tiles.resize(count.div_ceil(height) * layout.blocks(), Block::ZERO);
+    tiles.resize(count.div_ceil(height) * layout.blocks(), zero);
     for at in 0..count {
         let (tile, token) = (at / height, at % height);
         let blocks = &mut tiles[tile * layout.blocks()..][..layout.blocks()];
         let row = layout.blocks_of(product.activations, first + at);
         for (block, (integers, factors)) in blocks.iter_mut().zip(row) {
-            let Factors {
-                scale,
-                starts,
-                total,
-            } = factors;
-            block.integers[token] = *integers;
-            block.scales[token] = scale;
-            block.totals[token] = total;
-            block.starts[token] = starts.map(|start| origin + ((start - origin) >> correction));
+            put(block, token, integers, factors);
         }
     }
     Tiles {
