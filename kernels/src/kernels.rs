@@ -37,15 +37,14 @@ impl Kernels {
             && is_x86_feature_detected!("avx512vl")
             && is_x86_feature_detected!("avx512vnni")
         {
-            all.push(Self {
-                set: Set::X86(Instructions::Avx512),
-            });
-            // Measured slower from the number of activations on that it multiplies.
             if x86::amx::available() {
                 all.push(Self {
                     set: Set::X86(Instructions::Amx),
                 });
             }
+            all.push(Self {
+                set: Set::X86(Instructions::Avx512),
+            });
         }
         #[cfg(target_arch = "x86_64")]
         if is_x86_feature_detected!("avx2")

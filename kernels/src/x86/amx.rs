@@ -6,7 +6,7 @@ use std::mem::MaybeUninit;
 use std::sync::LazyLock;
 
 use crate::activation::{Factors, ORIGIN};
-use crate::panel::{BLOCK, GROUP};
+use crate::panel::{BLOCK, GROUP, ROWS};
 use crate::x86::blocking::Strip;
 use crate::x86::expand::Shape;
 
@@ -88,7 +88,7 @@ pub(crate) struct Configured {
     before: Tiles,
 }
 
-/// Sets the shapes of this thread's tiles: 0 holds activations, 1 weights and 2 sums.
+/// Sets the shapes of this thread's tiles: 0 holds activations, 1 weights, and 2 and 3 sums.
 pub(crate) fn configure() -> Configured {
     let mut tiles = Tiles {
         palette: 1,
@@ -148,40 +148,49 @@ pub(crate) unsafe fn multiply(strip: &Strip<'_, Block>) {
     }
 }
 
-/// The sums of a block, a line for each activation.
+/// The sums of a block and 16 rows, a line for each activation.
 #[repr(C, align(64))]
 struct Sums([[i32; 16]; TOKENS]);
 
 /// From one activation's integers to the next's. Twice this is from one line of sums to the next, and four times from one group of weights to the next.
 const STEP: usize = BLOCK;
+const _: () = assert!(4 * STEP == GROUP && 2 * STEP * TOKENS == size_of::<Sums>());
 
-/// Starts the products of a block and 16 rows in a tile.
-#[target_feature(enable = "avx512f")]
+/// Multiplies a block of activations by 16 rows of a record. The sums get into a tile.
+///
+/// # Safety
+/// The tiles must be configured, and the weights be those of 16 rows.
 #[inline]
 unsafe fn start<const TILE: usize>(integers: *const Block, weights: *const u8) {
-    const { assert!(4 * STEP == GROUP) };
-    // SAFETY: the caller promises both; the tiles are configured for such lines.
+    // SAFETY: as the caller promises; a tile's lines are inside of what the addresses are of.
     unsafe {
         asm!(
             "tileloadd tmm0, [{integers} + {step}]",
             "tileloadd tmm1, [{weights} + 4 * {step}]",
             "tilezero tmm{tile}",
             "tdpbssd tmm{tile}, tmm0, tmm1",
-            tile = const TILE, integers = in(reg) integers, weights = in(reg) weights, step = in(reg) STEP, options(nostack, readonly)
+            integers = in(reg) integers, weights = in(reg) weights, step = in(reg) STEP, tile = const TILE, options(nostack, readonly)
         );
     }
 }
 
-/// Writes a tile.
-#[target_feature(enable = "avx512f")]
+/// Writes a tile of sums.
+///
+/// # Safety
+/// The tiles must be configured, and nobody else may read or write the place.
 #[inline]
 unsafe fn store<const TILE: usize>(sums: *mut Sums) {
-    // SAFETY: the caller promises the place.
+    // SAFETY: as the caller promises.
     unsafe {
-        asm!("tilestored [{sums} + 2 * {step}], tmm{tile}", tile = const TILE, sums = in(reg) sums, step = in(reg) STEP, options(nostack));
+        asm!(
+            "tilestored [{sums} + 2 * {step}], tmm{tile}",
+            sums = in(reg) sums, step = in(reg) STEP, tile = const TILE, options(nostack)
+        );
     }
 }
 
+/// Multiplies a tile by one side of the panel. Two tiles of sums take turns: that of a block is written when the block before it is scaled, and used
+/// again at once for the block after the next, so that nothing waits for a multiplication.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 unsafe fn side<const MINIMA: bool>(
     strip: &Strip<'_, Block>,
@@ -194,74 +203,72 @@ unsafe fn side<const MINIMA: bool>(
     // SAFETY: as the caller promises.
     unsafe {
         let out = out.add(16 * side);
-        let count = strip.records.len();
-        let records = strip.records.as_ptr();
-        let stride = strip.stride;
-        // Where the next results go: of the other rows, of the next activations, or of the next panel.
-        let mut next = if side == 0 {
-            out.wrapping_add(16)
-        } else if (index + 1) * TOKENS < strip.tokens {
-            out.wrapping_add(TOKENS * stride).wrapping_sub(16)
-        } else {
-            strip.out.wrapping_add(2 * 16)
-        };
-        let mut fetch = strip.next.from((2 * index + side) * count);
+        let (records, count) = (strip.records.as_ptr(), strip.records.len());
+        let weights = |at: usize| records.add(at).cast::<u8>().add(64 * side);
         let mut totals = [_mm512_setzero_ps(); TOKENS];
         if strip.resume {
             for t in 0..TOKENS {
                 if t < tokens {
-                    totals[t] = _mm512_loadu_ps(out.add(t * stride));
+                    totals[t] = _mm512_loadu_ps(out.add(t * strip.stride));
                 }
             }
         }
+        // Where the next results go, which no cache has yet: those of the other side, of the next tile or of the next panel.
+        let mut place = if side == 0 {
+            out.wrapping_add(16)
+        } else if (index + 1) * TOKENS < strip.tokens {
+            out.wrapping_add(TOKENS * strip.stride).wrapping_sub(16)
+        } else {
+            strip.out.wrapping_add(ROWS)
+        };
+        let mut fetch = strip.next.from((2 * index + side) * count);
+        // The bits of an integer added to those of this number are the number plus the integer.
         let origin = _mm512_castps_si512(_mm512_set1_ps(ORIGIN));
         let mut sums = MaybeUninit::<[Sums; 2]>::uninit();
         let sums = sums.as_mut_ptr().cast::<Sums>();
-        let weights = |at: usize| records.add(at).cast::<u8>().add(64 * side);
         start::<2>(blocks, weights(0));
         if count > 1 {
             start::<3>(blocks.add(1), weights(1));
         }
-        for at in 0..=count {
-            if at < count {
-                if at % 2 == 0 {
-                    store::<2>(sums);
-                    if at + 2 < count {
-                        start::<2>(blocks.add(at + 2), weights(at + 2));
-                    }
-                } else {
-                    store::<3>(sums.add(1));
-                    if at + 2 < count {
-                        start::<3>(blocks.add(at + 2), weights(at + 2));
-                    }
+        for step in 0..=count {
+            let after = step + 2;
+            if step == count {
+                // Every tile is written.
+            } else if step % 2 == 0 {
+                store::<2>(sums);
+                if after < count {
+                    start::<2>(blocks.add(after), weights(after));
+                }
+            } else {
+                store::<3>(sums.add(1));
+                if after < count {
+                    start::<3>(blocks.add(after), weights(after));
                 }
             }
-            if at == 0 {
+            let Some(at) = step.checked_sub(1) else {
                 continue;
-            }
-            let at = at - 1;
+            };
             if at < TOKENS {
-                _mm_prefetch::<_MM_HINT_ET0>(next.cast());
-                next = next.wrapping_add(stride);
+                _mm_prefetch::<_MM_HINT_ET0>(place.cast());
+                place = place.wrapping_add(strip.stride);
             }
             fetch.next();
-            let record = &*records.add(at);
-            let block = &*blocks.add(at);
+            let (record, block) = (&*records.add(at), &*blocks.add(at));
             if side == 1 {
                 // The next tile's, which this one's first side has left no time for.
                 let next = blocks.wrapping_add(strip.tiles.step + at).cast::<i8>();
-                for line in 0..(size_of::<Block>() / 64) {
+                for line in 0..size_of::<Block>() / 64 {
                     _mm_prefetch::<_MM_HINT_T0>(next.wrapping_add(64 * line));
                 }
             }
+            // While tiles are used, numbers are multiplied at half the speed: not once more to convert the sums.
             let scales = _mm512_load_ps(record.scales.as_ptr().add(16 * side));
             let offsets = _mm512_mul_ps(scales, _mm512_set1_ps(-ORIGIN));
             let lines = sums.add(at % 2).cast::<__m512i>();
             for t in 0..TOKENS {
-                let scale = _mm512_set1_ps(block.scales[t]);
                 let sum = _mm512_castsi512_ps(_mm512_add_epi32(origin, *lines.add(t)));
-                let sum = _mm512_fmadd_ps(sum, scales, offsets);
-                totals[t] = _mm512_fmadd_ps(sum, scale, totals[t]);
+                let product = _mm512_fmadd_ps(sum, scales, offsets);
+                totals[t] = _mm512_fmadd_ps(product, _mm512_set1_ps(block.scales[t]), totals[t]);
             }
             if MINIMA {
                 let minima = _mm512_load_ps(record.others.as_ptr().add(16 * side));
@@ -273,7 +280,7 @@ unsafe fn side<const MINIMA: bool>(
         }
         for t in 0..TOKENS {
             if t < tokens {
-                _mm512_storeu_ps(out.add(t * stride), totals[t]);
+                _mm512_storeu_ps(out.add(t * strip.stride), totals[t]);
             }
         }
     }

@@ -110,7 +110,7 @@ impl Fetches {
 }
 
 /// With this many activations, AMX multiplies.
-const AMX_TOKENS: usize = 24;
+const AMX_TOKENS: usize = 32;
 /// With no more activations than this, weights come from memory and are used once.
 const FEW: usize = 16;
 /// Records that are expanded at a time for few activations: a part of the first cache.
