@@ -231,18 +231,18 @@ unsafe fn side<const MINIMA: bool>(
             start::<3>(blocks.add(1), weights(1));
         }
         for step in 0..=count {
-            let after = step + 2;
-            if step == count {
-                // Every tile is written.
-            } else if step % 2 == 0 {
-                store::<2>(sums);
-                if after < count {
-                    start::<2>(blocks.add(after), weights(after));
-                }
-            } else {
-                store::<3>(sums.add(1));
-                if after < count {
-                    start::<3>(blocks.add(after), weights(after));
+            if step < count {
+                let after = step + 2;
+                if step % 2 == 0 {
+                    store::<2>(sums);
+                    if after < count {
+                        start::<2>(blocks.add(after), weights(after));
+                    }
+                } else {
+                    store::<3>(sums.add(1));
+                    if after < count {
+                        start::<3>(blocks.add(after), weights(after));
+                    }
                 }
             }
             let Some(at) = step.checked_sub(1) else {
