@@ -1,7 +1,7 @@
 //! Products with the vector instructions of x86.
 //!
 //! Whatever the format in the file, a panel's weights are expanded, some [`Record`]s at a time, to a byte each with factors of 32 bits, in memory
-//! that stays in a cache; the products of all activations are computed from there. A [`single`] activation has no use for that.
+//! that stays in a cache; the products of all activations are computed from there. A [`few`] activations have no use for that.
 
 #![allow(
     clippy::wildcard_imports,
@@ -23,11 +23,11 @@ pub(crate) mod avx512;
 mod blocking;
 mod expand;
 mod expand256;
+mod few;
 pub(crate) mod float;
 mod groups;
 mod quantise;
 mod quantise256;
-mod single;
 mod tiles;
 
 pub(crate) use blocking::{Instructions, multiply};

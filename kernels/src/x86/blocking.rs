@@ -9,7 +9,7 @@ use crate::product::{Output, Product, Span};
 use crate::x86::expand::{self, Shape};
 use crate::x86::groups::Groups;
 use crate::x86::tiles::{self, Tiles};
-use crate::x86::{amx, avx2, avx512, expand256, single};
+use crate::x86::{amx, avx2, avx512, expand256, few};
 
 /// The instructions that multiply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -197,9 +197,9 @@ pub(crate) unsafe fn multiply(
                     );
                 }
                 Instructions::Amx | Instructions::Avx512
-                    if single::suits(format, span.tokens.len()) =>
+                    if few::suits(format, span.tokens.len()) =>
                 {
-                    single::multiply(product, span, out);
+                    few::multiply(product, span, out);
                 }
                 Instructions::Amx | Instructions::Avx512 => {
                     let way = Way {
