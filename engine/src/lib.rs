@@ -52,7 +52,6 @@ pub use resource::{Resource, ResourceCache};
 pub use run::{CancelToken, Clock, Priority, RequestId, RunCx, SystemClock, TraceContext};
 pub use session::{
     Handle, OutputStream, Reason, Session, SidePackets, Summary, Wait, Why, block_on, block_on_for,
-    sleep, spawn,
 };
 pub use subgraph::Subgraph;
 pub use timestamp::Timestamp;

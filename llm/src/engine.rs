@@ -32,7 +32,6 @@ mod status;
 mod step;
 mod timing;
 
-pub use delivery::Delivery;
 use delivery::Outbox;
 pub use preview::PromptPreview;
 use preview::Question;
@@ -72,21 +71,8 @@ impl Engine {
     /// # Errors
     /// [`LoadError`] says which file or option is wrong, and why.
     pub fn load(spec: EngineSpec) -> Result<Self, LoadError> {
-        let name = name(&spec);
-        Self::load_with(spec, |delivery| delivery.on_thread(&name))
-    }
-
-    /// As [`load`](Self::load), with outputs delivered by the caller's own means: `deliver` has [`Delivery::run`] run beside the engine. In
-    /// the async runtime of the receivers it wakes them without waking another thread for each.
-    ///
-    /// # Errors
-    /// As there, and what `deliver` returns.
-    pub fn load_with(
-        spec: EngineSpec,
-        deliver: impl FnOnce(Delivery) -> io::Result<()>,
-    ) -> Result<Self, LoadError> {
         let to_open = spec.clone();
-        Self::start(spec, deliver, move |serve| backend::open(&to_open, serve))
+        Self::start(spec, move |serve| backend::open(&to_open, serve))
     }
 
     /// Starts an engine on a backend of the caller's own, which `open` creates on the engine thread.
@@ -98,20 +84,15 @@ impl Engine {
         B: Backend,
         F: FnOnce() -> Result<(B, Arc<dyn Vocab>), LoadError> + Send + 'static,
     {
-        let name = name(&spec);
-        Self::start(
-            spec,
-            |delivery| delivery.on_thread(&name),
-            move |serve| {
-                let (mut backend, vocab) = open()?;
-                serve(Loaded {
-                    backend: &mut backend,
-                    draft: None,
-                    vocab,
-                });
-                Ok(())
-            },
-        )
+        Self::start(spec, move |serve| {
+            let (mut backend, vocab) = open()?;
+            serve(Loaded {
+                backend: &mut backend,
+                draft: None,
+                vocab,
+            });
+            Ok(())
+        })
     }
 
     /// As [`with_backend`](Self::with_backend), with a second backend that drafts. Its vocabulary has to be that of the first.
@@ -124,43 +105,33 @@ impl Engine {
         D: Backend,
         F: FnOnce() -> Result<(B, D, Arc<dyn Vocab>), LoadError> + Send + 'static,
     {
-        let name = name(&spec);
-        Self::start(
-            spec,
-            |delivery| delivery.on_thread(&name),
-            move |serve| {
-                let (mut backend, mut draft, vocab) = open()?;
-                serve(Loaded {
-                    backend: &mut backend,
-                    draft: Some(&mut draft),
-                    vocab,
-                });
-                Ok(())
-            },
-        )
+        Self::start(spec, move |serve| {
+            let (mut backend, mut draft, vocab) = open()?;
+            serve(Loaded {
+                backend: &mut backend,
+                draft: Some(&mut draft),
+                vocab,
+            });
+            Ok(())
+        })
     }
 
-    fn start<F>(
-        spec: EngineSpec,
-        deliver: impl FnOnce(Delivery) -> io::Result<()>,
-        open: F,
-    ) -> Result<Self, LoadError>
+    fn start<F>(spec: EngineSpec, open: F) -> Result<Self, LoadError>
     where
         F: FnOnce(&mut Serve<'_>) -> Result<(), LoadError> + Send + 'static,
     {
         spec.validate()?;
         let shared = Arc::new(Shared::new());
         let (commands, inbox) = mpsc::channel();
-        let name = name(&spec);
+        let name = spec.model.file_stem().unwrap_or_default().to_string_lossy();
         let start = |source| LoadError::Thread { source };
-        let (mut outbox, delivery) = Outbox::new();
-        deliver(delivery).map_err(start)?;
+        let mut outbox = Outbox::start(&name).map_err(start)?;
         let serve = {
             let (spec, shared) = (spec.clone(), Arc::clone(&shared));
-            let model = name.clone();
+            let model = name.clone().into_owned();
             move |ready: Ready<_>| {
-                let masking = masks::threads(&model);
-                let _masking = masking.map_err(|error| start(io::Error::other(error)))?;
+                let sampling = sample::threads(&model);
+                let _sampling = sampling.map_err(|error| start(io::Error::other(error)))?;
                 open(&mut |loaded: Loaded<'_>| {
                     let Loaded {
                         backend,
@@ -366,12 +337,6 @@ impl Engine {
         let model = self.vocab.model_name().to_owned();
         self.shared.status(model, &self.capacity)
     }
-}
-
-/// What the threads of an engine are called by.
-fn name(spec: &EngineSpec) -> String {
-    let stem = spec.model.file_stem().unwrap_or_default();
-    stem.to_string_lossy().into_owned()
 }
 
 impl Drop for Engine {

@@ -1,8 +1,8 @@
 //! The batching engine: many generations share one model through continuous batching.
 //!
 //! One thread per model owns the [`Backend`] (weights, KV cache, compute) and repeats one step: take in what arrived, plan a batch
-//! under a token budget, decode it, sample the rows that ended, and hand the outputs of the whole step to a [`Delivery`] that
-//! calls their receivers. Requests join and leave between steps.
+//! under a token budget, decode it, sample the rows that ended, and hand the outputs of the whole step to a second thread that
+//! delivers them. Requests join and leave between steps.
 //!
 //! ```
 //! use std::sync::mpsc;
@@ -60,7 +60,7 @@ pub use backend::Backend;
 pub use constrain::{
     CompiledConstraint, ConstrainedText, Constraint, ConstraintError, ReasoningMarks,
 };
-pub use engine::{Delivery, Engine, EngineStatus, PromptPreview, SequenceHandle};
+pub use engine::{Engine, EngineStatus, PromptPreview, SequenceHandle};
 pub use info::EngineInfo;
 pub use measure::{Histogram, Measurements};
 pub use protocol::{

@@ -28,10 +28,10 @@ impl fmt::Display for SequenceId {
     }
 }
 
-/// Receives what a sequence produces. It is called by the engine's [`Delivery`](crate::Delivery), in order, once per step that produced
+/// Receives what a sequence produces. It is called on the engine's delivery thread, in order, once per step that produced
 /// something; the call that carries a [`StepOutput::finish`] is the last.
 ///
-/// `deliver` must not block: all sequences of the engine share what calls it.
+/// `deliver` must not block: all sequences of the engine share the thread that calls it.
 pub trait StepSink: Send + Sync + 'static {
     /// Takes the output of one step.
     fn deliver(&self, output: StepOutput);

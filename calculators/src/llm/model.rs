@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use graphmill_engine::{Error, Kind, Resource, Result, World, sleep, spawn};
+use graphmill_engine::{Error, Kind, Resource, Result, World};
 use graphmill_llm::backend::scripted::{Script, ScriptedBackend};
 use graphmill_llm::{
-    BackendKind, Delivery, Engine, EngineSpec, LoadError, SpecError, Vocab, resolve_model_path,
+    BackendKind, Engine, EngineSpec, LoadError, SpecError, Vocab, resolve_model_path,
 };
 
 use super::formats::OutputFormats;
@@ -139,8 +139,7 @@ impl Resource for LanguageModel {
             Some(path) => Some(read_template(path, world)?),
             None => template_beside(&spec.engine.model, world)?,
         };
-        let deliver = |delivery: Delivery| spawn("deliver", delivery.run(sleep));
-        let engine = Engine::load_with(spec.engine.clone(), deliver).map_err(not_loaded)?;
+        let engine = Engine::load(spec.engine.clone()).map_err(not_loaded)?;
         let vocab = engine.vocab();
         let (template, tool_template) = match chosen {
             Some(template) => (Some(Ok(template)), None),

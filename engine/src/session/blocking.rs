@@ -62,27 +62,6 @@ fn runtime() -> Result<tokio::runtime::Runtime> {
     runtime.map_err(|error| Error::unavailable("no timer can be made").with_source(error))
 }
 
-/// Runs a future until it ends: in the async runtime that the calling thread belongs to, or on a thread of its own with this name. It may
-/// [`sleep`], if the runtime has timers.
-///
-/// # Errors
-/// If no thread can be started.
-pub fn spawn(name: &str, future: impl Future<Output = ()> + Send + 'static) -> std::io::Result<()> {
-    if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-        runtime.spawn(future); // it ends by itself, or with the runtime
-        return Ok(());
-    }
-    let runtime = runtime().map_err(std::io::Error::other)?;
-    let thread = std::thread::Builder::new().name(name.to_owned());
-    let run = move || runtime.block_on(future);
-    thread.spawn(run).map(drop)
-}
-
-/// Waits for some time, in a session or in what [`spawn`] runs.
-pub async fn sleep(time: Duration) {
-    tokio::time::sleep(time).await;
-}
-
 /// Waits for a future on the calling thread: for what a session's [`Handle`](super::Handle) and
 /// [`OutputStream`](super::OutputStream) promise, in a program that is not async.
 pub fn block_on<F: Future>(future: F) -> F::Output {

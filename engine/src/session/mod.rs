@@ -30,7 +30,7 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-pub use blocking::{block_on, block_on_for, sleep, spawn};
+pub use blocking::{block_on, block_on_for};
 pub use handle::Handle;
 pub use output::OutputStream;
 pub use sides::SidePackets;

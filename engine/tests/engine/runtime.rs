@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use futures_util::StreamExt;
-use graphmill_engine::{Packet, RunCx, Session, SidePackets, sleep, spawn};
+use graphmill_engine::{Packet, RunCx, Session, SidePackets};
 
 use crate::nodes::run;
 
@@ -87,21 +87,4 @@ fn a_session_answers_why_while_it_sleeps() {
         let error = running.await.expect("no panic").expect_err("cancelled");
         assert_eq!(error.kind, graphmill_engine::Kind::Cancelled);
     });
-}
-
-#[test]
-fn a_future_is_spawned_in_the_runtime_or_on_a_thread_of_its_own() {
-    let thread = || {
-        let (sender, name) = std::sync::mpsc::channel();
-        let future = async move {
-            sleep(Duration::from_millis(1)).await;
-            let name = std::thread::current().name().map(str::to_owned);
-            sender.send(name).expect("the test listens");
-        };
-        spawn("beside", future).expect("starts");
-        name.recv_timeout(Duration::from_secs(20)).expect("it runs")
-    };
-    assert_eq!(thread().as_deref(), Some("beside"));
-    let inside = runtime().block_on(async { thread() });
-    assert_ne!(inside.as_deref(), Some("beside"));
 }

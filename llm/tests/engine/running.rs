@@ -1,12 +1,7 @@
 //! Sequences that run: joining and leaving, chunks of prompts, and what ends a generation.
 
-use std::future::Future;
-use std::pin::pin;
-use std::sync::mpsc;
-use std::task::{Context, Waker};
-
 use graphmill_llm::backend::scripted::{Script, Then};
-use graphmill_llm::{Delivery, Engine, EngineSpec, FinishReason, GenerationRequest, Token};
+use graphmill_llm::{EngineSpec, FinishReason, GenerationRequest, Token};
 
 use super::{Generation, chat, engine, eventually, gated, is_empty, replies, spec, stop};
 
@@ -107,37 +102,4 @@ fn a_generation_without_limit_ends_with_the_context() {
         .finish();
     assert_eq!(text.len(), 24);
     assert_eq!(finish, FinishReason::Length);
-}
-
-#[test]
-fn outputs_are_delivered_by_whoever_the_caller_says() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let script = folder.path().join("hello.script.json");
-    std::fs::write(&script, r#"{"replies": [{"text": "Hello."}]}"#).expect("written");
-    let (give, taken) = mpsc::channel();
-    let deliver = |delivery: Delivery| {
-        give.send(delivery).expect("the test takes it");
-        Ok(())
-    };
-    let engine = Engine::load_with(EngineSpec::new(script), deliver).expect("loads");
-    let delivery = taken.recv().expect("given at the start");
-    let (sender, outputs) = mpsc::channel();
-    let request = GenerationRequest::new(chat(&engine, "hello"), move |output| {
-        let delivered = (std::thread::current().id(), output);
-        sender.send(delivered).expect("the test listens");
-    });
-    let handle = engine.submit(request).expect("accepted");
-    eventually(&engine, "done while nobody delivers", |status| {
-        status.steps > 0 && is_empty(status)
-    });
-    assert!(outputs.try_recv().is_err());
-    drop((handle, engine));
-    // The engine has stopped, so it ends at once; nothing has to wake or to wait for anything.
-    let run = pin!(delivery.run(|_| std::future::pending()));
-    assert!(run.poll(&mut Context::from_waker(Waker::noop())).is_ready());
-    let outputs: Vec<_> = outputs.into_iter().collect();
-    let here = std::thread::current().id();
-    assert!(outputs.iter().all(|(thread, _)| *thread == here));
-    let (_, last) = outputs.last().expect("some");
-    assert_eq!(last.finish, Some(FinishReason::Stop));
 }
