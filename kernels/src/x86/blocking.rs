@@ -115,8 +115,12 @@ const AMX_TOKENS: usize = 32;
 const FEW: usize = 16;
 /// Records that are expanded at a time for few activations: a part of the first cache.
 const RECORDS_FEW: usize = 4;
-/// Records that are expanded at a time for many, at most: most of the first cache.
-const RECORDS_MANY: usize = 16;
+/// Records that are expanded at a time for more, at most: half of the first cache, beside a tile of activations and the next one.
+const RECORDS: usize = 16;
+/// As many for vectors and more activations than [`MANY`], which come to each record so often that they need not stay: most of the first cache.
+const RECORDS_MANY: usize = 32;
+/// More activations than this are many.
+const MANY: usize = 64;
 /// Bytes of activations that are multiplied by one panel after the other: a part of the second cache. If these are not all columns, every panel is
 /// multiplied by them before more columns are.
 const ACTIVATIONS: usize = 768 << 10;
@@ -140,6 +144,8 @@ struct Way<'a, T> {
     expand: &'a dyn Fn(&[u8], &mut [Record]),
     /// Multiplies strips.
     compute: &'a dyn Fn(&Strip<'_, T>),
+    /// Records that are expanded at a time for all but few activations, at most.
+    records: usize,
     /// The steps that it takes for each record.
     steps: usize,
     /// Activations of a tile.
@@ -180,6 +186,7 @@ pub(crate) unsafe fn multiply(
                     let way = Way {
                         expand: &|units, records| expand::expand(format, false, units, records),
                         compute: &|strip| amx::multiply(strip),
+                        records: RECORDS,
                         steps: 2,
                         height: amx::TOKENS,
                         balance: false,
@@ -208,6 +215,11 @@ pub(crate) unsafe fn multiply(
                             expand::expand(format, offset, units, records);
                         },
                         compute: &|strip| avx512::multiply(strip),
+                        records: if span.tokens.len() > MANY {
+                            RECORDS_MANY
+                        } else {
+                            RECORDS
+                        },
                         steps: 1,
                         height: avx512::TOKENS,
                         balance: true,
@@ -233,6 +245,7 @@ pub(crate) unsafe fn multiply(
                                 avx2::multiply(format, strip);
                             }
                         },
+                        records: RECORDS,
                         steps: 1,
                         height: avx2::TOKENS,
                         balance: true,
@@ -285,7 +298,7 @@ unsafe fn blocks<T>(
     let chunk = if few {
         RECORDS_FEW.next_multiple_of(of_unit).min(blocks)
     } else {
-        balanced(blocks, RECORDS_MANY).next_multiple_of(of_unit)
+        balanced(blocks, way.records).next_multiple_of(of_unit)
     };
     let at_once = (ACTIVATIONS / chunk / activation::BYTES).next_multiple_of(TILES);
     let groups = if few {
