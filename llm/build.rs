@@ -11,14 +11,13 @@ mod shim {
     /// The version whose internal interfaces the shim uses.
     const BINDING: (&str, &str) = ("llama-cpp-sys-2", "0.1.161");
     const SHIM: &str = "src/backend/llama/kernels/shim.cpp";
-    /// Only where Rust has the other side of it.
-    const ZEROED: &str = "src/backend/llama/ffi/zeroed.cpp";
+    const BUFFERS: &str = "src/backend/llama/ffi/buffers.cpp";
     /// More flags for its compiler, separated by spaces.
     const FLAGS: &str = "GRAPHMILL_SHIM_FLAGS";
 
     pub(super) fn build() {
         println!("cargo:rerun-if-changed={SHIM}");
-        println!("cargo:rerun-if-changed={ZEROED}");
+        println!("cargo:rerun-if-changed={BUFFERS}");
         println!("cargo:rerun-if-env-changed={FLAGS}");
         let ggml = binding().join("llama.cpp/ggml");
         assert!(
@@ -27,10 +26,7 @@ mod shim {
             ggml.display()
         );
         let mut shim = cc::Build::new();
-        shim.cpp(true).std("c++17").file(SHIM);
-        if env::var("CARGO_CFG_TARGET_OS").as_deref() == Ok("linux") {
-            shim.file(ZEROED);
-        }
+        shim.cpp(true).std("c++17").files([SHIM, BUFFERS]);
         for folder in ["include", "src", "src/ggml-cpu"] {
             // Headers that are not ours, so without warnings.
             shim.flag("-isystem").flag(ggml.join(folder));

@@ -63,8 +63,7 @@ struct Process {
 static PROCESS: LazyLock<Result<Process, String>> = LazyLock::new(|| {
     ffi::route_logs();
     let backend = LlamaBackend::init().map_err(|error| error.to_string())?;
-    #[cfg(target_os = "linux")]
-    ffi::zero_when_used();
+    ffi::attach_to_buffers();
     Ok(Process {
         backend,
         features: ffi::system_info(),

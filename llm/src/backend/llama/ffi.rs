@@ -4,11 +4,13 @@
 #![allow(unsafe_code)]
 
 mod adapter;
+mod buffers;
 mod context;
 mod exit;
 #[cfg(target_os = "linux")]
 mod huge_pages;
 mod log;
+mod logits;
 mod mapping;
 mod model;
 mod new_pages;
@@ -18,6 +20,7 @@ mod threadpool;
 mod zeroed;
 
 pub(super) use adapter::Adapter;
+pub(super) use buffers::attach as attach_to_buffers;
 pub(super) use context::{Context, SequenceWidth, default_params as default_context_params};
 pub(in crate::backend) use exit::exit;
 #[cfg(target_os = "linux")]
@@ -32,4 +35,4 @@ pub(super) use new_pages::NewPages;
 pub(super) use system::{init_numa, system_info};
 pub(super) use threadpool::{ThreadPool, ThreadPoolParams, end_waiting_threads};
 #[cfg(target_os = "linux")]
-pub(super) use zeroed::{unused_bytes, zero_when_used};
+pub(super) use zeroed::unused_bytes;

@@ -2,7 +2,7 @@
 //! wait until the system has found memory for them all. The system is told to forget what is in the buffer instead, and finds memory when it is first
 //! used. It goes on counting as taken.
 //!
-//! `zeroed.cpp` has the calls of ggml's own interfaces.
+//! `buffers.rs` is told when a buffer is zeroed or freed.
 
 use std::ffi::c_void;
 use std::io;
@@ -24,16 +24,6 @@ static PAGE: LazyLock<usize> = LazyLock::new(|| {
 
 /// Whole pages of the buffers that were zeroed so.
 static ZEROED: Mutex<Vec<Range<usize>>> = Mutex::new(Vec::new());
-
-unsafe extern "C" {
-    fn graphmill_zeroed_attach(least_bytes: usize);
-}
-
-/// From here on, large buffers are zeroed so. To be called once, before any is allocated.
-pub(in crate::backend::llama) fn zero_when_used() {
-    // SAFETY: called once, before anything else uses ggml's type of buffers.
-    unsafe { graphmill_zeroed_attach(LEAST_BYTES) }
-}
 
 /// Bytes of such buffers that no memory was found for yet: so much less of what is available is left for others.
 pub(in crate::backend::llama) fn unused_bytes() -> u64 {
@@ -74,12 +64,14 @@ fn zeroed() -> MutexGuard<'static, Vec<Range<usize>>> {
     ZEROED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Makes a buffer read as zeros; says whether the system could.
+/// Makes a buffer read as zeros, if it is large; says whether the system could.
 ///
 /// # Safety
 /// The memory must be private to the process, belong to no file, and nobody else may use it meanwhile.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn graphmill_zeroed_clear(first: *mut c_void, bytes: usize) -> bool {
+pub(super) unsafe fn clear(first: *mut c_void, bytes: usize) -> bool {
+    if bytes < LEAST_BYTES {
+        return false;
+    }
     let (start, end) = (first.addr(), first.addr() + bytes);
     let pages = start.next_multiple_of(*PAGE)..end / *PAGE * *PAGE;
     if pages.is_empty() {
@@ -105,8 +97,7 @@ unsafe extern "C" fn graphmill_zeroed_clear(first: *mut c_void, bytes: usize) ->
 }
 
 /// A buffer is about to be freed.
-#[unsafe(no_mangle)]
-extern "C" fn graphmill_zeroed_freed(first: *mut c_void) {
+pub(super) fn freed(first: *mut c_void) {
     let start = first.addr().next_multiple_of(*PAGE);
     zeroed().retain(|known| known.start != start);
 }
@@ -155,10 +146,10 @@ mod tests {
 
     #[test]
     fn a_cleared_buffer_reads_as_zeros_and_counts_until_it_is_used() {
-        let mut buffer = vec![7_u8; 3 * HUGE_PAGE + 5];
+        let mut buffer = vec![7_u8; LEAST_BYTES + 5];
         let first = buffer.as_mut_ptr();
         // SAFETY: the buffer is this test's, of a heap that has no file.
-        let cleared = unsafe { graphmill_zeroed_clear(first.cast(), buffer.len()) };
+        let cleared = unsafe { clear(first.cast(), buffer.len()) };
         assert!(cleared);
         let start = first.addr().next_multiple_of(*PAGE);
         let pages = start..start + 2 * HUGE_PAGE;
@@ -168,7 +159,7 @@ mod tests {
         assert!(buffer.iter().all(|byte| *byte == 0));
         buffer.fill(1);
         assert_eq!(unused_bytes_of(&pages), 0);
-        graphmill_zeroed_freed(first.cast());
+        freed(first.cast());
         assert!(!contains(&pages));
     }
 }

@@ -1,0 +1,65 @@
+//! What happens to the buffers of ggml's CPU backend: `buffers.cpp` replaces some of ggml's own calls for them, and asks here.
+
+use std::ffi::c_void;
+
+use super::logits;
+#[cfg(target_os = "linux")]
+use super::zeroed;
+
+unsafe extern "C" {
+    fn graphmill_buffers_attach();
+}
+
+/// From here on, this process hears of such buffers. To be called once, before any is allocated.
+pub(in crate::backend::llama) fn attach() {
+    // SAFETY: called once, before anything else uses ggml's type of buffers.
+    unsafe { graphmill_buffers_attach() }
+}
+
+/// Makes a buffer read as zeros; says whether it did.
+///
+/// # Safety
+/// The memory must be private to the process, belong to no file, and nobody else may use it meanwhile.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn graphmill_buffer_clear(first: *mut c_void, bytes: usize) -> bool {
+    #[cfg(target_os = "linux")]
+    {
+        // SAFETY: the caller's promise.
+        unsafe { zeroed::clear(first, bytes) }
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = (first, bytes);
+        false
+    }
+}
+
+/// Logits are to be copied out of a buffer; says whether that is not needed.
+///
+/// # Safety
+/// There are so many bytes at both places, which do not overlap, and nobody else uses them meanwhile.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn graphmill_buffer_read_logits(
+    source: *const c_void,
+    target: *mut c_void,
+    bytes: usize,
+) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe { logits::keep(source.cast(), target.cast(), bytes) }
+}
+
+/// A tensor in a buffer is about to be written.
+#[unsafe(no_mangle)]
+extern "C" fn graphmill_buffer_changes() {
+    logits::copy();
+}
+
+/// A buffer is about to be freed.
+#[unsafe(no_mangle)]
+extern "C" fn graphmill_buffer_freed(first: *mut c_void) {
+    logits::copy();
+    #[cfg(target_os = "linux")]
+    zeroed::freed(first);
+    #[cfg(not(target_os = "linux"))]
+    let _ = first;
+}
