@@ -123,6 +123,7 @@ mod tests {
         let mut spec = EngineSpec::new(&model);
         spec.plugin_config = PluginConfig::from_json(r#"{"ubatch": 4}"#).expect("good knobs");
         spec.max_num_seqs = 2;
+        spec.max_context = Some(256); // so few cells that no test of large buffers sees them
         crate::backend::llama::open(&spec, &mut |loaded| test(loaded.backend))
             .expect("the model loads");
     }
