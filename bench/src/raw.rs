@@ -4,8 +4,8 @@
 //! is sampled.
 
 use std::{
-    error::Error, mem::ManuallyDrop, num::NonZeroU32, path::Path, thread::available_parallelism,
-    time::Instant,
+    error::Error, mem::ManuallyDrop, num::NonZeroU32, ops::ControlFlow, path::Path,
+    thread::available_parallelism, time::Instant,
 };
 
 use graphmill_llm::{backend::with_cpu_kernels, spec::CpuKernels};
@@ -113,14 +113,37 @@ impl Raw {
     ///
     /// If llama.cpp cannot make the context or compute.
     pub fn decode_rate(&self, attention: Attention, work: Work) -> Result<f64, Box<dyn Error>> {
+        let mut begun = Instant::now();
+        let mut steps = 0;
+        let warmed_up = Work {
+            tokens: WARM_UP + work.tokens,
+            ..work
+        };
+        self.decode(attention, warmed_up, || {
+            steps += 1;
+            if steps == WARM_UP {
+                begun = Instant::now();
+            }
+            ControlFlow::Continue(())
+        })?;
+        Ok((work.sequences * work.tokens) as f64 / begun.elapsed().as_secs_f64())
+    }
+
+    /// Decodes one token of each sequence at a time after their prompts, and calls `after` each time; ends early if that says so.
+    ///
+    /// # Errors
+    ///
+    /// If llama.cpp cannot make the context or compute.
+    pub fn decode(
+        &self,
+        attention: Attention,
+        work: Work,
+        mut after: impl FnMut() -> ControlFlow<()>,
+    ) -> Result<(), Box<dyn Error>> {
         let mut context = self.context(attention, work)?;
         self.prefill(&mut context, work)?;
         let mut batch = LlamaBatch::new(work.sequences, 1);
-        let mut begun = Instant::now();
-        for step in 0..WARM_UP + work.tokens {
-            if step == WARM_UP {
-                begun = Instant::now();
-            }
+        for step in 0..work.tokens {
             batch.clear();
             for sequence in 0..work.sequences {
                 let token = self.token((step * work.sequences + sequence) as u64);
@@ -132,8 +155,11 @@ impl Raw {
             for row in 0..work.sequences {
                 std::hint::black_box(context.get_logits_ith(row as i32));
             }
+            if after().is_break() {
+                break;
+            }
         }
-        Ok((work.sequences * work.tokens) as f64 / begun.elapsed().as_secs_f64())
+        Ok(())
     }
 
     /// Tokens a second of computing one prompt.
@@ -165,7 +191,7 @@ impl Raw {
         work: Work,
     ) -> Result<LlamaContext<'_>, Box<dyn Error>> {
         // llama.cpp allocates cells of a sequence in multiples of 256.
-        let needed = work.prompt_tokens + work.tokens + WARM_UP;
+        let needed = work.prompt_tokens + work.tokens;
         let cells = needed.max(self.context).next_multiple_of(256);
         let flash = if attention.flash {
             LLAMA_FLASH_ATTN_TYPE_ENABLED

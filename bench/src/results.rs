@@ -21,6 +21,8 @@ pub struct Results {
     pub about: About,
     /// llama.cpp and the engine without a server.
     pub speeds: Vec<Speed>,
+    /// What arrives over HTTP of what llama.cpp alone can do.
+    pub shares: Vec<Share>,
     /// Servers that were started.
     pub starts: Vec<Start>,
     /// Loads over HTTP, each run by itself.
@@ -75,6 +77,19 @@ pub enum By {
     Engine,
 }
 
+/// Tokens a second over HTTP beside those of `llama_decode` in a loop, in turns.
+#[derive(Debug, Serialize)]
+pub struct Share {
+    /// The model's file name.
+    pub model: String,
+    /// Sequences at once.
+    pub sequences: usize,
+    /// Seconds of a turn.
+    pub turn: f64,
+    /// Of our server and of the loop, in each pair of turns.
+    pub pairs: Vec<(f64, f64)>,
+}
+
 /// How a server started.
 #[derive(Debug, Serialize)]
 pub struct Start {
@@ -109,6 +124,7 @@ impl Results {
         Self {
             about: About::here(),
             speeds: Vec::new(),
+            shares: Vec::new(),
             starts: Vec::new(),
             runs: Vec::new(),
         }
@@ -187,6 +203,16 @@ impl By {
             (Layout::Pool, true) => "pool, flash",
             (Layout::Pool, false) => "pool, plain",
         }
+    }
+}
+
+impl Share {
+    /// The server's part of the loop's rate in each pair, ascending.
+    pub fn ratios(&self) -> Vec<f64> {
+        let ratio = |(server, alone): &(f64, f64)| server / alone;
+        let mut ratios: Vec<f64> = self.pairs.iter().map(ratio).collect();
+        ratios.sort_by(f64::total_cmp);
+        ratios
     }
 }
 

@@ -10,6 +10,7 @@ use std::{
 };
 
 use reqwest::Client;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -68,7 +69,7 @@ impl Server {
         client: &Client,
     ) -> io::Result<Self> {
         let folder = tempfile::tempdir()?;
-        let model = model.canonicalize()?;
+        let model = found(model)?;
         fs::write(
             folder.path().join("graph.pbtxt"),
             graph(&model, node_options),
@@ -106,7 +107,7 @@ impl Server {
         client: &Client,
     ) -> io::Result<Self> {
         let port = free_port()?;
-        let model = model.canonicalize()?;
+        let model = found(model)?;
         let line = command
             .replace("{model}", &model.display().to_string())
             .replace("{port}", &port.to_string());
@@ -165,6 +166,29 @@ impl Server {
             Some(child) => Ok(child.try_wait()?.is_some()),
             None => Ok(false),
         }
+    }
+
+    /// Makes the server stand still until it is told to go on, if its process is known.
+    ///
+    /// # Errors
+    ///
+    /// If its process is not there any more.
+    pub fn pause(&self) -> io::Result<()> {
+        self.send(Signal::STOP)
+    }
+
+    /// Has the server go on.
+    ///
+    /// # Errors
+    ///
+    /// If its process is not there any more.
+    pub fn resume(&self) -> io::Result<()> {
+        self.send(Signal::CONT)
+    }
+
+    fn send(&self, signal: Signal) -> io::Result<()> {
+        let process = self.process.and_then(|id| Pid::from_raw(id as i32));
+        process.map_or(Ok(()), |process| Ok(kill_process(process, signal)?))
     }
 
     /// Processor seconds that the server has taken since its start; `None` if its process is not known.
@@ -239,6 +263,13 @@ fn kv_cells(metrics: &str) -> Option<u64> {
     });
     let values: Vec<f64> = values.collect();
     (!values.is_empty()).then(|| values.iter().sum::<f64>() as u64)
+}
+
+/// The absolute path of a model's file.
+fn found(model: &Path) -> io::Result<PathBuf> {
+    let named =
+        |error: io::Error| io::Error::new(error.kind(), format!("`{}`: {error}", model.display()));
+    model.canonicalize().map_err(named)
 }
 
 fn free_port() -> io::Result<u16> {

@@ -8,9 +8,11 @@ use crate::{
 };
 
 mod runs;
+mod shares;
 mod speeds;
 
 use runs::{ratios, runs};
+use shares::shares;
 use speeds::speeds;
 
 /// All results; what was not measured is left out.
@@ -18,6 +20,9 @@ pub fn all(results: &Results) -> String {
     let mut parts = Vec::new();
     if !results.speeds.is_empty() {
         parts.push(speeds(&results.speeds));
+    }
+    if !results.shares.is_empty() {
+        parts.push(shares(&results.shares));
     }
     if !results.starts.is_empty() {
         parts.push(starts(&results.starts));

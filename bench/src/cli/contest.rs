@@ -148,7 +148,7 @@ pub(super) fn run(contests: &[Contest], mut results: Results, json: Option<&Path
 }
 
 /// Waits for a signal that asks this program to end, from now on; says which.
-fn stop() -> io::Result<impl Future<Output = &'static str>> {
+pub(super) fn stop() -> io::Result<impl Future<Output = &'static str>> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     Ok(async move {
@@ -204,7 +204,7 @@ impl Contest {
 }
 
 /// A connection for each request: servers end idle ones when they like, and a request that is sent just then fails.
-fn client() -> reqwest::Result<Client> {
+pub(super) fn client() -> reqwest::Result<Client> {
     Client::builder().pool_max_idle_per_host(0).build()
 }
 

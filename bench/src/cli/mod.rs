@@ -5,6 +5,7 @@ mod contest;
 mod http;
 mod model;
 mod products;
+mod share;
 mod site;
 mod speed;
 mod suite;
@@ -38,6 +39,8 @@ enum Command {
     Engine(speed::EngineArguments),
     /// Send loads to a server and measure what comes back.
     Http(Box<http::Arguments>),
+    /// What arrives over HTTP of the tokens that llama.cpp alone can make, both in turns of a moment.
+    Share(Box<share::Arguments>),
     /// Send loads to our server and to another in turn, and compare.
     Compare(Box<compare::Arguments>),
     /// All of these on models of its own.
@@ -54,6 +57,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Products(arguments) => products::run(arguments, json),
         Command::Engine(arguments) => speed::engine(arguments, json),
         Command::Http(arguments) => http::run(arguments, json),
+        Command::Share(arguments) => share::run(arguments, json),
         Command::Compare(arguments) => compare::run(arguments, json),
         Command::Suite(arguments) => suite::run(arguments, json),
     };

@@ -17,6 +17,7 @@ use super::{
     contest::{self, Contest, Entrant},
     http::LIMITS,
     model::{self, Kind, Store},
+    share,
     site::Case,
     speed::{self, EngineArguments, Flash},
 };
@@ -63,6 +64,7 @@ pub(super) fn run(arguments: &Arguments, json: Option<&Path>) -> Outcome {
             };
             let path = arguments.store.model(&plain)?;
             results.speeds.extend(speeds(&path, small)?);
+            share::measure(&share(&path, small), &mut results)?;
             contests.push(contest(arguments, &path, cases(small)));
             let loops = arguments.store.model(&Recipe {
                 loops: true,
@@ -110,6 +112,20 @@ fn speeds(model: &Path, small: bool) -> Outcome<Vec<Speed>> {
         max_num_seqs: None,
         max_num_batched_tokens: None,
     })
+}
+
+/// What arrives over HTTP of what llama.cpp alone can do.
+fn share(model: &Path, small: bool) -> share::Arguments {
+    share::Arguments {
+        model: model.to_owned(),
+        node_options: "max_num_seqs: 32 max_context: 4096 cache_size: 2".to_owned(),
+        sequences: if small { vec![1, 8, 32] } else { vec![1, 8] },
+        prompt_tokens: 16,
+        tokens: if small { 1500 } else { 200 },
+        context: 4096,
+        turn: if small { 0.1 } else { 0.5 },
+        plain_attention: false,
+    }
 }
 
 /// The loads; fewer and smaller ones for a model that is not small.

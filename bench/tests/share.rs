@@ -1,0 +1,68 @@
+//! What arrives over HTTP of what llama.cpp alone can do.
+
+use std::{fs, path::Path, process::Command};
+
+use serde_json::Value;
+
+#[test]
+fn a_server_and_llama_decode_in_turns() {
+    let bench = Path::new(env!("CARGO_BIN_EXE_graphmill-bench"));
+    if !bench.with_file_name("graphmill").exists() {
+        eprintln!("skipped: our server is not built");
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let json = folder.path().join("results.json");
+    let share = |model: &str, tokens: &str| {
+        let output = Command::new(bench)
+            .args([
+                "share",
+                "--sequences",
+                "2",
+                "--turn",
+                "0.02",
+                "--tokens",
+                tokens,
+            ])
+            .args([
+                "--node-options",
+                "max_context: 2048 max_num_seqs: 2 cache_size: 1",
+            ])
+            .arg("--json")
+            .arg(&json)
+            .arg("--model")
+            .arg(
+                Path::new(env!("CARGO_MANIFEST_DIR"))
+                    .join("../demos/tiny_chat")
+                    .join(model),
+            )
+            .output()
+            .expect("the bench runs");
+        let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+        let said = text(&output.stdout) + &text(&output.stderr);
+        (output.status.success(), said)
+    };
+
+    let (good, said) = share("model.gguf", "1500");
+    assert!(good && said.contains("over HTTP"), "{said}");
+    let results = fs::read(&json).expect("the results are written");
+    let results: Value = serde_json::from_slice(&results).expect("JSON");
+    let share_of_two = &results["shares"][0];
+    assert_eq!(share_of_two["sequences"], 2);
+    let pairs = share_of_two["pairs"].as_array().expect("pairs of turns");
+    let rates = pairs
+        .iter()
+        .flat_map(|pair| pair.as_array().expect("two rates"));
+    assert!(!pairs.is_empty());
+    assert!(rates.clone().count() == 2 * pairs.len());
+    assert!(
+        rates
+            .into_iter()
+            .all(|rate| rate.as_f64().expect("a rate") > 0.0)
+    );
+
+    let (good, said) = share("model.gguf", "2");
+    assert!(!good && said.contains("use more `--tokens`"), "{said}");
+    let (good, said) = share("absent.gguf", "1500");
+    assert!(!good && said.contains("absent.gguf"), "{said}");
+}
