@@ -47,10 +47,9 @@ impl Gate {
         ControlFlow::Continue(())
     }
 
-    /// The thread that computes will come no more.
-    pub fn leave(&self) {
-        self.lock().left = true;
-        self.changed.notify_all();
+    /// For the thread that computes: when what is returned is dropped, it will come no more.
+    pub fn leaving(&self) -> Leaving<'_> {
+        Leaving(self)
     }
 
     /// Begins a turn.
@@ -76,6 +75,16 @@ impl Gate {
     pub fn end(&self) {
         self.lock().over = true;
         self.changed.notify_all();
+    }
+}
+
+/// Tells a gate that the thread that has this has ended.
+pub struct Leaving<'a>(&'a Gate);
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        self.0.lock().left = true;
+        self.0.changed.notify_all();
     }
 }
 
@@ -121,10 +130,10 @@ mod tests {
         let so_far = || *count.lock().expect("nobody panics");
         thread::scope(|scope| {
             scope.spawn(|| {
+                let _leaving = gate.leaving();
                 while gate.pass().is_continue() {
                     *count.lock().expect("nobody panics") += 1;
                 }
-                gate.leave();
             });
             assert!(gate.shut());
             assert_eq!(so_far(), 0);

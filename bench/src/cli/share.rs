@@ -4,7 +4,7 @@ use std::{
     path::{Path, PathBuf},
     pin::pin,
     sync::Arc,
-    thread,
+    thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
 
@@ -30,6 +30,9 @@ use super::{Outcome, contest, note, print, site::Site};
 
 /// Seed of the texts.
 const SEED: u64 = 1;
+/// What is wrong where nothing can be compared.
+const TOO_FEW: &str =
+    "no turn has enough tokens of all sequences: use more `--tokens`, or shorter turns";
 
 #[derive(Clone, Debug, Args)]
 pub(super) struct Arguments {
@@ -108,12 +111,14 @@ async fn in_turns(
     let alone = thread::spawn({
         let (arguments, gate) = (arguments.clone(), Arc::clone(&gate));
         move || {
-            let steps = decode_alone(&arguments, sequences, &gate);
-            gate.leave();
-            steps
+            let _leaving = gate.leaving();
+            decode_alone(&arguments, sequences, &gate)
         }
     });
-    gate.shut();
+    if !gate.shut() {
+        ended(alone)?;
+        return Err(TOO_FEW.into());
+    }
     let sizes = Sizes {
         streams: sequences,
         prompt_tokens: arguments.prompt_tokens,
@@ -154,7 +159,7 @@ async fn in_turns(
         }
     };
     gate.end();
-    let steps = alone.join().map_err(|_| "llama.cpp panicked")??;
+    let steps = ended(alone)?;
     if let Some(error) = samples.iter().find_map(|sample| sample.error.as_ref()) {
         return Err(format!("an answer of the server failed: {error}").into());
     }
@@ -173,10 +178,7 @@ async fn in_turns(
         .filter_map(pair)
         .collect();
     if pairs.is_empty() {
-        return Err(
-            "no turn has enough tokens of all sequences: use more `--tokens`, or shorter turns"
-                .into(),
-        );
+        return Err(TOO_FEW.into());
     }
     Ok(Share {
         model: contest::file_name(&arguments.model),
@@ -184,6 +186,11 @@ async fn in_turns(
         turn: arguments.turn,
         pairs,
     })
+}
+
+/// What a thread has returned.
+fn ended<T>(thread: JoinHandle<Result<T, String>>) -> Outcome<T> {
+    Ok(thread.join().map_err(|_| "llama.cpp panicked")??)
 }
 
 /// Decodes whenever the gate is open; says when each step was done.
