@@ -1,8 +1,9 @@
 //! A radix tree over the tokens of all sequences: those that live in the KV cache and those whose cells were saved.
 //!
 //! A node is a run of tokens that every sequence through it has in common. The first tokens of a node may have saved cells, and
-//! they have only if all tokens before the node have, so what is saved of a sequence is always a prefix. A node that no live
-//! sequence passes ends with its last saved cell. Each group has a root of its own: its sequences share with no others.
+//! they have only if all tokens before the node have, so what is saved of a sequence is always a prefix. A live sequence may end
+//! inside a node, so one that says again what is known divides none. A node without children ends with its last saved cell or with
+//! the live sequence that goes furthest. Each group has a root of its own: its sequences share with no others.
 
 use std::ops::Range;
 
@@ -26,8 +27,8 @@ pub(crate) struct PrefixTree {
     nodes: Vec<Node>,
     free: Vec<NodeId>,
     roots: FxHashMap<ShareGroup, NodeId>,
-    /// The node at whose end each live sequence ends.
-    ends: FxHashMap<SequenceId, NodeId>,
+    /// Where each live sequence ends.
+    ends: FxHashMap<SequenceId, End>,
     /// Counts lookups and changes; the age of a node is how long ago it was touched.
     clock: u64,
     saved_bytes: u64,
@@ -43,12 +44,19 @@ struct Node {
     /// Empty for a root.
     tokens: Vec<Token>,
     children: FxHashMap<Token, NodeId>,
-    /// Live sequences that pass through or end here.
+    /// Live sequences that pass through or end in here.
     holders: SmallVec<[SequenceId; 4]>,
     /// Cells of the first tokens.
     saved: Vec<SavedCells>,
     saved_cells: u32,
     last_used: u64,
+}
+
+/// Where a live sequence ends: behind the last token that it has of a node, of which it has at least one.
+#[derive(Clone, Copy, Debug)]
+struct End {
+    node: NodeId,
+    at: u32,
 }
 
 impl Node {
@@ -93,22 +101,11 @@ impl PrefixTree {
             self.roots.insert(group.clone(), root);
             root
         };
-        let mut node = root;
-        let mut at = 0;
-        for (next, matched) in self.descend(root, tokens) {
-            node = next;
-            at = matched;
-        }
-        if at < self.nodes[node].end() {
-            node = self.divide(node, at);
-        }
-        if (at as usize) < tokens.len() {
-            node = self.add_child(node, &tokens[at as usize..]);
-        }
-        self.ends.insert(id, node);
-        let mut next = Some(node);
+        self.nodes[root].holders.push(id);
+        self.ends.insert(id, End { node: root, at: 0 });
+        self.extend(id, tokens);
+        let mut next = self.ends.get(&id).map(|end| end.node);
         while let Some(node) = next {
-            self.nodes[node].holders.push(id);
             self.nodes[node].last_used = self.clock;
             next = self.nodes[node].parent;
         }
@@ -116,44 +113,41 @@ impl PrefixTree {
 
     /// Takes in tokens that were added to a live sequence; `tokens` are all of its tokens.
     pub(crate) fn extend(&mut self, id: SequenceId, tokens: &[Token]) {
-        let Some(&node) = self.ends.get(&id) else {
+        let Some(&End { mut node, mut at }) = self.ends.get(&id) else {
             return;
         };
-        let known = self.nodes[node].end() as usize;
-        if known == tokens.len() {
+        // Along what the tree has already.
+        let mut rest = &tokens[at as usize..];
+        loop {
+            let known = &self.nodes[node].tokens[(at - self.nodes[node].start) as usize..];
+            let same = common(known, rest);
+            at += same as u32;
+            rest = &rest[same..];
+            let goes_on = self.nodes[node].end() == at;
+            let child = rest.first().filter(|_| goes_on);
+            let Some(&child) = child.and_then(|token| self.nodes[node].children.get(token)) else {
+                break;
+            };
+            node = child;
+            self.nodes[node].holders.push(id);
+        }
+        self.ends.insert(id, End { node, at });
+        if rest.is_empty() {
             return;
         }
-        let is_alone = self.nodes[node].holders.len() == 1 && self.nodes[node].children.is_empty();
-        if is_alone {
-            self.nodes[node].tokens.extend_from_slice(&tokens[known..]);
-            return;
+        if at < self.nodes[node].end() {
+            node = self.divide(node, at);
         }
-        let end = self.continue_from(node, id, &tokens[known..]);
-        self.ends.insert(id, end);
-    }
-
-    /// Walks on from the end of a sequence along tokens that the tree may already have.
-    fn continue_from(&mut self, node: NodeId, id: SequenceId, tokens: &[Token]) -> NodeId {
-        let path = self.descend(node, tokens);
-        let mut end = node;
-        let mut matched = 0;
-        for (next, so_far) in path {
-            end = next;
-            matched = so_far - self.nodes[node].end();
+        let last = &mut self.nodes[node];
+        let is_alone = last.holders.len() == 1 && last.children.is_empty();
+        if is_alone && last.parent.is_some() {
+            last.tokens.extend_from_slice(rest);
+        } else {
+            node = self.add_child(node, rest);
+            self.nodes[node].holders.push(id);
         }
-        let at = self.nodes[node].end() + matched;
-        if at < self.nodes[end].end() {
-            end = self.divide(end, at);
-        }
-        if (matched as usize) < tokens.len() {
-            end = self.add_child(end, &tokens[matched as usize..]);
-        }
-        let mut next = end;
-        while next != node {
-            self.nodes[next].holders.push(id);
-            next = self.nodes[next].parent.expect("the walk began above");
-        }
-        end
+        let at = tokens.len() as u32;
+        self.ends.insert(id, End { node, at });
     }
 
     /// Takes a live sequence out. What is saved of it stays.
@@ -162,14 +156,14 @@ impl PrefixTree {
             return;
         };
         self.clock += 1;
-        let mut next = Some(end);
+        let mut next = Some(end.node);
         while let Some(node) = next {
             let node = &mut self.nodes[node];
             node.holders.retain(|holder| *holder != id);
             node.last_used = self.clock;
             next = node.parent;
         }
-        self.trim(end);
+        self.trim(end.node);
     }
 
     /// Looks for the beginning of `tokens`, for a sequence that will use what is found.
@@ -219,13 +213,14 @@ impl PrefixTree {
             }
             for id in &self.nodes[*node].holders {
                 let Progress { computed, advances } = progress(*id);
-                let holds = computed.min(*end);
+                let reaches = self.ends[id].at.min(*end);
+                let holds = computed.min(reaches);
                 if holds > held {
                     held = holds;
                     found.live = Some((*id, held));
                 }
-                if advances || holds == *end {
-                    found.coming = found.coming.max(*end);
+                if advances {
+                    found.coming = found.coming.max(reaches);
                 }
             }
         }
@@ -235,11 +230,14 @@ impl PrefixTree {
 
     /// How many of a live sequence's first tokens have saved cells.
     pub(crate) fn saved_of(&self, id: SequenceId) -> u32 {
-        let mut next = self.ends.get(&id).copied();
+        let Some(end) = self.ends.get(&id) else {
+            return 0;
+        };
+        let mut next = Some(end.node);
         while let Some(node) = next {
             let node = &self.nodes[node];
             if node.saved_cells > 0 {
-                return node.saved_end();
+                return node.saved_end().min(end.at);
             }
             next = node.parent;
         }
@@ -251,6 +249,7 @@ impl PrefixTree {
     pub(crate) fn pieces(&self, id: SequenceId, last: u32) -> Vec<Range<u32>> {
         let mut pieces = Vec::new();
         let mut from = self.saved_of(id);
+        let last = self.ends.get(&id).map_or(0, |end| end.at.min(last));
         for node in self.path(id) {
             let end = self.nodes[node].end().min(last);
             while from < end {
@@ -280,7 +279,7 @@ impl PrefixTree {
 
     /// The nodes of a live sequence, from the root on.
     fn path(&self, id: SequenceId) -> Vec<NodeId> {
-        let end = self.ends.get(&id).copied();
+        let end = self.ends.get(&id).map(|end| end.node);
         let upwards = std::iter::successors(end, |node| self.nodes[*node].parent);
         let mut path: Vec<NodeId> = upwards.collect();
         path.reverse();
@@ -393,7 +392,8 @@ impl PrefixTree {
         child
     }
 
-    /// Divides a node at a position inside it. The lower half keeps the node's number; returns the upper half.
+    /// Divides a node at a position inside it. The lower half keeps the node's number, and the sequences that go beyond the position;
+    /// returns the upper half.
     fn divide(&mut self, lower: NodeId, position: u32) -> NodeId {
         let node = &mut self.nodes[lower];
         let length = position - node.start;
@@ -424,6 +424,17 @@ impl PrefixTree {
         node.start = position;
         let (parent, first) = (upper.parent, upper.tokens[0]);
         let upper = self.add(upper);
+        let ends = &mut self.ends;
+        self.nodes[lower].holders.retain(|holder| {
+            let ends_above = ends
+                .get_mut(holder)
+                .filter(|end| end.node == lower && end.at <= position);
+            let goes_beyond = ends_above.is_none();
+            if let Some(end) = ends_above {
+                end.node = upper;
+            }
+            goes_beyond
+        });
         self.nodes[lower].parent = Some(upper);
         let parent = parent.expect("a root has no tokens to divide");
         self.nodes[parent].children.insert(first, upper);
@@ -435,7 +446,14 @@ impl PrefixTree {
         let mut next = Some(from);
         while let Some(id) = next {
             let node = &mut self.nodes[id];
-            if !node.holders.is_empty() || !node.children.is_empty() {
+            if !node.children.is_empty() {
+                return;
+            }
+            // Without children it is the end of all sequences in it.
+            let held = node.holders.iter().map(|holder| self.ends[holder].at).max();
+            let needed = node.saved_end().max(held.unwrap_or(0));
+            if needed > node.start {
+                node.tokens.truncate((needed - node.start) as usize);
                 return;
             }
             let Some(parent) = node.parent else {
@@ -443,10 +461,6 @@ impl PrefixTree {
                 self.free.push(id);
                 return;
             };
-            if node.saved_cells > 0 {
-                node.tokens.truncate(node.saved_cells as usize);
-                return;
-            }
             let first = node.tokens[0];
             self.nodes[parent].children.remove(&first);
             self.nodes[id] = Node::default();

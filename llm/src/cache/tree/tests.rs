@@ -223,6 +223,25 @@ fn what_was_not_used_for_longest_goes_first() {
 }
 
 #[test]
+fn a_sequence_that_says_again_what_is_saved_cuts_nothing() {
+    let mut tree = PrefixTree::default();
+    let tokens: Vec<Token> = (0..1_000).collect();
+    let parts = |tree: &PrefixTree| tree.parts(&group(0), &tokens, 0).len();
+    tree.insert(SequenceId(1), &group(0), &tokens);
+    save(&mut tree, 1, &cells(&tokens, 0));
+    tree.remove(SequenceId(1));
+    assert_eq!(parts(&tree), 1_000_usize.div_ceil(PIECE as usize));
+
+    tree.insert(SequenceId(2), &group(0), &tokens[..10]);
+    for length in 11..=tokens.len() {
+        tree.extend(SequenceId(2), &tokens[..length]);
+        assert_eq!(tree.saved_of(SequenceId(2)), length as u32);
+    }
+    tree.remove(SequenceId(2));
+    assert_eq!(parts(&tree), 1_000_usize.div_ceil(PIECE as usize));
+}
+
+#[test]
 fn the_end_of_a_long_sequence_goes_before_its_beginning() {
     let mut tree = PrefixTree::default();
     let tokens: Vec<Token> = (0..1_000).collect();
