@@ -127,6 +127,12 @@ pub trait Backend {
     /// The rows of logits of the last batch, one behind the other: one for each token that asked for them, in the batch's order.
     fn logits(&self) -> &[f32];
 
+    /// Calls `work` on each thread that computes batches, the calling one among them, and waits for all of them. They compute nothing
+    /// meanwhile, and mostly have not gone to sleep since the last batch.
+    fn on_threads(&self, work: &(dyn Fn() + Sync)) {
+        work();
+    }
+
     /// Frees the slot's cells from this position on.
     fn remove(&mut self, slot: Slot, from: u32);
 

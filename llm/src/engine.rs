@@ -130,8 +130,8 @@ impl Engine {
             let (spec, shared) = (spec.clone(), Arc::clone(&shared));
             let model = name.clone().into_owned();
             move |ready: Ready<_>| {
-                let sampling = sample::threads(&model);
-                let _sampling = sampling.map_err(|error| start(io::Error::other(error)))?;
+                let masking = masks::threads(&model);
+                let _masking = masking.map_err(|error| start(io::Error::other(error)))?;
                 open(&mut |loaded: Loaded<'_>| {
                     let Loaded {
                         backend,

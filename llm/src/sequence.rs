@@ -246,6 +246,11 @@ impl Sequence {
         self.generated() + ahead < self.min_tokens || (self.ignore_eos && self.is_constrained())
     }
 
+    /// Whether the batch has logits of it.
+    pub(crate) fn has_rows(&self) -> bool {
+        !self.rows.is_empty() || !self.prompt_rows.is_empty()
+    }
+
     /// Whether the text has to match something.
     pub(crate) fn is_constrained(&self) -> bool {
         self.matching.is_some()

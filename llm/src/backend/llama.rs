@@ -386,6 +386,10 @@ impl Backend for LlamaCpp<'_> {
         }
     }
 
+    fn on_threads(&self, work: &(dyn Fn() + Sync)) {
+        self.context.on_threads(work);
+    }
+
     fn remove(&mut self, slot: Slot, from: u32) {
         // Only models with recurrent state refuse, and only to remove a part.
         if !self.context.remove(slot.0, from) {

@@ -1,35 +1,19 @@
 //! Chooses tokens for the sequences whose last tokens were in the batch, on several threads where there is enough to look at.
 
 use std::cell::RefCell;
-use std::num::NonZero;
-use std::thread;
-
-use rayon_core::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
+use std::sync::{Mutex, PoisonError};
 
 use super::step::Core;
 use crate::protocol::Token;
 use crate::sampler::{self, Scratch};
 use crate::sequence::Sequence;
 
-/// Most threads that sample: more would wait for memory.
-const MAX_THREADS: usize = 8;
-/// Logits that one thread looks at by itself: waking another takes as long as looking at some ten thousand.
-const GRAIN: usize = 200_000;
+/// Logits that one thread looks at by itself: to meet the others takes as long as looking at some ten thousand, longer where one has gone
+/// to sleep.
+const GRAIN: usize = 75_000;
 
 thread_local! {
     static SCRATCH: RefCell<Scratch> = RefCell::default();
-}
-
-/// Threads that sample with the calling one, which is one of them as long as they are there. They compute while the backend does
-/// not, so there are as many as the machine has cores; without work they sleep.
-pub(super) fn threads(model: &str) -> Result<ThreadPool, ThreadPoolBuildError> {
-    let cores = thread::available_parallelism().map_or(1, NonZero::get);
-    let model = model.to_owned();
-    ThreadPoolBuilder::new()
-        .num_threads(cores.min(MAX_THREADS))
-        .thread_name(move |number| format!("sample {number} {model}"))
-        .use_current_thread()
-        .build()
 }
 
 impl Core<'_> {
@@ -64,7 +48,26 @@ impl Core<'_> {
             n_vocab: self.backend.n_vocab(),
             end_tokens: &self.end_tokens,
         };
-        logits.sample(&mut self.running);
+        let several = self.plan.work.len() > 1;
+        let looks = logits.looks(&self.running);
+        let left = Mutex::new(
+            self.running
+                .iter_mut()
+                .filter(|sequence| sequence.has_rows()),
+        );
+        let sample = || {
+            SCRATCH.with_borrow_mut(|scratch| {
+                let next = || left.lock().unwrap_or_else(PoisonError::into_inner).next();
+                while let Some(sequence) = next() {
+                    logits.sample_one(sequence, scratch);
+                }
+            });
+        };
+        if several && looks > GRAIN {
+            self.backend.on_threads(&sample);
+        } else {
+            sample();
+        }
         for work in &self.plan.work {
             let index = self
                 .running_index(work.id)
@@ -84,24 +87,14 @@ struct Logits<'a> {
 }
 
 impl Logits<'_> {
-    /// Samples those of the sequences that have rows.
-    fn sample(&self, sequences: &mut [Sequence]) {
+    /// How many logits sampling these sequences looks at.
+    fn looks(&self, sequences: &[Sequence]) -> usize {
         let passes = |sequence: &Sequence| {
             let masking = usize::from(sequence.is_constrained());
             sequence.rows.len() * (sequence.sampler.passes() + masking)
                 + sequence.prompt_rows.len() * sampler::LOGPROB_PASSES
         };
-        let looks = self.n_vocab * sequences.iter().map(passes).sum::<usize>();
-        if sequences.len() > 1 && looks > GRAIN {
-            let (left, right) = sequences.split_at_mut(sequences.len() / 2);
-            rayon_core::join(|| self.sample(left), || self.sample(right));
-        } else {
-            SCRATCH.with_borrow_mut(|scratch| {
-                for sequence in sequences {
-                    self.sample_one(sequence, scratch);
-                }
-            });
-        }
+        self.n_vocab * sequences.iter().map(passes).sum::<usize>()
     }
 
     /// The logits of a row.

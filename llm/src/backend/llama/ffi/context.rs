@@ -134,6 +134,13 @@ impl<'a> Context<'a> {
         }
     }
 
+    /// Calls `work` on each thread that decodes.
+    pub(in crate::backend::llama) fn on_threads(&self, work: &(dyn Fn() + Sync)) {
+        // SAFETY: the context is alive.
+        let threads = unsafe { sys::llama_n_threads(self.raw.as_ptr()) };
+        self.threads.run(threads, work);
+    }
+
     /// The rows of logits of the last batch, for the tokens that asked for them, in the batch's order.
     pub(in crate::backend::llama) fn logits(&self) -> &[f32] {
         if self.n_rows == 0 {

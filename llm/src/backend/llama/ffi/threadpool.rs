@@ -1,6 +1,10 @@
 //! The threads that compute on CPUs.
 
-use std::ptr::NonNull;
+use std::any::Any;
+use std::ffi::{c_int, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::ptr::{self, NonNull};
+use std::sync::{Mutex, PoisonError};
 
 use llama_cpp_sys_2 as sys;
 
@@ -48,8 +52,71 @@ impl ThreadPool {
         NonNull::new(unsafe { sys::ggml_threadpool_new(&raw mut raw) }).map(Self)
     }
 
+    /// Calls `work` on so many of the threads, as an operation of a graph that has no other. A panic goes on in the calling thread once all
+    /// are done. The pool must not be computing, so the caller is the thread that uses it.
+    pub(super) fn run(&self, threads: i32, work: &(dyn Fn() + Sync)) {
+        let job = Job {
+            work,
+            panic: Mutex::new(None),
+        };
+        // SAFETY: the context, made here and freed here, has room for the two tensors and the graph. No tensor has data, and the
+        // operation looks at none. It reads `job`, which outlives the computation.
+        unsafe {
+            let context = sys::ggml_init(sys::ggml_init_params {
+                mem_size: 2 * sys::ggml_tensor_overhead()
+                    + sys::ggml_graph_overhead_custom(GRAPH_NODES, false),
+                mem_buffer: ptr::null_mut(),
+                no_alloc: true,
+            });
+            let nothing = sys::ggml_new_tensor_1d(context, sys::GGML_TYPE_F32, 1);
+            let job = (&raw const job).cast_mut().cast();
+            let operation = sys::ggml_map_custom1(context, nothing, Some(call), ALL_THREADS, job);
+            let graph = sys::ggml_new_graph_custom(context, GRAPH_NODES, false);
+            sys::ggml_build_forward_expand(graph, operation);
+            let mut plan = sys::ggml_graph_plan(graph, threads, self.as_ptr());
+            // Nothing but an abort callback makes it fail, and the plan has none.
+            let _status = sys::ggml_graph_compute(graph, &raw mut plan);
+            sys::ggml_free(context);
+        }
+        let panic = job
+            .panic
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some(panic) = panic {
+            resume_unwind(panic);
+        }
+    }
+
     pub(super) fn as_ptr(&self) -> *mut sys::ggml_threadpool {
         self.0.as_ptr()
+    }
+}
+
+/// Nodes and leaves that a graph of [`ThreadPool::run`] has room for.
+const GRAPH_NODES: usize = 8;
+/// `GGML_N_TASKS_MAX`.
+const ALL_THREADS: c_int = -1;
+
+/// What [`ThreadPool::run`] calls.
+struct Job<'a> {
+    work: &'a (dyn Fn() + Sync),
+    /// The last panic.
+    panic: Mutex<Option<Box<dyn Any + Send>>>,
+}
+
+/// The operation of the graph.
+unsafe extern "C" fn call(
+    _: *mut sys::ggml_tensor,
+    _: *const sys::ggml_tensor,
+    _: c_int,
+    _: c_int,
+    job: *mut c_void,
+) {
+    // SAFETY: `run` gives the operation a job that lives as long as the computation, and threads only read it.
+    let job = unsafe { &*job.cast::<Job<'_>>() };
+    // What is half done is not used: the panic goes on in the thread that asked for it.
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(job.work)) {
+        *job.panic.lock().unwrap_or_else(PoisonError::into_inner) = Some(panic);
     }
 }
 
@@ -75,5 +142,51 @@ impl Drop for ThreadPool {
     fn drop(&mut self) {
         // SAFETY: the pool is alive; the context that used it is dropped before it.
         unsafe { sys::ggml_threadpool_free(self.0.as_ptr()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+    use std::thread;
+
+    use super::*;
+
+    fn pool() -> ThreadPool {
+        let params = ThreadPoolParams {
+            threads: 2,
+            cpus: Vec::new(),
+            strict: false,
+            priority: ThreadPriority::Normal,
+            poll: None,
+        };
+        ThreadPool::new(&params).expect("the threads start")
+    }
+
+    fn threads(pool: &ThreadPool) -> usize {
+        let seen = Mutex::new(HashSet::new());
+        pool.run(2, &|| {
+            seen.lock()
+                .expect("no panic")
+                .insert(thread::current().id());
+        });
+        seen.into_inner().expect("no panic").len()
+    }
+
+    #[test]
+    fn work_runs_once_on_each_thread() {
+        assert_eq!(threads(&pool()), 2);
+    }
+
+    #[test]
+    fn a_panic_goes_on_in_the_calling_thread() {
+        let pool = pool();
+        let here = thread::current().id();
+        let panics = || {
+            assert_eq!(thread::current().id(), here, "on another thread");
+        };
+        let outcome = catch_unwind(AssertUnwindSafe(|| pool.run(2, &panics)));
+        assert!(outcome.is_err());
+        assert_eq!(threads(&pool), 2);
     }
 }
