@@ -13,8 +13,8 @@ use crate::worker::catch;
 /// Outputs and who gets them, in order.
 type Outputs = Vec<(Arc<dyn StepSink>, StepOutput)>;
 
-/// Outputs that nobody is kept waiting by go to their receivers so long after the ones before: too short for a reader to see.
-const SPACING: Duration = Duration::from_millis(5);
+/// Outputs that nobody is kept waiting by go to their receivers so long after the ones before: less than a frame of a screen at 60 Hz.
+const SPACING: Duration = Duration::from_millis(15);
 /// A sequence with so much credit left needs its receivers to return some, or it will sit out steps.
 const LOW_CREDIT: u32 = 4;
 
