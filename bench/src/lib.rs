@@ -2,7 +2,7 @@
 //!
 //! Of the graph engine: [`graphs`], a way to [`drive`] a session by hand, [`nodes`], [`samples`], a [`report`]. Of models and the
 //! server: [`model`]s of real shapes, the [`raw`] speed of llama.cpp, [`generation`] by the engine alone, [`load`] over HTTP, the
-//! [`servers`] that get it, what arrives of the raw speed in [`turns`], and [`results`].
+//! [`servers`] that get it, and [`results`].
 //!
 //! Machines are shared and noisy, and noise only ever adds. So a measurement is many short samples, of which the fastest
 //! says what the code costs and the median what the machine did; numbers that are compared with each other are sampled in
@@ -21,4 +21,3 @@ pub mod results;
 pub mod samples;
 pub mod servers;
 pub mod tables;
-pub mod turns;

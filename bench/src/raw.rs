@@ -4,8 +4,8 @@
 //! is sampled.
 
 use std::{
-    error::Error, mem::ManuallyDrop, num::NonZeroU32, ops::ControlFlow, path::Path,
-    thread::available_parallelism, time::Instant,
+    error::Error, mem::ManuallyDrop, num::NonZeroU32, path::Path, thread::available_parallelism,
+    time::Instant,
 };
 
 use graphmill_llm::{backend::with_cpu_kernels, spec::CpuKernels};
@@ -124,12 +124,11 @@ impl Raw {
             if steps == WARM_UP {
                 begun = Instant::now();
             }
-            ControlFlow::Continue(())
         })?;
         Ok((work.sequences * work.tokens) as f64 / begun.elapsed().as_secs_f64())
     }
 
-    /// Decodes one token of each sequence at a time after their prompts, and calls `after` each time; ends early if that says so.
+    /// Decodes one token of each sequence at a time after their prompts, and calls `after` each time.
     ///
     /// # Errors
     ///
@@ -138,7 +137,7 @@ impl Raw {
         &self,
         attention: Attention,
         work: Work,
-        mut after: impl FnMut() -> ControlFlow<()>,
+        mut after: impl FnMut(),
     ) -> Result<(), Box<dyn Error>> {
         let mut context = self.context(attention, work)?;
         self.prefill(&mut context, work)?;
@@ -155,9 +154,7 @@ impl Raw {
             for row in 0..work.sequences {
                 std::hint::black_box(context.get_logits_ith(row as i32));
             }
-            if after().is_break() {
-                break;
-            }
+            after();
         }
         Ok(())
     }

@@ -84,6 +84,10 @@ pub struct Share {
     pub model: String,
     /// Sequences at once.
     pub sequences: usize,
+    /// Tokens of each prompt.
+    pub prompt_tokens: usize,
+    /// Tokens generated for each sequence.
+    pub tokens: usize,
     /// Seconds of a turn.
     pub turn: f64,
     /// Of our server and of the loop, in each pair of turns.

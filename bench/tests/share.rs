@@ -21,6 +21,8 @@ fn a_server_and_llama_decode_in_turns() {
                 "2",
                 "--turn",
                 "0.02",
+                "--rounds",
+                "2",
                 "--tokens",
                 tokens,
             ])
@@ -43,7 +45,7 @@ fn a_server_and_llama_decode_in_turns() {
         (output.status.success(), said)
     };
 
-    let (good, said) = share("model.gguf", "1500");
+    let (good, said) = share("model.gguf", "64");
     assert!(good && said.contains("over HTTP"), "{said}");
     let results = fs::read(&json).expect("the results are written");
     let results: Value = serde_json::from_slice(&results).expect("JSON");
@@ -53,16 +55,29 @@ fn a_server_and_llama_decode_in_turns() {
     let rates = pairs
         .iter()
         .flat_map(|pair| pair.as_array().expect("two rates"));
-    assert!(!pairs.is_empty());
-    assert!(rates.clone().count() == 2 * pairs.len());
+    assert_eq!(pairs.len(), 2);
+    assert_eq!(rates.clone().count(), 2 * pairs.len());
     assert!(
         rates
             .into_iter()
             .all(|rate| rate.as_f64().expect("a rate") > 0.0)
     );
 
-    let (good, said) = share("model.gguf", "2");
+    let (good, said) = share("model.gguf", "1");
     assert!(!good && said.contains("use more `--tokens`"), "{said}");
-    let (good, said) = share("absent.gguf", "1500");
+    let (good, said) = share("absent.gguf", "64");
     assert!(!good && said.contains("absent.gguf"), "{said}");
+
+    for wrong in ["--rounds=0", "--turn=-1"] {
+        let output = Command::new(bench)
+            .args(["share", "--model", "any"])
+            .arg(wrong)
+            .output();
+        let output = output.expect("the bench runs");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(
+            !output.status.success() && said.contains(&wrong[..6]),
+            "{said}"
+        );
+    }
 }

@@ -2,9 +2,8 @@
 
 use std::{
     path::{Path, PathBuf},
-    pin::pin,
-    sync::Arc,
-    thread::{self, JoinHandle},
+    sync::mpsc::{self, Sender},
+    thread,
     time::{Duration, Instant},
 };
 
@@ -13,26 +12,27 @@ use graphmill_bench::{
     load::{
         client::Target,
         drive,
+        stats::{common_rate, median},
         workload::{Sizes, Workload},
     },
     raw::{Attention, Layout, Raw, Work},
     results::{Results, Share},
     servers::{self, Server},
     tables,
-    turns::{self, Gate},
 };
 use graphmill_llm::spec::CpuKernels;
 use reqwest::Client;
 use serde_json::Map;
-use tokio::time::sleep;
+use tokio::{sync::oneshot, time::sleep};
 
 use super::{Outcome, contest, note, print, site::Site};
 
-/// Seed of the texts.
-const SEED: u64 = 1;
+/// A new server moves its memory to huge pages in its first idle seconds.
+const MOVES_IN: Duration = Duration::from_secs(5);
+/// A server that stood still needs so long until its threads are where they were.
+const SETTLES: Duration = Duration::from_millis(100);
 /// What is wrong where nothing can be compared.
-const TOO_FEW: &str =
-    "no turn has enough tokens of all sequences: use more `--tokens`, or shorter turns";
+const TOO_FEW: &str = "the answers hardly overlap: use more `--tokens`";
 
 #[derive(Clone, Debug, Args)]
 pub(super) struct Arguments {
@@ -48,18 +48,28 @@ pub(super) struct Arguments {
     /// Tokens of each prompt.
     #[arg(long, default_value_t = 16)]
     pub(super) prompt_tokens: usize,
-    /// Tokens generated for each sequence; a measurement ends when either has them.
-    #[arg(long, default_value_t = 400)]
+    /// Tokens generated for each sequence.
+    #[arg(long, default_value_t = 64)]
     pub(super) tokens: usize,
     /// Cells that each sequence has at least without a server.
     #[arg(long, default_value_t = 0)]
     pub(super) context: usize,
-    /// Seconds of a turn: many steps, and much less than what slows the machine down.
-    #[arg(long, default_value_t = 0.5)]
+    /// Turns of each for each number of sequences.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(super) rounds: u64,
+    /// Seconds of a turn, in which all sequences are generated again and again; at least once.
+    #[arg(long, default_value_t = 1.0, value_parser = seconds)]
     pub(super) turn: f64,
     /// Whether llama.cpp alone decodes without the fused attention kernel.
     #[arg(long)]
     pub(super) plain_attention: bool,
+}
+
+/// A time in seconds that is not below zero.
+fn seconds(text: &str) -> Result<f64, String> {
+    let seconds: f64 = text.parse().map_err(|error| format!("{error}"))?;
+    let time = Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())?;
+    Ok(time.as_secs_f64())
 }
 
 pub(super) fn run(arguments: &Arguments, json: Option<&Path>) -> Outcome {
@@ -88,117 +98,125 @@ async fn all(arguments: &Arguments, results: &mut Results) -> Outcome {
     let client = contest::client()?;
     let program = servers::own_program()?;
     let server = Server::own(&program, &arguments.model, &arguments.node_options, &client).await?;
-    let site = Site::new(client.clone(), server, servers::MODEL.to_owned()).await?;
+    let served = Served {
+        site: Site::new(client.clone(), server, servers::MODEL.to_owned()).await?,
+        client,
+        texts: 0,
+    };
+    sleep(MOVES_IN).await;
+    served.site.server.pause()?;
+    let mut contestants = (served, Alone::start(arguments));
     for &sequences in &arguments.sequences {
-        let share = in_turns(arguments, &client, &site, sequences).await?;
-        note(&format!(
-            "{sequences} sequences: {} pairs of turns",
-            share.pairs.len()
-        ));
-        results.shares.push(share);
+        let mut pairs = Vec::new();
+        for _ in 0..arguments.rounds {
+            let (served, alone) = &mut contestants;
+            let over_http = served.turn(arguments, sequences).await?;
+            pairs.push((over_http, alone.turn(sequences).await?));
+        }
+        note(&format!("{sequences} sequences: done"));
+        results.shares.push(Share {
+            model: contest::file_name(&arguments.model),
+            sequences,
+            prompt_tokens: arguments.prompt_tokens,
+            tokens: arguments.tokens,
+            turn: arguments.turn,
+            pairs,
+        });
     }
     Ok(())
 }
 
-/// Has the server answer, and llama.cpp decode in a thread of this process, in turns until one of them is done.
-async fn in_turns(
-    arguments: &Arguments,
-    client: &Client,
-    site: &Site,
-    sequences: usize,
-) -> Outcome<Share> {
-    let gate = Arc::new(Gate::default());
-    let alone = thread::spawn({
-        let (arguments, gate) = (arguments.clone(), Arc::clone(&gate));
-        move || {
-            let _leaving = gate.leaving();
-            decode_alone(&arguments, sequences, &gate)
-        }
-    });
-    if !gate.shut() {
-        ended(alone)?;
-        return Err(TOO_FEW.into());
-    }
-    let sizes = Sizes {
-        streams: sequences,
-        prompt_tokens: arguments.prompt_tokens,
-        max_tokens: arguments.tokens as u32,
-        ..Workload::Decode.sizes()
-    };
-    let plan = Workload::Decode.plan(&sizes, site.measure, SEED);
-    let target = Target {
-        base_url: site.server.base_url.clone(),
-        model: servers::MODEL.to_owned(),
-        completions: false,
-        extra: Map::new(),
-    };
-    let turn = Duration::from_secs_f64(arguments.turn);
-    let begun = Instant::now();
-    let now = || begun.elapsed().as_secs_f64();
-    let mut answers = pin!(drive::run(client, &target, &plan));
-    let mut turns = Vec::new();
-    let (samples, _) = loop {
-        let start = now();
-        site.server.resume()?;
-        tokio::select! {
-            answers = &mut answers => break answers,
-            () = sleep(turn) => {}
-        }
-        let change = now();
-        site.server.pause()?;
-        gate.open();
-        tokio::select! {
-            answers = &mut answers => break answers,
-            () = sleep(turn) => {}
-        }
-        let goes_on = gate.shut();
-        turns.push((start..change, change..now()));
-        if !goes_on {
-            site.server.resume()?;
-            break answers.await;
-        }
-    };
-    gate.end();
-    let steps = ended(alone)?;
-    if let Some(error) = samples.iter().find_map(|sample| sample.error.as_ref()) {
-        return Err(format!("an answer of the server failed: {error}").into());
-    }
-    let arrived: Vec<Vec<f64>> = samples.into_iter().map(|sample| sample.pieces).collect();
-    let seconds = |step: &Instant| step.saturating_duration_since(begun).as_secs_f64();
-    let decoded = vec![steps.iter().map(seconds).collect(); sequences];
-    let pair = |(server, alone)| {
-        Some((
-            turns::rate(server, &arrived)?,
-            turns::rate(alone, &decoded)?,
-        ))
-    };
-    let pairs: Vec<(f64, f64)> = turns
-        .iter()
-        .map(|(server, alone)| (server, alone))
-        .filter_map(pair)
-        .collect();
-    if pairs.is_empty() {
-        return Err(TOO_FEW.into());
-    }
-    Ok(Share {
-        model: contest::file_name(&arguments.model),
-        sequences,
-        turn: arguments.turn,
-        pairs,
-    })
+/// Rates of one generation after another, until the turn is over: their median.
+struct Turn {
+    ends: Instant,
+    rates: Vec<f64>,
 }
 
-/// What a thread has returned.
-fn ended<T>(thread: JoinHandle<Result<T, String>>) -> Outcome<T> {
-    Ok(thread.join().map_err(|_| "llama.cpp panicked")??)
+impl Turn {
+    fn begin(arguments: &Arguments) -> Self {
+        Self {
+            ends: Instant::now() + Duration::from_secs_f64(arguments.turn),
+            rates: Vec::new(),
+        }
+    }
+
+    /// Takes in when the tokens of a generation came; says what the turn gave if it is over.
+    fn take(&mut self, streams: &[Vec<f64>]) -> Result<Option<f64>, String> {
+        self.rates.push(common_rate(streams).ok_or(TOO_FEW)?);
+        let is_over = Instant::now() >= self.ends;
+        Ok(is_over.then(|| median(self.rates.clone())))
+    }
 }
 
-/// Decodes whenever the gate is open; says when each step was done.
-fn decode_alone(
-    arguments: &Arguments,
-    sequences: usize,
-    gate: &Gate,
-) -> Result<Vec<Instant>, String> {
+/// Our server, whose process stands still outside of its turns.
+struct Served {
+    site: Site,
+    client: Client,
+    /// Texts that it was sent.
+    texts: u64,
+}
+
+impl Served {
+    async fn turn(&mut self, arguments: &Arguments, sequences: usize) -> Outcome<f64> {
+        let sizes = Sizes {
+            streams: sequences,
+            prompt_tokens: arguments.prompt_tokens,
+            max_tokens: arguments.tokens as u32,
+            ..Workload::Decode.sizes()
+        };
+        let target = Target {
+            base_url: self.site.server.base_url.clone(),
+            model: servers::MODEL.to_owned(),
+            completions: false,
+            extra: Map::new(),
+        };
+        self.site.server.resume()?;
+        sleep(SETTLES).await;
+        let mut turn = Turn::begin(arguments);
+        loop {
+            self.texts += 1;
+            let plan = Workload::Decode.plan(&sizes, self.site.measure, self.texts);
+            let (samples, _) = drive::run(&self.client, &target, &plan).await;
+            if let Some(error) = samples.iter().find_map(|sample| sample.error.as_ref()) {
+                return Err(format!("an answer of the server failed: {error}").into());
+            }
+            let arrived: Vec<_> = samples.into_iter().map(|sample| sample.pieces).collect();
+            if let Some(rate) = turn.take(&arrived)? {
+                self.site.server.pause()?;
+                return Ok(rate);
+            }
+        }
+    }
+}
+
+/// llama.cpp in a thread of this process, which does nothing outside of its turns.
+struct Alone(Sender<(usize, oneshot::Sender<Result<f64, String>>)>);
+
+impl Alone {
+    fn start(arguments: &Arguments) -> Self {
+        let (turns, asked) = mpsc::channel::<(usize, oneshot::Sender<_>)>();
+        let arguments = arguments.clone();
+        thread::spawn(move || {
+            let (kernels, context) = (CpuKernels::default(), arguments.context);
+            let raw = Raw::load(&arguments.model, None, kernels, context);
+            let raw = raw.map_err(|error| error.to_string());
+            for (sequences, rate) in asked {
+                let turn = |raw| decode_alone(raw, &arguments, sequences);
+                let outcome = raw.as_ref().map_err(String::clone).and_then(turn);
+                rate.send(outcome).ok(); // nobody waits for it where a signal stops the program
+            }
+        });
+        Self(turns)
+    }
+
+    async fn turn(&self, sequences: usize) -> Outcome<f64> {
+        let (sender, rate) = oneshot::channel();
+        self.0.send((sequences, sender)).ok(); // a thread that has ended does not answer either
+        Ok(rate.await.map_err(|_| "llama.cpp panicked")??)
+    }
+}
+
+fn decode_alone(raw: &Raw, arguments: &Arguments, sequences: usize) -> Result<f64, String> {
     let attention = Attention {
         layout: Layout::Streams,
         flash: !arguments.plain_attention,
@@ -208,15 +226,15 @@ fn decode_alone(
         prompt_tokens: arguments.prompt_tokens,
         tokens: arguments.tokens,
     };
-    let kernels = CpuKernels::default();
-    let mut steps = Vec::with_capacity(arguments.tokens);
-    Raw::load(&arguments.model, None, kernels, arguments.context)
-        .and_then(|raw| {
-            raw.decode(attention, work, || {
-                steps.push(Instant::now());
-                gate.pass()
-            })
-        })
-        .map_err(|error| error.to_string())?;
-    Ok(steps)
+    let mut turn = Turn::begin(arguments);
+    loop {
+        let begun = Instant::now();
+        let mut steps = Vec::with_capacity(arguments.tokens);
+        let after = || steps.push(begun.elapsed().as_secs_f64());
+        raw.decode(attention, work, after)
+            .map_err(|error| error.to_string())?;
+        if let Some(rate) = turn.take(&vec![steps; sequences])? {
+            return Ok(rate);
+        }
+    }
 }

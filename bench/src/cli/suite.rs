@@ -121,9 +121,10 @@ fn share(model: &Path, small: bool) -> share::Arguments {
         node_options: "max_num_seqs: 32 max_context: 4096 cache_size: 2".to_owned(),
         sequences: if small { vec![1, 8, 32] } else { vec![1, 8] },
         prompt_tokens: 16,
-        tokens: if small { 1500 } else { 200 },
+        tokens: if small { 256 } else { 32 },
         context: 4096,
-        turn: if small { 0.1 } else { 0.5 },
+        rounds: if small { 10 } else { 5 },
+        turn: if small { 0.5 } else { 1.0 },
         plain_attention: false,
     }
 }

@@ -11,7 +11,7 @@ use crate::{
 /// A row for each number of sequences: medians of both rates, and of their ratio with its quarters.
 pub(super) fn shares(shares: &[Share]) -> String {
     let mut text = String::from(
-        "| model | sequences | llama.cpp alone | over HTTP | ratio | pairs of turns |\n|---|---:|---:|---:|---:|---:|\n",
+        "| model | sequences | tokens | llama.cpp alone | over HTTP | ratio | pairs of turns |\n|---|---:|---|---:|---:|---:|---:|\n",
     );
     for share in shares {
         let ratios = share.ratios();
@@ -19,9 +19,11 @@ pub(super) fn shares(shares: &[Share]) -> String {
             |of: fn(&(f64, f64)) -> f64| figure(median(share.pairs.iter().map(of).collect()));
         writeln!(
             text,
-            "| {} | {} | {} | {} | {} ({} to {}) | {} of {} s |",
+            "| {} | {} | {} after {} | {} | {} | {} ({} to {}) | {} of {} s |",
             share.model,
             share.sequences,
+            share.tokens,
+            share.prompt_tokens,
             rate(|pair| pair.1),
             rate(|pair| pair.0),
             figure(quantile(&ratios, 0.5)),
