@@ -98,20 +98,19 @@ async fn all(arguments: &Arguments, results: &mut Results) -> Outcome {
     let client = contest::client()?;
     let program = servers::own_program()?;
     let server = Server::own(&program, &arguments.model, &arguments.node_options, &client).await?;
-    let served = Served {
+    let mut over_http = OverHttp {
         site: Site::new(client.clone(), server, servers::MODEL.to_owned()).await?,
         client,
         texts: 0,
     };
     sleep(MOVES_IN).await;
-    served.site.server.pause()?;
-    let mut contestants = (served, Alone::start(arguments));
+    over_http.site.server.pause()?;
+    let alone = Alone::start(arguments);
     for &sequences in &arguments.sequences {
         let mut pairs = Vec::new();
         for _ in 0..arguments.rounds {
-            let (served, alone) = &mut contestants;
-            let over_http = served.turn(arguments, sequences).await?;
-            pairs.push((over_http, alone.turn(sequences).await?));
+            let arrived = over_http.turn(arguments, sequences).await?;
+            pairs.push((arrived, alone.turn(sequences).await?));
         }
         note(&format!("{sequences} sequences: done"));
         results.shares.push(Share {
@@ -149,14 +148,14 @@ impl Turn {
 }
 
 /// Our server, whose process stands still outside of its turns.
-struct Served {
+struct OverHttp {
     site: Site,
     client: Client,
     /// Texts that it was sent.
     texts: u64,
 }
 
-impl Served {
+impl OverHttp {
     async fn turn(&mut self, arguments: &Arguments, sequences: usize) -> Outcome<f64> {
         let sizes = Sizes {
             streams: sequences,
