@@ -39,7 +39,7 @@ enum Command {
     Engine(speed::EngineArguments),
     /// Send loads to a server and measure what comes back.
     Http(Box<http::Arguments>),
-    /// What arrives over HTTP of the tokens that llama.cpp alone can make, both in turns of a moment.
+    /// What arrives over HTTP of the tokens that llama.cpp alone can make, both in turns.
     Share(Box<share::Arguments>),
     /// Send loads to our server and to another in turn, and compare.
     Compare(Box<compare::Arguments>),

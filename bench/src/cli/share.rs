@@ -33,6 +33,8 @@ const MOVES_IN: Duration = Duration::from_secs(5);
 const SETTLES: Duration = Duration::from_millis(100);
 /// What is wrong where nothing can be compared.
 const TOO_FEW: &str = "the answers hardly overlap: use more `--tokens`";
+/// Why the thread of llama.cpp does not answer.
+const PANICKED: &str = "llama.cpp panicked";
 
 #[derive(Clone, Debug, Args)]
 pub(super) struct Arguments {
@@ -103,9 +105,9 @@ async fn all(arguments: &Arguments, results: &mut Results) -> Outcome {
         client,
         texts: 0,
     };
+    let alone = Alone::start(arguments).await?;
     sleep(MOVES_IN).await;
     over_http.site.server.pause()?;
-    let alone = Alone::start(arguments);
     for &sequences in &arguments.sequences {
         let mut pairs = Vec::new();
         for _ in 0..arguments.rounds {
@@ -192,26 +194,32 @@ impl OverHttp {
 struct Alone(Sender<(usize, oneshot::Sender<Result<f64, String>>)>);
 
 impl Alone {
-    fn start(arguments: &Arguments) -> Self {
+    /// Returns once the model is loaded: nobody has a turn meanwhile.
+    async fn start(arguments: &Arguments) -> Outcome<Self> {
         let (turns, asked) = mpsc::channel::<(usize, oneshot::Sender<_>)>();
+        let (ready, loaded) = oneshot::channel();
         let arguments = arguments.clone();
         thread::spawn(move || {
             let (kernels, context) = (CpuKernels::default(), arguments.context);
-            let raw = Raw::load(&arguments.model, None, kernels, context);
-            let raw = raw.map_err(|error| error.to_string());
+            let raw = match Raw::load(&arguments.model, None, kernels, context) {
+                Ok(raw) => raw,
+                Err(error) => return ready.send(Err(error.to_string())),
+            };
+            // Nobody waits for this or a rate where a signal stops the program.
+            ready.send(Ok(())).ok();
             for (sequences, rate) in asked {
-                let turn = |raw| decode_alone(raw, &arguments, sequences);
-                let outcome = raw.as_ref().map_err(String::clone).and_then(turn);
-                rate.send(outcome).ok(); // nobody waits for it where a signal stops the program
+                rate.send(decode_alone(&raw, &arguments, sequences)).ok();
             }
+            Ok(())
         });
-        Self(turns)
+        loaded.await.map_err(|_| PANICKED)??;
+        Ok(Self(turns))
     }
 
     async fn turn(&self, sequences: usize) -> Outcome<f64> {
         let (sender, rate) = oneshot::channel();
         self.0.send((sequences, sender)).ok(); // a thread that has ended does not answer either
-        Ok(rate.await.map_err(|_| "llama.cpp panicked")??)
+        Ok(rate.await.map_err(|_| PANICKED)??)
     }
 }
 
