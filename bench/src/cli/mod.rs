@@ -10,11 +10,14 @@ mod site;
 mod speed;
 mod suite;
 
-use std::{error::Error, path::PathBuf, process::ExitCode};
+use std::{error::Error, path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::{Parser, Subcommand};
 
 type Outcome<T = ()> = Result<T, Box<dyn Error>>;
+
+/// A new engine moves its memory to huge pages in its first idle seconds.
+const MOVES_IN: Duration = Duration::from_secs(5);
 
 /// Measures models, the engine and the server, alone or beside another server.
 #[derive(Debug, Parser)]

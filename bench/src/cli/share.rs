@@ -25,10 +25,8 @@ use reqwest::Client;
 use serde_json::Map;
 use tokio::{sync::oneshot, time::sleep};
 
-use super::{Outcome, contest, note, print, site::Site};
+use super::{MOVES_IN, Outcome, contest, note, print, site::Site};
 
-/// A new server moves its memory to huge pages in its first idle seconds.
-const MOVES_IN: Duration = Duration::from_secs(5);
 /// A server that stood still needs so long until its threads are where they were.
 const SETTLES: Duration = Duration::from_millis(100);
 /// What is wrong where nothing can be compared.

@@ -3,6 +3,7 @@
 use std::{
     path::{Path, PathBuf},
     thread,
+    time::Duration,
 };
 
 use clap::{Args, ValueEnum};
@@ -14,7 +15,10 @@ use graphmill_bench::{
 };
 use graphmill_llm::{Engine, EngineSpec, PluginConfig, spec::CpuKernels};
 
-use super::{Outcome, note, print};
+use super::{MOVES_IN, Outcome, note, print};
+
+/// An engine without work for 200 ms ends its waiting threads.
+const THREADS_END: Duration = Duration::from_millis(300);
 
 #[derive(Clone, Debug, Args)]
 pub(super) struct Arguments {
@@ -146,19 +150,24 @@ fn context(common: &Arguments, sequences: usize, chunk: u32) -> u32 {
 
 /// Measures every point once a round, so that what the machine does meanwhile falls on all of them.
 ///
-/// The engine and llama.cpp by itself are never loaded at the same time: the threads that OpenMP keeps for each of them would be more
-/// than the machine has processors, and OpenMP then makes them sleep at every barrier, which costs a small model most of its speed.
-fn measure(arguments: &Arguments, engine: Option<&EngineSpec>) -> Outcome<Vec<Speed>> {
-    let mut speeds = points(arguments, engine.is_some());
+/// The engine stays over all rounds, as a server's does: a new one finds memory for its cells while it decodes. llama.cpp by itself
+/// is loaded when the engine's threads are gone: the threads that OpenMP keeps for both would be more than the machine has
+/// processors, and OpenMP then makes them sleep at every barrier, which costs a small model most of its speed.
+fn measure(arguments: &Arguments, spec: Option<&EngineSpec>) -> Outcome<Vec<Speed>> {
+    let mut speeds = points(arguments, spec.is_some());
+    // First the engine, which initialises llama.cpp for both.
+    let engine = spec.cloned().map(Engine::load).transpose()?;
+    if engine.is_some() {
+        thread::sleep(MOVES_IN);
+    }
     for round in 0..arguments.rounds {
-        // First the engine, which initialises llama.cpp for both.
-        if let Some(spec) = engine {
-            let engine = Engine::load(spec.clone())?;
+        if let Some(engine) = &engine {
             let seed = round as u64;
             each(&mut speeds, true, round, |_, work| match work.tokens {
-                0 => generation::prefill_rate(&engine, work.prompt_tokens, seed),
-                _ => generation::decode_rate(&engine, work, seed),
+                0 => generation::prefill_rate(engine, work.prompt_tokens, seed),
+                _ => generation::decode_rate(engine, work, seed),
             })?;
+            thread::sleep(THREADS_END);
         }
         // OpenMP's threads end with the thread that they work for.
         let llama = || {
