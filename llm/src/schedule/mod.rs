@@ -4,9 +4,9 @@
 //! so whoever waits overtakes in time all that a higher priority may still bring.
 //!
 //! **A step.** Decodes come first (one token each), then prompts, running ones and those that wait for a place alike, then the
-//! decodes' drafts, all under one token budget. If there are more decodes than budget, those that waited longest go first and a
-//! share of the budget stays for prompts, so neither starves the other. Beside decodes, prompts get as many tokens as keep the step
-//! under its [target time](pace); alone they get the whole budget.
+//! decodes' drafts, all under one token budget. If decodes would fill the budget, prompts keep up to half of it, and those
+//! decodes that waited longest go first. Beside decodes, prompts get as many tokens as keep the step under its
+//! [target time](pace); alone they get the whole budget.
 //!
 //! **Order of prompts.** A prompt goes after those that arrived later and are shorter, as long as these came within
 //! [`OVERTAKING`] times the time that its own missing tokens take to compute: a short prompt is not stuck behind a long one, and
@@ -36,8 +36,6 @@ mod step;
 const GROWTH_CELLS: u32 = 16;
 /// Steps a sequence may sit out for lack of credit before a waiting one may take its place while others run.
 pub(crate) const PAUSE_GRACE_STEPS: u64 = 64;
-/// The part of the token budget kept for prompts when decodes alone would fill it.
-const PROMPT_SHARE: u32 = 8;
 /// A prompt that is split advances by multiples of this: kernels compute so many tokens as one tile, and part of a tile takes
 /// longer than a whole one on some machines.
 const PROMPT_TILE: u32 = 16;

@@ -2,8 +2,7 @@
 
 use super::cost::StepSize;
 use super::{
-    GROWTH_CELLS, Limits, Now, PAUSE_GRACE_STEPS, PROMPT_SHARE, PROMPT_TILE, Plan, Prompt, Row,
-    State, Work,
+    GROWTH_CELLS, Limits, Now, PAUSE_GRACE_STEPS, PROMPT_TILE, Plan, Prompt, Row, State, Work,
 };
 
 /// A plan in the making: what is left of budget and cells.
@@ -76,11 +75,7 @@ impl<'a> Step<'a> {
             self.plan.prompt_turn = true;
             return;
         }
-        let share = if first_prompt.is_some() {
-            (self.budget / PROMPT_SHARE).max(1).min(self.budget - 1)
-        } else {
-            0
-        };
+        let share = self.prompt_share(count);
         // With more decodes than budget, only those that waited since this step or longer take part.
         let mut last_turn = None;
         if count > self.budget - share {
@@ -100,6 +95,40 @@ impl<'a> Step<'a> {
             }
         }
         self.take_cells_for_decodes(count);
+    }
+
+    /// Tokens of the budget that prompts keep where so many decodes would leave them fewer: up to a half, and no more than they can
+    /// use in this step.
+    fn prompt_share(&self, decodes: u32) -> u32 {
+        let most = self.budget / 2;
+        let paused = self.now.running.iter().filter(|row| !row.has_credit);
+        let mut places = self.places() + paused.count() as u32;
+        let mut wanted = 0;
+        for prompt in &self.plan.prompts {
+            if wanted >= most {
+                break;
+            }
+            if prompt.waits && places == 0 {
+                continue;
+            }
+            places -= u32::from(prompt.waits);
+            wanted += self.row(prompt).pending();
+        }
+        let most = most.min(wanted);
+        if decodes + most <= self.budget {
+            return most;
+        }
+        let cells = self.now.running.iter().filter(|row| row.is_decode());
+        let cells: u64 = cells.map(|row| u64::from(row.tokens)).sum();
+        let left = self.budget - most;
+        let beside = StepSize {
+            decode_tokens: left,
+            attended_cells: cells * u64::from(left) / u64::from(decodes),
+            prompt_tokens: 0,
+        };
+        let pace = &self.now.pace;
+        let target = pace.target_micros(&beside, self.prompts_with_room());
+        pace.prompt_tokens(&beside, target, most)
     }
 
     fn take_cells_for_decodes(&mut self, mut count: u32) {
@@ -169,8 +198,12 @@ impl<'a> Step<'a> {
     fn prompts_with_room(&self) -> u32 {
         let waiting = self.plan.prompts.iter().filter(|prompt| prompt.waits);
         let waiting = waiting.count() as u32;
-        let places = self.limits.max_sequences - self.sequences;
-        self.plan.prompts.len() as u32 - waiting + waiting.min(places)
+        self.plan.prompts.len() as u32 - waiting + waiting.min(self.places())
+    }
+
+    /// Places that no sequence has.
+    fn places(&self) -> u32 {
+        self.limits.max_sequences - self.sequences
     }
 
     /// Computes the next chunk of a running prompt, if there are cells. False if no other prompt may go before it.

@@ -248,3 +248,18 @@ fn a_crowd_gets_its_first_tokens_in_the_time_of_its_prompts() {
     let ideal = 256 * 128 / 256 * (8 * MILLI + 20 * 256);
     assert!(percentile(&waited, 99) <= 2 * ideal, "{waited:?}");
 }
+
+#[test]
+fn a_crowd_that_fills_the_budget_leaves_its_last_prompts_half_of_it() {
+    // Any token takes as long as any other.
+    let world = World {
+        cells: 256 * 512,
+        machine: |size| 60.0 * f64::from(size.prompt_tokens + size.decode_tokens),
+        ..WORLD
+    };
+    let jobs = vec![job(32, 400); 256];
+    let history = world.play(&jobs);
+    let last = (0..256).map(|job| history.first_output(&jobs, job)).max();
+    let ideal = 60 * 32 * 256;
+    assert!(last <= Some(ideal * 7 / 4), "{last:?} of {ideal}");
+}

@@ -92,6 +92,42 @@ fn prompts_are_not_starved_by_decodes_that_fill_the_budget() {
 }
 
 #[test]
+fn prompts_that_no_place_is_left_for_take_nothing_from_decodes() {
+    let limits = Limits {
+        batch_tokens: 16,
+        max_sequences: 16,
+        ..LIMITS
+    };
+    let mut jobs = vec![job(1, 400); 16];
+    jobs.extend([job(8, 1); 4]);
+    let history = World {
+        limits,
+        cells: 16_384,
+        ..WORLD
+    }
+    .play(&jobs);
+    let last = history.outputs[..16].iter().map(|times| times[399]).max();
+    assert_eq!(last, Some(400 * STEP));
+}
+
+#[test]
+fn a_prompt_takes_no_more_from_decodes_than_it_has_tokens() {
+    let limits = Limits {
+        batch_tokens: 16,
+        ..LIMITS
+    };
+    let mut jobs = vec![job(1, 40); 16];
+    jobs.push(Job {
+        arrives: 10 * STEP,
+        ..job(3, 1)
+    });
+    let history = World { limits, ..WORLD }.play(&jobs);
+    // Of 640 tokens in steps of 16, three wait for the prompt.
+    assert_eq!(history.first_output(&jobs, 16), STEP);
+    assert_eq!(history.steps, 41);
+}
+
+#[test]
 fn a_prompt_that_must_not_be_split_gets_a_step_of_its_own() {
     let limits = Limits {
         split_prompts: false,
