@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, OnceLock};
-use std::{fmt, io};
+use std::{fmt, io, num::NonZero, thread};
 
 use crate::backend::{self, Backend, Capacity, Loaded, Serve};
 use crate::constrain::{CompiledConstraint, Compiler, Constraint, ConstraintError};
@@ -125,7 +125,9 @@ impl Engine {
         let (commands, inbox) = mpsc::channel();
         let name = spec.model.file_stem().unwrap_or_default().to_string_lossy();
         let start = |source| LoadError::Thread { source };
-        let mut outbox = Outbox::start(&name).map_err(start)?;
+        let processors = thread::available_parallelism().map_or(1, NonZero::get);
+        let pause = move |outputs| delivery::pause(outputs, processors);
+        let mut outbox = Outbox::start(&name, pause).map_err(start)?;
         let serve = {
             let (spec, shared) = (spec.clone(), Arc::clone(&shared));
             let model = name.clone().into_owned();

@@ -58,7 +58,8 @@ impl Core<'_> {
                 self.finished.push(id);
             }
             let sink = Arc::clone(&sequence.sink);
-            self.outbox.push(sink, output, sequence.credits());
+            let credit = sequence.credits();
+            self.outbox.push(id, sink, output, credit);
         }
         drop(samples);
         while let Some(id) = self.finished.pop() {
@@ -129,7 +130,7 @@ impl Core<'_> {
             let finish = FinishReason::Error(error);
             self.shared.measured.ended(&finish);
             let output = sequence.end(finish);
-            self.outbox.push(sequence.sink, output, 0);
+            self.outbox.push(sequence.id, sequence.sink, output, 0);
         }
         self.plan = plan;
         while let Some(sequence) = self.running.pop() {

@@ -1,30 +1,61 @@
 //! The second thread: takes what steps put out and calls the sinks, so that no receiver can hold up a step.
 //!
-//! Where steps take less than [`SPACING`], it takes what several of them put out at once. Receivers run on the processors that
-//! compute, and where they interrupt every step of two milliseconds, all of its threads wait for the one that was put aside.
+//! Where steps take less than its [`pause`], it hands over what several of them put out at once. Receivers run on the processors
+//! that compute, and where they interrupt every step of two milliseconds, all of its threads wait for the one that was put aside.
+//! An output that somebody waits for goes at once, with those of the same sequence before it, and leaves the others where they are.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::protocol::{StepOutput, StepSink};
+use crate::protocol::{SequenceId, StepOutput, StepSink};
 use crate::worker::catch;
-
-/// Outputs and who gets them, in order.
-type Outputs = Vec<(Arc<dyn StepSink>, StepOutput)>;
 
 /// Outputs that nobody is kept waiting by go to their receivers so long after the ones before: less than a frame of a screen at 60 Hz.
 const SPACING: Duration = Duration::from_millis(15);
+/// What it takes a processor to wake a receiver that others have run since, and to let it write to its socket.
+const WAKING: Duration = Duration::from_micros(20);
+/// One part in so many of all processors' time may go to waking receivers.
+const WAKING_SHARE: u32 = 20;
 /// A sequence with so much credit left needs its receivers to return some, or it will sit out steps.
 const LOW_CREDIT: u32 = 4;
+
+/// How long outputs that nobody is kept waiting by may lie, where a step has so many and there are so many processors.
+pub(super) fn pause(outputs: usize, processors: usize) -> Duration {
+    let waking = WAKING * WAKING_SHARE * outputs as u32 / processors.max(1) as u32;
+    waking.max(SPACING)
+}
+
+/// What a sequence put out, and who gets it.
+struct Delivery {
+    from: SequenceId,
+    sink: Arc<dyn StepSink>,
+    output: StepOutput,
+}
+
+impl Delivery {
+    fn hand_over(self) {
+        if let Err(message) = catch(|| self.sink.deliver(self.output)) {
+            tracing::error!(%message, "a receiver of generated tokens panicked");
+        }
+    }
+}
+
+/// Outputs in order.
+#[derive(Default)]
+struct Outputs {
+    all: Vec<Delivery>,
+    /// The sequences whose outputs are waited for.
+    urgent: Vec<SequenceId>,
+    /// The most outputs of one step.
+    most: usize,
+}
 
 /// The engine thread's end.
 pub(super) struct Outbox {
     mailbox: Arc<Mailbox>,
     /// Outputs of the step that is being computed.
     current: Outputs,
-    /// Whether one of them is waited for.
-    urgent: bool,
 }
 
 /// What waits for the delivery thread. It needs no bound: a sequence produces at most as many outputs as it has credit, or tokens.
@@ -37,8 +68,6 @@ struct Mailbox {
 #[derive(Default)]
 struct Content {
     outputs: Outputs,
-    /// Whether one of the outputs is waited for.
-    urgent: bool,
     /// Whether the delivery thread sleeps until there is an output.
     idle: bool,
     closed: bool,
@@ -50,70 +79,111 @@ impl Mailbox {
         self.content.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Exchanges `empty` for what waits, once there is something, and from `due` on unless it is urgent; false when nothing will
-    /// come any more.
-    fn take(&self, empty: &mut Outputs, due: Instant) -> bool {
+    /// Moves to `held` what waits, once one of it is urgent, or `due` has come and there is something; false when nothing will come
+    /// any more.
+    fn take(&self, held: &mut Outputs, due: Instant) -> bool {
         let content = self.lock();
         let wait = due.saturating_duration_since(Instant::now());
+        let waits = |content: &mut Content| content.outputs.urgent.is_empty() && !content.closed;
         let (mut content, _) = self
             .changed
-            .wait_timeout_while(content, wait, |content| !content.urgent && !content.closed)
+            .wait_timeout_while(content, wait, waits)
             .unwrap_or_else(PoisonError::into_inner);
-        content.idle = true;
-        let waits = |content: &mut Content| content.outputs.is_empty() && !content.closed;
-        let mut content = self
-            .changed
-            .wait_while(content, waits)
-            .unwrap_or_else(PoisonError::into_inner);
-        content.idle = false;
-        content.urgent = false;
-        std::mem::swap(&mut content.outputs, empty);
-        !empty.is_empty()
+        if held.all.is_empty() {
+            content.idle = true;
+            let waits = |content: &mut Content| content.outputs.all.is_empty() && !content.closed;
+            content = self
+                .changed
+                .wait_while(content, waits)
+                .unwrap_or_else(PoisonError::into_inner);
+            content.idle = false;
+        }
+        let ended = content.closed && content.outputs.all.is_empty();
+        held.take_in(&mut content.outputs);
+        !ended
+    }
+}
+
+impl Outputs {
+    /// Appends all that `other` has.
+    fn take_in(&mut self, other: &mut Self) {
+        self.all.append(&mut other.all);
+        self.urgent.append(&mut other.urgent);
+        self.most = self.most.max(std::mem::take(&mut other.most));
+    }
+
+    /// Hands over all of them.
+    fn hand_over(&mut self) {
+        self.all.drain(..).for_each(Delivery::hand_over);
+        self.urgent.clear();
+        self.most = 0;
+    }
+
+    /// Hands over those of the sequences that have an urgent one.
+    fn hand_over_urgent(&mut self) {
+        self.urgent.sort_unstable();
+        let urgent = |delivery: &mut Delivery| self.urgent.binary_search(&delivery.from).is_ok();
+        self.all
+            .extract_if(.., urgent)
+            .for_each(Delivery::hand_over);
+        self.urgent.clear();
     }
 }
 
 impl Outbox {
-    /// Starts the delivery thread; it ends when the outbox is dropped and everything is delivered.
-    pub(super) fn start(name: &str) -> std::io::Result<Self> {
+    /// Starts the delivery thread; it ends when the outbox is dropped and everything is delivered. Outputs that are not urgent wait
+    /// for as long as `pause` says for the most outputs that a step had.
+    pub(super) fn start(
+        name: &str,
+        pause: impl Fn(usize) -> Duration + Send + 'static,
+    ) -> std::io::Result<Self> {
         let mailbox = Arc::<Mailbox>::default();
         let to_deliver = Arc::clone(&mailbox);
         thread::Builder::new()
             .name(format!("deliver {name}"))
             .spawn(move || {
-                let mut outputs = Outputs::new();
+                let mut held = Outputs::default();
                 let mut due = Instant::now();
-                while to_deliver.take(&mut outputs, due) {
-                    due = Instant::now() + SPACING;
-                    for (sink, output) in outputs.drain(..) {
-                        if let Err(message) = catch(|| sink.deliver(output)) {
-                            tracing::error!(%message, "a receiver of generated tokens panicked");
-                        }
+                while to_deliver.take(&mut held, due) {
+                    if Instant::now() < due {
+                        held.hand_over_urgent();
+                    } else {
+                        due = Instant::now() + pause(held.most);
+                        held.hand_over();
                     }
                 }
+                held.hand_over();
             })?;
         Ok(Self {
             mailbox,
-            current: Outputs::new(),
-            urgent: false,
+            current: Outputs::default(),
         })
     }
 
     /// Adds an output of a sequence with so much credit left, to be handed over with those of the same step.
-    pub(super) fn push(&mut self, sink: Arc<dyn StepSink>, output: StepOutput, credit: u32) {
+    pub(super) fn push(
+        &mut self,
+        from: SequenceId,
+        sink: Arc<dyn StepSink>,
+        output: StepOutput,
+        credit: u32,
+    ) {
         let is_first = output.usage.generated_tokens as usize <= output.tokens.len();
-        self.urgent |= is_first || output.finish.is_some() || credit <= LOW_CREDIT;
-        self.current.push((sink, output));
+        if is_first || output.finish.is_some() || credit <= LOW_CREDIT {
+            self.current.urgent.push(from);
+        }
+        self.current.all.push(Delivery { from, sink, output });
     }
 
     /// Hands over the outputs that were added, if any, all at once.
     pub(super) fn flush(&mut self) {
-        if self.current.is_empty() {
+        if self.current.all.is_empty() {
             return;
         }
+        self.current.most = self.current.all.len();
         let mut content = self.mailbox.lock();
-        content.outputs.append(&mut self.current);
-        content.urgent |= std::mem::take(&mut self.urgent);
-        if content.idle || content.urgent {
+        content.outputs.take_in(&mut self.current);
+        if content.idle || !content.outputs.urgent.is_empty() {
             self.mailbox.changed.notify_one();
         }
     }
@@ -123,5 +193,82 @@ impl Drop for Outbox {
     fn drop(&mut self) {
         self.mailbox.lock().closed = true;
         self.mailbox.changed.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Sender, channel};
+
+    use super::*;
+    use crate::protocol::{FinishReason, Usage};
+
+    /// An outbox that hands over no more, after its first outputs, than what is urgent.
+    fn patient() -> Outbox {
+        Outbox::start("test", |_| Duration::from_hours(1)).expect("a thread starts")
+    }
+
+    /// Puts out a sequence's `count`-th token; the receiver says which one of whom it was.
+    fn put_out(outbox: &mut Outbox, to: &Sender<(u64, u32)>, from: u64, count: u32, ends: bool) {
+        let output = StepOutput {
+            tokens: [7].into_iter().collect(),
+            end_token: None,
+            logprobs: Vec::new(),
+            prompt_logprobs: None,
+            finish: ends.then_some(FinishReason::Stop),
+            usage: Usage {
+                generated_tokens: count,
+                ..Usage::default()
+            },
+        };
+        let to = to.clone();
+        let sink = move |output: StepOutput| {
+            to.send((from, output.usage.generated_tokens)).unwrap();
+        };
+        outbox.push(SequenceId(from), Arc::new(sink), output, 100);
+    }
+
+    #[test]
+    fn an_urgent_output_goes_at_once_with_those_before_it_and_takes_no_other_along() {
+        let mut outbox = patient();
+        let (to, delivered) = channel();
+        for count in 1..=3 {
+            put_out(&mut outbox, &to, 1, count, false);
+            put_out(&mut outbox, &to, 2, count, count == 3);
+            outbox.flush();
+            if count == 1 {
+                let first = [delivered.recv().unwrap(), delivered.recv().unwrap()];
+                assert_eq!(first, [(1, 1), (2, 1)]);
+            }
+        }
+        let urgent = [delivered.recv().unwrap(), delivered.recv().unwrap()];
+        assert_eq!(urgent, [(2, 2), (2, 3)]);
+        drop(outbox);
+        drop(to);
+        let rest: Vec<_> = delivered.iter().collect();
+        assert_eq!(
+            rest,
+            [(1, 2), (1, 3)],
+            "what was left when the engine ended"
+        );
+    }
+
+    #[test]
+    fn all_that_waits_goes_once_the_pause_is_over() {
+        let mut outbox = Outbox::start("test", |_| Duration::ZERO).expect("a thread starts");
+        let (to, delivered) = channel();
+        for count in 1..=3 {
+            put_out(&mut outbox, &to, 1, count, false);
+            outbox.flush();
+        }
+        let all: Vec<_> = delivered.iter().take(3).collect();
+        assert_eq!(all, [(1, 1), (1, 2), (1, 3)]);
+    }
+
+    #[test]
+    fn many_receivers_on_few_processors_are_woken_less_often() {
+        assert_eq!(pause(1, 2), SPACING);
+        assert_eq!(pause(256, 16), SPACING);
+        assert_eq!(pause(256, 2), Duration::from_micros(51_200));
     }
 }

@@ -47,7 +47,7 @@ impl Core<'_> {
             self.shared.measured.ended(&finish);
             let output = sequence.end(finish);
             let sink = std::sync::Arc::clone(&sequence.sink);
-            self.outbox.push(sink, output, 0);
+            self.outbox.push(id, sink, output, 0);
             self.cancel(id);
         }
         self.outbox.flush();

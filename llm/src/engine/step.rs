@@ -137,7 +137,7 @@ impl<'a> Core<'a> {
         };
         for sequence in self.running.drain(..).chain(self.waiting.drain(..)) {
             let output = sequence.end(FinishReason::Error(error.clone()));
-            self.outbox.push(sequence.sink, output, 0);
+            self.outbox.push(sequence.id, sequence.sink, output, 0);
         }
         self.cells = CellBook::default();
         self.shared.queued.store(0, Ordering::Relaxed);
