@@ -149,7 +149,8 @@ fn cases(small: bool) -> Vec<Case> {
             same(Workload::LivePrefix),
             same(Workload::Chat),
             case(Workload::Arrivals, |sizes| Sizes {
-                every: 0.5,
+                every: 0.2,
+                max_tokens: 1536,
                 ..sizes
             }),
             same(Workload::OneToken),
@@ -175,7 +176,7 @@ fn cases(small: bool) -> Vec<Case> {
         }),
         case(Workload::Arrivals, |sizes| Sizes {
             arrivals: 1,
-            max_tokens: 128,
+            max_tokens: 256,
             ..sizes
         }),
     ]

@@ -90,8 +90,9 @@ pub struct Arrivals {
     /// The same after that, until the first stream ended; zero if one had ended already.
     pub after_per_second: f64,
     /// The time that this text and these prompts take one after the other, by the rates before and after and the time of a prompt
-    /// alone, for each second that they took together. Below 1, computing them side by side loses throughput.
-    pub gain: f64,
+    /// alone, for each second that they took together. Below 1, computing them side by side loses throughput. None if a stream ended
+    /// before the last of them had its first token: what it would have had is not known.
+    pub gain: Option<f64>,
     /// Their prompts' tokens.
     pub prompts: Prompts,
 }
@@ -261,9 +262,10 @@ fn arrivals_among(streams: &[&Sample], arrivals: &[&Sample], alone: &[&Sample]) 
             to - from,
         )
     };
-    let ended = streams.iter().map(|sample| sample.ended);
+    let first_end = streams.iter().map(|sample| sample.ended);
+    let first_end = first_end.fold(f64::MAX, f64::min);
     let (before_per_second, during_per_second) = (pieces(quiet, begin), pieces(begin, end));
-    let after_per_second = pieces(end, ended.fold(f64::MAX, f64::min));
+    let after_per_second = pieces(end, first_end);
     // A token takes longer the more come before it: halfway, as long as before and after on average.
     let alone_per_second = if after_per_second > 0.0 {
         2.0 / (1.0 / before_per_second + 1.0 / after_per_second)
@@ -272,6 +274,7 @@ fn arrivals_among(streams: &[&Sample], arrivals: &[&Sample], alone: &[&Sample]) 
     };
     let alone_ttft_ms = spread(alone);
     let prompts_alone = alone_ttft_ms.p50 / 1000.0 * arrivals.len() as f64;
+    let gain = rate(during_per_second, alone_per_second) + rate(prompts_alone, end - begin);
     Arrivals {
         ttft_ms: spread(arrivals),
         alone_ttft_ms,
@@ -280,7 +283,7 @@ fn arrivals_among(streams: &[&Sample], arrivals: &[&Sample], alone: &[&Sample]) 
         before_per_second,
         during_per_second,
         after_per_second,
-        gain: rate(during_per_second, alone_per_second) + rate(prompts_alone, end - begin),
+        gain: (first_end >= end).then_some(gain),
         prompts: prompts(arrivals),
     }
 }
@@ -372,7 +375,18 @@ mod tests {
         near(arrivals.before_per_second, 1.0);
         // One piece of text that takes one second alone at first and half a second at last, and a prompt of one second.
         near(arrivals.after_per_second, 2.0);
-        near(arrivals.gain, 1.75 / 4.5);
+        near(arrivals.gain.expect("the stream went on"), 1.75 / 4.5);
         assert_eq!((summary.ttft_ms.count, summary.tokens), (1, 5));
+    }
+
+    #[test]
+    fn nothing_is_said_of_the_gain_where_a_stream_ended_before_the_prompts_were_served() {
+        let samples = [
+            sample(Role::Stream, 1, 1.0, &[2.0, 3.0, 4.0, 8.0]),
+            sample(Role::Stream, 2, 1.0, &[2.0, 3.0, 4.0, 8.0, 9.0]),
+            sample(Role::Arrival, 3, 4.0, &[8.5, 8.6]),
+        ];
+        let arrivals = Summary::of(&samples, 9.0, LIMITS).arrivals;
+        assert_eq!(arrivals.expect("there are some").gain, None);
     }
 }

@@ -106,7 +106,7 @@ impl Workload {
             Self::Arrivals => Sizes {
                 turns: 1,
                 prompt_tokens: 64,
-                max_tokens: 512,
+                max_tokens: 1024,
                 arrivals: 3,
                 every: 8.0,
                 ..usual

@@ -136,7 +136,11 @@ fn arrival_cells(summaries: &[&Summary]) -> Option<[String; 12]> {
         of(|arrivals| arrivals.during_per_second),
         of(|arrivals| arrivals.after_per_second)
     );
-    cells[1] = format!("gain {}", of(|arrivals| arrivals.gain));
+    let gains: Option<Vec<f64>> = arrivals.iter().map(|arrivals| arrivals.gain).collect();
+    cells[1] = gains.map_or_else(
+        || "no gain: streams ended, use more `--max-tokens`".to_owned(),
+        |gains| format!("gain {}", figure(median(gains))),
+    );
     cells[3] = format!(
         "{} ms, alone {} ms",
         of(|arrivals| arrivals.ttft_ms.p50),
