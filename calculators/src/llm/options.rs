@@ -22,7 +22,7 @@ use crate::text::{reasoning, tool_calls};
 pub struct LlmOptions {
     /// Folder with one `.gguf` file, or such a file; relative to the graph's folder. Required.
     pub models_path: String,
-    /// Most tokens of one step, prompt chunks and decodes together. Where decodes would fill it, prompts keep up to half of it.
+    /// Most tokens of one step, prompt chunks and decodes together. Where decodes would fill it, prompts keep a part.
     pub max_num_batched_tokens: u32,
     /// Most GB the KV cache may take; 0 takes 256 MB, or one whole context if that is more. A ceiling: it takes less where the
     /// sequences or the memory cannot use as much.

@@ -97,16 +97,37 @@ impl<'a> Step<'a> {
         self.take_cells_for_decodes(count);
     }
 
-    /// Tokens of the budget that prompts keep where so many decodes would leave them fewer: up to a half, and no more than they can
-    /// use in this step.
+    /// Tokens of the budget that prompts keep where so many decodes would leave them fewer: no more than they can use in this step.
     fn prompt_share(&self, decodes: u32) -> u32 {
-        let most = self.budget / 2;
+        let cells = self.now.running.iter().filter(|row| row.is_decode());
+        let all = StepSize {
+            decode_tokens: decodes,
+            attended_cells: cells.map(|row| u64::from(row.tokens)).sum(),
+            prompt_tokens: 0,
+        };
+        let pace = &self.now.pace;
+        let most = self.wanted_by_prompts(pace.prompt_share(&all, self.budget));
+        if decodes + most <= self.budget {
+            return most;
+        }
+        let left = self.budget - most;
+        let beside = StepSize {
+            decode_tokens: left,
+            attended_cells: all.attended_cells * u64::from(left) / u64::from(decodes),
+            prompt_tokens: 0,
+        };
+        let target = pace.target_micros(&beside, self.prompts_with_room());
+        pace.prompt_tokens(&beside, target, most)
+    }
+
+    /// Tokens, up to `most`, that prompts miss that have a place or could get one.
+    fn wanted_by_prompts(&self, most: u32) -> u32 {
         let paused = self.now.running.iter().filter(|row| !row.has_credit);
         let mut places = self.places() + paused.count() as u32;
         let mut wanted = 0;
         for prompt in &self.plan.prompts {
             if wanted >= most {
-                break;
+                return most;
             }
             if prompt.waits && places == 0 {
                 continue;
@@ -114,21 +135,7 @@ impl<'a> Step<'a> {
             places -= u32::from(prompt.waits);
             wanted += self.row(prompt).pending();
         }
-        let most = most.min(wanted);
-        if decodes + most <= self.budget {
-            return most;
-        }
-        let cells = self.now.running.iter().filter(|row| row.is_decode());
-        let cells: u64 = cells.map(|row| u64::from(row.tokens)).sum();
-        let left = self.budget - most;
-        let beside = StepSize {
-            decode_tokens: left,
-            attended_cells: cells * u64::from(left) / u64::from(decodes),
-            prompt_tokens: 0,
-        };
-        let pace = &self.now.pace;
-        let target = pace.target_micros(&beside, self.prompts_with_room());
-        pace.prompt_tokens(&beside, target, most)
+        wanted.min(most)
     }
 
     fn take_cells_for_decodes(&mut self, mut count: u32) {

@@ -293,7 +293,7 @@ fn check(limits: &Limits, now: &Now<'_>, plan: &Plan) {
     let is_decode = |row: &&Row| row.has_credit && row.pending() == 1;
     let decodes = now.running.iter().filter(is_decode).count();
     let has_work = |row: &Row| plan.work.iter().any(|work| work.id == row.id);
-    if plan.preempt.is_empty() && !plan.prompt_turn && decodes * 2 <= limits.batch_tokens as usize {
+    if plan.preempt.is_empty() && !plan.prompt_turn && decodes * 8 <= limits.batch_tokens as usize {
         assert!(
             now.running.iter().filter(is_decode).all(has_work),
             "a decode sits out: {now:?} {plan:?}"
