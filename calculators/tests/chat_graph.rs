@@ -66,8 +66,8 @@ fn a_stop_string_ends_the_text_and_the_generation() {
     assert_eq!(answer["choices"][0]["finish_reason"], "stop");
     chat.wait_until_idle();
     let generated = chat.model.engine().status().generated_tokens;
-    // The node takes at most 32 outputs at once, and the engine is at most 128 ahead of it.
-    let most = "count: one, two, th".len() as u64 + 32 + 128;
+    // The engine is at most 128 ahead of the node, whatever is on its way to it.
+    let most = "count: one, two, th".len() as u64 + 128;
     assert!(
         generated <= most,
         "the reply has no end, yet the engine has made only {generated} tokens"

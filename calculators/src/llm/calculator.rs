@@ -1,6 +1,9 @@
 //! `LLMCalculator`: generates tokens.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 
 use graphmill_engine::{
     Calculator, Contract, Cx, Error, EventSender, Events, Flow, In, Kind, Offset, OpenCx, Out,
@@ -75,6 +78,8 @@ pub struct Llm {
 struct Choice {
     sequence: SequenceHandle,
     stop: StopSignal,
+    /// The signal was given; that it was may wait behind outputs that came before it.
+    stopped: Arc<AtomicBool>,
     /// Prompt and generated tokens, if they may be remembered.
     said: Option<Vec<Token>>,
     /// The prompt, if it is to be repeated and was not yet.
@@ -205,6 +210,10 @@ impl Llm {
             // it was on its way when the choice ended
             return Ok(());
         };
+        if choice.stopped.load(Ordering::Relaxed) {
+            self.end(index);
+            return Ok(());
+        }
         let finish = match output.finish {
             None => None,
             Some(FinishReason::Stop) => Some(Finish::Stop),
@@ -255,7 +264,9 @@ impl Llm {
     }
 
     fn grant(&self, index: u32) {
-        if let Some(choice) = self.choice(index) {
+        if let Some(choice) = self.choice(index)
+            && !choice.stopped.load(Ordering::Relaxed)
+        {
             choice.sequence.grant(1);
         }
     }
@@ -312,7 +323,10 @@ fn start(
             request.credits = CREDITS;
             let sequence = model.engine().submit(request).map_err(refused)?;
             let signals = events.clone();
+            let stopped = Arc::new(AtomicBool::new(false));
+            let to_stop = Arc::clone(&stopped);
             let stop = StopSignal::new(move || {
+                to_stop.store(true, Ordering::Relaxed);
                 // as above
                 signals.send(Event::Stop { index }).ok();
             });
@@ -321,6 +335,7 @@ fn start(
             choices.push(Choice {
                 sequence,
                 stop,
+                stopped,
                 said,
                 echo: params.echo.then(|| prompt.clone()),
             });
