@@ -13,6 +13,14 @@ fn a_server_and_llama_decode_in_turns() {
     }
     let folder = tempfile::tempdir().expect("a folder");
     let json = folder.path().join("results.json");
+    // Each of its tokens is a piece of text, so that all of them can be seen to arrive.
+    let made = Command::new(bench)
+        .args(["model", "--shape", "tiny", "--type", "q8_0", "--folder"])
+        .arg(folder.path())
+        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(".."))
+        .output()
+        .expect("the bench runs");
+    let made = String::from_utf8(made.stdout).expect("a path");
     let share = |model: &str, tokens: &str| {
         let output = Command::new(bench)
             .args([
@@ -20,7 +28,7 @@ fn a_server_and_llama_decode_in_turns() {
                 "--sequences",
                 "2",
                 "--turn",
-                "0.02",
+                "0.2",
                 "--rounds",
                 "2",
                 "--tokens",
@@ -33,11 +41,7 @@ fn a_server_and_llama_decode_in_turns() {
             .arg("--json")
             .arg(&json)
             .arg("--model")
-            .arg(
-                Path::new(env!("CARGO_MANIFEST_DIR"))
-                    .join("../demos/tiny_chat")
-                    .join(model),
-            )
+            .arg(model)
             .output()
             .expect("the bench runs");
         let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
@@ -45,7 +49,7 @@ fn a_server_and_llama_decode_in_turns() {
         (output.status.success(), said)
     };
 
-    let (good, said) = share("model.gguf", "64");
+    let (good, said) = share(made.trim(), "1024");
     assert!(good && said.contains("over HTTP"), "{said}");
     let results = fs::read(&json).expect("the results are written");
     let results: Value = serde_json::from_slice(&results).expect("JSON");
@@ -63,9 +67,9 @@ fn a_server_and_llama_decode_in_turns() {
             .all(|rate| rate.as_f64().expect("a rate") > 0.0)
     );
 
-    let (good, said) = share("model.gguf", "1");
+    let (good, said) = share(made.trim(), "1");
     assert!(!good && said.contains("use more `--tokens`"), "{said}");
-    let (good, said) = share("absent.gguf", "64");
+    let (good, said) = share("absent.gguf", "1024");
     assert!(!good && said.contains("absent.gguf"), "{said}");
 
     for wrong in ["--rounds=0", "--turn=-1"] {

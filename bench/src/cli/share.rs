@@ -139,11 +139,17 @@ impl Turn {
         }
     }
 
-    /// Takes in when the tokens of a generation came; says what the turn gave if it is over.
+    /// Takes in when the tokens of a generation came; says what the turn gave if it is over. A generation whose answers hardly
+    /// overlapped says nothing; a turn of only such ones is an error.
     fn take(&mut self, streams: &[Vec<f64>]) -> Result<Option<f64>, String> {
-        self.rates.push(common_rate(streams).ok_or(TOO_FEW)?);
-        let is_over = Instant::now() >= self.ends;
-        Ok(is_over.then(|| median(self.rates.clone())))
+        self.rates.extend(common_rate(streams));
+        if Instant::now() < self.ends {
+            return Ok(None);
+        }
+        if self.rates.is_empty() {
+            return Err(TOO_FEW.to_owned());
+        }
+        Ok(Some(median(self.rates.clone())))
     }
 }
 
