@@ -148,6 +148,8 @@ pub struct ComputeInfo {
     pub batch_threads: u32,
     /// CPUs that the threads run on; empty for all.
     pub cpu_affinity: Vec<u32>,
+    /// Whether each thread has one of them.
+    pub cpu_strict: bool,
     /// How the system schedules them.
     pub thread_priority: ThreadPriority,
     /// How they are spread over the machine's memories.
@@ -254,6 +256,9 @@ impl fmt::Display for EngineInfo {
         )?;
         if !compute.cpu_affinity.is_empty() {
             write!(f, " on CPUs {:?}", compute.cpu_affinity)?;
+        }
+        if compute.cpu_strict {
+            write!(f, ", one each")?;
         }
         writeln!(
             f,

@@ -135,10 +135,6 @@ fn a_wrong_value_names_its_knob_and_what_was_expected() {
             ["`cpu_affinity`", "at least one"],
         ),
         (
-            r#"{"cpu_strict": true}"#,
-            ["`cpu_strict`", "`cpu_affinity`"],
-        ),
-        (
             r#"{"tensor_split": [0, 0]}"#,
             ["`tensor_split`", "one above 0"],
         ),
@@ -174,12 +170,13 @@ fn knobs_of_a_gpu_need_one() {
 #[test]
 fn properties_of_openvino_that_mean_the_same_are_mapped() {
     let knobs = PluginConfig::from_json(
-        r#"{"KV_CACHE_PRECISION": "u8", "INFERENCE_NUM_THREADS": "2", "ENABLE_MMAP": "NO", "NUM_STREAMS": 1, "CACHE_DIR": "/tmp"}"#,
+        r#"{"KV_CACHE_PRECISION": "u8", "INFERENCE_NUM_THREADS": "2", "ENABLE_MMAP": "NO", "ENABLE_CPU_PINNING": false, "NUM_STREAMS": 1, "CACHE_DIR": "/tmp"}"#,
     );
     let expected = PluginConfig {
         kv_type_k: KvType::Q8_0,
         kv_type_v: KvType::Q8_0,
         threads: Some(2),
+        cpu_strict: Some(false),
         mmap: Some(false),
         ..PluginConfig::default()
     };

@@ -147,14 +147,14 @@ pub(super) fn open(spec: &EngineSpec, serve: &mut Serve<'_>) -> Result<(), LoadE
     };
     let mut draft = match (&draft_spec, &draft_weights) {
         (Some(spec), Some(weights)) => {
-            let plan = ContextPlan::new(spec, weights, &available).map_err(of_draft)?;
+            let plan = ContextPlan::new(spec, weights, &available, numa).map_err(of_draft)?;
             available.set_aside(plan.takes.clone());
             Some(LlamaCpp::new(spec, weights, &plan, environment).map_err(of_draft)?)
         }
         _ => None,
     };
     let weights = model::load(spec)?;
-    let plan = ContextPlan::new(spec, &weights, &available)?;
+    let plan = ContextPlan::new(spec, &weights, &available, numa)?;
     let mut backend = LlamaCpp::new(spec, &weights, &plan, environment)?;
     let context = backend.capacity.cells_per_sequence as usize;
     let vocab = LlamaVocabulary::new(Arc::clone(&weights.model), &spec.model, context);
@@ -276,6 +276,7 @@ fn describe(
             threads: plan.threads.decode,
             batch_threads: plan.threads.batch,
             cpu_affinity: plan.threads.pool.cpus.clone(),
+            cpu_strict: plan.threads.pool.strict,
             thread_priority: knobs.thread_priority,
             numa: environment.numa,
             flash_attention: plan.flash_attention != FlashAttention::Off

@@ -22,8 +22,9 @@ pub struct PluginConfig {
     pub batch_threads: Option<u32>,
     /// CPUs that compute, by their numbers. Threads and other programs may still use them.
     pub cpu_affinity: Option<Vec<u32>>,
-    /// Gives each thread one CPU of `cpu_affinity` instead of all of them.
-    pub cpu_strict: bool,
+    /// Gives each thread one CPU of `cpu_affinity`, or of all that this process may use, instead of all of them. The default is `true` where
+    /// there is one thread for each of these CPUs, no GPU takes part, and `numa` is `off`.
+    pub cpu_strict: Option<bool>,
     /// How the system schedules the threads that compute. `low` lets every other thread go first; what is above `normal` is real-time
     /// and needs the right to it.
     pub thread_priority: ThreadPriority,
@@ -149,11 +150,7 @@ impl PluginConfig {
     fn check_cpus(&self) -> Result<(), SpecError> {
         let wrong = |field, message: String| Err(SpecError::OutOfRange { field, message });
         let Some(cpus) = &self.cpu_affinity else {
-            return if self.cpu_strict {
-                wrong("cpu_strict", "needs `cpu_affinity`".to_owned())
-            } else {
-                Ok(())
-            };
+            return Ok(());
         };
         if cpus.is_empty() {
             return wrong("cpu_affinity", "must name at least one CPU".to_owned());

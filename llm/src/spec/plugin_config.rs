@@ -15,7 +15,6 @@ const WITHOUT_EFFECT: &[(&str, &str)] = &[
         "DYNAMIC_QUANTIZATION_GROUP_SIZE",
         "the model file's type decides",
     ),
-    ("ENABLE_CPU_PINNING", "`cpu_affinity` places threads"),
     ("ENABLE_HYPER_THREADING", "`threads` counts threads"),
     ("EXECUTION_MODE_HINT", "the model file's type decides"),
     ("INFERENCE_PRECISION_HINT", "the model file's type decides"),
@@ -43,6 +42,7 @@ const MAPPED: &[(&str, &[&str])] = &[
     ("KEY_CACHE_PRECISION", &["kv_type_k"]),
     ("VALUE_CACHE_PRECISION", &["kv_type_v"]),
     ("INFERENCE_NUM_THREADS", &["threads"]),
+    ("ENABLE_CPU_PINNING", &["cpu_strict"]),
     ("ENABLE_MMAP", &["mmap"]),
 ];
 
@@ -110,11 +110,13 @@ fn translate(name: &str, value: &Value) -> Result<Value, SpecError> {
                 number => number.into(),
             })
         }
-        "ENABLE_MMAP" => value.as_bool().map(Value::Bool).or(match text.as_deref() {
-            Some("yes" | "true") => Some(true.into()),
-            Some("no" | "false") => Some(false.into()),
-            _ => None,
-        }),
+        "ENABLE_CPU_PINNING" | "ENABLE_MMAP" => {
+            value.as_bool().map(Value::Bool).or(match text.as_deref() {
+                Some("yes" | "true") => Some(true.into()),
+                Some("no" | "false") => Some(false.into()),
+                _ => None,
+            })
+        }
         _ => cache_type(text.as_deref()).map(|kind| kind.to_string().into()),
     };
     translated.ok_or_else(|| wrong(format!("`{name}` cannot be {value}")))

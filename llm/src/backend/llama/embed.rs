@@ -49,7 +49,7 @@ pub(in crate::backend) fn open(
     let lengths = Lengths::new(spec, &weights.model)?;
     let flash_attention = flash_attention(spec, &weights, lengths);
     check_memory(spec, &weights, lengths, flash_attention, available)?;
-    let threads = Threads::new(&spec.plugin_config)?;
+    let threads = Threads::new(&spec.plugin_config, spec.device, numa)?;
     let (context, heard) = create(spec, &weights, pooling, lengths, flash_attention, &threads)?;
     let width = context.sequence_width(&weights.model);
     let width = width.ok_or_else(|| LoadError::Model {
@@ -70,6 +70,7 @@ pub(in crate::backend) fn open(
             threads: threads.decode,
             batch_threads: threads.batch,
             cpu_affinity: threads.pool.cpus.clone(),
+            cpu_strict: threads.pool.strict,
             thread_priority: spec.plugin_config.thread_priority,
             numa,
             flash_attention: flash_attention != FlashAttention::Off

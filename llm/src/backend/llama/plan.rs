@@ -12,7 +12,9 @@ use super::threads::Threads;
 use crate::info::Mebibytes;
 use crate::memory::{self, Bound, CELL_GRAIN, CacheRequest, Pool};
 use crate::protocol::LoadError;
-use crate::spec::{Device, EngineSpec, FlashAttention, KvType, Number, PluginConfig, RopeScaling};
+use crate::spec::{
+    Device, EngineSpec, FlashAttention, KvType, Numa, Number, PluginConfig, RopeScaling,
+};
 
 /// Sequences that llama.cpp can tell apart in one cache.
 const MAX_SEQUENCES: u32 = 256;
@@ -47,6 +49,7 @@ impl ContextPlan {
         spec: &EngineSpec,
         weights: &Weights,
         available: &Available,
+        numa: Numa,
     ) -> Result<Self, LoadError> {
         let knobs = &spec.plugin_config;
         let model = &weights.model;
@@ -147,7 +150,7 @@ impl ContextPlan {
             flash_attention,
             ragged_bytes: (on_cpu_in_streams && flash_attention == FlashAttention::Off)
                 .then_some(bytes_per_cell * queries_per_key),
-            threads: Threads::new(knobs)?,
+            threads: Threads::new(knobs, spec.device, numa)?,
             prefix_bytes: memory::default_prefix_bytes(left.unwrap_or(0)),
             takes: request.pools.into_iter().map(takes).collect(),
         })

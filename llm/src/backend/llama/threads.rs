@@ -2,9 +2,10 @@
 
 use std::fs;
 
+use super::devices;
 use super::ffi::ThreadPoolParams;
 use crate::protocol::LoadError;
-use crate::spec::{PluginConfig, ThreadPriority};
+use crate::spec::{Device, Numa, PluginConfig, ThreadPriority};
 
 /// The threads that compute for an engine.
 #[derive(Clone, Debug)]
@@ -19,10 +20,12 @@ pub(super) struct Threads {
 
 impl Threads {
     /// # Errors
-    /// [`LoadError::Spec`] if this process may not use a CPU or a priority that the spec names.
-    pub(super) fn new(knobs: &PluginConfig) -> Result<Self, LoadError> {
+    /// [`LoadError::Spec`] if this process may not use a CPU or a priority that the spec names, or cannot tell which CPUs it may use.
+    pub(super) fn new(knobs: &PluginConfig, device: Device, numa: Numa) -> Result<Self, LoadError> {
         let allowed = allowed_cpus();
-        let cpus = knobs.cpu_affinity.clone().unwrap_or_default();
+        let mut cpus = knobs.cpu_affinity.clone().unwrap_or_default();
+        cpus.sort_unstable();
+        cpus.dedup();
         if let (Some(cpu), false) = (
             cpus.iter().find(|cpu| !allowed.contains(cpu)),
             allowed.is_empty(),
@@ -36,18 +39,45 @@ impl Threads {
         let default = || default_threads(if cpus.is_empty() { &allowed } else { &cpus });
         let decode = knobs.threads.unwrap_or_else(default);
         let batch = knobs.batch_threads.unwrap_or(decode);
+        let usable = if cpus.is_empty() {
+            allowed
+        } else {
+            cpus.clone()
+        };
+        let strict = knobs.cpu_strict.unwrap_or_else(|| {
+            let no_gpu = device == Device::Cpu || devices::gpus().is_empty();
+            no_gpu && numa == Numa::Off && is_one_for_each(decode, batch, &usable)
+        });
+        if strict && usable.is_empty() {
+            return Err(LoadError::Spec {
+                field: "cpu_strict",
+                message:
+                    "needs `cpu_affinity`: this system does not say which CPUs a process may use"
+                        .to_owned(),
+            });
+        }
+        if strict {
+            cpus = usable;
+        }
         Ok(Self {
             decode,
             batch,
             pool: ThreadPoolParams {
                 threads: decode.max(batch),
                 cpus,
-                strict: knobs.cpu_strict,
+                strict,
                 priority: knobs.thread_priority,
                 poll: knobs.poll,
             },
         })
     }
+}
+
+/// Whether there is a CPU for each thread and a thread for each CPU. Threads that may run on any CPU are put on the same one now
+/// and then, where the one waits for the other; with fewer threads than CPUs the system finds them a free one, and with a CPU of
+/// its own, a thread would keep to that whatever else runs there.
+fn is_one_for_each(decode: u32, batch: u32, cpus: &[u32]) -> bool {
+    decode == batch && decode as usize == cpus.len()
 }
 
 /// The physical cores of these CPUs, as a second thread on a core only takes turns with the first; fewer if a quota gives the

@@ -1,0 +1,94 @@
+//! Which CPUs the threads of an engine on llama.cpp run on. The only test of its process: it looks at all threads of it.
+
+#![cfg(all(feature = "llama", target_os = "linux"))]
+
+use std::fs;
+use std::path::Path;
+use std::sync::mpsc;
+
+use graphmill_llm::{
+    Engine, EngineSpec, FinishReason, GenerationRequest, PluginConfig, StepOutput,
+};
+
+/// The list of CPUs in the status of a thread or a process.
+fn cpus(status: &str) -> String {
+    let list = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    list.expect("Linux lists them").trim().to_owned()
+}
+
+/// The CPUs of each thread with this name.
+fn cpus_of_threads(name: &str) -> Vec<String> {
+    let tasks = fs::read_dir("/proc/self/task").expect("Linux lists threads");
+    let mut found: Vec<_> = tasks
+        .map(|task| task.expect("a thread").path())
+        .filter(|task| fs::read_to_string(task.join("comm")).is_ok_and(|comm| comm.trim() == name))
+        .map(|task| cpus(&fs::read_to_string(task.join("status")).expect("a status")))
+        .collect();
+    found.sort();
+    found
+}
+
+#[test]
+fn threads_have_a_cpu_each_where_there_is_one_for_each() {
+    let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("../demos/tiny_chat/model.gguf");
+    if !model.exists() {
+        eprintln!("skipped: there is no model at `{}`", model.display());
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let all = cpus(&fs::read_to_string("/proc/self/status").expect("Linux says"));
+    // Engines are told apart by the names of their models.
+    let compute = |name: &str, plugin_config: &str| {
+        let path = folder.path().join(name);
+        fs::copy(&model, &path).expect("a copy");
+        let spec = EngineSpec {
+            max_num_seqs: 1,
+            max_context: Some(256),
+            plugin_config: PluginConfig::from_json(plugin_config).expect("good knobs"),
+            ..EngineSpec::new(path)
+        };
+        let engine = Engine::load(spec).expect("it loads");
+        let (sender, finished) = mpsc::channel();
+        let mut request = GenerationRequest::new(vec![1, 2, 3], move |output: StepOutput| {
+            sender.send(output.finish).ok(); // the test may have failed already
+        });
+        request.max_tokens = Some(4);
+        let _handle = engine.submit(request).expect("accepted");
+        let finish = finished.iter().flatten().next();
+        assert!(!matches!(finish, None | Some(FinishReason::Error(_))));
+        let info = engine.info().backend.compute.clone().expect("numbers");
+        let (stem, threads) = (
+            name.trim_end_matches(".gguf"),
+            info.threads.max(info.batch_threads),
+        );
+        let computing = cpus_of_threads(&format!("engine {stem}"));
+        assert_eq!(computing.len(), threads as usize, "{computing:?}");
+        assert_eq!(cpus_of_threads(&format!("deliver {stem}")), [all.as_str()]);
+        (info, computing)
+    };
+
+    let (info, free) = compute("free.gguf", r#"{"cpu_strict": false}"#);
+    assert!(!info.cpu_strict && info.cpu_affinity.is_empty());
+    assert!(free.iter().all(|cpus| *cpus == all), "{free:?}");
+
+    let (info, own) = compute("own.gguf", r#"{"cpu_strict": true}"#);
+    let first = info.cpu_affinity.iter().take(own.len());
+    let mut first: Vec<_> = first.map(u32::to_string).collect();
+    first.sort();
+    assert!(info.cpu_strict);
+    assert_eq!(own, first);
+
+    let every = format!(r#"{{"threads": {}}}"#, info.cpu_affinity.len());
+    let (info, every) = compute("every.gguf", &every);
+    let mut expected: Vec<_> = info.cpu_affinity.iter().map(u32::to_string).collect();
+    expected.sort();
+    assert!(info.cpu_strict);
+    assert_eq!(every, expected);
+
+    // What is left to the system on a CPU more.
+    let fewer = r#"{"threads": 1, "batch_threads": 2}"#;
+    let (info, _) = compute("fewer.gguf", fewer);
+    assert!(!info.cpu_strict && info.cpu_affinity.is_empty());
+}
