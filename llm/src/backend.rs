@@ -31,6 +31,14 @@ pub fn exit(code: u8) -> ! {
     std::process::exit(code.into())
 }
 
+/// Whether the threads of an engine have a CPU each, where neither its spec says otherwise nor a GPU takes part.
+pub fn threads_have_own_cpus() -> bool {
+    #[cfg(feature = "llama")]
+    return llama::threads_have_own_cpus();
+    #[cfg(not(feature = "llama"))]
+    false
+}
+
 /// A place for one sequence in the backend's KV cache, numbered from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Slot(pub u32);

@@ -46,6 +46,7 @@ use passes::Divided;
 use plan::ContextPlan;
 use pools::Available;
 use state::Form;
+pub(super) use threads::threads_have_own_cpus;
 use vocab::LlamaVocabulary;
 
 /// Memory for states that is kept from one to the next.

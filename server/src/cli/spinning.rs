@@ -2,8 +2,9 @@
 //!
 //! They meet several hundred times in a step. GNU OpenMP lets a thread that waits spin for milliseconds before it sleeps, which
 //! keeps the core from the thread that it waits for when another program, or one of our own threads, has taken that one's core: on
-//! a machine with other work a step then takes up to a hundred times as long. Tens of microseconds bridge nearly all waits of a
-//! machine that has nothing else to do.
+//! a machine with other work a step then takes up to a hundred times as long. Tens of microseconds bridge nearly all waits inside
+//! of a step. Threads that have a CPU each can keep it from nobody of their own: they may wait for as long as the thread that has
+//! the results takes to begin the next step.
 
 use std::env;
 use std::hint;
@@ -11,13 +12,17 @@ use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// The longest spin.
+use graphmill_llm::backend;
+
+/// The longest spin where threads of a step can be on one CPU.
 const SPIN: Duration = Duration::from_micros(50);
+/// The longest spin where each has its own.
+const SPIN_ALONE: Duration = Duration::from_micros(200);
 /// Turns of a spinning loop that are timed, and how often: the fastest counts.
 const TURNS: u32 = 1_000;
 const SAMPLES: u32 = 5;
 
-/// Starts the program again with [`SPIN`] as the limit, as the same process: OpenMP reads its environment when the program is
+/// Starts the program again with a limit, as the same process: OpenMP reads its environment when the program is
 /// loaded. Does nothing where the environment already says how to wait.
 pub(super) fn limit() {
     let says_how = ["GOMP_SPINCOUNT", "OMP_WAIT_POLICY"];
@@ -35,12 +40,20 @@ pub(super) fn limit() {
     // Comes back only if the system refuses, and then the defaults stay.
     let _refusal = again
         .args(arguments)
-        .env("GOMP_SPINCOUNT", turns().to_string())
+        .env("GOMP_SPINCOUNT", turns(longest()).to_string())
         .exec();
 }
 
-/// Turns of a spinning loop in [`SPIN`]: what one takes differs tenfold between processors.
-fn turns() -> u128 {
+fn longest() -> Duration {
+    if backend::threads_have_own_cpus() {
+        SPIN_ALONE
+    } else {
+        SPIN
+    }
+}
+
+/// Turns of a spinning loop in this time: what one takes differs tenfold between processors.
+fn turns(spin: Duration) -> u128 {
     let sample = || {
         let start = Instant::now();
         for _ in 0..TURNS {
@@ -48,6 +61,6 @@ fn turns() -> u128 {
         }
         start.elapsed()
     };
-    let fastest = (0..SAMPLES).map(|_| sample()).min().unwrap_or(SPIN);
-    (SPIN.as_nanos() * u128::from(TURNS) / fastest.as_nanos().max(1)).max(1)
+    let fastest = (0..SAMPLES).map(|_| sample()).min().unwrap_or(spin);
+    (spin.as_nanos() * u128::from(TURNS) / fastest.as_nanos().max(1)).max(1)
 }

@@ -73,6 +73,13 @@ impl Threads {
     }
 }
 
+/// Whether threads of default number have a CPU each by default.
+pub(in crate::backend) fn threads_have_own_cpus() -> bool {
+    let allowed = allowed_cpus();
+    let threads = default_threads(&allowed);
+    is_one_for_each(threads, threads, &allowed)
+}
+
 /// Whether there is a CPU for each thread and a thread for each CPU. Threads that may run on any CPU are put on the same one now
 /// and then, where the one waits for the other; with fewer threads than CPUs the system finds them a free one, and with a CPU of
 /// its own, a thread would keep to that whatever else runs there.
