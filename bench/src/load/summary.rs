@@ -90,8 +90,8 @@ pub struct Arrivals {
     /// The same after that, until the first stream ended; zero if one had ended already.
     pub after_per_second: f64,
     /// The time that this text and these prompts take one after the other, by the rates before and after and the time of a prompt
-    /// alone, for each second that they took together. Below 1, computing them side by side loses throughput. None if a stream ended
-    /// before the last of them had its first token: what it would have had is not known.
+    /// alone, for each second that they took together. Below 1, computing them side by side loses throughput. None if no such prompt
+    /// was alone, or if a stream ended before the last of them had its first token: what it would have had is not known.
     pub gain: Option<f64>,
     /// Their prompts' tokens.
     pub prompts: Prompts,
@@ -283,7 +283,7 @@ fn arrivals_among(streams: &[&Sample], arrivals: &[&Sample], alone: &[&Sample]) 
         before_per_second,
         during_per_second,
         after_per_second,
-        gain: (first_end >= end).then_some(gain),
+        gain: (!alone.is_empty() && first_end >= end).then_some(gain),
         prompts: prompts(arrivals),
     }
 }
@@ -382,9 +382,20 @@ mod tests {
     #[test]
     fn nothing_is_said_of_the_gain_where_a_stream_ended_before_the_prompts_were_served() {
         let samples = [
+            sample(Role::Alone, 0, 0.0, &[1.0, 1.1]),
             sample(Role::Stream, 1, 1.0, &[2.0, 3.0, 4.0, 8.0]),
             sample(Role::Stream, 2, 1.0, &[2.0, 3.0, 4.0, 8.0, 9.0]),
             sample(Role::Arrival, 3, 4.0, &[8.5, 8.6]),
+        ];
+        let arrivals = Summary::of(&samples, 9.0, LIMITS).arrivals;
+        assert_eq!(arrivals.expect("there are some").gain, None);
+    }
+
+    #[test]
+    fn nothing_is_said_of_the_gain_where_no_prompt_was_alone() {
+        let samples = [
+            sample(Role::Stream, 1, 1.0, &[2.0, 3.0, 4.0, 8.0, 9.0]),
+            sample(Role::Arrival, 2, 4.0, &[8.5, 8.6]),
         ];
         let arrivals = Summary::of(&samples, 9.0, LIMITS).arrivals;
         assert_eq!(arrivals.expect("there are some").gain, None);

@@ -136,16 +136,19 @@ fn arrival_cells(summaries: &[&Summary]) -> Option<[String; 12]> {
         of(|arrivals| arrivals.during_per_second),
         of(|arrivals| arrivals.after_per_second)
     );
-    let gains: Option<Vec<f64>> = arrivals.iter().map(|arrivals| arrivals.gain).collect();
-    cells[1] = gains.map_or_else(
-        || "no gain: streams ended, use more `--max-tokens`".to_owned(),
-        |gains| format!("gain {}", figure(median(gains))),
-    );
-    cells[3] = format!(
-        "{} ms, alone {} ms",
-        of(|arrivals| arrivals.ttft_ms.p50),
-        of(|arrivals| arrivals.alone_ttft_ms.p50)
-    );
+    let ttft = of(|arrivals| arrivals.ttft_ms.p50);
+    let had_alone = |arrivals: &&Arrivals| arrivals.alone_ttft_ms.count > 0;
+    if arrivals.iter().all(had_alone) {
+        let gains: Option<Vec<f64>> = arrivals.iter().map(|arrivals| arrivals.gain).collect();
+        cells[1] = gains.map_or_else(
+            || "no gain: streams ended, use more `--max-tokens`".to_owned(),
+            |gains| format!("gain {}", figure(median(gains))),
+        );
+        let alone = of(|arrivals| arrivals.alone_ttft_ms.p50);
+        cells[3] = format!("{ttft} ms, alone {alone} ms");
+    } else {
+        cells[3] = format!("{ttft} ms");
+    }
     cells[5] = format!(
         "p50 {} -> p50 / p99 / max {} / {} / {} ms",
         of(|arrivals| arrivals.before_itl_ms.p50),
