@@ -5,6 +5,8 @@
 use std::fs;
 use std::path::Path;
 use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use graphmill_llm::{
     Engine, EngineSpec, FinishReason, GenerationRequest, PluginConfig, StepOutput,
@@ -73,6 +75,12 @@ fn threads_have_a_cpu_each_where_there_is_one_for_each() {
         });
         let computing = computing.expect("as many threads as the engine says");
         assert_eq!(cpus_of_threads(&format!("deliver {stem}")), [all.as_str()]);
+        // Once it rests, its thread runs anywhere: those that it starts next begin where it is.
+        let asked = Instant::now();
+        while cpus_of_threads(&format!("engine {stem}")) != [all.as_str()] {
+            assert!(asked.elapsed() < Duration::from_mins(1), "it does not rest");
+            thread::yield_now();
+        }
         (info, computing)
     };
 

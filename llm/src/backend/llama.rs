@@ -449,6 +449,6 @@ impl Backend for LlamaCpp<'_> {
     }
 
     fn rest(&mut self) {
-        ffi::end_waiting_threads();
+        self.context.rest();
     }
 }

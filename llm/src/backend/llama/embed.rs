@@ -407,6 +407,6 @@ impl EmbeddingBackend for LlamaEmbedding<'_> {
     }
 
     fn rest(&mut self) {
-        ffi::end_waiting_threads();
+        self.context.rest();
     }
 }

@@ -33,6 +33,6 @@ pub(super) use model::{
 };
 pub(super) use new_pages::NewPages;
 pub(super) use system::{init_numa, system_info};
-pub(super) use threadpool::{ThreadPool, ThreadPoolParams, end_waiting_threads};
+pub(super) use threadpool::{ThreadPool, ThreadPoolParams};
 #[cfg(target_os = "linux")]
 pub(super) use zeroed::unused_bytes;

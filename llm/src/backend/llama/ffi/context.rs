@@ -141,6 +141,11 @@ impl<'a> Context<'a> {
         self.threads.run(threads, work);
     }
 
+    /// To be called where nothing is to be computed for a while.
+    pub(in crate::backend::llama) fn rest(&self) {
+        self.threads.rest();
+    }
+
     /// The rows of logits of the last batch, for the tokens that asked for them, in the batch's order.
     pub(in crate::backend::llama) fn logits(&self) -> &[f32] {
         if self.n_rows == 0 {

@@ -25,7 +25,12 @@ pub(in crate::backend::llama) struct ThreadPoolParams {
 
 /// Threads of ggml, which wait for graphs to compute. The thread that computes is one of them.
 #[derive(Debug)]
-pub(in crate::backend::llama) struct ThreadPool(NonNull<sys::ggml_threadpool>);
+pub(in crate::backend::llama) struct ThreadPool {
+    raw: NonNull<sys::ggml_threadpool>,
+    /// The CPUs that threads have one of each; empty if they have none of their own.
+    #[cfg(target_os = "linux")]
+    own_cpus: Vec<u32>,
+}
 
 impl ThreadPool {
     /// Starts the threads; the calling thread is one of them and takes their priority and CPUs.
@@ -49,7 +54,16 @@ impl ThreadPool {
             raw.poll = poll;
         }
         // SAFETY: `raw` is filled in, and only read during the call.
-        NonNull::new(unsafe { sys::ggml_threadpool_new(&raw mut raw) }).map(Self)
+        let raw = NonNull::new(unsafe { sys::ggml_threadpool_new(&raw mut raw) })?;
+        Some(Self {
+            raw,
+            #[cfg(target_os = "linux")]
+            own_cpus: if params.strict {
+                params.cpus.clone()
+            } else {
+                Vec::new()
+            },
+        })
     }
 
     /// Calls `work` on so many of the threads, as an operation of a graph that has no other. A panic goes on in the calling thread once all
@@ -88,8 +102,33 @@ impl ThreadPool {
     }
 
     pub(super) fn as_ptr(&self) -> *mut sys::ggml_threadpool {
-        self.0.as_ptr()
+        self.raw.as_ptr()
     }
+
+    /// Ends the threads that wait. The calling one, which is one of them, may run on each of their CPUs until it computes: threads
+    /// begin where the one that starts them runs, and would have to wait for its CPU before they get to their own.
+    pub(super) fn rest(&self) {
+        end_waiting_threads();
+        #[cfg(target_os = "linux")]
+        if !self.own_cpus.is_empty() {
+            run_on(&self.own_cpus);
+        }
+    }
+}
+
+/// Lets the calling thread run on these CPUs only.
+#[cfg(target_os = "linux")]
+fn run_on(cpus: &[u32]) {
+    // SAFETY: the set is an array of bits; without any it is empty.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    for cpu in cpus.iter().map(|cpu| *cpu as usize) {
+        if cpu < libc::CPU_SETSIZE as usize {
+            // SAFETY: the set has a bit for this CPU.
+            unsafe { libc::CPU_SET(cpu, &mut set) };
+        }
+    }
+    // SAFETY: the set is only read, and as large as is said. Where the system refuses, the thread stays where it is.
+    let _refused = unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) };
 }
 
 /// Nodes and leaves that a graph of [`ThreadPool::run`] has room for.
@@ -124,7 +163,7 @@ unsafe extern "C" fn call(
 ///
 /// GNU OpenMP counts these threads over the whole process. Where there are more than CPUs, no thread spins before it sleeps, and
 /// an engine that computes would pay with a third of its speed for one that does nothing.
-pub(in crate::backend::llama) fn end_waiting_threads() {
+fn end_waiting_threads() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
         unsafe extern "C" {
@@ -141,7 +180,7 @@ pub(in crate::backend::llama) fn end_waiting_threads() {
 impl Drop for ThreadPool {
     fn drop(&mut self) {
         // SAFETY: the pool is alive; the context that used it is dropped before it.
-        unsafe { sys::ggml_threadpool_free(self.0.as_ptr()) }
+        unsafe { sys::ggml_threadpool_free(self.raw.as_ptr()) }
     }
 }
 
