@@ -40,7 +40,7 @@ pub fn threads_have_own_cpus() -> bool {
 }
 
 /// A place for one sequence in the backend's KV cache, numbered from 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Slot(pub u32);
 
 /// An adapter of the spec, numbered from 0.

@@ -138,6 +138,7 @@ impl Sequence {
         Row {
             id: self.id,
             rank: self.rank,
+            slot: self.slot,
             tokens: self.tokens.len() as u32,
             computed: self.computed,
             owned: self.computed,

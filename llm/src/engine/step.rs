@@ -253,6 +253,7 @@ impl<'a> Core<'a> {
             .truncate(self.limits.max_sequences as usize);
         self.offer_prefixes();
         let prompt_had_turn = self.plan.prompt_turn;
+        let turn = self.plan.next_turn;
         loop {
             let now = Now {
                 step: self.step,
@@ -260,6 +261,7 @@ impl<'a> Core<'a> {
                 running: &self.running_rows,
                 waiting: &self.waiting_rows,
                 prompt_had_turn,
+                turn,
                 pace: self.timing.pace(),
             };
             schedule::plan_step(&self.limits, &now, &mut self.plan);

@@ -5,7 +5,7 @@
 //!
 //! **A step.** Decodes come first (one token each), then prompts, running ones and those that wait for a place alike, then the
 //! decodes' drafts, all under one token budget. If decodes would fill the budget, prompts keep as much of it as takes two thirds
-//! of the time, and those decodes that waited longest go first. Beside decodes, prompts get as many tokens as keep the step under its
+//! of the time, and decodes take turns in neighbouring slots. Beside decodes, prompts get as many tokens as keep the step under its
 //! [target time](pace); alone they get the whole budget.
 //!
 //! **Order of prompts.** A prompt goes after those that arrived later and are shorter, as long as these came within
@@ -26,6 +26,7 @@ use cost::StepSize;
 use pace::Pace;
 use step::Step;
 
+use crate::backend::Slot;
 use crate::protocol::SequenceId;
 
 pub(crate) mod cost;
@@ -57,6 +58,8 @@ pub(crate) struct Row {
     pub(crate) id: SequenceId,
     /// Its place among all sequences, in microseconds: the lower goes first.
     pub(crate) rank: i64,
+    /// Its place in the backend, which computes neighbours together; `None` while it waits for one.
+    pub(crate) slot: Option<Slot>,
     /// Tokens known: prompt and generated.
     pub(crate) tokens: u32,
     /// The first tokens that are computed already; of a waiting sequence, those it need not compute because another one has.
@@ -118,6 +121,8 @@ pub(crate) struct Now<'a> {
     pub(crate) waiting: &'a [Row],
     /// Whether the last step was kept for a whole prompt.
     pub(crate) prompt_had_turn: bool,
+    /// Where decodes take turns, those in this slot and behind it come first.
+    pub(crate) turn: Slot,
     /// How long the step may take.
     pub(crate) pace: Pace<'a>,
 }
@@ -133,6 +138,8 @@ pub(crate) struct Plan {
     pub(crate) work: Vec<Work>,
     /// Whether decodes sat out so that a whole prompt fits.
     pub(crate) prompt_turn: bool,
+    /// The slot behind the last decode that had its turn.
+    pub(crate) next_turn: Slot,
     /// The batch in numbers.
     pub(crate) size: StepSize,
     /// The time the step should not exceed while sequences decode.
@@ -141,7 +148,7 @@ pub(crate) struct Plan {
     pub(crate) prompt_limit: u32,
     state: Vec<State>,
     prompts: Vec<Prompt>,
-    turns: Vec<(u64, (i64, SequenceId))>,
+    turns: Vec<usize>,
 }
 
 /// Tokens of one sequence in the batch.
@@ -201,6 +208,7 @@ fn plan_once(limits: &Limits, now: &Now<'_>, plan: &mut Plan) {
     plan.admit.clear();
     plan.work.clear();
     plan.prompt_turn = false;
+    plan.next_turn = now.turn;
     plan.size = StepSize::default();
     plan.state.clear();
     plan.state.resize(now.running.len(), State::Idle);

@@ -4,6 +4,7 @@ use super::cost::StepSize;
 use super::{
     GROWTH_CELLS, Limits, Now, PAUSE_GRACE_STEPS, PROMPT_TILE, Plan, Prompt, Row, State, Work,
 };
+use crate::backend::Slot;
 
 /// A plan in the making: what is left of budget and cells.
 pub(super) struct Step<'a> {
@@ -75,26 +76,36 @@ impl<'a> Step<'a> {
             self.plan.prompt_turn = true;
             return;
         }
+        let turns = &mut self.plan.turns;
+        turns.clear();
+        let rows = self.now.running.iter().enumerate();
+        turns.extend(
+            rows.filter(|(_, row)| row.is_decode())
+                .map(|(index, _)| index),
+        );
         let share = self.prompt_share(count);
-        // With more decodes than budget, only those that waited since this step or longer take part.
-        let mut last_turn = None;
         if count > self.budget - share {
             count = self.budget - share;
-            let turns = &mut self.plan.turns;
-            turns.clear();
-            let decodes = self.now.running.iter().filter(|row| row.is_decode());
-            turns.extend(decodes.map(|row| (row.last_step, row.order())));
-            let (_, last, _) = turns.select_nth_unstable(count as usize - 1);
-            last_turn = Some(*last);
+            self.give_turns(count);
         }
-        for (index, row) in self.now.running.iter().enumerate() {
-            if row.is_decode() && last_turn.is_none_or(|last| (row.last_step, row.order()) <= last)
-            {
-                self.plan.state[index] = State::Scheduled(1);
-                self.budget -= 1;
-            }
+        for index in &self.plan.turns {
+            self.plan.state[*index] = State::Scheduled(1);
         }
+        self.budget -= count;
         self.take_cells_for_decodes(count);
+    }
+
+    /// Leaves so many decodes, in neighbouring slots as far as they can be: a backend may compute neighbours together, and read
+    /// the weights once more for each gap between them.
+    fn give_turns(&mut self, count: u32) {
+        let rows = self.now.running;
+        let turns = &mut self.plan.turns;
+        turns.sort_unstable_by_key(|index| rows[*index].slot);
+        let had_theirs = turns.partition_point(|index| rows[*index].slot < Some(self.now.turn));
+        turns.rotate_left(had_theirs);
+        turns.truncate(count as usize);
+        let last = turns.last().and_then(|index| rows[*index].slot);
+        self.plan.next_turn = last.map_or(self.now.turn, |last| Slot(last.0 + 1));
     }
 
     /// Tokens of the budget that prompts keep where so many decodes would leave them fewer: no more than they can use in this step.

@@ -153,6 +153,7 @@ fn drafts_take_what_prompts_leave() {
     let drafting = Row {
         id: SequenceId(0),
         rank: 0,
+        slot: Some(Slot(0)),
         tokens: 8,
         computed: 7,
         owned: 7,
@@ -165,6 +166,7 @@ fn drafts_take_what_prompts_leave() {
     let prompt = |tokens| Row {
         id: SequenceId(1),
         rank: 1,
+        slot: None,
         tokens,
         computed: 0,
         owned: 0,
@@ -182,6 +184,7 @@ fn drafts_take_what_prompts_leave() {
             }],
             waiting,
             prompt_had_turn: false,
+            turn: Slot(0),
             pace: Pace {
                 cost: &CostModel::default(),
                 target: None,

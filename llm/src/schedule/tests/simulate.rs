@@ -64,7 +64,6 @@ pub(super) const WORLD: World = World {
 #[derive(Clone, Copy, Debug)]
 struct Live {
     row: Row,
-    slot: bool,
     credit: u32,
     resumes: u64,
 }
@@ -138,6 +137,7 @@ impl World {
                 running: &running,
                 waiting: &waiting,
                 prompt_had_turn: plan.prompt_turn,
+                turn: plan.next_turn,
                 pace: Pace {
                     cost: &cost,
                     target: self.target,
@@ -155,12 +155,14 @@ impl World {
             history.preemptions += plan.preempt.len() as u64;
             for id in &plan.preempt {
                 let sequence = live.get_mut(&id.0).expect("exists");
-                sequence.slot = false;
+                sequence.row.slot = None;
                 sequence.row.computed = 0;
             }
             for id in &plan.admit {
+                let taken = |slot| live.values().any(|other| other.row.slot == Some(slot));
+                let free = (0..).map(Slot).find(|slot| !taken(*slot));
                 let sequence = live.get_mut(&id.0).expect("exists");
-                sequence.slot = true;
+                sequence.row.slot = free;
                 sequence.row.last_step = step;
                 if !history.first_admissions.contains(&id.0) {
                     history.first_admissions.push(id.0);
@@ -202,6 +204,7 @@ fn begin(index: usize, job: &Job) -> Live {
     let row = Row {
         id: SequenceId(index as u64),
         rank: job.arrives as i64 - job.head_start,
+        slot: None,
         tokens: job.prompt,
         computed: 0,
         owned: 0,
@@ -213,14 +216,15 @@ fn begin(index: usize, job: &Job) -> Live {
     };
     Live {
         row,
-        slot: false,
         credit: job.credit,
         resumes: 0,
     }
 }
 
-fn rows(live: &BTreeMap<u64, Live>, slot: bool) -> Vec<Row> {
-    let own = live.values().filter(|sequence| sequence.slot == slot);
+fn rows(live: &BTreeMap<u64, Live>, run: bool) -> Vec<Row> {
+    let own = live
+        .values()
+        .filter(|sequence| sequence.row.slot.is_some() == run);
     let mut rows: Vec<Row> = own
         .map(|sequence| Row {
             owned: sequence.row.computed,
@@ -297,6 +301,17 @@ fn check(limits: &Limits, now: &Now<'_>, plan: &Plan) {
         assert!(
             now.running.iter().filter(is_decode).all(has_work),
             "a decode sits out: {now:?} {plan:?}"
+        );
+    }
+    if plan.preempt.is_empty() {
+        let mut in_slots: Vec<_> = now.running.iter().filter(is_decode).collect();
+        in_slots.sort_unstable_by_key(|row| row.slot);
+        let takes_part: Vec<bool> = in_slots.iter().map(|row| has_work(row)).collect();
+        let next = takes_part.iter().cycle().skip(1);
+        let begins = takes_part.iter().zip(next).filter(|(a, b)| !**a && **b);
+        assert!(
+            begins.count() <= 1,
+            "gaps between decodes that take turns: {now:?} {plan:?}"
         );
     }
     assert_eq!(
