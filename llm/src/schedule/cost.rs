@@ -7,7 +7,9 @@
 //! - **Prompt tokens** beside decodes have a price that depends on how many there are in the step: kernels work in tiles, and 60
 //!   tokens can cost three times what 70 do. Each class of sizes has a price of its own. A class that was not tried yet counts as
 //!   its nearest neighbour, the first one as prompts alone. A price that is not used is forgotten little by little.
-//! - **Prompt tokens alone** have one price: their number is not limited by time.
+//! - **Prompt tokens alone** have other prices, by the same classes: one token takes as long as the shortest step.
+//! - **A decode beside prompts** makes a step longer than its prompts take alone, by an average of recent steps. This is not
+//!   concluded from steps without prompts, as they may have had far fewer decodes: where weights are read, eight take as long as four.
 //!
 //! A measurement counts at most as twice, and at least as half of what was expected: one step that was disturbed moves little, and
 //! a machine that became slower is followed within a few dozen steps. Before the first measurement everything is free.
@@ -16,7 +18,7 @@ use super::PROMPT_TILE;
 
 /// Classes of sizes: of 1 or 2 prompt tokens, 3 or 4, 5 to 8, and so on, to more than any batch has.
 const CLASSES: usize = 24;
-/// How much of what is known about decodes is left after another step.
+/// How much of what is known about decodes is left after another step that has some.
 const MEMORY: f64 = 0.9;
 /// How far a price moves towards a new measurement.
 const GAIN: f64 = 0.25;
@@ -61,8 +63,10 @@ pub(crate) struct CostModel {
     decodes: Fit,
     /// Microseconds of a prompt token beside decodes, by class.
     prices: [Option<f64>; CLASSES],
-    /// The same in steps without decodes, whatever their size.
-    alone: Option<f64>,
+    /// The same in steps without decodes.
+    alone: [Option<f64>; CLASSES],
+    /// Microseconds by which recent steps took longer than their prompts alone, and their decodes. Older ones count less.
+    beside_prompts: (f64, f64),
 }
 
 impl CostModel {
@@ -76,12 +80,20 @@ impl CostModel {
             self.decodes.observe(&size.decode_features(), micros);
             return;
         }
+        let class = class_of(size.prompt_tokens);
         let measured = (micros - self.decode_micros(size)).max(0.0) / f64::from(size.prompt_tokens);
         if size.decode_tokens == 0 {
-            self.alone = Some(moved(self.alone, measured));
+            self.alone[class] = Some(moved(self.alone[class], measured));
             return;
         }
-        let class = class_of(size.prompt_tokens);
+        if let Some(alone) = nearest(&self.alone, class) {
+            let longer = (micros - alone * f64::from(size.prompt_tokens)).max(0.0);
+            let (times, decodes) = self.beside_prompts;
+            self.beside_prompts = (
+                times * MEMORY + longer,
+                decodes * MEMORY + f64::from(size.decode_tokens),
+            );
+        }
         let price = moved(self.prices[class], measured);
         let known = self.prices.iter().flatten().copied();
         let cheapest = known.reduce(f64::min).unwrap_or(price);
@@ -99,6 +111,12 @@ impl CostModel {
         self.decodes.predict(&size.decode_features())
     }
 
+    /// Microseconds by which a decode makes a step longer that computes prompts.
+    pub(crate) fn beside_prompts_micros(&self) -> f64 {
+        let (times, decodes) = self.beside_prompts;
+        times / decodes.max(1.0)
+    }
+
     /// Whether recent steps had different numbers of decode tokens. While all are alike, nothing is known of the price of one more.
     pub(crate) fn knows_decode_tokens(&self) -> bool {
         self.decodes.deviation(1) * DECODE_TOKENS > LEAST_DEVIATION
@@ -111,29 +129,24 @@ impl CostModel {
 
     /// Microseconds of a whole step.
     pub(crate) fn micros(&self, size: &StepSize) -> f64 {
-        let price = match (size.prompt_tokens, size.decode_tokens) {
-            (0, _) => 0.0,
-            (_, 0) => self.token_micros(),
-            _ => self.price(class_of(size.prompt_tokens)),
+        let class = class_of(size.prompt_tokens);
+        let price = if size.decode_tokens == 0 {
+            nearest(&self.alone, class).unwrap_or_else(|| self.token_micros())
+        } else {
+            self.price(class)
         };
         self.decode_micros(size) + f64::from(size.prompt_tokens) * price
     }
 
-    /// Microseconds of a prompt token where prompts are alone, or where they are cheapest beside decodes.
+    /// Microseconds of a prompt token where it is cheapest, alone or beside decodes.
     pub(crate) fn token_micros(&self) -> f64 {
-        let known = self
-            .alone
-            .into_iter()
-            .chain(self.prices.iter().flatten().copied());
-        known.reduce(f64::min).unwrap_or(0.0)
+        let known = self.alone.iter().chain(&self.prices).flatten();
+        known.copied().reduce(f64::min).unwrap_or(0.0)
     }
 
     fn price(&self, class: usize) -> f64 {
-        let known = self.prices.iter().enumerate();
-        known
-            .filter_map(|(other, price)| Some((other.abs_diff(class), (*price)?)))
-            .min_by_key(|(distance, _)| *distance)
-            .map_or_else(|| self.token_micros(), |(_, price)| price)
+        let price = nearest(&self.prices, class).or_else(|| nearest(&self.alone, class));
+        price.unwrap_or(0.0)
     }
 
     /// The most prompt tokens, up to `limit`, that are expected to take no longer than `micros`, with the price of each. It can be
@@ -190,6 +203,15 @@ fn moved(price: Option<f64>, measured: f64) -> f64 {
         Some(price) => price + GAIN * (measured.clamp(price / 2.0, price * 2.0) - price),
     };
     moved.max(1e-3)
+}
+
+/// The price of a class, or of the nearest one that is known.
+fn nearest(prices: &[Option<f64>; CLASSES], class: usize) -> Option<f64> {
+    let known = prices.iter().enumerate();
+    known
+        .filter_map(|(other, price)| Some((other.abs_diff(class), (*price)?)))
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, price)| price)
 }
 
 /// A power of two ends a class, so that the largest chunk of a class fills the kernels' tiles.

@@ -148,7 +148,8 @@ pub(crate) struct Plan {
     pub(crate) prompt_limit: u32,
     state: Vec<State>,
     prompts: Vec<Prompt>,
-    turns: Vec<usize>,
+    /// Which running sequences decode.
+    decodes: Vec<usize>,
 }
 
 /// Tokens of one sequence in the batch.

@@ -1,7 +1,5 @@
 //! How many prompt tokens a step computes beside decodes: as many as keep it under its target time.
 
-use std::ops::RangeInclusive;
-
 use super::cost::{CostModel, StepSize};
 
 /// A target chosen here is this many times what the decodes alone take: two thirds of the time go to prompts, which end sooner
@@ -14,10 +12,8 @@ const CROWDED: f64 = 4.0;
 /// A target chosen here is never shorter: five tokens a second are a reader's pace. In shorter steps, pieces of prompts are so small
 /// that each of their tokens takes longer.
 const SHORTEST_TARGET: f64 = 200_000.0;
-/// Of a token budget that decodes would fill, prompts keep between these parts.
-const BUDGET_SHARES: RangeInclusive<f64> = 0.25..=0.875;
-/// As long as it is not known what decodes take: a decode takes longer than a prompt token, as its logits are computed.
-const UNKNOWN_SHARE: f64 = 0.75;
+/// Of a token budget that decodes would fill, prompts keep no more than this part.
+const MOST_OF_BUDGET: f64 = 0.875;
 /// Prompts advance by at least so many tokens in each step that has room, whatever the target.
 pub(crate) const LEAST_PROMPT_TOKENS: u32 = 16;
 
@@ -41,19 +37,19 @@ impl Pace<'_> {
         alone * crowd.min(CROWDED)
     }
 
-    /// How many of a budget's tokens prompts keep where these decodes would leave them fewer: as many as have their [`SHARE`] of the
-    /// time beside the decodes that the rest has room for.
-    pub(crate) fn prompt_share(&self, decodes: &StepSize, budget: u32) -> u32 {
-        let decode = self.cost.decode_micros(decodes) / f64::from(decodes.decode_tokens.max(1));
-        let for_prompts = (SHARE - 1.0) * decode;
+    /// How many of a budget's tokens prompts keep where decodes would leave them fewer: as many as have their [`SHARE`] of the time
+    /// beside the decodes that the rest has room for.
+    pub(crate) fn prompt_share(&self, budget: u32) -> u32 {
         let prompt = self.cost.token_micros();
-        let share = if decode > 0.0 && prompt > 0.0 {
+        // A decode takes longer than a prompt token, as its logits are computed.
+        let decode = self.cost.beside_prompts_micros().max(prompt);
+        let for_prompts = (SHARE - 1.0) * decode;
+        let share = if prompt > 0.0 {
             for_prompts / (for_prompts + prompt)
         } else {
-            UNKNOWN_SHARE
+            1.0
         };
-        let share = share.clamp(*BUDGET_SHARES.start(), *BUDGET_SHARES.end());
-        (f64::from(budget) * share) as u32
+        (f64::from(budget) * share.min(MOST_OF_BUDGET)) as u32
     }
 
     /// The most prompt tokens, up to `limit`, beside these decodes, in a step with this target.

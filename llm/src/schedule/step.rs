@@ -60,12 +60,11 @@ impl<'a> Step<'a> {
     }
 
     pub(super) fn schedule_decodes(&mut self) {
-        let mut count = self
-            .now
-            .running
-            .iter()
-            .filter(|row| row.is_decode())
-            .count() as u32;
+        let rows = self.now.running.iter().enumerate();
+        let decodes = rows.filter(|(_, row)| row.is_decode());
+        self.plan.decodes.clear();
+        self.plan.decodes.extend(decodes.map(|(index, _)| index));
+        let mut count = self.plan.decodes.len() as u32;
         let first_prompt = self.plan.prompts.first().map(|prompt| self.row(prompt));
         if let Some(prompt) = first_prompt
             && count > 0
@@ -76,19 +75,12 @@ impl<'a> Step<'a> {
             self.plan.prompt_turn = true;
             return;
         }
-        let turns = &mut self.plan.turns;
-        turns.clear();
-        let rows = self.now.running.iter().enumerate();
-        turns.extend(
-            rows.filter(|(_, row)| row.is_decode())
-                .map(|(index, _)| index),
-        );
         let share = self.prompt_share(count);
         if count > self.budget - share {
             count = self.budget - share;
             self.give_turns(count);
         }
-        for index in &self.plan.turns {
+        for index in &self.plan.decodes {
             self.plan.state[*index] = State::Scheduled(1);
         }
         self.budget -= count;
@@ -99,32 +91,28 @@ impl<'a> Step<'a> {
     /// the weights once more for each gap between them.
     fn give_turns(&mut self, count: u32) {
         let rows = self.now.running;
-        let turns = &mut self.plan.turns;
-        turns.sort_unstable_by_key(|index| rows[*index].slot);
-        let had_theirs = turns.partition_point(|index| rows[*index].slot < Some(self.now.turn));
-        turns.rotate_left(had_theirs);
-        turns.truncate(count as usize);
-        let last = turns.last().and_then(|index| rows[*index].slot);
+        let decodes = &mut self.plan.decodes;
+        decodes.sort_unstable_by_key(|index| rows[*index].slot);
+        let had_theirs = decodes.partition_point(|index| rows[*index].slot < Some(self.now.turn));
+        decodes.rotate_left(had_theirs);
+        decodes.truncate(count as usize);
+        let last = decodes.last().and_then(|index| rows[*index].slot);
         self.plan.next_turn = last.map_or(self.now.turn, |last| Slot(last.0 + 1));
     }
 
     /// Tokens of the budget that prompts keep where so many decodes would leave them fewer: no more than they can use in this step.
     fn prompt_share(&self, decodes: u32) -> u32 {
-        let cells = self.now.running.iter().filter(|row| row.is_decode());
-        let all = StepSize {
-            decode_tokens: decodes,
-            attended_cells: cells.map(|row| u64::from(row.tokens)).sum(),
-            prompt_tokens: 0,
-        };
         let pace = &self.now.pace;
-        let most = self.wanted_by_prompts(pace.prompt_share(&all, self.budget));
+        let most = self.wanted_by_prompts(pace.prompt_share(self.budget));
         if decodes + most <= self.budget {
             return most;
         }
         let left = self.budget - most;
+        let rows = self.now.running.iter().filter(|row| row.is_decode());
+        let cells: u64 = rows.map(|row| u64::from(row.tokens)).sum();
         let beside = StepSize {
             decode_tokens: left,
-            attended_cells: all.attended_cells * u64::from(left) / u64::from(decodes),
+            attended_cells: cells * u64::from(left) / u64::from(decodes),
             prompt_tokens: 0,
         };
         let target = pace.target_micros(&beside, self.prompts_with_room());

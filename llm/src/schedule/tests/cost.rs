@@ -125,6 +125,39 @@ fn prompts_alone_say_nothing_of_prompts_beside_decodes() {
     assert_close(model.micros(&step(8, 100, 20)), 54_000.0 + 20.0 * 6_900.0);
 }
 
+#[test]
+fn a_decode_beside_prompts_is_not_judged_by_steps_of_fewer() {
+    let mut model = CostModel::default();
+    let machine = |size: &StepSize| {
+        let reading = f64::from(size.decode_tokens).max(16.0);
+        600.0 + 20.0 * f64::from(size.prompt_tokens) + 50.0 * reading
+    };
+    for number in 0..50 {
+        model.observe(&step(0, 0, 200), machine(&step(0, 0, 200)));
+        model.observe(&step(1 + number % 8, 60, 0), machine(&step(8, 60, 0)));
+    }
+    // Its first steps are slow: memory that was never used.
+    for decodes in 1..20 {
+        let size = step(4 * decodes, 60, 256 - 4 * decodes);
+        let slow = if decodes < 4 { 3.0 } else { 1.0 };
+        model.observe(&size, machine(&size) * slow * noise(decodes));
+    }
+    let learned = model.beside_prompts_micros();
+    assert!((40.0..80.0).contains(&learned), "{learned}");
+}
+
+#[test]
+fn a_token_that_is_computed_alone_does_not_make_those_of_long_prompts_dear() {
+    let mut model = CostModel::default();
+    model.observe(&step(0, 0, 200), 200.0 * 100.0);
+    for _ in 0..50 {
+        model.observe(&step(0, 0, 1), 15_000.0);
+    }
+    assert_close(model.micros(&step(0, 0, 200)), 200.0 * 100.0);
+    assert_close(model.micros(&step(0, 0, 1)), 15_000.0);
+    assert_close(model.token_micros(), 100.0);
+}
+
 proptest! {
     #[test]
     fn predictions_are_finite_and_never_negative(
