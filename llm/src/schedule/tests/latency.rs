@@ -1,7 +1,7 @@
 //! How long streams, prompts and the queue wait, on machines of different kinds.
 
 use super::super::*;
-use super::simulate::{History, Job, LIMITS, WORLD, World, job};
+use super::simulate::{Job, LIMITS, WORLD, World, job};
 
 const MILLI: u64 = 1_000;
 

@@ -160,7 +160,9 @@ impl World {
             }
             for id in &plan.admit {
                 let taken = |slot| live.values().any(|other| other.row.slot == Some(slot));
-                let free = (0..).map(Slot).find(|slot| !taken(*slot));
+                let free = (0..self.limits.max_sequences)
+                    .map(Slot)
+                    .find(|slot| !taken(*slot));
                 let sequence = live.get_mut(&id.0).expect("exists");
                 sequence.row.slot = free;
                 sequence.row.last_step = step;
