@@ -12,7 +12,7 @@ use std::{
 use axum::serve::ListenerExt as _;
 use graphmill_engine::Registry;
 use tokio::{
-    net::TcpListener,
+    net::{TcpListener, TcpSocket},
     sync::watch,
     task::{JoinHandle, JoinSet},
 };
@@ -88,6 +88,24 @@ impl App {
     }
 }
 
+/// Connections that may wait to be accepted, if the system allows as many (`net.core.somaxconn`). One that finds no place tries
+/// again after a second.
+const BACKLOG: u32 = 4_096;
+
+/// As [`TcpListener::bind`], which has room for 128 that wait.
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() {
+        TcpSocket::new_v4()?
+    } else {
+        TcpSocket::new_v6()?
+    };
+    // A server can be started again while connections of the last one end. Elsewhere this means that two may listen.
+    #[cfg(unix)]
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
 /// A running server. Dropping it aborts it; [`Server::stop`] ends it well.
 pub struct Server {
     app: Arc<App>,
@@ -101,12 +119,12 @@ pub struct Server {
 const CUT_GRACE: Duration = Duration::from_secs(1);
 
 impl Server {
-    /// Opens the listeners and starts to load the graphs.
-    pub async fn start(options: Options, registry: Registry) -> Result<Self, StartError> {
+    /// Opens the listeners and starts to load the graphs. To be called in a Tokio runtime.
+    pub fn start(options: Options, registry: Registry) -> Result<Self, StartError> {
         let mut listeners = Vec::new();
         for &address in &options.addresses {
-            let listen = TcpListener::bind(address).await;
-            listeners.push(listen.map_err(|source| StartError::Listen { address, source })?);
+            let listener = listen(address);
+            listeners.push(listener.map_err(|source| StartError::Listen { address, source })?);
         }
         let addresses = listeners
             .iter()

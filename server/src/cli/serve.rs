@@ -115,9 +115,8 @@ async fn serve(options: Options, started: Instant) -> Result<(), String> {
         install(SignalKind::interrupt())?,
         install(SignalKind::terminate())?,
     );
-    let mut server = Server::start(options, Registry::global())
-        .await
-        .map_err(|error| error.to_string())?;
+    let mut server =
+        Server::start(options, Registry::global()).map_err(|error| error.to_string())?;
     for address in server.addresses() {
         tracing::info!("listening on http://{address}");
     }

@@ -163,9 +163,7 @@ async fn two_hundred_requests_with_fields_of_their_own_get_what_each_gets_alone(
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../config.json");
     let config = config::load(&file).config.expect("a good configuration");
     let options = Options::new(config, SocketAddr::from(([127, 0, 0, 1], 0)));
-    let mut server = Server::start(options, Registry::global())
-        .await
-        .expect("it starts");
+    let mut server = Server::start(options, Registry::global()).expect("it starts");
     assert_eq!(server.loaded().await, None);
     let url = format!("http://{}", server.addresses()[0]);
     let client = reqwest::Client::new();

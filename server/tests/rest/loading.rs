@@ -73,8 +73,7 @@ async fn a_graph_that_is_being_loaded_says_so_while_others_answer() {
     let mut server = Setup::new()
         .graph("actor", ACTOR)
         .graph("slow", &graph)
-        .start_loading()
-        .await;
+        .start_loading();
     let waits = server
         .until("the other graph is available", |status| {
             status["graphs"][0]["state"] == "AVAILABLE"

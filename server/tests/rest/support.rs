@@ -117,7 +117,7 @@ impl Setup {
     }
 
     /// Starts the server, without waiting for the graphs.
-    pub(crate) async fn start_loading(self) -> TestServer {
+    pub(crate) fn start_loading(self) -> TestServer {
         let loaded = config::load(&self.config());
         let mut options = Options::new(
             loaded.config.expect("a good configuration"),
@@ -125,9 +125,7 @@ impl Setup {
         );
         options.keep_alive = self.keep_alive.unwrap_or(options.keep_alive);
         options.grace = self.grace.unwrap_or(options.grace);
-        let server = Server::start(options, Registry::global())
-            .await
-            .expect("it starts");
+        let server = Server::start(options, Registry::global()).expect("it starts");
         let url = format!("http://{}", server.addresses()[0]);
         TestServer {
             url,
@@ -139,7 +137,7 @@ impl Setup {
 
     /// Starts the server and waits until each graph is loaded or has failed.
     pub(crate) async fn start(self) -> TestServer {
-        let mut server = self.start_loading().await;
+        let mut server = self.start_loading();
         server.server.loaded().await;
         server
     }

@@ -29,9 +29,7 @@ async fn thirty_two_streams_on_two_graphs_have_the_text_that_one_request_has_alo
         assert!(config.graphs.iter().any(|graph| graph.name == name));
     }
     let options = Options::new(config, SocketAddr::from(([127, 0, 0, 1], 0)));
-    let mut server = Server::start(options, Registry::global())
-        .await
-        .expect("it starts");
+    let mut server = Server::start(options, Registry::global()).expect("it starts");
     assert_eq!(server.loaded().await, None);
     let url = format!("http://{}/v3/chat/completions", server.addresses()[0]);
     let client = reqwest::Client::new();
