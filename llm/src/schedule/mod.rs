@@ -5,7 +5,7 @@
 //!
 //! **A step.** Decodes come first (one token each), then prompts, running ones and those that wait for a place alike, then the
 //! decodes' drafts, all under one token budget. If decodes would fill the budget, prompts keep as much of it as takes two thirds
-//! of the time, and decodes take turns in neighbouring slots. Beside decodes, prompts get as many tokens as keep the step under its
+//! of the time or more, and decodes take turns in neighbouring slots. Beside decodes, prompts get as many tokens as keep the step under its
 //! [target time](pace); alone they get the whole budget.
 //!
 //! **Order of prompts.** A prompt goes after those that arrived later and are shorter, as long as these came within

@@ -31,19 +31,17 @@ impl Pace<'_> {
         if let Some(target) = self.target {
             return target as f64;
         }
-        let others = f64::from(prompts.saturating_sub(1));
-        let crowd = 1.0 + others / f64::from(decodes.decode_tokens.max(1));
         let alone = (SHARE * self.cost.decode_micros(decodes)).max(SHORTEST_TARGET);
-        alone * crowd.min(CROWDED)
+        alone * crowd(decodes.decode_tokens, prompts)
     }
 
-    /// How many of a budget's tokens prompts keep where decodes would leave them fewer: as many as have their [`SHARE`] of the time
-    /// beside the decodes that the rest has room for.
-    pub(crate) fn prompt_share(&self, budget: u32) -> u32 {
+    /// How many of a budget's tokens prompts keep where so many decodes would leave them fewer: as many as have their [`SHARE`] of the
+    /// time beside the decodes that the rest has room for, and more of it where so many prompts could go on or begin.
+    pub(crate) fn prompt_share(&self, decodes: u32, prompts: u32, budget: u32) -> u32 {
         let prompt = self.cost.token_micros();
         // A decode takes longer than a prompt token, as its logits are computed.
         let decode = self.cost.beside_prompts_micros().max(prompt);
-        let for_prompts = (SHARE - 1.0) * decode;
+        let for_prompts = (SHARE * crowd(decodes, prompts) - 1.0) * decode;
         let share = if prompt > 0.0 {
             for_prompts / (for_prompts + prompt)
         } else {
@@ -86,4 +84,10 @@ impl Pace<'_> {
             wanted.min((left / token) as u32)
         }
     }
+}
+
+/// How many times as long a step may be as with one prompt.
+fn crowd(decodes: u32, prompts: u32) -> f64 {
+    let others = f64::from(prompts.saturating_sub(1));
+    (1.0 + others / f64::from(decodes.max(1))).min(CROWDED)
 }

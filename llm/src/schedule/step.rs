@@ -103,7 +103,9 @@ impl<'a> Step<'a> {
     /// Tokens of the budget that prompts keep where so many decodes would leave them fewer: no more than they can use in this step.
     fn prompt_share(&self, decodes: u32) -> u32 {
         let pace = &self.now.pace;
-        let most = self.wanted_by_prompts(pace.prompt_share(self.budget));
+        let prompts = self.prompts_with_room();
+        let share = pace.prompt_share(decodes, prompts, self.budget);
+        let most = self.wanted_by_prompts(share);
         if decodes + most <= self.budget {
             return most;
         }
@@ -115,7 +117,7 @@ impl<'a> Step<'a> {
             attended_cells: cells * u64::from(left) / u64::from(decodes),
             prompt_tokens: 0,
         };
-        let target = pace.target_micros(&beside, self.prompts_with_room());
+        let target = pace.target_micros(&beside, prompts);
         pace.prompt_tokens(&beside, target, most)
     }
 
