@@ -5,8 +5,8 @@
 //!
 //! **A step.** Decodes come first (one token each), then prompts, running ones and those that wait for a place alike, then the
 //! decodes' drafts, all under one token budget. If decodes would fill the budget, prompts keep as much of it as takes two thirds
-//! of the time or more, and decodes take turns in neighbouring slots. Beside decodes, prompts get as many tokens as keep the step under its
-//! [target time](pace); alone they get the whole budget.
+//! of the time or more, and decodes take turns in neighbouring slots. Beside decodes, prompts get as many tokens as keep the step
+//! under its [target time](pace); alone they get the whole budget.
 //!
 //! **Order of prompts.** A prompt goes after those that arrived later and are shorter, as long as these came within
 //! [`OVERTAKING`] times the time that its own missing tokens take to compute: a short prompt is not stuck behind a long one, and
