@@ -1,6 +1,6 @@
 """Renders every template of cases.json with Python's jinja2, set up as transformers sets it up, and writes the answers back.
 
-    pip install jinja2==3.1.6 && python generate.py
+    pip install jinja2==3.1.6 markupsafe==3.0.4 && python generate.py
 
 A case with `error` fails in Python; its text is Python's and only tells a reader why.
 """

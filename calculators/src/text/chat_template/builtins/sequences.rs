@@ -7,6 +7,7 @@ use minijinja::{Error, State};
 
 use super::super::python::access;
 use super::super::python::call::{Arguments, flag, int_or_none, required, text_or_none};
+use super::super::python::markup;
 use super::super::python::ops;
 use super::super::python::text::str;
 use super::super::python::value::{
@@ -58,7 +59,11 @@ pub(super) fn last(
     if value.downcast_object_ref::<python::Generator>().is_some() {
         return Err(error("'generator' object is not reversible"));
     }
-    Ok(iterate(value)?.pop().unwrap_or_default())
+    let last = iterate(value)?.pop().unwrap_or_default();
+    Ok(match Type::of(value) {
+        Type::Str => markup::like(value, str(&last)),
+        _ => last,
+    })
 }
 
 pub(super) fn list(
@@ -79,7 +84,7 @@ pub(super) fn reverse(
 ) -> Result<Value, Error> {
     let [] = arguments.bind(name, [])?;
     if let Some(text) = value.as_str() {
-        return Ok(Value::from(text.chars().rev().collect::<String>()));
+        return Ok(markup::like(value, text.chars().rev().collect::<String>()));
     }
     let mut items = iterate(value)?;
     items.reverse();
@@ -322,13 +327,16 @@ pub(super) fn join(
     Ok(Value::from(joined))
 }
 
-/// `map(attribute=..)`, or `map("filter", arguments..)`.
+/// `map(attribute=..)`, or `map("filter", arguments..)`. Of what is false, as `none`, nothing.
 pub(super) fn map(
     state: &mut State<'_, '_>,
     name: &'static str,
     value: &Value,
     mut arguments: Arguments,
 ) -> Result<Value, Error> {
+    if !value.is_true() {
+        return Ok(generator(Vec::new()));
+    }
     let items = iterate(value)?;
     if arguments.positional.is_empty() {
         let [attribute, missing] = arguments.bind(name, ["attribute", "default"])?;
@@ -365,13 +373,16 @@ fn passed_on(arguments: Arguments) -> Vec<Value> {
     values
 }
 
-/// `select`, `reject` and their `attr` forms: a test by name, or truth.
+/// `select`, `reject` and their `attr` forms: a test by name, or truth. Of what is false, as `none`, nothing.
 pub(super) fn select(
     state: &mut State<'_, '_>,
     name: &'static str,
     value: &Value,
     mut arguments: Arguments,
 ) -> Result<Value, Error> {
+    if !value.is_true() {
+        return Ok(generator(Vec::new()));
+    }
     let path = if name.ends_with("attr") {
         if arguments.positional.is_empty() {
             return Err(error(format!("`{name}` needs an attribute")));

@@ -1,12 +1,12 @@
 //! Filters on text.
 
-use minijinja::formatting::FormatStyle;
 use minijinja::value::Value;
 use minijinja::{Error, State};
 
-use super::super::python::call::{Arguments, flag, int_or_none, required, text_or_none};
+use super::super::python::call::{Arguments, flag, int_or_none, required, text};
 use super::super::python::json::{self, Layout};
-use super::super::python::ops::printable;
+use super::super::python::markup::{self, is_markup, like};
+use super::super::python::ops;
 use super::super::python::str_methods;
 use super::super::python::text::{repr, str};
 use super::super::python::value::{Type, as_int, error, pairs};
@@ -18,7 +18,18 @@ fn simple(
     change: impl FnOnce(&str) -> String,
 ) -> Result<Value, Error> {
     let [] = arguments.bind(name, [])?;
-    Ok(Value::from(change(&str(value))))
+    Ok(like(value, change(&str(value))))
+}
+
+/// Marks text as markup, which escapes what is added to it.
+pub(super) fn safe(
+    _: &mut State<'_, '_>,
+    name: &'static str,
+    value: &Value,
+    arguments: Arguments,
+) -> Result<Value, Error> {
+    let [] = arguments.bind(name, [])?;
+    Ok(markup::markup(str(value)))
 }
 
 pub(super) fn string(
@@ -64,7 +75,9 @@ pub(super) fn title(
     value: &Value,
     arguments: Arguments,
 ) -> Result<Value, Error> {
-    simple(name, value, arguments, |text| {
+    // Not markup even where the text was.
+    let text = Value::from(str(value).into_owned());
+    simple(name, &text, arguments, |text| {
         let mut start = true;
         let mut out = String::with_capacity(text.len());
         for c in text.chars() {
@@ -89,26 +102,19 @@ pub(super) fn pprint(
     Ok(Value::from(repr(value)))
 }
 
+/// `escape`, and `forceescape`, which escapes markup too.
 pub(super) fn escape(
     _: &mut State<'_, '_>,
     name: &'static str,
     value: &Value,
     arguments: Arguments,
 ) -> Result<Value, Error> {
-    simple(name, value, arguments, |text| {
-        let mut out = String::with_capacity(text.len());
-        for c in text.chars() {
-            match c {
-                '&' => out.push_str("&amp;"),
-                '<' => out.push_str("&lt;"),
-                '>' => out.push_str("&gt;"),
-                '"' => out.push_str("&#34;"),
-                '\'' => out.push_str("&#39;"),
-                c => out.push(c),
-            }
-        }
-        out
-    })
+    let [] = arguments.bind(name, [])?;
+    Ok(markup::markup(if name == "forceescape" {
+        markup::escaped(&str(value))
+    } else {
+        markup::escape(value)
+    }))
 }
 
 /// A filter that is the string method of the same name.
@@ -121,7 +127,11 @@ pub(super) fn method(
     if arguments.positional.is_empty() && arguments.keyword.is_empty() {
         arguments.positional.push(Value::from(80));
     }
-    str_methods::call(&str(value), name, arguments)
+    let text = str(value);
+    if is_markup(value) {
+        return markup::call(&text, name, arguments);
+    }
+    str_methods::call(&text, name, arguments)
 }
 
 pub(super) fn trim(
@@ -132,14 +142,15 @@ pub(super) fn trim(
 ) -> Result<Value, Error> {
     let [chars] = arguments.bind(name, ["chars"])?;
     let positional = chars.into_iter().collect();
-    str_methods::call(
+    let stripped = str_methods::call(
         &str(value),
         "strip",
         Arguments {
             positional,
             keyword: Vec::new(),
         },
-    )
+    )?;
+    Ok(like(value, str(&stripped)))
 }
 
 pub(super) fn replace(
@@ -175,8 +186,7 @@ pub(super) fn format(
     if !keyword.is_empty() {
         return Err(error("`format` takes positional arguments here"));
     }
-    minijinja::formatting::format(FormatStyle::Printf, &str(value), &printable(&positional))
-        .map(Value::from)
+    ops::printf(value, &str(value), &positional)
 }
 
 pub(super) fn indent(
@@ -213,7 +223,7 @@ pub(super) fn indent(
         }
         out.push_str(line);
     }
-    Ok(Value::from(out))
+    Ok(like(value, out))
 }
 
 pub(super) fn truncate(
@@ -228,20 +238,22 @@ pub(super) fn truncate(
         Ok(int_or_none(name, value)?.map_or(default, |int| usize::try_from(int).unwrap_or(0)))
     };
     let (length, leeway) = (number(length.as_ref(), 255)?, number(leeway.as_ref(), 5)?);
-    let end = text_or_none(name, end.as_ref())?.unwrap_or_else(|| "...".to_owned());
+    let end = end.filter(|end| !end.is_none());
+    let end = end.unwrap_or_else(|| Value::from("..."));
+    let end_length = text(name, &end)?.chars().count();
     let text = str(value);
     if text.chars().count() <= length + leeway {
-        return Ok(Value::from(text));
+        return Ok(like(value, text));
     }
     let kept: String = text
         .chars()
-        .take(length.saturating_sub(end.chars().count()))
+        .take(length.saturating_sub(end_length))
         .collect();
     let kept = match kept.rfind(' ') {
         Some(space) if !flag(kill_words.as_ref()) => &kept[..space],
         _ => &kept,
     };
-    Ok(Value::from([kept, &end].concat()))
+    ops::add(&like(value, kept), &end)
 }
 
 pub(super) fn wordcount(

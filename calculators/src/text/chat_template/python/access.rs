@@ -6,6 +6,7 @@ use minijinja::value::{Object, ObjectRepr, Tuple, Value, ValueKind};
 use minijinja::{Error, State};
 
 use super::call::{Arguments, required};
+use super::markup;
 use super::str_methods;
 use super::text;
 use super::value::{
@@ -76,7 +77,7 @@ pub(crate) fn item(object: &Value, key: &Value) -> Result<Value, Error> {
             };
             text.chars()
                 .nth(usize::try_from(index).ok()?)
-                .map(|c| Value::from(c.to_string()))
+                .map(|c| markup::like(object, c.to_string()))
         }),
         Type::List | Type::Tuple => as_int(key).and_then(|index| {
             let index = if index < 0 {
@@ -146,7 +147,10 @@ pub(crate) fn slice(
         at = at.saturating_add(by);
     }
     Ok(match kind {
-        Type::Str => Value::from(taken.iter().filter_map(Value::as_str).collect::<String>()),
+        Type::Str => {
+            let text: String = taken.iter().filter_map(Value::as_str).collect();
+            markup::like(object, text)
+        }
         Type::Tuple => Value::from(Tuple::from(taken)),
         _ => Value::from(taken),
     })
@@ -188,6 +192,9 @@ pub(crate) fn call_method(
 
 fn method(object: &Value, name: &str, arguments: Arguments) -> Result<Value, Error> {
     match (Type::of(object), name) {
+        (Type::Str, _) if markup::is_markup(object) => {
+            markup::call(object.as_str().unwrap_or_default(), name, arguments)
+        }
         (Type::Str, _) => str_methods::call(object.as_str().unwrap_or_default(), name, arguments),
         (Type::Dict, "get") => {
             let [key, default] = arguments.bind(name, ["key", "default"])?;

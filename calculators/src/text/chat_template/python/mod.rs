@@ -7,6 +7,7 @@
 pub(super) mod access;
 pub(super) mod call;
 pub(super) mod json;
+pub(super) mod markup;
 pub(super) mod ops;
 pub(super) mod str_methods;
 pub(super) mod text;

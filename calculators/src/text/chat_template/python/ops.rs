@@ -6,6 +6,7 @@ use minijinja::Error;
 use minijinja::formatting::{FormatStyle, format};
 use minijinja::value::{Tuple, Value};
 
+use super::markup::{self, is_markup};
 use super::text;
 use super::value::{
     Type, as_float, as_int, compare, contains, error, from_int, items, undefined_error,
@@ -53,6 +54,9 @@ fn numbers(operator: &str, a: &Value, b: &Value) -> Result<Numbers, Error> {
 
 pub(crate) fn add(a: &Value, b: &Value) -> Result<Value, Error> {
     match (Type::of(a), Type::of(b)) {
+        (Type::Str, Type::Str) if is_markup(a) || is_markup(b) => {
+            Ok(markup::markup(markup::escape(a) + &markup::escape(b)))
+        }
         (Type::Str, Type::Str) => Ok(Value::from([text::str(a), text::str(b)].concat())),
         (Type::List, Type::List) => Ok(Value::from([items(a), items(b)].concat())),
         (Type::Tuple, Type::Tuple) => Ok(Value::from(Tuple::from([items(a), items(b)].concat()))),
@@ -99,7 +103,7 @@ fn repeat(value: &Value, times: &Value) -> Result<Value, Error> {
         return Err(error("the repeated value is too large"));
     }
     if let Some(text) = value.as_str() {
-        return Ok(Value::from(text.repeat(times)));
+        return Ok(markup::like(value, text.repeat(times)));
     }
     let elements = items(value);
     let repeated: Vec<Value> = std::iter::repeat_n(&elements, times)
@@ -148,7 +152,7 @@ pub(crate) fn remainder(a: &Value, b: &Value) -> Result<Value, Error> {
         } else {
             vec![b.clone()]
         };
-        return format(FormatStyle::Printf, pattern, &printable(&arguments)).map(Value::from);
+        return printf(a, pattern, &arguments);
     }
     match numbers("%", a, b)? {
         Numbers::Ints(_, 0) | Numbers::Floats(_, 0.0) => Err(zero_division()),
@@ -169,6 +173,17 @@ pub(crate) fn remainder(a: &Value, b: &Value) -> Result<Value, Error> {
             }))
         }
     }
+}
+
+/// `pattern % arguments`; markup if `like` is.
+pub(crate) fn printf(like: &Value, pattern: &str, arguments: &[Value]) -> Result<Value, Error> {
+    let arguments = if is_markup(like) {
+        arguments.iter().map(markup::format_argument).collect()
+    } else {
+        printable(arguments)
+    };
+    let text = format(FormatStyle::Printf, pattern, &arguments)?;
+    Ok(markup::like(like, text))
 }
 
 /// Arguments of a format string; what minijinja would print its own way is turned into Python's text first.

@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use minijinja::value::Value;
 
+use super::markup::is_markup;
 use super::value::{DictView, Type, as_float, as_int, items, pairs};
 
 /// `str(value)`: what a template prints.
@@ -34,6 +35,11 @@ fn write_repr(out: &mut String, value: &Value) {
         Type::Bool => out.push_str(if value.is_true() { "True" } else { "False" }),
         Type::Int => out.push_str(&int(value)),
         Type::Float => out.push_str(&float(as_float(value).unwrap_or(f64::NAN))),
+        Type::Str if is_markup(value) => {
+            out.push_str("Markup(");
+            write_quoted(out, value.as_str().unwrap_or_default());
+            out.push(')');
+        }
         Type::Str => write_quoted(out, value.as_str().unwrap_or_default()),
         Type::List => write_items(out, '[', &items(value), ']'),
         Type::Tuple => {
