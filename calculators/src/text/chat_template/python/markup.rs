@@ -79,11 +79,9 @@ pub(crate) fn call(subject: &str, name: &str, mut arguments: Arguments) -> Resul
             return Ok(markup(parts.join(subject)));
         }
         "replace" | "ljust" | "rjust" | "center" => {
-            // What is put in, which is no number.
-            for value in arguments.positional.iter_mut().skip(1) {
-                if Type::of(value) == Type::Str {
-                    *value = Value::from(escape(value));
-                }
+            // What is put in.
+            if let Some(value) = arguments.positional.get_mut(1) {
+                *value = Value::from(escape(value));
             }
         }
         _ => {}
