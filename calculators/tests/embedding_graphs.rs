@@ -66,7 +66,7 @@ fn model(task: EmbeddingTask) -> Arc<EmbeddingModel> {
     };
     let spec = EmbeddingSpec::new("model.gguf", task);
     let engine = EmbeddingEngine::with_backend(spec, open).expect("a valid spec");
-    Arc::new(EmbeddingModel::new(engine))
+    Arc::new(EmbeddingModel::new(engine).expect("a thread"))
 }
 
 fn run(graph: &str, uri: &str, body: &Value) -> Harness {

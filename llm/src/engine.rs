@@ -8,12 +8,16 @@ use std::{fmt, io, num::NonZero, thread};
 use crate::backend::{self, Backend, Capacity, Loaded, Serve};
 use crate::constrain::{CompiledConstraint, Compiler, Constraint, ConstraintError};
 use crate::info::{DraftInfo, EngineInfo};
+use crate::live::{Live, Receiver, Waiter};
 use crate::measure::Measurements;
-use crate::protocol::{DraftSource, GenerationRequest, LoadError, SequenceId, SubmitError, Token};
+use crate::protocol::{
+    DraftSource, ErrorKind, FinishReason, GenerationError, GenerationRequest, LoadError,
+    SequenceId, SubmitError, Token,
+};
 use crate::sequence::Sequence;
 use crate::spec::EngineSpec;
-use crate::vocab::Vocab;
-use crate::worker::{Ready, Worker};
+use crate::vocab::{self, Vocab};
+use crate::worker::{Pulse, Ready, Worker};
 
 mod adapters;
 mod batch;
@@ -45,13 +49,21 @@ pub struct Engine {
     spec: EngineSpec,
     vocab: Arc<dyn Vocab>,
     /// Made when the first constraint is compiled.
-    compiler: OnceLock<Result<Compiler, ConstraintError>>,
+    compiler: Arc<OnceLock<Result<Compiler, ConstraintError>>>,
     capacity: Capacity,
     info: EngineInfo,
     shared: Arc<Shared>,
     commands: Sender<Command>,
     next_id: AtomicU64,
+    live: Arc<Live<Waiting>>,
     thread: Worker,
+}
+
+/// Who waits for the engine.
+#[derive(Debug)]
+enum Waiting {
+    Sequence(Arc<Receiver>),
+    Question(Arc<Waiter<PromptPreview>>),
 }
 
 /// What sessions tell the engine thread. The channel needs no bound of its own: submissions are bounded by `max_waiting`, a
@@ -179,11 +191,12 @@ impl Engine {
             spec,
             info,
             vocab,
-            compiler: OnceLock::new(),
+            compiler: Arc::default(),
             capacity,
             shared,
             commands,
             next_id: AtomicU64::new(1),
+            live: Arc::new(Live::new()),
             thread,
         })
     }
@@ -230,14 +243,61 @@ impl Engine {
             context,
             &self.vocab,
         ));
+        let receiver = Waiting::Sequence(Arc::clone(&sequence.sink));
+        if let Err(why) = self.live.insert(id.0, receiver) {
+            self.shared.queued.fetch_sub(1, Ordering::Relaxed);
+            return Err(SubmitError::Failed(why));
+        }
+        // From here on the sequence leaves `live` with its handle.
+        let handle = SequenceHandle {
+            id,
+            commands: self.commands.clone(),
+            live: Arc::clone(&self.live),
+        };
+        self.shared.pulse.given();
         if self.commands.send(Command::Submit(sequence)).is_err() {
             self.shared.queued.fetch_sub(1, Ordering::Relaxed);
             return Err(SubmitError::Stopped);
         }
-        Ok(SequenceHandle {
-            id,
-            commands: self.commands.clone(),
-        })
+        Ok(handle)
+    }
+
+    /// Gives up the engine's thread, which is dead or hangs: whoever waits for it is told why, and whatever it still does is ignored.
+    pub(crate) fn abandon(&self, why: &GenerationError) {
+        self.shared.pulse.abandon();
+        let finish = FinishReason::Error(why.clone());
+        for waiting in self.live.close(why) {
+            match waiting {
+                Waiting::Sequence(receiver) => {
+                    if receiver.fail(why) {
+                        self.shared.measured.ended(&finish);
+                    }
+                }
+                Waiting::Question(waiter) => drop(waiter.tell(Err(why.clone()))),
+            }
+        }
+    }
+
+    /// What shows whether the engine is alive.
+    pub(crate) fn pulse(&self) -> &Arc<Pulse> {
+        &self.shared.pulse
+    }
+
+    /// Loads the model again, for an engine in the place of this one.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load), and if the file has become one of another vocabulary, which is not what sessions know.
+    pub(crate) fn load_again(&self) -> Result<Self, LoadError> {
+        let mut next = Self::load(self.spec.clone())?;
+        if let Some(difference) = vocab::difference(&*self.vocab, &*next.vocab) {
+            return Err(LoadError::Model {
+                path: self.spec.model.clone(),
+                message: format!("the file is another one than at the start: {difference}"),
+            });
+        }
+        // Constraints that were compiled hold for the same vocabulary.
+        next.compiler = Arc::clone(&self.compiler);
+        Ok(next)
     }
 
     /// The place of a request that comes now: a point of priority is worth some time of waiting.
@@ -341,11 +401,21 @@ impl Engine {
     }
 }
 
+/// Why nobody gets an answer from an engine that was dropped.
+fn stopped() -> GenerationError {
+    GenerationError {
+        kind: ErrorKind::Unavailable,
+        message: "the engine has stopped".to_owned(),
+    }
+}
+
 impl Drop for Engine {
     fn drop(&mut self) {
         // Fails only if the thread has ended already.
         self.commands.send(Command::Shutdown).ok();
-        self.thread.join();
+        if !self.thread.join() {
+            self.abandon(&stopped());
+        }
     }
 }
 
@@ -363,6 +433,7 @@ impl fmt::Debug for Engine {
 pub struct SequenceHandle {
     id: SequenceId,
     commands: Sender<Command>,
+    live: Arc<Live<Waiting>>,
 }
 
 impl SequenceHandle {
@@ -380,6 +451,7 @@ impl SequenceHandle {
 
 impl Drop for SequenceHandle {
     fn drop(&mut self) {
+        self.live.remove(self.id.0);
         // Fails only when the engine has stopped, which ended the sequence.
         self.commands.send(Command::Cancel(self.id)).ok();
     }

@@ -43,6 +43,7 @@ mod constrain;
 pub mod embed;
 mod engine;
 pub mod info;
+mod live;
 pub mod measure;
 #[cfg(any(test, feature = "llama"))]
 mod memory;
@@ -53,6 +54,7 @@ mod schedule;
 mod sequence;
 pub mod spec;
 mod speculate;
+mod supervise;
 mod vocab;
 mod worker;
 
@@ -75,4 +77,5 @@ pub use spec::{
     PluginConfig, RopeScaling, SpecError, SplitMode, TensorOverride, ThreadPriority,
     resolve_model_path,
 };
+pub use supervise::{EngineState, Health, Supervised};
 pub use vocab::{GapMarks, TokenizeError, Vocab};

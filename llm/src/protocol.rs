@@ -528,6 +528,9 @@ pub enum SubmitError {
     /// The engine's thread has ended.
     #[error("the engine has stopped")]
     Stopped,
+    /// The engine was given up; another one may be there soon.
+    #[error(transparent)]
+    Failed(GenerationError),
 }
 
 /// Why a model could not be loaded.

@@ -10,10 +10,11 @@ use smallvec::SmallVec;
 use crate::backend::Slot;
 use crate::cache::{Held, ShareGroup};
 use crate::constrain::{Ending, Matching};
+use crate::live::Receiver;
 use crate::measure::Moments;
 use crate::protocol::{
-    ErrorKind, FinishReason, GenerationError, GenerationRequest, SequenceId, StepOutput, StepSink,
-    Token, TokenLogprob, Tokens, Usage,
+    ErrorKind, FinishReason, GenerationError, GenerationRequest, SequenceId, StepOutput, Token,
+    TokenLogprob, Tokens, Usage,
 };
 use crate::reasoning::Reasoning;
 use crate::sampler::{Sampled, Sampler, Scratch};
@@ -54,7 +55,7 @@ pub(crate) struct Sequence {
     pub(crate) sampled: SmallVec<[Option<Sampled>; 1]>,
     /// Whether it was admitted before, so that it no longer counts against the bound of the queue.
     pub(crate) was_admitted: bool,
-    pub(crate) sink: Arc<dyn StepSink>,
+    pub(crate) sink: Arc<Receiver>,
     pub(crate) moments: Moments,
     prompt_tokens: u32,
     /// Tokens of the prompt that were taken over when it was first admitted.
@@ -123,7 +124,7 @@ impl Sequence {
             cached_tokens: 0,
             last_step: 0,
             was_admitted: false,
-            sink: Arc::from(request.sink),
+            sink: Arc::new(Receiver::new(request.sink)),
             moments: Moments::now(),
             prompt_tokens,
             token_limit,

@@ -23,6 +23,14 @@ pub use knobs::{
 };
 pub use path::resolve_model_path;
 
+/// Milliseconds that a step may take for each [`STEP_TOKENS`] of its tokens, unless a spec says otherwise: far more than a large model
+/// takes on a slow machine.
+pub const STEP_TIMEOUT_MS: u32 = 60_000;
+/// Tokens of a step that may take `step_timeout_ms` together.
+pub const STEP_TOKENS: u32 = 64;
+/// How often an engine that failed is started again, unless a spec says otherwise.
+pub const MOST_RESTARTS: u32 = 5;
+
 /// Everything that decides how a model is loaded and batched.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -56,6 +64,11 @@ pub struct EngineSpec {
     pub target_step_ms: u32,
     /// Milliseconds of waiting that make up for one point of priority.
     pub priority_aging_ms: u32,
+    /// Milliseconds that a step of up to [`STEP_TOKENS`] tokens may take, and each further so many tokens of it, before the engine is
+    /// given up; 0 is without bound.
+    pub step_timeout_ms: u32,
+    /// How often an engine that failed is started again, see [`Supervised`](crate::Supervised).
+    pub max_engine_restarts: u32,
     /// A smaller model that drafts tokens for requests that ask for it.
     pub draft: Option<DraftSpec>,
     /// Adapters of the model that requests can name.
@@ -84,6 +97,8 @@ impl EngineSpec {
             queue_timeout_ms: 600_000,
             target_step_ms: 0,
             priority_aging_ms: 10_000,
+            step_timeout_ms: STEP_TIMEOUT_MS,
+            max_engine_restarts: MOST_RESTARTS,
             draft: None,
             adapters: Vec::new(),
             plugin_config: PluginConfig::default(),

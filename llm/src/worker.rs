@@ -2,17 +2,24 @@
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crate::protocol::LoadError;
 
+/// How long the end of a thread that was told to stop is waited for. It stops between two steps, which take less on most machines;
+/// one that takes longer is left behind, for nothing may keep the process from its end.
+const JOIN_PATIENCE: Duration = Duration::from_secs(5);
+
 /// A thread that serves a model.
 #[derive(Debug)]
-pub(crate) struct Worker(Option<JoinHandle<()>>);
+pub(crate) struct Worker {
+    thread: Option<JoinHandle<()>>,
+    pulse: Arc<Pulse>,
+}
 
 /// With what a thread says that its model is loaded.
 #[derive(Debug)]
@@ -24,7 +31,31 @@ pub(crate) struct Pulse {
     started: Instant,
     idle: AtomicBool,
     stopped: AtomicBool,
+    /// Given up by others: whatever it does is ignored.
+    abandoned: AtomicBool,
     beat_micros: AtomicU64,
+    /// Beats so far.
+    beats: AtomicU64,
+    /// Requests that were given to it, and those that it has taken in.
+    given: AtomicU64,
+    taken: AtomicU64,
+    /// Tokens of the step that is computed.
+    batch: AtomicU32,
+    /// Told when the thread ends.
+    ended: (Mutex<bool>, Condvar),
+}
+
+/// A look at a pulse.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Seen {
+    /// The thread has ended.
+    pub(crate) stopped: bool,
+    /// There is nothing to do.
+    pub(crate) idle: bool,
+    /// Changes whenever the thread does something.
+    pub(crate) progress: u64,
+    /// Tokens of the step that is computed.
+    pub(crate) batch: u32,
 }
 
 impl Worker {
@@ -43,11 +74,12 @@ impl Worker {
         F: FnOnce(Ready<T>) -> Result<(), LoadError> + Send + 'static,
     {
         let (sender, opened) = mpsc::channel();
+        let to_end = Arc::clone(&pulse);
         let thread = thread::Builder::new().name(name).spawn(move || {
             let ready = Ready(sender.clone());
             let outcome = catch(|| serve(ready))
                 .unwrap_or_else(|message| Err(LoadError::Panicked { message }));
-            pulse.stopped.store(true, Ordering::Relaxed);
+            to_end.end();
             if let Err(error) = outcome {
                 sender.send(Err(error)).ok(); // nobody waits any more if loading had succeeded
             }
@@ -57,17 +89,27 @@ impl Worker {
             message: "the engine thread ended while loading".to_owned(),
         };
         let opened = opened.recv().map_err(ended)??;
-        Ok((Self(Some(thread)), opened))
+        let thread = Some(thread);
+        Ok((Self { thread, pulse }, opened))
     }
 
-    /// Waits for the end of the thread, which has been told to stop; not if the thread itself calls this.
-    pub(crate) fn join(&mut self) {
-        if let Some(thread) = self.0.take()
-            && thread.thread().id() != thread::current().id()
-        {
-            // A panic of the thread has been reported there.
-            thread.join().ok();
+    /// Waits for the end of the thread, which has been told to stop, for a bounded time; not if the thread itself calls this, or was
+    /// given up. False if it runs on.
+    pub(crate) fn join(&mut self) -> bool {
+        let Some(thread) = self.thread.take() else {
+            return true;
+        };
+        if thread.thread().id() == thread::current().id() || self.pulse.abandoned() {
+            return false;
         }
+        let name = || thread.thread().name().unwrap_or_default().to_owned();
+        if !self.pulse.wait_end(JOIN_PATIENCE) {
+            tracing::warn!(thread = name(), "a thread does not end and is left behind");
+            return false;
+        }
+        // A panic of the thread has been reported there.
+        thread.join().ok();
+        true
     }
 }
 
@@ -85,8 +127,68 @@ impl Pulse {
             started: Instant::now(),
             idle: AtomicBool::new(true),
             stopped: AtomicBool::new(false),
+            abandoned: AtomicBool::new(false),
             beat_micros: AtomicU64::new(0),
+            beats: AtomicU64::new(0),
+            given: AtomicU64::new(0),
+            taken: AtomicU64::new(0),
+            batch: AtomicU32::new(0),
+            ended: (Mutex::new(false), Condvar::new()),
         }
+    }
+
+    /// The thread is about to compute so many tokens.
+    pub(crate) fn begins(&self, tokens: usize) {
+        self.batch.store(tokens as u32, Ordering::Relaxed);
+    }
+
+    /// The thread was given a request.
+    pub(crate) fn given(&self) {
+        self.given.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The thread has taken a request in.
+    pub(crate) fn taken(&self) {
+        self.taken.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Nobody waits for the thread any more.
+    pub(crate) fn abandon(&self) {
+        self.abandoned.store(true, Ordering::Relaxed);
+    }
+
+    fn abandoned(&self) -> bool {
+        self.abandoned.load(Ordering::Relaxed)
+    }
+
+    /// What can be seen of the thread now.
+    pub(crate) fn look(&self) -> Seen {
+        // What was given is read last: work that came in between is seen as not yet taken in.
+        let beats = self.beats.load(Ordering::Relaxed);
+        let taken = self.taken.load(Ordering::Relaxed);
+        let idle = self.idle();
+        Seen {
+            stopped: self.stopped(),
+            idle: idle && taken >= self.given.load(Ordering::Relaxed),
+            progress: beats.wrapping_add(taken),
+            batch: self.batch.load(Ordering::Relaxed),
+        }
+    }
+
+    /// The thread ends.
+    fn end(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
+        let (ended, changed) = &self.ended;
+        *ended.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        changed.notify_all();
+    }
+
+    /// Waits for the end of the thread, so long at most; says whether it has ended.
+    pub(crate) fn wait_end(&self, patience: Duration) -> bool {
+        let (ended, changed) = &self.ended;
+        let ended = ended.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = changed.wait_timeout_while(ended, patience, |ended| !*ended);
+        *waited.unwrap_or_else(PoisonError::into_inner).0
     }
 
     /// The thread makes progress, or has nothing to do.
@@ -94,6 +196,7 @@ impl Pulse {
         self.idle.store(idle, Ordering::Relaxed);
         let micros = self.started.elapsed().as_micros() as u64;
         self.beat_micros.store(micros, Ordering::Relaxed);
+        self.beats.fetch_add(1, Ordering::Relaxed);
     }
 
     /// How long ago it was started.

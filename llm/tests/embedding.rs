@@ -8,7 +8,7 @@ use graphmill_llm::embed::{
     EmbeddingBackend, EmbeddingCapacity, EmbeddingEngine, EmbeddingError, EmbeddingHandle,
     EmbeddingRefusal, EmbeddingRequest, EmbeddingSpec, EmbeddingTask, PairForm, Pooling,
 };
-use graphmill_llm::{EngineSpec, ErrorKind, Token};
+use graphmill_llm::{EngineSpec, EngineState, ErrorKind, Supervised, Token};
 
 /// Tells the test what each step computes, and waits for its word. A text's numbers are its length and its first token; the token
 /// [`POISON`] fails the batch that has it, and [`PANIC`] panics.
@@ -246,4 +246,49 @@ fn pairs_are_joined_as_the_model_reads_them() {
         .collect();
     assert_eq!(spelled, b"D:\x02 Q:\x01!");
     assert_eq!(PairForm::from_template(&*vocab, "{query}"), Ok(None));
+}
+
+#[test]
+fn an_engine_that_hangs_is_given_up_with_all_that_wait_for_it() {
+    let (to_test, batches) = mpsc::channel();
+    let (go, to_wait) = mpsc::channel();
+    let spec = EmbeddingSpec {
+        step_timeout_ms: 50,
+        ..EmbeddingSpec::new("model.gguf", EmbeddingTask::Embed(None))
+    };
+    let open = || {
+        let (_, vocab) = ScriptedBackend::new(Script::default(), &EngineSpec::new("m.script.json"));
+        let backend = Gated {
+            batches: to_test,
+            go: to_wait,
+        };
+        Ok((backend, vocab, PairForm::around(vec![], vec![], vec![])))
+    };
+    let engine = EmbeddingEngine::with_backend(spec, open).expect("a valid spec");
+    let engine = Supervised::<EmbeddingEngine>::once(engine).expect("a thread");
+    let (sender, outcomes) = mpsc::channel();
+    let submit = |name: &'static str| {
+        let sender = sender.clone();
+        let request = EmbeddingRequest::new(vec![vec![1, 1]], move |outcome| {
+            sender.send((name, outcome)).expect("the test listens");
+        });
+        engine.current().submit(request)
+    };
+    let hangs = submit("hangs").expect("a good request");
+    batches.recv().expect("a step");
+    let waits = submit("waits");
+    for _ in 0..=usize::from(waits.is_ok()) {
+        let (_, outcome) = outcomes.recv().expect("an outcome");
+        let error = outcome.expect_err("it hangs");
+        assert_eq!(error.kind, ErrorKind::Unavailable);
+        assert!(error.message.contains("step_timeout"), "{error}");
+    }
+    assert!(matches!(submit("late"), Err(EmbeddingRefusal::Failed(_))));
+    while engine.health().state != EngineState::Failed {
+        std::thread::yield_now();
+    }
+    // What it computes after all is nobody's.
+    drop(go);
+    drop((hangs, waits, engine, sender));
+    assert!(outcomes.recv().is_err());
 }

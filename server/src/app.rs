@@ -81,10 +81,13 @@ pub(crate) struct App {
 impl App {
     /// Why requests would not be served now; `None` when they would.
     pub(crate) fn unready(&self) -> Option<String> {
-        if *self.stage.borrow() != Stage::Running {
-            return Some("the server is stopping".to_owned());
-        }
-        self.servables.unready()
+        self.stopping().or_else(|| self.servables.unready())
+    }
+
+    /// Why no request would be served now, whatever it is for.
+    pub(crate) fn stopping(&self) -> Option<String> {
+        let stopping = *self.stage.borrow() != Stage::Running;
+        stopping.then(|| "the server is stopping".to_owned())
     }
 }
 

@@ -58,7 +58,9 @@ fn refused(refusal: EmbeddingRefusal, field: impl Fn(usize) -> String) -> Error 
             .with_code("invalid_value")
         }
         EmbeddingRefusal::QueueFull { .. } => Error::exhausted(refusal.to_string()),
-        EmbeddingRefusal::Stopped => Error::unavailable(refusal.to_string()),
+        EmbeddingRefusal::Stopped | EmbeddingRefusal::Failed(_) => {
+            Error::unavailable(refusal.to_string())
+        }
     };
     error.with_source(refusal)
 }

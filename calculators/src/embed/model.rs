@@ -1,26 +1,36 @@
 //! The resource behind the side packets `embeddings_servable` and `rerank_servable`: a model's embedding engine.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use graphmill_engine::{Error, Kind, Resource, Result, World};
 use graphmill_llm::embed::{EmbeddingEngine, EmbeddingSpec};
-use graphmill_llm::{SpecError, resolve_model_path};
+use graphmill_llm::{Health, LoadError, SpecError, Supervised, resolve_model_path};
 
 /// A loaded model that embeds or ranks. Every session of every graph that names the same model and limits shares one.
 #[derive(Debug)]
 pub struct EmbeddingModel {
-    engine: EmbeddingEngine,
+    engine: Supervised<EmbeddingEngine>,
 }
 
 impl EmbeddingModel {
     /// A model on an engine of the caller's own.
-    pub fn new(engine: EmbeddingEngine) -> Self {
-        Self { engine }
+    ///
+    /// # Errors
+    /// If there is no thread to look after it.
+    pub fn new(engine: EmbeddingEngine) -> Result<Self> {
+        let engine = Supervised::<EmbeddingEngine>::once(engine).map_err(not_loaded)?;
+        Ok(Self { engine })
     }
 
-    /// The engine that batches this model's texts.
-    pub fn engine(&self) -> &EmbeddingEngine {
-        &self.engine
+    /// The engine that batches this model's texts; another one after it has failed.
+    pub fn engine(&self) -> Arc<EmbeddingEngine> {
+        self.engine.current()
+    }
+
+    /// How the engine is.
+    pub fn health(&self) -> Health {
+        self.engine.health()
     }
 }
 
@@ -35,11 +45,13 @@ impl Resource for EmbeddingModel {
     }
 
     fn load(spec: &EmbeddingSpec, _: &dyn World) -> Result<Self> {
-        let engine = EmbeddingEngine::load(spec.clone());
-        engine
-            .map(Self::new)
-            .map_err(|error| Error::unavailable(error.to_string()).with_source(error))
+        let engine = Supervised::<EmbeddingEngine>::load(spec.clone()).map_err(not_loaded)?;
+        Ok(Self { engine })
     }
+}
+
+fn not_loaded(error: LoadError) -> Error {
+    Error::unavailable(error.to_string()).with_source(error)
 }
 
 fn unusable(error: SpecError) -> Error {

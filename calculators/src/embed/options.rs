@@ -2,9 +2,12 @@
 
 use graphmill_engine::Contract;
 use graphmill_llm::embed::{EmbeddingSpec, EmbeddingTask, Pooling};
+use graphmill_llm::spec::MOST_RESTARTS;
 use graphmill_llm::{Device, PluginConfig};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::llm::options::{DEFAULT_STEP_TIMEOUT, step_timeout_ms};
 
 /// Options of [`Embed`](super::Embed).
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
@@ -26,6 +29,11 @@ pub struct EmbedOptions {
     pub max_num_batched_tokens: u32,
     /// Most requests at the same time; more are refused.
     pub max_waiting: u32,
+    /// Seconds that a step may take for each 64 of its tokens; an engine that takes longer is given up and started again, and its requests
+    /// end with status 503. 0 is without bound.
+    pub step_timeout: f64,
+    /// How often an engine that has failed is started again within ten minutes, before the server says that it is not alive.
+    pub max_engine_restarts: u32,
     /// `CPU`; `GPU` or `GPU.0` for the first GPU, `GPU.1` for the second; `AUTO` for all GPUs there are, or else the CPU.
     pub target_device: String,
     /// JSON object with the backend's knobs, as that of the LLM node.
@@ -44,6 +52,8 @@ impl Default for EmbedOptions {
             max_context: 0,
             max_num_batched_tokens: 512,
             max_waiting: 1024,
+            step_timeout: DEFAULT_STEP_TIMEOUT,
+            max_engine_restarts: MOST_RESTARTS,
             target_device: String::new(),
             plugin_config: String::new(),
         }
@@ -64,6 +74,11 @@ pub struct RankOptions {
     pub max_num_batched_tokens: u32,
     /// Most requests at the same time; more are refused.
     pub max_waiting: u32,
+    /// Seconds that a step may take for each 64 of its tokens; an engine that takes longer is given up and started again, and its requests
+    /// end with status 503. 0 is without bound.
+    pub step_timeout: f64,
+    /// How often an engine that has failed is started again within ten minutes, before the server says that it is not alive.
+    pub max_engine_restarts: u32,
     /// `CPU`; `GPU` or `GPU.0` for the first GPU, `GPU.1` for the second; `AUTO` for all GPUs there are, or else the CPU.
     pub target_device: String,
     /// JSON object with the backend's knobs, as that of the LLM node.
@@ -79,6 +94,8 @@ impl Default for RankOptions {
             max_position_embeddings: None,
             max_num_batched_tokens: 512,
             max_waiting: 1024,
+            step_timeout: DEFAULT_STEP_TIMEOUT,
+            max_engine_restarts: MOST_RESTARTS,
             target_device: String::new(),
             plugin_config: String::new(),
         }
@@ -115,6 +132,8 @@ impl EmbedOptions {
             max_num_batched_tokens: self.max_num_batched_tokens,
             max_context: (self.max_context > 0).then_some(self.max_context),
             max_waiting: self.max_waiting,
+            step_timeout_ms: step_timeout_ms(c, self.step_timeout),
+            max_engine_restarts: self.max_engine_restarts,
             ..EmbeddingSpec::new(&self.models_path, task)
         };
         checked(c, spec, &self.target_device, &self.plugin_config)
@@ -128,6 +147,8 @@ impl RankOptions {
             max_num_batched_tokens: self.max_num_batched_tokens,
             max_context: self.max_position_embeddings,
             max_waiting: self.max_waiting,
+            step_timeout_ms: step_timeout_ms(c, self.step_timeout),
+            max_engine_restarts: self.max_engine_restarts,
             ..EmbeddingSpec::new(&self.models_path, EmbeddingTask::Rank)
         };
         checked(c, spec, &self.target_device, &self.plugin_config)

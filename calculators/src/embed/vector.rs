@@ -147,8 +147,9 @@ impl Embed {
     }
 
     fn tokenize(&self, text: &Prompt, field: impl Fn() -> String) -> Result<Vec<Token>> {
-        let vocab = self.model.engine().vocab();
-        let limit = self.model.engine().context_length();
+        let engine = self.model.engine();
+        let vocab = engine.vocab();
+        let limit = engine.context_length();
         let read = |text: &str| vocab.tokenize(text, true, false);
         let mut tokens = match text {
             Prompt::Tokens(tokens) => tokens.clone(),

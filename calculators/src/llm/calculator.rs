@@ -292,7 +292,9 @@ fn start(
     events: &EventSender<Event>,
 ) -> Result<Vec<Choice>> {
     let max_tokens = limits.max_tokens(params)?;
-    let speculation = limits.speculation(params, model.engine())?;
+    // One for all of them, whatever happens to it meanwhile.
+    let engine = model.engine();
+    let speculation = limits.speculation(params, &engine)?;
     let constraint = compiled(params)?;
     refuse_what_is_not_formatted(params)?;
     let mut choices = Vec::with_capacity(prompts.len() * params.n as usize);
@@ -321,7 +323,7 @@ fn start(
             request.constraint.clone_from(&constraint);
             request.reasoning_limit.clone_from(&params.reasoning_limit);
             request.credits = CREDITS;
-            let sequence = model.engine().submit(request).map_err(refused)?;
+            let sequence = engine.submit(request).map_err(refused)?;
             let signals = events.clone();
             let stopped = Arc::new(AtomicBool::new(false));
             let to_stop = Arc::clone(&stopped);
@@ -458,13 +460,13 @@ fn refused(error: SubmitError) -> Error {
             .with_field("model")
             .with_code("model_not_found"),
         SubmitError::QueueFull { .. } => Error::exhausted(message),
-        SubmitError::Stopped => Error::unavailable(message),
+        SubmitError::Stopped | SubmitError::Failed(_) => Error::unavailable(message),
     };
     refusal.with_source(error)
 }
 
 /// Why a choice could not go on.
-fn failed(error: GenerationError) -> Error {
+pub(crate) fn failed(error: GenerationError) -> Error {
     let kind = match error.kind {
         ErrorKind::Internal => Kind::Internal,
         ErrorKind::ResourceExhausted => Kind::ResourceExhausted,

@@ -6,9 +6,10 @@ mod formats;
 mod generation_config;
 mod history;
 mod model;
-mod options;
+pub(crate) mod options;
 mod output_format;
 
+pub(crate) use calculator::failed;
 pub use calculator::{Credit, Llm, LlmPorts};
 pub use constraint::{ConstraintCompiler, ConstraintPorts};
 pub use generation_config::GenerationConfig;

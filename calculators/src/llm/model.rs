@@ -6,7 +6,8 @@ use std::sync::Arc;
 use graphmill_engine::{Error, Kind, Resource, Result, World};
 use graphmill_llm::backend::scripted::{Script, ScriptedBackend};
 use graphmill_llm::{
-    BackendKind, Engine, EngineSpec, LoadError, SpecError, Vocab, resolve_model_path,
+    BackendKind, Engine, EngineSpec, Health, LoadError, SpecError, Supervised, Vocab,
+    resolve_model_path,
 };
 
 use super::formats::OutputFormats;
@@ -37,7 +38,7 @@ pub struct ModelSpec {
 /// A loaded model. Every session of every graph that names the same model and limits shares one.
 #[derive(Debug)]
 pub struct LanguageModel {
-    engine: Engine,
+    engine: Supervised<Engine>,
     vocab: Arc<dyn Vocab>,
     history: History,
     template: Option<Result<ChatTemplate, TemplateError>>,
@@ -57,8 +58,9 @@ impl LanguageModel {
             let spec = spec.clone();
             move || Ok(ScriptedBackend::new(script, &spec))
         };
-        let engine = Engine::with_backend(spec, open).map_err(not_loaded)?;
-        let vocab = engine.vocab();
+        let engine = Engine::with_backend(spec, open).and_then(Supervised::<Engine>::once);
+        let engine = engine.map_err(not_loaded)?;
+        let vocab = engine.current().vocab();
         let template = own_template(&*vocab, None);
         Ok(Self {
             generation: GenerationConfig::default(),
@@ -71,9 +73,14 @@ impl LanguageModel {
         })
     }
 
-    /// The engine that batches this model's sequences.
-    pub fn engine(&self) -> &Engine {
-        &self.engine
+    /// The engine that batches this model's sequences; another one after it has failed.
+    pub fn engine(&self) -> Arc<Engine> {
+        self.engine.current()
+    }
+
+    /// How the engine is.
+    pub fn health(&self) -> Health {
+        self.engine.health()
     }
 
     /// The model's vocabulary.
@@ -139,8 +146,8 @@ impl Resource for LanguageModel {
             Some(path) => Some(read_template(path, world)?),
             None => template_beside(&spec.engine.model, world)?,
         };
-        let engine = Engine::load(spec.engine.clone()).map_err(not_loaded)?;
-        let vocab = engine.vocab();
+        let engine = Supervised::<Engine>::load(spec.engine.clone()).map_err(not_loaded)?;
+        let vocab = engine.current().vocab();
         let (template, tool_template) = match chosen {
             Some(template) => (Some(Ok(template)), None),
             None => (

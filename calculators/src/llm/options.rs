@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 
 use graphmill_engine::Contract;
+use graphmill_llm::spec::{MOST_RESTARTS, STEP_TIMEOUT_MS};
 use graphmill_llm::{
     AdapterSpec, Device, DraftSource, DraftSpec, EngineSpec, Number, PluginConfig, SpecError,
     SpeculationParams, SubmitError,
@@ -62,6 +63,11 @@ pub struct LlmOptions {
     pub target_step_ms: u32,
     /// Milliseconds of waiting that make up for one point of a request's `priority`.
     pub priority_aging_ms: u32,
+    /// Seconds that a step may take for each 64 of its tokens; an engine that takes longer is given up and started again, and its requests
+    /// end with status 503. 0 is without bound.
+    pub step_timeout: f64,
+    /// How often an engine that has failed is started again within ten minutes, before the server says that it is not alive.
+    pub max_engine_restarts: u32,
     /// A Jinja file, relative to the graph's folder, that replaces the model's chat template.
     pub chat_template_file: String,
     /// Kinds that do more than text are refused.
@@ -126,6 +132,8 @@ impl Default for LlmOptions {
             queue_timeout_ms: 600_000,
             target_step_ms: 0,
             priority_aging_ms: 10_000,
+            step_timeout: DEFAULT_STEP_TIMEOUT,
+            max_engine_restarts: MOST_RESTARTS,
             chat_template_file: String::new(),
             pipeline_type: PipelineType::Auto,
             chat_template_mode: ChatTemplateMode::Jinja,
@@ -183,6 +191,21 @@ impl LoraAdapter {
         };
         Some(AdapterSpec { name, path, scale })
     }
+}
+
+/// Seconds that a step may take, unless a graph says otherwise.
+pub(crate) const DEFAULT_STEP_TIMEOUT: f64 = STEP_TIMEOUT_MS as f64 / 1e3;
+/// The longest that can be asked for, in seconds: a day.
+const LONGEST_STEP_TIMEOUT: f64 = 86_400.0;
+
+/// An option in seconds as the engine has it.
+pub(crate) fn step_timeout_ms(c: &mut Contract, seconds: f64) -> u32 {
+    if !(0.0..=LONGEST_STEP_TIMEOUT).contains(&seconds) {
+        let message = format!("must be from 0 to {LONGEST_STEP_TIMEOUT} seconds, not {seconds}");
+        c.option_error("step_timeout", message);
+        return STEP_TIMEOUT_MS;
+    }
+    (seconds * 1e3).ceil() as u32
 }
 
 /// More memory than any machine has.
@@ -283,6 +306,8 @@ impl LlmOptions {
         engine.queue_timeout_ms = self.queue_timeout_ms;
         engine.target_step_ms = self.target_step_ms;
         engine.priority_aging_ms = self.priority_aging_ms;
+        engine.step_timeout_ms = step_timeout_ms(c, self.step_timeout);
+        engine.max_engine_restarts = self.max_engine_restarts;
         engine.device = accepted(c, "device", self.device.parse::<Device>());
         engine.plugin_config = accepted(
             c,

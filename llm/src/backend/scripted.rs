@@ -11,7 +11,9 @@
 //! of its spec it goes one letter further in the alphabet for each letter of a reply, with the second two, and so on.
 
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -60,6 +62,8 @@ pub struct Script {
     pub fail_steps: Vec<u64>,
     /// Steps, counted from 1, that panic.
     pub panic_steps: Vec<u64>,
+    /// A file; steps that hang go on when it is there. Without it they hang for ever.
+    pub release: Option<PathBuf>,
 }
 
 impl Default for Script {
@@ -74,6 +78,7 @@ impl Default for Script {
             step_micros: 0,
             fail_steps: Vec::new(),
             panic_steps: Vec::new(),
+            release: None,
         }
     }
 }
@@ -103,6 +108,10 @@ pub enum Then {
     Fail,
     /// A panicking step.
     Panic,
+    /// A step that does not end before the script's `release` is there.
+    Hang,
+    /// A panic that the engine's thread does not survive.
+    Die,
 }
 
 /// The backend that plays a [`Script`].
@@ -118,6 +127,8 @@ pub struct ScriptedBackend {
     free_cells: Vec<usize>,
     steps: u64,
     logits: Vec<f32>,
+    /// Whether the next call panics, too.
+    dies: AtomicBool,
 }
 
 /// What a slot holds.
@@ -179,6 +190,7 @@ impl ScriptedBackend {
             free_cells: Vec::new(),
             steps: 0,
             logits: Vec::new(),
+            dies: AtomicBool::new(false),
         };
         (backend, vocab)
     }
@@ -439,6 +451,7 @@ impl Backend for ScriptedBackend {
     }
 
     fn clear(&mut self) {
+        assert!(!self.dies.load(Ordering::Relaxed), "scripted death");
         self.slots.fill(Held::default());
         self.cells.clear();
         self.free_cells.clear();
@@ -457,6 +470,21 @@ fn adapted(token: Token, adapter: Option<Adapter>) -> Token {
 }
 
 impl ScriptedBackend {
+    /// Waits for what the script says.
+    fn hang(&self) {
+        /// How often it is looked for.
+        const LOOK: Duration = Duration::from_millis(2);
+        let released = || {
+            self.script
+                .release
+                .as_ref()
+                .is_some_and(|file| file.exists())
+        };
+        while !released() {
+            std::thread::sleep(LOOK);
+        }
+    }
+
     /// The token after `history`.
     fn next_token(
         &self,
@@ -489,6 +517,14 @@ impl ScriptedBackend {
             Then::Repeat if !answer.is_empty() => Ok(adapted(answer[said % answer.len()], adapter)),
             Then::Fail => Err(DecodeError::Failed("scripted failure".to_owned())),
             Then::Panic => panic!("scripted panic"),
+            Then::Die => {
+                self.dies.store(true, Ordering::Relaxed);
+                panic!("scripted death")
+            }
+            Then::Hang => {
+                self.hang();
+                Ok(IM_END)
+            }
             Then::End | Then::Repeat => Ok(IM_END),
         }
     }

@@ -9,12 +9,13 @@ use std::time::{Duration, Instant};
 use super::backend::{EmbeddingBackend, EmbeddingCapacity, LoadedEmbedding, ServeEmbedding};
 use super::info::{EmbeddingInfo, EmbeddingMeasurements, Recorders};
 use super::pair::PairForm;
-use super::request::{EmbeddingRefusal, EmbeddingRequest};
+use super::request::{EmbeddingError, EmbeddingRefusal, EmbeddingRequest, stopped};
 use super::spec::EmbeddingSpec;
 use super::step::{Core, Job};
 use crate::backend;
+use crate::live::{Live, Waiter};
 use crate::protocol::LoadError;
-use crate::vocab::Vocab;
+use crate::vocab::{self, Vocab};
 use crate::worker::{self, Pulse, Ready, Worker};
 
 /// A loaded model that embeds or ranks for many requests at once. Dropping it stops its thread; requests that still wait end with
@@ -28,8 +29,12 @@ pub struct EmbeddingEngine {
     shared: Arc<Shared>,
     commands: Sender<Command>,
     next_id: AtomicU64,
+    live: Arc<Live<Arc<Vectors>>>,
     thread: Worker,
 }
+
+/// Who waits for the numbers of a request's texts.
+pub(super) type Vectors = Waiter<Vec<Vec<f32>>>;
 
 /// What sessions tell the engine thread. The channel needs no bound of its own: requests are bounded by `max_waiting`, and each is
 /// cancelled at most once.
@@ -159,6 +164,7 @@ impl EmbeddingEngine {
             shared,
             commands,
             next_id: AtomicU64::new(1),
+            live: Arc::new(Live::new()),
             thread,
         })
     }
@@ -181,20 +187,67 @@ impl EmbeddingEngine {
             });
         }
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let receiver = Arc::new(Waiter::new(request.sink));
+        if let Err(why) = self.live.insert(id, Arc::clone(&receiver)) {
+            counter.fetch_sub(1, Ordering::Relaxed);
+            return Err(EmbeddingRefusal::Failed(why));
+        }
+        // From here on the request leaves `live` with its handle.
+        let handle = EmbeddingHandle {
+            id,
+            commands: self.commands.clone(),
+            live: Arc::clone(&self.live),
+        };
         let job = Box::new(Job {
             id,
-            request,
+            texts: request.texts,
+            receiver,
             submitted: Instant::now(),
             results: Vec::new(),
         });
+        self.shared.pulse.given();
         if self.commands.send(Command::Submit(job)).is_err() {
             counter.fetch_sub(1, Ordering::Relaxed);
             return Err(EmbeddingRefusal::Stopped);
         }
-        Ok(EmbeddingHandle {
-            id,
-            commands: self.commands.clone(),
-        })
+        Ok(handle)
+    }
+
+    /// Gives up the engine's thread, as [`Engine::abandon`](crate::Engine) does.
+    pub(crate) fn abandon(&self, why: &EmbeddingError) {
+        self.shared.pulse.abandon();
+        for receiver in self.live.close(why) {
+            receiver.tell(Err(why.clone()));
+        }
+    }
+
+    /// What shows whether the engine is alive.
+    pub(crate) fn pulse(&self) -> &Arc<Pulse> {
+        &self.shared.pulse
+    }
+
+    /// The spec the engine was loaded from.
+    pub(crate) fn spec(&self) -> &EmbeddingSpec {
+        &self.spec
+    }
+
+    /// Loads the model again, for an engine in the place of this one.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load), and if the file has become one of another vocabulary or width, which is not what sessions know.
+    pub(crate) fn load_again(&self) -> Result<Self, LoadError> {
+        let next = Self::load(self.spec.clone())?;
+        let mut difference = vocab::difference(&*self.vocab, &*next.vocab);
+        if next.capacity.width != self.capacity.width {
+            difference = Some("its vectors have another length".to_owned());
+        }
+        match difference {
+            None => Ok(next),
+            Some(difference) => Err(LoadError::Model {
+                path: self.spec.model.clone(),
+                message: format!("the file is another one than at the start: {difference}"),
+            }),
+        }
     }
 
     fn check(&self, request: &EmbeddingRequest) -> Result<(), EmbeddingRefusal> {
@@ -273,7 +326,9 @@ impl Drop for EmbeddingEngine {
     fn drop(&mut self) {
         // Fails only if the thread has ended already.
         self.commands.send(Command::Shutdown).ok();
-        self.thread.join();
+        if !self.thread.join() {
+            self.abandon(&stopped());
+        }
     }
 }
 
@@ -290,10 +345,12 @@ impl fmt::Debug for EmbeddingEngine {
 pub struct EmbeddingHandle {
     id: u64,
     commands: Sender<Command>,
+    live: Arc<Live<Arc<Vectors>>>,
 }
 
 impl Drop for EmbeddingHandle {
     fn drop(&mut self) {
+        self.live.remove(self.id);
         // Fails only when the engine has stopped, which ended the request.
         self.commands.send(Command::Cancel(self.id)).ok();
     }

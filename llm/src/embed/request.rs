@@ -12,7 +12,7 @@ pub type EmbeddingSink = Box<dyn FnOnce(EmbeddingOutcome) + Send>;
 pub struct EmbeddingRequest {
     /// The texts, each with at least one token.
     pub texts: Vec<Vec<Token>>,
-    /// Called once, on the engine's thread, so it must not block.
+    /// Called once, on the engine's thread or that of its supervisor, so it must not block.
     pub sink: EmbeddingSink,
 }
 
@@ -95,4 +95,7 @@ pub enum EmbeddingRefusal {
     /// The engine's thread has ended.
     #[error("the engine has stopped")]
     Stopped,
+    /// The engine was given up; another one may be there soon.
+    #[error(transparent)]
+    Failed(EmbeddingError),
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 #[cfg(feature = "llama")]
 use crate::spec::EngineSpec;
-use crate::spec::{Device, PluginConfig, SpecError};
+use crate::spec::{Device, MOST_RESTARTS, PluginConfig, STEP_TIMEOUT_MS, SpecError};
 
 /// Everything that decides how a model that embeds or ranks is loaded and batched.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -24,6 +24,10 @@ pub struct EmbeddingSpec {
     pub device: Device,
     /// Most requests at the same time; more are refused.
     pub max_waiting: u32,
+    /// As [`EngineSpec::step_timeout_ms`](crate::EngineSpec::step_timeout_ms).
+    pub step_timeout_ms: u32,
+    /// As [`EngineSpec::max_engine_restarts`](crate::EngineSpec::max_engine_restarts).
+    pub max_engine_restarts: u32,
     /// Knobs of the backend. Those of KV caches and drafts have no meaning here.
     pub plugin_config: PluginConfig,
 }
@@ -41,6 +45,8 @@ impl EmbeddingSpec {
             max_context: None,
             device: Device::Auto,
             max_waiting: 1024,
+            step_timeout_ms: STEP_TIMEOUT_MS,
+            max_engine_restarts: MOST_RESTARTS,
             plugin_config: PluginConfig::default(),
         }
     }

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use super::backend::{EmbeddingBackend, EmbeddingCapacity};
 use super::batch::{self, Texts};
-use super::engine::{Command, Shared};
-use super::request::{EmbeddingError, EmbeddingOutcome, EmbeddingRequest, stopped};
+use super::engine::{Command, Shared, Vectors};
+use super::request::{EmbeddingError, EmbeddingOutcome, stopped};
 use crate::protocol::{ErrorKind, Token};
 use crate::worker::catch;
 
@@ -19,7 +19,8 @@ const REST_AFTER: Duration = Duration::from_millis(200);
 /// A request on the engine thread.
 pub(super) struct Job {
     pub(super) id: u64,
-    pub(super) request: EmbeddingRequest,
+    pub(super) texts: Vec<Vec<Token>>,
+    pub(super) receiver: Arc<Vectors>,
     pub(super) submitted: Instant,
     /// The numbers of the texts computed so far, which are the first ones.
     pub(super) results: Vec<Vec<f32>>,
@@ -27,18 +28,18 @@ pub(super) struct Job {
 
 impl Texts for Job {
     fn tokens(&self, nth: usize) -> Option<usize> {
-        Some(self.request.texts.get(self.results.len() + nth)?.len())
+        Some(self.texts.get(self.results.len() + nth)?.len())
     }
 }
 
 impl Job {
     fn next(&self, texts: usize) -> &[Vec<Token>] {
         let done = self.results.len();
-        &self.request.texts[done..done + texts]
+        &self.texts[done..done + texts]
     }
 
     fn is_complete(&self) -> bool {
-        self.results.len() == self.request.texts.len()
+        self.results.len() == self.texts.len()
     }
 }
 
@@ -74,7 +75,7 @@ impl<'a> Core<'a> {
             self.take_in(command); // a request that came too late gets its answer below
         }
         for job in std::mem::take(&mut self.queue) {
-            self.end(job, Err(stopped()));
+            self.end(&job, Err(stopped()));
         }
     }
 
@@ -107,7 +108,10 @@ impl<'a> Core<'a> {
 
     fn take_in(&mut self, command: Command) {
         match command {
-            Command::Submit(job) => self.queue.push_back(*job),
+            Command::Submit(job) => {
+                self.shared.pulse.taken();
+                self.queue.push_back(*job);
+            }
             Command::Cancel(id) => {
                 let found = self.queue.iter().position(|job| job.id == id);
                 if found.and_then(|index| self.queue.remove(index)).is_some() {
@@ -123,13 +127,14 @@ impl<'a> Core<'a> {
     }
 
     fn step(&mut self) {
-        self.shared.pulse.beat(false);
         batch::fill(&self.capacity, &self.queue, &mut self.batch);
         let texts: Vec<&[Token]> = (self.queue.iter().zip(&self.batch))
             .flat_map(|(job, texts)| job.next(*texts))
             .map(Vec::as_slice)
             .collect();
         let tokens = texts.iter().map(|text| text.len()).sum();
+        self.shared.pulse.begins(tokens);
+        self.shared.pulse.beat(false);
         let width = self.capacity.width as usize;
         self.numbers.clear();
         let started = Instant::now();
@@ -164,7 +169,7 @@ impl<'a> Core<'a> {
         self.queue.rotate_left(1);
         for mut job in self.take(Job::is_complete) {
             let results = std::mem::take(&mut job.results);
-            self.end(job, Ok(results));
+            self.end(&job, Ok(results));
         }
     }
 
@@ -181,7 +186,7 @@ impl<'a> Core<'a> {
         };
         let mut batch = std::mem::take(&mut self.batch).into_iter();
         for job in self.take(|_| batch.next().is_some_and(|texts| texts > 0)) {
-            self.end(job, Err(error.clone()));
+            self.end(&job, Err(error.clone()));
         }
     }
 
@@ -192,11 +197,10 @@ impl<'a> Core<'a> {
         VecDeque::into(taken)
     }
 
-    fn end(&self, job: Job, outcome: EmbeddingOutcome) {
+    fn end(&self, job: &Job, outcome: EmbeddingOutcome) {
         self.shared.leaves();
         self.shared.measured.ended(job.submitted, outcome.is_ok());
-        let sink = job.request.sink;
-        if let Err(message) = catch(|| sink(outcome)) {
+        if let Err(message) = catch(|| job.receiver.tell(outcome)) {
             tracing::error!(%message, "a receiver of embeddings panicked");
         }
     }

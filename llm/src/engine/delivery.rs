@@ -71,6 +71,8 @@ struct Content {
     /// Whether the delivery thread sleeps until there is an output.
     idle: bool,
     closed: bool,
+    /// The delivery thread has ended.
+    ended: bool,
 }
 
 impl Mailbox {
@@ -101,6 +103,15 @@ impl Mailbox {
         let ended = content.closed && content.outputs.all.is_empty();
         held.take_in(&mut content.outputs);
         !ended
+    }
+}
+
+/// Says that the delivery thread has ended, however it does.
+struct End<'a>(&'a Mailbox);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.lock().ended = true;
     }
 }
 
@@ -142,6 +153,7 @@ impl Outbox {
         thread::Builder::new()
             .name(format!("deliver {name}"))
             .spawn(move || {
+                let _end = End(&to_deliver);
                 let mut held = Outputs::default();
                 let mut due = Instant::now();
                 while to_deliver.take(&mut held, due) {
@@ -182,10 +194,14 @@ impl Outbox {
         }
         self.current.most = self.current.all.len();
         let mut content = self.mailbox.lock();
+        let ended = content.ended;
         content.outputs.take_in(&mut self.current);
         if content.idle || !content.outputs.urgent.is_empty() {
             self.mailbox.changed.notify_one();
         }
+        drop(content);
+        // The engine cannot go on without it, and dies of this panic.
+        assert!(!ended, "the thread that delivers has ended");
     }
 }
 

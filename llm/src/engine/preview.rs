@@ -2,11 +2,13 @@
 //! prefix tree. Nothing is reserved or marked as used.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use super::step::Core;
-use super::{Command, Engine};
+use super::{Command, Engine, Waiting, stopped};
 use crate::cache::ShareGroup;
-use crate::protocol::{SubmitError, Token};
+use crate::live::{Live, Waiter};
+use crate::protocol::{GenerationError, SubmitError, Token};
 
 /// What a prompt would take if it were admitted now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,12 +25,22 @@ pub struct PromptPreview {
 pub(crate) struct Question {
     prompt: Vec<Token>,
     group: ShareGroup,
-    answer: Box<dyn FnOnce(PromptPreview) + Send>,
+    number: u64,
+    answer: Arc<Waiter<PromptPreview>>,
+    live: Arc<Live<Waiting>>,
+}
+
+impl Drop for Question {
+    fn drop(&mut self) {
+        // Does nothing unless the engine ends with the question in its hands.
+        self.answer.tell(Err(stopped()));
+        self.live.remove(self.number);
+    }
 }
 
 impl Engine {
     /// Asks what a prompt would take if it were admitted now, with this cache salt and adapter. `answer` is called on the engine's thread,
-    /// between two steps; not at all if the engine stops first.
+    /// between two steps; with an error, on any thread, if the engine fails first.
     ///
     /// # Errors
     /// As [`submit`](Self::submit), for prompts that can never run.
@@ -37,14 +49,20 @@ impl Engine {
         prompt: Vec<Token>,
         salt: &Arc<str>,
         adapter: Option<&str>,
-        answer: impl FnOnce(PromptPreview) + Send + 'static,
+        answer: impl FnOnce(Result<PromptPreview, GenerationError>) + Send + 'static,
     ) -> Result<(), SubmitError> {
         self.check_prompt(&prompt, 1)?;
         let question = Question {
             prompt,
             group: self.group(adapter, salt)?,
-            answer: Box::new(answer),
+            number: self.next_id.fetch_add(1, Ordering::Relaxed),
+            answer: Arc::new(Waiter::new(Box::new(answer))),
+            live: Arc::clone(&self.live),
         };
+        let waiting = Waiting::Question(Arc::clone(&question.answer));
+        let inserted = self.live.insert(question.number, waiting);
+        inserted.map_err(SubmitError::Failed)?;
+        self.shared.pulse.given();
         self.commands
             .send(Command::Preview(Box::new(question)))
             .map_err(|_| SubmitError::Stopped)
@@ -53,13 +71,14 @@ impl Engine {
 
 impl Core<'_> {
     /// Answers a question about a prompt.
-    pub(super) fn answer(&self, question: Question) {
+    pub(super) fn answer(&self, question: &Question) {
+        self.shared.pulse.taken();
         let prompt_tokens = question.prompt.len() as u32;
         let (cached_tokens, copied) = self.would_take_over(&question.group, &question.prompt);
-        (question.answer)(PromptPreview {
+        question.answer.tell(Ok(PromptPreview {
             prompt_tokens,
             cached_tokens,
             cells: prompt_tokens - cached_tokens + copied,
-        });
+        }));
     }
 }

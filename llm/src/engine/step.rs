@@ -9,16 +9,16 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 
-use super::Command;
 use super::delivery::Outbox;
 use super::drafter::Drafter;
 use super::queue::QueueTimeout;
 use super::share::Sharing;
 use super::status::Shared;
 use super::timing::Timing;
+use super::{Command, stopped};
 use crate::backend::{Backend, BatchToken, Capacity, DecodeError, DraftSupport, KvLayout, Slot};
 use crate::cache::CellBook;
-use crate::protocol::{ErrorKind, FinishReason, GenerationError, SequenceId, Token};
+use crate::protocol::{ErrorKind, FinishReason, SequenceId, Token};
 use crate::sampler::Sampled;
 use crate::schedule::{self, Limits, Now, Plan, Row, Work};
 use crate::sequence::Sequence;
@@ -131,10 +131,7 @@ impl<'a> Core<'a> {
         while let Ok(command) = inbox.try_recv() {
             self.take_in(command); // a submission that came too late gets its answer below
         }
-        let error = GenerationError {
-            kind: ErrorKind::Unavailable,
-            message: "the engine has stopped".to_owned(),
-        };
+        let error = stopped();
         for sequence in self.running.drain(..).chain(self.waiting.drain(..)) {
             let output = sequence.end(FinishReason::Error(error.clone()));
             self.outbox.push(sequence.id, sequence.sink, output, 0);
@@ -175,6 +172,7 @@ impl<'a> Core<'a> {
     pub(super) fn take_in(&mut self, command: Command) {
         match command {
             Command::Submit(mut sequence) => {
+                self.shared.pulse.taken();
                 if self.backend.draft_support() == DraftSupport::Never {
                     sequence.speculation = None;
                 }
@@ -191,7 +189,7 @@ impl<'a> Core<'a> {
                 }
                 self.cancel(id);
             }
-            Command::Preview(question) => self.answer(*question),
+            Command::Preview(question) => self.answer(&question),
             Command::Shutdown => {}
         }
     }
@@ -275,6 +273,7 @@ impl<'a> Core<'a> {
         self.step += 1;
         self.limit_prompt_rows();
         self.fill_batch();
+        self.shared.pulse.begins(self.batch.len());
         self.samples.clear();
         self.timing.announce(&self.plan, &self.shared);
         let started = self.backend.now();

@@ -12,6 +12,7 @@ use graphmill_llm::{
 };
 
 mod failing;
+mod replacing;
 mod running;
 #[path = "../support/mod.rs"]
 mod support;

@@ -76,7 +76,10 @@ fn describe_engines(graph: &Path, format: Format) -> ExitCode {
         return ExitCode::FAILURE;
     };
     let models = plan.resources::<LanguageModel>();
-    let engines: Vec<&EngineInfo> = models.iter().map(|model| model.engine().info()).collect();
+    let engines: Vec<EngineInfo> = models
+        .iter()
+        .map(|model| model.engine().info().clone())
+        .collect();
     let text = match format {
         Format::Text if engines.is_empty() => "the graph has no language model\n".to_owned(),
         Format::Text => {

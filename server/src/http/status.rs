@@ -18,10 +18,14 @@ pub(crate) async fn status(State(app): State<Arc<App>>) -> Json<Value> {
         .models()
         .iter()
         .map(|(graph, model)| {
+            let health = model.health();
             let engine = model.engine().status();
             json!({
                 "model": engine.model,
                 "graph": graph,
+                "state": health.state.as_str(),
+                "restarts": health.restarts,
+                "failure": health.failure.as_deref(),
                 "sequences_running": engine.sequences_running,
                 "sequences_waiting": engine.sequences_waiting,
                 "kv_cells_used": engine.kv_cells_used,
@@ -55,11 +59,15 @@ pub(crate) async fn status(State(app): State<Arc<App>>) -> Json<Value> {
         .collect();
     let models = app.servables.embedding_models();
     let embedding_engines = models.iter().map(|(graph, model)| {
-        let engine = model.engine().status();
-        let measured = model.engine().measurements();
+        let health = model.health();
+        let running = model.engine();
+        let (engine, measured) = (running.status(), running.measurements());
         json!({
             "model": engine.model,
             "graph": graph,
+            "state": health.state.as_str(),
+            "restarts": health.restarts,
+            "failure": health.failure.as_deref(),
             "requests": engine.requests,
             "steps": measured.step_tokens.count,
             "texts": measured.step_texts.sum,
@@ -80,8 +88,11 @@ pub(crate) async fn status(State(app): State<Arc<App>>) -> Json<Value> {
                 "state": servable.state_name().as_str(),
                 "open_sessions": servable.open_sessions(),
             });
-            if let Some(reason) = servable.failure() {
-                graph["reason"] = reason.as_ref().into();
+            let unready = servable.unready();
+            graph["ready"] = unready.is_none().into();
+            let failure = servable.failure().map(|reason| reason.to_string());
+            if let Some(reason) = failure.or(unready) {
+                graph["reason"] = reason.into();
             }
             graph
         })

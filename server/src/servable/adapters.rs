@@ -48,9 +48,11 @@ impl Servable {
             return Vec::new();
         };
         let models = plan.resources::<LanguageModel>();
-        let adapters = models
-            .iter()
-            .flat_map(|model| &model.engine().spec().adapters);
-        adapters.map(|adapter| adapter.name.clone()).collect()
+        let names = |model: &Arc<LanguageModel>| -> Vec<String> {
+            let engine = model.engine();
+            let adapters = engine.spec().adapters.iter();
+            adapters.map(|adapter| adapter.name.clone()).collect()
+        };
+        models.iter().flat_map(names).collect()
     }
 }

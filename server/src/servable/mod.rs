@@ -5,6 +5,7 @@
 
 mod adapters;
 mod answer;
+mod health;
 mod load;
 mod state;
 pub(crate) mod subgraphs;
@@ -14,7 +15,7 @@ use std::{
     collections::BTreeMap,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use graphmill_calculators::{embed::EmbeddingModel, llm::LanguageModel};
@@ -34,10 +35,6 @@ use crate::{
     config::{Config, GraphEntry},
     rescue::{Cause, Failure},
 };
-
-/// An engine that has had work for this long without making a step is not healthy. Far above the time of the longest step: a
-/// full prefill batch of a large model on a slow machine.
-const STALLED: Duration = Duration::from_mins(1);
 
 /// All graphs of a server, by name.
 pub(crate) struct Servables {
@@ -167,65 +164,13 @@ impl Servables {
     fn resources<R: Resource>(&self) -> Vec<(String, Arc<R>)> {
         let mut found: Vec<(String, Arc<R>)> = Vec::new();
         for servable in self.iter() {
-            let Ok(plan) = servable.plan() else { continue };
-            for resource in plan.resources::<R>() {
+            for resource in servable.resources::<R>() {
                 if !found.iter().any(|(_, other)| Arc::ptr_eq(other, &resource)) {
                     found.push((servable.name().to_owned(), resource));
                 }
             }
         }
         found
-    }
-
-    /// Why requests would not be served now; `None` when they would. A graph that failed does not keep the others from serving.
-    pub(crate) fn unready(&self) -> Option<String> {
-        let in_state = |state: StateName| {
-            let names = self
-                .iter()
-                .filter(|servable| servable.state_name() == state)
-                .map(|servable| format!("`{}`", servable.name()));
-            names.collect::<Vec<_>>().join(", ")
-        };
-        let loading = in_state(StateName::Loading);
-        if !loading.is_empty() {
-            return Some(format!("loading {loading}"));
-        }
-        if !self.by_name.is_empty()
-            && self
-                .iter()
-                .all(|servable| servable.state_name() == StateName::Failed)
-        {
-            return Some(format!(
-                "no graph could be loaded: {}",
-                in_state(StateName::Failed)
-            ));
-        }
-        let models = self.models();
-        let generating = models.iter().map(|(_, model)| {
-            let engine = model.engine().status();
-            let stalled = engine.stalled_for();
-            (engine.model, engine.stopped, stalled)
-        });
-        let models = self.embedding_models();
-        let embedding = models.iter().map(|(_, model)| {
-            let engine = model.engine().status();
-            let stalled = engine.stalled_for();
-            (engine.model, engine.stopped, stalled)
-        });
-        generating
-            .chain(embedding)
-            .find_map(|(model, stopped, stalled)| {
-                if stopped {
-                    Some(format!("the engine of `{model}` has stopped"))
-                } else if stalled >= STALLED {
-                    let seconds = stalled.as_secs();
-                    Some(format!(
-                        "the engine of `{model}` has made no step for {seconds} s"
-                    ))
-                } else {
-                    None
-                }
-            })
     }
 }
 

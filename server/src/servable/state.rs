@@ -6,7 +6,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use graphmill_engine::Plan;
+use graphmill_engine::{Plan, Resource};
 
 use crate::rescue::{Cause, Failure};
 
@@ -89,6 +89,11 @@ impl Servable {
     /// The plan to open a session on, or the failure that a request for the graph gets.
     pub(crate) fn plan(&self) -> Result<Arc<Plan>, Failure> {
         self.available().map(|available| available.plan)
+    }
+
+    /// What its nodes share of this kind; nothing before it is available.
+    pub(super) fn resources<R: Resource>(&self) -> Vec<Arc<R>> {
+        self.plan().map_or(Vec::new(), |plan| plan.resources())
     }
 
     /// As [`Servable::available_since`], or the failure that a request for the graph gets.

@@ -16,6 +16,7 @@ mod isolation;
 mod loading;
 mod metrics;
 mod offline;
+mod recovery;
 mod reference;
 mod routes;
 mod sharing;

@@ -107,7 +107,7 @@ pub(super) fn refused(error: SubmitError) -> Error {
         SubmitError::PromptTooLong { .. } | SubmitError::PromptExceedsBatch { .. } => {
             Error::invalid(message).with_code("context_length_exceeded")
         }
-        SubmitError::Stopped => Error::unavailable(message),
+        SubmitError::Stopped | SubmitError::Failed(_) => Error::unavailable(message),
         SubmitError::InvalidParameter { field, .. } => Error::invalid(message).with_field(*field),
         _ => Error::invalid(message).with_field("prompt"),
     };

@@ -6,14 +6,14 @@ use graphmill_engine::{
     Calculator, Contract, Cx, Error, Events, Flow, In, NoOptions, OpenCx, Out, Res, Result,
     register,
 };
-use graphmill_llm::PromptPreview;
+use graphmill_llm::{GenerationError, PromptPreview};
 use serde_json::{Map, Value, json};
 
 use super::{
     explain::{self, Explanation},
     tokens,
 };
-use crate::llm::LanguageModel;
+use crate::llm::{self, LanguageModel};
 use crate::payload::{Prompt, PromptQuestion, PromptReport, Prompts, QuestionKind, TokenPrompts};
 
 /// Answers what a request asks about its prompts instead of an answer to them: `tokenize`, `detokenize`, `apply-template`,
@@ -47,7 +47,7 @@ pub struct PromptReporter {
 #[derive(Debug)]
 struct Previewed {
     index: usize,
-    preview: PromptPreview,
+    preview: std::result::Result<PromptPreview, GenerationError>,
 }
 
 /// The ports of [`PromptReporter`].
@@ -88,7 +88,9 @@ impl Calculator for PromptReporter {
 
     fn process(&mut self, io: PromptReporterPorts, cx: &mut Cx<'_>) -> Result<Flow> {
         let report = match cx.event(io.previews) {
-            Some(Previewed { index, preview }) => self.explain(index, preview),
+            Some(Previewed { index, preview }) => {
+                self.explain(index, preview.map_err(llm::failed)?)
+            }
             None => self.answer(io, cx)?,
         };
         if let Some(report) = report {
@@ -129,7 +131,7 @@ impl PromptReporter {
             }
             QuestionKind::Explain(explained) => {
                 let engine = self.model.engine();
-                explain::check(engine, &explained.params)?;
+                explain::check(&engine, &explained.params)?;
                 let rendered = tokens::rendered(vocab, &prompts, &tokens)?;
                 let (salt, adapter) = (&explained.params.cache_salt, &explained.params.adapter);
                 for (index, tokens) in tokens.0.into_iter().enumerate() {
@@ -174,6 +176,6 @@ impl PromptReporter {
     fn explain(&mut self, index: usize, preview: PromptPreview) -> Option<Value> {
         let complete = self.explanation.as_mut()?.add(index, preview);
         let explanation = self.explanation.take_if(|_| complete)?;
-        Some(explanation.report(self.model.engine()))
+        Some(explanation.report(&self.model.engine()))
     }
 }

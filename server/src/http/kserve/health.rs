@@ -1,29 +1,51 @@
-//! Health for probes. Live: the process answers. Ready: requests would be served, which means that graphs are available and
-//! their engines step.
+//! Health for probes. Live: the process answers, and nothing in it has failed for good. Ready: requests would be served, by one graph
+//! at least; or by the graph that is asked for, which means that it is available and its engines step.
 
 use std::sync::Arc;
 
 use axum::{
     Json,
-    extract::State,
-    http::StatusCode,
+    extract::{Path, State},
+    http::{Method, StatusCode, Uri},
     response::{IntoResponse, Response},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::app::App;
+use crate::{app::App, http::unknown_route, rescue::Failure};
 
-pub(super) async fn live() -> Response {
-    Json(json!({ "live": true })).into_response()
+pub(super) async fn live(State(app): State<Arc<App>>) -> Response {
+    match app.servables.beyond_help() {
+        None => Json(json!({ "live": true })).into_response(),
+        Some(reason) => refused(json!({ "live": false, "reason": reason })),
+    }
 }
 
 pub(super) async fn ready(State(app): State<Arc<App>>) -> Response {
     match app.unready() {
         None => Json(json!({ "ready": true })).into_response(),
-        Some(reason) => (
-            StatusCode::SERVICE_UNAVAILABLE,
-            Json(json!({ "ready": false, "reason": reason })),
-        )
-            .into_response(),
+        Some(reason) => refused(json!({ "ready": false, "reason": reason })),
     }
+}
+
+/// As [`ready`], for the graph that a path names.
+pub(super) async fn model_ready(
+    State(app): State<Arc<App>>,
+    Path(path): Path<String>,
+    method: Method,
+    uri: Uri,
+) -> Result<Response, Failure> {
+    let Some(name) = path.strip_suffix("/ready") else {
+        return Err(unknown_route(method, uri).await);
+    };
+    let servable = app.servables.find(name)?.servable;
+    let reason = app.stopping().or_else(|| servable.unready());
+    let name = servable.name();
+    Ok(match reason {
+        None => Json(json!({ "name": name, "ready": true })).into_response(),
+        Some(reason) => refused(json!({ "name": name, "ready": false, "reason": reason })),
+    })
+}
+
+fn refused(body: Value) -> Response {
+    (StatusCode::SERVICE_UNAVAILABLE, Json(body)).into_response()
 }

@@ -6,6 +6,7 @@ use std::{
 };
 
 use graphmill_llm::embed::{EmbeddingMeasurements, EmbeddingStatus};
+use graphmill_llm::{EngineState, Health};
 use prometheus_client::{collector::Collector, encoding::DescriptorEncoder, registry::Unit};
 
 use super::families::{self, Counter, Distribution, EngineLabels, Gauge};
@@ -19,6 +20,7 @@ struct Reading {
     labels: EngineLabels,
     status: EmbeddingStatus,
     measured: EmbeddingMeasurements,
+    health: Health,
 }
 
 impl families::Reading for Reading {
@@ -38,13 +40,15 @@ impl Engines {
         };
         let models = servables.embedding_models();
         let read = models.into_iter().map(|(graph, model)| {
-            let status = model.engine().status();
+            let engine = model.engine();
+            let status = engine.status();
             Reading {
+                health: model.health(),
                 labels: EngineLabels {
                     graph,
                     model: status.model.clone(),
                 },
-                measured: model.engine().measurements(),
+                measured: engine.measurements(),
                 status,
             }
         });
@@ -86,16 +90,27 @@ const GAUGES: &[Gauge<Reading>] = &[
         |reading| f64::from(u8::from(reading.status.stopped)),
     ),
     (
+        "embedding_engine_up",
+        "1 if the engine takes requests, 0 while it is started again or has failed for good",
+        |reading| f64::from(u8::from(reading.health.state == EngineState::Running)),
+    ),
+    (
         "embedding_engine_stalled_seconds",
         "How long the engine has had work without a step",
         |reading| reading.status.stalled_for().as_secs_f64(),
     ),
 ];
 
-const COUNTERS: &[Counter<Reading>] =
-    &[("embedding_failed_steps", "Steps that failed", |reading| {
+const COUNTERS: &[Counter<Reading>] = &[
+    ("embedding_failed_steps", "Steps that failed", |reading| {
         reading.measured.failed_steps
-    })];
+    }),
+    (
+        "embedding_engine_restarts",
+        "How often another engine was put in the place of one that failed",
+        |reading| reading.health.restarts,
+    ),
+];
 
 const HISTOGRAMS: &[Distribution<Reading>] = &[
     (

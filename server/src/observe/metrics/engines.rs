@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Weak},
 };
 
-use graphmill_llm::{EngineInfo, EngineStatus, Measurements};
+use graphmill_llm::{EngineInfo, EngineState, EngineStatus, Health, Measurements};
 use prometheus_client::{collector::Collector, encoding::DescriptorEncoder, registry::Unit};
 
 use super::families::{self, Counter, Distribution, EngineLabels, Gauge};
@@ -20,6 +20,7 @@ struct Reading {
     status: EngineStatus,
     measured: Measurements,
     info: EngineInfo,
+    health: Health,
 }
 
 impl families::Reading for Reading {
@@ -39,14 +40,16 @@ impl Engines {
         };
         let models = servables.models();
         let read = models.into_iter().map(|(graph, model)| {
-            let status = model.engine().status();
+            let engine = model.engine();
+            let status = engine.status();
             Reading {
+                health: model.health(),
                 labels: EngineLabels {
                     graph,
                     model: status.model.clone(),
                 },
-                measured: model.engine().measurements(),
-                info: model.engine().info().clone(),
+                measured: engine.measurements(),
+                info: engine.info().clone(),
                 status,
             }
         });
@@ -129,6 +132,11 @@ const GAUGES: &[Gauge<Reading>] = &[
         |reading| f64::from(u8::from(reading.status.stopped)),
     ),
     (
+        "engine_up",
+        "1 if the engine takes requests, 0 while it is started again or has failed for good",
+        |reading| f64::from(u8::from(reading.health.state == EngineState::Running)),
+    ),
+    (
         "engine_stalled_seconds",
         "How long the engine has had work without a step",
         |reading| reading.status.stalled_for().as_secs_f64(),
@@ -176,6 +184,11 @@ const COUNTERS: &[Counter<Reading>] = &[
         "spec_tokens_accepted",
         "Drafted tokens that became part of a text",
         |reading| reading.status.accepted_tokens,
+    ),
+    (
+        "engine_restarts",
+        "How often another engine was put in the place of one that failed; the engine's other counters begin anew then",
+        |reading| reading.health.restarts,
     ),
     ("steps", "Steps computed", |reading| reading.status.steps),
     ("failed_steps", "Steps that failed", |reading| {

@@ -1,0 +1,146 @@
+//! Who waits for an engine, kept outside of its thread: when the thread is dead or hangs, they learn it from somebody else.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rustc_hash::FxBuildHasher;
+
+use crate::protocol::{FinishReason, GenerationError, StepOutput, StepSink, Tokens, Usage};
+
+/// Everybody who waits for an engine, by number. Touched when a request comes and when it goes, not in between. It needs no bound of
+/// its own: each entry is of a request that the engine's queue has counted, and leaves with it.
+pub(crate) struct Live<R>(Mutex<Content<R>>);
+
+struct Content<R> {
+    waiting: HashMap<u64, R, FxBuildHasher>,
+    /// Why nobody can be added any more.
+    closed: Option<GenerationError>,
+}
+
+impl<R> Live<R> {
+    pub(crate) fn new() -> Self {
+        Self(Mutex::new(Content {
+            waiting: HashMap::default(),
+            closed: None,
+        }))
+    }
+
+    /// Adds somebody.
+    ///
+    /// # Errors
+    /// Why the engine was given up, if it was.
+    pub(crate) fn insert(&self, number: u64, who: R) -> Result<(), GenerationError> {
+        let mut content = self.lock();
+        if let Some(why) = &content.closed {
+            return Err(why.clone());
+        }
+        content.waiting.insert(number, who);
+        Ok(())
+    }
+
+    /// Somebody waits no longer.
+    pub(crate) fn remove(&self, number: u64) {
+        self.lock().waiting.remove(&number);
+    }
+
+    /// Lets nobody in any more, and gives out those who are there.
+    pub(crate) fn close(&self, why: &GenerationError) -> Vec<R> {
+        let mut content = self.lock();
+        content.closed.get_or_insert_with(|| why.clone());
+        content.waiting.drain().map(|(_, who)| who).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Content<R>> {
+        // No code that can panic runs under the lock.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<R> fmt::Debug for Live<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Live").finish_non_exhaustive()
+    }
+}
+
+/// A sink that ends once: what comes after the end, from an engine that was given up, goes nowhere.
+pub(crate) struct Receiver {
+    sink: Box<dyn StepSink>,
+    ended: AtomicBool,
+}
+
+impl Receiver {
+    pub(crate) fn new(sink: Box<dyn StepSink>) -> Self {
+        Self {
+            sink,
+            ended: AtomicBool::new(false),
+        }
+    }
+
+    /// Ends with an error; false if it had ended.
+    pub(crate) fn fail(&self, why: &GenerationError) -> bool {
+        let open = !self.ended.swap(true, Ordering::Relaxed);
+        if open {
+            self.sink.deliver(StepOutput {
+                tokens: Tokens::new(),
+                end_token: None,
+                logprobs: Vec::new(),
+                prompt_logprobs: None,
+                finish: Some(FinishReason::Error(why.clone())),
+                usage: Usage::default(),
+            });
+        }
+        open
+    }
+}
+
+impl StepSink for Receiver {
+    fn deliver(&self, output: StepOutput) {
+        // Who ends it and who was before decides the one flag, on which nothing else depends.
+        let had_ended = if output.finish.is_some() {
+            self.ended.swap(true, Ordering::Relaxed)
+        } else {
+            self.ended.load(Ordering::Relaxed)
+        };
+        if !had_ended {
+            self.sink.deliver(output);
+        }
+    }
+}
+
+impl fmt::Debug for Receiver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Receiver").finish_non_exhaustive()
+    }
+}
+
+/// Who gets one result, or the reason why there is none.
+type Once<T> = Box<dyn FnOnce(Result<T, GenerationError>) + Send>;
+
+/// Somebody who waits for one result, and is told one.
+pub(crate) struct Waiter<T>(Mutex<Option<Once<T>>>);
+
+impl<T> Waiter<T> {
+    pub(crate) fn new(who: Once<T>) -> Self {
+        Self(Mutex::new(Some(who)))
+    }
+
+    /// Tells the result; false if one was told before.
+    pub(crate) fn tell(&self, result: Result<T, GenerationError>) -> bool {
+        let taken = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match taken {
+            Some(who) => {
+                who(result);
+                true
+            }
+            None => false,
+        }
+    }
+}
+
+impl<T> fmt::Debug for Waiter<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Waiter").finish_non_exhaustive()
+    }
+}

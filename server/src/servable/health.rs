@@ -1,0 +1,140 @@
+//! Who would be served now: readiness is a graph's, and the server is ready while one of its graphs is.
+
+use std::{sync::Arc, time::Duration};
+
+use graphmill_calculators::{embed::EmbeddingModel, llm::LanguageModel};
+use graphmill_llm::{EngineState, Health};
+
+use super::{Servable, Servables, StateName};
+
+/// An engine that has had work for this long without making a step is not ready, whether it will be given up for it or not. Far
+/// above the time of the longest step: a full prefill batch of a large model on a slow machine.
+const STALLED: Duration = Duration::from_mins(1);
+
+/// Graphs that are named in a reason; there may be hundreds.
+const NAMED: usize = 10;
+
+/// How an engine of a graph is.
+struct EngineHealth {
+    model: String,
+    stalled: Duration,
+    health: Health,
+}
+
+impl EngineHealth {
+    /// Why it does not answer, if it does not.
+    fn unready(&self) -> Option<String> {
+        let Self {
+            model,
+            stalled,
+            health,
+        } = self;
+        let failure = health.failure.as_deref().unwrap_or("no reason");
+        match health.state {
+            EngineState::Failed => Some(format!(
+                "the engine of `{model}` has failed and could not be started again: {failure}"
+            )),
+            EngineState::Restarting => Some(format!(
+                "the engine of `{model}` has failed and is being started again: {failure}"
+            )),
+            EngineState::Running if *stalled >= STALLED => {
+                let seconds = stalled.as_secs();
+                Some(format!(
+                    "the engine of `{model}` has made no step for {seconds} s"
+                ))
+            }
+            EngineState::Running => None,
+        }
+    }
+}
+
+impl Servable {
+    /// Why requests for the graph would not be answered now; `None` when they would.
+    pub(crate) fn unready(&self) -> Option<String> {
+        let name = self.name();
+        match self.state_name() {
+            StateName::Loading => Some(format!("loading `{name}`")),
+            StateName::Failed => {
+                let reason = self.failure().unwrap_or_default();
+                Some(format!("`{name}` could not be loaded: {reason}"))
+            }
+            StateName::Available => self.engines().iter().find_map(EngineHealth::unready),
+        }
+    }
+
+    /// How its engines are.
+    fn engines(&self) -> Vec<EngineHealth> {
+        let generating = self
+            .resources()
+            .into_iter()
+            .map(|model: Arc<LanguageModel>| {
+                let status = model.engine().status();
+                EngineHealth {
+                    stalled: status.stalled_for(),
+                    model: status.model,
+                    health: model.health(),
+                }
+            });
+        let embedding = self
+            .resources()
+            .into_iter()
+            .map(|model: Arc<EmbeddingModel>| {
+                let status = model.engine().status();
+                EngineHealth {
+                    stalled: status.stalled_for(),
+                    model: status.model,
+                    health: model.health(),
+                }
+            });
+        generating.chain(embedding).collect()
+    }
+}
+
+impl Servables {
+    /// Why no request would be answered now; `None` when some would. Until each graph has been loaded or has failed, the server is
+    /// not ready: those who wait for it want all of its graphs. After that, a graph that fails does not keep the others.
+    pub(crate) fn unready(&self) -> Option<String> {
+        let in_state = |state: StateName| {
+            let servables = self
+                .iter()
+                .filter(|servable| servable.state_name() == state);
+            let names: Vec<String> = servables
+                .map(|servable| format!("`{}`", servable.name()))
+                .collect();
+            listed(&names, ", ")
+        };
+        let loading = in_state(StateName::Loading);
+        if !loading.is_empty() {
+            return Some(format!("loading {loading}"));
+        }
+        self.iter().next()?; // where none is configured, none is missing
+        if self
+            .iter()
+            .all(|servable| servable.state_name() == StateName::Failed)
+        {
+            let failed = in_state(StateName::Failed);
+            return Some(format!("no graph could be loaded: {failed}"));
+        }
+        let reasons: Option<Vec<String>> = self.iter().map(Servable::unready).collect();
+        let mut reasons = reasons?;
+        // Graphs that share an engine have the same to say.
+        reasons.dedup();
+        Some(listed(&reasons, "; "))
+    }
+
+    /// Why the server will not get well by itself: an engine failed and could not be started again.
+    pub(crate) fn beyond_help(&self) -> Option<String> {
+        let engines = self.iter().flat_map(Servable::engines);
+        let mut failed = engines.filter(|engine| engine.health.state == EngineState::Failed);
+        failed.find_map(|engine| engine.unready())
+    }
+}
+
+/// The first of some things.
+fn listed(all: &[String], between: &str) -> String {
+    let shown = all.iter().take(NAMED).cloned().collect::<Vec<_>>();
+    match all.len().saturating_sub(NAMED) {
+        0 => shown.join(between),
+        more => format!("{}{between}and {more} more", shown.join(between)),
+    }
+}
