@@ -178,6 +178,78 @@ fn a_complete_text_ends_without_an_end_token() {
 }
 
 #[test]
+fn a_model_that_is_lost_in_digits_or_white_space_comes_out() {
+    let object = |property: Value| {
+        Constraint::JsonSchema(
+            json!({"type": "object", "properties": {"a": property}, "required": ["a"]}),
+        )
+    };
+    let digits = |count: usize| "3".repeat(count);
+    for (property, begins, longest) in [
+        (json!({"type": "integer"}), String::new(), 16),
+        (json!({"type": "integer", "minimum": 0}), String::new(), 16),
+        (json!({"type": "number"}), String::new(), 20),
+        (json!({"type": "number"}), "0.".to_owned(), 20),
+        (json!({"type": "number"}), "-1e".to_owned(), 3),
+        (json!({"type": "number"}), "1.5E-".to_owned(), 3),
+        (
+            json!({"type": "number", "minimum": -5}),
+            "0.".to_owned(),
+            20,
+        ),
+        (json!({}), "1.".to_owned(), 20),
+    ] {
+        let wanted = format!("{{\"a\": {begins}{}", digits(400));
+        let given = stopped(&said(&replying(&wanted), &object(property.clone()), |_| {}));
+        let expected = format!("{{\"a\":{begins}{}", digits(longest));
+        // What it wants then, nobody knows.
+        assert!(
+            given.replace(' ', "").starts_with(&expected),
+            "{property}: {given}"
+        );
+        assert!(
+            given.ends_with('}') && given.len() < 60,
+            "{property}: {given}"
+        );
+    }
+    // Where many digits are meant, there are as many.
+    let long = digits(60);
+    for (property, wanted) in [
+        (json!({"type": "string"}), format!("\"{long}\"")),
+        (
+            json!({"type": "string", "pattern": "^[0-9]{60}$"}),
+            format!("\"{long}\""),
+        ),
+        (
+            json!({"const": 1e30}),
+            "1000000000000000000000000000000".to_owned(),
+        ),
+    ] {
+        let wanted = format!("{{\"a\": {wanted}}}");
+        assert_eq!(
+            stopped(&said(&replying(&wanted), &object(property), |_| {})),
+            wanted
+        );
+    }
+    let numbers = Constraint::Regex("[0-9]{1,50}".to_owned());
+    assert_eq!(
+        stopped(&said(&replying(&digits(60)), &numbers, |_| {})),
+        digits(50)
+    );
+    // White space, and properties that nobody asked for.
+    let spaces = " ".repeat(400);
+    let given = stopped(&said(
+        &replying(&spaces),
+        &object(json!({"type": "boolean"})),
+        |_| {},
+    ));
+    assert!(given.len() < 60, "{given}");
+    let more = "{\"a\": 1, \"b\": 2, \"c\": 3}";
+    let given = said(&replying(more), &object(json!({"type": "integer"})), |_| {});
+    assert!(!stopped(&given).contains("\"b\""));
+}
+
+#[test]
 fn the_end_waits_for_the_least_length_where_the_constraint_lets_it() {
     let engine = replying("ab");
     let letters = regex("[a-z]{2,10}");

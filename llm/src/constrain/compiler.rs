@@ -12,6 +12,7 @@ use llguidance::{Matcher, ParserFactory};
 use super::constraint::Constraint;
 use super::grammar;
 use super::matching::{Matching, readable};
+use super::numbers::Numbers;
 use super::text::ConstrainedText;
 use super::vocabulary::Vocabulary;
 use crate::vocab::Vocab;
@@ -32,12 +33,15 @@ struct Compiled {
     matcher: Mutex<Matcher>,
     /// What it was compiled for.
     vocabulary: Arc<Vocabulary>,
+    /// Whether numbers of JSON are in it.
+    has_numbers: bool,
 }
 
 impl CompiledConstraint {
     /// What follows one sequence.
     pub(crate) fn matching(&self) -> Matching {
-        Matching::new(self.matcher())
+        let vocabulary = self.0.has_numbers.then(|| Arc::clone(&self.0.vocabulary));
+        Matching::new(self.matcher(), vocabulary.map(Numbers::new))
     }
 
     /// What follows a text of this constraint that is known without its tokens.
@@ -135,6 +139,7 @@ impl Compiler {
         })?;
         Ok(CompiledConstraint(Arc::new(Compiled {
             matcher: Mutex::new(matcher),
+            has_numbers: constraint.has_json(),
             vocabulary: Arc::clone(&self.vocabulary),
         })))
     }

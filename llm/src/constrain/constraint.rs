@@ -65,6 +65,24 @@ impl Constraint {
             }
         }
     }
+
+    /// Whether there is JSON in it whose numbers nobody wrote a grammar for.
+    pub(super) fn has_json(&self) -> bool {
+        match self {
+            Self::JsonSchema(_) | Self::JsonObject => true,
+            Self::AnyOf(parts) | Self::Sequence(parts) => parts.iter().any(Self::has_json),
+            Self::Optional(part) => part.has_json(),
+            Self::Repeated { each, separator } => each.has_json() || separator.has_json(),
+            Self::TextWith { then, .. } | Self::AfterReasoning { then, .. } => then.has_json(),
+            Self::Regex(_)
+            | Self::Choice(_)
+            | Self::Gbnf(_)
+            | Self::Lark(_)
+            | Self::Text(_)
+            | Self::Mark(_)
+            | Self::TextUpTo(_) => false,
+        }
+    }
 }
 
 /// What reasoning begins and ends with.

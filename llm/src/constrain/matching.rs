@@ -7,6 +7,7 @@ use llguidance::toktrie::{SimpleVob, TokenId};
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
+use super::numbers::Numbers;
 use crate::protocol::Token;
 
 /// What a failure says that llguidance did not foresee.
@@ -24,6 +25,8 @@ pub(crate) enum Ending {
 /// Where a sequence is in its constraint.
 pub(crate) struct Matching {
     matcher: Matcher,
+    /// The digits of its end, where they must not go on for ever.
+    numbers: Option<Numbers>,
     /// The tokens that the next row can give, and the rows of the drafts behind it.
     masks: SmallVec<[SimpleVob; 1]>,
     ending: Option<Ending>,
@@ -31,9 +34,10 @@ pub(crate) struct Matching {
 }
 
 impl Matching {
-    pub(super) fn new(matcher: Matcher) -> Self {
+    pub(super) fn new(matcher: Matcher, numbers: Option<Numbers>) -> Self {
         Self {
             matcher,
+            numbers,
             masks: SmallVec::new(),
             ending: None,
             failure: None,
@@ -68,8 +72,9 @@ impl Matching {
         end_banned_for: usize,
     ) -> Result<(), String> {
         self.masks.truncate(1);
+        let mut numbers = self.numbers.clone();
         if self.masks.is_empty() {
-            self.push_mask(stop_tokens, end_banned_for)?;
+            self.push_mask(numbers.as_ref(), stop_tokens, end_banned_for)?;
         }
         let mut followed = 0;
         for draft in drafts {
@@ -81,13 +86,17 @@ impl Matching {
             if self.matcher.is_stopped() {
                 break;
             }
-            self.push_mask(stop_tokens, end_banned_for)?;
+            if let Some(numbers) = &mut numbers {
+                numbers.push(*draft as TokenId);
+            }
+            self.push_mask(numbers.as_ref(), stop_tokens, end_banned_for)?;
         }
         self.matcher.rollback(followed).map_err(readable)
     }
 
     fn push_mask(
         &mut self,
+        numbers: Option<&Numbers>,
         stop_tokens: &FxHashSet<Token>,
         end_banned_for: usize,
     ) -> Result<(), String> {
@@ -99,6 +108,9 @@ impl Matching {
                     mask.allow_token(*token as TokenId);
                 }
             }
+        }
+        if let Some(numbers) = numbers {
+            numbers.bound(&mut mask);
         }
         self.masks.push(mask);
         Ok(())
@@ -135,6 +147,9 @@ impl Matching {
         self.matcher
             .consume_token(token as TokenId)
             .map_err(readable)?;
+        if let Some(numbers) = &mut self.numbers {
+            numbers.push(token as TokenId);
+        }
         Ok(match self.matcher.is_stopped() {
             true if is_end => Some(Ending::EndToken),
             true => Some(Ending::Complete),

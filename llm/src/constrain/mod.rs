@@ -13,6 +13,7 @@ mod constraint;
 mod gbnf;
 mod grammar;
 mod matching;
+mod numbers;
 mod schema;
 mod text;
 mod vocabulary;

@@ -1,5 +1,9 @@
 //! Prepares a JSON schema for llguidance, which refuses most of what it cannot hold a text to. What it would let pass is refused
 //! here, and what only annotates is taken out.
+//!
+//! What a schema leaves open without end is bounded, as grammars of llama.cpp and xgrammar bound it, because a model that gets lost
+//! in it never comes out: integers without bounds have at most 16 digits, white space is short, and an object that lists its properties
+//! has no others unless the schema says so.
 
 use serde_json::{Map, Value, json};
 
@@ -25,6 +29,30 @@ const FORMATS: [&str; 10] = [
     "uuid",
     "uri",
 ];
+/// The largest integer of 16 digits that is one as a 64-bit floating-point number, too.
+const LARGEST: i64 = 9_999_999_999_999_998;
+/// The largest integer that can bound one that has only the other bound, and a larger one.
+const LARGEST_OF_ALL: i64 = i64::MAX - 1023;
+/// Keywords beside which `properties` do not say alone what an object has.
+const COMPOSING: [&str; 9] = [
+    "allOf",
+    "anyOf",
+    "oneOf",
+    "not",
+    "if",
+    "$ref",
+    "$dynamicRef",
+    "dependentSchemas",
+    "unevaluatedProperties",
+];
+/// Keywords that say themselves which other properties there are.
+const OPENING: [&str; 5] = [
+    "additionalProperties",
+    "patternProperties",
+    "propertyNames",
+    "minProperties",
+    "maxProperties",
+];
 /// Keywords whose value is data.
 const DATA: [&str; 4] = ["const", "enum", "default", "examples"];
 /// Keywords whose value is an object of schemas by name.
@@ -45,6 +73,7 @@ pub(super) fn prepared(schema: &Value) -> Result<Value, ConstraintError> {
         _ => return Err(ConstraintError("a schema is a JSON object".to_owned())),
     };
     prepare(&mut schema)?;
+    close_objects(&mut schema);
     schema["x-guidance"] =
         json!({"whitespace_pattern": WHITE_SPACE, "json_allowed_escapes": ESCAPES});
     Ok(schema)
@@ -65,6 +94,7 @@ fn prepare(schema: &mut Value) -> Result<(), ConstraintError> {
                 keywords.remove("uniqueItems");
             }
             check_least_properties(keywords)?;
+            bound_integer(keywords);
             let properties = keywords.get("properties").and_then(Value::as_object);
             let properties = properties.map_or(0, Map::len);
             if properties > MOST_PROPERTIES {
@@ -85,6 +115,112 @@ fn prepare(schema: &mut Value) -> Result<(), ConstraintError> {
         Value::Array(schemas) => schemas.iter_mut().try_for_each(prepare),
         _ => Ok(()),
     }
+}
+
+/// Gives an integer the bounds that it lacks.
+fn bound_integer(keywords: &mut Map<String, Value>) {
+    let is_integer = |kind: &Value| kind == "integer";
+    let is_integer = match keywords.get("type") {
+        Some(Value::Array(kinds)) => kinds.iter().any(is_integer),
+        Some(kind) => is_integer(kind),
+        None => false,
+    };
+    if !is_integer || keywords.contains_key("enum") || keywords.contains_key("const") {
+        return;
+    }
+    let number = |keyword: &str| keywords.get(keyword).and_then(Value::as_f64);
+    let least = number("minimum").or_else(|| number("exclusiveMinimum"));
+    let most = number("maximum").or_else(|| number("exclusiveMaximum"));
+    let beyond = |bound: Option<f64>| match bound {
+        Some(bound) if bound >= LARGEST as f64 => LARGEST_OF_ALL,
+        _ => LARGEST,
+    };
+    if least.is_none() {
+        keywords.insert(
+            "minimum".to_owned(),
+            (-beyond(most.map(|most| -most))).into(),
+        );
+    }
+    if most.is_none() {
+        keywords.insert("maximum".to_owned(), beyond(least).into());
+    }
+}
+
+/// Closes objects that list their properties and say nothing of others, unless they are a part of what describes a value.
+fn close_objects(schema: &mut Value) {
+    let mut refers_to_parts = false;
+    each(schema, true, &mut |keywords, alone| {
+        refers_to_parts |= keywords.contains_key("$ref") && !(alone && is_only("$ref", keywords));
+    });
+    // What is referred to may then be a part, too.
+    if refers_to_parts {
+        return;
+    }
+    each(schema, true, &mut |keywords, alone| {
+        if alone && is_list_of_properties(keywords) {
+            keywords.insert("additionalProperties".to_owned(), Value::Bool(false));
+        }
+    });
+}
+
+/// Visits the schemas within a schema. `alone` says that nothing else describes the values of this one.
+fn each(schema: &mut Value, alone: bool, visit: &mut dyn FnMut(&mut Map<String, Value>, bool)) {
+    let keywords = match schema {
+        Value::Array(schemas) => {
+            return schemas
+                .iter_mut()
+                .for_each(|schema| each(schema, alone, visit));
+        }
+        Value::Object(keywords) => keywords,
+        _ => return,
+    };
+    visit(keywords, alone);
+    let has_patterns = keywords.contains_key("patternProperties");
+    let is_only_one = |keyword: &str| alone && is_only(keyword, keywords);
+    let of_options = is_only_one("anyOf") || is_only_one("oneOf");
+    let of_one = is_only_one("allOf")
+        && matches!(keywords.get("allOf"), Some(Value::Array(parts)) if parts.len() == 1);
+    for (keyword, value) in keywords {
+        let alone = match keyword.as_str() {
+            "anyOf" | "oneOf" => of_options,
+            "allOf" => of_one,
+            "not" | "if" | "then" | "else" | "dependentSchemas" => false,
+            "properties" | "patternProperties" => !has_patterns,
+            keyword if DATA.contains(&keyword) => continue,
+            _ => true,
+        };
+        match value {
+            Value::Object(schemas) if NAMED.contains(&keyword.as_str()) => schemas
+                .values_mut()
+                .for_each(|schema| each(schema, alone, visit)),
+            value => each(value, alone, visit),
+        }
+    }
+}
+
+/// Whether a keyword is the only one that says what an object has.
+fn is_only(keyword: &str, keywords: &Map<String, Value>) -> bool {
+    let mut others = COMPOSING
+        .iter()
+        .chain(&OPENING)
+        .chain(&["properties", "required"]);
+    !others.any(|other| *other != keyword && keywords.contains_key(*other))
+        && keywords.contains_key(keyword)
+}
+
+/// Whether the properties of an object are listed, and what is required is among them.
+fn is_list_of_properties(keywords: &Map<String, Value>) -> bool {
+    let Some(Value::Object(properties)) = keywords.get("properties") else {
+        return false;
+    };
+    let mut others = COMPOSING.iter().chain(&OPENING);
+    let required = keywords.get("required").and_then(Value::as_array);
+    let mut required = required.into_iter().flatten();
+    !others.any(|other| keywords.contains_key(*other))
+        && required.all(|name| {
+            name.as_str()
+                .is_some_and(|name| properties.contains_key(name))
+        })
 }
 
 /// A grammar cannot know that a name has come before, so it can count at most one property whose name is open.
@@ -125,6 +261,65 @@ mod tests {
             prepared["properties"]["list"],
             json!({"type": "array", "default": {"format": "odd"}})
         );
+    }
+
+    #[test]
+    fn integers_have_bounds() {
+        let bounds = |schema: Value| {
+            let prepared = prepared(&schema).expect("can be compiled");
+            (prepared["minimum"].clone(), prepared["maximum"].clone())
+        };
+        let integer = json!({"type": "integer"});
+        assert_eq!(bounds(integer), (json!(-LARGEST), json!(LARGEST)));
+        let least = json!({"type": ["null", "integer"], "minimum": 3});
+        assert_eq!(bounds(least), (json!(3), json!(LARGEST)));
+        let most = json!({"type": "integer", "exclusiveMaximum": -1e17});
+        assert_eq!(bounds(most), (json!(-LARGEST_OF_ALL), Value::Null));
+        for kept in [
+            json!({"type": "number"}),
+            json!({"type": "integer", "enum": [10_000_000_000_000_000_000_u64]}),
+        ] {
+            assert_eq!(bounds(kept), (Value::Null, Value::Null));
+        }
+    }
+
+    #[test]
+    fn objects_that_list_their_properties_have_no_others() {
+        let closed = |schema: &Value| {
+            let schema = prepared(schema).expect("can be compiled").to_string();
+            schema.matches("\"additionalProperties\":false").count()
+        };
+        let object = json!({"type": "object", "properties": {"a": {"type": "string"}}});
+        for (schema, count) in [
+            (object.clone(), 1),
+            (json!({"properties": {}}), 1),
+            (
+                json!({"properties": {"a": object, "b": {"items": object}}}),
+                3,
+            ),
+            (json!({"anyOf": [object, {"type": "null"}]}), 1),
+            (json!({"$ref": "#/$defs/a", "$defs": {"a": object}}), 1),
+            (
+                json!({"properties": {"a": {"allOf": [{"$ref": "#/$defs/a"}], "description": "b"}}, "$defs": {"a": object}}),
+                2,
+            ),
+            // What says more of its properties, or is a part of a whole, is left as it is.
+            (json!({"type": "object"}), 0),
+            (
+                json!({"properties": {"a": {}}, "additionalProperties": {"type": "string"}}),
+                0,
+            ),
+            (json!({"properties": {"a": {}}, "required": ["b"]}), 0),
+            (json!({"allOf": [object, {"properties": {"b": {}}}]}), 0),
+            (json!({"properties": {"b": {}}, "anyOf": [object]}), 0),
+            (
+                json!({"allOf": [{"$ref": "#/$defs/a"}, {"properties": {"b": {}}}], "$defs": {"a": object}}),
+                0,
+            ),
+            (json!({"const": object}), 0),
+        ] {
+            assert_eq!(closed(&schema), count, "{schema}");
+        }
     }
 
     #[test]

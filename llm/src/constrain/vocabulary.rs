@@ -1,9 +1,10 @@
 //! A model's vocabulary as llguidance reads it: the bytes of all tokens in a trie.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use llguidance::toktrie::{INVALID_TOKEN, TokRxInfo, TokTrie, TokenId, TokenizerEnv};
 
+use super::numbers::Numerals;
 use crate::protocol::Token;
 use crate::vocab::Vocab;
 
@@ -15,6 +16,8 @@ pub(super) struct Vocabulary {
     vocab: Arc<dyn Vocab>,
     trie: TokTrie,
     is_canonical: bool,
+    /// Found when the first number is long.
+    numerals: OnceLock<Numerals>,
 }
 
 impl Vocabulary {
@@ -45,9 +48,20 @@ impl Vocabulary {
             vocab,
             trie,
             is_canonical: true,
+            numerals: OnceLock::new(),
         };
         vocabulary.is_canonical = vocabulary.tokens(PROBE).is_some();
         vocabulary
+    }
+
+    /// The bytes of a token.
+    pub(super) fn bytes(&self, token: TokenId) -> &[u8] {
+        self.trie.token(token)
+    }
+
+    /// The tokens that numbers are told by.
+    pub(super) fn numerals(&self) -> &Numerals {
+        self.numerals.get_or_init(|| Numerals::new(&self.trie))
     }
 
     /// The tokens of a text, if they spell it: some tokenizers put a space before it.

@@ -1,0 +1,94 @@
+//! Numbers of JSON come to an end. A grammar of JSON lets digits go on for ever, and a model that gets lost in them, in the middle of
+//! a third for example, would never come out. Integers are bounded by [`schema`](super::schema); this is for the rest: after many
+//! digits in a row, no further one can follow where the number can end.
+
+use std::sync::Arc;
+
+use llguidance::toktrie::{SimpleVob, TokTrie, TokenId};
+
+use super::vocabulary::Vocabulary;
+
+/// Digits that can stand in a row: more than any 64-bit integer or floating-point number has that means something.
+const LONGEST: usize = 20;
+/// Digits of an exponent: floating-point numbers have no more.
+const LONGEST_EXPONENT: usize = 3;
+
+/// What tells a number from what else has digits, of one vocabulary.
+pub(super) struct Numerals {
+    /// The tokens that begin with a digit.
+    digits: SimpleVob,
+    /// Tokens that can follow digits in a string, and never in a number.
+    of_strings: Vec<TokenId>,
+}
+
+impl Numerals {
+    pub(super) fn new(trie: &TokTrie) -> Self {
+        let mut digits = trie.alloc_token_set();
+        for token in 0..trie.vocab_size() as TokenId {
+            if trie.token(token).first().is_some_and(u8::is_ascii_digit) {
+                digits.allow_token(token);
+            }
+        }
+        let of_strings = ["\"", "x"].into_iter();
+        let of_strings = of_strings.filter_map(|text| trie.token_id(text.as_bytes()));
+        Self {
+            digits,
+            of_strings: of_strings.collect(),
+        }
+    }
+}
+
+/// The digits that a text ends with.
+#[derive(Clone)]
+pub(super) struct Numbers {
+    vocabulary: Arc<Vocabulary>,
+    row: usize,
+    /// What stands before them.
+    before: [u8; 2],
+}
+
+impl Numbers {
+    pub(super) fn new(vocabulary: Arc<Vocabulary>) -> Self {
+        Self {
+            vocabulary,
+            row: 0,
+            before: [0; 2],
+        }
+    }
+
+    /// Adds a token to the text.
+    pub(super) fn push(&mut self, token: TokenId) {
+        let bytes = self.vocabulary.bytes(token);
+        let digits = bytes.iter().rev().take_while(|byte| byte.is_ascii_digit());
+        let digits = digits.count();
+        match bytes[..bytes.len() - digits] {
+            [] => self.row += digits,
+            [only] => {
+                let last = if self.row == 0 { self.before[1] } else { b'0' };
+                (self.row, self.before) = (digits, [last, only]);
+            }
+            [.., first, second] => (self.row, self.before) = (digits, [first, second]),
+        }
+    }
+
+    /// Takes the digits out of what can follow, if a number is long enough and can end.
+    pub(super) fn bound(&self, mask: &mut SimpleVob) {
+        let longest = match self.before {
+            [_, b'e' | b'E'] | [b'e' | b'E', b'+' | b'-'] => LONGEST_EXPONENT,
+            _ => LONGEST,
+        };
+        if self.row < longest {
+            return;
+        }
+        let numerals = self.vocabulary.numerals();
+        let is_string = |token: &TokenId| mask.is_allowed(*token);
+        if numerals.of_strings.iter().any(is_string) {
+            return;
+        }
+        let mut others = mask.clone();
+        others.sub(&numerals.digits);
+        if !others.is_zero() {
+            *mask = others;
+        }
+    }
+}
