@@ -7,6 +7,7 @@ import lm_eval
 import pytest
 from lm_eval.models.openai_completions import LocalCompletionsAPI
 from lm_eval.tasks import TaskManager
+from lm_eval.utils import check_remote_tokenizer_support
 
 from conftest import MODEL
 
@@ -59,8 +60,14 @@ class Local(LocalCompletionsAPI):
         return post(self.server, "/v1/tokenize", asked)["tokens"]
 
 
-@pytest.mark.parametrize("batch_size", [1, 4])
-def test_multiple_choice_prefers_what_the_model_says(server, tmp_path, monkeypatch, batch_size):
+def remote(server, **kwargs):
+    """Its local-completions as they come, with its own client for the tokens of a server."""
+    url = f"{server.url}/v1/completions"
+    return LocalCompletionsAPI(base_url=url, model=MODEL, tokenizer_backend="remote", max_length=512, **kwargs)
+
+
+@pytest.mark.parametrize(("lm", "batch_size"), [(Local, 1), (Local, 4), (remote, 4)])
+def test_multiple_choice_prefers_what_the_model_says(server, tmp_path, monkeypatch, lm, batch_size):
     monkeypatch.setenv("HF_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("HF_DATASETS_OFFLINE", "1")
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
@@ -69,7 +76,7 @@ def test_multiple_choice_prefers_what_the_model_says(server, tmp_path, monkeypat
     data.write_text("".join(json.dumps(row) + "\n" for row in rows))
     (tmp_path / "local_choice.yaml").write_text(TASK.format(data=data))
     found = lm_eval.simple_evaluate(
-        model=Local(server, batch_size=batch_size),
+        model=lm(server, batch_size=batch_size),
         tasks=["local_choice"],
         task_manager=TaskManager(include_path=str(tmp_path), include_defaults=False),
         bootstrap_iters=0,
@@ -92,3 +99,16 @@ def test_a_rolling_likelihood_is_the_sum_over_the_whole_text(server):
     assert lists["token_logprobs"][0] is None and lists["top_logprobs"][0] is None
     for number, top in zip(lists["token_logprobs"][1:], lists["top_logprobs"][1:]):
         assert number in top.values() and max(top.values()) >= number
+
+
+def test_the_remote_tokenizer(server):
+    assert check_remote_tokenizer_support(f"{server.url}/v1/completions")
+    lm = remote(server)
+    text = "<|im_start|>user\nHello!<|im_end|>\n"
+    tokens = lm.tok_encode(text)
+    assert lm.tokenizer.decode(tokens) == text
+    assert lm.eos_string == "<|im_end|>" and lm.eot_token_id in tokens
+    conversation = [{"role": "user", "content": "Hello!"}]
+    # Its environment is strict about variables that are not there.
+    shown = lm.tokenizer.apply_chat_template(conversation, add_generation_prompt=False, tools=None, enable_thinking=True)
+    assert shown == text

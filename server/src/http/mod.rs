@@ -1,6 +1,6 @@
 //! REST. A folder for each dialect, each with its own operations and wire format; what they share is here.
 
-mod anthropic;
+pub(crate) mod anthropic;
 mod api;
 mod dialect;
 pub(crate) mod kserve;
@@ -29,10 +29,19 @@ use crate::{
 
 /// Everything that can be asked.
 fn operations() -> Vec<Operation> {
+    let health = ["/health", "/ping", "/v1/health"].map(|path| {
+        Operation::get(path, kserve::health::ready)
+            .about(
+                Group::Server,
+                "The same as `/v2/health/ready`, where many look",
+            )
+            .answers(Answer::Health)
+            .listed(path == "/health")
+    });
     let own = [
         Operation::get("/", root)
             .about(Group::Server, "What this is, for a person with a browser")
-            .answers(Answer::Text("text/plain; charset=utf-8")),
+            .answers(Answer::Text(&["text/plain; charset=utf-8"])),
         Operation::get("/v3/status", status::status)
             .about(Group::Server, "What each engine and each graph does now")
             .answers(Answer::Json(&["version", "engines", "graphs"])),
@@ -41,7 +50,7 @@ fn operations() -> Vec<Operation> {
                 Group::Server,
                 "The same as numbers over time, for Prometheus",
             )
-            .answers(Answer::Text(metrics::CONTENT_TYPE)),
+            .answers(Answer::Text(&metrics::CONTENT_TYPES)),
     ];
     let dialects = [
         openai::operations(),
@@ -51,6 +60,7 @@ fn operations() -> Vec<Operation> {
         api::operations(),
     ];
     own.into_iter()
+        .chain(health)
         .chain(dialects.into_iter().flatten())
         .collect()
 }

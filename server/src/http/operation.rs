@@ -75,8 +75,8 @@ pub(crate) enum Answer {
     Json(&'static [&'static str]),
     /// The same, or a stream of events.
     JsonOrEvents(&'static [&'static str]),
-    /// Text of this media type.
-    Text(&'static str),
+    /// Text of one of these media types.
+    Text(&'static [&'static str]),
     /// JSON, with a status that says the same: 200 or 503.
     Health,
 }

@@ -72,7 +72,7 @@ impl Entry {
         };
         let (id, method, path) = (&facts.id, &facts.method, &facts.path);
         // Probes come every second and say nothing.
-        if path.starts_with("/v2/health/") {
+        if path.starts_with("/v2/health/") || ["/health", "/ping"].contains(&path.as_str()) {
             tracing::debug!(%id, %status, milliseconds, "{method} {path} {end}");
         } else {
             tracing::info!(%id, %model, %status, milliseconds, "{method} {path} {end}");

@@ -5,6 +5,7 @@
 
 mod adapters;
 mod answer;
+mod context;
 mod health;
 mod load;
 mod state;

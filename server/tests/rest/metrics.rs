@@ -3,14 +3,13 @@
 use prometheus_parse::{Scrape, Value};
 use serde_json::json;
 
-use crate::support::{CHAT, Setup, TestServer, question};
+use crate::support::{CHAT, Setup, TestServer, question, read};
 
 pub(crate) async fn scrape(server: &TestServer) -> Scrape {
     let reply = server.get("/metrics").await;
     assert_eq!(reply.status, 200);
     let content_type = reply.header("content-type").expect("a content type");
-    assert!(content_type.starts_with("application/openmetrics-text"));
-    assert!(reply.text.ends_with("# EOF\n"));
+    assert_eq!(content_type, "text/plain; version=0.0.4; charset=utf-8");
     Scrape::parse(reply.text.lines().map(|line| Ok(line.to_owned()))).expect("a good scrape")
 }
 
@@ -74,6 +73,102 @@ async fn a_scrape_counts_requests_tokens_and_times() {
     assert_eq!(number("graphmill_request_generation_tokens_sum"), tokens);
     let stopped = [("reason", "stop"), engine[0], engine[1]];
     assert_eq!(value(&scrape, "graphmill_finish_total", &stopped), 3);
+}
+
+/// What a line of a scrape says: `# TYPE name kind`, or the name of a sample.
+enum Line<'a> {
+    Type(&'a str, &'a str),
+    Help(&'a str),
+    Sample(&'a str),
+}
+
+fn lines(text: &str) -> Vec<Line<'_>> {
+    fn read(line: &str) -> Line<'_> {
+        match line.strip_prefix("# ") {
+            None => Line::Sample(line.split(['{', ' ']).next().expect("a name")),
+            Some(comment) => {
+                let mut words = comment.split(' ');
+                match [words.next(), words.next(), words.next()] {
+                    [Some("TYPE"), Some(name), Some(kind)] => Line::Type(name, kind),
+                    [Some("HELP"), Some(name), Some(_)] => Line::Help(name),
+                    _ => panic!("neither help nor a type: {line}"),
+                }
+            }
+        }
+    }
+    text.lines().map(read).collect()
+}
+
+#[tokio::test]
+async fn a_scrape_has_nothing_that_readers_of_the_text_format_refuse() {
+    let script = json!({ "name": "scripted", "replies": [{ "text": "hello" }] });
+    let server = Setup::new().graph("a", CHAT).script(&script).start().await;
+    assert_eq!(server.chat(&question("a", "hi")).await.status, 200);
+    let reply = server.get("/metrics").await;
+    assert_eq!(reply.header("vary"), Some("accept"));
+
+    let mut family = ("", "");
+    let mut seen = std::collections::BTreeSet::new();
+    for line in lines(&reply.text) {
+        match line {
+            Line::Help(name) => assert!(seen.insert(name.to_owned()), "{name} twice"),
+            Line::Type(name, kind) => {
+                assert!(seen.contains(name), "{name} has no help before its type");
+                assert!(
+                    ["counter", "gauge", "histogram", "untyped"].contains(&kind),
+                    "{kind}"
+                );
+                assert!(kind != "counter" || name.ends_with("_total"), "{name}");
+                family = (name, kind);
+            }
+            Line::Sample(name) => {
+                let rest = name
+                    .strip_prefix(family.0)
+                    .unwrap_or_else(|| panic!("{name} is of no family"));
+                let suffixes: &[&str] = match family.1 {
+                    "histogram" => &["_bucket", "_sum", "_count"],
+                    _ => &[""],
+                };
+                assert!(suffixes.contains(&rest), "{name} of {family:?}");
+            }
+        }
+    }
+    assert!(
+        reply
+            .text
+            .contains("# TYPE graphmill_build_info gauge\ngraphmill_build_info{")
+    );
+    assert!(
+        reply
+            .text
+            .contains("# TYPE graphmill_requests_total counter\n")
+    );
+}
+
+#[tokio::test]
+async fn openmetrics_is_there_for_those_who_ask() {
+    let server = Setup::new().start().await;
+    let ask = |accept: &str| {
+        let request = server.client.get(format!("{}/metrics", server.url));
+        read(request.header("accept", accept.to_owned()))
+    };
+    // What Prometheus sends.
+    let reply = ask(
+        "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3,*/*;q=0.1",
+    )
+    .await;
+    let content_type = reply.header("content-type").expect("a content type");
+    assert!(content_type.starts_with("application/openmetrics-text; version=1.0.0"));
+    assert!(reply.text.ends_with("# EOF\n"));
+    assert!(reply.text.contains("# TYPE graphmill_build info\n"));
+    let reply = ask("text/plain, application/openmetrics-text;q=0.5").await;
+    assert!(
+        reply
+            .header("content-type")
+            .expect("one")
+            .starts_with("text/plain")
+    );
+    assert!(!reply.text.contains("# EOF"));
 }
 
 #[tokio::test]

@@ -25,6 +25,15 @@ async fn health() {
         (ready.status, ready.json()),
         (200, json!({ "ready": true }))
     );
+    for path in ["/health", "/ping", "/v1/health"] {
+        let reply = server.get(path).await;
+        assert_eq!(
+            (reply.status, reply.json()),
+            (200, json!({ "ready": true }))
+        );
+        let head = server.client.head(format!("{}{path}", server.url));
+        assert_eq!(read(head).await.status, 200);
+    }
 }
 
 #[tokio::test]
@@ -47,6 +56,14 @@ async fn models_are_listed_and_found_by_names_with_slashes() {
                 (&json!("org/chat"), &json!("model"), &json!("graphmill"))
             );
             assert!(model["created"].as_u64().expect("seconds") > 1_700_000_000);
+            // The cells of the script, which are the longest context.
+            assert_eq!(model["max_model_len"], 640);
+            assert_eq!(&model, &list["data"][2]);
+            assert_eq!(
+                list["data"][0]["max_model_len"],
+                json!(null),
+                "it has no model"
+            );
         }
     }
 }
@@ -186,6 +203,9 @@ async fn nothing_is_ready_when_no_graph_could_be_loaded() {
     let reply = server.get("/v2/health/ready").await;
     assert_eq!(reply.status, 503);
     assert!(reply.text.contains("`chat`"), "{}", reply.text);
+    for path in ["/health", "/ping", "/v1/health"] {
+        assert_eq!(server.get(path).await.status, 503, "{path}");
+    }
     assert_eq!(server.get("/v2/health/live").await.status, 200);
 }
 

@@ -163,7 +163,8 @@ fn texts(body: Fields<'_>) -> Result<(RequestInput, bool)> {
     }
 }
 
-/// How a text is read. What is not said is as in a completion, but for `content`, where it is as in llama-server.
+/// How a text is read. What is not said is as in a completion, but for `content`, where it is as in llama-server, and `prompt`, where
+/// spelled special tokens are read, as in vLLM: clients look up a special token by its text.
 struct Spelling {
     add_special: bool,
     parse_special: bool,
@@ -178,7 +179,9 @@ impl Spelling {
         };
         Ok(Self {
             add_special: add_special.unwrap_or(!as_llama_server),
-            parse_special: body.bool("parse_special")?.unwrap_or(as_llama_server),
+            parse_special: body
+                .bool("parse_special")?
+                .unwrap_or(as_llama_server || field == "prompt"),
         })
     }
 

@@ -134,7 +134,7 @@ fn stop_reason(answer: PartialAnswer<'_>) -> (&'static str, Option<&str>) {
 fn block(part: &Part) -> Value {
     match part {
         Part::Reasoning(text) => json!({ "type": "thinking", "thinking": text, "signature": "" }),
-        Part::Text(text) => json!({ "type": "text", "text": text, "citations": null }),
+        Part::Text(text) => json!({ "type": "text", "text": text }),
         Part::Call {
             id,
             name,

@@ -28,7 +28,7 @@ pub(super) const FIELDS: &[Field] = &[
         "parse_special",
         &[TOKENIZE],
         Form::Boolean,
-        "Whether the spelling of a special token means the token: false, but with `content` true.",
+        "Whether the spelling of a special token means the token: true with `content` and `prompt`, false with `text`.",
     ),
     field("max_length", &[TOKENIZE], Form::Integer(1, MOST), "Longer lists are cut."),
     field(

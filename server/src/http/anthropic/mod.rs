@@ -1,13 +1,12 @@
 //! Anthropic's dialect: the routes of `messages`, and its error object. What a body may say and how a message looks is decided by
 //! the graph's nodes.
 
-use std::sync::Arc;
-
 use axum::{
-    Json,
-    extract::{Request, State},
-    http::{HeaderValue, StatusCode},
-    response::{IntoResponse as _, Response},
+    body::Body as AnswerBody,
+    extract::Request,
+    http::{HeaderValue, StatusCode, header},
+    middleware::Next,
+    response::Response,
 };
 use serde_json::{Value, json};
 
@@ -16,7 +15,6 @@ use super::{
     operation::{Answer, Body, Group, Operation},
 };
 use crate::{
-    app::App,
     observe::request_id::Id,
     rescue::{Failure, Retry},
 };
@@ -30,12 +28,12 @@ pub(super) fn operations() -> Vec<Operation> {
     for prefix in [SHOWN, "/v3", "/v3/v1"] {
         let messages = Operation::post(
             format!("{prefix}/messages"),
-            endpoint,
+            generate::endpoint,
             body(&["model", "messages", "max_tokens"]),
         );
         let count = Operation::post(
             format!("{prefix}/messages/count_tokens"),
-            endpoint,
+            generate::endpoint,
             body(&["model", "messages"]),
         );
         operations.push(
@@ -63,29 +61,33 @@ pub(super) fn operations() -> Vec<Operation> {
 /// The prefix whose paths the documentation shows.
 const SHOWN: &str = "/v1";
 
-async fn endpoint(state: State<Arc<App>>, request: Request) -> Response {
+/// Whether a path is one of this dialect, served or not.
+fn owns(path: &str) -> bool {
+    ["/v3/v1", "/v3", "/v1"]
+        .into_iter()
+        .filter_map(|prefix| path.strip_prefix(prefix)?.strip_prefix("/messages"))
+        .any(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// Tells every failure under the dialect's paths in its own form, whoever refused the request: the graph, the router or a layer.
+pub(crate) async fn layer(request: Request, next: Next) -> Response {
+    if !owns(request.uri().path()) {
+        return next.run(request).await;
+    }
     let id = request.extensions().get::<Id>().cloned();
-    let mut response = match generate::endpoint(state, request).await {
-        Ok(response) => response,
-        Err(failure) => refusal(failure, id.as_ref()),
+    let response = next.run(request).await;
+    let mut response = match response.extensions().get::<Failure>() {
+        Some(failure) => {
+            let body = error_object(failure, id.as_ref().map(|id| &*id.0)).to_string();
+            let (mut parts, _) = response.into_parts();
+            parts.headers.remove(header::CONTENT_LENGTH);
+            Response::from_parts(parts, AnswerBody::from(body))
+        }
+        None => response,
     };
     // Its clients look for the id under a name of their own.
     if let Some(id) = id.and_then(|id| HeaderValue::from_str(&id.0).ok()) {
         response.headers_mut().insert("request-id", id);
-    }
-    response
-}
-
-/// A failure as an answer: the status and the headers of the table, the body of the dialect.
-fn refusal(failure: Failure, id: Option<&Id>) -> Response {
-    let body = error_object(&failure, id.map(|id| &*id.0));
-    let (parts, _) = failure.into_response().into_parts();
-    let mut response = Json(body).into_response();
-    *response.status_mut() = parts.status;
-    for name in ["retry-after", "x-should-retry"] {
-        if let Some(value) = parts.headers.get(name) {
-            response.headers_mut().insert(name, value.clone());
-        }
     }
     response
 }

@@ -46,6 +46,13 @@ fn describe(operation: &Operation, path: &str, models: &[&str]) -> Value {
             "content": { "application/json": { "schema": schema } },
         });
     }
+    if path.ends_with("/tokenizer_info") {
+        described["parameters"] = json!([{
+            "name": "model", "in": "query", "required": false,
+            "description": "The graph; without it, the only one with a language model.",
+            "schema": { "type": "string", "enum": models },
+        }]);
+    }
     if path.contains("{name}") {
         described["parameters"] = json!([{
             "name": "name", "in": "path", "required": true, "schema": { "type": "string", "enum": models },
@@ -85,8 +92,13 @@ fn responses(operation: &Operation, is_of_messages: bool) -> Value {
             answer["description"] = json!("The answer, or with `stream: true` a stream of events");
             responses.insert("200".to_owned(), answer);
         }
-        Answer::Text(media_type) => {
-            let answer = content(media_type, "The answer", &json!({ "type": "string" }));
+        Answer::Text(media_types) => {
+            let text = json!({ "schema": { "type": "string" } });
+            let forms = media_types
+                .iter()
+                .map(|form| ((*form).to_owned(), text.clone()));
+            let forms: Map<String, Value> = forms.collect();
+            let answer = json!({ "description": "The answer", "content": forms });
             responses.insert("200".to_owned(), answer);
         }
         Answer::Health => {

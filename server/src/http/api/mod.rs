@@ -24,7 +24,7 @@ pub(super) fn operations() -> Vec<Operation> {
             .answers(Answer::Json(&["openapi", "paths"])),
         Operation::get("/docs", page)
             .about(Group::Server, "This documentation, as a page")
-            .answers(Answer::Text("text/html; charset=utf-8")),
+            .answers(Answer::Text(&["text/html; charset=utf-8"])),
     ]
 }
 

@@ -20,7 +20,7 @@ pub(super) async fn live(State(app): State<Arc<App>>) -> Response {
     }
 }
 
-pub(super) async fn ready(State(app): State<Arc<App>>) -> Response {
+pub(crate) async fn ready(State(app): State<Arc<App>>) -> Response {
     match app.unready() {
         None => Json(json!({ "ready": true })).into_response(),
         Some(reason) => refused(json!({ "ready": false, "reason": reason })),

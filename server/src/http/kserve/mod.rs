@@ -1,6 +1,6 @@
 //! The KServe v2 dialect.
 
-mod health;
+pub(super) mod health;
 
 use super::operation::{Answer, Group, Operation};
 use crate::rescue::Cause;

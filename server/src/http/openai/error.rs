@@ -41,6 +41,8 @@ impl IntoResponse for Failure {
                     .insert(name, HeaderValue::from_static("false"));
             }
         }
+        // For layers that tell it in another form.
+        response.extensions_mut().insert(self);
         response
     }
 }

@@ -9,6 +9,7 @@ mod error;
 pub(super) mod generate;
 mod models;
 mod stream;
+mod tokenizer;
 
 use std::sync::Arc;
 
@@ -146,7 +147,10 @@ pub(super) fn operations() -> Vec<Operation> {
                 .refuses(OF_GRAPHS)
                 .listed(listed),
         );
+        let path = format!("{prefix}/tokenizer_info");
+        operations.push(tokenizer_info(&path).listed(listed));
     }
+    operations.push(tokenizer_info("/tokenizer_info").listed(false));
     for prefix in ["", "/v1", SHOWN, "/v3/v1"] {
         for (path, summary, body, answer) in about_prompts() {
             let path = format!("{prefix}/{path}");
@@ -160,6 +164,21 @@ pub(super) fn operations() -> Vec<Operation> {
         }
     }
     operations
+}
+
+fn tokenizer_info(path: &str) -> Operation {
+    Operation::get(path, tokenizer::info)
+        .about(
+            Group::Prompts,
+            "The special tokens and the chat template of a model",
+        )
+        .answers(Answer::Json(&[
+            "model",
+            "bos_token",
+            "eos_token",
+            "chat_template",
+        ]))
+        .refuses(OF_GRAPHS)
 }
 
 /// Any other path, which a graph may serve.

@@ -8,7 +8,11 @@ use axum::{
 };
 use serde_json::{Value, json};
 
-use crate::{app::App, rescue::Failure, servable::Named};
+use crate::{
+    app::App,
+    rescue::Failure,
+    servable::{Named, Servable},
+};
 
 pub(super) async fn list(State(app): State<Arc<App>>) -> Json<Value> {
     let mut data = Vec::new();
@@ -16,9 +20,9 @@ pub(super) async fn list(State(app): State<Arc<App>>) -> Json<Value> {
         let Some(since) = servable.available_since() else {
             continue;
         };
-        data.push(object(servable.name(), since));
+        data.push(object(servable, None, since));
         let adapters = servable.adapters().into_iter();
-        data.extend(adapters.map(|adapter| of_adapter(servable.name(), &adapter, since)));
+        data.extend(adapters.map(|adapter| object(servable, Some(&adapter), since)));
     }
     Json(json!({ "object": "list", "data": data }))
 }
@@ -29,19 +33,21 @@ pub(super) async fn one(
 ) -> Result<Json<Value>, Failure> {
     let Named { servable, adapter } = app.servables.find(&name)?;
     let since = servable.require_available()?;
-    Ok(Json(match adapter {
-        Some(adapter) => of_adapter(servable.name(), &adapter, since),
-        None => object(servable.name(), since),
-    }))
+    Ok(Json(object(servable, adapter.as_deref(), since)))
 }
 
-/// `since` is when the graph became available, in seconds since 1970.
-fn object(name: &str, since: u64) -> Value {
-    json!({ "id": name, "object": "model", "created": since, "owned_by": "graphmill" })
-}
-
-fn of_adapter(graph: &str, adapter: &str, since: u64) -> Value {
-    let mut model = object(&format!("{graph}:{adapter}"), since);
-    model["parent"] = graph.into();
+/// A graph, or an adapter of its model. `since` is when the graph became available, in seconds since 1970.
+fn object(servable: &Servable, adapter: Option<&str>, since: u64) -> Value {
+    let graph = servable.name();
+    let id = adapter.map_or_else(|| graph.to_owned(), |adapter| format!("{graph}:{adapter}"));
+    let mut model =
+        json!({ "id": id, "object": "model", "created": since, "owned_by": "graphmill" });
+    // vLLM's name for it, which clients read to know how much they can send.
+    if let Some(tokens) = servable.context_length() {
+        model["max_model_len"] = tokens.into();
+    }
+    if adapter.is_some() {
+        model["parent"] = graph.into();
+    }
     model
 }

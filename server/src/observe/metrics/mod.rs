@@ -1,4 +1,4 @@
-//! `GET /metrics`: counters, gauges and histograms in the text format of Prometheus and `OpenMetrics`.
+//! `GET /metrics`: counters, gauges and histograms in the text format of Prometheus, or in that of `OpenMetrics` for those who ask for it.
 //!
 //! Labels are bounded: graphs by the configuration, models by the graphs, endpoints by the routes, codes by HTTP.
 
@@ -6,12 +6,17 @@ mod embedding;
 mod engines;
 mod families;
 mod ovms;
+mod text;
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use axum::{extract::State, http::header, response::IntoResponse};
+use axum::{
+    extract::State,
+    http::{HeaderMap, header},
+    response::IntoResponse,
+};
 use prometheus_client::{
-    encoding::{EncodeLabelSet, text},
+    encoding::{EncodeLabelSet, text as openmetrics},
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram, info::Info},
     registry::{Registry, Unit},
 };
@@ -128,13 +133,26 @@ impl fmt::Debug for Metrics {
     }
 }
 
-/// The media type of a scrape.
-pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+/// The media types of a scrape.
+pub(crate) const CONTENT_TYPES: [&str; 2] = [text::CONTENT_TYPE, text::OPENMETRICS];
 
 /// Answers a scrape.
-pub(crate) async fn scrape(State(app): State<Arc<App>>) -> Result<impl IntoResponse, Failure> {
+pub(crate) async fn scrape(
+    State(app): State<Arc<App>>,
+    headers: HeaderMap,
+) -> Result<impl IntoResponse, Failure> {
     let mut body = String::new();
-    text::encode(&mut body, &app.metrics.registry)
+    openmetrics::encode(&mut body, &app.metrics.registry)
         .map_err(|_| Failure::new(Cause::Panic, "the metrics could not be written"))?;
-    Ok(([(header::CONTENT_TYPE, CONTENT_TYPE)], body))
+    let content_type = if text::wants_openmetrics(&headers) {
+        text::OPENMETRICS
+    } else {
+        body = text::of_openmetrics(&body);
+        text::CONTENT_TYPE
+    };
+    let headers = [
+        (header::CONTENT_TYPE, content_type),
+        (header::VARY, "accept"),
+    ];
+    Ok((headers, body))
 }

@@ -1,0 +1,77 @@
+//! `GET /tokenizer_info`: the tokens and the template that clients need to build prompts of their own, under the names that a
+//! `tokenizer_config.json` has. vLLM has the endpoint, and `lm_eval`'s remote tokenizer asks for it.
+
+use std::sync::Arc;
+
+use axum::{
+    Json,
+    extract::{RawQuery, State},
+};
+use graphmill_calculators::llm::LanguageModel;
+use percent_encoding::percent_decode_str;
+use serde_json::{Value, json};
+
+use crate::{
+    app::App,
+    rescue::{Cause, Failure},
+};
+
+/// Of the graph that the query's `model` names; without it, of the only one with a language model.
+pub(super) async fn info(
+    State(app): State<Arc<App>>,
+    RawQuery(query): RawQuery,
+) -> Result<Json<Value>, Failure> {
+    let named = named(query.as_deref().unwrap_or_default());
+    let servable = match (&named, app.servables.unnamed()) {
+        (Some(name), _) => app.servables.find(name)?.servable,
+        (None, Some(only)) => only,
+        (None, None) => {
+            let message = "`model` is missing: there are several graphs, and the query names the one that is meant";
+            return Err(Failure::new(Cause::BadRequest, message)
+                .of_field("model")
+                .with_code("missing_required_parameter"));
+        }
+    };
+    let models = servable.plan()?.resources::<LanguageModel>();
+    let Some(model) = models.first() else {
+        let message = format!("the graph `{}` has no language model", servable.name());
+        return Err(Failure::new(Cause::NotFound, message).of_field("model"));
+    };
+    Ok(Json(of(model)))
+}
+
+fn of(model: &LanguageModel) -> Value {
+    let vocab = model.vocab();
+    let text = |token: Option<_>| {
+        token.map(|token| {
+            let mut bytes = Vec::new();
+            vocab.piece(token, true, &mut bytes);
+            String::from_utf8_lossy(&bytes).into_owned()
+        })
+    };
+    let template = |with_tools| model.chat_template(with_tools).ok();
+    let beginning = vocab.tokenize("", true, false).unwrap_or_default();
+    json!({
+        "model": vocab.model_name(),
+        "tokenizer_class": "GraphmillTokenizer",
+        "model_max_length": model.engine().context_length(),
+        "vocab_size": vocab.n_vocab(),
+        "add_bos_token": vocab.bos().is_some_and(|bos| beginning.first() == Some(&bos)),
+        "bos_token": text(vocab.bos()),
+        "bos_token_id": vocab.bos(),
+        "eos_token": text(vocab.eos()),
+        "eos_token_id": vocab.eos(),
+        "pad_token": text(vocab.pad()),
+        "pad_token_id": vocab.pad(),
+        "chat_template": template(false).map(|template| template.source().to_owned()),
+    })
+}
+
+/// The query's `model`.
+fn named(query: &str) -> Option<String> {
+    let value = query
+        .split('&')
+        .find_map(|pair| pair.strip_prefix("model="))?;
+    let decoded = percent_decode_str(value).decode_utf8_lossy().into_owned();
+    (!decoded.is_empty()).then_some(decoded)
+}
