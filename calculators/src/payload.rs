@@ -18,7 +18,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 pub use graphmill_llm::{
     CompiledConstraint, Constraint, ReasoningLimit, ReasoningMarks, SamplingParams, Token,
-    TokenLogprob, Tokens, Usage,
+    TokenLogprob, TokenSet, Tokens, Usage,
 };
 use serde_json::{Map, Value};
 
@@ -197,7 +197,7 @@ pub struct GenerationParams {
     /// Whether the string that ended the text is part of it.
     pub include_stop: bool,
     /// Tokens that end the text.
-    pub stop_tokens: Vec<Token>,
+    pub stop_tokens: TokenSet,
     /// Whether generation goes on after the model's end token.
     pub ignore_eos: bool,
     /// Generations of each prompt.

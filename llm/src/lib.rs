@@ -67,8 +67,9 @@ pub use info::EngineInfo;
 pub use measure::{Histogram, Measurements};
 pub use protocol::{
     DraftCounts, DraftSource, DryParams, ErrorKind, FinishReason, GenerationError,
-    GenerationRequest, LoadError, MirostatParams, MirostatVersion, SamplingParams, SequenceId,
-    SpeculationParams, StepOutput, StepSink, SubmitError, Token, TokenLogprob, Tokens, Usage,
+    GenerationRequest, LoadError, LogitBias, MirostatParams, MirostatVersion, SamplingParams,
+    SequenceId, SpeculationParams, StepOutput, StepSink, SubmitError, Token, TokenLogprob,
+    TokenSet, Tokens, Usage,
 };
 pub use reasoning::ReasoningLimit;
 pub use sampler::{Sampled, Sampler, Scratch};

@@ -9,8 +9,10 @@ use smallvec::SmallVec;
 use crate::constrain::CompiledConstraint;
 use crate::reasoning::ReasoningLimit;
 mod samplers;
+mod tokens;
 
 pub use samplers::{DryParams, MirostatParams, MirostatVersion};
+pub use tokens::{LogitBias, TokenSet};
 
 /// A token's id in the model's vocabulary.
 pub type Token = i32;
@@ -57,7 +59,7 @@ pub struct GenerationRequest {
     /// Tokens to generate before one of the model's end tokens or of `stop_tokens` may be chosen.
     pub min_tokens: u32,
     /// Tokens that end the generation besides the model's own end tokens. They are not part of the text.
-    pub stop_tokens: Vec<Token>,
+    pub stop_tokens: TokenSet,
     /// Goes on after the model's end token, which then counts as an ordinary token.
     pub ignore_eos: bool,
     /// How many step outputs may be delivered before [`SequenceHandle::grant`](crate::SequenceHandle::grant) allows more;
@@ -89,7 +91,7 @@ impl GenerationRequest {
             prompt_logprobs: None,
             max_tokens: None,
             min_tokens: 0,
-            stop_tokens: Vec::new(),
+            stop_tokens: TokenSet::default(),
             ignore_eos: false,
             credits: u32::MAX,
             reasoning_limit: None,
@@ -158,7 +160,7 @@ pub struct SamplingParams {
     /// differ in their last bits, and then in a draw that falls between two tokens.
     pub seed: Option<u64>,
     /// Added to the logits of single tokens.
-    pub logit_bias: Vec<(Token, f32)>,
+    pub logit_bias: LogitBias,
     /// Reports the log probability of each chosen token and of this many most likely ones, before any of the steps above.
     pub logprobs: Option<u8>,
 }
@@ -244,7 +246,7 @@ impl SamplingParams {
                 format!("must be a number above 0, not {}", self.repetition_penalty),
             );
         }
-        for (token, bias) in &self.logit_bias {
+        for (token, bias) in self.logit_bias.iter() {
             if usize::try_from(*token).is_ok_and(|token| token < n_vocab) {
                 if bias.is_nan() {
                     return invalid(
@@ -282,7 +284,7 @@ impl Default for SamplingParams {
             frequency_penalty: 0.0,
             repetition_penalty: 1.0,
             seed: None,
-            logit_bias: Vec::new(),
+            logit_bias: LogitBias::default(),
             logprobs: None,
         }
     }

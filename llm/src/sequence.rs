@@ -4,7 +4,6 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
-use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
 use crate::backend::Slot;
@@ -14,7 +13,7 @@ use crate::live::Receiver;
 use crate::measure::Moments;
 use crate::protocol::{
     ErrorKind, FinishReason, GenerationError, GenerationRequest, SequenceId, StepOutput, Token,
-    TokenLogprob, Tokens, Usage,
+    TokenLogprob, TokenSet, Tokens, Usage,
 };
 use crate::reasoning::Reasoning;
 use crate::sampler::{Sampled, Sampler, Scratch};
@@ -63,7 +62,7 @@ pub(crate) struct Sequence {
     /// Most tokens, prompt and generated.
     token_limit: u32,
     min_tokens: u32,
-    stop_tokens: FxHashSet<Token>,
+    stop_tokens: TokenSet,
     ignore_eos: bool,
     credits: u32,
 }
@@ -129,7 +128,7 @@ impl Sequence {
             prompt_tokens,
             token_limit,
             min_tokens: request.min_tokens,
-            stop_tokens: request.stop_tokens.into_iter().collect(),
+            stop_tokens: request.stop_tokens,
             ignore_eos: request.ignore_eos,
             credits: request.credits,
         }
@@ -216,7 +215,7 @@ impl Sequence {
             }
             None if bans_end => {
                 banned.extend_from_slice(end_tokens);
-                banned.extend(self.stop_tokens());
+                banned.extend_from_slice(&self.stop_tokens);
             }
             None => {}
         }
@@ -236,7 +235,7 @@ impl Sequence {
         }
         if let Some(matching) = &mut self.matching {
             let is_end = end_tokens.contains(&sampled.token);
-            let is_stop = !bans_end && self.stop_tokens.contains(&sampled.token);
+            let is_stop = !bans_end && self.stop_tokens.contains(sampled.token);
             matching.accept(sampled.token, is_end, is_stop);
         }
         Some(sampled)
@@ -286,11 +285,6 @@ impl Sequence {
         if let (Some(matching), Some(speculation)) = (&mut self.matching, &mut self.speculation) {
             speculation.keep(matching.valid(speculation.drafts()));
         }
-    }
-
-    /// Tokens that end the text besides the model's end tokens.
-    pub(crate) fn stop_tokens(&self) -> impl ExactSizeIterator<Item = Token> + '_ {
-        self.stop_tokens.iter().copied()
     }
 
     /// Whether its next token only awaits its last one's computation, and it may have it.
@@ -396,7 +390,7 @@ impl Sequence {
             let ends = match &self.matching {
                 Some(_) => ending == Some(Ending::EndToken),
                 None => {
-                    self.stop_tokens.contains(&token) || (!self.ignore_eos && vocab.is_eog(token))
+                    self.stop_tokens.contains(token) || (!self.ignore_eos && vocab.is_eog(token))
                 }
             };
             if ends {

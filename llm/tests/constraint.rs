@@ -271,7 +271,8 @@ fn the_end_waits_for_the_least_length_where_the_constraint_lets_it() {
 
 #[test]
 fn a_stop_token_ends_a_text_only_where_it_can_end() {
-    let comma = |request: &mut GenerationRequest| request.stop_tokens = vec![Token::from(b',')];
+    let comma =
+        |request: &mut GenerationRequest| request.stop_tokens = vec![Token::from(b',')].into();
     let list = said(
         &replying("[a,b], or not"),
         &regex(r"\[[a-z](,[a-z])*\]?"),
@@ -281,7 +282,7 @@ fn a_stop_token_ends_a_text_only_where_it_can_end() {
     assert_eq!(stopped(&list), "[a");
     assert_eq!(list.end_token, Some(Token::from(b',')));
     let whole = said(&replying("[a]"), &regex(r"\[[a-z]\]"), |request| {
-        request.stop_tokens = vec![Token::from(b']')];
+        request.stop_tokens = vec![Token::from(b']')].into();
     });
     assert_eq!((stopped(&whole).as_str(), whole.end_token), ("[a]", None));
     let pair = said(

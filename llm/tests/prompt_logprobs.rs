@@ -133,7 +133,7 @@ fn sequences_that_lose_their_cells_have_all_of_them() {
 fn the_tokens_that_end_a_text_are_not_chosen_too_early() {
     let engine = engine(EngineSpec::new("test.script.json"), Script::default());
     let (outputs, _handle) = start(&engine, &[1], |request| {
-        request.stop_tokens = vec![2];
+        request.stop_tokens = vec![2].into();
         request.min_tokens = 3;
         request.max_tokens = Some(5);
     });

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use graphmill_engine::Result;
-use graphmill_llm::{SamplingParams, Token};
+use graphmill_llm::{SamplingParams, Token, TokenSet};
 use serde_json::Value;
 
 use super::{
@@ -140,9 +140,9 @@ fn stop(body: Fields<'_>) -> Result<Vec<String>> {
     Ok(stops)
 }
 
-fn stop_tokens(body: Fields<'_>) -> Result<Vec<Token>> {
+fn stop_tokens(body: Fields<'_>) -> Result<TokenSet> {
     let Some(list) = body.array("stop_token_ids")? else {
-        return Ok(Vec::new());
+        return Ok(TokenSet::default());
     };
     list.iter()
         .enumerate()

@@ -1,7 +1,7 @@
 //! How a token is chosen: the fields of sampling.
 
 use graphmill_engine::Result;
-use graphmill_llm::{DryParams, MirostatParams, MirostatVersion, SamplingParams, Token};
+use graphmill_llm::{DryParams, LogitBias, MirostatParams, MirostatVersion, SamplingParams};
 use serde_json::Value;
 
 use super::{
@@ -122,9 +122,9 @@ fn dry_breakers(body: Fields<'_>) -> Result<Vec<String>> {
 }
 
 /// Biases as an object by token id, or as an array of pairs.
-fn logit_bias(body: Fields<'_>) -> Result<Vec<(Token, f32)>> {
+fn logit_bias(body: Fields<'_>) -> Result<LogitBias> {
     match body.get("logit_bias") {
-        None => Ok(Vec::new()),
+        None => Ok(LogitBias::default()),
         Some(Value::Object(biases)) => biases
             .iter()
             .map(|(token, value)| {

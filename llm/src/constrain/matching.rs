@@ -4,11 +4,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use llguidance::Matcher;
 use llguidance::toktrie::{SimpleVob, TokenId};
-use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
 use super::numbers::Numbers;
-use crate::protocol::Token;
+use crate::protocol::{Token, TokenSet};
 
 /// What a failure says that llguidance did not foresee.
 const PANICKED: &str = "the matcher panicked";
@@ -49,7 +48,7 @@ impl Matching {
     pub(crate) fn prepare(
         &mut self,
         drafts: &[Token],
-        stop_tokens: &FxHashSet<Token>,
+        stop_tokens: &TokenSet,
         end_banned_for: usize,
     ) {
         if self.failure.is_some() || self.ending.is_some() {
@@ -68,7 +67,7 @@ impl Matching {
     fn compute(
         &mut self,
         drafts: &[Token],
-        stop_tokens: &FxHashSet<Token>,
+        stop_tokens: &TokenSet,
         end_banned_for: usize,
     ) -> Result<(), String> {
         self.masks.truncate(1);
@@ -97,13 +96,13 @@ impl Matching {
     fn push_mask(
         &mut self,
         numbers: Option<&Numbers>,
-        stop_tokens: &FxHashSet<Token>,
+        stop_tokens: &TokenSet,
         end_banned_for: usize,
     ) -> Result<(), String> {
         let mut mask = self.matcher.compute_mask().map_err(readable)?;
         let can_stop = !stop_tokens.is_empty() && self.masks.len() >= end_banned_for;
         if can_stop && self.matcher.is_accepting().map_err(readable)? {
-            for token in stop_tokens {
+            for token in stop_tokens.iter() {
                 if usize::try_from(*token).is_ok_and(|token| token < mask.len()) {
                     mask.allow_token(*token as TokenId);
                 }

@@ -198,7 +198,7 @@ impl Sampler {
     }
 
     fn adjust(&self, row: &mut [f32], banned: &[Token]) {
-        for (token, bias) in &self.params.logit_bias {
+        for (token, bias) in self.params.logit_bias.iter() {
             row[*token as usize] += bias;
         }
         let repetition = self.params.repetition_penalty;

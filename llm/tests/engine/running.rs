@@ -78,7 +78,7 @@ fn limits_end_a_generation() {
         ("abc".to_owned(), FinishReason::Length)
     );
     assert_eq!(
-        run(|request| request.stop_tokens = vec![Token::from(b'd')]),
+        run(|request| request.stop_tokens = vec![Token::from(b'd')].into()),
         stop("abc")
     );
     let (text, finish) = run(|request| {

@@ -197,7 +197,7 @@ impl Variant {
         request.sampling = self.sampling;
         request.max_tokens = Some(self.max_tokens);
         request.min_tokens = self.min_tokens;
-        request.stop_tokens = self.stop_tokens;
+        request.stop_tokens = self.stop_tokens.into();
         request.ignore_eos = self.ignore_eos;
         request.speculation = speculates.then_some(self.speculation);
     }

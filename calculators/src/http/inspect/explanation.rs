@@ -77,7 +77,7 @@ fn values(params: &GenerationParams) -> Vec<Named> {
             &[],
             json!(params.include_stop),
         ),
-        ("stop_token_ids", &[], json!(params.stop_tokens)),
+        ("stop_token_ids", &[], json!(&*params.stop_tokens)),
         ("ignore_eos", &[], json!(params.ignore_eos)),
         ("n", &[], json!(params.n)),
         ("priority", &[], json!(params.priority)),

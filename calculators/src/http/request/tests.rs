@@ -90,7 +90,7 @@ fn fields_of_generation_are_read() {
         (1.0, -1.0, 1.1)
     );
     assert_eq!(sampling.seed, Some(7));
-    assert_eq!(sampling.logit_bias, [(5, -100.0), (6, 2.5)]);
+    assert_eq!(*sampling.logit_bias, [(5, -100.0), (6, 2.5)]);
     assert_eq!(params.stop, ["a", "b"]);
     assert_eq!(params.max_tokens, Some(8));
     assert_eq!(&*params.cache_salt, "mine");
@@ -104,7 +104,7 @@ fn fields_of_generation_are_read() {
         ),
         (true, true, 2, 3, -3)
     );
-    assert_eq!(params.stop_tokens, [4]);
+    assert_eq!(*params.stop_tokens, [4]);
 }
 
 #[test]
