@@ -16,6 +16,7 @@ pub mod error;
 pub mod events;
 pub mod executor;
 pub mod input;
+mod lanes;
 mod node;
 pub mod packet;
 pub mod plan;

@@ -28,7 +28,7 @@ pub(super) struct Draft<'a> {
     pub(super) sides: Vec<DraftSide>,
     pub(super) side_ids: HashMap<String, u32>,
     /// Executors by name, in the order of their first use; the name of the default one is empty.
-    pub(super) executors: Vec<(String, std::sync::Arc<dyn crate::executor::Executor>)>,
+    pub(super) executors: Vec<(String, crate::lanes::Lane)>,
     /// Something of the graph could not be read: there will be no plan.
     pub(super) incomplete: bool,
     /// A producer of a stream may be in what could not be read.

@@ -16,7 +16,8 @@ use serde::Deserialize;
 use crate::{
     calculator::Run,
     codes::{calculators, executors},
-    executor::{Executor, Executors, ThreadPool},
+    executor::{Executors, ThreadPool},
+    lanes::{Junction, Lane},
 };
 
 use super::{
@@ -61,7 +62,7 @@ enum Declared {
         stack_size: usize,
     },
     /// Given by the program.
-    Provided(Arc<dyn Executor>),
+    Provided,
     /// The session's own task.
     Inline,
     /// Declared wrongly, which has been reported.
@@ -84,10 +85,10 @@ pub(super) fn resolve(draft: &mut Draft<'_>) {
         }
         let executor = match declared.get(&wanted) {
             Some(Declared::Inline | Declared::Wrong) => continue,
-            Some(Declared::Provided(executor)) => Some(Arc::clone(executor)),
+            Some(Declared::Provided) => draft.environment.executors.lane(&wanted),
             Some(pool) => start(&wanted, pool, &mut found),
             None => {
-                let known = draft.environment.executors.get(&wanted);
+                let known = draft.environment.executors.lane(&wanted);
                 if known.is_none() {
                     found.push(unknown(draft, &draft.nodes[at], &wanted, place, &declared));
                 }
@@ -138,7 +139,7 @@ fn wanted(
     Some((name.to_owned(), node.config.place()))
 }
 
-fn start(name: &str, pool: &Declared, found: &mut Vec<Diagnostic>) -> Option<Arc<dyn Executor>> {
+fn start(name: &str, pool: &Declared, found: &mut Vec<Diagnostic>) -> Option<Lane> {
     let Declared::Pool {
         place,
         prefix,
@@ -149,7 +150,7 @@ fn start(name: &str, pool: &Declared, found: &mut Vec<Diagnostic>) -> Option<Arc
         return None;
     };
     match ThreadPool::with_stack(prefix, Some(*threads), *stack_size) {
-        Ok(pool) => Some(Arc::new(pool)),
+        Ok(pool) => Some(Junction::new(Arc::new(pool)).lane(name)),
         Err(error) => {
             let message = format!("cannot start the threads of {}: {error}", noun(name));
             found.push(Diagnostic::error(&executors::BAD_THREADS, *place, message));
@@ -272,11 +273,9 @@ fn declarations(draft: &Draft<'_>, found: &mut Vec<Diagnostic>) -> HashMap<Strin
             );
             continue;
         }
-        let provided = match name {
-            DEFAULT | Executors::CPU => None,
-            name => draft.environment.executors.get(name),
-        };
-        if let Some(executor) = self::declared(config, name, provided, found) {
+        let is_own = matches!(name, DEFAULT | Executors::CPU);
+        let is_provided = !is_own && draft.environment.executors.get(name).is_some();
+        if let Some(executor) = self::declared(config, name, is_provided, found) {
             declared.insert(name.to_owned(), executor);
         }
     }
@@ -287,15 +286,15 @@ fn declarations(draft: &Draft<'_>, found: &mut Vec<Diagnostic>) -> HashMap<Strin
 fn declared(
     config: &ExecutorConfig,
     name: &str,
-    provided: Option<Arc<dyn Executor>>,
+    is_provided: bool,
     found: &mut Vec<Diagnostic>,
 ) -> Option<Declared> {
     let kind = config.r#type.as_ref().map_or("", |kind| kind.as_str());
     let place = config.r#type.as_ref().map_or(config.head, |kind| kind.span);
-    match (kind, provided) {
-        ("", Some(executor)) => return Some(Declared::Provided(executor)),
-        ("", None) if name == DEFAULT => {}
-        ("", None) => {
+    match (kind, is_provided) {
+        ("", true) => return Some(Declared::Provided),
+        ("", false) if name == DEFAULT => {}
+        ("", false) => {
             let message = format!("executor `{name}` has no `type`, and the program provides none");
             found.push(
                 Diagnostic::error(&executors::UNKNOWN_EXECUTOR_TYPE, config.head, message)
@@ -303,7 +302,7 @@ fn declared(
             );
             return Some(Declared::Wrong);
         }
-        (_, Some(_)) => {
+        (_, true) => {
             let message = format!("executor `{name}` has a `type`, but the program provides it");
             found.push(
                 Diagnostic::error(&executors::DUPLICATE_EXECUTOR, place, message)
@@ -311,9 +310,9 @@ fn declared(
             );
             return Some(Declared::Wrong);
         }
-        (THREAD_POOL, None) => {}
-        ("ApplicationThreadExecutor", None) if name == DEFAULT => return Some(Declared::Inline),
-        (_, None) => {
+        (THREAD_POOL, false) => {}
+        ("ApplicationThreadExecutor", false) if name == DEFAULT => return Some(Declared::Inline),
+        (_, false) => {
             let diagnostic = Diagnostic::error(
                 &executors::UNKNOWN_EXECUTOR_TYPE,
                 place,

@@ -38,7 +38,7 @@ pub use explain::{Explain, ExplainNode, ExplainPort};
 use crate::{
     environment::Environment,
     error::{Error, Result},
-    executor::Executor,
+    lanes::Lane,
     node::Factory,
     packet::{Packet, TypeInfo},
     policy::Policy,
@@ -58,7 +58,7 @@ pub struct Plan {
     pub(crate) sides: Vec<PlanSide>,
     pub(crate) graph_inputs: Vec<GraphPort>,
     pub(crate) graph_outputs: Vec<GraphPort>,
-    pub(crate) executors: Vec<Arc<dyn Executor>>,
+    pub(crate) executors: Vec<Lane>,
     pub(crate) report_deadlock: bool,
     pub(crate) explain: Explain,
     /// A node needs a resource that was not loaded.
@@ -272,6 +272,16 @@ impl Plan {
     /// How many sessions of the plan exist now.
     pub fn open_sessions(&self) -> usize {
         self.open_sessions.load(Ordering::Relaxed)
+    }
+
+    /// How many jobs of its sessions wait for an executor.
+    pub fn jobs_waiting(&self) -> usize {
+        self.executors.iter().map(Lane::waiting).sum()
+    }
+
+    /// How many sessions were refused because too many jobs waited for an executor.
+    pub fn sessions_refused(&self) -> u64 {
+        self.executors.iter().map(Lane::refused).sum()
     }
 
     /// The expanded graph with everything the plan resolved, for people and tools.

@@ -224,6 +224,13 @@ impl Running {
         call: Call,
         free: Timestamp,
     ) {
+        if !self.offloads && call != Call::Close {
+            if let Err(full) = frame.plan.executors[executor].admit() {
+                self.fail(frame, node, full);
+                return;
+            }
+            self.offloads = true;
+        }
         let Some((Instance::Sync(mut instance), mut set, slot)) = self.depart(frame, node, call)
         else {
             return;

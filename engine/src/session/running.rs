@@ -154,6 +154,8 @@ pub(super) struct Running {
     /// A node has stopped the graph: sources are closed instead of called.
     pub(super) stopping: bool,
     pub(super) failed: Option<Error>,
+    /// It has been let in on an executor.
+    pub(super) offloads: bool,
 }
 
 impl Running {
@@ -209,6 +211,7 @@ impl Running {
             open_inputs: plan.graph_inputs.len(),
             stopping: false,
             failed: None,
+            offloads: false,
         }
     }
 

@@ -1,13 +1,16 @@
 //! Nodes on executors.
 
 use std::{
+    future::Future as _,
+    pin::Pin,
     sync::{Arc, Barrier, mpsc},
+    task::{Context, Poll, Waker},
     time::Duration,
 };
 
 use graphmill_engine::{
-    Calculator, Contract, Cx, Environment, Executor, Flow, In, NoOptions, OpenCx, Out, Registry,
-    Result, ThreadPool,
+    Calculator, Contract, Cx, Environment, Executor, Flow, Handle, In, Kind, NoOptions, OpenCx,
+    Out, Packet, Registry, Result, RunCx, Session, SidePackets, Summary, ThreadPool, block_on,
     testing::{Harness, check},
 };
 
@@ -250,4 +253,51 @@ fn a_pool_without_a_wish_has_stacks_that_nodes_can_use() {
             .ok();
     }));
     assert_eq!(receiver.recv(), Ok(DEPTH));
+}
+
+/// A session of `HEAVY` on this plan that has a packet, polled once.
+fn begun(plan: &Arc<graphmill_engine::Plan>) -> (Session, Handle, Poll<Result<Summary>>) {
+    let (mut session, handle) =
+        Session::new(plan, RunCx::new("x"), SidePackets::new()).expect("starts");
+    block_on(handle.push("in", Packet::new(0, "a".to_owned()))).expect("it takes packets");
+    let mut cx = Context::from_waker(Waker::noop());
+    let polled = Pin::new(&mut session).poll(&mut cx);
+    (session, handle, polled)
+}
+
+#[test]
+fn a_session_that_finds_an_executor_full_is_refused_before_its_first_job() {
+    let executor = Arc::new(graphmill_engine::testing::ManualExecutor::default());
+    let executors = graphmill_engine::Executors::new();
+    executors.insert("cpu", executor.clone());
+    let environment = environment().with_executors(Arc::new(executors));
+    let compile = || {
+        let mut sources = graphmill_grammar::SourceMap::new();
+        let text = HEAVY.replace("EXECUTOR", "");
+        let graph = graphmill_grammar::parse_graph(&mut sources, "x", text);
+        let graph = graph.into_result().expect("parses").0;
+        let (plan, _) = graphmill_engine::Plan::compile(&graph, &mut sources, &environment);
+        plan.expect("compiles")
+    };
+    let (busy, calm) = (compile(), compile());
+    let flood: Vec<_> = (0..1_024).map(|_| begun(&busy)).collect();
+    assert!(flood.iter().all(|(_, _, polled)| polled.is_pending()));
+    assert_eq!((busy.jobs_waiting(), calm.jobs_waiting()), (1_024, 0));
+    let (_, _, refused) = begun(&busy);
+    let Poll::Ready(Err(error)) = refused else {
+        panic!("one more job waits");
+    };
+    assert_eq!(error.kind, Kind::ResourceExhausted);
+    assert_eq!((busy.jobs_waiting(), busy.sessions_refused()), (1_024, 1));
+    // Another graph has its turn after one job, whatever waits before it.
+    let (mut session, _handle, polled) = begun(&calm);
+    assert!(polled.is_pending());
+    assert!(executor.run_one() && executor.run_one());
+    assert_eq!((busy.jobs_waiting(), calm.jobs_waiting()), (1_023, 0));
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(Pin::new(&mut session).poll(&mut cx).is_pending());
+    // Whose sessions are gone takes no time, and there is room again.
+    drop(flood);
+    while executor.run_one() {}
+    assert!(begun(&busy).2.is_pending());
 }
