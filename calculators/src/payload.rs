@@ -17,8 +17,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 pub use graphmill_llm::{
-    CompiledConstraint, Constraint, ReasoningLimit, ReasoningMarks, SamplingParams, Token,
-    TokenLogprob, TokenSet, Tokens, Usage,
+    CompiledConstraint, Constraint, QueuePlace, ReasoningLimit, ReasoningMarks, SamplingParams,
+    Token, TokenLogprob, TokenSet, Tokens, Usage,
 };
 use serde_json::{Map, Value};
 
@@ -214,6 +214,8 @@ pub struct GenerationParams {
     pub adapter: Option<Arc<str>>,
     /// Who goes first when not all can: the higher.
     pub priority: i32,
+    /// Its place in the engine's queue, if it took one before its prompt was made.
+    pub place: Option<Arc<QueuePlace>>,
     /// Whether the prompt is repeated before the answer.
     pub echo: bool,
     /// Special tokens in the text.

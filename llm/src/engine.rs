@@ -25,6 +25,7 @@ mod commit;
 mod delivery;
 mod draft;
 mod drafter;
+mod entry;
 mod masks;
 mod places;
 mod preview;
@@ -37,6 +38,7 @@ mod step;
 mod timing;
 
 use delivery::Outbox;
+pub use entry::QueuePlace;
 pub use preview::PromptPreview;
 use preview::Question;
 pub use status::EngineStatus;
@@ -66,9 +68,9 @@ enum Waiting {
     Question(Arc<Waiter<PromptPreview>>),
 }
 
-/// What sessions tell the engine thread. The channel needs no bound of its own: submissions are bounded by `max_waiting`, a
-/// cancellation comes once per sequence, a grant comes at most once per delivered output, and a session asks about each of its
-/// prompts once.
+/// What sessions tell the engine thread. The channel needs no bound of its own: submissions are bounded by `max_waiting` and
+/// `max_num_seqs`, a cancellation comes once per sequence, a grant comes at most once per delivered output, and a session asks about
+/// each of its prompts once.
 pub(crate) enum Command {
     Submit(Box<Sequence>),
     Grant(SequenceId, u32),
@@ -220,24 +222,14 @@ impl Engine {
     pub fn submit(&self, request: GenerationRequest) -> Result<SequenceHandle, SubmitError> {
         self.check(&request)?;
         let group = self.group(request.adapter.as_deref(), &request.cache_salt)?;
-        let limit = self.spec.max_waiting;
-        let below_limit = |queued: u32| (queued < limit).then_some(queued + 1);
-        if let Err(waiting) =
-            self.shared
-                .queued
-                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, below_limit)
-        {
-            return Err(SubmitError::QueueFull {
-                waiting: waiting as usize,
-                limit: limit as usize,
-            });
-        }
+        self.enter(&request.entry)?;
         let id = SequenceId(self.next_id.fetch_add(1, Ordering::Relaxed));
-        let rank = self.rank(request.priority);
+        let head_start = self.head_start(request.priority);
+        let rank = self.shared.now().saturating_sub(head_start);
         let context = self.capacity.cells_per_sequence;
         let sequence = Box::new(Sequence::new(
             id,
-            rank,
+            (rank, head_start),
             request,
             group,
             context,
@@ -245,7 +237,7 @@ impl Engine {
         ));
         let receiver = Waiting::Sequence(Arc::clone(&sequence.sink));
         if let Err(why) = self.live.insert(id.0, receiver) {
-            self.shared.queued.fetch_sub(1, Ordering::Relaxed);
+            self.shared.leave_queue();
             return Err(SubmitError::Failed(why));
         }
         // From here on the sequence leaves `live` with its handle.
@@ -256,7 +248,7 @@ impl Engine {
         };
         self.shared.pulse.given();
         if self.commands.send(Command::Submit(sequence)).is_err() {
-            self.shared.queued.fetch_sub(1, Ordering::Relaxed);
+            self.shared.leave_queue();
             return Err(SubmitError::Stopped);
         }
         Ok(handle)
@@ -300,15 +292,15 @@ impl Engine {
         Ok(next)
     }
 
-    /// The place of a request that comes now: a point of priority is worth some time of waiting.
-    fn rank(&self, priority: i32) -> i64 {
-        let now = self.shared.pulse.age().as_micros() as i64;
+    /// By how many microseconds a request ranks before others of its time: a point of priority is worth some time of waiting.
+    fn head_start(&self, priority: i32) -> i64 {
         let point = i64::from(self.spec.priority_aging_ms) * 1_000;
-        now.saturating_sub(point.saturating_mul(i64::from(priority)))
+        point.saturating_mul(i64::from(priority))
     }
 
     fn check(&self, request: &GenerationRequest) -> Result<(), SubmitError> {
         let n_vocab = self.vocab.n_vocab();
+        self.check_priority(request.priority)?;
         request.sampling.validate(n_vocab)?;
         if let Some(speculation) = &request.speculation {
             speculation.validate()?;
@@ -336,11 +328,19 @@ impl Engine {
                 message: format!("has {token}, which is not in the vocabulary of {n_vocab} tokens"),
             });
         }
-        let generates = usize::from(request.max_tokens != Some(0));
-        self.check_prompt(&request.prompt, generates)
+        self.check_prompt(&request.prompt, request.max_tokens)
     }
 
-    fn check_prompt(&self, prompt: &[Token], generates: usize) -> Result<(), SubmitError> {
+    /// Whether a prompt can run, with this limit of its generation.
+    ///
+    /// # Errors
+    /// As [`submit`](Self::submit), for prompts that can never run.
+    pub fn check_prompt(
+        &self,
+        prompt: &[Token],
+        max_tokens: Option<u32>,
+    ) -> Result<(), SubmitError> {
+        let generates = usize::from(max_tokens != Some(0));
         let n_prompt_tokens = prompt.len();
         if n_prompt_tokens == 0 {
             return Err(SubmitError::EmptyPrompt);

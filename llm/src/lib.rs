@@ -62,14 +62,14 @@ pub use backend::Backend;
 pub use constrain::{
     CompiledConstraint, ConstrainedText, Constraint, ConstraintError, ReasoningMarks,
 };
-pub use engine::{Engine, EngineStatus, PromptPreview, SequenceHandle};
+pub use engine::{Engine, EngineStatus, PromptPreview, QueuePlace, SequenceHandle};
 pub use info::EngineInfo;
 pub use measure::{Histogram, Measurements};
 pub use protocol::{
-    DraftCounts, DraftSource, DryParams, ErrorKind, FinishReason, GenerationError,
-    GenerationRequest, LoadError, LogitBias, MirostatParams, MirostatVersion, SamplingParams,
-    SequenceId, SpeculationParams, StepOutput, StepSink, SubmitError, Token, TokenLogprob,
-    TokenSet, Tokens, Usage,
+    DraftCounts, DraftSource, DryParams, Entry, ErrorKind, FinishReason, GenerationError,
+    GenerationRequest, LoadError, LogitBias, MirostatParams, MirostatVersion, RequestId,
+    SamplingParams, SequenceId, SpeculationParams, StepOutput, StepSink, SubmitError, Token,
+    TokenLogprob, TokenSet, Tokens, Usage,
 };
 pub use reasoning::ReasoningLimit;
 pub use sampler::{Sampled, Sampler, Scratch};

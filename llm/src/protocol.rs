@@ -3,10 +3,12 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use smallvec::SmallVec;
 
 use crate::constrain::CompiledConstraint;
+use crate::engine::QueuePlace;
 use crate::reasoning::ReasoningLimit;
 mod samplers;
 mod tokens;
@@ -30,6 +32,19 @@ impl fmt::Display for SequenceId {
     }
 }
 
+/// A request's number: all sequences of a request have the same, and requests take turns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RequestId(pub(crate) u64);
+
+impl RequestId {
+    /// A number that no other request of this process has.
+    #[expect(clippy::new_without_default, reason = "each is different")]
+    pub fn new() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Self(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
 /// Receives what a sequence produces. It is called on the engine's delivery thread, in order, once per step that produced
 /// something; the call that carries a [`StepOutput::finish`] is the last.
 ///
@@ -45,8 +60,25 @@ impl<F: Fn(StepOutput) + Send + Sync + 'static> StepSink for F {
     }
 }
 
+/// How a generation comes by its place in the queue.
+#[derive(Clone, Debug, Default)]
+pub enum Entry {
+    /// It takes one, if one is left.
+    #[default]
+    Open,
+    /// It has one.
+    Reserved(Arc<QueuePlace>),
+    /// It follows another one of its request that has left the queue, in the place of that one. Needs none that is left: whoever has
+    /// begun is not refused.
+    Follows,
+}
+
 /// One generation to run: a prompt, how to sample, when to end and where to send the tokens.
 pub struct GenerationRequest {
+    /// The request that it is a part of.
+    pub request: RequestId,
+    /// How it comes by a place in the queue.
+    pub entry: Entry,
     /// Prompt tokens, at least one. Nothing is added to them.
     pub prompt: Vec<Token>,
     /// How tokens are chosen.
@@ -74,7 +106,8 @@ pub struct GenerationRequest {
     pub cache_salt: Arc<str>,
     /// The adapter, by its name in the spec, that changes the model's weights for this generation; `None` for the model as it is.
     pub adapter: Option<Arc<str>>,
-    /// Who goes first when not all can: the higher. Each point is worth `priority_aging_ms` of waiting, so nobody waits for ever.
+    /// Who goes first when not all can: the higher. Each point is worth `priority_aging_ms` of waiting, so nobody waits for ever. From
+    /// `min_priority` to `max_priority` of the spec.
     pub priority: i32,
     /// What the text has to match, compiled by the same engine; `None` if it is free.
     pub constraint: Option<CompiledConstraint>,
@@ -86,6 +119,8 @@ impl GenerationRequest {
     /// A greedy request without limits that sends its outputs to `sink`.
     pub fn new(prompt: Vec<Token>, sink: impl StepSink) -> Self {
         Self {
+            request: RequestId::new(),
+            entry: Entry::Open,
             prompt,
             sampling: SamplingParams::greedy(),
             prompt_logprobs: None,

@@ -12,8 +12,8 @@ use crate::constrain::{Ending, Matching};
 use crate::live::Receiver;
 use crate::measure::Moments;
 use crate::protocol::{
-    ErrorKind, FinishReason, GenerationError, GenerationRequest, SequenceId, StepOutput, Token,
-    TokenLogprob, TokenSet, Tokens, Usage,
+    ErrorKind, FinishReason, GenerationError, GenerationRequest, RequestId, SequenceId, StepOutput,
+    Token, TokenLogprob, TokenSet, Tokens, Usage,
 };
 use crate::reasoning::Reasoning;
 use crate::sampler::{Sampled, Sampler, Scratch};
@@ -24,8 +24,12 @@ use crate::vocab::Vocab;
 /// A sequence from its submission to its end.
 pub(crate) struct Sequence {
     pub(crate) id: SequenceId,
+    /// Whose it is.
+    pub(crate) request: RequestId,
     /// See [`Row::rank`].
-    rank: i64,
+    pub(crate) rank: i64,
+    /// By how many microseconds it ranks before others of its time.
+    pub(crate) head_start: i64,
     pub(crate) submitted: Instant,
     /// Prompt and generated tokens.
     pub(crate) tokens: Vec<Token>,
@@ -82,7 +86,7 @@ impl Sequence {
     /// A sequence whose prompt leaves room for at least one token of the `context`.
     pub(crate) fn new(
         id: SequenceId,
-        rank: i64,
+        (rank, head_start): (i64, i64),
         request: GenerationRequest,
         group: ShareGroup,
         context: u32,
@@ -95,7 +99,9 @@ impl Sequence {
         };
         Self {
             id,
+            request: request.request,
             rank,
+            head_start,
             submitted: Instant::now(),
             sampler: Sampler::new(request.sampling, &request.prompt)
                 .with_vocab(&request.prompt, vocab),
@@ -137,6 +143,8 @@ impl Sequence {
     pub(crate) fn row(&self) -> Row {
         Row {
             id: self.id,
+            request: self.request,
+            turn: 0,
             rank: self.rank,
             slot: self.slot,
             tokens: self.tokens.len() as u32,

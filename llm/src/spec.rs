@@ -69,6 +69,10 @@ pub struct EngineSpec {
     pub step_timeout_ms: u32,
     /// How often an engine that failed is started again, see [`Supervised`](crate::Supervised).
     pub max_engine_restarts: u32,
+    /// The lowest priority that a request may have; at most 0.
+    pub min_priority: i32,
+    /// The highest; at least 0. A request is held up by those with a higher priority for the time of the points between them at most.
+    pub max_priority: i32,
     /// A smaller model that drafts tokens for requests that ask for it.
     pub draft: Option<DraftSpec>,
     /// Adapters of the model that requests can name.
@@ -99,6 +103,8 @@ impl EngineSpec {
             priority_aging_ms: 10_000,
             step_timeout_ms: STEP_TIMEOUT_MS,
             max_engine_restarts: MOST_RESTARTS,
+            min_priority: -10,
+            max_priority: 10,
             draft: None,
             adapters: Vec::new(),
             plugin_config: PluginConfig::default(),
@@ -125,6 +131,28 @@ impl EngineSpec {
         for (field, value, least) in least {
             if let Some(value) = value.filter(|value| *value < least) {
                 let message = format!("must be at least {least}, not {value}");
+                return Err(SpecError::OutOfRange { field, message });
+            }
+        }
+        let priorities = [
+            (
+                "min_priority",
+                self.min_priority,
+                self.min_priority <= 0,
+                "most",
+            ),
+            (
+                "max_priority",
+                self.max_priority,
+                self.max_priority >= 0,
+                "least",
+            ),
+        ];
+        for (field, value, is_right, bound) in priorities {
+            if !is_right {
+                let message = format!(
+                    "must be at {bound} 0, the priority of requests that do not say, not {value}"
+                );
                 return Err(SpecError::OutOfRange { field, message });
             }
         }

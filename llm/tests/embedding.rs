@@ -139,6 +139,31 @@ fn requests_share_batches_in_turn() {
 }
 
 #[test]
+fn a_single_text_comes_right_after_those_that_others_have_thousands_of() {
+    let bench = Bench::new(9);
+    // Each fills a batch.
+    let text = [7; 6];
+    let crowd: Vec<&[Token]> = vec![&text; 2_048];
+    let _crowds = ["one", "two"].map(|name| bench.submit(name, &crowd));
+    bench.step();
+    let _single = bench.submit("single", &[&[6, 6]]);
+    let mut steps = 0;
+    loop {
+        bench.go();
+        // By then the step before is over.
+        bench.step();
+        if let Ok(outcome) = bench.outcomes.try_recv() {
+            assert_eq!(outcome, ("single", Ok(vec![vec![2.0, 6.0]])));
+            break;
+        }
+        steps += 1;
+        assert!(steps <= 3, "each of the others has had its turn");
+    }
+    assert!(bench.engine.check_room().is_ok());
+    drop(bench.go); // the step that waits fails
+}
+
+#[test]
 fn a_batch_that_fails_or_panics_ends_its_requests_and_no_others() {
     for (bad, message) in [(POISON, "poison"), (PANIC, "panicked")] {
         let bench = Bench::new(9);

@@ -8,6 +8,12 @@ use graphmill_llm::{ErrorKind, Token, TokenizeError};
 
 use super::EmbeddingModel;
 
+/// Refuses a request that the engine would not take, before anything is computed for it.
+pub(super) fn check_room(model: &EmbeddingModel) -> Result<()> {
+    let room = model.engine().check_room();
+    room.map_err(|refusal| refused(refusal, |_| String::new()))
+}
+
 /// Gives texts to the engine, whose outcome comes as an event. `field` names the text of an index in the request.
 pub(super) fn submit(
     model: &EmbeddingModel,

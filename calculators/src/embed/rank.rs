@@ -113,6 +113,7 @@ impl Calculator for Rank {
             return Ok(Flow::Stop);
         }
         if let Some(request) = cx.take(io.request) {
+            engine::check_room(&self.model)?;
             let Pairs { pairs, pieces } = self.pairs(&request)?;
             let tokens = pairs.iter().map(Vec::len).sum::<usize>() as u32;
             let field = |index| {

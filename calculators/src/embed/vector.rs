@@ -99,6 +99,7 @@ impl Calculator for Embed {
             return Ok(Flow::Stop);
         }
         if let Some(request) = cx.take(io.request) {
+            engine::check_room(&self.model)?;
             self.check_dimensions(request.dimensions)?;
             let one = request.input.len() == 1;
             let field = |index: usize| {

@@ -71,6 +71,7 @@ pub(super) fn read(
         cache_salt: cache_salt(body)?,
         adapter: None,
         priority: priority.unwrap_or(0) as i32,
+        place: None,
         constraint: structured::read(body)?,
         echo,
         special_tokens: match body.bool("skip_special_tokens")? {

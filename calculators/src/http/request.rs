@@ -20,7 +20,7 @@ use super::{
     messages, params, responses, table, target,
     translate::{self, Translated},
 };
-use crate::llm::{GenerationConfig, LanguageModel};
+use crate::llm::{GenerationConfig, LanguageModel, refused};
 use crate::payload::{
     Endpoint, GenerationParams, HttpRequestPayload, PromptQuestion, RequestInput, TextRequest,
     ToolChoice,
@@ -51,8 +51,9 @@ pub struct OpenAIRequestOptions {
 /// questions about prompts: `tokenize`, `detokenize`, `apply-template`, `chat/completions/render` and `completions/render`, and
 /// chats and completions with `?explain=1`. Such a request has a packet on `QUESTION` and none on `PARAMS`.
 ///
-/// What neither a request nor the options say is taken from the `generation_config.json` beside the model, where the side packet that
-/// names it is connected.
+/// Where the side packet that names the model is connected, what neither a request nor the options say is taken from the
+/// `generation_config.json` beside it, and a request takes its place in the model's queue here: if none is left, it is refused before
+/// anything is computed for it.
 ///
 /// ```pbtxt
 /// input_stream: "HTTP_REQUEST_PAYLOAD:input"
@@ -69,6 +70,7 @@ pub struct OpenAIRequestOptions {
 /// ```
 pub struct OpenAIRequest {
     defaults: Defaults,
+    model: Option<Arc<LanguageModel>>,
 }
 
 /// The ports of [`OpenAIRequest`].
@@ -102,25 +104,29 @@ impl Calculator for OpenAIRequest {
         io: OpenAIRequestPorts,
         cx: &mut OpenCx<'_>,
     ) -> Result<Self> {
-        let defaults = if io.model.is_connected() {
-            Defaults::new(options, cx.resource(io.model).generation_config())
-        } else {
-            Defaults::new(options, &GenerationConfig::default())
+        let model = cx.optional_resource(io.model);
+        let defaults = match &model {
+            Some(model) => Defaults::new(options, model.generation_config()),
+            None => Defaults::new(options, &GenerationConfig::default()),
         };
-        Ok(Self { defaults })
+        Ok(Self { defaults, model })
     }
 
     fn process(&mut self, io: OpenAIRequestPorts, cx: &mut Cx<'_>) -> Result<Flow> {
         let Some(payload) = cx.get(io.payload) else {
             return Ok(Flow::Continue);
         };
-        let read = read(payload, &self.defaults, &cx.run().id.0)?;
+        let mut read = read(payload, &self.defaults, &cx.run().id.0)?;
         if let Some(question) = read.question {
             if !io.question.is_connected() {
                 return Err(question::not_answered(payload));
             }
             cx.emit(io.question, question);
         } else {
+            if let Some(model) = &self.model {
+                let place = model.engine().reserve(read.params.priority);
+                read.params.place = Some(Arc::new(place.map_err(refused)?));
+            }
             cx.emit(io.params, read.params);
         }
         cx.emit(io.request, read.request);

@@ -1,9 +1,6 @@
 //! `LLMCalculator`: generates tokens.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
-};
+use std::sync::{Arc, atomic::Ordering};
 
 use graphmill_engine::{
     Calculator, Contract, Cx, Error, EventSender, Events, Flow, In, Kind, Offset, OpenCx, Out,
@@ -11,18 +8,14 @@ use graphmill_engine::{
 };
 use graphmill_llm::{
     CompiledConstraint, DraftSource, Engine, ErrorKind, FinishReason, GenerationError,
-    GenerationRequest, SequenceHandle, SpeculationParams, StepOutput, SubmitError, Token,
+    SpeculationParams, StepOutput, Token,
 };
 
+use super::generations::{Choice, Event, Generations};
 use super::{LanguageModel, LlmOptions};
 use crate::payload::{
-    EchoedTokens, Finish, GenerationParams, StopSignal, TextConstraint, TokenChunk, TokenPrompts,
+    EchoedTokens, Finish, GenerationParams, TextConstraint, TokenChunk, TokenPrompts,
 };
-
-/// Step outputs of one choice that may be on their way through the graph before the engine waits for credit. The engine hands those of
-/// 15 ms to the session together, which are a hundred of the shortest steps, and goes on meanwhile. A client that stops reading stops
-/// its generation so much later.
-const CREDITS: u32 = 128;
 
 /// A turn of the loop: the output of one more step of this choice may come.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -38,6 +31,9 @@ pub struct Credit {
 /// while a client does not read, the loop stands still and the sequence sits out the batches. Without a back edge the credit
 /// returns when the packet is put out. The node closes when all choices have ended, or when there are to be none: `PARAMS` ended
 /// without a packet.
+///
+/// Where a request has more prompts and choices than half of the places that are left in the engine's queue, the others follow when
+/// earlier ones have begun.
 ///
 /// The node defines the resource it names: model, vocabulary and chat template, for the nodes that name it too.
 ///
@@ -67,23 +63,14 @@ pub struct Llm {
     params: Option<GenerationParams>,
     /// When the prompts came. Parameters that do not come until then never will: nothing is to be generated.
     asked_at: Timestamp,
-    /// None before the prompts were submitted.
+    /// Those that were submitted; none before the first.
     choices: Option<Vec<Option<Choice>>>,
+    /// Those of them that are not submitted yet.
+    generations: Option<Generations>,
+    /// Choices that have not ended.
     running: usize,
     /// Whether credit comes back through the graph.
     looped: bool,
-}
-
-/// A choice that has not ended. Dropping it cancels what still runs.
-struct Choice {
-    sequence: SequenceHandle,
-    stop: StopSignal,
-    /// The signal was given; that it was may wait behind outputs that came before it.
-    stopped: Arc<AtomicBool>,
-    /// Prompt and generated tokens, if they may be remembered.
-    said: Option<Vec<Token>>,
-    /// The prompt, if it is to be repeated and was not yet.
-    echo: Option<Vec<Token>>,
 }
 
 /// What the options allow a request.
@@ -93,13 +80,6 @@ struct Limits {
     max_tokens: Option<u32>,
     num_assistant_tokens: u32,
     max_ngram_size: u32,
-}
-
-/// What reaches the node from outside of the graph, and from nodes that end a choice.
-#[derive(Debug)]
-enum Event {
-    Step { index: u32, output: StepOutput },
-    Stop { index: u32 },
 }
 
 /// The ports of [`Llm`].
@@ -152,6 +132,7 @@ impl Calculator for Llm {
             params: None,
             asked_at: Timestamp::MAX,
             choices: None,
+            generations: None,
             running: 0,
             looped: io.credit.is_connected() && io.again.is_connected(),
         })
@@ -186,15 +167,11 @@ impl Llm {
             && let (Some(prompts), Some(params)) = (&mut self.prompts, &self.params)
         {
             let prompts = std::mem::take(&mut prompts.0);
-            let choices = start(
-                &self.model,
-                self.limits,
-                prompts,
-                params,
-                &cx.sender(io.events),
-            )?;
-            self.running = choices.len();
-            self.choices = Some(choices.into_iter().map(Some).collect());
+            let events = cx.sender(io.events);
+            let mut generations = prepare(&self.model, self.limits, prompts, params, events)?;
+            self.running = generations.count();
+            self.choices = Some(generations.begin()?);
+            self.generations = Some(generations);
         }
         Ok(())
     }
@@ -214,6 +191,7 @@ impl Llm {
             self.end(index);
             return Ok(());
         }
+        let begins = !std::mem::replace(&mut choice.began, true);
         let finish = match output.finish {
             None => None,
             Some(FinishReason::Stop) => Some(Finish::Stop),
@@ -245,12 +223,26 @@ impl Llm {
                 stop,
             },
         );
+        if begins {
+            self.follow()?;
+        }
         if finish.is_some() {
             self.end(index);
         } else if self.looped {
             cx.emit(io.again, Credit { index });
         } else {
             self.grant(index);
+        }
+        Ok(())
+    }
+
+    /// Submits the next choice, in the place of one that waits no longer.
+    fn follow(&mut self) -> Result<()> {
+        if let (Some(choices), Some(generations)) = (&mut self.choices, &mut self.generations) {
+            match generations.follow()? {
+                Some(choice) => choices.push(Some(choice)),
+                None => self.generations = None,
+            }
         }
         Ok(())
     }
@@ -283,67 +275,21 @@ impl Llm {
     }
 }
 
-/// Submits every generation of every prompt; all or none.
-fn start(
-    model: &LanguageModel,
+/// What a request generates, once it is certain that it can; nothing is submitted yet.
+fn prepare(
+    model: &Arc<LanguageModel>,
     limits: Limits,
     prompts: Vec<Vec<Token>>,
     params: &GenerationParams,
-    events: &EventSender<Event>,
-) -> Result<Vec<Choice>> {
+    events: EventSender<Event>,
+) -> Result<Generations> {
     let max_tokens = limits.max_tokens(params)?;
-    // One for all of them, whatever happens to it meanwhile.
     let engine = model.engine();
     let speculation = limits.speculation(params, &engine)?;
     let constraint = compiled(params)?;
     refuse_what_is_not_formatted(params)?;
-    let mut choices = Vec::with_capacity(prompts.len() * params.n as usize);
-    for prompt in prompts {
-        for generation in 0..params.n {
-            let index = choices.len() as u32;
-            let sink = events.clone();
-            let mut request = GenerationRequest::new(prompt.clone(), move |output| {
-                // a session that has ended dropped its sequences, so nobody waits for this
-                sink.send(Event::Step { index, output }).ok();
-            });
-            request.sampling = params.sampling.clone();
-            request.sampling.seed = params
-                .sampling
-                .seed
-                .map(|seed| seed.wrapping_add(u64::from(generation)));
-            request.prompt_logprobs = params.sampling.logprobs.filter(|_| params.echo);
-            request.max_tokens = max_tokens;
-            request.min_tokens = params.min_tokens;
-            request.stop_tokens.clone_from(&params.stop_tokens);
-            request.ignore_eos = params.ignore_eos;
-            request.speculation = speculation;
-            request.cache_salt = Arc::clone(&params.cache_salt);
-            request.adapter.clone_from(&params.adapter);
-            request.priority = params.priority;
-            request.constraint.clone_from(&constraint);
-            request.reasoning_limit.clone_from(&params.reasoning_limit);
-            request.credits = CREDITS;
-            let sequence = engine.submit(request).map_err(refused)?;
-            let signals = events.clone();
-            let stopped = Arc::new(AtomicBool::new(false));
-            let to_stop = Arc::clone(&stopped);
-            let stop = StopSignal::new(move || {
-                to_stop.store(true, Ordering::Relaxed);
-                // as above
-                signals.send(Event::Stop { index }).ok();
-            });
-            // Those who isolate their requests leave nothing for others to find.
-            let said = params.cache_salt.is_empty().then(|| prompt.clone());
-            choices.push(Choice {
-                sequence,
-                stop,
-                stopped,
-                said,
-                echo: params.echo.then(|| prompt.clone()),
-            });
-        }
-    }
-    Ok(choices)
+    let bounds = (max_tokens, speculation);
+    Generations::new(engine, prompts, params, bounds, constraint, events)
 }
 
 /// What the text has to match. A graph that cannot hold a text to it refuses the request.
@@ -441,28 +387,6 @@ impl Limits {
             source,
         }))
     }
-}
-
-/// Why a prompt was not taken, for the client.
-fn refused(error: SubmitError) -> Error {
-    let message = error.to_string();
-    let refusal = match &error {
-        SubmitError::PromptTooLong { .. } | SubmitError::PromptExceedsBatch { .. } => {
-            Error::invalid(message).with_code("context_length_exceeded")
-        }
-        SubmitError::InvalidParameter { field, .. } => Error::invalid(message)
-            .with_field(*field)
-            .with_code("invalid_value"),
-        SubmitError::InvalidToken { .. } | SubmitError::EmptyPrompt => Error::invalid(message)
-            .with_field("prompt")
-            .with_code("invalid_value"),
-        SubmitError::UnknownAdapter { .. } => Error::not_found(message)
-            .with_field("model")
-            .with_code("model_not_found"),
-        SubmitError::QueueFull { .. } => Error::exhausted(message),
-        SubmitError::Stopped | SubmitError::Failed(_) => Error::unavailable(message),
-    };
-    refusal.with_source(error)
 }
 
 /// Why a choice could not go on.

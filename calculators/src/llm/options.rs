@@ -54,7 +54,8 @@ pub struct LlmOptions {
     /// Most tokens of a sequence; 0 takes what the model was trained for. A model that leaves no memory for one such sequence is
     /// refused.
     pub max_context: u32,
-    /// Most requests that wait for a place in the batches; more are refused.
+    /// Most generations that wait for a place in the batches or make their prompt; more are refused. One request has at most half of
+    /// the places that are left, and submits the rest of its generations when earlier ones have begun.
     pub max_waiting: u32,
     /// Milliseconds that a request may wait for its first place in the batches before it fails with status 429; 0 is without bound.
     pub queue_timeout_ms: u32,
@@ -68,6 +69,11 @@ pub struct LlmOptions {
     pub step_timeout: f64,
     /// How often an engine that has failed is started again within ten minutes, before the server says that it is not alive.
     pub max_engine_restarts: u32,
+    /// The lowest `priority` that a request may have; at most 0.
+    pub min_priority: i32,
+    /// The highest; at least 0. Requests are held up by those of a higher priority for as many times `priority_aging_ms` as there are
+    /// points between them, and no longer.
+    pub max_priority: i32,
     /// A Jinja file, relative to the graph's folder, that replaces the model's chat template.
     pub chat_template_file: String,
     /// Kinds that do more than text are refused.
@@ -134,6 +140,8 @@ impl Default for LlmOptions {
             priority_aging_ms: 10_000,
             step_timeout: DEFAULT_STEP_TIMEOUT,
             max_engine_restarts: MOST_RESTARTS,
+            min_priority: -10,
+            max_priority: 10,
             chat_template_file: String::new(),
             pipeline_type: PipelineType::Auto,
             chat_template_mode: ChatTemplateMode::Jinja,
@@ -308,6 +316,8 @@ impl LlmOptions {
         engine.priority_aging_ms = self.priority_aging_ms;
         engine.step_timeout_ms = step_timeout_ms(c, self.step_timeout);
         engine.max_engine_restarts = self.max_engine_restarts;
+        engine.min_priority = self.min_priority;
+        engine.max_priority = self.max_priority;
         engine.device = accepted(c, "device", self.device.parse::<Device>());
         engine.plugin_config = accepted(
             c,

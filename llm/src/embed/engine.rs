@@ -51,6 +51,7 @@ pub(super) struct Shared {
     /// Shared with the thread's end, which comes after all else.
     pub(super) pulse: Arc<Pulse>,
     requests: AtomicU32,
+    refused: AtomicU64,
     pub(super) measured: Recorders,
 }
 
@@ -59,6 +60,7 @@ impl Shared {
         Self {
             pulse: Arc::new(Pulse::new()),
             requests: AtomicU32::new(0),
+            refused: AtomicU64::new(0),
             measured: Recorders::new(),
         }
     }
@@ -76,6 +78,8 @@ pub struct EmbeddingStatus {
     pub model: String,
     /// Requests that have not ended.
     pub requests: u32,
+    /// How often a request was refused because too many waited.
+    pub refused: u64,
     /// Whether there is nothing to compute.
     pub idle: bool,
     /// Whether the engine's thread has ended.
@@ -181,6 +185,7 @@ impl EmbeddingEngine {
         if let Err(waiting) =
             counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, below_limit)
         {
+            self.shared.refused.fetch_add(1, Ordering::Relaxed);
             return Err(EmbeddingRefusal::QueueFull {
                 waiting: waiting as usize,
                 limit: limit as usize,
@@ -250,6 +255,22 @@ impl EmbeddingEngine {
         }
     }
 
+    /// Whether a request would be taken now, before its texts are made tokens.
+    ///
+    /// # Errors
+    /// [`EmbeddingRefusal::QueueFull`] if too many wait.
+    pub fn check_room(&self) -> Result<(), EmbeddingRefusal> {
+        let waiting = self.shared.requests.load(Ordering::Relaxed);
+        if waiting < self.spec.max_waiting {
+            return Ok(());
+        }
+        self.shared.refused.fetch_add(1, Ordering::Relaxed);
+        Err(EmbeddingRefusal::QueueFull {
+            waiting: waiting as usize,
+            limit: self.spec.max_waiting as usize,
+        })
+    }
+
     fn check(&self, request: &EmbeddingRequest) -> Result<(), EmbeddingRefusal> {
         if request.texts.is_empty() {
             return Err(EmbeddingRefusal::NoText);
@@ -315,6 +336,7 @@ impl EmbeddingEngine {
         EmbeddingStatus {
             model: self.info.model.clone(),
             requests: shared.requests.load(Ordering::Relaxed),
+            refused: shared.refused.load(Ordering::Relaxed),
             idle: shared.pulse.idle(),
             stopped: shared.pulse.stopped(),
             last_heartbeat: shared.pulse.last_beat(),

@@ -122,6 +122,7 @@ impl Core<'_> {
                 continue;
             };
             let mut sequence = self.running.remove(index);
+            self.left.insert(sequence.request);
             self.release(&mut sequence);
             let error = GenerationError {
                 kind,

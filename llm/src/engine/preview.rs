@@ -51,7 +51,7 @@ impl Engine {
         adapter: Option<&str>,
         answer: impl FnOnce(Result<PromptPreview, GenerationError>) + Send + 'static,
     ) -> Result<(), SubmitError> {
-        self.check_prompt(&prompt, 1)?;
+        self.check_prompt(&prompt, None)?;
         let question = Question {
             prompt,
             group: self.group(adapter, salt)?,

@@ -124,7 +124,10 @@ fn progress(running: &[Sequence], step: u64, id: SequenceId) -> Progress {
 impl Core<'_> {
     /// Completes the rows of waiting sequences with what they could take over.
     pub(super) fn offer_prefixes(&mut self) {
-        if !self.sharing.is_on || self.free_slots.is_empty() {
+        // Without a free place, only a request that has none may get one.
+        let is_full =
+            self.free_slots.is_empty() && self.running_rows.iter().all(|row| row.turn == 0);
+        if !self.sharing.is_on || is_full {
             return;
         }
         for row in &mut self.waiting_rows {

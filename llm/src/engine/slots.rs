@@ -16,7 +16,7 @@ const CELLS_A_STEP: u32 = 256;
 impl Core<'_> {
     pub(super) fn leave_queue(&self, sequence: &Sequence) {
         if !sequence.was_admitted {
-            self.shared.queued.fetch_sub(1, Ordering::Relaxed);
+            self.shared.leave_queue();
         }
     }
 

@@ -14,8 +14,12 @@ use crate::worker::{self, Pulse};
 pub(super) struct Shared {
     /// Shared with the thread's end, which comes after all else.
     pub(super) pulse: Arc<Pulse>,
-    /// Submitted and not yet admitted for the first time.
+    /// Places of the queue that are taken: by sequences not yet admitted for the first time, and by requests that make their prompt.
     pub(super) queued: AtomicU32,
+    /// Those of requests that make their prompt.
+    pub(super) preparing: AtomicU32,
+    /// How often there was no place left.
+    pub(super) refused: AtomicU64,
     /// Admitted before, preempted, waiting again.
     pub(super) preempted: AtomicU32,
     pub(super) running: AtomicU32,
@@ -45,6 +49,8 @@ impl Shared {
         Self {
             pulse: Arc::new(Pulse::new()),
             queued: AtomicU32::new(0),
+            preparing: AtomicU32::new(0),
+            refused: AtomicU64::new(0),
             preempted: AtomicU32::new(0),
             running: AtomicU32::new(0),
             cells_used: AtomicU32::new(0),
@@ -69,15 +75,27 @@ impl Shared {
         }
     }
 
+    /// Microseconds since the engine was started.
+    pub(super) fn now(&self) -> i64 {
+        self.pulse.age().as_micros() as i64
+    }
+
     /// What the engine of a model with this name is doing.
     pub(super) fn status(&self, model: String, capacity: &Capacity) -> EngineStatus {
         let number = |value: &AtomicU64| value.load(Ordering::Relaxed);
         let time = |value: &AtomicU64| Duration::from_micros(number(value));
+        let preparing = self.preparing.load(Ordering::Relaxed);
+        // Each changes by itself, so what is read of them need not fit together.
+        let submitted = self
+            .queued
+            .load(Ordering::Relaxed)
+            .saturating_sub(preparing);
         EngineStatus {
             model,
             sequences_running: self.running.load(Ordering::Relaxed),
-            sequences_waiting: self.queued.load(Ordering::Relaxed)
-                + self.preempted.load(Ordering::Relaxed),
+            sequences_waiting: submitted + self.preempted.load(Ordering::Relaxed),
+            requests_preparing: preparing,
+            refused: number(&self.refused),
             kv_cells_used: self.cells_used.load(Ordering::Relaxed),
             kv_cells_total: capacity.total_cells,
             context_length: capacity.cells_per_sequence,
@@ -114,6 +132,10 @@ pub struct EngineStatus {
     pub sequences_running: u32,
     /// Sequences that wait for one.
     pub sequences_waiting: u32,
+    /// Requests that have a place in the queue and make their prompt.
+    pub requests_preparing: u32,
+    /// How often a request was refused because the queue was full.
+    pub refused: u64,
     /// KV cells that hold a token. A cell that several sequences share counts once.
     pub kv_cells_used: u32,
     /// KV cells there are.

@@ -9,6 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 
+use rustc_hash::FxHashSet;
+
 use super::delivery::Outbox;
 use super::drafter::Drafter;
 use super::queue::QueueTimeout;
@@ -18,8 +20,9 @@ use super::timing::Timing;
 use super::{Command, stopped};
 use crate::backend::{Backend, BatchToken, Capacity, DecodeError, DraftSupport, KvLayout, Slot};
 use crate::cache::CellBook;
-use crate::protocol::{ErrorKind, FinishReason, SequenceId, Token};
+use crate::protocol::{ErrorKind, FinishReason, RequestId, SequenceId, Token};
 use crate::sampler::Sampled;
+use crate::schedule::turns::{Turns, queue_again};
 use crate::schedule::{self, Limits, Now, Plan, Row, Work};
 use crate::sequence::Sequence;
 use crate::spec::EngineSpec;
@@ -52,8 +55,11 @@ pub(super) struct Core<'a> {
     pub(super) step: u64,
     pub(super) timing: Timing,
     pub(super) queue_timeout: QueueTimeout,
+    /// Requests of which a sequence has left its place since the last plan.
+    pub(super) left: FxHashSet<RequestId>,
     // Memory reused from step to step.
     pub(super) plan: Plan,
+    turns: Turns,
     pub(super) running_rows: Vec<Row>,
     pub(super) waiting_rows: Vec<Row>,
     pub(super) by_slot: Vec<(Slot, Work)>,
@@ -106,7 +112,9 @@ impl<'a> Core<'a> {
             step: 0,
             timing: Timing::new(spec),
             queue_timeout: QueueTimeout::new(spec),
+            left: FxHashSet::default(),
             plan: Plan::default(),
+            turns: Turns::default(),
             running_rows: Vec::new(),
             waiting_rows: Vec::new(),
             by_slot: Vec::new(),
@@ -133,11 +141,13 @@ impl<'a> Core<'a> {
         }
         let error = stopped();
         for sequence in self.running.drain(..).chain(self.waiting.drain(..)) {
+            if !sequence.was_admitted {
+                self.shared.leave_queue();
+            }
             let output = sequence.end(FinishReason::Error(error.clone()));
             self.outbox.push(sequence.id, sequence.sink, output, 0);
         }
         self.cells = CellBook::default();
-        self.shared.queued.store(0, Ordering::Relaxed);
         self.publish(true);
         self.outbox.flush();
     }
@@ -213,6 +223,7 @@ impl<'a> Core<'a> {
     pub(super) fn cancel(&mut self, id: SequenceId) {
         if let Ok(index) = self.running_index(id) {
             let mut sequence = self.running.remove(index);
+            self.left.insert(sequence.request);
             self.keep(&sequence);
             self.release(&mut sequence);
         } else if let Ok(index) = self
@@ -230,6 +241,20 @@ impl<'a> Core<'a> {
         self.waiting.insert(index, sequence);
     }
 
+    /// Puts the waiting sequences of requests that have left a place behind those who came meanwhile.
+    fn queue_again(&mut self) {
+        if self.left.is_empty() {
+            return;
+        }
+        let now = self.shared.now();
+        for sequence in &mut self.waiting {
+            if self.left.contains(&sequence.request) {
+                sequence.rank = queue_again(sequence.rank, sequence.head_start, now);
+            }
+        }
+        self.left.clear();
+    }
+
     pub(super) fn plan(&mut self) {
         self.draft();
         self.running_rows.clear();
@@ -238,7 +263,7 @@ impl<'a> Core<'a> {
                 owned: self.cells.owned(&sequence.held),
                 ..sequence.row()
             }));
-        self.running_rows.sort_unstable_by_key(Row::order);
+        self.queue_again();
         self.waiting_rows.clear();
         let admissible = self
             .waiting
@@ -246,7 +271,8 @@ impl<'a> Core<'a> {
             .map(Sequence::row)
             .filter(|row| row.has_credit);
         self.waiting_rows.extend(admissible);
-        self.waiting_rows.sort_unstable_by_key(Row::order);
+        self.turns
+            .arrange(&mut self.running_rows, &mut self.waiting_rows);
         self.waiting_rows
             .truncate(self.limits.max_sequences as usize);
         self.offer_prefixes();

@@ -1,7 +1,10 @@
 //! Who computes what in a step: a pure function over plain numbers.
 //!
-//! **Order.** Sequences have a rank: the time of their arrival, and earlier for each point of their priority. Ranks do not change,
-//! so whoever waits overtakes in time all that a higher priority may still bring.
+//! **Order.** Sequences have a rank: the time of their arrival, and earlier for each point of their priority. The ranks of those
+//! that have a place do not change, so whoever waits overtakes in time all that a higher priority may still bring.
+//!
+//! **Requests.** Before ranks come [turns]: the first sequence of each request goes before the second of any. A request that has
+//! no place takes one, if none is free, from the request that has most of those that have several.
 //!
 //! **A step.** Decodes come first (one token each), then prompts, running ones and those that wait for a place alike, then the
 //! decodes' drafts, all under one token budget. If decodes would fill the budget, prompts keep as much of it as takes two thirds
@@ -17,9 +20,10 @@
 //! free, a victim gives up all of its cells and goes back to the queue in its old place, to be computed again from its tokens
 //! (nothing is sampled again). Victims are sequences that sit out for lack of credit, then the last in rank.
 //!
-//! **Why this cannot lock up.** The first in rank with credit is never a victim of another one, every other sequence can be its
+//! **Why this cannot lock up.** The first in order with credit is never a victim of another one, every other sequence can be its
 //! victim, and alone it fits (the engine refuses longer ones), so it advances until it ends: in every step that is not filled by
-//! the few prompts that may overtake it. A sequence without credit needs nothing, and its cells and its place are taken by those
+//! the few prompts that may overtake it. It stays the first, as those that come later have a later rank. A request that takes a
+//! place from another has none, and the other keeps one, so no two take places from each other. A sequence without credit needs nothing, and its cells and its place are taken by those
 //! that do.
 
 use cost::StepSize;
@@ -27,11 +31,12 @@ use pace::Pace;
 use step::Step;
 
 use crate::backend::Slot;
-use crate::protocol::SequenceId;
+use crate::protocol::{RequestId, SequenceId};
 
 pub(crate) mod cost;
 pub(crate) mod pace;
 mod step;
+pub(crate) mod turns;
 
 /// Cells kept free for each running sequence to grow into before another one is admitted.
 const GROWTH_CELLS: u32 = 16;
@@ -52,11 +57,18 @@ pub(crate) struct Limits {
     pub(crate) split_prompts: bool,
 }
 
+/// A place in an order: by turn, then by rank.
+pub(crate) type Order = (u32, i64, SequenceId);
+
 /// A sequence as the scheduler sees it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Row {
     pub(crate) id: SequenceId,
-    /// Its place among all sequences, in microseconds: the lower goes first.
+    /// Whose it is.
+    pub(crate) request: RequestId,
+    /// How many places its request has before it; see [`turns`].
+    pub(crate) turn: u32,
+    /// Its place among all sequences of the same turn, in microseconds: the lower goes first.
     pub(crate) rank: i64,
     /// Its place in the backend, which computes neighbours together; `None` while it waits for one.
     pub(crate) slot: Option<Slot>,
@@ -84,15 +96,16 @@ impl Row {
         self.tokens - self.computed
     }
 
-    /// The place in the order of ranks; no two sequences have the same.
-    pub(crate) fn order(&self) -> (i64, SequenceId) {
-        (self.rank, self.id)
+    /// The place in the order of all; no two sequences have the same.
+    pub(crate) fn order(&self) -> Order {
+        (self.turn, self.rank, self.id)
     }
 
     /// The place in the order of prompts, where a prompt token takes so many microseconds.
-    fn prompt_order(&self, token_micros: f64) -> (i64, SequenceId) {
+    fn prompt_order(&self, token_micros: f64) -> Order {
         let allowance = OVERTAKING * token_micros * f64::from(self.pending());
-        (self.rank.saturating_add(allowance as i64), self.id)
+        let rank = self.rank.saturating_add(allowance as i64);
+        (self.turn, rank, self.id)
     }
 
     fn is_decode(&self) -> bool {
@@ -115,9 +128,9 @@ impl Row {
 pub(crate) struct Now<'a> {
     pub(crate) step: u64,
     pub(crate) free_cells: u32,
-    /// Sequences that have a slot, in order of rank.
+    /// Sequences that have a slot, in [order](Row::order).
     pub(crate) running: &'a [Row],
-    /// Sequences that wait for a slot, in order of rank.
+    /// Sequences that wait for a slot, in order.
     pub(crate) waiting: &'a [Row],
     /// Whether the last step was kept for a whole prompt.
     pub(crate) prompt_had_turn: bool,
@@ -175,7 +188,7 @@ impl Work {
 /// A prompt that could go on or begin.
 #[derive(Clone, Copy, Debug)]
 struct Prompt {
-    order: (i64, SequenceId),
+    order: Order,
     /// Its index among the waiting or the running.
     index: usize,
     waits: bool,

@@ -124,7 +124,7 @@ impl<'a> Step<'a> {
     /// Tokens, up to `most`, that prompts miss that have a place or could get one.
     fn wanted_by_prompts(&self, most: u32) -> u32 {
         let paused = self.now.running.iter().filter(|row| !row.has_credit);
-        let mut places = self.places() + paused.count() as u32;
+        let mut places = self.places_for_prompts() + paused.count() as u32;
         let mut wanted = 0;
         for prompt in &self.plan.prompts {
             if wanted >= most {
@@ -172,13 +172,8 @@ impl<'a> Step<'a> {
             self.budget
         };
         self.plan.prompt_limit = self.chunk;
-        for (row, state) in self.now.running.iter().zip(&self.plan.state) {
-            if row.has_credit && *state != State::Preempted {
-                let scheduled = matches!(state, State::Scheduled(_));
-                self.committed +=
-                    row.pending() - u32::from(scheduled) + row.remaining.min(GROWTH_CELLS);
-            }
-        }
+        let commitments = (0..self.now.running.len()).map(|index| self.commitment(index));
+        self.committed = commitments.sum();
         // Where cells were taken from a sequence, they were needed, and it comes before those that never had any.
         let mut admits = self.plan.preempt.is_empty();
         for number in 0..self.plan.prompts.len() {
@@ -206,12 +201,21 @@ impl<'a> Step<'a> {
     fn prompts_with_room(&self) -> u32 {
         let waiting = self.plan.prompts.iter().filter(|prompt| prompt.waits);
         let waiting = waiting.count() as u32;
-        self.plan.prompts.len() as u32 - waiting + waiting.min(self.places())
+        self.plan.prompts.len() as u32 - waiting + waiting.min(self.places_for_prompts())
     }
 
-    /// Places that no sequence has.
-    fn places(&self) -> u32 {
-        self.limits.max_sequences - self.sequences
+    /// Places that no sequence has, and those that requests without one may take from requests that have several.
+    fn places_for_prompts(&self) -> u32 {
+        let free = self.limits.max_sequences - self.sequences;
+        let running = self.now.running.iter();
+        let taken_twice = running.filter(|row| row.turn > 0).count() as u32;
+        if taken_twice == 0 {
+            return free;
+        }
+        let waiting = self.now.waiting.iter();
+        let without = waiting.filter(|row| row.may_join() && row.turn == 0);
+        let missing = (without.count() as u32).saturating_sub(free);
+        free + taken_twice.min(missing)
     }
 
     /// Computes the next chunk of a running prompt, if there are cells. False if no other prompt may go before it.
@@ -222,13 +226,7 @@ impl<'a> Step<'a> {
             let Some(victim) = self.victim(index + 1) else {
                 return !whole; // those before it hold the cells
             };
-            if let State::Scheduled(tokens) = self.plan.state[victim] {
-                self.budget += tokens;
-                self.free += tokens;
-                if self.now.running[victim].pending() > 1 {
-                    self.chunk += tokens;
-                }
-            }
+            self.withdraw(victim);
             self.preempt(victim);
         }
         let tokens = self.part_of(row.pending()).min(self.free);
@@ -247,11 +245,12 @@ impl<'a> Step<'a> {
         if tokens == 0 {
             return false;
         }
-        let needed = row.owned + row.pending() + self.committed;
-        while self.free < needed || self.sequences == self.limits.max_sequences {
-            let Some(victim) = self.paused_victim(needed) else {
+        let needs = row.owned + row.pending();
+        while self.free < needs + self.committed || self.sequences == self.limits.max_sequences {
+            let Some(victim) = self.gives_way(row.turn, needs) else {
                 return false;
             };
+            self.withdraw(victim);
             self.preempt(victim);
             self.sequences -= 1;
         }
@@ -361,29 +360,68 @@ impl<'a> Step<'a> {
             .or_else(|| last_first().find(|index| *index >= from))
     }
 
-    /// A sequence without credit whose place a waiting one may take, if taking all such places would give it enough cells.
-    fn paused_victim(&self, needed: u32) -> Option<usize> {
+    /// The sequence whose place a waiting one of this turn may take, if taking all such places would give it the cells it needs: one
+    /// that sat out for lack of credit; for a request that has no place, the last of those that have several.
+    fn gives_way(&self, turn: u32, needs: u32) -> Option<usize> {
         let nothing_runs = self.plan.work.is_empty()
             && !self
                 .plan
                 .state
                 .iter()
                 .any(|state| matches!(state, State::Scheduled(_)));
-        let may_go = |index: &usize| {
+        let sat_out = |index: &usize| {
             let row = &self.now.running[*index];
-            let sat_out = self.now.step.saturating_sub(row.last_step);
+            let steps = self.now.step.saturating_sub(row.last_step);
             self.plan.state[*index] == State::Idle
                 && !row.has_credit
-                && (nothing_runs || sat_out >= PAUSE_GRACE_STEPS)
+                && (nothing_runs || steps >= PAUSE_GRACE_STEPS)
         };
-        let candidates = || (0..self.now.running.len()).rev().filter(may_go);
-        let obtainable: u32 = candidates()
-            .map(|index| self.now.running[index].owned)
+        let is_spare = |index: &usize| {
+            let holds = self.plan.state[*index] != State::Preempted;
+            turn == 0 && holds && self.now.running[*index].turn > 0
+        };
+        let last_first = || (0..self.now.running.len()).rev();
+        let may_go = last_first().filter(|index| sat_out(index) || is_spare(index));
+        let obtainable: u32 = may_go
+            .map(|index| {
+                let row = &self.now.running[index];
+                row.owned + self.scheduled_tokens(index) + self.commitment(index)
+            })
             .sum();
-        if self.free + obtainable < needed {
-            None
+        if self.free + obtainable < needs + self.committed {
+            return None;
+        }
+        last_first()
+            .find(sat_out)
+            .or_else(|| last_first().find(is_spare))
+    }
+
+    /// Tokens of a running sequence in this step.
+    fn scheduled_tokens(&self, index: usize) -> u32 {
+        match self.plan.state[index] {
+            State::Scheduled(tokens) => tokens,
+            State::Idle | State::Preempted => 0,
+        }
+    }
+
+    /// Cells that a running sequence is sure to need after this step.
+    fn commitment(&self, index: usize) -> u32 {
+        let row = &self.now.running[index];
+        if row.has_credit && self.plan.state[index] != State::Preempted {
+            row.pending() - self.scheduled_tokens(index) + row.remaining.min(GROWTH_CELLS)
         } else {
-            candidates().next()
+            0
+        }
+    }
+
+    /// Takes a sequence out of the step, before it is preempted.
+    fn withdraw(&mut self, index: usize) {
+        let tokens = self.scheduled_tokens(index);
+        self.committed = self.committed.saturating_sub(self.commitment(index));
+        self.budget += tokens;
+        self.free += tokens;
+        if self.now.running[index].pending() > 1 {
+            self.chunk += tokens;
         }
     }
 

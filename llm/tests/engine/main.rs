@@ -12,6 +12,7 @@ use graphmill_llm::{
 };
 
 mod failing;
+mod fairness;
 mod replacing;
 mod running;
 #[path = "../support/mod.rs"]

@@ -28,6 +28,8 @@ pub(crate) async fn status(State(app): State<Arc<App>>) -> Json<Value> {
                 "failure": health.failure.as_deref(),
                 "sequences_running": engine.sequences_running,
                 "sequences_waiting": engine.sequences_waiting,
+                "requests_preparing": engine.requests_preparing,
+                "refused": engine.refused,
                 "kv_cells_used": engine.kv_cells_used,
                 "kv_cells_total": engine.kv_cells_total,
                 "prefix_cache": {
@@ -69,6 +71,7 @@ pub(crate) async fn status(State(app): State<Arc<App>>) -> Json<Value> {
             "restarts": health.restarts,
             "failure": health.failure.as_deref(),
             "requests": engine.requests,
+            "refused": engine.refused,
             "steps": measured.step_tokens.count,
             "texts": measured.step_texts.sum,
             "tokens": measured.step_tokens.sum,
@@ -87,6 +90,8 @@ pub(crate) async fn status(State(app): State<Arc<App>>) -> Json<Value> {
                 "name": servable.name(),
                 "state": servable.state_name().as_str(),
                 "open_sessions": servable.open_sessions(),
+                "jobs_waiting": servable.jobs_waiting(),
+                "refused": servable.sessions_refused(),
             });
             let unready = servable.unready();
             graph["ready"] = unready.is_none().into();

@@ -127,6 +127,18 @@ impl Servable {
         self.state.store(Arc::new(State::Failed(reason.into())));
     }
 
+    /// How many jobs of its requests wait for an executor.
+    pub(crate) fn jobs_waiting(&self) -> usize {
+        self.available()
+            .map_or(0, |available| available.plan.jobs_waiting())
+    }
+
+    /// How many requests were refused because too many jobs waited.
+    pub(crate) fn sessions_refused(&self) -> u64 {
+        self.available()
+            .map_or(0, |available| available.plan.sessions_refused())
+    }
+
     /// How many requests the graph is working on.
     pub(crate) fn open_sessions(&self) -> usize {
         self.available()

@@ -8,6 +8,7 @@ mod command_line;
 mod dialects;
 mod drafts;
 mod errors;
+mod fairness;
 mod features;
 mod fields;
 mod gaps;

@@ -26,7 +26,7 @@ pub(super) const FIELDS: &[Field] = &[
         refused(r#"{"stream": true, "stream_options": {"something": true}}"#, "stream_options.something", "unsupported_parameter"),
     ]),
     field("timeout", BOTH, Form::Above(0.0), "Seconds after which the request fails with status 504, or with an event where the stream has begun. The header `x-request-timeout-ms` says the same in milliseconds; the shorter counts."),
-    field("priority", BOTH, Form::Integer(i32::MIN as i64, i32::MAX as i64), "Who goes first when not all can: the higher."),
+    field("priority", BOTH, Form::Integer(i32::MIN as i64, i32::MAX as i64), "Who goes first when not all can: the higher. From -10 to 10, unless the graph says otherwise."),
     field("cache_salt", BOTH, Form::Text, "What was computed is shared only with requests of the same salt.")
         .refusing(&[refused(r#"{"cache_salt": ""}"#, "cache_salt", VALUE)]),
     field("num_assistant_tokens", BOTH, Form::Integer(0, 32), "Most tokens drafted in a step; 0 drafts none."),

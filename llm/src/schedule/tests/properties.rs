@@ -10,8 +10,16 @@ fn jobs(cells: u32) -> impl Strategy<Value = Vec<Job>> {
     let times = (0..40_u64, prop_oneof![Just(0), -50..50_i64]);
     let credit = (prop_oneof![Just(u32::MAX), 1..6_u32], 0..90_u64);
     let drafts = (0..6_u32, 0..6_u32);
-    let job = (shape, times, credit, drafts).prop_map(
-        move |((prompt, generate), (arrives, head_start), (credit, pause), (drafts, right))| Job {
+    let request = prop::option::of(0..3_u64);
+    let job = (shape, times, credit, drafts, request).prop_map(
+        move |(
+            (prompt, generate),
+            (arrives, head_start),
+            (credit, pause),
+            (drafts, right),
+            request,
+        )| Job {
+            request,
             prompt,
             // The engine refuses what does not fit alone: the last token needs no cell.
             generate: generate.min(cells - prompt + 1),

@@ -152,6 +152,8 @@ fn drafts_take_what_prompts_leave() {
     };
     let drafting = Row {
         id: SequenceId(0),
+        request: RequestId(0),
+        turn: 0,
         rank: 0,
         slot: Some(Slot(0)),
         tokens: 8,
@@ -165,6 +167,7 @@ fn drafts_take_what_prompts_leave() {
     };
     let prompt = |tokens| Row {
         id: SequenceId(1),
+        request: RequestId(1),
         rank: 1,
         slot: None,
         tokens,

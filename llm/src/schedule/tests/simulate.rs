@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::super::cost::CostModel;
+use super::super::turns::{Turns, queue_again};
 use super::super::*;
 
 /// A sequence of a workload. Times are microseconds.
@@ -19,6 +20,8 @@ pub(super) struct Job {
     /// Drafts with each decode, and how many of them prove right.
     pub(super) drafts: u32,
     pub(super) right: u32,
+    /// The request it is a part of; none for one of its own.
+    pub(super) request: Option<u64>,
 }
 
 /// A job that is there from the beginning and always read.
@@ -32,6 +35,7 @@ pub(super) fn job(prompt: u32, generate: u32) -> Job {
         pause: 0,
         drafts: 0,
         right: 0,
+        request: None,
     }
 }
 
@@ -101,6 +105,7 @@ impl World {
     pub(super) fn play(&self, jobs: &[Job]) -> History {
         let mut live: BTreeMap<u64, Live> = BTreeMap::new();
         let mut plan = Plan::default();
+        let mut turns = Turns::default();
         let mut cost = CostModel::default();
         let mut arrived = vec![false; jobs.len()];
         let mut history = History {
@@ -129,7 +134,9 @@ impl World {
                 history.end = clock;
                 return history;
             }
-            let (running, waiting) = (rows(&live, true), rows(&live, false));
+            let (mut running, mut waiting) = (rows(&live, true), rows(&live, false));
+            turns.arrange(&mut running, &mut waiting);
+            waiting.truncate(self.limits.max_sequences as usize);
             let used: u32 = running.iter().map(|row| row.computed).sum();
             let now = Now {
                 step,
@@ -193,8 +200,16 @@ impl World {
                 sequence.credit = sequence.credit.saturating_sub(1);
                 sequence.resumes = clock + job.pause;
                 if sequence.row.remaining == 0 {
+                    let request = sequence.row.request;
                     live.remove(&work.id.0);
                     history.finished.push(work.id.0);
+                    let waiting = live
+                        .iter_mut()
+                        .filter(|(_, other)| other.row.slot.is_none());
+                    for (id, other) in waiting.filter(|(_, other)| other.row.request == request) {
+                        let head_start = jobs[*id as usize].head_start;
+                        other.row.rank = queue_again(other.row.rank, head_start, clock as i64);
+                    }
                 }
             }
         }
@@ -205,7 +220,10 @@ impl World {
 fn begin(index: usize, job: &Job) -> Live {
     let row = Row {
         id: SequenceId(index as u64),
-        rank: job.arrives as i64 - job.head_start,
+        // No two jobs without a request have the same.
+        request: RequestId(job.request.unwrap_or(1_000 + index as u64)),
+        turn: 0,
+        rank: (job.arrives as i64).saturating_sub(job.head_start),
         slot: None,
         tokens: job.prompt,
         computed: 0,
@@ -227,14 +245,11 @@ fn rows(live: &BTreeMap<u64, Live>, run: bool) -> Vec<Row> {
     let own = live
         .values()
         .filter(|sequence| sequence.row.slot.is_some() == run);
-    let mut rows: Vec<Row> = own
-        .map(|sequence| Row {
-            owned: sequence.row.computed,
-            ..sequence.row
-        })
-        .collect();
-    rows.sort_by_key(Row::order);
-    rows
+    own.map(|sequence| Row {
+        owned: sequence.row.computed,
+        ..sequence.row
+    })
+    .collect()
 }
 
 fn check(limits: &Limits, now: &Now<'_>, plan: &Plan) {
@@ -325,6 +340,19 @@ fn check(limits: &Limits, now: &Now<'_>, plan: &Plan) {
         plan.prompt_turn || plan.size.prompt_tokens <= plan.prompt_limit,
         "prompts exceed their limit: {plan:?}"
     );
+    // A place is taken from a request that keeps one, or from a sequence that its client does not read.
+    for row in now.running.iter().filter(preempted) {
+        let mut siblings = now.running.iter().filter(|other| other.id != row.id);
+        let has_another = siblings.any(|other| other.request == row.request);
+        let admits_first = now
+            .waiting
+            .iter()
+            .any(|other| other.turn == 0 && plan.admit.contains(&other.id));
+        assert!(
+            plan.admit.is_empty() || !row.has_credit || (admits_first && has_another),
+            "a place is taken from a request that has no other: {now:?} {plan:?}"
+        );
+    }
     // Nobody in the queue overtakes more than the order of prompts allows.
     let token_micros = if limits.split_prompts {
         now.pace.cost.token_micros()

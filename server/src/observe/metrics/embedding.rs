@@ -102,6 +102,11 @@ const GAUGES: &[Gauge<Reading>] = &[
 ];
 
 const COUNTERS: &[Counter<Reading>] = &[
+    (
+        "embedding_queue_refusals",
+        "Requests refused because too many waited",
+        |reading| reading.status.refused,
+    ),
     ("embedding_failed_steps", "Steps that failed", |reading| {
         reading.measured.failed_steps
     }),

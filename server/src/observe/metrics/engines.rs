@@ -87,6 +87,11 @@ const GAUGES: &[Gauge<Reading>] = &[
         "Generations that wait for a place",
         |reading| f64::from(reading.status.sequences_waiting),
     ),
+    (
+        "requests_preparing",
+        "Requests that have a place in the queue and make their prompt",
+        |reading| f64::from(reading.status.requests_preparing),
+    ),
     ("kv_cells_used", "KV cells that hold a token", |reading| {
         f64::from(reading.status.kv_cells_used)
     }),
@@ -149,6 +154,11 @@ fn usage(reading: &Reading) -> f64 {
 }
 
 const COUNTERS: &[Counter<Reading>] = &[
+    (
+        "queue_refusals",
+        "Requests refused because the queue was full",
+        |reading| reading.status.refused,
+    ),
     ("prompt_tokens", "Prompt tokens computed", |reading| {
         reading.status.prompt_tokens
     }),

@@ -5,6 +5,7 @@
 mod embedding;
 mod engines;
 mod families;
+mod graphs;
 mod ovms;
 mod text;
 
@@ -88,6 +89,7 @@ impl Metrics {
         );
         registry.register_collector(Box::new(engines::Engines::new(servables)));
         registry.register_collector(Box::new(embedding::Engines::new(servables)));
+        registry.register_collector(Box::new(graphs::Graphs::new(servables)));
         Self {
             registry: all,
             requests,

@@ -1,0 +1,185 @@
+//! The generations of a request: some are in the engine, the others follow, so that no request fills the engine's queue.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use graphmill_engine::{Error, EventSender, Result};
+use graphmill_llm::{
+    CompiledConstraint, Engine, Entry, GenerationRequest, RequestId, SequenceHandle,
+    SpeculationParams, StepOutput, SubmitError, Token,
+};
+
+use crate::payload::{GenerationParams, StopSignal};
+
+/// Step outputs of one choice that may be on their way through the graph before the engine waits for credit. The engine hands those of
+/// 15 ms to the session together, which are a hundred of the shortest steps, and goes on meanwhile. A client that stops reading stops
+/// its generation so much later.
+const CREDITS: u32 = 128;
+
+/// What reaches the node from outside of the graph, and from nodes that end a choice.
+#[derive(Debug)]
+pub(super) enum Event {
+    Step { index: u32, output: StepOutput },
+    Stop { index: u32 },
+}
+
+/// A choice that has not ended. Dropping it cancels what still runs.
+pub(super) struct Choice {
+    pub(super) sequence: SequenceHandle,
+    pub(super) stop: StopSignal,
+    /// The signal was given; that it was may wait behind outputs that came before it.
+    pub(super) stopped: Arc<AtomicBool>,
+    /// Its first output has come, so it waits no longer.
+    pub(super) began: bool,
+    /// Prompt and generated tokens, if they may be remembered.
+    pub(super) said: Option<Vec<Token>>,
+    /// The prompt, if it is to be repeated and was not yet.
+    pub(super) echo: Option<Vec<Token>>,
+}
+
+/// What all generations of a request have in common, and which of them is next.
+pub(super) struct Generations {
+    /// One for all of them, whatever happens to it meanwhile.
+    engine: Arc<Engine>,
+    request: RequestId,
+    prompts: Vec<Vec<Token>>,
+    params: GenerationParams,
+    max_tokens: Option<u32>,
+    speculation: Option<SpeculationParams>,
+    constraint: Option<CompiledConstraint>,
+    events: EventSender<Event>,
+    next: usize,
+}
+
+impl Generations {
+    /// None of them is submitted yet. Fails if one of the prompts can never run.
+    pub(super) fn new(
+        engine: Arc<Engine>,
+        prompts: Vec<Vec<Token>>,
+        params: &GenerationParams,
+        (max_tokens, speculation): (Option<u32>, Option<SpeculationParams>),
+        constraint: Option<CompiledConstraint>,
+        events: EventSender<Event>,
+    ) -> Result<Self> {
+        // The last ones may be submitted when the answer has begun, which is too late to refuse them.
+        for prompt in &prompts {
+            let checked = engine.check_prompt(prompt, max_tokens);
+            checked.map_err(refused)?;
+        }
+        Ok(Self {
+            engine,
+            request: RequestId::new(),
+            prompts,
+            params: params.clone(),
+            max_tokens,
+            speculation,
+            constraint,
+            events,
+            next: 0,
+        })
+    }
+
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
+        self.prompts.len() * self.params.n as usize
+    }
+
+    /// Submits as many as a request may have in the queue, and at least one.
+    pub(super) fn begin(&mut self) -> Result<Vec<Option<Choice>>> {
+        let most = self.engine.places_of_a_request();
+        let mut choices = Vec::with_capacity(self.count().min(most));
+        let place = self.params.place.take();
+        let mut entry = place.map_or(Entry::Open, Entry::Reserved);
+        while choices.len() < most {
+            match self.submit(entry) {
+                Ok(Some(choice)) => choices.push(Some(choice)),
+                Ok(None) => break,
+                // The others follow those that are in.
+                Err(SubmitError::QueueFull { .. }) if !choices.is_empty() => break,
+                Err(error) => return Err(refused(error)),
+            }
+            entry = Entry::Open;
+        }
+        Ok(choices)
+    }
+
+    /// Submits one more, in the place of one that has left the queue; none if all are submitted.
+    pub(super) fn follow(&mut self) -> Result<Option<Choice>> {
+        self.submit(Entry::Follows).map_err(refused)
+    }
+
+    fn submit(&mut self, entry: Entry) -> Result<Option<Choice>, SubmitError> {
+        let params = &self.params;
+        let n = params.n as usize;
+        if self.next >= self.count() {
+            return Ok(None);
+        }
+        let (prompt, generation) = (&self.prompts[self.next / n], self.next % n);
+        let index = self.next as u32;
+        let sink = self.events.clone();
+        let mut request = GenerationRequest::new(prompt.clone(), move |output| {
+            // a session that has ended dropped its sequences, so nobody waits for this
+            sink.send(Event::Step { index, output }).ok();
+        });
+        request.request = self.request;
+        request.entry = entry;
+        request.sampling = params.sampling.clone();
+        let seed = params.sampling.seed;
+        request.sampling.seed = seed.map(|seed| seed.wrapping_add(generation as u64));
+        request.prompt_logprobs = params.sampling.logprobs.filter(|_| params.echo);
+        request.max_tokens = self.max_tokens;
+        request.min_tokens = params.min_tokens;
+        request.stop_tokens = params.stop_tokens.clone();
+        request.ignore_eos = params.ignore_eos;
+        request.speculation = self.speculation;
+        request.cache_salt = Arc::clone(&params.cache_salt);
+        request.adapter.clone_from(&params.adapter);
+        request.priority = params.priority;
+        request.constraint.clone_from(&self.constraint);
+        request.reasoning_limit.clone_from(&params.reasoning_limit);
+        request.credits = CREDITS;
+        let sequence = self.engine.submit(request)?;
+        let signals = self.events.clone();
+        let stopped = Arc::new(AtomicBool::new(false));
+        let to_stop = Arc::clone(&stopped);
+        let stop = StopSignal::new(move || {
+            to_stop.store(true, Ordering::Relaxed);
+            // as above
+            signals.send(Event::Stop { index }).ok();
+        });
+        // Those who isolate their requests leave nothing for others to find.
+        let said = params.cache_salt.is_empty().then(|| prompt.clone());
+        let echo = params.echo.then(|| prompt.clone());
+        self.next += 1;
+        Ok(Some(Choice {
+            sequence,
+            stop,
+            stopped,
+            began: false,
+            said,
+            echo,
+        }))
+    }
+}
+
+/// Why a prompt was not taken, for the client.
+pub(crate) fn refused(error: SubmitError) -> Error {
+    let message = error.to_string();
+    let refusal = match &error {
+        SubmitError::PromptTooLong { .. } | SubmitError::PromptExceedsBatch { .. } => {
+            Error::invalid(message).with_code("context_length_exceeded")
+        }
+        SubmitError::InvalidParameter { field, .. } => Error::invalid(message)
+            .with_field(*field)
+            .with_code("invalid_value"),
+        SubmitError::InvalidToken { .. } | SubmitError::EmptyPrompt => Error::invalid(message)
+            .with_field("prompt")
+            .with_code("invalid_value"),
+        SubmitError::UnknownAdapter { .. } => Error::not_found(message)
+            .with_field("model")
+            .with_code("model_not_found"),
+        SubmitError::QueueFull { .. } => Error::exhausted(message),
+        SubmitError::Stopped | SubmitError::Failed(_) => Error::unavailable(message),
+    };
+    refusal.with_source(error)
+}

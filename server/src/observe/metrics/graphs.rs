@@ -1,0 +1,62 @@
+//! The metrics of graphs, read at each scrape from their plans.
+
+use std::{
+    fmt,
+    sync::{Arc, Weak},
+};
+
+use prometheus_client::{
+    collector::Collector,
+    encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric as _},
+    metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
+};
+
+use crate::servable::Servables;
+
+/// Reads all graphs.
+pub(super) struct Graphs(Weak<Servables>);
+
+#[derive(Clone, Debug, EncodeLabelSet)]
+struct Labels {
+    graph: String,
+}
+
+impl Graphs {
+    pub(super) fn new(servables: &Arc<Servables>) -> Self {
+        Self(Arc::downgrade(servables))
+    }
+}
+
+impl fmt::Debug for Graphs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Graphs").finish_non_exhaustive()
+    }
+}
+
+impl Collector for Graphs {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let servables = self.0.upgrade();
+        let graphs = || servables.iter().flat_map(|servables| servables.iter());
+        let help = "Jobs of a graph's requests that wait for an executor";
+        let mut family =
+            encoder.encode_descriptor("executor_jobs_waiting", help, None, MetricType::Gauge)?;
+        for servable in graphs() {
+            let labels = Labels {
+                graph: servable.name().to_owned(),
+            };
+            let waiting = ConstGauge::new(servable.jobs_waiting() as u64);
+            waiting.encode(family.encode_family(&labels)?)?;
+        }
+        let help = "Requests refused because too many jobs waited for an executor";
+        let kind = MetricType::Counter;
+        let mut family = encoder.encode_descriptor("executor_refusals", help, None, kind)?;
+        for servable in graphs() {
+            let labels = Labels {
+                graph: servable.name().to_owned(),
+            };
+            let refused = ConstCounter::new(servable.sessions_refused());
+            refused.encode(family.encode_family(&labels)?)?;
+        }
+        Ok(())
+    }
+}
