@@ -4,7 +4,7 @@ HOST ?= 127.0.0.1
 PORT ?= 8000
 GRAPHMILL := target/release/graphmill
 
-.PHONY: help setup build demo serve test rust-tests client-tests bench bench-engine fmt lint sanitize doc ci clean
+.PHONY: help setup build demo serve test rust-tests client-tests fuzz-models nightly bench bench-engine fmt lint sanitize doc ci clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -32,6 +32,13 @@ rust-tests:
 client-tests:
 	.venv/bin/python -m pytest -q tests/clients --ignore tests/clients/apart
 	for client in tests/clients/apart/*/; do .venv/apart/$$(basename $$client)/bin/python -m pytest -q $$client || exit 1; done
+
+FUZZ_MODELS ?= 600
+FUZZ_SEED ?= $(shell date +%s)
+fuzz-models: setup ## damage model files in FUZZ_MODELS ways, made from FUZZ_SEED, and have the server load them: minutes
+	GRAPHMILL_FUZZ_MODELS=$(FUZZ_MODELS) GRAPHMILL_FUZZ_SEED=$(FUZZ_SEED) cargo test --release --workspace --test models fuzz -- --nocapture
+
+nightly: fuzz-models ## what takes too long for every change
 
 bench: build ## measure models, the batching engine and the server: minutes; PEER_CMD='llama-server -m {model} --port {port} ...' compares
 	target/release/graphmill-bench suite --json target/bench-results/suite.json $(if $(PEER_CMD),--peer-cmd '$(PEER_CMD)') $(BENCH_ARGS)

@@ -12,12 +12,14 @@ mod shim {
     const BINDING: (&str, &str) = ("llama-cpp-sys-2", "0.1.161");
     const SHIM: &str = "src/backend/llama/kernels/shim.cpp";
     const BUFFERS: &str = "src/backend/llama/ffi/buffers.cpp";
+    const GUARD: &str = "src/backend/llama/ffi/guard.cpp";
     /// More flags for its compiler, separated by spaces.
     const FLAGS: &str = "GRAPHMILL_SHIM_FLAGS";
 
     pub(super) fn build() {
         println!("cargo:rerun-if-changed={SHIM}");
         println!("cargo:rerun-if-changed={BUFFERS}");
+        println!("cargo:rerun-if-changed={GUARD}");
         println!("cargo:rerun-if-env-changed={FLAGS}");
         let ggml = binding().join("llama.cpp/ggml");
         assert!(
@@ -26,8 +28,8 @@ mod shim {
             ggml.display()
         );
         let mut shim = cc::Build::new();
-        shim.cpp(true).std("c++17").files([SHIM, BUFFERS]);
-        for folder in ["include", "src", "src/ggml-cpu"] {
+        shim.cpp(true).std("c++17").files([SHIM, BUFFERS, GUARD]);
+        for folder in ["include", "src", "src/ggml-cpu", "../include"] {
             // Headers that are not ours, so without warnings.
             shim.flag("-isystem").flag(ggml.join(folder));
         }

@@ -4,13 +4,16 @@
 //! names sequences by [`Slot`] and decides which cells they hold.
 
 use std::ops::Range;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
 use crate::embed::{EmbeddingSpec, ServeEmbedding};
+use crate::files::ModelFiles;
 use crate::info::BackendInfo;
 use crate::protocol::{LoadError, Token};
 use crate::spec::{BackendKind, EngineSpec};
+use crate::trial;
 use crate::vocab::{self, Vocab};
 
 #[cfg(feature = "llama")]
@@ -29,6 +32,14 @@ pub fn exit(code: u8) -> ! {
     llama::exit(code.into());
     #[cfg(not(feature = "llama"))]
     std::process::exit(code.into())
+}
+
+/// Limits what this process can allocate from here on.
+pub(crate) fn limit_process(bytes: u64) {
+    #[cfg(feature = "llama")]
+    llama::limit_process(bytes);
+    #[cfg(not(feature = "llama"))]
+    let _ = bytes;
 }
 
 /// Whether the threads of an engine have a CPU each, where neither its spec says otherwise nor a GPU takes part.
@@ -221,6 +232,48 @@ pub(crate) struct Loaded<'a> {
 /// What runs on loaded backends until their engine is dropped.
 pub(crate) type Serve<'a> = dyn FnMut(Loaded<'_>) + 'a;
 
+/// Looks at the files of a spec, which is cheap, and then tries its models. To be called before [`open`].
+///
+/// # Errors
+/// [`LoadError`] for a file that cannot be loaded.
+pub(crate) fn prepare(spec: &EngineSpec) -> Result<ModelFiles, LoadError> {
+    if spec.backend != BackendKind::Llama {
+        return Ok(ModelFiles::default());
+    }
+    let models = [
+        Some(&spec.model),
+        spec.draft.as_ref().map(|draft| &draft.model),
+    ];
+    let models = models.into_iter().flatten().map(PathBuf::as_path);
+    let adapters = spec.adapters.iter().map(|adapter| adapter.path.as_path());
+    let files = look_at(models, adapters)?;
+    trial::of_engine(spec, &files)?;
+    Ok(files)
+}
+
+/// As [`prepare`], before [`open_embedding`].
+///
+/// # Errors
+/// As there.
+pub(crate) fn prepare_embedding(spec: &EmbeddingSpec) -> Result<ModelFiles, LoadError> {
+    let files = look_at([spec.model.as_path()], [])?;
+    trial::of_embedding(spec, &files)?;
+    Ok(files)
+}
+
+fn look_at<'a>(
+    models: impl IntoIterator<Item = &'a Path>,
+    adapters: impl IntoIterator<Item = &'a Path>,
+) -> Result<ModelFiles, LoadError> {
+    let paths: Vec<&Path> = models.into_iter().chain(adapters).collect();
+    let files = ModelFiles::of(paths.iter().copied())?;
+    #[cfg(feature = "llama")]
+    for path in paths {
+        llama::check_header(path)?;
+    }
+    Ok(files)
+}
+
 /// Loads the models of a spec on the calling thread and runs `serve` with their backends, which borrow the weights and are dropped
 /// before this returns.
 pub(crate) fn open(spec: &EngineSpec, serve: &mut Serve<'_>) -> Result<(), LoadError> {
@@ -285,6 +338,6 @@ fn check_vocabulary(main: &dyn Vocab, draft: &dyn Vocab) -> Result<(), LoadError
 /// # Errors
 /// [`LoadError`] if the file cannot be read or is not a model.
 #[cfg(feature = "llama")]
-pub fn load_vocab(model: &std::path::Path) -> Result<Arc<dyn Vocab>, LoadError> {
+pub fn load_vocab(model: &Path) -> Result<Arc<dyn Vocab>, LoadError> {
     llama::open_vocab(model)
 }

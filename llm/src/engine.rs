@@ -7,6 +7,7 @@ use std::{fmt, io, num::NonZero, thread};
 
 use crate::backend::{self, Backend, Capacity, Loaded, Serve};
 use crate::constrain::{CompiledConstraint, Compiler, Constraint, ConstraintError};
+use crate::files::ModelFiles;
 use crate::info::{DraftInfo, EngineInfo};
 use crate::live::{Live, Receiver, Waiter};
 use crate::measure::Measurements;
@@ -49,6 +50,7 @@ use step::Core;
 /// error.
 pub struct Engine {
     spec: EngineSpec,
+    files: ModelFiles,
     vocab: Arc<dyn Vocab>,
     /// Made when the first constraint is compiled.
     compiler: Arc<OnceLock<Result<Compiler, ConstraintError>>>,
@@ -85,8 +87,10 @@ impl Engine {
     /// # Errors
     /// [`LoadError`] says which file or option is wrong, and why.
     pub fn load(spec: EngineSpec) -> Result<Self, LoadError> {
+        spec.validate()?;
+        let files = backend::prepare(&spec)?;
         let to_open = spec.clone();
-        Self::start(spec, move |serve| backend::open(&to_open, serve))
+        Self::start(spec, files, move |serve| backend::open(&to_open, serve))
     }
 
     /// Starts an engine on a backend of the caller's own, which `open` creates on the engine thread.
@@ -98,7 +102,7 @@ impl Engine {
         B: Backend,
         F: FnOnce() -> Result<(B, Arc<dyn Vocab>), LoadError> + Send + 'static,
     {
-        Self::start(spec, move |serve| {
+        Self::start(spec, ModelFiles::default(), move |serve| {
             let (mut backend, vocab) = open()?;
             serve(Loaded {
                 backend: &mut backend,
@@ -119,7 +123,7 @@ impl Engine {
         D: Backend,
         F: FnOnce() -> Result<(B, D, Arc<dyn Vocab>), LoadError> + Send + 'static,
     {
-        Self::start(spec, move |serve| {
+        Self::start(spec, ModelFiles::default(), move |serve| {
             let (mut backend, mut draft, vocab) = open()?;
             serve(Loaded {
                 backend: &mut backend,
@@ -130,7 +134,7 @@ impl Engine {
         })
     }
 
-    fn start<F>(spec: EngineSpec, open: F) -> Result<Self, LoadError>
+    fn start<F>(spec: EngineSpec, files: ModelFiles, open: F) -> Result<Self, LoadError>
     where
         F: FnOnce(&mut Serve<'_>) -> Result<(), LoadError> + Send + 'static,
     {
@@ -191,6 +195,7 @@ impl Engine {
         tracing::info!("engine\n{info}");
         Ok(Self {
             spec,
+            files,
             info,
             vocab,
             compiler: Arc::default(),
@@ -377,6 +382,11 @@ impl Engine {
     /// The spec the engine was loaded from.
     pub fn spec(&self) -> &EngineSpec {
         &self.spec
+    }
+
+    /// The files that it was loaded from.
+    pub fn files(&self) -> &ModelFiles {
+        &self.files
     }
 
     /// The values it runs with.

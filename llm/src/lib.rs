@@ -42,6 +42,7 @@ mod cache;
 mod constrain;
 pub mod embed;
 mod engine;
+mod files;
 pub mod info;
 mod live;
 pub mod measure;
@@ -55,6 +56,7 @@ mod sequence;
 pub mod spec;
 mod speculate;
 mod supervise;
+pub mod trial;
 mod vocab;
 mod worker;
 
@@ -63,6 +65,7 @@ pub use constrain::{
     CompiledConstraint, ConstrainedText, Constraint, ConstraintError, ReasoningMarks,
 };
 pub use engine::{Engine, EngineStatus, PromptPreview, QueuePlace, SequenceHandle};
+pub use files::ModelFiles;
 pub use info::EngineInfo;
 pub use measure::{Histogram, Measurements};
 pub use protocol::{

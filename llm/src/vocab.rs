@@ -163,9 +163,13 @@ pub(crate) fn difference(main: &dyn Vocab, draft: &dyn Vocab) -> Option<String> 
     None
 }
 
-/// The text cannot be tokenized.
+/// The text cannot be tokenized: it is too large, or has what a damaged vocabulary has no token for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a text of {bytes} bytes is too large to tokenize; the limit is {limit} bytes")]
+#[error("a text of {bytes} bytes {}", if bytes > limit {
+    format!("is too large to tokenize; the limit is {limit} bytes")
+} else {
+    "cannot be tokenized: the model's vocabulary has no tokens for it".to_owned()
+})]
 pub struct TokenizeError {
     /// Size of the text.
     pub bytes: usize,

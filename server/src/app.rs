@@ -17,7 +17,12 @@ use tokio::{
     task::{JoinHandle, JoinSet},
 };
 
-use crate::{config::Config, observe::metrics::Metrics, servable::Servables, stack::stack};
+use crate::{
+    config::Config,
+    observe::{files, metrics::Metrics},
+    servable::Servables,
+    stack::stack,
+};
 
 /// What a server is started with.
 #[derive(Clone, Debug)]
@@ -163,6 +168,7 @@ impl Server {
                 }
             });
         }
+        tokio::spawn(files::watch(Arc::downgrade(&app.servables)));
         let loader = Arc::clone(&app);
         let loading = tokio::task::spawn_blocking(move || loader.servables.load());
         Ok(Self {

@@ -25,6 +25,7 @@ mod adapters;
 mod devices;
 mod embed;
 mod ffi;
+mod gguf;
 mod kernels;
 mod model;
 mod passes;
@@ -38,8 +39,9 @@ mod vocab;
 pub(super) use embed::open as open_embedding;
 #[cfg(target_os = "linux")]
 use ffi::HugePages;
-pub(super) use ffi::exit;
 use ffi::{Context, Heard};
+pub(super) use ffi::{exit, limit_process};
+pub(super) use gguf::check as check_header;
 pub use kernels::{MeasuredProduct, ProductTime};
 use model::Weights;
 use passes::Divided;
@@ -63,6 +65,7 @@ struct Process {
 
 static PROCESS: LazyLock<Result<Process, String>> = LazyLock::new(|| {
     ffi::route_logs();
+    ffi::attach_guard();
     let backend = LlamaBackend::init().map_err(|error| error.to_string())?;
     ffi::attach_to_buffers();
     Ok(Process {

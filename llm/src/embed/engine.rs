@@ -13,6 +13,7 @@ use super::request::{EmbeddingError, EmbeddingRefusal, EmbeddingRequest, stopped
 use super::spec::EmbeddingSpec;
 use super::step::{Core, Job};
 use crate::backend;
+use crate::files::ModelFiles;
 use crate::live::{Live, Waiter};
 use crate::protocol::LoadError;
 use crate::vocab::{self, Vocab};
@@ -22,6 +23,7 @@ use crate::worker::{self, Pulse, Ready, Worker};
 /// an error.
 pub struct EmbeddingEngine {
     spec: EmbeddingSpec,
+    files: ModelFiles,
     vocab: Arc<dyn Vocab>,
     pairs: PairForm,
     capacity: EmbeddingCapacity,
@@ -101,8 +103,12 @@ impl EmbeddingEngine {
     /// # Errors
     /// [`LoadError`] says which file or option is wrong, and why.
     pub fn load(spec: EmbeddingSpec) -> Result<Self, LoadError> {
+        spec.validate()?;
+        let files = backend::prepare_embedding(&spec)?;
         let to_open = spec.clone();
-        Self::start(spec, move |serve| backend::open_embedding(&to_open, serve))
+        Self::start(spec, files, move |serve| {
+            backend::open_embedding(&to_open, serve)
+        })
     }
 
     /// Starts an engine on a backend of the caller's own, which `open` creates on the engine thread.
@@ -114,7 +120,7 @@ impl EmbeddingEngine {
         B: EmbeddingBackend,
         F: FnOnce() -> Result<(B, Arc<dyn Vocab>, PairForm), LoadError> + Send + 'static,
     {
-        Self::start(spec, move |serve| {
+        Self::start(spec, ModelFiles::default(), move |serve| {
             let (mut backend, vocab, pairs) = open()?;
             serve(LoadedEmbedding {
                 backend: &mut backend,
@@ -125,7 +131,7 @@ impl EmbeddingEngine {
         })
     }
 
-    fn start<F>(spec: EmbeddingSpec, open: F) -> Result<Self, LoadError>
+    fn start<F>(spec: EmbeddingSpec, files: ModelFiles, open: F) -> Result<Self, LoadError>
     where
         F: FnOnce(&mut ServeEmbedding<'_>) -> Result<(), LoadError> + Send + 'static,
     {
@@ -161,6 +167,7 @@ impl EmbeddingEngine {
         tracing::info!("embedding engine\n{info}");
         Ok(Self {
             spec,
+            files,
             vocab,
             pairs,
             capacity,
@@ -323,6 +330,11 @@ impl EmbeddingEngine {
     /// The values it runs with.
     pub fn info(&self) -> &EmbeddingInfo {
         &self.info
+    }
+
+    /// The files that it was loaded from.
+    pub fn files(&self) -> &ModelFiles {
+        &self.files
     }
 
     /// What the engine has measured since it was loaded.

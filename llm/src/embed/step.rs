@@ -169,7 +169,15 @@ impl<'a> Core<'a> {
         self.queue.rotate_left(1);
         for mut job in self.take(Job::is_complete) {
             let results = std::mem::take(&mut job.results);
-            self.end(&job, Ok(results));
+            let outcome = if results.iter().flatten().all(|number| number.is_finite()) {
+                Ok(results)
+            } else {
+                Err(EmbeddingError {
+                    kind: ErrorKind::Internal,
+                    message: "the model computed no number (NaN) for a text".to_owned(),
+                })
+            };
+            self.end(&job, outcome);
         }
     }
 

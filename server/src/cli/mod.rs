@@ -16,6 +16,7 @@ mod test;
 use std::{ffi::OsString, process::ExitCode};
 
 use clap::{Parser, Subcommand, ValueEnum};
+use graphmill_llm::trial;
 
 /// Serves inference pipelines that are written as dataflow graphs.
 #[derive(Debug, Parser)]
@@ -56,11 +57,24 @@ enum Format {
     Json,
 }
 
-/// Runs the command line of this process: what a server binary does.
+/// A choice of the command line.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
+enum Switch {
+    On,
+    Off,
+}
+
+/// Runs the command line of this process: what a server binary does. To be called before anything else, as the server may start this
+/// program again to try a model.
 pub fn main() -> ExitCode {
+    // The process may be one that tries a model, which the command line says nothing of.
+    trial::answer();
     let cli = Cli::parse_from(normalised(std::env::args_os()));
     if matches!(cli.verb, Verb::Serve(_) | Verb::Run(_) | Verb::Test(_)) {
         spinning::limit();
+    }
+    if matches!(cli.verb, Verb::Run(_) | Verb::Test(_)) {
+        trial::begin();
     }
     match &cli.verb {
         Verb::Serve(arguments) => serve::run(arguments),

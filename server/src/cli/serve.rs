@@ -9,10 +9,10 @@ use std::{
 
 use clap::{Args, value_parser};
 use graphmill_engine::Registry;
-use graphmill_llm::backend;
+use graphmill_llm::{backend, trial};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use super::report;
+use super::{Switch, report};
 use crate::{
     app::{Options, Server},
     config,
@@ -46,6 +46,10 @@ pub(super) struct Arguments {
     /// How long running requests may take to end when the server stops, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 5)]
     shutdown_grace_seconds: u64,
+    /// Whether each model is tried in a process of its own before it is loaded, so that a damaged file fails its graph and not the
+    /// server.
+    #[arg(long, value_name = "SWITCH", default_value = "on")]
+    model_trial: Switch,
 }
 
 pub(super) fn run(arguments: &Arguments) -> ExitCode {
@@ -61,6 +65,9 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
         Err(message) => return fail(&message),
     };
     tracing::info!("Graphmill {}", env!("CARGO_PKG_VERSION"));
+    if arguments.model_trial == Switch::On {
+        trial::begin();
+    }
     if let Some(port) = arguments.port {
         tracing::warn!("gRPC is not built: nothing listens on port {port} (--port)");
     }

@@ -55,6 +55,7 @@ pub(crate) async fn status(State(app): State<Arc<App>>) -> Json<Value> {
                 "failed_steps": engine.failed_steps,
                 "stalled_seconds": engine.stalled_for().as_secs(),
                 "stopped": engine.stopped,
+                "file_change": model.engine().files().change(),
                 "effective": model.engine().info(),
             })
         })
@@ -78,6 +79,7 @@ pub(crate) async fn status(State(app): State<Arc<App>>) -> Json<Value> {
             "failed_steps": measured.failed_steps,
             "stalled_seconds": engine.stalled_for().as_secs(),
             "stopped": engine.stopped,
+            "file_change": model.engine().files().change(),
             "effective": model.engine().info(),
         })
     });

@@ -162,6 +162,16 @@ impl Servables {
         self.resources()
     }
 
+    /// Looks whether the files of models have changed since they were loaded.
+    pub(crate) fn look_at_files(&self) {
+        for (_, model) in self.models() {
+            model.engine().files().look();
+        }
+        for (_, model) in self.embedding_models() {
+            model.engine().files().look();
+        }
+    }
+
     fn resources<R: Resource>(&self) -> Vec<(String, Arc<R>)> {
         let mut found: Vec<(String, Arc<R>)> = Vec::new();
         for servable in self.iter() {

@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use super::ffi::{self, Adapter};
 use super::model::Weights;
+use crate::files::FileState;
 use crate::protocol::LoadError;
 use crate::spec::EngineSpec;
 
@@ -16,6 +17,7 @@ pub(super) fn load<'a>(
 ) -> Result<Vec<Adapter<'a>>, LoadError> {
     let load = |adapter: &crate::spec::AdapterSpec| {
         let path = &adapter.path;
+        FileState::of(path)?;
         File::open(path).map_err(|source| LoadError::Read {
             path: path.clone(),
             source,

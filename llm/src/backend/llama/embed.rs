@@ -89,7 +89,7 @@ pub(in crate::backend) fn open(
         capacity: EmbeddingCapacity {
             context_length: lengths.context,
             batch_tokens: spec.max_num_batched_tokens,
-            max_sequences: MAX_SEQUENCES,
+            max_sequences: lengths.sequences(),
             width: score.map_or(width.get(), |_| 1) as u32,
             pooling,
         },
@@ -177,6 +177,11 @@ impl Lengths {
             ubatch: context.max(spec.max_num_batched_tokens),
         })
     }
+
+    /// Texts of a batch: each has a token at least, and llama.cpp ends the process where they could not all have one.
+    fn sequences(self) -> u32 {
+        MAX_SEQUENCES.min(self.ubatch)
+    }
 }
 
 /// Plain attention where its scores are small and the CPU kernels do not compute it: it is faster on a CPU than llama.cpp's fused one, and keeps all
@@ -256,7 +261,7 @@ fn create<'a>(
     params.n_ctx = lengths.ubatch;
     params.n_batch = lengths.ubatch;
     params.n_ubatch = lengths.ubatch;
-    params.n_seq_max = MAX_SEQUENCES;
+    params.n_seq_max = lengths.sequences();
     params.kv_unified = true;
     params.n_threads = threads.batch as i32;
     params.n_threads_batch = threads.batch as i32;

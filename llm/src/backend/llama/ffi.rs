@@ -7,8 +7,10 @@ mod adapter;
 mod buffers;
 mod context;
 mod exit;
+mod guard;
 #[cfg(target_os = "linux")]
 mod huge_pages;
+mod limits;
 mod log;
 mod logits;
 mod mapping;
@@ -23,8 +25,10 @@ pub(super) use adapter::Adapter;
 pub(super) use buffers::attach as attach_to_buffers;
 pub(super) use context::{Context, SequenceWidth, default_params as default_context_params};
 pub(in crate::backend) use exit::exit;
+pub(super) use guard::{attach as attach_guard, tokenize};
 #[cfg(target_os = "linux")]
 pub(super) use huge_pages::HugePages;
+pub(in crate::backend) use limits::limit_process;
 pub(super) use log::{Heard, heard_so_far, listen, route_logs};
 pub(super) use mapping::Mapping;
 pub(super) use model::{

@@ -15,10 +15,12 @@ use llama_cpp_sys_2 as sys;
 
 use super::ffi::{self, BufferType, Mapping, ModelParams};
 use super::kernels::{self, Packed};
-use super::{devices, process, reports};
+use super::{devices, gguf, process, reports};
+use crate::files::FileState;
 use crate::info::{BufferInfo, KernelsInfo, Mebibytes};
 use crate::protocol::LoadError;
 use crate::spec::{CpuKernels, Device, EngineSpec, Number, SplitMode, TensorOverride};
+use crate::trial;
 
 /// The name of a model's architecture, as in its file.
 pub(super) fn architecture(model: &LlamaModel) -> String {
@@ -97,6 +99,14 @@ type Loaded = HashMap<Key, (Weak<LlamaModel>, Arc<Layout>)>;
 
 /// All weights of this process. Locked while a model is loaded, so that two engines that start at once load it once.
 static LOADED: LazyLock<Mutex<Loaded>> = LazyLock::new(Mutex::default);
+
+/// The files of all weights that are loaded, if nobody is loading any now.
+pub(super) fn loaded_paths() -> Vec<String> {
+    let loaded = LOADED.try_lock().ok();
+    let keys = loaded.iter().flat_map(|loaded| loaded.keys());
+    keys.map(|key| format!("`{}`", key.path.display()))
+        .collect()
+}
 
 /// Loads the weights as the spec says, or takes those that are loaded already.
 pub(super) fn load(spec: &EngineSpec) -> Result<Weights, LoadError> {
@@ -190,7 +200,7 @@ fn load_file(key: &Key, path: &CStr, params: &ModelParams) -> Option<LlamaModel>
 /// Loads the vocabulary and the metadata of a file.
 pub(super) fn load_vocab(path: &Path) -> Result<LlamaModel, LoadError> {
     let process = process(path)?;
-    File::open(path).map_err(|source| unreadable(path, source))?;
+    gguf::check(path)?;
     let params = LlamaModelParams::default().with_vocab_only(true);
     let (model, heard) =
         ffi::listen(|| LlamaModel::load_from_file(&process.backend, path, &params));
@@ -210,6 +220,8 @@ fn unreadable(path: &Path, source: std::io::Error) -> LoadError {
 impl Key {
     fn new(spec: &EngineSpec) -> Result<Self, LoadError> {
         let wrong = |source| unreadable(&spec.model, source);
+        // Not a pipe, which would keep who opens it waiting.
+        FileState::of(&spec.model)?;
         File::open(&spec.model).map_err(wrong)?;
         let metadata = fs::metadata(&spec.model).map_err(wrong)?;
         let knobs = &spec.plugin_config;
@@ -300,6 +312,7 @@ fn params(key: &Key) -> Result<ModelParams, LoadError> {
             .map(|share| share.get())
             .collect(),
         overrides: overrides(key.override_tensor.as_deref().unwrap_or_default())?,
+        extra_buffers: !trial::is_one(),
         load_mode: match (key.mmap, key.mlock) {
             (true, false) => sys::LLAMA_LOAD_MODE_MMAP,
             (true, true) => sys::LLAMA_LOAD_MODE_MMAP_MLOCK,

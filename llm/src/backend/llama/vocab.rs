@@ -70,12 +70,12 @@ impl LlamaVocabulary {
         add_special: bool,
         parse_special: bool,
         tokens: &mut Vec<Token>,
-    ) {
-        let part = self
-            .model
-            .vocab()
-            .tokenize(text.as_bytes(), add_special, parse_special);
-        tokens.extend(part.into_iter().map(|token| token.0));
+    ) -> Result<(), TokenizeError> {
+        let done = ffi::tokenize(&self.model, text, add_special, parse_special, tokens);
+        done.ok_or(TokenizeError {
+            bytes: text.len(),
+            limit: self.text_limit,
+        })
     }
 }
 
@@ -102,7 +102,7 @@ impl Vocab for LlamaVocabulary {
             text.len()
         };
         if cut == text.len() {
-            self.tokenize_part(text, add_special, parse_special, &mut tokens);
+            self.tokenize_part(text, add_special, parse_special, &mut tokens)?;
             return Ok(tokens);
         }
         let vocab = self.model.vocab();
@@ -112,7 +112,7 @@ impl Vocab for LlamaVocabulary {
         let mut rest = text;
         while !rest.is_empty() {
             let (part, tail) = rest.split_at(next_cut(rest));
-            self.tokenize_part(part, false, parse_special, &mut tokens);
+            self.tokenize_part(part, false, parse_special, &mut tokens)?;
             rest = tail;
         }
         if add_special && vocab.should_add_eos() {

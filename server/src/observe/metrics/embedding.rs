@@ -21,6 +21,7 @@ struct Reading {
     status: EmbeddingStatus,
     measured: EmbeddingMeasurements,
     health: Health,
+    file_changed: bool,
 }
 
 impl families::Reading for Reading {
@@ -49,6 +50,7 @@ impl Engines {
                     model: status.model.clone(),
                 },
                 measured: engine.measurements(),
+                file_changed: engine.files().change().is_some(),
                 status,
             }
         });
@@ -98,6 +100,11 @@ const GAUGES: &[Gauge<Reading>] = &[
         "embedding_engine_stalled_seconds",
         "How long the engine has had work without a step",
         |reading| reading.status.stalled_for().as_secs_f64(),
+    ),
+    (
+        "embedding_model_file_changed",
+        "1 if a file of the model was changed since it was loaded",
+        |reading| f64::from(u8::from(reading.file_changed)),
     ),
 ];
 

@@ -21,6 +21,7 @@ struct Reading {
     measured: Measurements,
     info: EngineInfo,
     health: Health,
+    file_changed: bool,
 }
 
 impl families::Reading for Reading {
@@ -50,6 +51,7 @@ impl Engines {
                 },
                 measured: engine.measurements(),
                 info: engine.info().clone(),
+                file_changed: engine.files().change().is_some(),
                 status,
             }
         });
@@ -145,6 +147,11 @@ const GAUGES: &[Gauge<Reading>] = &[
         "engine_stalled_seconds",
         "How long the engine has had work without a step",
         |reading| reading.status.stalled_for().as_secs_f64(),
+    ),
+    (
+        "model_file_changed",
+        "1 if a file of the model was changed since it was loaded",
+        |reading| f64::from(u8::from(reading.file_changed)),
     ),
 ];
 

@@ -30,7 +30,7 @@ impl<'a> Adapter<'a> {
         // It guards no data that a panic could leave half changed.
         let _changing = changing.lock().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: the model is alive for 'a, and is changed under the lock only; the path ends with a NUL.
-        let raw = unsafe { sys::llama_adapter_lora_init(model, path.as_ptr()) };
+        let raw = unsafe { super::guard::load_adapter(model, path) };
         Some(Self {
             raw: NonNull::new(raw)?,
             scale,

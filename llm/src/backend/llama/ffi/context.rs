@@ -9,8 +9,8 @@ use llama_cpp_2::model::LlamaModel;
 use llama_cpp_sys_2 as sys;
 
 use super::super::kernels;
-use super::logits;
 use super::{Adapter, ThreadPool};
+use super::{guard, logits};
 use crate::backend::{self, BatchToken, DecodeError, SaveError};
 
 /// llama.cpp's defaults.
@@ -46,8 +46,7 @@ impl<'a> Context<'a> {
         adapters: Vec<Adapter<'a>>,
     ) -> Option<Self> {
         // SAFETY: the model is alive for 'a, and `params` come from llama.cpp's defaults, with plain numbers changed.
-        let context =
-            unsafe { sys::llama_init_from_model(super::model::as_ptr(model).as_ptr(), params) };
+        let context = unsafe { guard::new_context(super::model::as_ptr(model).as_ptr(), &params) };
         let context = NonNull::new(context)?;
         // SAFETY: the context is alive; the pool has as many threads as `params` ask for, and lives longer than the context.
         unsafe {
@@ -115,7 +114,7 @@ impl<'a> Context<'a> {
         let batch = self.batch.fill(tokens);
         let watch = kernels::Watch::pool(self.threads.as_ptr());
         // SAFETY: the context is alive and not shared; the batch's arrays have as many entries as it says and outlive the call.
-        let decode = || unsafe { sys::llama_decode(self.raw.as_ptr(), batch) };
+        let decode = || unsafe { guard::decode(self.raw.as_ptr(), &batch) };
         let (status, kept) = logits::computed(rows, self.n_vocab, decode);
         match status {
             0 if watch.panicked() => Err(DecodeError::Failed(
@@ -128,6 +127,9 @@ impl<'a> Context<'a> {
             }
             1 => Err(DecodeError::NoCells),
             -1 => Err(DecodeError::Failed("the batch is not valid".to_owned())),
+            guard::CAUGHT => Err(DecodeError::Failed(
+                "llama.cpp failed, the log says why".to_owned(),
+            )),
             status => Err(DecodeError::Failed(format!(
                 "llama.cpp failed with status {status}"
             ))),

@@ -48,26 +48,34 @@ unsafe extern "C" fn log_line(
     if text.is_empty() || text == "." {
         return;
     }
-    let is_error = level == sys::GGML_LOG_LEVEL_ERROR;
-    let heard = HEARD.try_with(|heard| match heard.try_borrow_mut().as_deref_mut() {
+    if level == sys::GGML_LOG_LEVEL_ERROR {
+        return hear_error(text);
+    }
+    hear(|heard| heard.lines.push(text.to_owned()));
+    if level == sys::GGML_LOG_LEVEL_WARN {
+        tracing::info!(target: "llama.cpp", "{text}");
+    } else {
+        tracing::debug!(target: "llama.cpp", "{text}");
+    }
+}
+
+/// Takes in an error: one that is listened to becomes part of an error of ours, others are logged.
+pub(super) fn hear_error(text: &str) {
+    if !hear(|heard| heard.errors.push(text.to_owned())) {
+        tracing::error!(target: "llama.cpp", "{text}");
+    }
+}
+
+/// Changes what was heard on this thread; says whether anybody listens.
+fn hear(change: impl FnOnce(&mut Heard)) -> bool {
+    let listens = HEARD.try_with(|heard| match heard.try_borrow_mut().as_deref_mut() {
         Ok(Some(heard)) => {
-            let to = if is_error {
-                &mut heard.errors
-            } else {
-                &mut heard.lines
-            };
-            to.push(text.to_owned());
+            change(heard);
             true
         }
         _ => false,
     });
-    match level {
-        // An error that is heard becomes part of an error of ours.
-        _ if is_error && heard.unwrap_or(false) => {}
-        sys::GGML_LOG_LEVEL_ERROR => tracing::error!(target: "llama.cpp", "{text}"),
-        sys::GGML_LOG_LEVEL_WARN => tracing::info!(target: "llama.cpp", "{text}"),
-        _ => tracing::debug!(target: "llama.cpp", "{text}"),
-    }
+    listens.unwrap_or(false)
 }
 
 /// Runs `f` and returns with its result what llama.cpp logged meanwhile on this thread.

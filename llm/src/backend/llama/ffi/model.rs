@@ -7,6 +7,8 @@ use std::ptr::{self, NonNull};
 use llama_cpp_2::model::LlamaModel;
 use llama_cpp_sys_2 as sys;
 
+use super::guard;
+
 /// The binding's model is a transparent wrapper around llama.cpp's pointer, in the version that is pinned.
 const _: () = assert!(size_of::<LlamaModel>() == size_of::<NonNull<sys::llama_model>>());
 
@@ -64,6 +66,8 @@ pub(in crate::backend::llama) struct ModelParams {
     /// Patterns of tensor names, and where such tensors go.
     pub(in crate::backend::llama) overrides: Vec<(CString, BufferType)>,
     pub(in crate::backend::llama) load_mode: sys::llama_load_mode,
+    /// Whether weights may be copied into layouts for the processor.
+    pub(in crate::backend::llama) extra_buffers: bool,
 }
 
 /// A kind of memory that tensors can be in.
@@ -132,11 +136,12 @@ pub(in crate::backend::llama) fn load_model(
         raw.tensor_buft_overrides = overrides.as_ptr();
     }
     raw.load_mode = params.load_mode;
+    raw.use_extra_bufts = params.extra_buffers;
     raw.progress_callback = Some(progress);
     raw.progress_callback_user_data = ptr::from_mut(&mut on_progress).cast();
     // SAFETY: the lists end as llama.cpp expects and outlive the call, which copies what it keeps; the
     // callback takes what `progress` expects, and only this call calls it.
-    let model = NonNull::new(unsafe { sys::llama_model_load_from_file(path.as_ptr(), raw) })?;
+    let model = NonNull::new(unsafe { guard::load_model(path, &raw) })?;
     // SAFETY: as in `as_ptr`; the wrapper owns the model from here on.
     Some(unsafe { mem::transmute::<NonNull<sys::llama_model>, LlamaModel>(model) })
 }

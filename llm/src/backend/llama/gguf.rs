@@ -1,0 +1,334 @@
+//! The header of a GGUF file, read before llama.cpp reads it: what nobody could load is refused with the key that is wrong. What depends
+//! on the architecture is left to llama.cpp, and to the trial of the model.
+
+use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::io::{self, BufReader, Read};
+use std::path::Path;
+
+use crate::files::FileState;
+use crate::protocol::LoadError;
+
+/// llama.cpp's own bounds: it ends the process beyond them.
+const MOST_LAYERS: i128 = 512;
+const MOST_EXPERTS: i128 = 1_024;
+/// A text that is longer is none that a model has, and would be read into memory.
+const MOST_TEXT: u64 = 16 << 20;
+const MOST_KEY: u64 = 65_535;
+/// Numbers of a list that are kept: as many as there can be layers.
+const KEPT: u64 = MOST_LAYERS as u64;
+/// Bytes that the shortest entry of each kind takes.
+const LEAST_ENTRY: u64 = 13;
+const LEAST_TENSOR: u64 = 24;
+
+/// Architectures that fill in a text from all sides.
+const DIFFUSION: [&str; 4] = ["dream", "llada", "llada-moe", "rnd1"];
+/// The names that llama.cpp knows.
+const ROPE_SCALINGS: [&str; 4] = ["none", "linear", "yarn", "longrope"];
+/// Integers of an architecture, with what they can be.
+const RANGES: [(&str, i128, i128); 7] = [
+    ("block_count", 1, MOST_LAYERS),
+    ("context_length", 1, i32::MAX as i128),
+    ("embedding_length", 1, 1 << 20),
+    ("attention.head_count", 0, 1 << 16),
+    ("attention.head_count_kv", 0, 1 << 16),
+    ("expert_count", 0, MOST_EXPERTS),
+    ("expert_used_count", 0, MOST_EXPERTS),
+];
+
+/// Refuses a file that is no regular file, or whose header cannot be that of a model.
+///
+/// # Errors
+/// [`LoadError::Read`] and [`LoadError::Model`], which name the file.
+pub(in crate::backend) fn check(path: &Path) -> Result<(), LoadError> {
+    let state = FileState::of(path)?;
+    let file = File::open(path).map_err(|source| LoadError::Read {
+        path: path.to_owned(),
+        source,
+    })?;
+    let mut reader = Reader {
+        from: BufReader::new(file),
+        left: state.bytes(),
+    };
+    let checked = reader.header().and_then(|header| header.check());
+    checked.map_err(|message| LoadError::Model {
+        path: path.to_owned(),
+        message,
+    })
+}
+
+/// A value, as far as it is looked at.
+#[derive(Debug)]
+enum Value {
+    Integers(Vec<i128>),
+    Text(String),
+    Other,
+}
+
+/// What a file says of its model.
+#[derive(Debug, Default)]
+struct Header(HashMap<String, Value>);
+
+impl Header {
+    fn check(&self) -> Result<(), String> {
+        let Some(architecture) = self.text("general.architecture") else {
+            return Ok(()); // not the first part of a model, or llama.cpp says what is missing
+        };
+        if DIFFUSION.contains(&architecture) {
+            return Err(format!(
+                "it is a diffusion model (`{architecture}`), which does not generate from left to right"
+            ));
+        }
+        for (name, least, most) in RANGES {
+            let key = format!("{architecture}.{name}");
+            let wrong = self
+                .integers(&key)
+                .iter()
+                .find(|number| **number < least || **number > most);
+            if let Some(number) = wrong {
+                return Err(format!("`{key}` is {number}, expected {least} to {most}"));
+            }
+        }
+        let largest = |name: &str| {
+            let numbers = self.integers(&format!("{architecture}.{name}"));
+            numbers.iter().copied().max().unwrap_or(0)
+        };
+        let (experts, used) = (largest("expert_count"), largest("expert_used_count"));
+        if used > experts || (experts > 0 && used == 0) {
+            return Err(format!(
+                "`{architecture}.expert_used_count` is {used}, and `{architecture}.expert_count` is {experts}"
+            ));
+        }
+        let key = format!("{architecture}.rope.scaling.type");
+        match self.text(&key) {
+            Some(scaling) if !ROPE_SCALINGS.contains(&scaling) => Err(format!(
+                "`{key}` is `{}`, expected `{}`",
+                shown(scaling),
+                ROPE_SCALINGS.join("`, `")
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn text(&self, key: &str) -> Option<&str> {
+        match self.0.get(key)? {
+            Value::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    fn integers(&self, key: &str) -> &[i128] {
+        match self.0.get(key) {
+            Some(Value::Integers(numbers)) => numbers,
+            _ => &[],
+        }
+    }
+}
+
+/// The beginning of a text of the file, for a message.
+fn shown(text: &str) -> &str {
+    &text[..text.floor_char_boundary(100)]
+}
+
+/// Reads a file that may say anything, within its length.
+struct Reader<R> {
+    from: R,
+    /// Bytes that the file still has.
+    left: u64,
+}
+
+impl<R: Read> Reader<R> {
+    fn header(&mut self) -> Result<Header, String> {
+        let magic: [u8; 4] = self.bytes("its magic number")?;
+        if &magic != b"GGUF" {
+            return Err(format!(
+                "it is no GGUF file: its magic number is `{}`",
+                magic.escape_ascii()
+            ));
+        }
+        let version = u32::from_le_bytes(self.bytes("its version")?);
+        if !(2..=3).contains(&version) {
+            return Err(format!("its GGUF version is {version}, expected 2 or 3"));
+        }
+        let tensors = self.count("tensors", LEAST_TENSOR)?;
+        let entries = self.count("entries of metadata", LEAST_ENTRY)?;
+        if tensors.saturating_mul(LEAST_TENSOR) > self.left {
+            return Err(format!(
+                "it announces {tensors} tensors, more than fit into it"
+            ));
+        }
+        let mut header = Header::default();
+        for _ in 0..entries {
+            let key = self.text("a key", MOST_KEY)?;
+            let value = self.value(&key)?;
+            if header.0.contains_key(&key) {
+                return Err(format!("the key `{}` is there twice", shown(&key)));
+            }
+            header.0.insert(key, value);
+        }
+        Ok(header)
+    }
+
+    fn value(&mut self, key: &str) -> Result<Value, String> {
+        let kind = self.kind(key)?;
+        match kind {
+            STRING => Ok(Value::Text(self.text(key, MOST_TEXT)?)),
+            LIST => self.list(key),
+            kind => {
+                let number = self.number(kind, key)?;
+                if let Number::Real(number) = number
+                    && !number.is_finite()
+                {
+                    return Err(format!("`{}` is {number}", shown(key)));
+                }
+                Ok(match number {
+                    Number::Whole(number) => Value::Integers(vec![number]),
+                    Number::Real(_) => Value::Other,
+                })
+            }
+        }
+    }
+
+    fn list(&mut self, key: &str) -> Result<Value, String> {
+        let kind = self.kind(key)?;
+        if kind == LIST {
+            return Err(format!("`{}` is a list of lists", shown(key)));
+        }
+        let least = if kind == STRING {
+            8
+        } else {
+            width(kind).max(1)
+        };
+        let length = u64::from_le_bytes(self.bytes(key)?);
+        if length.saturating_mul(least) > self.left {
+            return Err(format!(
+                "`{}` announces {length} values, more than the file has",
+                shown(key)
+            ));
+        }
+        if kind == STRING {
+            return self.texts(key, length);
+        }
+        let mut integers = Vec::new();
+        for index in 0..length {
+            match self.number(kind, key)? {
+                Number::Real(number) if number.is_nan() => {
+                    return Err(format!("`{}` has NaN at {index}", shown(key)));
+                }
+                Number::Whole(number) if index < KEPT => integers.push(number),
+                _ => {}
+            }
+        }
+        Ok(Value::Integers(integers))
+    }
+
+    fn texts(&mut self, key: &str, length: u64) -> Result<Value, String> {
+        // Two tokens with one text are one for llama.cpp, which then ends the process.
+        let are_tokens = key == "tokenizer.ggml.tokens";
+        let mut seen = HashSet::new();
+        for index in 0..length {
+            let text = self.text(key, MOST_TEXT)?;
+            let mut hash = DefaultHasher::new();
+            text.hash(&mut hash);
+            if are_tokens && !text.is_empty() && !seen.insert(hash.finish()) {
+                return Err(format!(
+                    "`{key}` has `{}` twice, the second time at {index}",
+                    shown(&text).escape_debug()
+                ));
+            }
+        }
+        Ok(Value::Other)
+    }
+
+    fn kind(&mut self, key: &str) -> Result<u32, String> {
+        let kind = u32::from_le_bytes(self.bytes(key)?);
+        if kind > DOUBLE {
+            return Err(format!("`{}` has the unknown type {kind}", shown(key)));
+        }
+        Ok(kind)
+    }
+
+    fn number(&mut self, kind: u32, key: &str) -> Result<Number, String> {
+        let mut bytes = [0; 8];
+        let width = width(kind);
+        self.fill(&mut bytes[..width as usize], key)?;
+        let whole = u64::from_le_bytes(bytes);
+        let signed = |bits: u32| i128::from((whole << (64 - bits)) as i64 >> (64 - bits));
+        Ok(match kind {
+            FLOAT => Number::Real(f32::from_bits(whole as u32).into()),
+            DOUBLE => Number::Real(f64::from_bits(whole)),
+            INT8 | INT16 | INT32 | INT64 => Number::Whole(signed(8 * width as u32)),
+            _ => Number::Whole(whole.into()),
+        })
+    }
+
+    /// The number of entries that follow.
+    fn count(&mut self, what: &str, least: u64) -> Result<u64, String> {
+        let count = u64::from_le_bytes(self.bytes(what)?);
+        if count.saturating_mul(least) > self.left {
+            return Err(format!(
+                "it announces {count} {what}, more than fit into it"
+            ));
+        }
+        Ok(count)
+    }
+
+    fn text(&mut self, what: &str, most: u64) -> Result<String, String> {
+        let length = u64::from_le_bytes(self.bytes(what)?);
+        if length > most.min(self.left) {
+            return Err(format!(
+                "a text of `{}` has {length} bytes, expected at most {}",
+                shown(what),
+                most.min(self.left)
+            ));
+        }
+        let mut text = vec![0; length as usize];
+        self.fill(&mut text, what)?;
+        Ok(String::from_utf8_lossy(&text).into_owned())
+    }
+
+    fn bytes<const N: usize>(&mut self, what: &str) -> Result<[u8; N], String> {
+        let mut bytes = [0; N];
+        self.fill(&mut bytes, what)?;
+        Ok(bytes)
+    }
+
+    fn fill(&mut self, bytes: &mut [u8], what: &str) -> Result<(), String> {
+        let ends = || format!("the file ends inside of `{}`", shown(what));
+        let wanted = bytes.len() as u64;
+        self.left = self.left.checked_sub(wanted).ok_or_else(ends)?;
+        self.from.read_exact(bytes).map_err(|error| {
+            if error.kind() == io::ErrorKind::UnexpectedEof {
+                ends()
+            } else {
+                format!("cannot be read: {error}")
+            }
+        })
+    }
+}
+
+/// The types of values.
+const INT8: u32 = 1;
+const INT16: u32 = 3;
+const INT32: u32 = 5;
+const FLOAT: u32 = 6;
+const STRING: u32 = 8;
+const LIST: u32 = 9;
+const INT64: u32 = 11;
+const DOUBLE: u32 = 12;
+
+/// Bytes of a number.
+fn width(kind: u32) -> u64 {
+    match kind {
+        0 | INT8 | 7 => 1,
+        2 | INT16 => 2,
+        4 | INT32 | FLOAT => 4,
+        _ => 8,
+    }
+}
+
+enum Number {
+    Whole(i128),
+    Real(f64),
+}

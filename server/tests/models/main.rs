@@ -1,0 +1,9 @@
+//! What files of models do to a server: none ends it.
+
+#![cfg(all(unix, feature = "llama"))]
+
+mod changed;
+mod damaged;
+mod fuzz;
+mod gguf;
+mod server;
