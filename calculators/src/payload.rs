@@ -8,6 +8,7 @@
 //! serve every dialect.
 
 mod embedding;
+pub(crate) mod json;
 mod logprobs;
 mod question;
 
@@ -23,6 +24,7 @@ pub use graphmill_llm::{
 use serde_json::{Map, Value};
 
 pub use embedding::{Embeddings, EmbeddingsRequest, Relevance, RerankRequest};
+pub use json::{JsonBody, MAX_DEPTH, MAX_FIELDS, MAX_VALUES};
 pub use logprobs::{EchoedText, EchoedTokens, HeldLogprobs, TextLogprob};
 pub use question::{
     Explained, PromptQuestion, PromptReport, QuestionKind, ResolvedValue, Tokenization, ValueSource,
@@ -39,8 +41,8 @@ pub struct HttpRequestPayload {
     pub headers: Vec<(String, String)>,
     /// The body as it came.
     pub body: Bytes,
-    /// The body as JSON, where it is JSON.
-    pub json: Option<Arc<Value>>,
+    /// The fields of the body, where it is a JSON object.
+    pub json: Option<Arc<JsonBody>>,
     /// The adapter that the request names beside the graph, or in its place.
     pub adapter: Option<Arc<str>>,
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use graphmill_engine::{Packet, codec, register_payload};
 use graphmill_llm::DraftCounts;
 use serde::Deserialize;
@@ -9,8 +10,8 @@ use serde_json::{Value, json};
 
 use crate::core::Pair;
 use crate::payload::{
-    Finish, HttpRequestPayload, HttpResponse, Prompt, Prompts, TextChunk, TokenChunk, TokenPrompts,
-    ToolCallDelta, ToolCallStart, Usage,
+    Finish, HttpRequestPayload, HttpResponse, JsonBody, Prompt, Prompts, TextChunk, TokenChunk,
+    TokenPrompts, ToolCallDelta, ToolCallStart, Usage,
 };
 
 register_payload!(HttpRequestPayload as "http_request", request_to_json, request_from_json);
@@ -41,10 +42,7 @@ fn request_to_json(request: &HttpRequestPayload) -> Value {
         .iter()
         .map(|(name, value)| (name.clone(), Value::from(value.as_str())))
         .collect();
-    let body = match &request.json {
-        Some(json) => (**json).clone(),
-        None => bytes_to_json(&request.body),
-    };
+    let body = bytes_to_json(&request.body);
     json!({ "method": request.method, "uri": request.uri, "headers": headers, "body": body })
 }
 
@@ -70,15 +68,19 @@ fn post() -> String {
 fn request_from_json(value: &Value) -> Result<HttpRequestPayload, String> {
     let request: Request = read(value)?;
     let (body, json) = match request.body {
-        Value::Null => (String::new(), None),
-        Value::String(text) => (text, None),
-        json => (json.to_string(), Some(Arc::new(json))),
+        Value::Null => (Bytes::new(), None),
+        Value::String(text) => (text.into(), None),
+        json => {
+            let text = Bytes::from(json.to_string());
+            let fields = JsonBody::scan(text.clone()).map_err(|error| error.message)?;
+            (text, Some(Arc::new(fields)))
+        }
     };
     Ok(HttpRequestPayload {
         method: request.method,
         uri: request.uri,
         headers: request.headers.into_iter().collect(),
-        body: body.into(),
+        body,
         json,
         adapter: request.adapter.map(Into::into),
     })

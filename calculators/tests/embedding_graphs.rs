@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use graphmill_calculators::embed::EmbeddingModel;
-use graphmill_calculators::payload::{HttpRequestPayload, HttpResponse};
+use graphmill_calculators::payload::{HttpRequestPayload, HttpResponse, JsonBody};
 use graphmill_engine::testing::Harness;
 use graphmill_engine::{Environment, Error, Registry};
 use graphmill_llm::backend::scripted::{Script, ScriptedBackend};
@@ -79,7 +79,7 @@ fn run(graph: &str, uri: &str, body: &Value) -> Harness {
     let payload = HttpRequestPayload {
         method: "POST".to_owned(),
         uri: uri.to_owned(),
-        json: Some(Arc::new(body.clone())),
+        json: JsonBody::of_value(body).ok().map(Arc::new),
         ..HttpRequestPayload::default()
     };
     harness.push(&input, 0, payload);

@@ -129,6 +129,21 @@ impl Error {
     }
 }
 
+/// The beginning of a text that is longer than this many bytes, and a sign that there is more: how an error shows what a stranger
+/// wrote.
+///
+/// ```
+/// use graphmill_engine::shortened;
+/// assert_eq!(shortened("short", 10), "short");
+/// assert_eq!(shortened("a longer text", 8), "a longer…");
+/// ```
+pub fn shortened(text: &str, most: usize) -> Cow<'_, str> {
+    if text.len() <= most {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(format!("{}…", &text[..text.floor_char_boundary(most)]))
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.node {

@@ -40,7 +40,7 @@ pub use context::{Cx, OpenCx};
 pub use contract::{Arity, Contract, Group, Offset};
 pub use emits::Emits;
 pub use environment::Environment;
-pub use error::{Error, Kind, Result};
+pub use error::{Error, Kind, Result, shortened};
 pub use events::{EventSender, Hold, SessionEnded, Wake};
 pub use executor::{Executor, Executors, ThreadPool};
 pub use input::{InputQueue, InputSet};

@@ -19,6 +19,7 @@ use tokio::{
 
 use crate::{
     config::Config,
+    http::bodies::Bodies,
     observe::{files, metrics::Metrics},
     servable::Servables,
     stack::stack,
@@ -35,7 +36,17 @@ pub struct Options {
     pub keep_alive: Duration,
     /// How long running requests may take to end when the server stops.
     pub grace: Duration,
+    /// The longest body of a request, in bytes.
+    pub max_body_bytes: usize,
+    /// The most bytes of all bodies that are in memory at once, at least those of one.
+    pub max_bodies_bytes: usize,
 }
+
+/// The usual [`Options::max_body_bytes`]: room for a prompt that fills a context of a million tokens.
+const MAX_BODY_BYTES: usize = 8 << 20;
+
+/// The usual [`Options::max_bodies_bytes`].
+const MAX_BODIES_BYTES: usize = 64 << 20;
 
 impl Options {
     /// Serves `config` at `address`, with the usual times.
@@ -45,6 +56,8 @@ impl Options {
             addresses: vec![address],
             keep_alive: Duration::from_secs(15),
             grace: Duration::from_secs(5),
+            max_body_bytes: MAX_BODY_BYTES,
+            max_bodies_bytes: MAX_BODIES_BYTES,
         }
     }
 }
@@ -79,6 +92,7 @@ pub(crate) struct App {
     pub(crate) options: Options,
     pub(crate) servables: Arc<Servables>,
     pub(crate) metrics: Arc<Metrics>,
+    pub(crate) bodies: Arc<Bodies>,
     pub(crate) started: Instant,
     pub(crate) stage: watch::Receiver<Stage>,
 }
@@ -141,6 +155,7 @@ impl Server {
         let (stage, stage_now) = watch::channel(Stage::Running);
         let servables = Arc::new(Servables::new(&options.config, registry));
         let app = Arc::new(App {
+            bodies: Bodies::new(options.max_body_bytes, options.max_bodies_bytes),
             options,
             metrics: Arc::new(Metrics::new(&servables)),
             servables,

@@ -25,6 +25,8 @@ pub(crate) enum Cause {
     WrongMethod,
     /// The body is longer than the server reads.
     BodyTooLarge,
+    /// There is no room for the body beside those of other requests.
+    BodiesFull,
     /// A queue or a cache is full.
     QueueFull,
     /// The graph's models are being loaded.
@@ -81,6 +83,7 @@ pub(crate) const fn row(cause: Cause) -> Row {
         Cause::UnknownRoute  => (StatusCode::NOT_FOUND,             "invalid_request_error", Some("unknown_url"),             Implied),
         Cause::WrongMethod   => (StatusCode::METHOD_NOT_ALLOWED,    "invalid_request_error", Some("method_not_supported"),    Implied),
         Cause::BodyTooLarge  => (StatusCode::PAYLOAD_TOO_LARGE,     "invalid_request_error", Some("request_too_large"),       Implied),
+        Cause::BodiesFull    => (StatusCode::SERVICE_UNAVAILABLE,   "unavailable_error",     Some("bodies_full"),             After(1)),
         Cause::QueueFull     => (StatusCode::TOO_MANY_REQUESTS,     "rate_limit_error",      Some("queue_full"),              After(1)),
         Cause::Loading       => (StatusCode::SERVICE_UNAVAILABLE,   "unavailable_error",     Some("loading"),                 After(1)),
         Cause::GraphFailed   => (StatusCode::SERVICE_UNAVAILABLE,   "unavailable_error",     Some("graph_failed"),            Never),
@@ -112,7 +115,7 @@ impl Failure {
     pub(crate) fn new(cause: Cause, message: impl Into<String>) -> Self {
         Self {
             cause,
-            message: message.into(),
+            message: bounded(message.into()),
             code: None,
             param: None,
             node: None,
@@ -152,6 +155,18 @@ impl Failure {
     }
 }
 
+/// Most bytes of a message. Whoever writes one shows no more than 200 bytes of the request in it; this is for those that do not.
+const MAX_MESSAGE_BYTES: usize = 1_000;
+
+/// A message that is not longer than an answer should be.
+fn bounded(mut message: String) -> String {
+    if message.len() > MAX_MESSAGE_BYTES {
+        message.truncate(message.floor_char_boundary(MAX_MESSAGE_BYTES));
+        message.push('…');
+    }
+    message
+}
+
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let cause = match error.kind {
@@ -174,9 +189,9 @@ impl From<Error> for Failure {
             .flatten();
         Self {
             cause,
-            message: error.message,
+            message: bounded(error.message),
             code: error.code,
-            param: error.field,
+            param: error.field.map(|field| bounded(field.into_owned()).into()),
             node,
         }
     }

@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use graphmill_engine::{Error, Result};
 use serde::Serialize;
-use serde_json::Value;
 
-use super::fields::{Fields, invalid, missing};
+use super::fields::{Fields, invalid, missing, shown};
 use super::{response, table};
-use crate::payload::{HttpRequestPayload, HttpResponse};
+use crate::payload::{HttpRequestPayload, HttpResponse, JsonBody};
 
 /// The fields of a request to `endpoint`, which is the end of the path, and the names of those that nobody knows.
 pub(super) fn of<'a>(
@@ -17,19 +16,19 @@ pub(super) fn of<'a>(
 ) -> Result<(Fields<'a>, Arc<[String]>)> {
     let path = payload.uri.split('?').next().unwrap_or_default();
     if path.rsplit('/').next() != Some(endpoint) {
-        let message = format!("this graph serves `{endpoint}`, not `{path}`");
+        let message = format!("this graph serves `{endpoint}`, not `{}`", shown(path));
         return Err(Error::not_found(message).with_code("unknown_endpoint"));
     }
-    match payload.json.as_deref() {
-        Some(Value::Object(body)) => {
-            let ignored = table::check(Fields(body), endpoint)?;
-            Ok((Fields(body), ignored.into()))
-        }
-        Some(_) => Err(Error::invalid("the body must be a JSON object")),
-        None => Err(Error::invalid(
-            "the body must be JSON, sent with `content-type: application/json`",
-        )),
-    }
+    let body = json(payload)?;
+    let ignored = table::check(body, endpoint)?;
+    Ok((body.into(), ignored.into()))
+}
+
+/// The fields of a body.
+pub(super) fn json(payload: &HttpRequestPayload) -> Result<&JsonBody> {
+    payload.json.as_deref().ok_or_else(|| {
+        Error::invalid("the body must be a JSON object, sent with `content-type: application/json`")
+    })
 }
 
 /// The model as the request names it.

@@ -7,10 +7,10 @@ use graphmill_engine::{
     Calculator, Contract, Cx, Flow, In, NoOptions, Offset, OpenCx, Out, Result, register,
 };
 use serde::Serialize;
-use serde_json::Value;
 
-use super::fields::{Fields, invalid, missing, wrong_type};
-use super::{body, input, table};
+use super::fields::{Fields, invalid};
+use super::limits::MAX_TEXTS;
+use super::{body, prompts, table};
 use crate::payload::{
     Embeddings, EmbeddingsRequest as Request, HttpRequestPayload, HttpResponse, Prompt,
 };
@@ -83,25 +83,13 @@ fn read(payload: &HttpRequestPayload) -> Result<Request> {
 }
 
 fn texts(body: Fields<'_>) -> Result<Arc<[Prompt]>> {
-    match body.get("input") {
-        None => Err(missing("input")),
-        Some(Value::String(text)) => Ok([Prompt::Text(text.clone())].into()),
-        Some(Value::Array(list)) => match list.first() {
-            None => Err(invalid("input", "must not be an empty array")),
-            Some(Value::Number(_)) => Ok([input::token_prompt(list, "input")?].into()),
-            Some(_) => list.iter().enumerate().map(text).collect(),
-        },
-        Some(other) => Err(wrong_type("input", "a string or an array", other)),
-    }
-}
-
-fn text((index, text): (usize, &Value)) -> Result<Prompt> {
-    let path = format!("input[{index}]");
-    match text {
-        Value::String(text) => Ok(Prompt::Text(text.clone())),
-        Value::Array(tokens) => input::token_prompt(tokens, &path),
-        other => Err(wrong_type(path, "a string or an array of token ids", other)),
-    }
+    let form = prompts::Form {
+        field: "input",
+        most: MAX_TEXTS,
+        empty_text: true,
+        only_tokens: false,
+    };
+    Ok(prompts::read(body, form)?.into())
 }
 
 /// Writes the answer of `embeddings`.

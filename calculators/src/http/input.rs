@@ -6,14 +6,11 @@ use graphmill_engine::Result;
 use serde_json::{Map, Value};
 
 use super::{
-    fields::{Fields, code, invalid, missing, wrong_type},
-    params::token_id,
-    reasoning, tools,
+    fields::{Fields, at_most, code, invalid, missing, shown, wrong_type},
+    limits::{MAX_MESSAGES, MAX_PROMPTS},
+    prompts, reasoning, tools,
 };
-use crate::payload::{ChatInput, Prompt, RequestInput};
-
-/// Most prompts of one `completions` request.
-pub(super) const MAX_PROMPTS: usize = 1024;
+use crate::payload::{ChatInput, Prompt, RequestInput, json::Allowance};
 
 /// Reads a conversation.
 pub(super) fn chat(body: Fields<'_>) -> Result<ChatInput> {
@@ -21,10 +18,12 @@ pub(super) fn chat(body: Fields<'_>) -> Result<ChatInput> {
     if messages.is_empty() {
         return Err(invalid("messages", "must have at least one message"));
     }
+    at_most("messages", messages.len(), MAX_MESSAGES, "messages")?;
+    let allowance = body.allowance();
     let messages = messages
         .iter()
         .enumerate()
-        .map(|(index, message)| self::message(message, &format!("messages[{index}]")))
+        .map(|(index, message)| self::message(message, &format!("messages[{index}]"), &allowance))
         .collect::<Result<_>>()?;
     let tools = tools::read(body)?;
     let mut template_kwargs = template_kwargs(body)?;
@@ -40,7 +39,7 @@ pub(super) fn chat(body: Fields<'_>) -> Result<ChatInput> {
 }
 
 /// A message as templates expect it: with text content, and past tool calls whose arguments are objects.
-fn message(message: &Value, path: &str) -> Result<Value> {
+fn message(message: &Value, path: &str, allowance: &Allowance) -> Result<Value> {
     let Value::Object(message) = message else {
         return Err(wrong_type(path, "an object", message));
     };
@@ -64,9 +63,9 @@ fn message(message: &Value, path: &str) -> Result<Value> {
         }
     }
     let content = match message.get("content") {
-        None | Some(Value::Null) => String::new(),
-        Some(Value::String(text)) => text.clone(),
-        Some(Value::Array(parts)) => joined(parts, &format!("{path}.content"))?,
+        Some(Value::String(_)) => None,
+        None | Some(Value::Null) => Some(String::new()),
+        Some(Value::Array(parts)) => Some(joined(parts, &format!("{path}.content"))?),
         Some(other) => {
             return Err(wrong_type(
                 format!("{path}.content"),
@@ -75,7 +74,9 @@ fn message(message: &Value, path: &str) -> Result<Value> {
             ));
         }
     };
-    message.insert("content".into(), content.into());
+    if let Some(content) = content {
+        message.insert("content".into(), content.into());
+    }
     reasoning::of_message(&mut message, path)?;
     match message.get_mut("tool_calls") {
         None => {}
@@ -87,7 +88,7 @@ fn message(message: &Value, path: &str) -> Result<Value> {
         }
         Some(Value::Array(calls)) => {
             for (index, call) in calls.iter_mut().enumerate() {
-                tools::past_call(call, &format!("{path}.tool_calls[{index}]"))?;
+                tools::past_call(call, &format!("{path}.tool_calls[{index}]"), allowance)?;
             }
         }
         Some(other) => return Err(wrong_type(format!("{path}.tool_calls"), "an array", other)),
@@ -112,6 +113,7 @@ fn joined(parts: &[Value], path: &str) -> Result<String> {
             "text" | "input_text" => "text",
             "refusal" => "refusal",
             _ => {
+                let kind = shown(kind);
                 let message = format!("`{kind}` is not supported: messages are text");
                 return Err(invalid(format!("{path}.type"), message).with_code(code::UNSUPPORTED));
             }
@@ -163,12 +165,15 @@ fn template_kwargs(body: Fields<'_>) -> Result<Map<String, Value>> {
 
 /// Reads the prompts of a completion: a string, strings, token ids, or lists of token ids.
 pub(super) fn prompts(body: Fields<'_>) -> Result<RequestInput> {
-    let mut prompts = match body.get("prompt") {
-        None => return Err(missing("prompt")),
-        Some(Value::String(text)) => vec![text_prompt(text, "prompt")?],
-        Some(Value::Array(list)) => prompt_list(list)?,
-        Some(other) => return Err(wrong_type("prompt", "a string or an array", other)),
-    };
+    let mut prompts = prompts::read(
+        body,
+        prompts::Form {
+            field: "prompt",
+            most: MAX_PROMPTS,
+            empty_text: false,
+            only_tokens: false,
+        },
+    )?;
     if let Some(suffix) = body.str("suffix")?.filter(|suffix| !suffix.is_empty()) {
         if body.bool("echo")? == Some(true) {
             return Err(invalid("suffix", "cannot be used together with `echo`"));
@@ -184,48 +189,4 @@ pub(super) fn prompts(body: Fields<'_>) -> Result<RequestInput> {
         }
     }
     Ok(RequestInput::Prompts(prompts.into()))
-}
-
-fn prompt_list(list: &[Value]) -> Result<Vec<Prompt>> {
-    match list.first() {
-        None => Err(invalid("prompt", "must not be an empty array")),
-        Some(Value::Number(_)) => Ok(vec![token_prompt(list, "prompt")?]),
-        Some(_) if list.len() > MAX_PROMPTS => Err(invalid(
-            "prompt",
-            format!(
-                "must have at most {MAX_PROMPTS} prompts, not {}",
-                list.len()
-            ),
-        )),
-        Some(_) => list
-            .iter()
-            .enumerate()
-            .map(|(index, prompt)| {
-                let path = format!("prompt[{index}]");
-                match prompt {
-                    Value::String(text) => text_prompt(text, &path),
-                    Value::Array(tokens) => token_prompt(tokens, &path),
-                    other => Err(wrong_type(path, "a string or an array of token ids", other)),
-                }
-            })
-            .collect(),
-    }
-}
-
-fn text_prompt(text: &str, path: &str) -> Result<Prompt> {
-    if text.is_empty() {
-        return Err(invalid(path, "must not be empty"));
-    }
-    Ok(Prompt::Text(text.to_owned()))
-}
-
-pub(super) fn token_prompt(tokens: &[Value], path: &str) -> Result<Prompt> {
-    if tokens.is_empty() {
-        return Err(invalid(path, "must have at least one token"));
-    }
-    let ids = tokens
-        .iter()
-        .enumerate()
-        .map(|(index, token)| token_id(token, || format!("{path}[{index}]")));
-    Ok(Prompt::Tokens(ids.collect::<Result<_>>()?))
 }

@@ -7,15 +7,13 @@ use graphmill_llm::{SamplingParams, Token, TokenSet};
 use serde_json::Value;
 
 use super::{
-    fields::{Fields, invalid, wrong_type},
+    fields::{Fields, at_most, invalid, written, wrong_type},
+    limits::{MAX_STOP_BYTES, MAX_STOPS},
     logprobs, reasoning,
     request::OpenAIRequestOptions,
     sampling, structured,
 };
 use crate::payload::{Endpoint, GenerationParams, SpecialTokens};
-
-/// Most stop strings of one request.
-const MAX_STOPS: usize = 16;
 
 /// Reads the fields; `defaults` fills in what the request leaves open.
 pub(super) fn read(
@@ -110,19 +108,17 @@ fn cache_salt(body: Fields<'_>) -> Result<Arc<str>> {
 
 fn stop(body: Fields<'_>) -> Result<Vec<String>> {
     let mut stops = Vec::new();
-    match body.get("stop") {
+    match body.get("stop")? {
         None => {}
         Some(Value::String(stop)) if stop.is_empty() => {
             return Err(invalid("stop", "must not be empty"));
         }
-        Some(Value::String(stop)) => stops.push(stop.clone()),
-        Some(Value::Array(list)) if list.len() > MAX_STOPS => {
-            return Err(invalid(
-                "stop",
-                format!("must have at most {MAX_STOPS} strings, not {}", list.len()),
-            ));
+        Some(Value::String(stop)) => {
+            at_most("stop", stop.len(), MAX_STOP_BYTES, "bytes")?;
+            stops.push(stop.clone());
         }
         Some(Value::Array(list)) => {
+            at_most("stop", list.len(), MAX_STOPS, "strings")?;
             for (index, stop) in list.iter().enumerate() {
                 let field = format!("stop[{index}]");
                 let Value::String(stop) = stop else {
@@ -131,6 +127,7 @@ fn stop(body: Fields<'_>) -> Result<Vec<String>> {
                 if stop.is_empty() {
                     return Err(invalid(field, "must not be empty"));
                 }
+                at_most(field, stop.len(), MAX_STOP_BYTES, "bytes")?;
                 if !stops.contains(stop) {
                     stops.push(stop.clone());
                 }
@@ -155,7 +152,10 @@ fn stop_tokens(body: Fields<'_>) -> Result<TokenSet> {
 pub(super) fn token_id(value: &Value, field: impl Fn() -> String) -> Result<Token> {
     match value.as_i64().map(Token::try_from) {
         Some(Ok(token)) if token >= 0 => Ok(token),
-        Some(_) => Err(invalid(field(), format!("must be a token id, not {value}"))),
+        Some(_) => Err(invalid(
+            field(),
+            format!("must be a token id, not {}", written(value)),
+        )),
         None => Err(wrong_type(field(), "a token id", value)),
     }
 }

@@ -3,7 +3,7 @@
 use graphmill_engine::Result;
 use serde_json::{Map, Value};
 
-use super::fields::{Fields, invalid, missing, wrong_type};
+use super::fields::{Fields, invalid, missing, shown, written, wrong_type};
 
 /// Names that clients of different servers know the budget under.
 const BUDGETS: [&str; 5] = [
@@ -28,8 +28,10 @@ pub(super) fn read(body: Fields<'_>, kwargs: &mut Map<String, Value>) -> Result<
                 "disabled" => Some(false),
                 "adaptive" => enabled,
                 other => {
-                    let message =
-                        format!("must be `enabled`, `disabled` or `adaptive`, not `{other}`");
+                    let message = format!(
+                        "must be `enabled`, `disabled` or `adaptive`, not `{}`",
+                        shown(other)
+                    );
                     return Err(invalid("thinking.type", message));
                 }
             },
@@ -60,7 +62,7 @@ pub(super) fn budget(body: Fields<'_>) -> Result<Option<u32>> {
             Some(_) => {
                 return Err(invalid(
                     "thinking.budget_tokens",
-                    format!("must be at least 0, not {tokens}"),
+                    format!("must be at least 0, not {}", written(tokens)),
                 ));
             }
             None => return Err(wrong_type("thinking.budget_tokens", "an integer", tokens)),

@@ -5,14 +5,13 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use graphmill_engine::{
-    Calculator, Contract, Cx, Error, Flow, In, OpenCx, Out, Res, Result, register,
-};
+use graphmill_engine::{Calculator, Contract, Cx, Flow, In, OpenCx, Out, Res, Result, register};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{
+    body,
     defaults::Defaults,
     fields::{Fields, invalid, missing, unsupported, wrong_type},
     input,
@@ -22,8 +21,8 @@ use super::{
 };
 use crate::llm::{GenerationConfig, LanguageModel, refused};
 use crate::payload::{
-    Endpoint, GenerationParams, HttpRequestPayload, PromptQuestion, RequestInput, TextRequest,
-    ToolChoice,
+    Endpoint, GenerationParams, HttpRequestPayload, JsonBody, PromptQuestion, RequestInput,
+    TextRequest, ToolChoice,
 };
 
 /// What a graph sets for requests that leave it open.
@@ -146,18 +145,9 @@ struct Read {
 /// Reads a request; `id` is the request's own.
 fn read(payload: &HttpRequestPayload, defaults: &Defaults, id: &str) -> Result<Read> {
     let (endpoint, asked) = target::of(&payload.uri)?;
-    let body = match payload.json.as_deref() {
-        Some(Value::Object(body)) => Fields(body),
-        Some(_) => return Err(Error::invalid("the body must be a JSON object")),
-        None => {
-            return Err(Error::invalid(
-                "the body must be JSON, sent with `content-type: application/json`",
-            ));
-        }
-    };
-    let model = match body.get("model") {
-        Some(Value::String(model)) => model.as_str(),
-        Some(other) => return Err(wrong_type("model", "a string", other)),
+    let body = body::json(payload)?;
+    let model = match Fields::from(body).str("model")? {
+        Some(model) => model,
         None if asked.needs_no_model() => "",
         None => return Err(missing("model")),
     };
@@ -178,7 +168,7 @@ fn read(payload: &HttpRequestPayload, defaults: &Defaults, id: &str) -> Result<R
         None => head.read(body, defaults),
         Some((Translated { chat, echo }, names)) => {
             head.echo = echo;
-            head.read(Fields(&chat), defaults)
+            head.read(&chat, defaults)
                 .map_err(|error| translate::in_dialect(error, names))
         }
     }
@@ -196,7 +186,8 @@ struct Head<'a> {
 
 impl Head<'_> {
     /// Reads a body that has the fields of chat or completions.
-    fn read(mut self, body: Fields<'_>, defaults: &Defaults) -> Result<Read> {
+    fn read(mut self, json: &JsonBody, defaults: &Defaults) -> Result<Read> {
+        let body = Fields::from(json);
         let asked = self.asked;
         if let Asked::Template | Asked::Tokens | Asked::Text = asked {
             let (input, kind) = question::of_prompt(asked, body)?;
@@ -209,7 +200,7 @@ impl Head<'_> {
                 params: GenerationParams::default(),
             });
         }
-        let ignored = table::check(body, table::name(self.endpoint))?;
+        let ignored = table::check(json, table::name(self.endpoint))?;
         let mut params = params::read(body, self.endpoint, &defaults.values)?;
         params.adapter = self.adapter.take();
         if self.endpoint == Endpoint::Responses {

@@ -5,7 +5,8 @@ use graphmill_llm::{DryParams, LogitBias, MirostatParams, MirostatVersion, Sampl
 use serde_json::Value;
 
 use super::{
-    fields::{Fields, invalid, wrong_type},
+    fields::{Fields, at_most, invalid, written, wrong_type},
+    limits::MAX_BIASES,
     params::token_id,
     request::OpenAIRequestOptions,
 };
@@ -123,34 +124,40 @@ fn dry_breakers(body: Fields<'_>) -> Result<Vec<String>> {
 
 /// Biases as an object by token id, or as an array of pairs.
 fn logit_bias(body: Fields<'_>) -> Result<LogitBias> {
-    match body.get("logit_bias") {
+    match body.get("logit_bias")? {
         None => Ok(LogitBias::default()),
-        Some(Value::Object(biases)) => biases
-            .iter()
-            .map(|(token, value)| {
-                let field = format!("logit_bias.{token}");
-                let Ok(id) = token.parse() else {
-                    return Err(invalid(field, "must have a token id for a key"));
-                };
-                Ok((id, bias(value, field)?))
-            })
-            .collect(),
-        Some(Value::Array(pairs)) => pairs
-            .iter()
-            .enumerate()
-            .map(|(index, pair)| {
-                let field = format!("logit_bias[{index}]");
-                match pair.as_array().map(Vec::as_slice) {
-                    Some([token, Value::Bool(false)]) => {
-                        Ok((token_id(token, || field.clone())?, f32::NEG_INFINITY))
+        Some(Value::Object(biases)) => {
+            at_most("logit_bias", biases.len(), MAX_BIASES, "tokens")?;
+            biases
+                .iter()
+                .map(|(token, value)| {
+                    let field = format!("logit_bias.{token}");
+                    let Ok(id) = token.parse() else {
+                        return Err(invalid(field, "must have a token id for a key"));
+                    };
+                    Ok((id, bias(value, field)?))
+                })
+                .collect()
+        }
+        Some(Value::Array(pairs)) => {
+            at_most("logit_bias", pairs.len(), MAX_BIASES, "tokens")?;
+            pairs
+                .iter()
+                .enumerate()
+                .map(|(index, pair)| {
+                    let field = format!("logit_bias[{index}]");
+                    match pair.as_array().map(Vec::as_slice) {
+                        Some([token, Value::Bool(false)]) => {
+                            Ok((token_id(token, || field.clone())?, f32::NEG_INFINITY))
+                        }
+                        Some([token, value]) => {
+                            Ok((token_id(token, || field.clone())?, bias(value, field)?))
+                        }
+                        _ => Err(wrong_type(field, "a pair of a token id and a bias", pair)),
                     }
-                    Some([token, value]) => {
-                        Ok((token_id(token, || field.clone())?, bias(value, field)?))
-                    }
-                    _ => Err(wrong_type(field, "a pair of a token id and a bias", pair)),
-                }
-            })
-            .collect(),
+                })
+                .collect()
+        }
         Some(other) => Err(wrong_type("logit_bias", "an object or an array", other)),
     }
 }
@@ -158,9 +165,9 @@ fn logit_bias(body: Fields<'_>) -> Result<LogitBias> {
 fn bias(value: &Value, field: String) -> Result<f32> {
     match value.as_f64() {
         Some(bias) if (-100.0..=100.0).contains(&bias) => Ok(bias as f32),
-        Some(bias) => Err(invalid(
+        Some(_) => Err(invalid(
             field,
-            format!("must be between -100 and 100, not {bias}"),
+            format!("must be between -100 and 100, not {}", written(value)),
         )),
         None => Err(wrong_type(field, "a number", value)),
     }

@@ -4,10 +4,13 @@
 use std::borrow::Cow;
 
 use graphmill_engine::{Error, Result};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::fields::{Fields, code, invalid, missing, wrong_type};
-use crate::payload::{Constraint, TextConstraint};
+use super::fields::{Fields, code, invalid, missing, shown, written, wrong_type};
+use crate::payload::{
+    Constraint, TextConstraint,
+    json::{Allowance, INVALID_JSON},
+};
 
 /// Longest name of a schema, as OpenAI has it.
 const LONGEST_NAME: usize = 64;
@@ -15,6 +18,7 @@ const LONGEST_NAME: usize = 64;
 /// Reads the one field that says what the text has to match.
 pub(super) fn read(body: Fields<'_>) -> Result<Option<TextConstraint>> {
     let mut found = None;
+    let allowance = body.allowance();
     let mut take = |constraint: Option<TextConstraint>| one(&mut found, constraint);
     take(response_format(body)?)?;
     for (field, read) in [
@@ -25,8 +29,8 @@ pub(super) fn read(body: Fields<'_>) -> Result<Option<TextConstraint>> {
         ("grammar", grammar),
         ("json_schema", schema),
     ] {
-        if let Some(value) = body.get(field) {
-            let constraint = read(value, field)?;
+        if let Some(value) = body.get(field)? {
+            let constraint = read(value, field, &allowance)?;
             take(Some(of(field, constraint)))?;
         }
     }
@@ -35,7 +39,7 @@ pub(super) fn read(body: Fields<'_>) -> Result<Option<TextConstraint>> {
 }
 
 /// Reads the value of a field with this name.
-type Read = fn(&Value, &str) -> Result<Constraint>;
+type Read = fn(&Value, &str, &Allowance) -> Result<Constraint>;
 
 fn of(field: impl Into<Cow<'static, str>>, constraint: Constraint) -> TextConstraint {
     TextConstraint {
@@ -64,33 +68,37 @@ fn response_format(body: Fields<'_>) -> Result<Option<TextConstraint>> {
     let Some(format) = body.object("response_format")? else {
         return Ok(None);
     };
-    let format = Fields(format);
+    let format = Fields::from(format);
+    let allowance = body.allowance();
     match required_string(format, "type", "response_format.type")? {
         "text" => Ok(None),
-        "json_object" => match format.get("schema") {
+        "json_object" => match format.get("schema")? {
             None => Ok(Some(of("response_format", Constraint::JsonObject))),
             Some(value) => {
                 let field = "response_format.schema";
-                Ok(Some(of(field, schema(value, field)?)))
+                Ok(Some(of(field, schema(value, field, &allowance)?)))
             }
         },
-        "json_schema" => json_schema(format).map(Some),
+        "json_schema" => json_schema(format, &allowance).map(Some),
         kind => Err(invalid(
             "response_format.type",
-            format!("must be `text`, `json_object` or `json_schema`, not `{kind}`"),
+            format!(
+                "must be `text`, `json_object` or `json_schema`, not `{}`",
+                shown(kind)
+            ),
         )
         .with_code(code::VALUE)),
     }
 }
 
-fn json_schema(format: Fields<'_>) -> Result<TextConstraint> {
+fn json_schema(format: Fields<'_>, allowance: &Allowance) -> Result<TextConstraint> {
     let path = "response_format.json_schema";
-    let named = match format.get("json_schema") {
-        Some(Value::Object(named)) => Fields(named),
+    let named = match format.get("json_schema")? {
+        Some(Value::Object(named)) => Fields::from(named),
         Some(other) => return Err(wrong_type(path, "an object", other)),
         None => return Err(missing(path)),
     };
-    match named.get("name") {
+    match named.get("name")? {
         None => {}
         Some(Value::String(name)) => {
             let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
@@ -103,14 +111,14 @@ fn json_schema(format: Fields<'_>) -> Result<TextConstraint> {
         }
         Some(other) => return Err(wrong_type(format!("{path}.name"), "a string", other)),
     }
-    if let Some(strict) = named.get("strict")
+    if let Some(strict) = named.get("strict")?
         && !strict.is_boolean()
     {
         return Err(wrong_type(format!("{path}.strict"), "a boolean", strict));
     }
     let field = "response_format.json_schema.schema";
-    match named.get("schema") {
-        Some(value) => Ok(of(field, schema(value, field)?)),
+    match named.get("schema")? {
+        Some(value) => Ok(of(field, schema(value, field, allowance)?)),
         None => Err(missing(field)),
     }
 }
@@ -121,13 +129,14 @@ fn structured_outputs(body: Fields<'_>) -> Result<Option<TextConstraint>> {
         return Ok(None);
     };
     let mut found = None;
+    let allowance = body.allowance();
     for (name, value) in outputs.iter().filter(|(_, value)| !value.is_null()) {
         let field = format!("structured_outputs.{name}");
         let constraint = match name.as_str() {
-            "json" => schema(value, &field)?,
-            "regex" => regex(value, &field)?,
-            "choice" => choice(value, &field)?,
-            "grammar" => grammar(value, &field)?,
+            "json" => schema(value, &field, &allowance)?,
+            "regex" => regex(value, &field, &allowance)?,
+            "choice" => choice(value, &field, &allowance)?,
+            "grammar" => grammar(value, &field, &allowance)?,
             "json_object" => match value {
                 Value::Bool(true) => Constraint::JsonObject,
                 Value::Bool(false) => continue,
@@ -151,26 +160,30 @@ fn structured_outputs(body: Fields<'_>) -> Result<Option<TextConstraint>> {
 }
 
 /// A schema as an object, or as a string of JSON.
-fn schema(value: &Value, field: &str) -> Result<Constraint> {
+fn schema(value: &Value, field: &str, allowance: &Allowance) -> Result<Constraint> {
     match value {
         Value::Object(_) | Value::Bool(_) => Ok(Constraint::JsonSchema(value.clone())),
-        Value::String(text) => {
-            let parsed: serde_json::Result<Map<String, Value>> = serde_json::from_str(text);
-            match parsed {
-                Ok(schema) => Ok(Constraint::JsonSchema(Value::Object(schema))),
-                Err(error) => Err(refused(field, format!("must be a JSON object: {error}"))),
+        Value::String(text) => match allowance.parse(text.as_bytes(), field) {
+            Ok(schema @ Value::Object(_)) => Ok(Constraint::JsonSchema(schema)),
+            Ok(other) => Err(refused(
+                field,
+                format!("must be a JSON object, not {}", written(&other)),
+            )),
+            Err(error) if error.code.as_deref() == Some(INVALID_JSON) => {
+                Err(error.with_code(code::VALUE))
             }
-        }
+            Err(error) => Err(error),
+        },
         other => Err(wrong_type(field.to_owned(), "a JSON schema", other)),
     }
 }
 
-fn regex(value: &Value, field: &str) -> Result<Constraint> {
+fn regex(value: &Value, field: &str, _: &Allowance) -> Result<Constraint> {
     Ok(Constraint::Regex(text(value, field)?.to_owned()))
 }
 
 /// GBNF, or Lark: only the one defines rules with `::=`.
-fn grammar(value: &Value, field: &str) -> Result<Constraint> {
+fn grammar(value: &Value, field: &str, _: &Allowance) -> Result<Constraint> {
     let grammar = text(value, field)?.to_owned();
     Ok(if grammar.contains("::=") {
         Constraint::Gbnf(grammar)
@@ -179,7 +192,7 @@ fn grammar(value: &Value, field: &str) -> Result<Constraint> {
     })
 }
 
-fn choice(value: &Value, field: &str) -> Result<Constraint> {
+fn choice(value: &Value, field: &str, _: &Allowance) -> Result<Constraint> {
     let Value::Array(list) = value else {
         return Err(wrong_type(field.to_owned(), "an array of strings", value));
     };
@@ -207,7 +220,7 @@ fn refused(field: &str, message: impl std::fmt::Display) -> Error {
 }
 
 fn required_string<'a>(fields: Fields<'a>, name: &str, path: &'static str) -> Result<&'a str> {
-    match fields.get(name) {
+    match fields.get(name)? {
         Some(Value::String(text)) => Ok(text),
         Some(other) => Err(wrong_type(path, "a string", other)),
         None => Err(missing(path)),

@@ -2,6 +2,7 @@
 
 use graphmill_engine::{Error, Result};
 
+use super::fields::shown;
 use super::inspect::question::{self, Asked};
 use crate::payload::Endpoint;
 
@@ -36,7 +37,11 @@ pub(super) fn of(uri: &str) -> Result<(Endpoint, Asked)> {
                 .iter()
                 .map(|(end, ..)| format!("`{}`", &end[1..]))
                 .collect();
-            let message = format!("this graph serves {}, not `{path}`", served.join(", "));
+            let message = format!(
+                "this graph serves {}, not `{}`",
+                served.join(", "),
+                shown(path)
+            );
             Err(Error::not_found(message).with_code("unknown_endpoint"))
         }
     }

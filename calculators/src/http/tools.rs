@@ -3,10 +3,13 @@
 use std::sync::Arc;
 
 use graphmill_engine::Result;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use super::fields::{Fields, invalid, missing, wrong_type};
-use crate::payload::ToolChoice;
+use super::fields::{Fields, invalid, missing, shown, wrong_type};
+use crate::payload::{
+    ToolChoice,
+    json::{Allowance, INVALID_JSON},
+};
 
 /// What a request says about tools.
 pub(super) struct ToolUse {
@@ -34,7 +37,7 @@ pub(super) fn read(body: Fields<'_>) -> Result<ToolUse> {
 
 /// Reads `tool_choice`; none where it forbids calls.
 fn choice(body: Fields<'_>, tools: &[Value]) -> Result<Option<ToolChoice>> {
-    let choice = match body.get("tool_choice") {
+    let choice = match body.get("tool_choice")? {
         None => return Ok(Some(ToolChoice::Auto)),
         Some(Value::String(choice)) => match choice.as_str() {
             "auto" => return Ok(Some(ToolChoice::Auto)),
@@ -42,10 +45,13 @@ fn choice(body: Fields<'_>, tools: &[Value]) -> Result<Option<ToolChoice>> {
             "required" => ToolChoice::Required,
             other => {
                 let expected = "must be `none`, `auto`, `required` or a function";
-                return Err(invalid("tool_choice", format!("{expected}, not `{other}`")));
+                return Err(invalid(
+                    "tool_choice",
+                    format!("{expected}, not `{}`", shown(other)),
+                ));
             }
         },
-        Some(Value::Object(choice)) => named(&Value::Object(choice.clone()), tools)?,
+        Some(choice @ Value::Object(_)) => named(choice, tools)?,
         Some(other) => return Err(wrong_type("tool_choice", "a string or an object", other)),
     };
     if tools.is_empty() {
@@ -62,7 +68,7 @@ fn named(choice: &Value, tools: &[Value]) -> Result<ToolChoice> {
         Value::String(kind) => {
             return Err(invalid(
                 "tool_choice.type",
-                format!("must be `function`, not `{kind}`"),
+                format!("must be `function`, not `{}`", shown(kind)),
             ));
         }
         other => return Err(wrong_type("tool_choice.type", "a string", other)),
@@ -81,7 +87,7 @@ fn named(choice: &Value, tools: &[Value]) -> Result<ToolChoice> {
     if !known {
         return Err(invalid(
             field,
-            format!("is `{name}`, which is none of `tools`"),
+            format!("is `{}`, which is none of `tools`", shown(name)),
         ));
     }
     Ok(ToolChoice::Named(Arc::from(name.as_str())))
@@ -96,7 +102,7 @@ fn check(tool: &Value, path: &str) -> Result<()> {
         Some(Value::String(kind)) => {
             return Err(invalid(
                 format!("{path}.type"),
-                format!("must be `function`, not `{kind}`"),
+                format!("must be `function`, not `{}`", shown(kind)),
             ));
         }
         Some(other) => return Err(wrong_type(format!("{path}.type"), "a string", other)),
@@ -118,8 +124,21 @@ fn check(tool: &Value, path: &str) -> Result<()> {
     }
 }
 
+/// The arguments of a call as a string has them.
+pub(super) fn arguments(
+    text: &str,
+    path: &str,
+    allowance: &Allowance,
+) -> Result<Map<String, Value>> {
+    match allowance.parse(text.as_bytes(), path) {
+        Ok(Value::Object(arguments)) => Ok(arguments),
+        Err(error) if error.code.as_deref() != Some(INVALID_JSON) => Err(error),
+        _ => Err(invalid(path, "must be a JSON object, as a string")),
+    }
+}
+
 /// Turns a past call's arguments, which travel as a string of JSON, into the object that templates expect.
-pub(super) fn past_call(call: &mut Value, path: &str) -> Result<()> {
+pub(super) fn past_call(call: &mut Value, path: &str, allowance: &Allowance) -> Result<()> {
     let Value::Object(call) = call else {
         return Err(wrong_type(path, "an object", call));
     };
@@ -135,15 +154,9 @@ pub(super) fn past_call(call: &mut Value, path: &str) -> Result<()> {
     let arguments = match function.get("arguments") {
         None | Some(Value::Null) => json!({}),
         Some(Value::String(text)) if text.trim().is_empty() => json!({}),
-        Some(Value::String(text)) => match serde_json::from_str(text) {
-            Ok(Value::Object(arguments)) => Value::Object(arguments),
-            _ => {
-                return Err(invalid(
-                    format!("{path}.arguments"),
-                    "must be a JSON object, as a string",
-                ));
-            }
-        },
+        Some(Value::String(text)) => {
+            arguments(text, &format!("{path}.arguments"), allowance)?.into()
+        }
         Some(object @ Value::Object(_)) => object.clone(),
         Some(other) => return Err(wrong_type(format!("{path}.arguments"), "a string", other)),
     };

@@ -6,12 +6,13 @@ use graphmill_engine::{Error, Result};
 use serde_json::{Map, Value, json};
 
 use super::fields::{Fields, code, invalid, missing, wrong_type};
+use crate::payload::JsonBody;
 
 /// A request in the terms of chat.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Translated {
     /// Its body.
-    pub(super) chat: Map<String, Value>,
+    pub(super) chat: JsonBody,
     /// What its answer repeats or follows.
     pub(super) echo: Map<String, Value>,
 }
@@ -59,7 +60,7 @@ pub(super) fn in_dialect(mut error: Error, names: &Names) -> Error {
 /// An object at `path`.
 pub(super) fn object<'a>(value: &'a Value, path: &str) -> Result<Fields<'a>> {
     match value {
-        Value::Object(fields) => Ok(Fields(fields)),
+        Value::Object(fields) => Ok(fields.into()),
         other => Err(wrong_type(path, "an object", other)),
     }
 }
@@ -75,7 +76,7 @@ pub(super) fn optional_str<'a>(
     path: &str,
     name: &str,
 ) -> Result<Option<&'a str>> {
-    match fields.get(name) {
+    match fields.get(name)? {
         None => Ok(None),
         Some(Value::String(text)) => Ok(Some(text)),
         Some(other) => Err(wrong_type(format!("{path}.{name}"), "a string", other)),

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use graphmill_calculators::llm::{LanguageModel, ModelSpec};
-use graphmill_calculators::payload::{HttpRequestPayload, HttpResponse};
+use graphmill_calculators::payload::{HttpRequestPayload, HttpResponse, JsonBody};
 use graphmill_engine::testing::Harness;
 use graphmill_engine::{Environment, Error, Files, Registry, Resource};
 use graphmill_llm::EngineSpec;
@@ -73,7 +73,7 @@ impl Chat {
             uri: uri.to_owned(),
             headers: Vec::new(),
             body: request.to_string().into(),
-            json: Some(Arc::new(request.clone())),
+            json: JsonBody::of_value(request).ok().map(Arc::new),
             adapter: None,
         };
         let input = harness

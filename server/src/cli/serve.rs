@@ -50,6 +50,32 @@ pub(super) struct Arguments {
     /// server.
     #[arg(long, value_name = "SWITCH", default_value = "on")]
     model_trial: Switch,
+    /// The longest body of a request: bytes, or a number with KiB, MiB or GiB behind it.
+    #[arg(long, value_name = "SIZE", default_value = "8MiB", value_parser = size)]
+    max_body_bytes: usize,
+    /// The most of all bodies that are in memory at once; a request that finds no room is answered with status 503.
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = size)]
+    max_bodies_bytes: usize,
+}
+
+/// Reads a number of bytes such as `8388608` or `8MiB`.
+fn size(text: &str) -> Result<usize, String> {
+    let text = text.trim();
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic() || c == ' ');
+    let unit = match text[digits.len()..].trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 0,
+        "k" | "kib" => 10,
+        "m" | "mib" => 20,
+        "g" | "gib" => 30,
+        _ => return Err("expected a number of bytes, such as 8388608 or 8MiB".to_owned()),
+    };
+    let number: usize = digits
+        .parse()
+        .map_err(|_| "expected a number of bytes, such as 8388608 or 8MiB".to_owned())?;
+    number
+        .checked_mul(1 << unit)
+        .filter(|bytes| *bytes > 0)
+        .ok_or_else(|| "expected a number of bytes above 0 that this machine can count".to_owned())
 }
 
 pub(super) fn run(arguments: &Arguments) -> ExitCode {
@@ -64,6 +90,9 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
         Ok(addresses) => addresses,
         Err(message) => return fail(&message),
     };
+    if arguments.max_bodies_bytes < arguments.max_body_bytes {
+        return fail("--max_bodies_bytes is less than --max_body_bytes: no body would be let in");
+    }
     tracing::info!("Graphmill {}", env!("CARGO_PKG_VERSION"));
     if arguments.model_trial == Switch::On {
         trial::begin();
@@ -75,6 +104,8 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
     let options = Options {
         addresses,
         grace,
+        max_body_bytes: arguments.max_body_bytes,
+        max_bodies_bytes: arguments.max_bodies_bytes,
         ..Options::new(config, ([0, 0, 0, 0], 0).into())
     };
     let runtime = match tokio::runtime::Builder::new_multi_thread()

@@ -2,6 +2,7 @@
 
 pub(crate) mod anthropic;
 mod api;
+pub(crate) mod bodies;
 mod dialect;
 pub(crate) mod kserve;
 pub(crate) mod openai;
@@ -14,9 +15,9 @@ use std::sync::Arc;
 
 use axum::{
     Router,
-    extract::DefaultBodyLimit,
     http::{Method, Uri},
 };
+use graphmill_engine::shortened;
 use graphmill_grammar::suggest;
 
 use operation::{Answer, Group, Operation};
@@ -65,10 +66,15 @@ fn operations() -> Vec<Operation> {
         .collect()
 }
 
+/// How much of a path an error shows.
+const MAX_SHOWN_BYTES: usize = 150;
+
+/// How much of a method: they are short, but can be made up.
+const MAX_METHOD_BYTES: usize = 20;
+
 /// All routes, without the layers around them.
 pub(crate) fn routes() -> Router<Arc<App>> {
     operation::routes(operations())
-        .layer(DefaultBodyLimit::max(openai::BODY_LIMIT_BYTES))
         .merge(openai::other_paths())
         .fallback(unknown_route)
         .method_not_allowed_fallback(wrong_method)
@@ -89,20 +95,27 @@ async fn root() -> String {
 
 /// Nothing is served at the path.
 pub(crate) async fn unknown_route(method: Method, uri: Uri) -> Failure {
-    let path = uri.path();
+    let path = &*shortened(uri.path(), MAX_SHOWN_BYTES);
     let operations = operations();
     let paths = operations.iter().map(|operation| operation.path.as_str());
     let near = suggest::nearest(path, paths)
         .map_or(String::new(), |near| format!("; did you mean `{near}`?"));
     Failure::new(
         Cause::UnknownRoute,
-        format!("unknown URL `{method} {path}`{near}"),
+        format!(
+            "unknown URL `{} {path}`{near}",
+            shortened(method.as_str(), MAX_METHOD_BYTES)
+        ),
     )
 }
 
 async fn wrong_method(method: Method, uri: Uri) -> Failure {
     Failure::new(
         Cause::WrongMethod,
-        format!("`{}` does not take `{method}`", uri.path()),
+        format!(
+            "`{}` does not take `{}`",
+            shortened(uri.path(), MAX_SHOWN_BYTES),
+            shortened(method.as_str(), MAX_METHOD_BYTES)
+        ),
     )
 }

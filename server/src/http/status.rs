@@ -107,6 +107,7 @@ pub(crate) async fn status(State(app): State<Arc<App>>) -> Json<Value> {
     Json(json!({
         "version": env!("CARGO_PKG_VERSION"),
         "uptime_seconds": app.started.elapsed().as_secs(),
+        "bodies": { "bytes": app.bodies.taken(), "limit": app.bodies.limit() },
         "engines": engines,
         "embedding_engines": embedding_engines,
         "graphs": graphs,

@@ -20,7 +20,7 @@ use std::{
 };
 
 use graphmill_calculators::{embed::EmbeddingModel, llm::LanguageModel};
-use graphmill_engine::{Environment, Registry, Resource};
+use graphmill_engine::{Environment, Registry, Resource, shortened};
 use graphmill_grammar::{
     Diagnostic,
     render::{self, Color},
@@ -128,15 +128,15 @@ impl Servables {
 
     fn unknown(&self, name: &str) -> Failure {
         /// Longer names say nothing more, and an answer must not grow with a request.
-        const SHOWN_CHARACTERS: usize = 200;
+        const SHOWN_BYTES: usize = 150;
         let mut all: Vec<String> = self.by_name.keys().cloned().collect();
         for servable in self.iter() {
             let adapters = servable.adapters().into_iter();
             all.extend(adapters.map(|adapter| format!("{}:{adapter}", servable.name())));
         }
         let names = || all.iter().map(String::as_str);
-        let shown: String = name.chars().take(SHOWN_CHARACTERS).collect();
-        let message = match suggest::nearest(&shown, names()) {
+        let shown = &*shortened(name, SHOWN_BYTES);
+        let message = match suggest::nearest(shown, names()) {
             Some(near) => format!("the model `{shown}` does not exist; did you mean `{near}`?"),
             None if self.by_name.is_empty() => {
                 format!("the model `{shown}` does not exist; the configuration lists no graph")

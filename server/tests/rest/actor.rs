@@ -47,7 +47,10 @@ impl Calculator for Actor {
     fn process(&mut self, io: Ports, cx: &mut Cx<'_>) -> Result<Flow> {
         if let Some(request) = cx.take(io.request) {
             let json = request.json.as_deref().expect("the server parses bodies");
-            self.actions = json["actions"]
+            self.actions = json
+                .get("actions")
+                .expect("a value")
+                .expect("actions")
                 .as_array()
                 .cloned()
                 .unwrap_or_default()

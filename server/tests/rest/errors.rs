@@ -196,7 +196,7 @@ async fn unknown_paths_and_wrong_methods_are_told_apart() {
 #[tokio::test]
 async fn a_body_beyond_the_limit_is_too_large() {
     let server = actor().await;
-    let reply = read(server.post("/v3/chat/completions", vec![b' '; (64 << 20) + 1])).await;
+    let reply = read(server.post("/v3/chat/completions", vec![b' '; (8 << 20) + 1])).await;
     assert_error(
         &reply,
         413,

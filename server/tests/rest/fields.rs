@@ -16,13 +16,16 @@ const HEAD: &str = "# Request fields
 
 What the bodies of each endpoint may have; `both` are `chat/completions` and `completions`. `responses` and `messages` are read as chats, and take the fields of chat that they do not list,
 too. `null` is the same as no field. A field that is not listed is accepted, has no effect, and is named
-in the answer's header `x-ignored-fields`. A field of completions is refused in chats, and the other way round, where it asks for something.
+in the answer's header `x-ignored-fields`, with 31 others at most. A field of completions is refused in chats, and the other way round, where it asks for something.
+
+A body may have 16384 fields. What its fields hold may be nested 100 levels deep and have 65536 JSON values, all together; token ids of `prompt`, `input` and `tokens` are not counted.
+Of several fields of one name, the last counts.
 
 This page is made from the table that requests are checked against, `calculators/src/http/table/`: `UPDATE=1 cargo test --release --workspace --test rest reference`
 writes it.
 ";
 
-async fn server() -> TestServer {
+pub(crate) async fn server() -> TestServer {
     let script = json!({ "replies": [{ "when": "", "text": "Hello", "then": "end" }, { "when": "endless", "text": "on ", "then": "repeat" }] });
     Setup::new()
         .script(&script)
@@ -41,7 +44,7 @@ fn shipped(graph: &str) -> String {
         .replace("../../demos", &format!("{root}/demos"))
 }
 
-fn good(endpoint: &str) -> Value {
+pub(crate) fn good(endpoint: &str) -> Value {
     match endpoint {
         CHAT => question("chat", "Hi"),
         COMPLETIONS => json!({ "model": "chat", "prompt": "Hi", "max_tokens": 3 }),
@@ -55,7 +58,7 @@ fn good(endpoint: &str) -> Value {
     }
 }
 
-fn with(mut body: Value, fields: &Value) -> Value {
+pub(crate) fn with(mut body: Value, fields: &Value) -> Value {
     for (name, value) in fields.as_object().expect("fields") {
         body[name] = value.clone();
     }

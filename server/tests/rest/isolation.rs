@@ -16,6 +16,7 @@ async fn server() -> TestServer {
         .graph("chat", CHAT)
         .graph("actor", ACTOR)
         .script(&script)
+        .bodies(16 << 20, 64 << 20)
         .start()
         .await
 }

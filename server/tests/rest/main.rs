@@ -2,6 +2,7 @@
 
 mod actor;
 mod adapters;
+mod bodies;
 mod cancel;
 mod chat;
 mod command_line;

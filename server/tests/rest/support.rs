@@ -57,6 +57,7 @@ pub(crate) struct Setup {
     names: Vec<String>,
     keep_alive: Option<Duration>,
     grace: Option<Duration>,
+    bodies: Option<(usize, usize)>,
 }
 
 impl Setup {
@@ -67,6 +68,7 @@ impl Setup {
             names: Vec::new(),
             keep_alive: None,
             grace: None,
+            bodies: None,
         }
     }
 
@@ -102,6 +104,12 @@ impl Setup {
         self
     }
 
+    /// Limits each body and all of them to so many bytes.
+    pub(crate) fn bodies(mut self, each: usize, all: usize) -> Self {
+        self.bodies = Some((each, all));
+        self
+    }
+
     /// Writes the configuration.
     pub(crate) fn config(&self) -> PathBuf {
         let graphs: Vec<Value> = self
@@ -125,6 +133,10 @@ impl Setup {
         );
         options.keep_alive = self.keep_alive.unwrap_or(options.keep_alive);
         options.grace = self.grace.unwrap_or(options.grace);
+        if let Some((each, all)) = self.bodies {
+            options.max_body_bytes = each;
+            options.max_bodies_bytes = all;
+        }
         let server = Server::start(options, Registry::global()).expect("it starts");
         let url = format!("http://{}", server.addresses()[0]);
         TestServer {

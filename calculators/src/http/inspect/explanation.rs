@@ -14,7 +14,7 @@ pub(super) fn explained(
     ignored: &[String],
 ) -> Explained {
     let (graph, model) = (json!(defaults.graph), json!(defaults.model));
-    let by_request = |name: &&str| body.get(name).is_some();
+    let by_request = |name: &&str| body.has(name);
     let values = values(params)
         .into_iter()
         .map(|(field, aliases, value)| {

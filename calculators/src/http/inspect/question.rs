@@ -8,9 +8,10 @@ use serde_json::Value;
 use super::{
     super::{
         defaults::Defaults,
-        fields::{Fields, invalid, missing, wrong_type},
-        input::{self, MAX_PROMPTS},
-        params,
+        fields::{Fields, at_most, invalid, missing, shown, wrong_type},
+        input,
+        limits::MAX_PROMPTS,
+        prompts,
     },
     explanation,
 };
@@ -102,20 +103,20 @@ pub(in crate::http) fn of_prompt(
 pub(in crate::http) fn not_answered(payload: &HttpRequestPayload) -> Error {
     let message = format!(
         "this graph does not serve `{}`: nothing is connected to QUESTION of its request node",
-        payload.uri
+        shown(&payload.uri)
     );
     Error::not_found(message).with_code("unknown_endpoint")
 }
 
 /// The tokens of `detokenize`.
 fn tokens(body: Fields<'_>) -> Result<RequestInput> {
-    let list = body.array("tokens")?.ok_or_else(|| missing("tokens"))?;
-    let ids = list
-        .iter()
-        .enumerate()
-        .map(|(index, token)| params::token_id(token, || format!("tokens[{index}]")));
-    let prompt = Prompt::Tokens(ids.collect::<Result<_>>()?);
-    Ok(RequestInput::Prompts([prompt].into()))
+    let form = prompts::Form {
+        field: "tokens",
+        most: 1,
+        empty_text: false,
+        only_tokens: true,
+    };
+    Ok(RequestInput::Prompts(prompts::read(body, form)?.into()))
 }
 
 /// The fields a text can be in: OVMS's, vLLM's and llama-server's.
@@ -123,35 +124,30 @@ const TEXT_FIELDS: [&str; 3] = ["text", "prompt", "content"];
 
 /// What `tokenize` is to tokenize, and whether these are several texts.
 fn texts(body: Fields<'_>) -> Result<(RequestInput, bool)> {
-    let mut given = TEXT_FIELDS
-        .into_iter()
-        .filter_map(|field| Some((field, body.get(field)?)));
+    let mut given = TEXT_FIELDS.into_iter().filter(|field| body.has(field));
     let first = given.next();
-    if let (Some((one, _)), Some((other, _))) = (first, given.next()) {
+    if let (Some(one), Some(other)) = (first, given.next()) {
         return Err(invalid(
             other,
             format!("cannot be used together with `{one}`"),
         ));
     }
-    let chat = body.get("messages").is_some();
-    let (field, value) = match first {
+    let chat = body.has("messages");
+    let field = match first {
         None if chat => return Ok((RequestInput::Chat(input::chat(body)?), false)),
         None => return Err(missing("text")),
-        Some((field, _)) if chat => {
+        Some(field) if chat => {
             let message = format!("cannot be used together with `{field}`");
             return Err(invalid("messages", message));
         }
         Some(given) => given,
     };
     let spelled = Spelling::read(body, field)?;
-    match value {
+    match body.get(field)?.unwrap_or(&Value::Null) {
         Value::String(text) => Ok((RequestInput::Prompts([spelled.prompt(text)].into()), false)),
         Value::Array(list) if list.is_empty() => Err(invalid(field, "must not be an empty array")),
-        Value::Array(list) if list.len() > MAX_PROMPTS => Err(invalid(
-            field,
-            format!("must have at most {MAX_PROMPTS} texts, not {}", list.len()),
-        )),
         Value::Array(list) => {
+            at_most(field, list.len(), MAX_PROMPTS, "texts")?;
             let prompts = list.iter().enumerate().map(|(index, text)| match text {
                 Value::String(text) => Ok(spelled.prompt(text)),
                 other => Err(wrong_type(format!("{field}[{index}]"), "a string", other)),
@@ -212,7 +208,7 @@ fn tokenization(body: Fields<'_>, nested: bool) -> Result<Tokenization> {
         Some(other) => {
             return Err(invalid(
                 "padding_side",
-                format!("must be `left` or `right`, not `{other}`"),
+                format!("must be `left` or `right`, not `{}`", shown(other)),
             ));
         }
     };

@@ -3,7 +3,7 @@
 use graphmill_engine::Result;
 use serde_json::{Value, json};
 
-use crate::http::fields::{Fields, invalid, missing, wrong_type};
+use crate::http::fields::{Fields, invalid, missing, shown, wrong_type};
 use crate::http::translate::{Turns, object, required_str, unsupported};
 
 /// Adds a message to the conversation.
@@ -13,12 +13,12 @@ pub(super) fn message(message: &Value, path: &str, turns: &mut Turns) -> Result<
         role @ ("user" | "assistant" | "system") => role,
         other => {
             let expected = "must be `user` or `assistant`";
-            let message = format!("{expected}, not `{other}`");
+            let message = format!("{expected}, not `{}`", shown(other));
             return Err(invalid(format!("{path}.role"), message));
         }
     };
     let path = format!("{path}.content");
-    let blocks = match message.get("content") {
+    let blocks = match message.get("content")? {
         None => return Err(missing(path)),
         Some(Value::String(text)) => {
             turns.say(role, text.as_str());
@@ -45,6 +45,7 @@ pub(super) fn message(message: &Value, path: &str, turns: &mut Turns) -> Result<
                 result(block, &path, turns)?;
             }
             (kind, _) => {
+                let kind = shown(kind);
                 let why = format!("`{kind}` is not supported in a message of `{role}`");
                 return Err(unsupported(format!("{path}.type"), &why));
             }
@@ -66,7 +67,7 @@ fn say(role: &str, texts: &mut Vec<&str>, turns: &mut Turns) {
 }
 
 fn call(block: Fields<'_>, path: &str, turns: &mut Turns) -> Result<()> {
-    let input = match block.get("input") {
+    let input = match block.get("input")? {
         None => json!({}),
         Some(input @ Value::Object(_)) => input.clone(),
         Some(other) => return Err(wrong_type(format!("{path}.input"), "an object", other)),
@@ -77,7 +78,7 @@ fn call(block: Fields<'_>, path: &str, turns: &mut Turns) -> Result<()> {
 }
 
 fn result(block: Fields<'_>, path: &str, turns: &mut Turns) -> Result<()> {
-    let content = match block.get("content") {
+    let content = match block.get("content")? {
         None => String::new(),
         Some(content) => text(content, &format!("{path}.content"))?,
     };
@@ -96,6 +97,7 @@ pub(super) fn text(content: &Value, path: &str) -> Result<String> {
                 match required_str(block, &path, "type")? {
                     "text" => required_str(block, &path, "text"),
                     kind => {
+                        let kind = shown(kind);
                         let why = format!("`{kind}` is not supported: messages are text");
                         Err(unsupported(format!("{path}.type"), &why))
                     }

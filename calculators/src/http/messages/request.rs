@@ -4,10 +4,12 @@ use graphmill_engine::Result;
 use serde_json::{Map, Value, json};
 
 use super::blocks;
-use crate::http::fields::{Fields, invalid, missing, wrong_type};
+use crate::http::fields::{Fields, at_most, invalid, missing, shown, wrong_type};
+use crate::http::limits::MAX_MESSAGES;
 use crate::http::translate::{
     Names, Translated, Turns, function, object, optional_str, required_str, unsupported,
 };
+use crate::payload::JsonBody;
 
 /// What `messages` calls the fields of chat.
 pub(in crate::http) const NAMES: &Names = &Names {
@@ -31,49 +33,54 @@ pub(in crate::http) const NAMES: &Names = &Names {
 };
 
 /// A request for `messages` as one for chat.
-pub(in crate::http) fn to_chat(body: Fields<'_>) -> Result<Translated> {
+pub(in crate::http) fn to_chat(json: &JsonBody) -> Result<Translated> {
+    let body = Fields::from(json);
     refuse(body)?;
-    let mut chat = body.0.clone();
+    let mut chat = json.without(READ);
     let mut echo = Map::new();
 
     let mut turns = Turns::default();
-    if let Some(system) = body.get("system") {
+    if let Some(system) = body.get("system")? {
         turns.say("system", blocks::text(system, "system")?);
     }
     let messages = body.array("messages")?.ok_or_else(|| missing("messages"))?;
     if messages.is_empty() {
         return Err(invalid("messages", "must have at least one message"));
     }
+    at_most("messages", messages.len(), MAX_MESSAGES, "messages")?;
     for (index, message) in messages.iter().enumerate() {
         blocks::message(message, &format!("messages[{index}]"), &mut turns)?;
     }
     if turns.ends_with_assistant() {
-        chat.insert("continue_final_message".to_owned(), true.into());
-        chat.insert("add_generation_prompt".to_owned(), false.into());
+        chat.insert("continue_final_message", true.into());
+        chat.insert("add_generation_prompt", false.into());
     }
-    chat.insert("messages".to_owned(), turns.into_messages().into());
+    chat.insert("messages", turns.into_messages().into());
 
     if let Some(tools) = tools(body)? {
-        chat.insert("tools".to_owned(), tools.into());
+        chat.insert("tools", tools.into());
     }
     tool_choice(body, &mut chat)?;
     if let Some(stops) = body.array("stop_sequences")? {
         echo.insert("stop_sequences".to_owned(), json!(stops));
-        chat.insert("stop".to_owned(), json!(stops));
+        chat.insert("stop", json!(stops));
     }
     output_config(body, &mut chat)?;
-    for read in [
-        "system",
-        "stop_sequences",
-        "output_config",
-        "output_format",
-        "metadata",
-        "service_tier",
-    ] {
-        chat.remove(read);
-    }
     Ok(Translated { chat, echo })
 }
+
+/// Fields that are read here, or that change nothing.
+const READ: &[&str] = &[
+    "messages",
+    "tools",
+    "tool_choice",
+    "system",
+    "stop_sequences",
+    "output_config",
+    "output_format",
+    "metadata",
+    "service_tier",
+];
 
 fn tools(body: Fields<'_>) -> Result<Option<Vec<Value>>> {
     let Some(tools) = body.array("tools")? else {
@@ -83,26 +90,27 @@ fn tools(body: Fields<'_>) -> Result<Option<Vec<Value>>> {
         let path = format!("tools[{index}]");
         let tool = object(tool, &path)?;
         if let Some(kind) = optional_str(tool, &path, "type")?.filter(|kind| *kind != "custom") {
+            let kind = shown(kind);
             let why = format!("`{kind}` is not supported: tools are the client's");
             return Err(unsupported(format!("{path}.type"), &why));
         }
         let schema = tool
-            .get("input_schema")
+            .get("input_schema")?
             .ok_or_else(|| missing(format!("{path}.input_schema")))?;
         object(schema, &format!("{path}.input_schema"))?;
         Ok(function(
             required_str(tool, &path, "name")?,
             optional_str(tool, &path, "description")?,
             Some(schema),
-            tool.get("strict").and_then(Value::as_bool),
+            tool.get("strict")?.and_then(Value::as_bool),
         ))
     };
     let tools = tools.iter().enumerate().map(tool);
     tools.collect::<Result<_>>().map(Some)
 }
 
-fn tool_choice(body: Fields<'_>, chat: &mut Map<String, Value>) -> Result<()> {
-    let Some(choice) = body.get("tool_choice") else {
+fn tool_choice(body: Fields<'_>, chat: &mut JsonBody) -> Result<()> {
+    let Some(choice) = body.get("tool_choice")? else {
         return Ok(());
     };
     let choice = object(choice, "tool_choice")?;
@@ -116,15 +124,15 @@ fn tool_choice(body: Fields<'_>, chat: &mut Map<String, Value>) -> Result<()> {
         }
         other => {
             let expected = "must be `auto`, `any`, `tool` or `none`";
-            let message = format!("{expected}, not `{other}`");
+            let message = format!("{expected}, not `{}`", shown(other));
             return Err(invalid("tool_choice.type", message));
         }
     };
-    chat.insert("tool_choice".to_owned(), own);
-    match choice.get("disable_parallel_tool_use") {
+    chat.insert("tool_choice", own);
+    match choice.get("disable_parallel_tool_use")? {
         None | Some(Value::Bool(false)) => {}
         Some(Value::Bool(true)) => {
-            chat.insert("parallel_tool_calls".to_owned(), false.into());
+            chat.insert("parallel_tool_calls", false.into());
         }
         Some(other) => {
             let field = "tool_choice.disable_parallel_tool_use";
@@ -135,13 +143,16 @@ fn tool_choice(body: Fields<'_>, chat: &mut Map<String, Value>) -> Result<()> {
 }
 
 /// The form of the answer, which clients send as `output_config.format` or, earlier, as `output_format`; and the effort.
-fn output_config(body: Fields<'_>, chat: &mut Map<String, Value>) -> Result<()> {
-    let config = match body.get("output_config") {
+fn output_config(body: Fields<'_>, chat: &mut JsonBody) -> Result<()> {
+    let config = match body.get("output_config")? {
         None => None,
         Some(config) => Some(object(config, "output_config")?),
     };
-    let own = config.and_then(|config| config.get("format"));
-    let (path, format) = match (own, body.get("output_format")) {
+    let own = match config {
+        Some(config) => config.get("format")?,
+        None => None,
+    };
+    let (path, format) = match (own, body.get("output_format")?) {
         (Some(format), _) => ("output_config.format", format),
         (None, Some(format)) => ("output_format", format),
         (None, None) => ("", &Value::Null),
@@ -151,21 +162,21 @@ fn output_config(body: Fields<'_>, chat: &mut Map<String, Value>) -> Result<()> 
         match required_str(format, path, "type")? {
             "json_schema" => {}
             other => {
-                let message = format!("must be `json_schema`, not `{other}`");
+                let message = format!("must be `json_schema`, not `{}`", shown(other));
                 return Err(invalid(format!("{path}.type"), message));
             }
         }
         let schema = format
-            .get("schema")
+            .get("schema")?
             .ok_or_else(|| missing(format!("{path}.schema")))?;
         let json_schema = json!({ "name": "answer", "schema": schema, "strict": true });
         let response_format = json!({ "type": "json_schema", "json_schema": json_schema });
-        chat.insert("response_format".to_owned(), response_format);
+        chat.insert("response_format", response_format);
     }
     if let Some(config) = config
         && let Some(effort) = optional_str(config, "output_config", "effort")?
     {
-        chat.insert("reasoning_effort".to_owned(), effort.into());
+        chat.insert("reasoning_effort", effort.into());
     }
     Ok(())
 }

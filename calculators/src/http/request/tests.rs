@@ -9,7 +9,7 @@ fn read_body(path: &str, body: Value) -> Result<(TextRequest, GenerationParams)>
     let payload = HttpRequestPayload {
         method: "POST".into(),
         uri: path.into(),
-        json: Some(Arc::new(body)),
+        json: JsonBody::of_value(&body).ok().map(Arc::new),
         ..HttpRequestPayload::default()
     };
     let read = read(&payload, &Defaults::default(), "1")?;
@@ -191,7 +191,7 @@ fn graphs_and_models_set_defaults_that_requests_override() {
     let defaults = Defaults::new(&options, &model);
     let payload = |body: Value| HttpRequestPayload {
         uri: "/v3/completions".into(),
-        json: Some(Arc::new(body)),
+        json: JsonBody::of_value(&body).ok().map(Arc::new),
         ..HttpRequestPayload::default()
     };
     let Read { params, .. } = read(

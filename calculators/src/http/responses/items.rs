@@ -1,13 +1,20 @@
 //! Items of the input, as turns of a chat.
 
 use graphmill_engine::Result;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use crate::http::fields::{Fields, invalid, missing, wrong_type};
+use crate::http::fields::{Fields, invalid, missing, shown, wrong_type};
+use crate::http::tools;
 use crate::http::translate::{Turns, object, optional_str, required_str, unsupported};
+use crate::payload::json::Allowance;
 
 /// Adds an item to the conversation.
-pub(super) fn add(item: &Value, path: &str, turns: &mut Turns) -> Result<()> {
+pub(super) fn add(
+    item: &Value,
+    path: &str,
+    turns: &mut Turns,
+    allowance: &Allowance,
+) -> Result<()> {
     let item = object(item, path)?;
     match optional_str(item, path, "type")?.unwrap_or("message") {
         "message" => message(item, path, turns),
@@ -15,22 +22,16 @@ pub(super) fn add(item: &Value, path: &str, turns: &mut Turns) -> Result<()> {
             let id = required_str(item, path, "call_id")?;
             let name = required_str(item, path, "name")?;
             let arguments = required_str(item, path, "arguments")?;
-            match serde_json::from_str::<Value>(arguments) {
-                Ok(Value::Object(_)) => {}
-                _ if arguments.trim().is_empty() => {}
-                _ => {
-                    return Err(invalid(
-                        format!("{path}.arguments"),
-                        "must be a JSON object, as a string",
-                    ));
-                }
-            }
+            let arguments = match arguments.trim() {
+                "" => Map::new(),
+                text => tools::arguments(text, &format!("{path}.arguments"), allowance)?,
+            };
             turns.call(id, name, arguments);
             Ok(())
         }
         "function_call_output" => {
             let id = required_str(item, path, "call_id")?;
-            let output = match item.get("output") {
+            let output = match item.get("output")? {
                 Some(output) => text(output, &format!("{path}.output"))?,
                 None => return Err(missing(format!("{path}.output"))),
             };
@@ -45,6 +46,7 @@ pub(super) fn add(item: &Value, path: &str, turns: &mut Turns) -> Result<()> {
             Ok(())
         }
         kind => {
+            let kind = shown(kind);
             let why = format!("`{kind}` is not supported");
             Err(unsupported(format!("{path}.type"), &why))
         }
@@ -56,12 +58,12 @@ fn message(item: Fields<'_>, path: &str, turns: &mut Turns) -> Result<()> {
         role @ ("user" | "assistant" | "system" | "developer") => role,
         other => {
             let expected = "must be `user`, `assistant`, `system` or `developer`";
-            let message = format!("{expected}, not `{other}`");
+            let message = format!("{expected}, not `{}`", shown(other));
             return Err(invalid(format!("{path}.role"), message));
         }
     };
     let content = item
-        .get("content")
+        .get("content")?
         .ok_or_else(|| missing(format!("{path}.content")))?;
     turns.say(role, text(content, &format!("{path}.content"))?);
     Ok(())
@@ -79,6 +81,7 @@ fn text(content: &Value, path: &str) -> Result<String> {
                     "input_text" | "output_text" | "text" => required_str(part, &path, "text"),
                     "refusal" => required_str(part, &path, "refusal"),
                     kind => {
+                        let kind = shown(kind);
                         let why = format!("`{kind}` is not supported: messages are text");
                         Err(unsupported(format!("{path}.type"), &why))
                     }
@@ -94,7 +97,7 @@ fn text(content: &Value, path: &str) -> Result<String> {
 fn thought(item: Fields<'_>, path: &str) -> Result<String> {
     let mut texts: Vec<&str> = Vec::new();
     for field in ["content", "summary"] {
-        let parts = match item.get(field) {
+        let parts = match item.get(field)? {
             None => continue,
             Some(Value::Array(parts)) => parts,
             Some(other) => {

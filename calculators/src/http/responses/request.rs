@@ -4,12 +4,13 @@ use graphmill_engine::Result;
 use serde_json::{Map, Value, json};
 
 use super::items;
-use crate::http::fields::{Fields, invalid, missing, wrong_type};
+use crate::http::fields::{Fields, at_most, invalid, missing, shown, written, wrong_type};
+use crate::http::limits::MAX_MESSAGES;
 use crate::http::translate::{
     Names, Translated, Turns, function, object, optional_str, required_str, unsupported,
 };
 use crate::http::wire::number;
-use crate::payload::GenerationParams;
+use crate::payload::{GenerationParams, JsonBody};
 
 /// What `responses` calls the fields of chat.
 pub(in crate::http) const NAMES: &Names = &Names {
@@ -26,59 +27,62 @@ pub(in crate::http) const NAMES: &Names = &Names {
 };
 
 /// A request for `responses` as one for chat.
-pub(in crate::http) fn to_chat(body: Fields<'_>) -> Result<Translated> {
+pub(in crate::http) fn to_chat(json: &JsonBody) -> Result<Translated> {
+    let body = Fields::from(json);
     refuse(body)?;
-    let mut chat = body.0.clone();
+    let mut chat = json.without(READ);
     let mut turns = Turns::default();
     let instructions = body.str("instructions")?;
     if let Some(instructions) = instructions {
         turns.say("system", instructions);
     }
-    match body.get("input") {
+    match body.get("input")? {
         None => return Err(missing("input")),
         Some(Value::String(text)) => turns.say("user", text.as_str()),
         Some(Value::Array(list)) if list.is_empty() => {
             return Err(invalid("input", "must have at least one item"));
         }
         Some(Value::Array(list)) => {
+            at_most("input", list.len(), MAX_MESSAGES, "items")?;
+            let allowance = json.allowance();
             for (index, item) in list.iter().enumerate() {
-                items::add(item, &format!("input[{index}]"), &mut turns)?;
+                items::add(item, &format!("input[{index}]"), &mut turns, &allowance)?;
             }
         }
         Some(other) => return Err(wrong_type("input", "a string or an array of items", other)),
     }
-    chat.insert("messages".to_owned(), turns.into_messages().into());
+    chat.insert("messages", turns.into_messages().into());
 
     let tools = tools(body)?;
     if !tools.is_empty() {
-        chat.insert("tools".to_owned(), tools.into());
+        chat.insert("tools", tools.into());
     }
     if let Some(choice) = tool_choice(body)? {
-        chat.insert("tool_choice".to_owned(), choice);
+        chat.insert("tool_choice", choice);
     }
     let max_output_tokens = body.count("max_output_tokens", 1)?;
     if let Some(most) = max_output_tokens {
-        chat.insert("max_completion_tokens".to_owned(), most.into());
+        chat.insert("max_completion_tokens", most.into());
     }
     if let Some(format) = text_format(body)? {
-        chat.insert("response_format".to_owned(), format);
+        chat.insert("response_format", format);
     }
     if let Some(reasoning) = body.object("reasoning")?
-        && let Some(effort) = optional_str(Fields(reasoning), "reasoning", "effort")?
+        && let Some(effort) = optional_str(reasoning.into(), "reasoning", "effort")?
     {
-        chat.insert("reasoning_effort".to_owned(), effort.into());
-    }
-    for read in READ {
-        chat.remove(*read);
+        chat.insert("reasoning_effort", effort.into());
     }
     Ok(Translated {
         chat,
-        echo: echo(body),
+        echo: echo(body)?,
     })
 }
 
 /// Fields that are read here, or that change nothing about an answer that is not stored.
 const READ: &[&str] = &[
+    "messages",
+    "tools",
+    "tool_choice",
     "input",
     "instructions",
     "max_output_tokens",
@@ -109,11 +113,11 @@ fn tools(body: Fields<'_>) -> Result<Vec<Value>> {
         match required_str(tool, &path, "type")? {
             "function" => {}
             kind => {
-                let why = format!("`{kind}` is not supported; `function` is");
+                let why = format!("`{}` is not supported; `function` is", shown(kind));
                 return Err(unsupported(format!("{path}.type"), &why));
             }
         }
-        let parameters = tool.get("parameters");
+        let parameters = tool.get("parameters")?;
         if let Some(parameters) = parameters {
             object(parameters, &format!("{path}.parameters"))?;
         }
@@ -121,15 +125,15 @@ fn tools(body: Fields<'_>) -> Result<Vec<Value>> {
             required_str(tool, &path, "name")?,
             optional_str(tool, &path, "description")?,
             parameters,
-            tool.get("strict").and_then(Value::as_bool),
+            tool.get("strict")?.and_then(Value::as_bool),
         ))
     };
     tools.iter().enumerate().map(tool).collect()
 }
 
 fn tool_choice(body: Fields<'_>) -> Result<Option<Value>> {
-    let choice = match body.get("tool_choice") {
-        Some(Value::Object(choice)) => Fields(choice),
+    let choice = match body.get("tool_choice")? {
+        Some(Value::Object(choice)) => Fields::from(choice),
         other => return Ok(other.cloned()),
     };
     match required_str(choice, "tool_choice", "type")? {
@@ -140,7 +144,7 @@ fn tool_choice(body: Fields<'_>) -> Result<Option<Value>> {
             ))
         }
         kind => {
-            let why = format!("`{kind}` is not supported; `function` is");
+            let why = format!("`{}` is not supported; `function` is", shown(kind));
             Err(unsupported("tool_choice.type", &why))
         }
     }
@@ -151,19 +155,22 @@ fn text_format(body: Fields<'_>) -> Result<Option<Value>> {
     let Some(text) = body.object("text")? else {
         return Ok(None);
     };
-    let Some(format) = Fields(text).get("format") else {
+    let Some(format) = Fields::from(text).get("format")? else {
         return Ok(None);
     };
     let path = "text.format";
-    let format = object(format, path)?;
+    let Some(whole) = format.as_object() else {
+        return Err(wrong_type(path, "an object", format));
+    };
+    let format = Fields::from(whole);
     match required_str(format, path, "type")? {
         kind @ ("text" | "json_object") => Ok(Some(json!({ "type": kind }))),
         "json_schema" => {
             required_str(format, path, "name")?;
-            if format.get("schema").is_none() {
+            if !format.has("schema") {
                 return Err(missing("text.format.schema"));
             }
-            let mut json_schema = format.0.clone();
+            let mut json_schema = whole.clone();
             json_schema.remove("type");
             Ok(Some(
                 json!({ "type": "json_schema", "json_schema": json_schema }),
@@ -171,7 +178,10 @@ fn text_format(body: Fields<'_>) -> Result<Option<Value>> {
         }
         other => Err(invalid(
             "text.format.type",
-            format!("must be `text`, `json_object` or `json_schema`, not `{other}`"),
+            format!(
+                "must be `text`, `json_object` or `json_schema`, not `{}`",
+                shown(other)
+            ),
         )),
     }
 }
@@ -184,40 +194,37 @@ pub(in crate::http) fn complete(echo: &mut Map<String, Value>, params: &Generati
 }
 
 /// What a response repeats of its request.
-fn echo(body: Fields<'_>) -> Map<String, Value> {
-    let given = |name: &str| body.get(name).cloned();
-    let or = |name: &str, usual: Value| given(name).unwrap_or(usual);
-    let mut text = or("text", json!({}));
+fn echo(body: Fields<'_>) -> Result<Map<String, Value>> {
+    let or = |name: &str, usual: Value| Ok(body.get(name)?.cloned().unwrap_or(usual));
+    let mut text = or("text", json!({}))?;
     if text["format"].is_null() {
         text["format"] = json!({ "type": "text" });
     }
     let fields = [
-        ("instructions", or("instructions", Value::Null)),
-        ("max_output_tokens", or("max_output_tokens", Value::Null)),
+        ("instructions", or("instructions", Value::Null)?),
+        ("max_output_tokens", or("max_output_tokens", Value::Null)?),
         (
             "parallel_tool_calls",
-            or("parallel_tool_calls", json!(true)),
+            or("parallel_tool_calls", json!(true))?,
         ),
         ("previous_response_id", Value::Null),
         (
             "reasoning",
-            or("reasoning", json!({ "effort": null, "summary": null })),
+            or("reasoning", json!({ "effort": null, "summary": null }))?,
         ),
         ("background", json!(false)),
         ("store", json!(false)),
         ("text", text),
-        ("tool_choice", or("tool_choice", json!("auto"))),
-        ("tools", or("tools", json!([]))),
+        ("tool_choice", or("tool_choice", json!("auto"))?),
+        ("tools", or("tools", json!([]))?),
         ("top_logprobs", json!(0)),
         ("truncation", json!("disabled")),
-        ("user", or("user", Value::Null)),
-        ("metadata", or("metadata", json!({}))),
+        ("user", or("user", Value::Null)?),
+        ("metadata", or("metadata", json!({}))?),
         ("service_tier", json!("default")),
     ];
-    fields
-        .into_iter()
-        .map(|(name, value)| (name.to_owned(), value))
-        .collect()
+    let owned = |(name, value): (&str, Value)| (name.to_owned(), value);
+    Ok(fields.into_iter().map(owned).collect())
 }
 
 /// Fields that ask for what a server without memory does not have. Answers are never stored, whatever `store` says: clients
@@ -236,7 +243,7 @@ fn refuse(body: Fields<'_>) -> Result<()> {
     for (index, include) in body.array("include")?.into_iter().flatten().enumerate() {
         // What is thought is sent as it is.
         if include != "reasoning.encrypted_content" {
-            let why = format!("{include} is not supported");
+            let why = format!("{} is not supported", written(include));
             return Err(unsupported(format!("include[{index}]"), &why));
         }
     }

@@ -1,13 +1,14 @@
 //! Fields of conversations.
 
 use super::super::fields::code::{MISSING, TYPE, UNSUPPORTED, VALUE};
+use super::super::limits::MAX_DOCUMENTS;
 use super::{CHAT, Field, Form, field, refused};
 
 pub(super) const FIELDS: &[Field] = &[
     field(
         "messages",
         &[CHAT],
-        Form::Own("an array of messages, at least one"),
+        Form::Own("an array of 1 to 16384 messages"),
         "The conversation. A message has a `role` (`system`, `developer`, `user`, `assistant`, `tool` or `function`) and a `content`: a string, \
          or an array of parts of type `text`. `name`, `tool_calls` and `tool_call_id` reach the template.",
     )
@@ -87,7 +88,7 @@ pub(super) const FIELDS: &[Field] = &[
         "chat_template_kwargs.add_generation_prompt",
         TYPE,
     )]),
-    field("documents", &[CHAT], Form::Array, "The template's variable `documents`."),
+    field("documents", &[CHAT], Form::Array(MAX_DOCUMENTS), "The template's variable `documents`."),
     field(
         "chat_template",
         &[CHAT],

@@ -8,7 +8,7 @@ pub(super) const FIELDS: &[Field] = &[
         "prompt",
         &[COMPLETIONS],
         Form::Own(
-            "a string, an array of strings, an array of token ids, or an array of such arrays",
+            "a string, an array of strings, an array of token ids, or an array of such arrays; at most 1024 prompts, and 4194304 token ids together",
         ),
         "What the text goes on from. Several prompts are answered at once, `n` choices each.",
     )

@@ -1,6 +1,7 @@
 //! Fields that say how many texts there are and where they end.
 
 use super::super::fields::code::{TYPE, VALUE};
+use super::super::limits::MAX_STOP_TOKENS;
 use super::{BOTH, CHAT, COMPLETIONS, Field, Form, MOST, field, refused};
 
 pub(super) const FIELDS: &[Field] = &[
@@ -48,7 +49,7 @@ pub(super) const FIELDS: &[Field] = &[
     field(
         "stop",
         BOTH,
-        Form::Own("a string, or an array of at most 16 strings"),
+        Form::Own("a string, or an array of at most 16 strings; each of at most 1024 bytes"),
         "Texts that end a choice where they appear. They are not part of it.",
     )
     .refusing(&[
@@ -72,7 +73,7 @@ pub(super) const FIELDS: &[Field] = &[
     field(
         "stop_token_ids",
         BOTH,
-        Form::Array,
+        Form::Array(MAX_STOP_TOKENS),
         "Tokens that end a choice. They are not part of it.",
     )
     .refusing(&[

@@ -1,13 +1,14 @@
 //! Fields of Anthropic's messages. Those of chat that have no row here (`min_p`, `seed` ...) can be used as well.
 
 use super::super::fields::code::{MISSING, TYPE, UNSUPPORTED, VALUE};
+use super::super::limits::{MAX_STOPS, MAX_TOOLS};
 use super::{Field, Form, MESSAGES, MOST, field, refused};
 
 pub(super) const FIELDS: &[Field] = &[
     field(
         "messages",
         &[MESSAGES],
-        Form::Own("an array of messages, at least one"),
+        Form::Own("an array of 1 to 16384 messages"),
         "The conversation. Content is a string or an array of blocks: `text`, `thinking`, `tool_use`, `tool_result`. A last message of the assistant is continued.",
     )
     .refusing(&[
@@ -41,8 +42,8 @@ pub(super) const FIELDS: &[Field] = &[
     field(
         "stop_sequences",
         &[MESSAGES],
-        Form::Array,
-        "End the text where they appear; the answer says which.",
+        Form::Array(MAX_STOPS),
+        "End the text where they appear; the answer says which. Each has at most 1024 bytes.",
     )
     .refusing(&[
         refused(r#"{"stop_sequences": [1]}"#, "stop_sequences[0]", TYPE),
@@ -52,7 +53,7 @@ pub(super) const FIELDS: &[Field] = &[
     field("temperature", &[MESSAGES], Form::Number(0.0, 2.0), "As in chat."),
     field("top_p", &[MESSAGES], Form::Number(0.0, 1.0), "As in chat."),
     field("top_k", &[MESSAGES], Form::Integer(-1, i32::MAX as i64), "As in chat."),
-    field("tools", &[MESSAGES], Form::Array, "The client's tools that the model may call.").refusing(&[
+    field("tools", &[MESSAGES], Form::Array(MAX_TOOLS), "The client's tools that the model may call.").refusing(&[
         refused(r#"{"tools": [5]}"#, "tools[0]", TYPE),
         refused(r#"{"tools": [{"name": "f"}]}"#, "tools[0].input_schema", MISSING),
         refused(r#"{"tools": [{"input_schema": {}}]}"#, "tools[0].name", MISSING),

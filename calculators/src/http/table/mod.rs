@@ -3,13 +3,13 @@
 //! Requests are checked against it before anything else reads them, the reference page is made from it, and the tests send every
 //! value that it says is refused.
 
-use std::fmt;
+use std::{collections::HashSet, fmt, sync::OnceLock};
 
 use graphmill_engine::Result;
 use serde_json::Value;
 
-use super::fields::{Fields, invalid, unsupported, wrong_type};
-use crate::payload::Endpoint;
+use super::fields::{at_most, code, invalid, unsupported, written, wrong_kind, wrong_type};
+use crate::payload::{Endpoint, JsonBody, json::Given};
 
 mod chat;
 mod completions;
@@ -79,8 +79,8 @@ pub enum Form {
     OneOf(&'static [&'static str]),
     /// An object, of which the node that reads it knows more.
     Object,
-    /// An array, likewise.
-    Array,
+    /// An array of at most so many entries, likewise.
+    Array(usize),
     /// One of these values, written in JSON, which ask for nothing but what is done anyway. Any other asks for what cannot be done.
     Only(&'static [&'static str]),
     /// What these words say; whoever reads the field checks it.
@@ -197,25 +197,38 @@ pub(super) fn name(endpoint: Endpoint) -> &'static str {
     }
 }
 
-/// Checks every field of a body that the table knows for this endpoint, and names those that mean nothing to it.
-pub(super) fn check(body: Fields<'_>, endpoint: &str) -> Result<Vec<String>> {
+/// Most names of unknown fields that an answer tells of.
+const MAX_IGNORED: usize = 32;
+
+/// The names of all fields: a body may have many others, for each of which the table is not searched.
+static KNOWN: OnceLock<HashSet<&'static str>> = OnceLock::new();
+
+/// Checks every field of a body that the table knows for this endpoint, and names those that mean nothing to it. No value is made of
+/// these, nor of those whose form says nothing about what is inside.
+pub(super) fn check(body: &JsonBody, endpoint: &str) -> Result<Vec<String>> {
     let mut unknown = Vec::new();
-    for (name, value) in body.0 {
-        if value.is_null() {
+    let names = KNOWN.get_or_init(|| fields().map(|field| field.name).collect());
+    for name in body.names().filter(|name| body.has(name)) {
+        if !names.contains(name) {
+            match unknown.len() {
+                ..MAX_IGNORED => unknown.push(name.to_owned()),
+                MAX_IGNORED => unknown.push("...".to_owned()),
+                _ => {}
+            }
             continue;
         }
         let known = || fields().filter(|field| field.name == name);
         if let Some(field) = known().find(|field| field.endpoints.contains(&endpoint)) {
-            field.form.check(name, value)?;
+            field.form.check(field.name, body)?;
             continue;
         }
         match known().find(|field| is_akin(field, endpoint)) {
-            Some(field) if !asks_for_nothing(value) => {
+            Some(field) if !asks_for_nothing(name, body)? => {
                 let message = format!("is a field of `{}`", field.endpoints.join("` and `"));
                 return Err(invalid(name, message).with_code("unsupported_parameter"));
             }
             Some(_) => {}
-            None => unknown.push(name.clone()),
+            None => unknown.push(name.to_owned()),
         }
     }
     Ok(unknown)
@@ -226,39 +239,78 @@ fn is_akin(field: &Field, endpoint: &str) -> bool {
     BOTH.contains(&endpoint) && field.endpoints.iter().any(|other| BOTH.contains(other))
 }
 
-/// Whether a value, whatever its field, leaves everything as it is without the field.
-fn asks_for_nothing(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::Bool(value) => !value,
-        Value::Number(number) => number.as_f64() == Some(0.0),
-        Value::String(text) => text.is_empty(),
-        Value::Array(list) => list.is_empty(),
-        Value::Object(fields) => fields.is_empty(),
+/// Whether a field's value, whatever the field, leaves everything as it is without the field.
+fn asks_for_nothing(name: &str, body: &JsonBody) -> Result<bool> {
+    // Of what has something inside, no value is made to find that out.
+    if body.given(name).is_some_and(is_long) {
+        return Ok(false);
     }
+    Ok(match body.get(name)? {
+        None => true,
+        Some(value) => match value {
+            Value::Null => true,
+            Value::Bool(value) => !value,
+            Value::Number(number) => number.as_f64() == Some(0.0),
+            Value::String(text) => text.is_empty(),
+            Value::Array(list) => list.is_empty(),
+            Value::Object(fields) => fields.is_empty(),
+        },
+    })
+}
+
+/// Whether a field's text is longer than any that the table itself can compare it with.
+fn is_long(given: Given<'_>) -> bool {
+    matches!(given, Given::Text(text) if text.len() > 256)
 }
 
 impl Form {
-    fn check(self, name: &str, value: &Value) -> Result<()> {
-        let typed = |is: bool, expected: &str| {
-            if is {
-                Ok(())
-            } else {
-                Err(wrong_type(name, expected, value))
+    /// Checks a field that is there.
+    fn check(self, name: &str, body: &JsonBody) -> Result<()> {
+        let Some(given) = body.given(name) else {
+            return Ok(());
+        };
+        let typed = |is: bool, expected: &str| match (is, compound(given)) {
+            (true, _) => Ok(()),
+            (false, Some(kind)) => Err(wrong_kind(name, expected, kind)),
+            (false, None) => match body.get(name)? {
+                Some(value) => Err(wrong_type(name, expected, value)),
+                None => Ok(()),
+            },
+        };
+        let kind = compound(given);
+        match self {
+            Self::Own(_) => return Ok(()),
+            Self::Text => return typed(kind == Some(STRING), STRING),
+            Self::Object => return typed(kind == Some(OBJECT), OBJECT),
+            Self::Array(_) => typed(kind == Some(ARRAY), ARRAY)?,
+            Self::OneOf(_) => typed(kind == Some(STRING), STRING)?,
+            Self::Boolean => typed(kind.is_none(), "a boolean")?,
+            Self::Integer(..) => typed(kind.is_none(), "an integer")?,
+            Self::Number(..) | Self::Above(_) => typed(kind.is_none(), "a number")?,
+            Self::Only(_) if is_long(given) => {
+                let message = "is not supported with a value of this length";
+                return Err(invalid(name, message).with_code(code::UNSUPPORTED));
             }
+            Self::Only(_) => {}
+        }
+        let Some(value) = body.get(name)? else {
+            return Ok(());
         };
         let within = |is: bool| {
             if is {
                 Ok(())
             } else {
+                let value = written(value);
                 Err(invalid(name, format!("must be {self}, not {value}")))
             }
         };
         match self {
             Self::Boolean => typed(value.is_boolean(), "a boolean"),
-            Self::Text => typed(value.is_string(), "a string"),
-            Self::Object => typed(value.is_object(), "an object"),
-            Self::Array => typed(value.is_array(), "an array"),
+            Self::Text | Self::Object | Self::Own(_) => Ok(()),
+            Self::Array(most) => {
+                let count = value.as_array().map_or(0, Vec::len);
+                at_most(name, count, most, "entries")
+            }
             Self::Number(least, most) => {
                 typed(value.is_number(), "a number")?;
                 within(
@@ -279,10 +331,7 @@ impl Form {
                         .is_some_and(|number| (least..=most).contains(&number)),
                 )
             }
-            Self::OneOf(texts) => {
-                typed(value.is_string(), "a string")?;
-                within(value.as_str().is_some_and(|text| texts.contains(&text)))
-            }
+            Self::OneOf(texts) => within(value.as_str().is_some_and(|text| texts.contains(&text))),
             Self::Only(values) => {
                 let same =
                     |text: &&str| serde_json::from_str(text).is_ok_and(|only| equal(&only, value));
@@ -292,7 +341,6 @@ impl Form {
                     Err(unsupported(name, value))
                 }
             }
-            Self::Own(_) => Ok(()),
         }
     }
 
@@ -304,7 +352,7 @@ impl Form {
             Self::Boolean => vec![("true".into(), TYPE), (1.into(), TYPE)],
             Self::Text => vec![(5.into(), TYPE), (Value::Array(vec!["a".into()]), TYPE)],
             Self::Object => vec![("{}".into(), TYPE), (Value::Array(Vec::new()), TYPE)],
-            Self::Array => vec![("a".into(), TYPE), (1.into(), TYPE)],
+            Self::Array(_) => vec![("a".into(), TYPE), (1.into(), TYPE)],
             Self::Number(least, most) => {
                 let mut refused = vec![("1".into(), TYPE), ((least - 0.5).into(), VALUE)];
                 if most.is_finite() {
@@ -330,6 +378,20 @@ impl Form {
     }
 }
 
+const STRING: &str = "a string";
+const ARRAY: &str = "an array";
+const OBJECT: &str = "an object";
+
+/// What a field is whose value may be long; none for the others. No value is made of it.
+fn compound(given: Given<'_>) -> Option<&'static str> {
+    match given {
+        Given::Text([b'"', ..]) | Given::Value(Value::String(_)) => Some(STRING),
+        Given::Text([b'[', ..]) | Given::Value(Value::Array(_)) => Some(ARRAY),
+        Given::Text([b'{', ..]) | Given::Value(Value::Object(_)) => Some(OBJECT),
+        _ => None,
+    }
+}
+
 /// Equal, where 1 and 1.0 are.
 fn equal(left: &Value, right: &Value) -> bool {
     left == right || (left.is_number() && left.as_f64() == right.as_f64())
@@ -348,7 +410,7 @@ impl fmt::Display for Form {
             Self::Boolean => f.write_str("a boolean"),
             Self::Text => f.write_str("a string"),
             Self::Object => f.write_str("an object"),
-            Self::Array => f.write_str("an array"),
+            Self::Array(most) => write!(f, "an array of at most {most}"),
             Self::Number(least, f64::INFINITY) => write!(f, "a number of at least {least}"),
             Self::Number(least, most) => write!(f, "between {least} and {most}"),
             Self::Above(bound) => write!(f, "above {bound}"),

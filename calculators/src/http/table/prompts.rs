@@ -7,7 +7,7 @@ pub(super) const FIELDS: &[Field] = &[
     field(
         "text",
         &[TOKENIZE],
-        Form::Own("a string or an array of strings"),
+        Form::Own("a string or an array of at most 1024 strings"),
         "What is tokenized. `prompt` and `content` are other names for it, and `messages` can be there instead.",
     )
     .refusing(&[
@@ -63,7 +63,7 @@ pub(super) const FIELDS: &[Field] = &[
         Form::Boolean,
         "Whether tokens are objects of `id` and `piece`.",
     ),
-    field("tokens", &[DETOKENIZE], Form::Array, "The tokens of the text.").refusing(&[
+    field("tokens", &[DETOKENIZE], Form::Own("an array of at most 4194304 token ids"), "The tokens of the text.").refusing(&[
         refused(r#"{"tokens": null}"#, "tokens", MISSING),
         refused(r#"{"tokens": ["a"]}"#, "tokens[0]", TYPE),
         refused(r#"{"tokens": [1.5]}"#, "tokens[0]", TYPE),

@@ -1,13 +1,14 @@
 //! Fields of OpenAI's responses. Those of chat that have no row here (`min_p`, `seed`, `stop` ...) can be used as well.
 
 use super::super::fields::code::{MISSING, TYPE, UNSUPPORTED, VALUE};
+use super::super::limits::MAX_TOOLS;
 use super::{Field, Form, MOST, RESPONSES, field, refused};
 
 pub(super) const FIELDS: &[Field] = &[
     field(
         "input",
         &[RESPONSES],
-        Form::Own("a string or an array of items, at least one"),
+        Form::Own("a string or an array of 1 to 16384 items"),
         "The conversation. An item is a message of text, a `function_call`, a `function_call_output` or `reasoning`.",
     )
     .refusing(&[
@@ -47,7 +48,7 @@ pub(super) const FIELDS: &[Field] = &[
     field(
         "tools",
         &[RESPONSES],
-        Form::Array,
+        Form::Array(MAX_TOOLS),
         "The functions that the model may call.",
     )
     .refusing(&[
@@ -75,7 +76,7 @@ pub(super) const FIELDS: &[Field] = &[
     field(
         "include",
         &[RESPONSES],
-        Form::Array,
+        Form::Array(64),
         "`reasoning.encrypted_content` changes nothing: what is thought is sent as it is.",
     )
     .refusing(&[refused(

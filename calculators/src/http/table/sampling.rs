@@ -59,7 +59,7 @@ pub(super) const FIELDS: &[Field] = &[
     field("dry_base", BOTH, Form::Number(1.0, 1000.0), "How many times more for each token that it is longer; 1.75 when left out."),
     field("dry_allowed_length", BOTH, Form::Integer(0, MOST), "Tokens that may repeat; 2 when left out."),
     field("dry_penalty_last_n", BOTH, Form::Integer(-1, MOST), "Tokens that are searched for repetitions; -1, all, when left out."),
-    field("dry_sequence_breakers", BOTH, Form::Array, "Texts that no repetition goes across, at most 32 of at most 64 bytes; newline, colon, quotation mark and star when left out.").refusing(&[
+    field("dry_sequence_breakers", BOTH, Form::Array(32), "Texts that no repetition goes across, at most 32 of at most 64 bytes; newline, colon, quotation mark and star when left out.").refusing(&[
         refused(r#"{"dry_sequence_breakers": [5]}"#, "dry_sequence_breakers[0]", TYPE),
         refused(r#"{"dry_sequence_breakers": ["a", ""]}"#, "dry_sequence_breakers[1]", VALUE),
     ]),
@@ -73,7 +73,7 @@ pub(super) const FIELDS: &[Field] = &[
         "logit_bias",
         BOTH,
         Form::Own(
-            "an object of numbers between -100 and 100 by token id, or an array of pairs of both",
+            "an object of numbers between -100 and 100 by token id, or an array of pairs of both; at most 4096",
         ),
         "Added to the logits of tokens. In an array, `false` bans a token.",
     )

@@ -1,12 +1,13 @@
 //! Fields about tools and reasoning.
 
 use super::super::fields::code::{MISSING, TYPE, VALUE};
+use super::super::limits::MAX_TOOLS;
 use super::{CHAT, Field, Form, MOST, field, refused};
 
 const BUDGET: Form = Form::Integer(-1, MOST);
 
 pub(super) const FIELDS: &[Field] = &[
-    field("tools", &[CHAT], Form::Array, "The functions that the model may call, for the template and the tool parser.").refusing(&[
+    field("tools", &[CHAT], Form::Array(MAX_TOOLS), "The functions that the model may call, for the template and the tool parser.").refusing(&[
         refused(r#"{"tools": ["f"]}"#, "tools[0]", TYPE),
         refused(r#"{"tools": [{}]}"#, "tools[0].type", MISSING),
         refused(r#"{"tools": [{"type": 5}]}"#, "tools[0].type", TYPE),

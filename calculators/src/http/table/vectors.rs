@@ -1,6 +1,7 @@
 //! Fields of embeddings and rerank.
 
 use super::super::fields::code::{MISSING, TYPE, VALUE};
+use super::super::limits::MAX_DOCUMENTS;
 use super::{EMBEDDINGS, Field, Form, MOST, RERANK, field, refused};
 
 pub(super) const FIELDS: &[Field] = &[
@@ -15,7 +16,7 @@ pub(super) const FIELDS: &[Field] = &[
         "input",
         &[EMBEDDINGS],
         Form::Own(
-            "a string, an array of strings, an array of token ids, or an array of such arrays",
+            "a string, an array of strings, an array of token ids, or an array of such arrays; at most 2048 texts, and 4194304 token ids together",
         ),
         "The texts. One that is too long for the model is refused with its count of tokens, unless the node has `truncate: true`.",
     )
@@ -54,7 +55,7 @@ pub(super) const FIELDS: &[Field] = &[
     field(
         "documents",
         &[RERANK],
-        Form::Array,
+        Form::Array(MAX_DOCUMENTS),
         "Strings, or objects with a `text`; all of one kind.",
     )
     .refusing(&[

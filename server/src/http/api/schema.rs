@@ -40,7 +40,7 @@ fn form(name: &str, form: Form) -> Value {
         Form::Text => json!({ "type": "string" }),
         Form::OneOf(texts) => json!({ "type": "string", "enum": texts }),
         Form::Object => json!({ "type": "object" }),
-        Form::Array => array(name),
+        Form::Array(most) => array(name, most),
         Form::Only(values) => {
             let values: Vec<Value> = values
                 .iter()
@@ -53,12 +53,13 @@ fn form(name: &str, form: Form) -> Value {
 }
 
 /// An array, as far as a schema can say what is in it.
-fn array(name: &str) -> Value {
-    let of = |items: Value| json!({ "type": "array", "items": items, "minItems": 1 });
+fn array(name: &str, most: usize) -> Value {
+    let text = json!({ "type": "string" });
     match name {
-        "documents" => of(json!({ "type": "string" })),
-        "tokens" => of(json!({ "type": "integer", "minimum": 0 })),
-        _ => json!({ "type": "array" }),
+        "documents" => {
+            json!({ "type": "array", "items": text, "minItems": 1, "maxItems": most })
+        }
+        _ => json!({ "type": "array", "maxItems": most }),
     }
 }
 
@@ -83,6 +84,7 @@ fn own(name: &str) -> Value {
             { "type": "string", "minLength": 1 }, texts, tokens,
             { "type": "array", "items": tokens, "minItems": 1 },
         ] }),
+        "tokens" => tokens,
         "input" | "text" | "content" | "stop" | "query" => json!({ "anyOf": [text, texts] }),
         _ => json!({}),
     }

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use axum::http::HeaderMap;
+use graphmill_calculators::payload::JsonBody;
 use serde_json::Value;
 
 use crate::rescue::{Cause, Failure};
@@ -12,7 +13,7 @@ const HEADER: &str = "x-request-timeout-ms";
 
 /// The earlier of the deadlines that the header and the body's `timeout`, in seconds, set. A `timeout` that is no positive number
 /// is for the graph to refuse.
-pub(super) fn of(headers: &HeaderMap, body: &Value) -> Result<Option<Instant>, Failure> {
+pub(super) fn of(headers: &HeaderMap, body: &JsonBody) -> Result<Option<Instant>, Failure> {
     let by_header = headers.get(HEADER).map(|value| {
         let text = value.to_str().ok();
         let millis = text.and_then(|text| text.trim().parse().ok());
@@ -24,7 +25,7 @@ pub(super) fn of(headers: &HeaderMap, body: &Value) -> Result<Option<Instant>, F
         })
     });
     let by_header = by_header.transpose()?.map(Duration::from_millis);
-    let seconds = body.get("timeout").and_then(Value::as_f64);
+    let seconds = body.short("timeout").and_then(Value::as_f64);
     let by_body = seconds
         .filter(|seconds| *seconds > 0.0)
         .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());

@@ -6,12 +6,12 @@
 use std::sync::Arc;
 
 use axum::{
-    extract::{FromRequest as _, Path, Request, State},
+    extract::{Path, Request, State},
     http::{HeaderMap, HeaderValue, Method, Uri, header},
     response::{IntoResponse as _, Response},
 };
-use bytes::Bytes;
 use graphmill_calculators::payload::{HttpRequestPayload, HttpResponse};
+use serde_json::Value;
 
 use super::{body::ParsedBody, deadline, stream};
 use crate::{
@@ -32,18 +32,21 @@ struct Head {
 }
 
 /// Splits a request into its head and its body, read as far as the limit allows.
-async fn read(request: Request) -> (Head, Result<ParsedBody, Failure>) {
+async fn read(app: &App, request: Request) -> (Head, Result<ParsedBody, Failure>) {
     let (parts, body) = request.into_parts();
     let extension = "the layers around every route set it";
     let head = Head {
-        method: parts.method.clone(),
-        uri: parts.uri.clone(),
-        headers: parts.headers.clone(),
         id: parts.extensions.get::<Id>().expect(extension).clone(),
         entry: parts.extensions.get::<Entry>().expect(extension).clone(),
+        method: parts.method,
+        uri: parts.uri,
+        headers: parts.headers,
     };
-    let bytes = Bytes::from_request(Request::from_parts(parts, body), &()).await;
-    (head, ParsedBody::parse(bytes).await)
+    let body = match app.bodies.read(&head.headers, body).await {
+        Ok(bytes) => ParsedBody::parse(bytes).await,
+        Err(failure) => Err(failure),
+    };
+    (head, body)
 }
 
 /// A path that every graph with a language model serves: the body has to be right.
@@ -51,7 +54,7 @@ pub(crate) async fn endpoint(
     State(app): State<Arc<App>>,
     request: Request,
 ) -> Result<Response, Failure> {
-    let (head, body) = read(request).await;
+    let (head, body) = read(&app, request).await;
     let body = body?;
     let named = app.servables.find(body.model()?)?;
     answer(&app, named, head, body).await
@@ -62,7 +65,7 @@ pub(super) async fn about_a_prompt(
     State(app): State<Arc<App>>,
     request: Request,
 ) -> Result<Response, Failure> {
-    let (head, body) = read(request).await;
+    let (head, body) = read(&app, request).await;
     let body = body?;
     let unnamed = app.servables.unnamed().filter(|_| body.names_no_model());
     let named = match unnamed {
@@ -81,7 +84,7 @@ pub(super) async fn any_path(
     Path(path): Path<String>,
     request: Request,
 ) -> Result<Response, Failure> {
-    let (head, body) = read(request).await;
+    let (head, body) = read(&app, request).await;
     let named = body.as_ref().ok().and_then(|body| body.model().ok());
     let Some(named) = app.servables.named(named.unwrap_or(&path)) else {
         return Err(unknown_route(head.method, head.uri).await);
@@ -96,7 +99,7 @@ async fn answer(
     body: ParsedBody,
 ) -> Result<Response, Failure> {
     let Named { servable, adapter } = named;
-    let streams = body.json.get("stream").and_then(serde_json::Value::as_bool);
+    let streams = body.json.short("stream").and_then(Value::as_bool);
     head.entry.model(servable.name(), streams == Some(true));
     let prompt_field = body.prompt_field();
     let dialect = Dialect::of(head.uri.path());

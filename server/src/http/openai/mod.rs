@@ -13,16 +13,12 @@ mod tokenizer;
 
 use std::sync::Arc;
 
-use axum::{Router, extract::DefaultBodyLimit, routing::post};
+use axum::{Router, routing::post};
 
 pub(crate) use error::object as error_object;
 
 use super::operation::{Answer, Body, Group, OF_GRAPHS, Operation};
 use crate::{app::App, http::unknown_route};
-
-/// The longest body that is read, in bytes: room for a prompt that fills any model's context many times over, so that what
-/// does not fit is refused with its count of tokens.
-pub(crate) const BODY_LIMIT_BYTES: usize = 64 << 20;
 
 /// The prefix whose paths the documentation shows.
 pub(super) const SHOWN: &str = "/v3";
@@ -191,5 +187,4 @@ pub(super) fn other_paths() -> Router<Arc<App>> {
                 post(generate::any_path).fallback(unknown_route),
             )
         })
-        .layer(DefaultBodyLimit::max(BODY_LIMIT_BYTES))
 }

@@ -1,0 +1,15 @@
+//! JSON from strangers: the body of a request, whose fields are read when they are asked for, and values within bounds.
+//!
+//! A `serde_json::Value` takes up to a hundred times the memory of its text. So none is made of a whole body, and what is made of one
+//! request's fields draws on one [`Allowance`].
+
+mod body;
+mod value;
+
+pub(crate) use body::Given;
+pub use body::{JsonBody, MAX_FIELDS};
+pub(crate) use value::Allowance;
+pub use value::{MAX_DEPTH, MAX_VALUES};
+
+/// What errors about a text that is no JSON have as their code.
+pub(crate) const INVALID_JSON: &str = "invalid_json";

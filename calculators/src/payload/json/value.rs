@@ -1,0 +1,243 @@
+//! Values of any shape, as many as a request may have.
+
+use std::{
+    cell::Cell,
+    fmt,
+    sync::atomic::{AtomicUsize, Ordering::Relaxed},
+};
+
+use graphmill_engine::{Error, Result};
+use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Value};
+
+use super::INVALID_JSON;
+
+/// Most JSON values that are made of the fields of one request, all together: a conversation of ten thousand messages has fewer. The
+/// smallest objects take 500 bytes, so they are bounded by some 16 MiB.
+pub const MAX_VALUES: usize = 1 << 16;
+
+/// Deepest nesting of a field: what reads values goes down by recursion.
+pub const MAX_DEPTH: usize = 100;
+
+/// How many JSON values a request may still have.
+#[derive(Debug)]
+pub(crate) struct Allowance(AtomicUsize);
+
+impl Default for Allowance {
+    /// That of a whole request.
+    fn default() -> Self {
+        Self(AtomicUsize::new(MAX_VALUES))
+    }
+}
+
+impl Allowance {
+    /// Reads a value whose text is that of the request's `field`, or inside of it.
+    ///
+    /// # Errors
+    /// If the text is not JSON, is nested too deep or has too many values, each named with the field.
+    pub(crate) fn parse(&self, text: &[u8], field: &str) -> Result<Value> {
+        let excess = Cell::new(None);
+        let mut deserializer = serde_json::Deserializer::from_slice(text);
+        let seed = Bounded {
+            allowance: self,
+            depth: 0,
+            excess: &excess,
+        };
+        let value = seed
+            .deserialize(&mut deserializer)
+            .and_then(|value| deserializer.end().map(|()| value));
+        value.map_err(|error| {
+            let (why, code) = match excess.get() {
+                Some(Excess::Values) => (
+                    format!("has too many JSON values: a request may have {MAX_VALUES}"),
+                    "too_many_values",
+                ),
+                Some(Excess::Depth) => (
+                    format!("is nested deeper than {MAX_DEPTH} levels"),
+                    "nested_too_deep",
+                ),
+                None => (format!("is not JSON: {error}"), INVALID_JSON),
+            };
+            Error::invalid(format!("`{field}` {why}"))
+                .with_field(field.to_owned())
+                .with_code(code)
+        })
+    }
+
+    fn take(&self) -> bool {
+        // Fields are read one after the other; nothing else depends on the order.
+        let taken = self
+            .0
+            .fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1));
+        taken.is_ok()
+    }
+}
+
+#[derive(Copy, Clone)]
+enum Excess {
+    Values,
+    Depth,
+}
+
+/// Reads one value and what is inside of it.
+#[derive(Copy, Clone)]
+struct Bounded<'a> {
+    allowance: &'a Allowance,
+    depth: usize,
+    excess: &'a Cell<Option<Excess>>,
+}
+
+impl Bounded<'_> {
+    fn inner<E: serde::de::Error>(self) -> Result<Self, E> {
+        if self.depth == MAX_DEPTH {
+            self.excess.set(Some(Excess::Depth));
+            return Err(E::custom("nested too deep"));
+        }
+        Ok(Self {
+            depth: self.depth + 1,
+            ..self
+        })
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Bounded<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        if !self.allowance.take() {
+            self.excess.set(Some(Excess::Values));
+            return Err(D::Error::custom("too many values"));
+        }
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Bounded<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value, A::Error> {
+        let inner = self.inner()?;
+        let mut list = Vec::new();
+        while let Some(value) = seq.next_element_seed(inner)? {
+            list.push(value);
+        }
+        Ok(Value::Array(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+        let inner = self.inner()?;
+        let mut fields = Map::new();
+        while let Some(name) = map.next_key::<String>()? {
+            // Of fields of one name, the last counts.
+            fields.insert(name, map.next_value_seed(inner)?);
+        }
+        Ok(Value::Object(fields))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn refused(text: &str) -> Error {
+        let value = Allowance::default().parse(text.as_bytes(), "tools");
+        value.expect_err("it is refused")
+    }
+
+    #[test]
+    fn a_value_is_what_serde_json_makes_of_its_text() {
+        for text in [
+            r#"{"a": [1, -2, 3.5, 1e300, 18446744073709551615, "x\né", true, null, {}], "a\n": []}"#,
+            r#"{"a": 1, "b": 2, "a": 3}"#,
+            r#"{"$serde_json::private::RawValue": "1"}"#,
+            " 7 ",
+        ] {
+            let value = Allowance::default()
+                .parse(text.as_bytes(), "tools")
+                .expect("JSON");
+            if text.contains("private") {
+                assert!(value.is_object());
+                continue;
+            }
+            let expected: Value = serde_json::from_str(text).expect("JSON");
+            assert_eq!(value, expected);
+        }
+    }
+
+    #[test]
+    fn all_values_of_a_request_are_counted_together() {
+        let allowance = Allowance::default();
+        let half = format!("[{}0]", "0,".repeat(MAX_VALUES / 2));
+        assert!(allowance.parse(half.as_bytes(), "tools").is_ok());
+        let error = allowance
+            .parse(half.as_bytes(), "metadata")
+            .expect_err("too many");
+        assert_eq!(error.field.as_deref(), Some("metadata"));
+        assert_eq!(error.code.as_deref(), Some("too_many_values"));
+        assert!(error.message.contains("65536"), "{}", error.message);
+    }
+
+    #[test]
+    fn depth_is_bounded() {
+        let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        assert!(
+            Allowance::default()
+                .parse(nested(MAX_DEPTH).as_bytes(), "tools")
+                .is_ok()
+        );
+        let error = refused(&nested(MAX_DEPTH + 1));
+        assert_eq!(error.code.as_deref(), Some("nested_too_deep"));
+        assert_eq!(refused(&nested(1 << 20)).message, error.message);
+    }
+
+    #[test]
+    fn what_is_no_json_is_refused_with_the_field() {
+        for text in [r#""\ud800""#, "1e999", "[1", "1 2", ""] {
+            let error = refused(text);
+            assert_eq!(error.code.as_deref(), Some(INVALID_JSON), "{text}");
+            assert!(
+                error.message.starts_with("`tools` is not JSON"),
+                "{}",
+                error.message
+            );
+        }
+        assert_eq!(
+            Allowance::default().parse(b"[]", "a").expect("JSON"),
+            json!([])
+        );
+    }
+}

@@ -1,0 +1,312 @@
+//! The bodies of requests: how much of them is in memory.
+//!
+//! A body's bytes are taken from one budget as they come in, so that a client that announces much and sends little holds little, and
+//! are given back when nothing refers to the body any more: graphs drop it when they have read it, long before a stream ends. A body
+//! that finds no room is refused at once. Nothing waits for room, because two bodies that are half read would wait for each other.
+
+use std::{
+    future::poll_fn,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use axum::{
+    body::HttpBody,
+    http::{HeaderMap, header},
+};
+use bytes::Bytes;
+
+use crate::rescue::{Cause, Failure};
+
+/// The budget of all bodies.
+#[derive(Debug)]
+pub(crate) struct Bodies {
+    /// Most bytes of a body.
+    each: usize,
+    /// Most bytes of all bodies.
+    all: usize,
+    taken: AtomicUsize,
+}
+
+/// What a body has of the budget before it counts as a large one. A quarter of the budget is not for large ones, so that those that
+/// come in slowly leave room for a usual request.
+const SMALL_BYTES: usize = 64 << 10;
+
+/// How long what is left of a refused body is read, to be thrown away: a client that is still sending when its connection is closed
+/// may never see why.
+const DRAIN: Duration = Duration::from_secs(1);
+
+impl Bodies {
+    /// A budget of `all` bytes, of which a body can have `each`.
+    pub(crate) fn new(each: usize, all: usize) -> Arc<Self> {
+        Arc::new(Self {
+            each,
+            all: all.max(each),
+            taken: AtomicUsize::new(0),
+        })
+    }
+
+    /// Bytes in memory.
+    pub(crate) fn taken(&self) -> usize {
+        self.taken.load(Relaxed)
+    }
+
+    /// Most bytes in memory.
+    pub(crate) fn limit(&self) -> usize {
+        self.all
+    }
+
+    /// Reads a body to its end. `headers` are those of its request.
+    pub(crate) async fn read<B>(
+        self: &Arc<Self>,
+        headers: &HeaderMap,
+        mut body: B,
+    ) -> Result<Bytes, Failure>
+    where
+        B: HttpBody<Data = Bytes> + Unpin,
+        B::Error: std::fmt::Display,
+    {
+        let announced = body.size_hint().exact();
+        let too_long = announced.is_some_and(|bytes| bytes > self.each as u64);
+        if too_long && headers.contains_key(header::EXPECT) {
+            // The client waits for a word before it sends, and gets this one.
+            return Err(self.too_long());
+        }
+        let read = if too_long {
+            Err(self.too_long())
+        } else {
+            self.collect(&mut body, announced).await
+        };
+        if read.is_err() {
+            let _ = tokio::time::timeout(DRAIN, drain(&mut body)).await;
+        }
+        read
+    }
+
+    async fn collect<B>(
+        self: &Arc<Self>,
+        body: &mut B,
+        announced: Option<u64>,
+    ) -> Result<Bytes, Failure>
+    where
+        B: HttpBody<Data = Bytes> + Unpin,
+        B::Error: std::fmt::Display,
+    {
+        let mut lease = Lease {
+            bodies: Arc::clone(self),
+            bytes: 0,
+        };
+        let mut first: Option<Bytes> = None;
+        let mut rest: Vec<u8> = Vec::new();
+        let most = announced.map_or(self.each, |bytes| bytes as usize);
+        while let Some(frame) = poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await {
+            let frame = frame.map_err(|error| {
+                let why = format!("the body could not be read: {error}");
+                Failure::new(Cause::BadRequest, why)
+            })?;
+            let Ok(data) = frame.into_data() else {
+                continue; // trailers
+            };
+            lease.take(data.len())?;
+            match first.take() {
+                // Most bodies come in one piece, which is not copied.
+                None if rest.is_empty() => first = Some(data),
+                before => {
+                    let before = before.unwrap_or_default();
+                    make_room(&mut rest, before.len() + data.len(), most);
+                    rest.extend_from_slice(&before);
+                    rest.extend_from_slice(&data);
+                }
+            }
+        }
+        let bytes = first.unwrap_or_else(|| {
+            rest.shrink_to_fit();
+            rest.into()
+        });
+        Ok(Bytes::from_owner(Leased {
+            bytes,
+            _lease: lease,
+        }))
+    }
+
+    fn too_long(&self) -> Failure {
+        let why = format!(
+            "the body is longer than {} (--max_body_bytes)",
+            size(self.each)
+        );
+        Failure::new(Cause::BodyTooLarge, why)
+    }
+
+    fn full(&self) -> Failure {
+        let why = format!(
+            "the bodies of the requests that are being read have {} together (--max_bodies_bytes): try again",
+            size(self.all)
+        );
+        Failure::new(Cause::BodiesFull, why)
+    }
+}
+
+/// Makes room as a vector does, but for no more than there can be.
+fn make_room(bytes: &mut Vec<u8>, more: usize, most: usize) {
+    let needed = bytes.len() + more;
+    if needed > bytes.capacity() {
+        let room = (2 * bytes.capacity()).min(most).max(needed);
+        bytes.reserve_exact(room - bytes.len());
+    }
+}
+
+/// Reads what is left.
+async fn drain<B: HttpBody + Unpin>(body: &mut B) {
+    while let Some(Ok(_)) = poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await {}
+}
+
+/// Bytes of the budget, which are given back when this is dropped.
+#[derive(Debug)]
+struct Lease {
+    bodies: Arc<Bodies>,
+    bytes: usize,
+}
+
+impl Lease {
+    fn take(&mut self, more: usize) -> Result<(), Failure> {
+        let bodies = &self.bodies;
+        let bytes = self.bytes + more;
+        if bytes > bodies.each {
+            return Err(bodies.too_long());
+        }
+        let room = if bytes <= SMALL_BYTES {
+            bodies.all
+        } else {
+            (bodies.all - bodies.all / 4).max(bodies.each)
+        };
+        let fits = |taken: usize| taken.checked_add(more).filter(|taken| *taken <= room);
+        match bodies.taken.fetch_update(Relaxed, Relaxed, fits) {
+            Ok(_) => {
+                self.bytes = bytes;
+                Ok(())
+            }
+            Err(_) => Err(bodies.full()),
+        }
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.bodies.taken.fetch_sub(self.bytes, Relaxed);
+    }
+}
+
+/// A body that was read, with what it has of the budget.
+struct Leased {
+    bytes: Bytes,
+    _lease: Lease,
+}
+
+impl AsRef<[u8]> for Leased {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// A number of bytes as people write it.
+fn size(bytes: usize) -> String {
+    match bytes {
+        _ if bytes > 0 && bytes.is_multiple_of(1 << 20) => format!("{} MiB", bytes >> 20),
+        _ if bytes > 0 && bytes.is_multiple_of(1 << 10) => format!("{} KiB", bytes >> 10),
+        _ => format!("{bytes} bytes"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use axum::body::Body;
+    use futures_util::stream;
+
+    use super::*;
+
+    fn pieces(pieces: &[usize]) -> Body {
+        let piece = |bytes: &usize| Ok::<_, Infallible>(Bytes::from(vec![b'x'; *bytes]));
+        Body::from_stream(stream::iter(pieces.iter().map(piece).collect::<Vec<_>>()))
+    }
+
+    async fn read(bodies: &Arc<Bodies>, body: Body) -> Result<Bytes, Failure> {
+        bodies.read(&HeaderMap::new(), body).await
+    }
+
+    #[tokio::test]
+    async fn bytes_are_taken_as_they_come_and_given_back_with_the_last_use() {
+        let bodies = Bodies::new(100, 1_000);
+        for body in [
+            Body::from(vec![b'x'; 60]),
+            pieces(&[60]),
+            pieces(&[10, 0, 20, 30]),
+        ] {
+            let bytes = read(&bodies, body).await.expect("it fits");
+            let use_of_it = bytes.slice(5..8);
+            assert_eq!((bytes.len(), bodies.taken()), (60, 60));
+            drop(bytes);
+            assert_eq!(bodies.taken(), 60);
+            drop(use_of_it);
+            assert_eq!(bodies.taken(), 0);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_long_body_is_refused_whether_it_says_so_or_not() {
+        let bodies = Bodies::new(1 << 10, 1 << 20);
+        for body in [Body::from(vec![b'x'; 1_025]), pieces(&[1_000, 25])] {
+            let failure = read(&bodies, body).await.expect_err("too long");
+            assert_eq!(failure.cause, Cause::BodyTooLarge);
+            assert_eq!(
+                failure.message,
+                "the body is longer than 1 KiB (--max_body_bytes)"
+            );
+        }
+        assert_eq!(bodies.taken(), 0);
+    }
+
+    #[tokio::test]
+    async fn what_finds_no_room_is_refused_and_does_not_wait() {
+        let bodies = Bodies::new(100, 150);
+        let held = read(&bodies, pieces(&[100])).await.expect("it fits");
+        let failure = read(&bodies, pieces(&[30, 30])).await.expect_err("full");
+        assert_eq!(failure.cause, Cause::BodiesFull);
+        assert_eq!(bodies.taken(), 100);
+        assert!(read(&bodies, pieces(&[30, 20])).await.is_ok());
+        drop(held);
+        assert!(read(&bodies, pieces(&[30, 30])).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn large_bodies_leave_room_for_small_ones() {
+        let bodies = Bodies::new(1 << 20, 4 << 20);
+        let mut held = Vec::new();
+        for _ in 0..3 {
+            held.push(read(&bodies, pieces(&[1 << 20])).await.expect("it fits"));
+        }
+        assert!(read(&bodies, pieces(&[SMALL_BYTES + 1])).await.is_err());
+        for _ in 0..16 {
+            held.push(read(&bodies, pieces(&[SMALL_BYTES])).await.expect("small"));
+        }
+        assert!(read(&bodies, pieces(&[1])).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn a_body_has_no_more_memory_than_bytes() {
+        let bodies = Bodies::new(1 << 20, 1 << 20);
+        let mut bytes = Vec::new();
+        for (more, most, room) in [(10, 1_000, 10), (1, 1_000, 20), (50, 70, 61), (9, 70, 70)] {
+            make_room(&mut bytes, more, most);
+            assert_eq!(bytes.capacity(), room);
+            bytes.resize(bytes.len() + more, 0);
+        }
+        let read = read(&bodies, pieces(&[100, 1, 1])).await.expect("it fits");
+        assert_eq!(&read[..], [b'x'; 102]);
+    }
+}
