@@ -4,10 +4,14 @@ use std::sync::Arc;
 
 use graphmill_engine::{
     Calculator, Contract, Cx, Error, Flow, In, NoOptions, OpenCx, Out, Res, Result, Run, register,
+    shortened,
 };
 
 use super::LanguageModel;
 use crate::payload::GenerationParams;
+
+/// How much of the reason is shown why something cannot be enforced.
+const MAX_SHOWN_BYTES: usize = 180;
 
 /// Compiles the JSON schema, regular expression, choice or grammar that a request asks its text to match, for the model's
 /// vocabulary.
@@ -68,7 +72,10 @@ impl Calculator for ConstraintCompiler {
             let compiled = self.model.engine().compile(&constraint.constraint);
             constraint.compiled = Some(compiled.map_err(|error| {
                 let field = constraint.field.clone();
-                let message = format!("`{field}` cannot be enforced: {error}");
+                // It can quote all of what was to be enforced.
+                let why = error.to_string();
+                let why = shortened(&why, MAX_SHOWN_BYTES);
+                let message = format!("`{field}` cannot be enforced: {why}");
                 Error::invalid(message)
                     .with_field(field)
                     .with_code("invalid_constraint")

@@ -5,6 +5,10 @@ use serde_json::json;
 use super::*;
 use crate::payload::{ChatInput, Prompt, RequestInput};
 
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "bodies are written where they are passed"
+)]
 fn read_body(path: &str, body: Value) -> Result<(TextRequest, GenerationParams)> {
     let payload = HttpRequestPayload {
         method: "POST".into(),
