@@ -11,6 +11,7 @@ mod embedding;
 pub(crate) mod json;
 mod logprobs;
 mod question;
+mod tally;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -29,6 +30,7 @@ pub use logprobs::{EchoedText, EchoedTokens, HeldLogprobs, TextLogprob};
 pub use question::{
     Explained, PromptQuestion, PromptReport, QuestionKind, ResolvedValue, Tokenization, ValueSource,
 };
+pub use tally::{Tallied, Tally};
 
 /// An HTTP request as it enters a graph, on the stream tagged `HTTP_REQUEST_PAYLOAD`.
 #[derive(Clone, Debug, Default)]

@@ -1,5 +1,6 @@
 //! The request context: what every node of a session may know about the request it works for.
 
+use std::any::Any;
 use std::{
     future::Future,
     pin::Pin,
@@ -54,6 +55,8 @@ pub struct RunCx {
     pub trace: TraceContext,
     /// Who it is for, where a server tells tenants apart.
     pub tenant: Option<Arc<str>>,
+    /// What the program that runs the session has for nodes that know of it, and they for it.
+    pub extension: Option<Arc<dyn Any + Send + Sync>>,
     /// The time.
     pub clock: Arc<dyn Clock>,
 }
@@ -68,6 +71,7 @@ impl RunCx {
             cancel: CancelToken::default(),
             trace: TraceContext::default(),
             tenant: None,
+            extension: None,
             clock: Arc::new(SystemClock),
         }
     }

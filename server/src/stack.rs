@@ -11,7 +11,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use crate::{
     app::App,
     http,
-    observe::{access, request_id},
+    observe::{access, log, request_id},
     rescue::{Cause, Failure},
 };
 
@@ -32,14 +32,8 @@ pub(crate) fn stack(app: Arc<App>) -> Router {
 
 #[expect(clippy::needless_pass_by_value, reason = "the layer gives it away")]
 fn panicked(panic: Box<dyn Any + Send>) -> Response {
-    let said = panic
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    tracing::error!(
-        "a request handler panicked: {}",
-        said.unwrap_or("no message")
-    );
+    let said = log::without_texts(log::payload(&*panic));
+    tracing::error!("a request handler panicked: {said}");
     Failure::new(
         Cause::Panic,
         "the server failed while it handled the request",

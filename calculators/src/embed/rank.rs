@@ -12,7 +12,7 @@ use graphmill_llm::embed::{EmbeddingHandle, EmbeddingOutcome};
 
 use super::engine;
 use super::{EmbeddingModel, RankOptions};
-use crate::payload::{Relevance, RerankRequest};
+use crate::payload::{Relevance, RerankRequest, Tally};
 
 /// Says how well each document of a request answers its query, batched with those of every other session of the same model.
 ///
@@ -120,6 +120,9 @@ impl Calculator for Rank {
                 let document = pieces.partition_point(|pieces| pieces.end <= index);
                 format!("documents[{document}]")
             };
+            if let Some(tally) = Tally::of(cx.run()) {
+                tally.prompt(tokens as usize);
+            }
             let handle = engine::submit(&self.model, pairs, cx.sender(io.events), field)?;
             self.running = Some(Running {
                 _handle: handle,

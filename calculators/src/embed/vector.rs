@@ -11,7 +11,7 @@ use graphmill_llm::embed::{EmbeddingHandle, EmbeddingOutcome};
 
 use super::engine;
 use super::{EmbedOptions, EmbeddingModel};
-use crate::payload::{Embeddings, EmbeddingsRequest, Prompt};
+use crate::payload::{Embeddings, EmbeddingsRequest, Prompt, Tally};
 
 /// Makes a vector of each text of a request, batched with those of every other session of the same model.
 ///
@@ -116,6 +116,9 @@ impl Calculator for Embed {
                 .map(|(index, text)| self.tokenize(text, || field(index)))
                 .collect::<Result<_>>()?;
             let tokens = texts.iter().map(Vec::len).sum::<usize>() as u32;
+            if let Some(tally) = Tally::of(cx.run()) {
+                tally.prompt(tokens as usize);
+            }
             let handle = engine::submit(&self.model, texts, cx.sender(io.events), field)?;
             self.running = Some(Running {
                 _handle: handle,

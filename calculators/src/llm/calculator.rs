@@ -14,7 +14,7 @@ use graphmill_llm::{
 use super::generations::{Choice, Event, Generations};
 use super::{LanguageModel, LlmOptions};
 use crate::payload::{
-    EchoedTokens, Finish, GenerationParams, TextConstraint, TokenChunk, TokenPrompts,
+    EchoedTokens, Finish, GenerationParams, Tally, TextConstraint, TokenChunk, TokenPrompts,
 };
 
 /// A turn of the loop: the output of one more step of this choice may come.
@@ -167,6 +167,9 @@ impl Llm {
             && let (Some(prompts), Some(params)) = (&mut self.prompts, &self.params)
         {
             let prompts = std::mem::take(&mut prompts.0);
+            if let Some(tally) = Tally::of(cx.run()) {
+                tally.prompt(prompts.iter().map(Vec::len).sum());
+            }
             let events = cx.sender(io.events);
             let mut generations = prepare(&self.model, self.limits, prompts, params, events)?;
             self.running = generations.count();
@@ -183,6 +186,8 @@ impl Llm {
         index: u32,
         output: StepOutput,
     ) -> Result<()> {
+        let n = self.params.as_ref().map_or(1, |params| params.n.max(1));
+        let first_of_prompt = index.is_multiple_of(n);
         let Some(choice) = self.choice_mut(index) else {
             // it was on its way when the choice ended
             return Ok(());
@@ -192,6 +197,14 @@ impl Llm {
             return Ok(());
         }
         let begins = !std::mem::replace(&mut choice.began, true);
+        if let Some(tally) = Tally::of(cx.run()) {
+            let usage = &output.usage;
+            if begins && first_of_prompt {
+                tally.cached(usage.cached_tokens);
+            }
+            tally.generated(usage.generated_tokens.saturating_sub(choice.tallied));
+            choice.tallied = usage.generated_tokens;
+        }
         let finish = match output.finish {
             None => None,
             Some(FinishReason::Stop) => Some(Finish::Stop),

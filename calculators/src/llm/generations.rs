@@ -31,6 +31,8 @@ pub(super) struct Choice {
     pub(super) stopped: Arc<AtomicBool>,
     /// Its first output has come, so it waits no longer.
     pub(super) began: bool,
+    /// Generated tokens that were tallied.
+    pub(super) tallied: u32,
     /// Prompt and generated tokens, if they may be remembered.
     pub(super) said: Option<Vec<Token>>,
     /// The prompt, if it is to be repeated and was not yet.
@@ -156,6 +158,7 @@ impl Generations {
             stop,
             stopped,
             began: false,
+            tallied: 0,
             said,
             echo,
         }))

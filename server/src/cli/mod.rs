@@ -18,6 +18,8 @@ use std::{ffi::OsString, process::ExitCode};
 use clap::{Parser, Subcommand, ValueEnum};
 use graphmill_llm::trial;
 
+use crate::observe::log;
+
 /// Serves inference pipelines that are written as dataflow graphs.
 #[derive(Debug, Parser)]
 #[command(name = "graphmill", version)]
@@ -76,7 +78,7 @@ pub fn main() -> ExitCode {
     if matches!(cli.verb, Verb::Run(_) | Verb::Test(_)) {
         trial::begin();
     }
-    match &cli.verb {
+    let status = match &cli.verb {
         Verb::Serve(arguments) => serve::run(arguments),
         Verb::Check(arguments) => check::run(arguments),
         Verb::Explain(arguments) => explain::run(arguments),
@@ -86,7 +88,9 @@ pub fn main() -> ExitCode {
         Verb::Calculators(arguments) => calculators::run(arguments),
         Verb::Describe(arguments) => describe::run(arguments),
         Verb::Completions(arguments) => completions::run(arguments),
-    }
+    };
+    log::flush();
+    status
 }
 
 /// Spells flags with underscores, and adds the verb that a command line of OpenVINO Model Server leaves out.

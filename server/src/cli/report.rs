@@ -7,11 +7,9 @@ use graphmill_grammar::{
     render::{self, Color},
 };
 
+use crate::observe::log;
+
 /// Shows diagnostics to a person.
-#[expect(
-    clippy::print_stderr,
-    reason = "this is the command line's output, not the server's log"
-)]
 pub(super) fn show(sources: &SourceMap, diagnostics: &[Diagnostic]) {
     let color = if std::io::stderr().is_terminal() {
         Color::Ansi
@@ -19,24 +17,16 @@ pub(super) fn show(sources: &SourceMap, diagnostics: &[Diagnostic]) {
         Color::Plain
     };
     if !diagnostics.is_empty() {
-        eprintln!("{}", render::human(sources, diagnostics, color));
+        log::print(&render::human(sources, diagnostics, color));
     }
 }
 
 /// Shows one line that says why the command ends.
-#[expect(
-    clippy::print_stderr,
-    reason = "this is the command line's output, not the server's log"
-)]
 pub(super) fn error(message: &str) {
-    eprintln!("error: {message}");
+    log::print(&format!("error: {message}"));
 }
 
 /// Shows one line that is worth knowing.
-#[expect(
-    clippy::print_stderr,
-    reason = "this is the command line's output, not the server's log"
-)]
 pub(super) fn note(message: &str) {
-    eprintln!("note: {message}");
+    log::print(&format!("note: {message}"));
 }

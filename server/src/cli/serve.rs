@@ -16,7 +16,7 @@ use super::{Switch, report};
 use crate::{
     app::{Options, Server},
     config,
-    observe::log::{self, Level},
+    observe::log::{self, Format, Level},
 };
 
 #[derive(Debug, Args)]
@@ -43,6 +43,9 @@ pub(super) struct Arguments {
     /// How much is logged: TRACE, DEBUG, INFO, WARNING or ERROR.
     #[arg(long, value_name = "LEVEL", default_value = "INFO")]
     log_level: Level,
+    /// How lines of the log are written: text for people, json for programs, an object a line.
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    log_format: Format,
     /// How long running requests may take to end when the server stops, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 5)]
     shutdown_grace_seconds: u64,
@@ -80,7 +83,7 @@ fn size(text: &str) -> Result<usize, String> {
 
 pub(super) fn run(arguments: &Arguments) -> ExitCode {
     let started = Instant::now();
-    log::start(arguments.log_level);
+    log::start(arguments.log_level, arguments.log_format);
     let loaded = config::load(&arguments.config_path);
     report::show(&loaded.sources, &loaded.diagnostics);
     let Some(config) = loaded.config else {
@@ -121,6 +124,7 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
     if let Err(message) = &ended {
         report::error(message);
     }
+    log::flush();
     backend::exit(ended.is_err().into())
 }
 

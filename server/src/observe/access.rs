@@ -4,7 +4,7 @@ use std::{
     pin::Pin,
     sync::{Arc, OnceLock},
     task::{Context, Poll},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use axum::{
@@ -15,12 +15,15 @@ use axum::{
     response::Response,
 };
 use bytes::Bytes;
+use graphmill_calculators::payload::Tally;
 use hyper::body::{Frame, SizeHint};
 
 use super::{
+    log,
     metrics::{Metrics, Taken},
     request_id::Id,
 };
+use crate::rescue::Failure;
 
 /// What the line of a request says; the handler adds what only it knows.
 #[derive(Clone, Debug)]
@@ -30,6 +33,7 @@ pub(crate) struct Entry(Arc<Facts>);
 struct Facts {
     id: Arc<str>,
     method: Method,
+    /// Without the query, in which some clients send keys.
     path: String,
     received: Instant,
     /// The route, as it is written in the server.
@@ -39,8 +43,27 @@ struct Facts {
     streams: OnceLock<bool>,
     /// Set when the graph has taken the request.
     entered: OnceLock<()>,
-    /// What went wrong after the status line was sent.
-    failure: OnceLock<String>,
+    /// What went wrong.
+    failure: OnceLock<Refused>,
+    tally: Arc<Tally>,
+}
+
+/// What went wrong, as the log may have it.
+#[derive(Debug)]
+struct Refused {
+    code: Option<String>,
+    /// What is wrong with the server; what is wrong with a request has words of the request in it.
+    message: Option<String>,
+}
+
+impl From<&Failure> for Refused {
+    fn from(failure: &Failure) -> Self {
+        let ours = failure.row().status.is_server_error();
+        Self {
+            code: failure.code().map(log::shown),
+            message: ours.then(|| log::without_texts(&failure.message)),
+        }
+    }
 }
 
 impl Entry {
@@ -56,28 +79,99 @@ impl Entry {
     }
 
     /// Says that the answer ended with an error.
-    pub(crate) fn failed(&self, message: &str) {
-        self.0.failure.get_or_init(|| message.to_owned());
+    pub(crate) fn failed(&self, failure: &Failure) {
+        self.0.failure.get_or_init(|| failure.into());
+    }
+
+    /// Where nodes count what the request takes.
+    pub(crate) fn tally(&self) -> Arc<Tally> {
+        Arc::clone(&self.0.tally)
     }
 
     fn write(&self, status: Option<StatusCode>, whole: bool) {
+        /// A line, with the fields that are known.
+        macro_rules! line {
+            ($level:ident, $fields:ident) => {
+                tracing::$level!(
+                    request_id = $fields.request_id,
+                    graph = $fields.graph,
+                    status = $fields.status,
+                    error_code = $fields.error_code,
+                    prompt_tokens = $fields.prompt_tokens,
+                    cached_tokens = $fields.cached_tokens,
+                    generated_tokens = $fields.generated_tokens,
+                    ttft_ms = $fields.ttft_ms,
+                    total_ms = $fields.total_ms,
+                    "{}",
+                    $fields.message
+                )
+            };
+        }
         let facts = &*self.0;
-        let milliseconds = facts.received.elapsed().as_millis() as u64;
-        let status = status.map_or("-".to_owned(), |status| status.as_u16().to_string());
-        let model = facts.model.get().map_or("-", String::as_str);
-        let end = match (facts.failure.get(), whole) {
-            (Some(failure), _) => format!("failed: {failure}"),
-            (None, true) => "done".to_owned(),
-            (None, false) => "client left".to_owned(),
-        };
-        let (id, method, path) = (&facts.id, &facts.method, &facts.path);
+        let fields = Fields::of(facts, status, whole);
         // Probes come every second and say nothing.
-        if path.starts_with("/v2/health/") || ["/health", "/ping"].contains(&path.as_str()) {
-            tracing::debug!(%id, %status, milliseconds, "{method} {path} {end}");
+        if is_probe(&facts.path) {
+            line!(debug, fields);
+        } else if status.is_some_and(|status| status.is_server_error()) {
+            line!(warn, fields);
         } else {
-            tracing::info!(%id, %model, %status, milliseconds, "{method} {path} {end}");
+            line!(info, fields);
         }
     }
+}
+
+/// The fields of a line; what is not known is left out.
+struct Fields<'a> {
+    request_id: &'a str,
+    graph: Option<&'a str>,
+    status: Option<u16>,
+    error_code: Option<&'a str>,
+    prompt_tokens: Option<u32>,
+    cached_tokens: Option<u32>,
+    generated_tokens: Option<u32>,
+    ttft_ms: Option<f64>,
+    total_ms: f64,
+    message: String,
+}
+
+impl<'a> Fields<'a> {
+    fn of(facts: &'a Facts, status: Option<StatusCode>, whole: bool) -> Self {
+        let tally = facts.tally.read();
+        let known = tally.prompt > 0;
+        let failure = facts.failure.get();
+        let end = match failure.and_then(|failure| failure.message.as_deref()) {
+            Some(message) => format!("failed: {message}"),
+            None if failure.is_some() => "refused".to_owned(),
+            None if whole => "done".to_owned(),
+            None => "client left".to_owned(),
+        };
+        let (method, path) = (log::shown(facts.method.as_str()), log::shown(&facts.path));
+        Self {
+            request_id: &facts.id,
+            graph: facts.model.get().map(String::as_str),
+            status: status.map(|status| status.as_u16()),
+            error_code: failure.and_then(|failure| failure.code.as_deref()),
+            prompt_tokens: known.then_some(tally.prompt),
+            cached_tokens: known.then_some(tally.cached),
+            generated_tokens: known.then_some(tally.generated),
+            ttft_ms: tally
+                .first
+                .map(|first| milliseconds(first.duration_since(facts.received))),
+            total_ms: milliseconds(facts.received.elapsed()),
+            message: format!("{method} {path} {end}"),
+        }
+    }
+}
+
+/// Whether a path is asked again and again whether the server is well.
+fn is_probe(path: &str) -> bool {
+    path.starts_with("/v2/health/")
+        || ["/health", "/ping", "/v1/health"].contains(&path)
+        || (path.starts_with("/v2/models/") && path.ends_with("/ready"))
+}
+
+fn milliseconds(time: Duration) -> f64 {
+    (time.as_secs_f64() * 1e4).round() / 10.0
 }
 
 /// Writes the line of each request.
@@ -104,6 +198,7 @@ pub(crate) async fn layer(
         streams: OnceLock::new(),
         entered: OnceLock::new(),
         failure: OnceLock::new(),
+        tally: Arc::default(),
     }));
     request.extensions_mut().insert(entry.clone());
     // Dropped without a status when the client leaves before there is one.
@@ -115,6 +210,9 @@ pub(crate) async fn layer(
         whole: false,
     };
     let response = next.run(request).await;
+    if let Some(failure) = response.extensions().get::<Failure>() {
+        line.entry.failed(failure);
+    }
     line.status = Some(response.status());
     line.whole = response.body().is_end_stream();
     response.map(|body| Body::new(Watched { body, line }))

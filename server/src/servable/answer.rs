@@ -3,9 +3,9 @@
 //! An `Answer` owns the session's handle, and the session ends when the handle is dropped. So does everything that works for the
 //! request: there is no other way to cancel, and none is needed.
 
-use std::time::Instant;
+use std::{sync::Arc, time::Instant};
 
-use graphmill_calculators::payload::{HttpRequestPayload, HttpResponse};
+use graphmill_calculators::payload::{HttpRequestPayload, HttpResponse, Tally};
 use graphmill_engine::{Error, Handle, OutputStream, Packet, RunCx, Session, SidePackets, Summary};
 use tokio::{sync::watch, task::JoinHandle};
 
@@ -37,6 +37,7 @@ impl Answer {
         id: &Id,
         deadline: Option<Instant>,
         request: HttpRequestPayload,
+        tally: Arc<Tally>,
     ) -> Result<Self, Failure> {
         let plan = servable.plan()?;
         let (Some(input), Some(output)) = (request_stream(&plan), response_stream(&plan)) else {
@@ -47,6 +48,7 @@ impl Answer {
         };
         let mut run = RunCx::new(id.0.clone());
         run.deadline = deadline;
+        run.extension = Some(tally);
         let (session, handle) = Session::new(&plan, run, SidePackets::new())?;
         let packets = handle.output(output)?;
         let session = tokio::spawn(session);

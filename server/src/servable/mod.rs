@@ -12,7 +12,6 @@ mod state;
 pub(crate) mod subgraphs;
 
 use std::{
-    any::Any,
     collections::BTreeMap,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
@@ -34,6 +33,7 @@ pub(crate) use state::{Servable, StateName};
 
 use crate::{
     config::{Config, GraphEntry},
+    observe::log,
     rescue::{Cause, Failure},
 };
 
@@ -67,7 +67,7 @@ impl Servables {
             let started = Instant::now();
             let loading = AssertUnwindSafe(|| load::load(entry, &self.environment));
             let reason = match catch_unwind(loading) {
-                Err(panic) => format!("loading panicked: {}", panic_message(&*panic)),
+                Err(panic) => format!("loading panicked: {}", log::payload(&*panic)),
                 Ok(Err(reason)) => reason,
                 Ok(Ok(compiled)) => {
                     for diagnostic in &compiled.diagnostics {
@@ -205,11 +205,4 @@ fn first_error(compiled: &load::Compiled) -> String {
         String::new()
     };
     format!("{place}{}: {}{more}", first.code, first.message)
-}
-
-/// What a panic said.
-fn panic_message(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("no message")
 }

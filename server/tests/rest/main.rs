@@ -16,6 +16,7 @@ mod gaps;
 mod generation_config;
 mod isolation;
 mod loading;
+mod logging;
 mod metrics;
 mod offline;
 mod recovery;

@@ -116,7 +116,15 @@ async fn answer(
         json: Some(body.json),
         adapter,
     };
-    let mut answer = Answer::open(app, servable, &head.id, deadline, payload).await?;
+    let mut answer = Answer::open(
+        app,
+        servable,
+        &head.id,
+        deadline,
+        payload,
+        head.entry.tally(),
+    )
+    .await?;
     head.entry.entered();
     let mut headers = HeaderMap::new();
     let first = loop {

@@ -96,7 +96,7 @@ impl Events {
     }
 
     fn fail(self, mut out: BytesMut, failure: &Failure) -> Written {
-        self.entry.failed(&failure.message);
+        self.entry.failed(failure);
         self.dialect.write_failure(&mut out, failure, self.named);
         (Ok(out.freeze()), None)
     }

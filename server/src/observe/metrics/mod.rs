@@ -26,6 +26,7 @@ pub(crate) use ovms::Taken;
 
 use crate::{
     app::App,
+    observe::log,
     rescue::{Cause, Failure},
     servable::Servables,
 };
@@ -81,6 +82,11 @@ impl Metrics {
             "requests_open",
             "HTTP requests being answered",
             open.clone(),
+        );
+        registry.register(
+            "log_lines_dropped",
+            "Lines of the log that were lost because nobody read them fast enough",
+            log::dropped(),
         );
         registry.register(
             "build",

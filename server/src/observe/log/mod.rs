@@ -1,0 +1,172 @@
+//! The log on standard error. Nobody waits for who reads it: lines go to a bounded buffer, and what finds no room is counted.
+//!
+//! What clients say is not in it, neither prompts nor keys; of what they choose (paths, ids) it has a short and escaped form.
+
+mod panics;
+mod writer;
+
+use std::{
+    io::{self, IsTerminal as _, Write as _},
+    str::FromStr,
+    sync::OnceLock,
+    time::Duration,
+};
+
+use tracing_subscriber::{EnvFilter, fmt::writer::BoxMakeWriter};
+
+pub(crate) use panics::{payload, without_texts};
+use writer::Writer;
+pub(crate) use writer::dropped;
+
+/// How much is said. The names are those of OpenVINO Model Server, in either case.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Level {
+    /// Everything, packet by packet.
+    Trace,
+    /// What helps to find a fault.
+    Debug,
+    /// One line for each request, and what happens to graphs.
+    Info,
+    /// What needs attention.
+    Warning,
+    /// What failed.
+    Error,
+}
+
+impl FromStr for Level {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        match name.to_ascii_lowercase().as_str() {
+            "trace" => Ok(Self::Trace),
+            "debug" => Ok(Self::Debug),
+            "info" => Ok(Self::Info),
+            "warning" | "warn" => Ok(Self::Warning),
+            "error" => Ok(Self::Error),
+            _ => Err("expected TRACE, DEBUG, INFO, WARNING or ERROR".to_owned()),
+        }
+    }
+}
+
+impl Level {
+    const fn directive(self) -> &'static str {
+        match self {
+            // The HTTP library's own chatter helps nobody who runs graphs, and it has what clients send.
+            Self::Trace => "trace,hyper=info,hyper_util=info,h2=info,tower=info",
+            Self::Debug => "debug,hyper=info,hyper_util=info,h2=info,tower=info",
+            Self::Info => "info",
+            Self::Warning => "warn",
+            Self::Error => "error",
+        }
+    }
+}
+
+/// How a line is written.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
+    /// For people.
+    Text,
+    /// For programs: a JSON object a line.
+    Json,
+}
+
+impl FromStr for Format {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        match name.to_ascii_lowercase().as_str() {
+            "text" => Ok(Self::Text),
+            "json" => Ok(Self::Json),
+            _ => Err("expected text or json".to_owned()),
+        }
+    }
+}
+
+/// The log of this process, once it was started.
+static LOG: OnceLock<(Writer, Format)> = OnceLock::new();
+
+/// How long the end of the process waits for its last lines to be written.
+const FLUSH: Duration = Duration::from_secs(1);
+
+/// Starts the log; in a process that has one already, that one stays.
+pub(crate) fn start(level: Level, format: Format) {
+    let writer = Writer::start().ok();
+    let to: BoxMakeWriter = match &writer {
+        Some(writer) => BoxMakeWriter::new(writer.clone()),
+        // Without a thread to write it, a log that may hold somebody up is better than none.
+        None => BoxMakeWriter::new(io::stderr),
+    };
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(EnvFilter::new(level.directive()))
+        .with_writer(to)
+        .with_target(false);
+    // Fails when a program that embeds the server has set up its own log, which is the one to use.
+    let started = match format {
+        Format::Text => {
+            let log = log.with_ansi(io::stderr().is_terminal());
+            tracing::subscriber::set_global_default(log.finish())
+        }
+        Format::Json => {
+            let log = log
+                .json()
+                .flatten_event(true)
+                .with_current_span(false)
+                .with_span_list(false);
+            tracing::subscriber::set_global_default(log.finish())
+        }
+    };
+    if started.is_ok() {
+        panics::log_them();
+        if let Some(writer) = writer {
+            LOG.get_or_init(|| (writer, format));
+        }
+    }
+}
+
+/// Writes what the command line says to a person, in order with the log where there is one. Without anybody to read it, it is lost.
+pub(crate) fn print(text: &str) {
+    match LOG.get() {
+        Some((_, Format::Json)) => tracing::error!("{text}"),
+        Some((writer, Format::Text)) => writer.line(format!("{text}\n").as_bytes()),
+        None => drop(writeln!(io::stderr(), "{text}")),
+    }
+}
+
+/// Waits for a bounded time until all lines are written: what the end of the process calls.
+pub(crate) fn flush() {
+    if let Some((writer, _)) = LOG.get() {
+        writer.flush(FLUSH);
+    }
+}
+
+/// Text that a client has chosen, as it may be in a log: short, and on one line.
+pub(crate) fn shown(text: &str) -> String {
+    /// Longer texts say nothing more.
+    const CHARACTERS: usize = 200;
+    let mut shown = String::new();
+    for (index, character) in text.chars().enumerate() {
+        if index == CHARACTERS {
+            shown.push('…');
+            break;
+        }
+        if character.is_control() || matches!(character, '\u{2028}' | '\u{2029}') {
+            shown.extend(character.escape_default());
+        } else {
+            shown.push(character);
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_client_chose_is_short_and_on_one_line() {
+        assert_eq!(shown("/v3/chat"), "/v3/chat");
+        assert_eq!(shown("a\nb\x1b[31mc\r\0"), "a\\nb\\u{1b}[31mc\\r\\u{0}");
+        let long = shown(&"é".repeat(1_000_000));
+        assert_eq!(long.chars().count(), 201);
+    }
+}

@@ -1,0 +1,286 @@
+//! The log of a server: who reads it, or not, and what is in it.
+
+use std::{
+    io::{BufRead as _, BufReader, Read as _},
+    net::TcpListener,
+    path::Path,
+    process::{Child, ChildStderr, Command, Stdio},
+};
+
+use serde_json::{Value, json};
+
+use crate::support::{CHAT, Setup, question, read, streamed};
+
+/// A server in a process of its own, that does not outlive its test.
+struct Logging {
+    child: Child,
+    log: BufReader<ChildStderr>,
+    /// What it said until it was ready.
+    said: String,
+    url: String,
+    client: reqwest::Client,
+}
+
+impl Drop for Logging {
+    fn drop(&mut self) {
+        // Fails when it has ended.
+        let _ = self.child.kill();
+    }
+}
+
+impl Logging {
+    fn start(config: &Path, flags: &[&str]) -> Self {
+        // A free port may be taken by another program before the server has it; then the server says so and the test fails.
+        let port = TcpListener::bind("127.0.0.1:0")
+            .and_then(|listener| listener.local_addr())
+            .expect("a port")
+            .port();
+        let child = Command::new(env!("CARGO_BIN_EXE_graphmill"))
+            .args(["serve", "--rest_bind_address", "127.0.0.1", "--rest_port"])
+            .arg(port.to_string())
+            .arg("--config_path")
+            .arg(config)
+            .args(flags)
+            .stderr(Stdio::piped())
+            .spawn();
+        let mut child = child.expect("it runs");
+        let mut log = BufReader::new(child.stderr.take().expect("piped"));
+        let mut said = String::new();
+        while !said.contains("ready after") {
+            let read = log.read_line(&mut said).expect("text");
+            assert!(read > 0, "it ended:\n{said}");
+        }
+        Self {
+            child,
+            log,
+            said,
+            url: format!("http://127.0.0.1:{port}"),
+            client: reqwest::Client::new(),
+        }
+    }
+
+    fn post(&self, path: &str, body: &Value) -> reqwest::RequestBuilder {
+        self.client
+            .post(format!("{}{path}", self.url))
+            .header("content-type", "application/json")
+            .body(body.to_string())
+    }
+
+    fn terminate(&self) {
+        let killed = Command::new("kill")
+            .args(["-TERM", &self.child.id().to_string()])
+            .status();
+        assert!(killed.expect("kill runs").success());
+    }
+
+    /// All that it says until its end.
+    fn all_it_says(mut self) -> String {
+        self.terminate();
+        let mut said = std::mem::take(&mut self.said);
+        self.log.read_to_string(&mut said).expect("text");
+        assert_eq!(self.child.wait().expect("it ends").code(), Some(0));
+        said
+    }
+}
+
+fn moody() -> Setup {
+    let script = json!({ "name": "moody", "replies": [
+        { "when": "panic", "then": "panic" },
+        { "text": "fine" },
+    ] });
+    Setup::new().graph("chat", CHAT).script(&script)
+}
+
+/// The lines of a log, each of which has to be an object.
+fn objects(log: &str) -> Vec<Value> {
+    let lines = log.lines().map(|line| {
+        let line: Value =
+            serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        for field in ["timestamp", "level", "message"] {
+            assert!(line[field].is_string(), "{line}");
+        }
+        line
+    });
+    lines.collect()
+}
+
+#[tokio::test]
+async fn a_log_that_nobody_reads_holds_nobody_up() {
+    /// With lines of more than 500 bytes, more than the pipe and the buffers take.
+    const REQUESTS: usize = 5_600;
+    let setup = moody();
+    let mut server = Logging::start(&setup.config(), &["--log_format", "json"]);
+    let path = format!("{}/{}", server.url, "x".repeat(190));
+    let id = "i".repeat(128);
+    let mut asked = Vec::new();
+    for _ in 0..8 {
+        let (client, path, id) = (server.client.clone(), path.clone(), id.clone());
+        asked.push(tokio::spawn(async move {
+            for _ in 0..REQUESTS / 8 {
+                let request = client.get(&path).header("x-request-id", &id);
+                assert_eq!(read(request).await.status, 404);
+            }
+        }));
+    }
+    for asked in asked {
+        asked.await.expect("all are answered");
+    }
+    let metrics = read(server.client.get(format!("{}/metrics", server.url))).await;
+    let dropped = metrics.text.lines().find_map(|line| {
+        line.strip_prefix("graphmill_log_lines_dropped_total ")?
+            .parse::<u64>()
+            .ok()
+    });
+    assert!(dropped.is_some_and(|dropped| dropped > 0), "{dropped:?}");
+
+    // Whoever reads again learns how many are missing.
+    let mut lines = String::new();
+    while !lines.contains("lines of the log were lost") {
+        let read = server.log.read_line(&mut lines).expect("text");
+        assert!(read > 0, "it ended");
+    }
+    let lines = objects(&lines);
+    let lost = lines.last().and_then(|line| line["lines"].as_u64());
+    assert!(lost >= dropped, "{lost:?} of {dropped:?}");
+    server.all_it_says();
+}
+
+#[tokio::test]
+async fn a_server_whose_log_nobody_reads_stops_well() {
+    let setup = moody();
+    let mut server = Logging::start(&setup.config(), &[]);
+    let path = format!("{}/{}", server.url, "x".repeat(190));
+    for _ in 0..600 {
+        read(server.client.get(&path)).await;
+    }
+    server.terminate();
+    assert_eq!(server.child.wait().expect("it ends").code(), Some(0));
+}
+
+#[tokio::test]
+async fn lines_say_what_happened_and_nothing_that_was_said() {
+    let setup = moody();
+    for format in ["text", "json"] {
+        let flags = ["--log_format", format, "--log_level", "TRACE"];
+        let server = Logging::start(&setup.config(), &flags);
+        let secret = |request: reqwest::RequestBuilder, id: &str| {
+            request
+                .header("authorization", "Bearer sk-HUSH-1")
+                .header("x-api-key", "HUSH-2")
+                .header("cookie", "HUSH-3")
+                .header("x-request-id", id)
+        };
+        let chat = "/v3/chat/completions?key=HUSH-4";
+        let statuses = [
+            (question("chat", "HUSH-5"), "good", 200),
+            (streamed("chat", "HUSH-6"), "stream", 200),
+            (question("chat", "panic HUSH-7"), "panics", 500),
+            (question("HUSH\n\u{1b}[31m", "HUSH-8"), "unknown", 404),
+            (
+                json!({ "model": "chat", "messages": "HUSH-9" }),
+                "wrong",
+                400,
+            ),
+        ];
+        for (body, id, status) in statuses {
+            let reply = read(secret(server.post(chat, &body), id)).await;
+            assert_eq!(reply.status, status, "{}", reply.text);
+        }
+        let reply = read(secret(
+            server.post("/v1/messages?key=HUSH", &json!({})),
+            "m",
+        ))
+        .await;
+        assert_eq!(reply.status, 400);
+        read(server.client.get(format!("{}/a%0Ab%1b[31m", server.url))).await;
+        let log = server.all_it_says();
+        assert!(!log.contains("HUSH"), "{log}");
+        assert!(!log.contains('\u{1b}'), "{log}");
+        assert!(log.contains("panic: scripted panic"), "{log}");
+        for part in [
+            "good",
+            "stream",
+            "panics",
+            "unknown",
+            "model_not_found",
+            "node_failed",
+        ] {
+            assert!(log.contains(part), "{part}: {log}");
+        }
+        if format == "text" {
+            continue;
+        }
+        let lines = objects(&log);
+        let line = |id: &str| {
+            let of_id = |line: &&Value| line["request_id"] == id;
+            lines.iter().find(of_id).unwrap_or_else(|| panic!("{id}"))
+        };
+        for id in ["good", "stream"] {
+            let line = line(id);
+            assert_eq!(
+                (&line["level"], &line["graph"], &line["status"]),
+                (&json!("INFO"), &json!("chat"), &json!(200)),
+                "{line}"
+            );
+            assert_eq!(line["message"], "POST /v3/chat/completions done");
+            assert_eq!(
+                line["generated_tokens"], 5,
+                "four letters and the end: {line}"
+            );
+            assert!(line["prompt_tokens"].as_u64() > Some(0), "{line}");
+            assert!(line["cached_tokens"].is_u64(), "{line}");
+            let times = (line["ttft_ms"].as_f64(), line["total_ms"].as_f64());
+            assert!(times.0.is_some() && times.0 <= times.1, "{line}");
+        }
+        assert_eq!(line("unknown")["error_code"], "model_not_found");
+        assert_eq!(line("wrong")["status"], 400);
+        assert!(line("wrong")["error_code"].is_string());
+        assert!(line("m")["error_code"].is_string());
+        let panics = line("panics");
+        assert_eq!(
+            (&panics["level"], &panics["error_code"]),
+            (&json!("WARN"), &json!("node_failed"))
+        );
+    }
+}
+
+#[test]
+fn the_form_of_the_log_is_one_that_exists() {
+    let output = Command::new(env!("CARGO_BIN_EXE_graphmill"))
+        .args([
+            "serve",
+            "--config_path",
+            "x",
+            "--rest_port",
+            "1",
+            "--log_format",
+            "xml",
+        ])
+        .output()
+        .expect("it runs");
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("expected text or json"), "{said}");
+}
+
+#[test]
+fn what_is_wrong_with_the_configuration_is_said_in_the_form_of_the_log() {
+    let setup = Setup::new();
+    let config = setup.path().join("config.json");
+    std::fs::write(&config, "{ \"modell_config_list\": 1 }").expect("writable");
+    let output = Command::new(env!("CARGO_BIN_EXE_graphmill"))
+        .args([
+            "serve",
+            "--rest_port",
+            "1",
+            "--log_format",
+            "json",
+            "--config_path",
+        ])
+        .arg(&config)
+        .output()
+        .expect("it runs");
+    assert_eq!(output.status.code(), Some(1));
+    let lines = objects(&String::from_utf8_lossy(&output.stderr));
+    assert!(!lines.is_empty());
+}
