@@ -24,7 +24,7 @@ pub use graphmill_llm::{
 };
 use serde_json::{Map, Value};
 
-pub use embedding::{Embeddings, EmbeddingsRequest, Relevance, RerankRequest};
+pub use embedding::{Embeddings, EmbeddingsRequest, Relevance, RerankRequest, VectorForm};
 pub use json::{JsonBody, MAX_DEPTH, MAX_FIELDS, MAX_VALUES};
 pub use logprobs::{EchoedText, EchoedTokens, HeldLogprobs, TextLogprob};
 pub use question::{
@@ -123,6 +123,8 @@ pub struct TextRequest {
     pub ignored: Arc<[String]>,
     /// Fields of the request that its answer repeats or follows, where the endpoint is `Responses` or `Messages`.
     pub echo: Arc<Map<String, Value>>,
+    /// Whether its answer tells a call as `function_call`, the form that tools had before there were tools.
+    pub function_call: bool,
 }
 
 impl TextRequest {

@@ -183,6 +183,59 @@ fn options_decide_on_length_and_normalisation() {
 }
 
 #[test]
+fn coheres_form_has_the_same_vectors() {
+    let whole = |change: Value| {
+        let mut body = json!({"model": "m", "texts": ["abba", "c"], "input_type": "search_query"});
+        merge(&mut body, change);
+        answer(EMBEDDINGS, "/v2/embed", &body)
+    };
+    let plain = whole(json!({}));
+    let vectors = embed(json!({"input": ["abba", "c"]}));
+    let vectors = [
+        &vectors["data"][0]["embedding"],
+        &vectors["data"][1]["embedding"],
+    ];
+    assert_eq!(plain["embeddings"], json!({"float": vectors}));
+    assert_eq!(plain["texts"], json!(["abba", "c"]));
+    assert_eq!(plain["response_type"], "embeddings_by_type");
+    assert_eq!(plain["meta"]["billed_units"], json!({"input_tokens": 5}));
+    assert!(
+        plain["id"]
+            .as_str()
+            .is_some_and(|id| id.starts_with("embed-"))
+    );
+    let both = whole(json!({"embedding_types": ["base64", "float"], "output_dimension": 3}));
+    assert_eq!(both["embeddings"]["base64"][1], "AAAAAAAAAAAAAIA/");
+    assert_eq!(both["embeddings"]["float"][1], json!([0.0, 0.0, 1.0]));
+
+    let long = json!({"texts": ["a", "abcabcabcabca"], "truncate": "END"});
+    assert_eq!(whole(long)["meta"]["tokens"]["input_tokens"], 13);
+    for (change, field) in [
+        (json!({"texts": ["a", "abcabcabcabca"]}), "texts[1]"),
+        (
+            json!({"texts": ["abcabcabcabca"], "truncate": "NONE"}),
+            "texts[0]",
+        ),
+        (json!({"texts": ["a"], "truncate": "START"}), "truncate"),
+        (
+            json!({"texts": ["a"], "output_dimension": 5}),
+            "output_dimension",
+        ),
+        (json!({"texts": "a"}), "texts"),
+        (json!({"images": ["data:,"]}), "images"),
+        (
+            json!({"texts": ["a"], "embedding_types": ["int8"]}),
+            "embedding_types[0]",
+        ),
+    ] {
+        let mut body = json!({"model": "m"});
+        merge(&mut body, change);
+        let error = refusal(EMBEDDINGS, "/v2/embed", &body);
+        assert_eq!(error.field.as_deref(), Some(field), "{body}: {error}");
+    }
+}
+
+#[test]
 fn what_is_wrong_in_a_request_for_vectors_is_named() {
     for (change, field) in [
         (json!({}), "input"),

@@ -25,6 +25,8 @@ pub(crate) enum Cause {
     WrongMethod,
     /// The body is longer than the server reads.
     BodyTooLarge,
+    /// The body is compressed in a way that the server does not read.
+    UnknownEncoding,
     /// There is no room for the body beside those of other requests.
     BodiesFull,
     /// A queue or a cache is full.
@@ -82,6 +84,7 @@ pub(crate) const fn row(cause: Cause) -> Row {
         Cause::NotFound      => (StatusCode::NOT_FOUND,             "invalid_request_error", Some("not_found"),               Implied),
         Cause::UnknownRoute  => (StatusCode::NOT_FOUND,             "invalid_request_error", Some("unknown_url"),             Implied),
         Cause::WrongMethod   => (StatusCode::METHOD_NOT_ALLOWED,    "invalid_request_error", Some("method_not_supported"),    Implied),
+        Cause::UnknownEncoding => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "invalid_request_error", Some("unsupported_encoding"),   Implied),
         Cause::BodyTooLarge  => (StatusCode::PAYLOAD_TOO_LARGE,     "invalid_request_error", Some("request_too_large"),       Implied),
         Cause::BodiesFull    => (StatusCode::SERVICE_UNAVAILABLE,   "unavailable_error",     Some("bodies_full"),             After(1)),
         Cause::QueueFull     => (StatusCode::TOO_MANY_REQUESTS,     "rate_limit_error",      Some("queue_full"),              After(1)),

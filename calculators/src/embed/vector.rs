@@ -100,20 +100,22 @@ impl Calculator for Embed {
         }
         if let Some(request) = cx.take(io.request) {
             engine::check_room(&self.model)?;
-            self.check_dimensions(request.dimensions)?;
-            let one = request.input.len() == 1;
+            let (texts, dimensions) = request.form.field_names();
+            self.check_dimensions(request.dimensions, dimensions)?;
+            let one = request.input.len() == 1 && texts == "input";
             let field = |index: usize| {
                 if one {
-                    "input".to_owned()
+                    texts.to_owned()
                 } else {
-                    format!("input[{index}]")
+                    format!("{texts}[{index}]")
                 }
             };
+            let truncate = request.truncate.unwrap_or(self.options.truncate);
             let texts: Vec<Vec<Token>> = request
                 .input
                 .iter()
                 .enumerate()
-                .map(|(index, text)| self.tokenize(text, || field(index)))
+                .map(|(index, text)| self.tokenize(text, truncate, || field(index)))
                 .collect::<Result<_>>()?;
             let tokens = texts.iter().map(Vec::len).sum::<usize>() as u32;
             if let Some(tally) = Tally::of(cx.run()) {
@@ -132,25 +134,30 @@ impl Calculator for Embed {
 register!(Embed);
 
 impl Embed {
-    fn check_dimensions(&self, wanted: Option<u32>) -> Result<()> {
+    fn check_dimensions(&self, wanted: Option<u32>, field: &'static str) -> Result<()> {
         let width = self.model.engine().width();
         let message = match wanted {
             Some(wanted) if wanted as usize > width => {
-                format!("`dimensions` is {wanted}, and the model's vectors have {width}")
+                format!("`{field}` is {wanted}, and the model's vectors have {width}")
             }
             Some(wanted) if (wanted as usize) < width && !self.options.allow_dimensions => {
                 format!(
-                    "`dimensions` is {wanted}, and the graph only gives whole vectors of {width} (allow_dimensions)"
+                    "`{field}` is {wanted}, and the graph only gives whole vectors of {width} (allow_dimensions)"
                 )
             }
             _ => return Ok(()),
         };
         Err(Error::invalid(message)
-            .with_field("dimensions")
+            .with_field(field)
             .with_code("invalid_value"))
     }
 
-    fn tokenize(&self, text: &Prompt, field: impl Fn() -> String) -> Result<Vec<Token>> {
+    fn tokenize(
+        &self,
+        text: &Prompt,
+        truncate: bool,
+        field: impl Fn() -> String,
+    ) -> Result<Vec<Token>> {
         let engine = self.model.engine();
         let vocab = engine.vocab();
         let limit = engine.context_length();
@@ -163,15 +170,13 @@ impl Embed {
             Prompt::Text(text) | Prompt::Templated(text) | Prompt::Spelled { text, .. } => {
                 match read(text) {
                     // No text that fits is longer than this.
-                    Err(error) if self.options.truncate => {
-                        read(&text[..text.floor_char_boundary(error.limit)])
-                    }
+                    Err(error) if truncate => read(&text[..text.floor_char_boundary(error.limit)]),
                     read => read,
                 }
                 .map_err(|error| engine::too_large(error, field()))?
             }
         };
-        if self.options.truncate && tokens.len() > limit {
+        if truncate && tokens.len() > limit {
             // The token that ends every text is kept.
             let ends = read("").map_err(|error| engine::too_large(error, field()))?;
             let end = ends

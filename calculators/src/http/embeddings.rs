@@ -1,4 +1,6 @@
-//! `EmbeddingsRequestCalculator` and `EmbeddingsResponseCalculator`: OpenAI's embeddings endpoint.
+//! `EmbeddingsRequestCalculator` and `EmbeddingsResponseCalculator`: OpenAI's embeddings endpoint, and Cohere's embed.
+
+mod cohere;
 
 use std::sync::Arc;
 
@@ -12,10 +14,10 @@ use super::fields::{Fields, invalid};
 use super::limits::MAX_TEXTS;
 use super::{body, prompts, table};
 use crate::payload::{
-    Embeddings, EmbeddingsRequest as Request, HttpRequestPayload, HttpResponse, Prompt,
+    Embeddings, EmbeddingsRequest as Request, HttpRequestPayload, HttpResponse, Prompt, VectorForm,
 };
 
-/// Reads the body of `embeddings` and refuses, with the field's name, what is wrong in it.
+/// Reads the body of `embeddings`, or of Cohere's `embed`, and refuses, with the field's name, what is wrong in it.
 ///
 /// Emits the request at the payload's timestamp.
 ///
@@ -39,7 +41,8 @@ pub struct EmbeddingsRequestPorts {
 
 impl Calculator for EmbeddingsRequest {
     const NAME: &'static str = "EmbeddingsRequestCalculator";
-    const DOC: &'static str = "Reads and checks a request of OpenAI's embeddings endpoint.";
+    const DOC: &'static str =
+        "Reads and checks a request of OpenAI's embeddings endpoint, or of Cohere's embed.";
     type Options = NoOptions;
     type Ports = EmbeddingsRequestPorts;
 
@@ -56,7 +59,7 @@ impl Calculator for EmbeddingsRequest {
 
     fn process(&mut self, io: EmbeddingsRequestPorts, cx: &mut Cx<'_>) -> Result<Flow> {
         if let Some(payload) = cx.get(io.payload) {
-            let request = read(payload)?;
+            let request = read(payload, &cx.run().id.0)?;
             cx.emit(io.request, request);
         }
         Ok(Flow::Continue)
@@ -64,7 +67,12 @@ impl Calculator for EmbeddingsRequest {
 }
 register!(EmbeddingsRequest);
 
-fn read(payload: &HttpRequestPayload) -> Result<Request> {
+/// Reads a request; `id` is the request's own.
+fn read(payload: &HttpRequestPayload, id: &str) -> Result<Request> {
+    let path = payload.uri.split('?').next().unwrap_or_default();
+    if path.ends_with("/embed") {
+        return cohere::read(payload, id);
+    }
     let (body, ignored) = body::of(payload, table::EMBEDDINGS)?;
     let base64 = match body.str("encoding_format")? {
         None | Some("float") => false,
@@ -75,16 +83,17 @@ fn read(payload: &HttpRequestPayload) -> Result<Request> {
     };
     Ok(Request {
         model: body::model(body)?,
-        input: texts(body)?,
+        input: texts(body, "input")?,
         dimensions: body.count("dimensions", 1)?,
-        base64,
+        truncate: None,
+        form: VectorForm::List { base64 },
         ignored,
     })
 }
 
-fn texts(body: Fields<'_>) -> Result<Arc<[Prompt]>> {
+fn texts(body: Fields<'_>, field: &'static str) -> Result<Arc<[Prompt]>> {
     let form = prompts::Form {
-        field: "input",
+        field,
         most: MAX_TEXTS,
         empty_text: true,
         only_tokens: false,
@@ -92,7 +101,7 @@ fn texts(body: Fields<'_>) -> Result<Arc<[Prompt]>> {
     Ok(prompts::read(body, form)?.into())
 }
 
-/// Writes the answer of `embeddings`.
+/// Writes the answer of `embeddings`, or of Cohere's `embed`.
 ///
 /// ```pbtxt
 /// input_stream: "REQUEST:request"
@@ -117,7 +126,8 @@ pub struct EmbeddingsResponsePorts {
 
 impl Calculator for EmbeddingsResponse {
     const NAME: &'static str = "EmbeddingsResponseCalculator";
-    const DOC: &'static str = "Writes the answer of OpenAI's embeddings endpoint.";
+    const DOC: &'static str =
+        "Writes the answer of OpenAI's embeddings endpoint, or of Cohere's embed.";
     type Options = NoOptions;
     type Ports = EmbeddingsResponsePorts;
 
@@ -136,7 +146,14 @@ impl Calculator for EmbeddingsResponse {
 
     fn process(&mut self, io: EmbeddingsResponsePorts, cx: &mut Cx<'_>) -> Result<Flow> {
         if let (Some(request), Some(embeddings)) = (cx.get(io.request), cx.get(io.embeddings)) {
-            let packets = body::answer(&Answer::new(request, embeddings), &request.ignored)?;
+            let packets = match request.form {
+                VectorForm::List { base64 } => {
+                    body::answer(&Answer::new(request, embeddings, base64), &request.ignored)?
+                }
+                VectorForm::ByType { .. } => {
+                    body::answer(&cohere::Answer::new(request, embeddings), &request.ignored)?
+                }
+            };
             for (timestamp, packet) in (0..).zip(packets) {
                 cx.emit_at(io.response, timestamp, packet);
             }
@@ -169,6 +186,15 @@ enum Vector<'a> {
     Base64(String),
 }
 
+/// Little-endian 32-bit floats.
+fn base64(vector: &[f32]) -> String {
+    let bytes: Vec<u8> = vector
+        .iter()
+        .flat_map(|number| number.to_le_bytes())
+        .collect();
+    BASE64_STANDARD.encode(bytes)
+}
+
 #[derive(Serialize)]
 struct Usage {
     prompt_tokens: u32,
@@ -176,16 +202,12 @@ struct Usage {
 }
 
 impl<'a> Answer<'a> {
-    fn new(request: &'a Request, embeddings: &'a Embeddings) -> Self {
+    fn new(request: &'a Request, embeddings: &'a Embeddings, base64: bool) -> Self {
         let item = |(index, vector): (usize, &'a Vec<f32>)| Item {
             object: "embedding",
             index,
-            embedding: if request.base64 {
-                let bytes: Vec<u8> = vector
-                    .iter()
-                    .flat_map(|number| number.to_le_bytes())
-                    .collect();
-                Vector::Base64(BASE64_STANDARD.encode(bytes))
+            embedding: if base64 {
+                Vector::Base64(self::base64(vector))
             } else {
                 Vector::Numbers(vector)
             },

@@ -104,7 +104,7 @@ impl<'a> Fields<'a> {
 
     /// An integer, whose range the table of fields has.
     pub(super) fn integer(self, name: &'static str) -> Result<Option<i64>> {
-        self.typed(name, "an integer", Value::as_i64)
+        self.typed(name, "an integer", whole)
     }
 
     /// A count: an integer from `least` to the largest that 32 bits hold.
@@ -146,6 +146,17 @@ impl<'a> Fields<'a> {
                 .ok_or_else(|| wrong_type(name, expected, value)),
         }
     }
+}
+
+/// A whole number, also one that is written with a fraction of nothing: `16.0`, `1e2`.
+pub(super) fn whole(value: &Value) -> Option<i64> {
+    value.as_i64().or_else(|| {
+        // Larger ones are no whole numbers of 64 bits.
+        const BEYOND: f64 = 9_223_372_036_854_775_808.0;
+        let number = value.as_f64()?;
+        let is_whole = number.fract() == 0.0 && (-BEYOND..BEYOND).contains(&number);
+        is_whole.then_some(number as i64)
+    })
 }
 
 /// How much of a field's path an error shows: some of it can be the request's own words.

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use super::{
     fields::{Fields, at_most, code, invalid, missing, shown, wrong_type},
+    functions,
     limits::{MAX_MESSAGES, MAX_PROMPTS},
     prompts, reasoning, tools,
 };
@@ -20,10 +21,11 @@ pub(super) fn chat(body: Fields<'_>) -> Result<ChatInput> {
     }
     at_most("messages", messages.len(), MAX_MESSAGES, "messages")?;
     let allowance = body.allowance();
+    let mut call = None;
     let messages = messages
         .iter()
         .enumerate()
-        .map(|(index, message)| self::message(message, &format!("messages[{index}]"), &allowance))
+        .map(|(index, message)| self::message(message, index, &mut call, &allowance))
         .collect::<Result<_>>()?;
     let tools = tools::read(body)?;
     let mut template_kwargs = template_kwargs(body)?;
@@ -38,8 +40,15 @@ pub(super) fn chat(body: Fields<'_>) -> Result<ChatInput> {
     })
 }
 
-/// A message as templates expect it: with text content, and past tool calls whose arguments are objects.
-fn message(message: &Value, path: &str, allowance: &Allowance) -> Result<Value> {
+/// A message as templates expect it: with text content, and past tool calls whose arguments are objects. `call` is the id of the last
+/// call that came as a `function_call`.
+fn message(
+    message: &Value,
+    index: usize,
+    call: &mut Option<String>,
+    allowance: &Allowance,
+) -> Result<Value> {
+    let path = &*format!("messages[{index}]");
     let Value::Object(message) = message else {
         return Err(wrong_type(path, "an object", message));
     };
@@ -53,6 +62,7 @@ fn message(message: &Value, path: &str, allowance: &Allowance) -> Result<Value> 
         Some(other) => return Err(wrong_type(format!("{path}.role"), "a string", other)),
         None => return Err(missing(format!("{path}.role"))),
     }
+    functions::of_message(&mut message, path, index, call)?;
     for field in ["name", "tool_call_id"] {
         match message.get(field) {
             None | Some(Value::String(_)) => {}

@@ -10,6 +10,7 @@ mod defaults;
 mod dialect;
 mod embeddings;
 mod fields;
+mod functions;
 mod input;
 mod inspect;
 mod limits;

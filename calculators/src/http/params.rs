@@ -7,7 +7,7 @@ use graphmill_llm::{SamplingParams, Token, TokenSet};
 use serde_json::Value;
 
 use super::{
-    fields::{Fields, at_most, invalid, written, wrong_type},
+    fields::{Fields, at_most, invalid, whole, written, wrong_type},
     limits::{MAX_STOP_BYTES, MAX_STOPS},
     logprobs, reasoning,
     request::OpenAIRequestOptions,
@@ -45,18 +45,21 @@ pub(super) fn read(
         }
     }
     let echo = endpoint == Endpoint::Completions && body.bool("echo")?.unwrap_or(false);
-    let max_tokens = count(body, "max_tokens")?;
-    if max_tokens == Some(0) && !echo {
+    let max_tokens = Limit::read(body, "max_tokens")?;
+    if matches!(max_tokens, Some(Limit(Some(0)))) && !echo {
         return Err(invalid("max_tokens", "must be above 0 without `echo`"));
     }
-    let max_completion_tokens = count(body, "max_completion_tokens")?;
+    let max_completion_tokens = Limit::read(body, "max_completion_tokens")?;
     let priority = body.integer("priority")?;
     Ok(GenerationParams {
         sampling: SamplingParams {
             logprobs: logprobs::read(body, endpoint)?,
             ..sampling::read(body, defaults)?
         },
-        max_tokens: max_completion_tokens.or(max_tokens).or(defaults.max_tokens),
+        max_tokens: match max_completion_tokens.or(max_tokens) {
+            Some(Limit(limit)) => limit,
+            None => defaults.max_tokens,
+        },
         min_tokens: count(body, "min_tokens")?.unwrap_or(0),
         stop: stop(body)?,
         include_stop: body.bool("include_stop_str_in_output")?.unwrap_or(false),
@@ -91,6 +94,16 @@ pub(super) fn of_chat(body: Fields<'_>, params: &mut GenerationParams) -> Result
         params.special_tokens = SpecialTokens::Markers;
     }
     Ok(())
+}
+
+/// Most tokens, as a request says it; none for as many as there is room for.
+struct Limit(Option<u32>);
+
+impl Limit {
+    fn read(body: Fields<'_>, name: &'static str) -> Result<Option<Self>> {
+        let limit = body.integer(name)?;
+        Ok(limit.map(|limit| Self(u32::try_from(limit).ok())))
+    }
 }
 
 /// A number of the table that is no more than 32 bits hold.
@@ -150,7 +163,7 @@ fn stop_tokens(body: Fields<'_>) -> Result<TokenSet> {
 
 /// A token id at `field`.
 pub(super) fn token_id(value: &Value, field: impl Fn() -> String) -> Result<Token> {
-    match value.as_i64().map(Token::try_from) {
+    match whole(value).map(Token::try_from) {
         Some(Ok(token)) if token >= 0 => Ok(token),
         Some(_) => Err(invalid(
             field(),

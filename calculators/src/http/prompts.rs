@@ -195,8 +195,9 @@ impl<'de> Visitor<'de> for Place<'_> {
         self.wrong("a boolean")
     }
 
-    fn visit_f64<E: serde::de::Error>(self, _: f64) -> Result<Found, E> {
+    fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<Found, E> {
         match self.at {
+            At::First | At::Token(..) if number.fract() == 0.0 => self.id(number as i64),
             At::First => self
                 .at(At::Token(None, 0))
                 .wrong("a number with a fraction"),
@@ -301,6 +302,7 @@ mod tests {
             (json!("a"), vec![text("a")]),
             (json!(["a", "b"]), vec![text("a"), text("b")]),
             (json!([1, 2]), vec![tokens(&[1, 2])]),
+            (json!([1.0, 2e0]), vec![tokens(&[1, 2])]),
             (json!([[1], [2, 3]]), vec![tokens(&[1]), tokens(&[2, 3])]),
             (json!(["a", [2]]), vec![text("a"), tokens(&[2])]),
         ] {

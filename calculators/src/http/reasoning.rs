@@ -3,7 +3,7 @@
 use graphmill_engine::Result;
 use serde_json::{Map, Value};
 
-use super::fields::{Fields, invalid, missing, shown, written, wrong_type};
+use super::fields::{Fields, invalid, missing, shown, whole, written, wrong_type};
 
 /// Names that clients of different servers know the budget under.
 const BUDGETS: [&str; 5] = [
@@ -57,7 +57,7 @@ pub(super) fn budget(body: Fields<'_>) -> Result<Option<u32>> {
         .object("thinking")?
         .and_then(|thinking| thinking.get("budget_tokens"))
     {
-        let tokens = match tokens.as_i64() {
+        let tokens = match whole(tokens) {
             Some(tokens) if (0..=i64::from(u32::MAX)).contains(&tokens) => tokens,
             Some(_) => {
                 return Err(invalid(

@@ -14,7 +14,7 @@ use super::{
     body,
     defaults::Defaults,
     fields::{Fields, invalid, missing, unsupported, wrong_type},
-    input,
+    functions, input,
     inspect::question::{self, Asked},
     messages, params, responses, table, target,
     translate::{self, Translated},
@@ -154,7 +154,11 @@ fn read(payload: &HttpRequestPayload, defaults: &Defaults, id: &str) -> Result<R
     let translated = match endpoint {
         Endpoint::Responses => Some((responses::to_chat(body)?, responses::NAMES)),
         Endpoint::Messages => Some((messages::to_chat(body)?, messages::NAMES)),
-        Endpoint::Chat | Endpoint::Completions => None,
+        Endpoint::Chat => functions::to_tools(body)?.map(|chat| {
+            let echo = Map::new();
+            (Translated { chat, echo }, functions::NAMES)
+        }),
+        Endpoint::Completions => None,
     };
     let mut head = Head {
         endpoint,
@@ -163,6 +167,7 @@ fn read(payload: &HttpRequestPayload, defaults: &Defaults, id: &str) -> Result<R
         id,
         adapter: payload.adapter.clone(),
         echo: Map::new(),
+        function_call: endpoint == Endpoint::Chat && translated.is_some(),
     };
     match translated {
         None => head.read(body, defaults),
@@ -182,6 +187,7 @@ struct Head<'a> {
     id: &'a str,
     adapter: Option<Arc<str>>,
     echo: Map<String, Value>,
+    function_call: bool,
 }
 
 impl Head<'_> {
@@ -256,6 +262,7 @@ impl Head<'_> {
             ignored: [].into(),
             logprobs: false,
             echo: Arc::new(self.echo),
+            function_call: self.function_call,
         }
     }
 }

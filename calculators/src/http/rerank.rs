@@ -195,7 +195,13 @@ struct Usage {
 /// Cohere's.
 #[derive(Serialize)]
 struct Meta {
+    billed_units: BilledUnits,
     tokens: Tokens,
+}
+
+#[derive(Serialize)]
+struct BilledUnits {
+    search_units: u32,
 }
 
 #[derive(Serialize)]
@@ -225,6 +231,7 @@ impl<'a> Answer<'a> {
                 total_tokens: tokens,
             },
             meta: Meta {
+                billed_units: BilledUnits { search_units: 1 },
                 tokens: Tokens {
                     input_tokens: tokens,
                 },

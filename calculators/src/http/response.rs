@@ -10,7 +10,7 @@ use super::dialect::PartsWriter;
 use super::logprobs::{ChatLogprobs, TextLogprobs};
 use super::wire::{
     Answer, ChatChoice, Function, Message, PromptTokensDetails, TextChoice, ToolCall, Usage,
-    UsageField,
+    UsageField, finish_reason,
 };
 use crate::payload::{
     EchoedText, Endpoint, Finish, HttpResponse, PromptReport, TextChunk, TextLogprob, TextRequest,
@@ -194,11 +194,13 @@ impl OpenAIResponse {
                 let choices: Vec<_> = choices
                     .map(|(choice, index)| ChatChoice {
                         index,
-                        message: choice.message(),
+                        message: choice.message(request.function_call),
                         logprobs: request
                             .logprobs
                             .then(|| ChatLogprobs::new(&choice.logprobs)),
-                        finish_reason: choice.finish.map_or("stop", Finish::as_str),
+                        finish_reason: choice
+                            .finish
+                            .map_or("stop", |finish| finish_reason(request, finish)),
                     })
                     .collect();
                 let mut answer = Answer::new(request, "chat.completion", choices);
@@ -276,7 +278,12 @@ impl Choice {
         logprobs
     }
 
-    fn message(&self) -> Message<'_> {
+    fn message(&self, function_call: bool) -> Message<'_> {
+        let first = self.tool_calls.first().filter(|_| function_call);
+        let function_call = first.map(|call| Function {
+            name: Some(&call.start.name),
+            arguments: &call.arguments,
+        });
         let tool_calls = self.tool_calls.iter().map(|call| ToolCall {
             id: &call.start.id,
             r#type: "function",
@@ -291,7 +298,11 @@ impl Choice {
             content: (!only_calls).then_some(self.text.as_str()),
             reasoning_content: Some(self.reasoning.as_str()).filter(|text| !text.is_empty()),
             refusal: (),
-            tool_calls: tool_calls.collect(),
+            tool_calls: match function_call {
+                Some(_) => Vec::new(),
+                None => tool_calls.collect(),
+            },
+            function_call,
         }
     }
 }

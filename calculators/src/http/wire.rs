@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::logprobs::{ChatLogprobs, TextLogprobs};
-use crate::payload::ToolCallDelta;
+use crate::payload::{Finish, TextRequest, ToolCallDelta};
 
 /// Names the software in every answer; changes where a change of it can change answers.
 const SYSTEM_FINGERPRINT: &str = concat!("graphmill-", env!("CARGO_PKG_VERSION"));
@@ -22,11 +22,7 @@ pub(super) struct Answer<'a, C> {
 }
 
 impl<'a, C> Answer<'a, C> {
-    pub(super) fn new(
-        head: &'a crate::payload::TextRequest,
-        object: &'static str,
-        choices: C,
-    ) -> Self {
+    pub(super) fn new(head: &'a TextRequest, object: &'static str, choices: C) -> Self {
         Self {
             id: &head.id,
             object,
@@ -99,6 +95,9 @@ pub(super) struct Message<'a> {
     pub(super) refusal: (),
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) tool_calls: Vec<ToolCall<'a>>,
+    /// In the place of calls, where the request has functions instead of tools.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) function_call: Option<Function<'a>>,
 }
 
 /// A call of a tool in a whole answer.
@@ -136,6 +135,8 @@ pub(super) struct Delta<'a> {
     pub(super) reasoning_content: Option<&'a str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) tool_calls: Vec<ToolCallPiece<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) function_call: Option<Function<'a>>,
 }
 
 /// A piece of a tool call: id, type and name stand in the first one only.
@@ -149,6 +150,15 @@ pub(super) struct ToolCallPiece<'a> {
     pub(super) function: Function<'a>,
 }
 
+impl<'a> From<&'a ToolCallDelta> for Function<'a> {
+    fn from(delta: &'a ToolCallDelta) -> Self {
+        Self {
+            name: delta.start.as_ref().map(|start| start.name.as_str()),
+            arguments: &delta.arguments,
+        }
+    }
+}
+
 impl<'a> From<&'a ToolCallDelta> for ToolCallPiece<'a> {
     fn from(delta: &'a ToolCallDelta) -> Self {
         let start = delta.start.as_ref();
@@ -156,10 +166,7 @@ impl<'a> From<&'a ToolCallDelta> for ToolCallPiece<'a> {
             index: delta.index,
             id: start.map(|start| &*start.id),
             r#type: start.map(|_| "function"),
-            function: Function {
-                name: start.map(|start| start.name.as_str()),
-                arguments: &delta.arguments,
-            },
+            function: delta.into(),
         }
     }
 }
@@ -171,6 +178,14 @@ pub(super) struct TextChoice<'a> {
     pub(super) index: u32,
     pub(super) logprobs: Option<TextLogprobs<'a>>,
     pub(super) finish_reason: Option<&'static str>,
+}
+
+/// Why a choice ended, in the form of the request.
+pub(super) fn finish_reason(request: &TextRequest, finish: Finish) -> &'static str {
+    match finish {
+        Finish::ToolCalls if request.function_call => "function_call",
+        finish => finish.as_str(),
+    }
 }
 
 /// A number with the digits it was given with, not those that its nearest 64-bit neighbour has.

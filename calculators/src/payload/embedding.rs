@@ -4,7 +4,36 @@ use std::sync::Arc;
 
 use super::Prompt;
 
-/// A request of the embeddings endpoint that was checked.
+/// How the answer of a request for vectors is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum VectorForm {
+    /// OpenAI's: a list of vectors, as numbers or as base64 of little-endian 32-bit floats.
+    List {
+        /// Whether they are base64.
+        base64: bool,
+    },
+    /// Cohere's: lists of vectors by how they are written.
+    ByType {
+        /// The answer's id.
+        id: Arc<str>,
+        /// Whether there are numbers.
+        float: bool,
+        /// Whether there is base64.
+        base64: bool,
+    },
+}
+
+impl VectorForm {
+    /// What a request of this form calls the texts, and how many numbers a vector has.
+    pub fn field_names(&self) -> (&'static str, &'static str) {
+        match self {
+            Self::List { .. } => ("input", "dimensions"),
+            Self::ByType { .. } => ("texts", "output_dimension"),
+        }
+    }
+}
+
+/// A request of an endpoint for vectors that was checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EmbeddingsRequest {
     /// The model as the request names it.
@@ -13,8 +42,10 @@ pub struct EmbeddingsRequest {
     pub input: Arc<[Prompt]>,
     /// How many numbers each vector should have; none when the request does not say.
     pub dimensions: Option<u32>,
-    /// Whether vectors are written as base64 of little-endian 32-bit floats.
-    pub base64: bool,
+    /// Whether texts that are too long are cut; none for what the node has.
+    pub truncate: Option<bool>,
+    /// How the answer is written.
+    pub form: VectorForm,
     /// Its fields that nobody knows.
     pub ignored: Arc<[String]>,
 }

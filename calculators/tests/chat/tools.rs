@@ -145,6 +145,76 @@ fn every_format_gives_the_same_message() {
 }
 
 #[test]
+fn functions_are_the_form_that_tools_had_before() {
+    let reply = "<tool_call>{\"name\": \"f\", \"arguments\": {\"x\":1}}</tool_call>";
+    let chat = Chat::new(&model("<tool_call></tool_call>", reply));
+    let function = json!({"name": "f", "parameters": {"type": "object", "properties": {"x": {"type": "integer"}}}});
+    for choice in [json!(null), json!("auto"), json!({"name": "f"})] {
+        let mut request = json!({
+            "model": "m", "messages": [{"role": "user", "content": "Hi"}],
+            "functions": [function], "function_call": choice,
+        });
+        let whole = body(&chat.ask("/v1/chat/completions", &request));
+        let answered = &whole["choices"][0];
+        let call = &answered["message"]["function_call"];
+        let arguments_of_call = call["arguments"].as_str().expect("text");
+        // A call that is demanded is held to a form, and this model knows another.
+        assert!(choice.is_object() || arguments_of_call == "{\"x\":1}");
+        assert_eq!(call["name"], "f");
+        assert_eq!(answered["message"]["content"], Value::Null);
+        assert_eq!(answered["message"].get("tool_calls"), None);
+        assert_eq!(answered["finish_reason"], "function_call");
+
+        request["stream"] = true.into();
+        let events = events(&chat.ask("/v1/chat/completions", &request));
+        let (mut name, mut arguments) = (String::new(), String::new());
+        for delta in events.iter().map(|event| &event["choices"][0]["delta"]) {
+            assert_eq!(delta.get("tool_calls"), None);
+            let call = &delta["function_call"];
+            name += call["name"].as_str().unwrap_or_default();
+            arguments += call["arguments"].as_str().unwrap_or_default();
+        }
+        assert_eq!(
+            (name.as_str(), arguments.as_str()),
+            ("f", arguments_of_call)
+        );
+        let last = events.last().expect("an event");
+        assert_eq!(last["choices"][0]["finish_reason"], "function_call");
+    }
+    // What is not a call is an answer as always.
+    let text = Chat::new(&model("<tool_call></tool_call>", "No."));
+    let request = json!({"model": "m", "messages": [{"role": "user", "content": "Hi"}], "functions": [function]});
+    let whole = body(&text.ask("/v1/chat/completions", &request));
+    assert_eq!(whole["choices"][0]["message"]["content"], "No.");
+    assert_eq!(whole["choices"][0]["message"].get("function_call"), None);
+    assert_eq!(whole["choices"][0]["finish_reason"], "stop");
+    let none = json!({"model": "m", "messages": [{"role": "user", "content": "Hi"}], "functions": [function], "function_call": "none"});
+    let whole = body(&chat.ask("/v1/chat/completions", &none));
+    assert_eq!(whole["choices"][0]["message"]["content"], reply);
+}
+
+#[test]
+fn calls_of_functions_in_the_history_are_those_of_tools() {
+    let template = "{% for message in messages %}{{ message | tojson }}\n{% endfor %}";
+    let chat = Chat::new(&json!({"chat_template": template, "replies": [{"text": "Yes."}]}));
+    let rendered = |messages: Value| {
+        let request = json!({"model": "m", "messages": messages});
+        body(&chat.ask("/v1/chat/completions/render", &request))["prompt"].clone()
+    };
+    let old = rendered(json!([
+        {"role": "user", "content": "Hi"},
+        {"role": "assistant", "content": null, "function_call": {"name": "f", "arguments": "{\"x\": 1}"}},
+        {"role": "function", "name": "f", "content": "2"},
+    ]));
+    let new = rendered(json!([
+        {"role": "user", "content": "Hi"},
+        {"role": "assistant", "content": null, "tool_calls": [{"id": "call_1", "type": "function", "function": {"name": "f", "arguments": "{\"x\": 1}"}}]},
+        {"role": "tool", "name": "f", "content": "2", "tool_call_id": "call_1"},
+    ]));
+    assert_eq!(old, new);
+}
+
+#[test]
 fn a_message_of_nothing_but_calls_has_no_content() {
     let reply = "{\"name\": \"g\", \"arguments\": {}}";
     let (message, reason) = answer(&Chat::new(&model("", reply)), &request(json!({})));

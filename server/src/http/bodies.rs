@@ -20,6 +20,7 @@ use axum::{
 };
 use bytes::Bytes;
 
+use super::encoding::Encoding;
 use crate::rescue::{Cause, Failure};
 
 /// The budget of all bodies.
@@ -76,15 +77,38 @@ impl Bodies {
             // The client waits for a word before it sends, and gets this one.
             return Err(self.too_long());
         }
-        let read = if too_long {
-            Err(self.too_long())
-        } else {
-            self.collect(&mut body, announced).await
+        let read = match Encoding::of(headers) {
+            _ if too_long => Err(self.too_long()),
+            Ok(encoding) => match (self.collect(&mut body, announced).await, encoding) {
+                (Ok(bytes), Some(encoding)) => self.decode(bytes, encoding).await,
+                (read, _) => read,
+            },
+            Err(failure) => Err(failure),
         };
         if read.is_err() {
             let _ = tokio::time::timeout(DRAIN, drain(&mut body)).await;
         }
         read
+    }
+
+    /// What compressed bytes stand for, which is as much as a body can have.
+    async fn decode(self: &Arc<Self>, bytes: Bytes, encoding: Encoding) -> Result<Bytes, Failure> {
+        let mut lease = Lease {
+            bodies: Arc::clone(self),
+            bytes: 0,
+        };
+        // Few bytes can take long.
+        let decoding = tokio::task::spawn_blocking(move || {
+            let mut decoded = encoding.decode(&bytes, |more| lease.take(more))?;
+            decoded.shrink_to_fit();
+            Ok(Bytes::from_owner(Leased {
+                bytes: decoded.into(),
+                _lease: lease,
+            }))
+        });
+        decoding
+            .await
+            .map_err(|_| Failure::new(Cause::Panic, "the body could not be decoded"))?
     }
 
     async fn collect<B>(

@@ -3,7 +3,9 @@
 pub(crate) mod anthropic;
 mod api;
 pub(crate) mod bodies;
+mod cohere;
 mod dialect;
+pub(crate) mod encoding;
 pub(crate) mod kserve;
 pub(crate) mod openai;
 mod operation;
@@ -56,6 +58,7 @@ fn operations() -> Vec<Operation> {
     let dialects = [
         openai::operations(),
         anthropic::operations(),
+        cohere::operations(),
         ovms::operations(),
         kserve::operations(),
         api::operations(),

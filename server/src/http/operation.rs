@@ -89,6 +89,7 @@ pub(crate) const OF_GRAPHS: &[Cause] = &[
     Cause::NotFound,
     Cause::WrongMethod,
     Cause::BodyTooLarge,
+    Cause::UnknownEncoding,
     Cause::BodiesFull,
     Cause::QueueFull,
     Cause::Loading,

@@ -59,6 +59,64 @@ async fn a_longer_body_than_the_limit_is_refused_with_the_limit() {
     assert_eq!(bytes(&server.status().await), 0);
 }
 
+/// A body that was compressed, and what its header says.
+fn compressed(body: &[u8]) -> [(&'static str, Vec<u8>); 4] {
+    use flate2::{Compression, bufread};
+    fn all(mut reader: impl std::io::Read) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        reader.read_to_end(&mut bytes).expect("it is in memory");
+        bytes
+    }
+    let level = Compression::default();
+    let gzip = all(bufread::GzEncoder::new(body, level));
+    [
+        ("x-gzip", gzip.clone()),
+        ("identity, GZIP", gzip),
+        ("deflate", all(bufread::ZlibEncoder::new(body, level))),
+        ("deflate", all(bufread::DeflateEncoder::new(body, level))),
+    ]
+}
+
+fn encoded(server: &TestServer, encoding: &str, body: Vec<u8>) -> reqwest::RequestBuilder {
+    let request = server.post("/v3/chat/completions", body);
+    request.header("content-encoding", encoding)
+}
+
+#[tokio::test]
+async fn compressed_bodies_are_read_and_bounded_by_what_they_stand_for() {
+    let server = small_server(1 << 20, 4 << 20).await;
+    let body = question("chat", "Hi").to_string();
+    for (encoding, bytes) in compressed(body.as_bytes()) {
+        let cut = bytes[..bytes.len() - 9].to_vec();
+        let reply = read(encoded(&server, encoding, bytes)).await;
+        assert_eq!(reply.status, 200, "{encoding}: {}", reply.text);
+        let reply = read(encoded(&server, encoding, cut)).await;
+        let found = (reply.status, reply.json()["error"]["code"].clone());
+        assert_eq!(found, (400, json!("invalid_encoding")), "{encoding}");
+    }
+    // A kilobyte that stands for a megabyte and more.
+    let bomb = vec![b' '; (1 << 20) + 1];
+    for (encoding, bytes) in compressed(&bomb) {
+        assert!(bytes.len() < 4_096);
+        let reply = read(encoded(&server, encoding, bytes)).await;
+        let found = (reply.status, reply.json()["error"]["code"].clone());
+        assert_eq!(found, (413, json!("request_too_large")), "{encoding}");
+    }
+    for encoding in ["br", "zstd", "gzip, gzip", "gzip, br"] {
+        let request = server.post("/v3/chat/completions", body.clone());
+        let reply = read(request.header("content-encoding", encoding)).await;
+        let found = (reply.status, reply.json()["error"]["code"].clone());
+        assert_eq!(found, (415, json!("unsupported_encoding")), "{encoding}");
+        assert_eq!(
+            reply.header("accept-encoding"),
+            Some("gzip, deflate, identity")
+        );
+    }
+    let reply = read(encoded(&server, "gzip", body.into_bytes())).await;
+    assert_eq!(reply.status, 400, "{}", reply.text);
+    assert_eq!(bytes(&server.status().await), 0);
+}
+
 #[tokio::test]
 async fn bodies_that_are_half_read_do_not_wait_for_each_other() {
     let server = small_server(1 << 20, 4 << 20).await;

@@ -165,7 +165,7 @@ async fn fields_that_are_wrong_are_named() {
         (with("temperature", json!(3)), "temperature"),
         (with("temperature", json!("hot")), "temperature"),
         (with("top_p", json!(-1)), "top_p"),
-        (with("max_tokens", json!(-1)), "max_tokens"),
+        (with("max_tokens", json!(-2)), "max_tokens"),
         (with("messages", json!([])), "messages"),
         (with("messages", json!("hello")), "messages"),
         (with("stream", json!("yes")), "stream"),

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use graphmill_calculators::http::table::{
-    self, CHAT, COMPLETIONS, DETOKENIZE, EMBEDDINGS, Field, MESSAGES, RERANK, RESPONSES, Refusal,
-    TOKENIZE,
+    self, CHAT, COMPLETIONS, DETOKENIZE, EMBED, EMBEDDINGS, Field, MESSAGES, RERANK, RESPONSES,
+    Refusal, TOKENIZE,
 };
 use serde_json::{Value, json};
 
@@ -53,6 +53,7 @@ pub(crate) fn good(endpoint: &str) -> Value {
         TOKENIZE => json!({ "model": "chat", "text": "Hi" }),
         DETOKENIZE => json!({ "model": "chat", "tokens": [72, 105] }),
         EMBEDDINGS => json!({ "model": "embed", "input": "Hi" }),
+        EMBED => json!({ "model": "embed", "texts": ["Hi"] }),
         RERANK => json!({ "model": "rank", "query": "Hi", "documents": ["Hello!", "Bye!"] }),
         other => panic!("no good request of `{other}` is known"),
     }
@@ -80,6 +81,7 @@ async fn every_refusal_of_the_table_is_as_it_says() {
         TOKENIZE,
         DETOKENIZE,
         EMBEDDINGS,
+        EMBED,
         RERANK,
     ] {
         let reply = post(&server, endpoint, &good(endpoint)).await;
@@ -122,6 +124,76 @@ async fn every_refusal_of_the_table_is_as_it_says() {
         wrong.join("\n")
     );
     server.until_idle().await;
+}
+
+#[tokio::test]
+async fn a_whole_number_may_have_a_fraction_of_nothing() {
+    let server = server().await;
+    for (endpoint, fields) in [
+        (
+            CHAT,
+            r#"{"max_tokens": 2.0, "n": 1e0, "seed": 7.0, "top_k": -1.0}"#,
+        ),
+        (
+            CHAT,
+            r#"{"max_completion_tokens": 2e0, "logit_bias": [[5.0, 1]]}"#,
+        ),
+        (
+            CHAT,
+            r#"{"stop_token_ids": [5.0], "thinking": {"type": "enabled", "budget_tokens": 16.0}}"#,
+        ),
+        (
+            COMPLETIONS,
+            r#"{"prompt": [72.0, 105e0], "max_tokens": 2.0, "logprobs": 1.0}"#,
+        ),
+        (
+            COMPLETIONS,
+            r#"{"prompt": [[72, 105.0]], "max_tokens": 2.0}"#,
+        ),
+        (RESPONSES, r#"{"max_output_tokens": 16.0}"#),
+        (MESSAGES, r#"{"max_tokens": 16.0}"#),
+        (TOKENIZE, r#"{"max_length": 1.0}"#),
+        (DETOKENIZE, r#"{"tokens": [72.0, 105]}"#),
+        (EMBEDDINGS, r#"{"input": [5.0, 6.0], "dimensions": 16.0}"#),
+        (EMBED, r#"{"output_dimension": 1.6e1}"#),
+        (RERANK, r#"{"top_n": 1.0}"#),
+    ] {
+        let fields = serde_json::from_str(fields).expect("JSON");
+        let reply = post(&server, endpoint, &with(good(endpoint), &fields)).await;
+        assert_eq!(reply.status, 200, "{fields}: {}", reply.text);
+    }
+    for (fields, code) in [
+        (json!({ "max_tokens": 2.5 }), "invalid_type"),
+        (json!({ "max_tokens": 1e300 }), "invalid_value"),
+        (json!({ "seed": 1.8e19 }), "invalid_value"),
+    ] {
+        let reply = post(&server, CHAT, &with(good(CHAT), &fields)).await;
+        let found = (reply.status, reply.json()["error"]["code"].clone());
+        assert_eq!(found, (400, json!(code)), "{fields}");
+    }
+}
+
+#[tokio::test]
+async fn minus_one_is_no_limit() {
+    let server = server().await;
+    for (endpoint, fields) in [
+        (CHAT, json!({ "max_tokens": -1 })),
+        (
+            CHAT,
+            json!({ "max_completion_tokens": -1.0, "max_tokens": 2 }),
+        ),
+        (CHAT, json!({ "max_tokens": null })),
+        (COMPLETIONS, json!({ "max_tokens": -1 })),
+        (RESPONSES, json!({ "max_output_tokens": -1 })),
+        (MESSAGES, json!({ "max_tokens": -1 })),
+    ] {
+        let reply = post(&server, endpoint, &with(good(endpoint), &fields)).await;
+        assert_eq!(reply.status, 200, "{fields}: {}", reply.text);
+        assert!(
+            endpoint == COMPLETIONS || reply.text.contains("Hello"),
+            "{fields}"
+        );
+    }
 }
 
 #[tokio::test]

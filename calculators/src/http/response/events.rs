@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::super::{
     logprobs::{ChatLogprobs, TextLogprobs},
-    wire::{Answer, ChatDelta, Delta, TextChoice, Usage, UsageField},
+    wire::{Answer, ChatDelta, Delta, TextChoice, Usage, UsageField, finish_reason},
 };
 use super::json;
 use crate::payload::{Endpoint, Finish, HttpResponse, TextChunk, TextRequest};
@@ -60,7 +60,7 @@ impl<'a> Events<'a> {
         match self.request.endpoint {
             Endpoint::Chat | Endpoint::Responses | Endpoint::Messages => {
                 let mut logprobs = ChatLogprobs::of_chunk(&chunk.logprobs);
-                for delta in deltas(chunk) {
+                for delta in deltas(chunk, self.request.function_call) {
                     self.chat(index, delta, logprobs.take(), None)?;
                 }
                 // Text that a parser holds back has log probabilities all the same.
@@ -104,7 +104,7 @@ impl<'a> Events<'a> {
             index,
             delta,
             logprobs,
-            finish_reason: finish.map(Finish::as_str),
+            finish_reason: finish.map(|finish| finish_reason(self.request, finish)),
         })
     }
 
@@ -139,7 +139,7 @@ impl<'a> Events<'a> {
 }
 
 /// What a chunk adds to a message: reasoning, text and pieces of tool calls, each on its own.
-fn deltas(chunk: &TextChunk) -> impl Iterator<Item = Delta<'_>> {
+fn deltas(chunk: &TextChunk, function_call: bool) -> impl Iterator<Item = Delta<'_>> {
     let given = |text| Some(text).filter(|text: &&str| !text.is_empty());
     let reasoning = given(&chunk.reasoning).map(|text| Delta {
         reasoning_content: Some(text),
@@ -149,9 +149,14 @@ fn deltas(chunk: &TextChunk) -> impl Iterator<Item = Delta<'_>> {
         content: Some(text),
         ..Delta::default()
     });
-    let calls = chunk.tool_calls.iter().map(|call| Delta {
-        tool_calls: vec![call.into()],
-        ..Delta::default()
+    let calls = chunk.tool_calls.iter().map(move |call| {
+        let mut delta = Delta::default();
+        if function_call {
+            delta.function_call = Some(call.into());
+        } else {
+            delta.tool_calls = vec![call.into()];
+        }
+        delta
     });
     reasoning.into_iter().chain(content).chain(calls)
 }

@@ -28,6 +28,7 @@ fn request(endpoint: Endpoint, stream: bool) -> TextRequest {
         include_usage: false,
         continuous_usage: false,
         logprobs: false,
+        function_call: false,
         echo: Arc::default(),
         ignored: [].into(),
     }

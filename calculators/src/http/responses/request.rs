@@ -60,7 +60,7 @@ pub(in crate::http) fn to_chat(json: &JsonBody) -> Result<Translated> {
     if let Some(choice) = tool_choice(body)? {
         chat.insert("tool_choice", choice);
     }
-    let max_output_tokens = body.count("max_output_tokens", 1)?;
+    let max_output_tokens = body.integer("max_output_tokens")?;
     if let Some(most) = max_output_tokens {
         chat.insert("max_completion_tokens", most.into());
     }

@@ -24,20 +24,20 @@ pub(super) const FIELDS: &[Field] = &[
     field(
         "max_tokens",
         &[CHAT],
-        Form::Integer(1, MOST),
+        Form::Limit(1),
         "Most tokens of a choice. At most the graph's `max_tokens_limit`.",
     ),
     field(
         "max_tokens",
         &[COMPLETIONS],
-        Form::Integer(0, MOST),
+        Form::Limit(0),
         "Most tokens of a choice; 0 only with `echo`. At most the graph's `max_tokens_limit`.",
     )
     .refusing(&[refused(r#"{"max_tokens": 0}"#, "max_tokens", VALUE)]),
     field(
         "max_completion_tokens",
         BOTH,
-        Form::Integer(1, MOST),
+        Form::Limit(1),
         "The same, and goes before `max_tokens`.",
     ),
     field(

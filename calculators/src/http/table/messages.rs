@@ -2,7 +2,7 @@
 
 use super::super::fields::code::{MISSING, TYPE, UNSUPPORTED, VALUE};
 use super::super::limits::{MAX_STOPS, MAX_TOOLS};
-use super::{Field, Form, MESSAGES, MOST, field, refused};
+use super::{Field, Form, MESSAGES, field, refused};
 
 pub(super) const FIELDS: &[Field] = &[
     field(
@@ -38,7 +38,7 @@ pub(super) const FIELDS: &[Field] = &[
         refused(r#"{"system": 5}"#, "system", TYPE),
         refused(r#"{"system": [{"type": "image"}]}"#, "system[0].type", UNSUPPORTED),
     ]),
-    field("max_tokens", &[MESSAGES], Form::Integer(1, MOST), "Most tokens of the answer; can be left out."),
+    field("max_tokens", &[MESSAGES], Form::Limit(1), "Most tokens of the answer; can be left out."),
     field(
         "stop_sequences",
         &[MESSAGES],

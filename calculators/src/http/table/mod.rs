@@ -8,7 +8,7 @@ use std::{collections::HashSet, fmt, sync::OnceLock};
 use graphmill_engine::Result;
 use serde_json::Value;
 
-use super::fields::{at_most, code, invalid, unsupported, written, wrong_kind, wrong_type};
+use super::fields::{at_most, code, invalid, unsupported, whole, written, wrong_kind, wrong_type};
 use crate::payload::{Endpoint, JsonBody, json::Given};
 
 mod chat;
@@ -38,6 +38,8 @@ pub const DETOKENIZE: &str = "detokenize";
 
 /// The endpoint that makes vectors of texts.
 pub const EMBEDDINGS: &str = "embeddings";
+/// Cohere's endpoint that makes vectors of texts.
+pub const EMBED: &str = "embed";
 /// The endpoint that says how well documents answer a query.
 pub const RERANK: &str = "rerank";
 
@@ -73,6 +75,8 @@ pub enum Form {
     Above(f64),
     /// A whole number between two others, or equal to one of them.
     Integer(i64, i64),
+    /// A whole number that is at least this, or -1, which is no limit.
+    Limit(i64),
     /// Any text.
     Text,
     /// One of these texts.
@@ -285,7 +289,7 @@ impl Form {
             Self::Array(_) => typed(kind == Some(ARRAY), ARRAY)?,
             Self::OneOf(_) => typed(kind == Some(STRING), STRING)?,
             Self::Boolean => typed(kind.is_none(), "a boolean")?,
-            Self::Integer(..) => typed(kind.is_none(), "an integer")?,
+            Self::Integer(..) | Self::Limit(_) => typed(kind.is_none(), "an integer")?,
             Self::Number(..) | Self::Above(_) => typed(kind.is_none(), "a number")?,
             Self::Only(_) if is_long(given) => {
                 let message = "is not supported with a value of this length";
@@ -324,12 +328,13 @@ impl Form {
                 within(value.as_f64().is_some_and(|number| number > bound))
             }
             Self::Integer(least, most) => {
-                typed(value.is_i64() || value.is_u64(), "an integer")?;
-                within(
-                    value
-                        .as_i64()
-                        .is_some_and(|number| (least..=most).contains(&number)),
-                )
+                typed(is_whole(value), "an integer")?;
+                within(whole(value).is_some_and(|number| (least..=most).contains(&number)))
+            }
+            Self::Limit(least) => {
+                typed(is_whole(value), "an integer")?;
+                let is_limit = |number| number == -1 || (least..=MOST).contains(&number);
+                within(whole(value).is_some_and(is_limit))
             }
             Self::OneOf(texts) => within(value.as_str().is_some_and(|text| texts.contains(&text))),
             Self::Only(values) => {
@@ -371,6 +376,12 @@ impl Form {
                 refused.extend(most.checked_add(1).map(|above| (above.into(), VALUE)));
                 refused
             }
+            Self::Limit(least) => vec![
+                ("1".into(), TYPE),
+                (1.5.into(), TYPE),
+                ((least - 1).min(-2).into(), VALUE),
+                ((MOST + 1).into(), VALUE),
+            ],
             Self::OneOf(_) => vec![("something".into(), VALUE), (5.into(), TYPE)],
             Self::Only(_) => vec![("something".into(), "unsupported_parameter")],
             Self::Own(_) => Vec::new(),
@@ -390,6 +401,11 @@ fn compound(given: Given<'_>) -> Option<&'static str> {
         Given::Text([b'{', ..]) | Given::Value(Value::Object(_)) => Some(OBJECT),
         _ => None,
     }
+}
+
+/// Whether a number has no fraction, however large it is.
+fn is_whole(value: &Value) -> bool {
+    value.as_f64().is_some_and(|number| number.fract() == 0.0)
 }
 
 /// Equal, where 1 and 1.0 are.
@@ -416,6 +432,10 @@ impl fmt::Display for Form {
             Self::Above(bound) => write!(f, "above {bound}"),
             Self::Integer(least, MOST | i64::MAX) => write!(f, "an integer of at least {least}"),
             Self::Integer(least, most) => write!(f, "an integer between {least} and {most}"),
+            Self::Limit(least) => write!(
+                f,
+                "an integer of at least {least}, or -1, which is no limit"
+            ),
             Self::OneOf(texts) => write!(f, "one of {}", list(texts)),
             Self::Only(values) => write!(f, "only {}", list(values)),
             Self::Own(words) => f.write_str(words),

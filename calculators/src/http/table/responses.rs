@@ -2,7 +2,7 @@
 
 use super::super::fields::code::{MISSING, TYPE, UNSUPPORTED, VALUE};
 use super::super::limits::MAX_TOOLS;
-use super::{Field, Form, MOST, RESPONSES, field, refused};
+use super::{Field, Form, RESPONSES, field, refused};
 
 pub(super) const FIELDS: &[Field] = &[
     field(
@@ -32,7 +32,7 @@ pub(super) const FIELDS: &[Field] = &[
     field(
         "max_output_tokens",
         &[RESPONSES],
-        Form::Integer(1, MOST),
+        Form::Limit(1),
         "Most tokens of the answer.",
     ),
     field("text", &[RESPONSES], Form::Object, "Its `format` says what the answer has to be.").refusing(&[

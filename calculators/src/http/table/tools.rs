@@ -37,8 +37,20 @@ pub(super) const FIELDS: &[Field] = &[
         ),
     ]),
     field("parallel_tool_calls", &[CHAT], Form::Boolean, "Whether one answer may have several calls."),
-    field("functions", &[CHAT], Form::Only(&["[]"]), "The old name of `tools`."),
-    field("function_call", &[CHAT], Form::Only(&[r#""none""#]), "The old name of `tool_choice`."),
+    field("functions", &[CHAT], Form::Array(MAX_TOOLS), "The form that `tools` had before: functions without the object around them. The answer has a `function_call`, and at most one.").refusing(&[
+        refused(r#"{"functions": ["f"]}"#, "functions[0]", TYPE),
+        refused(r#"{"functions": [{}]}"#, "functions[0].name", MISSING),
+        refused(r#"{"functions": [{"name": 5}]}"#, "functions[0].name", TYPE),
+        refused(r#"{"functions": [{"name": "f", "parameters": []}]}"#, "functions[0].parameters", TYPE),
+        refused(r#"{"functions": [{"name": "f"}], "tools": []}"#, "functions", VALUE),
+    ]),
+    field("function_call", &[CHAT], Form::Own("`none`, `auto`, or an object that names a function"), "The form that `tool_choice` had before.").refusing(&[
+        refused(r#"{"function_call": 5}"#, "function_call", TYPE),
+        refused(r#"{"function_call": "required"}"#, "function_call", VALUE),
+        refused(r#"{"function_call": {}}"#, "function_call.name", MISSING),
+        refused(r#"{"function_call": {"name": "f"}}"#, "function_call", VALUE),
+        refused(r#"{"functions": [{"name": "f"}], "function_call": {"name": "g"}}"#, "function_call.name", VALUE),
+    ]),
     field(
         "reasoning_effort",
         &[CHAT],

@@ -1,13 +1,13 @@
 //! Fields of embeddings and rerank.
 
-use super::super::fields::code::{MISSING, TYPE, VALUE};
-use super::super::limits::MAX_DOCUMENTS;
-use super::{EMBEDDINGS, Field, Form, MOST, RERANK, field, refused};
+use super::super::fields::code::{MISSING, TYPE, UNSUPPORTED, VALUE};
+use super::super::limits::{MAX_DOCUMENTS, MAX_TEXTS};
+use super::{EMBED, EMBEDDINGS, Field, Form, MOST, RERANK, field, refused};
 
 pub(super) const FIELDS: &[Field] = &[
     field(
         "model",
-        &[EMBEDDINGS, RERANK],
+        &[EMBEDDINGS, EMBED, RERANK],
         Form::Text,
         "The name of the graph that answers.",
     )
@@ -45,6 +45,43 @@ pub(super) const FIELDS: &[Field] = &[
     )
     .refusing(&[refused(r#"{"dimensions": 100000}"#, "dimensions", VALUE)]),
     field("user", &[EMBEDDINGS], Form::Text, "Without effect."),
+    field("texts", &[EMBED], Form::Array(MAX_TEXTS), "The texts, as `input` of `embeddings`.").refusing(&[
+        refused(r#"{"texts": null}"#, "texts", MISSING),
+        refused(r#"{"texts": []}"#, "texts", VALUE),
+        refused(r#"{"texts": ["a", 5]}"#, "texts[1]", TYPE),
+        refused(r#"{"texts": [1]}"#, "texts[0]", TYPE),
+    ]),
+    field(
+        "input_type",
+        &[EMBED],
+        Form::OneOf(&["search_document", "search_query", "classification", "clustering"]),
+        "Without effect: texts are read as they are.",
+    ),
+    field(
+        "embedding_types",
+        &[EMBED],
+        Form::Array(2),
+        "How vectors are written, each under its name: `float`, which is meant where nothing is said, and `base64`.",
+    )
+    .refusing(&[
+        refused(r#"{"embedding_types": [5]}"#, "embedding_types[0]", TYPE),
+        refused(r#"{"embedding_types": ["float", "int8"]}"#, "embedding_types[1]", UNSUPPORTED),
+    ]),
+    field(
+        "output_dimension",
+        &[EMBED],
+        Form::Integer(1, MOST),
+        "As `dimensions` of `embeddings`.",
+    )
+    .refusing(&[refused(r#"{"output_dimension": 100000}"#, "output_dimension", VALUE)]),
+    field(
+        "truncate",
+        &[EMBED],
+        Form::OneOf(&["NONE", "END"]),
+        "Whether a text that is too long is cut at its end or refused; without it as the node has it.",
+    ),
+    field("images", &[EMBED], Form::Only(&["[]"]), "Inputs are text."),
+    field("inputs", &[EMBED], Form::Only(&["[]"]), "Texts are in `texts`."),
     field(
         "query",
         &[RERANK],

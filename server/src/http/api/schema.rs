@@ -37,6 +37,9 @@ fn form(name: &str, form: Form) -> Value {
         Form::Integer(least, most) => {
             json!({ "type": "integer", "minimum": least, "maximum": most })
         }
+        Form::Limit(least) => json!({ "anyOf": [
+            { "type": "integer", "minimum": least, "maximum": u32::MAX }, { "const": -1 },
+        ] }),
         Form::Text => json!({ "type": "string" }),
         Form::OneOf(texts) => json!({ "type": "string", "enum": texts }),
         Form::Object => json!({ "type": "object" }),

@@ -7,7 +7,10 @@ use axum::{
 };
 use serde_json::{Value, json};
 
-use crate::rescue::{Failure, Retry};
+use crate::{
+    http::encoding,
+    rescue::{Cause, Failure, Retry},
+};
 
 /// `{"error": {"message", "type", "param", "code"}}`, with the node that failed under `error.graph`.
 pub(crate) fn object(failure: &Failure) -> Value {
@@ -40,6 +43,10 @@ impl IntoResponse for Failure {
                     .headers_mut()
                     .insert(name, HeaderValue::from_static("false"));
             }
+        }
+        if self.cause == Cause::UnknownEncoding {
+            let read = HeaderValue::from_static(encoding::READ);
+            response.headers_mut().insert(header::ACCEPT_ENCODING, read);
         }
         // For layers that tell it in another form.
         response.extensions_mut().insert(self);

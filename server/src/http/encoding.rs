@@ -1,0 +1,84 @@
+//! Bodies that were compressed on their way. A few bytes can stand for very many, so what comes out is bounded as what came in is, while
+//! it comes out.
+
+use std::io::Read;
+
+use axum::http::{HeaderMap, header};
+use flate2::bufread::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
+
+use crate::rescue::{Cause, Failure};
+
+/// The encodings that are read, as an answer's `accept-encoding` names them.
+pub(crate) const READ: &str = "gzip, deflate, identity";
+
+/// Bytes that are plain before the next are asked for.
+const STEP_BYTES: usize = 64 << 10;
+
+/// How a body is encoded.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Encoding {
+    Gzip,
+    Deflate,
+}
+
+impl Encoding {
+    /// What the header says of a body; none for one that is as it is.
+    pub(super) fn of(headers: &HeaderMap) -> Result<Option<Self>, Failure> {
+        let mut found = None;
+        for value in headers.get_all(header::CONTENT_ENCODING) {
+            let value = value.to_str().unwrap_or("?");
+            for coding in value.split(',').map(str::trim) {
+                let coding = match coding.to_ascii_lowercase().as_str() {
+                    "" | "identity" => continue,
+                    "gzip" | "x-gzip" => Self::Gzip,
+                    "deflate" => Self::Deflate,
+                    _ => return Err(unknown()),
+                };
+                // What was compressed twice is nobody's request.
+                if found.replace(coding).is_some() {
+                    return Err(unknown());
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// The bytes that a body stands for. `take` is asked before they are kept, and may refuse.
+    pub(super) fn decode(
+        self,
+        bytes: &[u8],
+        mut take: impl FnMut(usize) -> Result<(), Failure>,
+    ) -> Result<Vec<u8>, Failure> {
+        let mut decoder: Box<dyn Read + '_> = match self {
+            Self::Gzip => Box::new(MultiGzDecoder::new(bytes)),
+            // The standard means zlib's form, and some send what is inside of it.
+            Self::Deflate if has_zlib_header(bytes) => Box::new(ZlibDecoder::new(bytes)),
+            Self::Deflate => Box::new(DeflateDecoder::new(bytes)),
+        };
+        let mut plain = Vec::new();
+        let mut step = vec![0; STEP_BYTES];
+        loop {
+            let read = decoder.read(&mut step).map_err(|error| {
+                let why = format!("the body is not what `content-encoding` says: {error}");
+                Failure::new(Cause::BadRequest, why)
+                    .of_field("content-encoding")
+                    .with_code("invalid_encoding")
+            })?;
+            if read == 0 {
+                return Ok(plain);
+            }
+            take(read)?;
+            plain.extend_from_slice(&step[..read]);
+        }
+    }
+}
+
+fn has_zlib_header(bytes: &[u8]) -> bool {
+    matches!(bytes, [first, second, ..]
+        if first & 0x0f == 8 && (u16::from(*first) << 8 | u16::from(*second)) % 31 == 0)
+}
+
+fn unknown() -> Failure {
+    let why = format!("`content-encoding` is none that is read: {READ}");
+    Failure::new(Cause::UnknownEncoding, why).of_field("content-encoding")
+}
