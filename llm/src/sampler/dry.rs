@@ -44,8 +44,9 @@ impl Dry {
 
     pub(super) fn accept(&mut self, token: Token) {
         self.tokens.push(token);
+        let known = self.tail.len();
         self.vocab.piece(token, true, &mut self.tail);
-        if self.breaks(&self.tail) {
+        if self.breaks(&self.tail, known) {
             self.since_breaker = 0;
             self.tail.clear();
         } else {
@@ -82,17 +83,18 @@ impl Dry {
         for (token, length) in longest {
             piece.clear();
             self.vocab.piece(token, true, &mut piece);
-            if !self.breaks(&piece) {
+            if !self.breaks(&piece, 0) {
                 let exponent = ((length - allowed) as f32).min(most);
                 row[token as usize] -= self.params.multiplier * self.params.base.powf(exponent);
             }
         }
     }
 
-    fn breaks(&self, text: &[u8]) -> bool {
+    /// Whether a breaker is in a text. None is in its first `known` bytes.
+    fn breaks(&self, text: &[u8], known: usize) -> bool {
         let occurs = |breaker: &String| {
             !breaker.is_empty()
-                && text
+                && text[(known + 1).saturating_sub(breaker.len())..]
                     .windows(breaker.len())
                     .any(|part| part == breaker.as_bytes())
         };
@@ -129,5 +131,31 @@ impl fmt::Debug for Dry {
             .field("params", &self.params)
             .field("tokens", &self.tokens.len())
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::scripted::{Script, ScriptedBackend};
+    use crate::spec::EngineSpec;
+
+    #[test]
+    fn breakers_are_found_that_several_tokens_spell() {
+        let spec = EngineSpec::new("m.script.json");
+        let (_, vocab) = ScriptedBackend::new(Script::default(), &spec);
+        let params = DryParams {
+            multiplier: 1.0,
+            base: 1.75,
+            allowed_length: 2,
+            last_tokens: None,
+            breakers: ["xyz", "q"].map(String::from).into(),
+        };
+        let since = |text: &str| {
+            let tokens: Vec<Token> = text.bytes().map(Token::from).collect();
+            Dry::new(params.clone(), Arc::clone(&vocab), &tokens).since_breaker
+        };
+        let texts = ["abxyzcd", "abxyz", "xyxyz!", "aqxy", "xyqz12"];
+        assert_eq!(texts.map(since), [2, 0, 1, 2, 3]);
     }
 }
