@@ -99,7 +99,8 @@ pub(crate) fn is_one() -> bool {
 /// # Errors
 /// [`LoadError::Model`] for a model that cannot be loaded or does not compute.
 pub(crate) fn of_engine(spec: &EngineSpec, files: &ModelFiles) -> Result<(), LoadError> {
-    of(|| Task::Generates(small::engine(spec)), &spec.model, files)
+    let task = || Task::Generates(small::engine(spec, files.bytes()));
+    of(task, &spec.model, files)
 }
 
 /// As [`of_engine`], for a model that embeds or ranks.
@@ -107,7 +108,8 @@ pub(crate) fn of_engine(spec: &EngineSpec, files: &ModelFiles) -> Result<(), Loa
 /// # Errors
 /// As there.
 pub(crate) fn of_embedding(spec: &EmbeddingSpec, files: &ModelFiles) -> Result<(), LoadError> {
-    of(|| Task::Embeds(small::embedding(spec)), &spec.model, files)
+    let task = || Task::Embeds(small::embedding(spec, files.bytes()));
+    of(task, &spec.model, files)
 }
 
 fn of(task: impl FnOnce() -> Task, model: &Path, files: &ModelFiles) -> Result<(), LoadError> {
@@ -192,6 +194,8 @@ fn run(order: &Order, model: &Path, patience: Duration) -> io::Result<Ended> {
         .env("HIP_VISIBLE_DEVICES", "-1")
         .env("GGML_VK_VISIBLE_DEVICES", "")
         .env("GGML_NO_BACKTRACE", "1")
+        // Threads that wait do so asleep: they would keep a processor from who computes.
+        .env("GOMP_SPINCOUNT", "1000")
         .stdin(Stdio::piped())
         .stdout(input.try_clone()?)
         .stderr(input);

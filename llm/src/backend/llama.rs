@@ -19,6 +19,7 @@ use crate::info::{BackendInfo, ComputeInfo, KvInfo, WeightsInfo};
 use crate::memory;
 use crate::protocol::LoadError;
 use crate::spec::{CpuKernels, EngineSpec, FlashAttention, Numa};
+use crate::trial;
 use crate::vocab::Vocab;
 
 mod adapters;
@@ -71,7 +72,12 @@ static PROCESS: LazyLock<Result<Process, String>> = LazyLock::new(|| {
     Ok(Process {
         backend,
         features: ffi::system_info(),
-        kernels: kernels::attach()?,
+        // A trial computes without them, and does not check them either.
+        kernels: if trial::is_one() {
+            None
+        } else {
+            kernels::attach()?
+        },
     })
 });
 

@@ -11,9 +11,12 @@ const CONTEXT: u32 = 256;
 /// Tokens of a step.
 const BATCH: u32 = 8;
 /// More threads hardly shorten a step, and each takes memory.
-const MOST_THREADS: usize = 8;
+const MOST_THREADS: u64 = 8;
+/// Weights for which another thread is worth it: to meet the others takes long where other programs compute.
+const BYTES_PER_THREAD: u64 = 128 << 20;
 
-pub(super) fn engine(spec: &EngineSpec) -> EngineSpec {
+/// `bytes` is the size of the files.
+pub(super) fn engine(spec: &EngineSpec, bytes: u64) -> EngineSpec {
     EngineSpec {
         backend: spec.backend,
         max_num_batched_tokens: BATCH,
@@ -35,28 +38,29 @@ pub(super) fn engine(spec: &EngineSpec) -> EngineSpec {
             kv_type_v: spec.plugin_config.kv_type_v,
             kv_unified: spec.plugin_config.kv_unified,
             swa_full: spec.plugin_config.swa_full,
-            ..config(&spec.plugin_config)
+            ..config(&spec.plugin_config, bytes)
         },
         ..EngineSpec::new(&spec.model)
     }
 }
 
-pub(super) fn embedding(spec: &EmbeddingSpec) -> EmbeddingSpec {
+pub(super) fn embedding(spec: &EmbeddingSpec, bytes: u64) -> EmbeddingSpec {
     EmbeddingSpec {
         max_num_batched_tokens: BATCH,
         max_context: Some(spec.max_context.map_or(BATCH, |context| context.min(BATCH))),
         device: Device::Cpu,
-        plugin_config: config(&spec.plugin_config),
+        plugin_config: config(&spec.plugin_config, bytes),
         ..EmbeddingSpec::new(&spec.model, spec.task)
     }
 }
 
 /// Weights stay in the file: they are neither copied nor packed.
-fn config(config: &PluginConfig) -> PluginConfig {
-    let threads = thread::available_parallelism().map_or(1, NonZero::get);
-    let threads = u32::try_from(threads.min(MOST_THREADS)).unwrap_or(1);
+fn config(config: &PluginConfig, bytes: u64) -> PluginConfig {
+    let processors = thread::available_parallelism().map_or(1, NonZero::get);
+    let most = MOST_THREADS.min(processors as u64);
+    let threads = (bytes / BYTES_PER_THREAD).clamp(1, most);
     PluginConfig {
-        threads: Some(threads),
+        threads: Some(threads as u32),
         cpu_strict: Some(false),
         cpu_kernels: CpuKernels::Off,
         huge_pages: Some(false),

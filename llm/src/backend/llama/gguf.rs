@@ -140,14 +140,14 @@ struct Reader<R> {
 
 impl<R: Read> Reader<R> {
     fn header(&mut self) -> Result<Header, String> {
-        let magic: [u8; 4] = self.bytes("its magic number")?;
+        let magic: [u8; 4] = self.bytes("magic number")?;
         if &magic != b"GGUF" {
             return Err(format!(
                 "it is no GGUF file: its magic number is `{}`",
                 magic.escape_ascii()
             ));
         }
-        let version = u32::from_le_bytes(self.bytes("its version")?);
+        let version = u32::from_le_bytes(self.bytes("version")?);
         if !(2..=3).contains(&version) {
             return Err(format!("its GGUF version is {version}, expected 2 or 3"));
         }
@@ -295,7 +295,7 @@ impl<R: Read> Reader<R> {
     }
 
     fn fill(&mut self, bytes: &mut [u8], what: &str) -> Result<(), String> {
-        let ends = || format!("the file ends inside of `{}`", shown(what));
+        let ends = || format!("the file ends where `{}` should be", shown(what));
         let wanted = bytes.len() as u64;
         self.left = self.left.checked_sub(wanted).ok_or_else(ends)?;
         self.from.read_exact(bytes).map_err(|error| {
