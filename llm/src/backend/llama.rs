@@ -67,6 +67,7 @@ struct Process {
 static PROCESS: LazyLock<Result<Process, String>> = LazyLock::new(|| {
     ffi::route_logs();
     ffi::attach_guard();
+    ffi::attach_to_cuts();
     let backend = LlamaBackend::init().map_err(|error| error.to_string())?;
     ffi::attach_to_buffers();
     Ok(Process {

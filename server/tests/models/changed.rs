@@ -38,6 +38,29 @@ async fn a_file_that_changes_in_use_is_reported() {
     assert_eq!(served.ask("good").await.0, 200);
 }
 
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_file_that_is_cut_in_use_fails_its_own_requests_and_no_others() {
+    let Some(good) = tiny_model() else { return };
+    let mut graphs = Graphs::new();
+    fs::write(graphs.add("cut", ""), &good).expect("writable");
+    fs::write(graphs.add("good", ""), &good).expect("writable");
+    let mut served = graphs.serve(&[]);
+    assert_eq!(served.ask("cut").await.0, 200);
+    let file = fs::File::options().write(true).open(served.model(0));
+    let cut = file.and_then(|file| file.set_len(0));
+    cut.expect("it is cut");
+    for _ in 0..2 {
+        let (status, body) = served.ask("cut").await;
+        assert_eq!(status, 500, "{body}");
+        assert!(body.contains("was cut while it is in use"), "{body}");
+        let (status, body) = served.ask("good").await;
+        assert_eq!(status, 200, "{body}");
+    }
+    served.until_said("to 0 bytes while it is in use");
+    assert!(served.lives());
+}
+
 /// The good model with the weights of a tensor replaced by NaN.
 fn without_numbers(good: &[u8], tensor: &str) -> Vec<u8> {
     let mut model = Gguf::parse(good);

@@ -283,8 +283,10 @@ fn create<'a>(
     };
     let pool = ThreadPool::new(&threads.pool)
         .ok_or_else(|| refused("llama.cpp cannot start its threads".to_owned()))?;
+    let mappings = &weights.layout.mappings;
     let creating = weights.layout.lock();
-    let (context, heard) = ffi::listen(|| Context::new(&weights.model, params, pool, Vec::new()));
+    let (context, heard) =
+        ffi::listen(|| Context::new(&weights.model, params, pool, Vec::new(), mappings));
     drop(creating);
     match context {
         Some(context) => Ok((context, heard)),

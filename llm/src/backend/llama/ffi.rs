@@ -6,6 +6,7 @@
 mod adapter;
 mod buffers;
 mod context;
+mod cut;
 mod exit;
 mod guard;
 #[cfg(target_os = "linux")]
@@ -24,13 +25,14 @@ mod zeroed;
 pub(super) use adapter::Adapter;
 pub(super) use buffers::attach as attach_to_buffers;
 pub(super) use context::{Context, SequenceWidth, default_params as default_context_params};
+pub(super) use cut::{Cuts, attach as attach_to_cuts};
 pub(in crate::backend) use exit::exit;
 pub(super) use guard::{attach as attach_guard, tokenize};
 #[cfg(target_os = "linux")]
 pub(super) use huge_pages::HugePages;
 pub(in crate::backend) use limits::limit_process;
 pub(super) use log::{Heard, heard_so_far, listen, route_logs};
-pub(super) use mapping::Mapping;
+pub(super) use mapping::{Mapping, mapped};
 pub(super) use model::{
     BufferType, ModelParams, attention_window, buffer_types, encodes_and_decodes, gap_tokens,
     load_model, quantization, vocabulary_kind,

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::ffi::{CStr, CString};
 use std::fs::{self, File};
+use std::ops::Range;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
@@ -55,6 +56,8 @@ pub(super) struct Layout {
     pub(super) layers: Vec<(String, u32)>,
     /// The kernels that it is packed for, and what they have taken of it.
     pub(super) kernels: Option<(Kernels, Packed)>,
+    /// Where its files are mapped.
+    pub(super) mappings: Vec<Range<usize>>,
     /// Held while a context or an adapter is created on the model, which llama.cpp does not allow on two threads at once.
     pub(super) creating: Mutex<()>,
 }
@@ -159,11 +162,13 @@ pub(super) fn load(spec: &EngineSpec) -> Result<Weights, LoadError> {
                 .to_owned(),
         ));
     }
+    let mappings = ffi::mapped(&key.path);
     let model = Arc::new(model);
     let layout = Arc::new(Layout {
         buffers: reports::buffers(&heard.lines),
         layers: reports::layers(&heard.lines),
         kernels: kernels.map(|kernels| (kernels, packed)),
+        mappings,
         creating: Mutex::new(()),
     });
     loaded.insert(key, (Arc::downgrade(&model), Arc::clone(&layout)));

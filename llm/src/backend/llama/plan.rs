@@ -170,9 +170,10 @@ impl ContextPlan {
             .ok_or_else(|| refused("llama.cpp cannot start its threads".to_owned()))?;
         let params = self.params(spec);
         let adapters = adapters::load(spec, weights)?;
+        let mappings = &weights.layout.mappings;
         let creating = weights.layout.lock();
         let (context, heard) =
-            ffi::listen(|| Context::new(&weights.model, params, threads, adapters));
+            ffi::listen(|| Context::new(&weights.model, params, threads, adapters, mappings));
         drop(creating);
         match context {
             Some(context) => Ok((context, heard)),

@@ -10,7 +10,7 @@ use llama_cpp_sys_2 as sys;
 
 use super::super::kernels;
 use super::{Adapter, ThreadPool};
-use super::{guard, logits};
+use super::{Cuts, guard, logits};
 use crate::backend::{self, BatchToken, DecodeError, SaveError};
 
 /// llama.cpp's defaults.
@@ -34,6 +34,8 @@ pub(in crate::backend::llama) struct Context<'a> {
     adapters: Vec<Adapter<'a>>,
     /// The one in use.
     adapter: Option<backend::Adapter>,
+    /// Of the model's files.
+    cuts: Cuts,
     model: PhantomData<&'a LlamaModel>,
 }
 
@@ -44,6 +46,7 @@ impl<'a> Context<'a> {
         params: sys::llama_context_params,
         threads: ThreadPool,
         adapters: Vec<Adapter<'a>>,
+        mappings: &[Range<usize>],
     ) -> Option<Self> {
         // SAFETY: the model is alive for 'a, and `params` come from llama.cpp's defaults, with plain numbers changed.
         let context = unsafe { guard::new_context(super::model::as_ptr(model).as_ptr(), &params) };
@@ -61,6 +64,7 @@ impl<'a> Context<'a> {
             batch: Batch::default(),
             adapters,
             adapter: None,
+            cuts: Cuts::of(mappings.to_vec()),
             model: PhantomData,
         })
     }
@@ -119,6 +123,9 @@ impl<'a> Context<'a> {
         match status {
             0 if watch.panicked() => Err(DecodeError::Failed(
                 "a product of matrices failed".to_owned(),
+            )),
+            0 if self.cuts.look() => Err(DecodeError::Failed(
+                "a part of the model's file is gone: it was cut while it is in use".to_owned(),
             )),
             0 => {
                 self.n_rows = rows;

@@ -47,7 +47,8 @@ impl Mapping {
     }
 }
 
-fn mapped(model: &Path) -> Vec<Range<usize>> {
+/// Where the files of a model are mapped, by the path that the system knows them by.
+pub(in crate::backend::llama) fn mapped(model: &Path) -> Vec<Range<usize>> {
     let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
     maps.lines()
         .filter_map(|line| range_of(line, model))
