@@ -8,6 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use rustc_hash::FxBuildHasher;
 
 use crate::protocol::{FinishReason, GenerationError, StepOutput, StepSink, Tokens, Usage};
+use crate::worker::catch;
 
 /// Everybody who waits for an engine, by number. Touched when a request comes and when it goes, not in between. It needs no bound of
 /// its own: each entry is of a request that the engine's queue has counted, and leaves with it.
@@ -82,14 +83,18 @@ impl Receiver {
     pub(crate) fn fail(&self, why: &GenerationError) -> bool {
         let open = !self.ended.swap(true, Ordering::Relaxed);
         if open {
-            self.sink.deliver(StepOutput {
+            let output = StepOutput {
                 tokens: Tokens::new(),
                 end_token: None,
                 logprobs: Vec::new(),
                 prompt_logprobs: None,
                 finish: Some(FinishReason::Error(why.clone())),
                 usage: Usage::default(),
-            });
+            };
+            // The others are to be told, too.
+            if let Err(message) = catch(|| self.sink.deliver(output)) {
+                tracing::error!(%message, "a receiver of generated tokens panicked");
+            }
         }
         open
     }
@@ -131,7 +136,9 @@ impl<T> Waiter<T> {
         let taken = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         match taken {
             Some(who) => {
-                who(result);
+                if let Err(message) = catch(|| who(result)) {
+                    tracing::error!(%message, "a receiver of a result panicked");
+                }
                 true
             }
             None => false,

@@ -15,7 +15,7 @@ use crate::embed::{EmbeddingEngine, EmbeddingSpec};
 use crate::engine::Engine;
 use crate::protocol::{ErrorKind, GenerationError, LoadError};
 use crate::spec::EngineSpec;
-use crate::worker::Pulse;
+use crate::worker::{Pulse, catch};
 
 mod watch;
 
@@ -291,7 +291,9 @@ impl<E> Supervisor<E> {
                 return false;
             }
             let started = Instant::now();
-            match (self.hooks.load_again)(engine) {
+            let loaded = catch(|| (self.hooks.load_again)(engine))
+                .unwrap_or_else(|message| Err(LoadError::Panicked { message }));
+            match loaded {
                 Ok(next) => {
                     // Fails when nobody wants it any more, which drops it.
                     let Some(post) = self.post.upgrade() else {

@@ -208,8 +208,6 @@ impl<'a> Core<'a> {
     fn end(&self, job: &Job, outcome: EmbeddingOutcome) {
         self.shared.leaves();
         self.shared.measured.ended(job.submitted, outcome.is_ok());
-        if let Err(message) = catch(|| job.receiver.tell(outcome)) {
-            tracing::error!(%message, "a receiver of embeddings panicked");
-        }
+        job.receiver.tell(outcome);
     }
 }
