@@ -103,18 +103,19 @@ impl JsonBody {
         let mut fields = Fields {
             text,
             found: IndexMap::new(),
+            count: 0,
         };
         let scanned = deserializer
             .deserialize_map(&mut fields)
             .and_then(|()| deserializer.end());
-        let found = fields.found;
+        let Fields { found, count, .. } = fields;
         match scanned {
             Ok(()) => Ok(Self {
                 fields: found,
                 text: bytes,
                 allowance: Arc::default(),
             }),
-            Err(_) if found.len() > MAX_FIELDS => {
+            Err(_) if count > MAX_FIELDS => {
                 let why = format!("the body has more than {MAX_FIELDS} fields");
                 Err(Error::invalid(why).with_code("too_many_fields"))
             }
@@ -236,6 +237,8 @@ impl JsonBody {
 struct Fields<'a> {
     text: &'a str,
     found: IndexMap<Box<str>, Field>,
+    /// Those of one name included.
+    count: usize,
 }
 
 impl<'de> Visitor<'de> for &mut Fields<'de> {
@@ -255,7 +258,8 @@ impl<'de> Visitor<'de> for &mut Fields<'de> {
                 value: OnceLock::new(),
             };
             self.found.insert(name, field);
-            if self.found.len() > MAX_FIELDS {
+            self.count += 1;
+            if self.count > MAX_FIELDS {
                 return Err(A::Error::custom("too many fields"));
             }
         }
@@ -356,6 +360,9 @@ mod tests {
         }
         let error = scan(&(text + "}}} no JSON")).expect_err("it is refused");
         assert_eq!(error.message, "the body has more than 16384 fields");
+        assert_eq!(error.code.as_deref(), Some("too_many_fields"));
+        let alike = format!("{{{}}}", r#""a":0,"#.repeat(MAX_FIELDS + 1) + "no JSON");
+        let error = scan(&alike).expect_err("it is refused");
         assert_eq!(error.code.as_deref(), Some("too_many_fields"));
     }
 
