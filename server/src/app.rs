@@ -9,19 +9,22 @@ use std::{
     time::{Duration, Instant},
 };
 
-use axum::serve::ListenerExt as _;
 use graphmill_engine::Registry;
 use tokio::{
-    net::{TcpListener, TcpSocket},
+    net::TcpListener,
     sync::watch,
     task::{JoinHandle, JoinSet},
+    time::{sleep, timeout},
 };
 
 use crate::{
     config::Config,
+    http::Side,
     http::bodies::Bodies,
+    listen::{self, Hall, Limits},
     observe::{files, metrics::Metrics},
     servable::Servables,
+    site::Site,
     stack::stack,
 };
 
@@ -34,12 +37,22 @@ pub struct Options {
     pub addresses: Vec<SocketAddr>,
     /// The longest silence in a stream of events, which a comment then breaks.
     pub keep_alive: Duration,
+    /// How long the server goes on to serve when it is told to stop, while it says that it is not ready.
+    pub drain_delay: Duration,
     /// How long running requests may take to end when the server stops.
     pub grace: Duration,
     /// The longest body of a request, in bytes.
     pub max_body_bytes: usize,
     /// The most bytes of all bodies that are in memory at once, at least those of one.
     pub max_bodies_bytes: usize,
+    /// Where to listen for probes, scrapers and operators, apart from clients. Where this is empty, they ask at [`Options::addresses`].
+    pub management: Vec<SocketAddr>,
+    /// How many connections there may be, and how long clients may take.
+    pub limits: Limits,
+    /// Names under which the server is asked, besides those that it has anyway; `*` is any, `*.name` any that ends so.
+    pub allowed_hosts: Vec<String>,
+    /// Origins whose pages may send requests and read answers; `*` is any, `scheme://host:*` one with any port.
+    pub allowed_origins: Vec<String>,
 }
 
 /// The usual [`Options::max_body_bytes`]: room for a prompt that fills a context of a million tokens.
@@ -55,9 +68,14 @@ impl Options {
             config,
             addresses: vec![address],
             keep_alive: Duration::from_secs(15),
+            drain_delay: Duration::ZERO,
             grace: Duration::from_secs(5),
             max_body_bytes: MAX_BODY_BYTES,
             max_bodies_bytes: MAX_BODIES_BYTES,
+            management: Vec::new(),
+            limits: Limits::default(),
+            allowed_hosts: Vec::new(),
+            allowed_origins: Vec::new(),
         }
     }
 }
@@ -81,6 +99,8 @@ pub enum StartError {
 pub(crate) enum Stage {
     /// It serves.
     Running,
+    /// It serves, but says that it is not ready, so that no more requests are sent here.
+    Leaving,
     /// It takes no new request and lets the running ones end.
     Draining,
     /// It ends the running ones.
@@ -110,78 +130,74 @@ impl App {
     }
 }
 
-/// Connections that may wait to be accepted, if the system allows as many (`net.core.somaxconn`). One that finds no place tries
-/// again after a second.
-const BACKLOG: u32 = 4_096;
-
-/// As [`TcpListener::bind`], which has room for 128 that wait.
-fn listen(address: SocketAddr) -> io::Result<TcpListener> {
-    let socket = if address.is_ipv4() {
-        TcpSocket::new_v4()?
-    } else {
-        TcpSocket::new_v6()?
-    };
-    // A server can be started again while connections of the last one end. Elsewhere this means that two may listen.
-    #[cfg(unix)]
-    socket.set_reuseaddr(true)?;
-    socket.bind(address)?;
-    socket.listen(BACKLOG)
-}
-
 /// A running server. Dropping it aborts it; [`Server::stop`] ends it well.
 pub struct Server {
     app: Arc<App>,
     addresses: Vec<SocketAddr>,
+    management_addresses: Vec<SocketAddr>,
     stage: watch::Sender<Stage>,
+    clients: Arc<Hall>,
+    operators: Arc<Hall>,
+    /// Accepts connections of clients.
     serving: JoinSet<()>,
+    /// Accepts those of operators, and watches all.
+    _managing: JoinSet<()>,
     loading: JoinHandle<()>,
 }
 
 /// How long requests that were told to end may take to do so.
-const CUT_GRACE: Duration = Duration::from_secs(1);
+pub(crate) const CUT_GRACE: Duration = Duration::from_secs(1);
 
 impl Server {
     /// Opens the listeners and starts to load the graphs. To be called in a Tokio runtime.
     pub fn start(options: Options, registry: Registry) -> Result<Self, StartError> {
-        let mut listeners = Vec::new();
-        for &address in &options.addresses {
-            let listener = listen(address);
-            listeners.push(listener.map_err(|source| StartError::Listen { address, source })?);
-        }
-        let addresses = listeners
-            .iter()
-            .filter_map(|listener| listener.local_addr().ok())
-            .collect();
+        let (listeners, addresses) = listen_at(&options.addresses)?;
+        let (management_listeners, management_addresses) = listen_at(&options.management)?;
+        let hosts = &options.allowed_hosts;
+        let site_at = |addresses, origins| Site::new(addresses, hosts, origins);
+        let public_site = site_at(&addresses, &options.allowed_origins);
+        let management_site = site_at(&management_addresses, &[]);
+        let clients = Arc::new(Hall::new(options.limits.clone()));
+        let operators = Arc::new(Hall::new(options.limits.of_management()));
+        let halls = [
+            ("clients", Arc::clone(&clients)),
+            ("operators", Arc::clone(&operators)),
+        ];
         let (stage, stage_now) = watch::channel(Stage::Running);
         let servables = Arc::new(Servables::new(&options.config, registry));
         let app = Arc::new(App {
             bodies: Bodies::new(options.max_body_bytes, options.max_bodies_bytes),
             options,
-            metrics: Arc::new(Metrics::new(&servables)),
+            metrics: Arc::new(Metrics::new(&servables, halls)),
             servables,
             started: Instant::now(),
             stage: stage_now,
         });
+        let audience = if management_listeners.is_empty() {
+            Side::Both
+        } else {
+            Side::Public
+        };
+        let public = stack(&app, audience, public_site);
         let mut serving = JoinSet::new();
         for listener in listeners {
-            // Tokens are small writes: waiting to fill a segment would hold each back.
-            let listener = listener.tap_io(|stream| {
-                if let Err(error) = stream.set_nodelay(true) {
-                    tracing::debug!("TCP_NODELAY: {error}");
-                }
-            });
-            let mut stage = app.stage.clone();
-            let draining = async move {
-                // Fails when the sender is gone, and the server with it.
-                let _ = stage.wait_for(|stage| *stage >= Stage::Draining).await;
-            };
-            let service =
-                axum::serve(listener, stack(Arc::clone(&app))).with_graceful_shutdown(draining);
-            serving.spawn(async move {
-                if let Err(error) = service.await {
-                    tracing::error!("the listener failed: {error}");
-                }
-            });
+            serving.spawn(listen::accept(
+                listener,
+                Arc::clone(&clients),
+                public.clone(),
+            ));
+        }
+        let management = stack(&app, Side::Management, management_site);
+        let mut managing = JoinSet::new();
+        for listener in management_listeners {
+            managing.spawn(listen::accept(
+                listener,
+                Arc::clone(&operators),
+                management.clone(),
+            ));
+        }
+        for hall in [&clients, &operators] {
+            managing.spawn(Arc::clone(hall).watch());
         }
         tokio::spawn(files::watch(Arc::downgrade(&app.servables)));
         let loader = Arc::clone(&app);
@@ -189,8 +205,12 @@ impl Server {
         Ok(Self {
             app,
             addresses,
+            management_addresses,
             stage,
+            clients,
+            operators,
             serving,
+            _managing: managing,
             loading,
         })
     }
@@ -198,6 +218,11 @@ impl Server {
     /// Where it listens.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
+    }
+
+    /// Where it listens for operators, if apart.
+    pub fn management_addresses(&self) -> &[SocketAddr] {
+        &self.management_addresses
     }
 
     /// Waits until each graph has been loaded or has failed; tells why the server is not ready, if it is not.
@@ -209,18 +234,46 @@ impl Server {
         self.app.unready()
     }
 
-    /// Takes no new requests, waits for the running ones for [`Options::grace`], then ends them: each learns that the server
-    /// stops. A graph that is being loaded is left to the end of the process.
+    /// Says for [`Options::drain_delay`] that it is not ready, takes no new requests then, waits for the running ones for
+    /// [`Options::grace`], and ends them: each learns that the server stops. A graph that is being loaded is left to the end of the
+    /// process.
     pub async fn stop(mut self) {
-        let grace = self.app.options.grace;
-        for (stage, patience) in [(Stage::Draining, grace), (Stage::Cut, CUT_GRACE)] {
-            self.stage.send_replace(stage);
-            let ended = async { while self.serving.join_next().await.is_some() {} };
-            if tokio::time::timeout(patience, ended).await.is_ok() {
-                return;
-            }
-            tracing::info!("requests are still running after {} s", patience.as_secs());
-        }
-        self.serving.abort_all();
+        self.end().await;
     }
+
+    /// As [`Server::stop`], for a process that ends without waiting for what the graphs own.
+    pub(crate) async fn end(&mut self) {
+        let Options {
+            drain_delay, grace, ..
+        } = self.app.options;
+        self.stage.send_replace(Stage::Leaving);
+        sleep(drain_delay).await;
+        self.stage.send_replace(Stage::Draining);
+        self.serving.shutdown().await;
+        self.clients.finish();
+        if timeout(grace, self.clients.empty()).await.is_err() {
+            tracing::info!("requests are still running after {} s", grace.as_secs());
+            self.stage.send_replace(Stage::Cut);
+            if timeout(CUT_GRACE, self.clients.empty()).await.is_err() {
+                tracing::warn!("requests do not end");
+            }
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.clients.cut();
+        self.operators.cut();
+    }
+}
+
+/// Listens at each address; says where, as port 0 is any.
+fn listen_at(addresses: &[SocketAddr]) -> Result<(Vec<TcpListener>, Vec<SocketAddr>), StartError> {
+    let listen = |address| {
+        let opened = listen::listen(address).and_then(|it| Ok((it.local_addr()?, it)));
+        let (at, listener) = opened.map_err(|source| StartError::Listen { address, source })?;
+        Ok((listener, at))
+    };
+    addresses.iter().copied().map(listen).collect()
 }

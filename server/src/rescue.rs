@@ -29,6 +29,14 @@ pub(crate) enum Cause {
     UnknownEncoding,
     /// There is no room for the body beside those of other requests.
     BodiesFull,
+    /// The head or the body did not come in time.
+    LateRequest,
+    /// The request is for a host that this server is not.
+    ForeignHost,
+    /// The request was sent by a page of a site that may not.
+    ForeignOrigin,
+    /// There are as many connections or requests as the server can hold.
+    TooManyConnections,
     /// A queue or a cache is full.
     QueueFull,
     /// The graph's models are being loaded.
@@ -87,6 +95,10 @@ pub(crate) const fn row(cause: Cause) -> Row {
         Cause::UnknownEncoding => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "invalid_request_error", Some("unsupported_encoding"),   Implied),
         Cause::BodyTooLarge  => (StatusCode::PAYLOAD_TOO_LARGE,     "invalid_request_error", Some("request_too_large"),       Implied),
         Cause::BodiesFull    => (StatusCode::SERVICE_UNAVAILABLE,   "unavailable_error",     Some("bodies_full"),             After(1)),
+        Cause::LateRequest   => (StatusCode::REQUEST_TIMEOUT,       "timeout_error",         Some("request_timeout"),         Implied),
+        Cause::ForeignHost   => (StatusCode::MISDIRECTED_REQUEST,   "invalid_request_error", Some("host_not_allowed"),        Implied),
+        Cause::ForeignOrigin => (StatusCode::FORBIDDEN,             "invalid_request_error", Some("origin_not_allowed"),      Implied),
+        Cause::TooManyConnections => (StatusCode::SERVICE_UNAVAILABLE, "unavailable_error",  Some("too_many_connections"),    After(1)),
         Cause::QueueFull     => (StatusCode::TOO_MANY_REQUESTS,     "rate_limit_error",      Some("queue_full"),              After(1)),
         Cause::Loading       => (StatusCode::SERVICE_UNAVAILABLE,   "unavailable_error",     Some("loading"),                 After(1)),
         Cause::GraphFailed   => (StatusCode::SERVICE_UNAVAILABLE,   "unavailable_error",     Some("graph_failed"),            Never),

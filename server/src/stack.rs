@@ -3,23 +3,38 @@
 use std::{any::Any, sync::Arc};
 
 use axum::{
-    Router, middleware,
+    Router,
+    extract::{Request, State},
+    http::Method,
+    middleware::{self, Next},
     response::{IntoResponse as _, Response},
 };
 use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::{
-    app::App,
-    http,
+    app::{App, Stage},
+    http::{self, Side},
+    listen,
     observe::{access, log, request_id},
     rescue::{Cause, Failure},
+    site::{self, Site},
 };
 
-/// The whole service.
-pub(crate) fn stack(app: Arc<App>) -> Router {
+/// The whole service of a listener.
+pub(crate) fn stack(app: &Arc<App>, audience: Side, site: Site) -> Router {
     let metrics = Arc::clone(&app.metrics);
-    http::routes()
-        .with_state(app)
+    let mut routes = http::routes(audience)
+        .with_state(Arc::clone(app))
+        // Inside of what lets pages read answers: they may read this one.
+        .layer(middleware::from_fn_with_state(Arc::clone(app), draining));
+    if let Some(cors) = site.cors() {
+        routes = routes.layer(cors);
+    }
+    routes
+        // Around all that a foreign page must not reach, preflights included.
+        .layer(middleware::from_fn_with_state(Arc::new(site), site::layer))
+        // Whatever becomes of a request whose body was cut off, that is why.
+        .layer(middleware::from_fn(listen::late_bodies))
         // Innermost, so that the layers outside see a panic as the 500 it becomes: logged, with its request's id.
         .layer(CatchPanicLayer::custom(panicked))
         // Outside of the panics, which are told in the dialect of the path, too.
@@ -28,6 +43,14 @@ pub(crate) fn stack(app: Arc<App>) -> Router {
         .layer(middleware::from_fn_with_state(metrics, access::layer))
         // Outermost: whatever the answer is, it carries the id.
         .layer(middleware::from_fn(request_id::layer))
+}
+
+/// Refuses work that comes when the running one is only waited for; what only asks is answered until the end.
+async fn draining(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+    if *request.method() == Method::POST && *app.stage.borrow() >= Stage::Draining {
+        return Failure::new(Cause::Draining, "the server is stopping").into_response();
+    }
+    next.run(request).await
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the layer gives it away")]

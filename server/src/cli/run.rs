@@ -14,7 +14,7 @@ use graphmill_engine::{Environment, Error, Handle, Plan, SidePackets};
 use serde_json::Value;
 use tokio::sync::{Notify, mpsc};
 
-use super::{registry, report};
+use super::{ending, registry, report};
 use crate::{
     offline::{
         line::{Line, Reader, Shown},
@@ -107,6 +107,7 @@ fn try_run(arguments: &Arguments) -> Result<ExitCode, String> {
         silence: Duration::from_secs(arguments.timeout),
         tell: arguments.why.then_some(&tell),
     };
+    ending::interruptible().map_err(|error| format!("cannot listen for signals: {error}"))?;
     let interrupted = async {
         // If signals cannot be listened to, the default takes place: the process ends.
         if tokio::signal::ctrl_c().await.is_err() {

@@ -1,7 +1,6 @@
 //! `graphmill serve`.
 
 use std::{
-    net::{SocketAddr, ToSocketAddrs as _},
     path::PathBuf,
     process::ExitCode,
     time::{Duration, Instant},
@@ -12,9 +11,13 @@ use graphmill_engine::Registry;
 use graphmill_llm::{backend, trial};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use super::{Switch, report};
+use super::{
+    Switch, ending,
+    listening::{self, Listening},
+    report,
+};
 use crate::{
-    app::{Options, Server},
+    app::{CUT_GRACE, Options, Server},
     config,
     observe::log::{self, Format, Level},
 };
@@ -28,15 +31,8 @@ pub(super) struct Arguments {
     /// The port of the REST API.
     #[arg(long, value_name = "PORT", value_parser = value_parser!(u16).range(1..))]
     pub(super) rest_port: u16,
-    /// Where the REST API listens: addresses or host names, separated by commas. The default is every interface of the machine;
-    /// 127.0.0.1 keeps to the machine.
-    #[arg(
-        long,
-        value_name = "ADDRESS",
-        value_delimiter = ',',
-        default_value = "0.0.0.0"
-    )]
-    rest_bind_address: Vec<String>,
+    #[command(flatten)]
+    listening: Listening,
     /// The port of the gRPC API. Accepted so that existing command lines work; gRPC is not built.
     #[arg(long, value_name = "PORT")]
     pub(super) port: Option<u16>,
@@ -46,9 +42,13 @@ pub(super) struct Arguments {
     /// How lines of the log are written: text for people, json for programs, an object a line.
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     log_format: Format,
-    /// How long running requests may take to end when the server stops, in seconds.
+    /// How long the server goes on to serve when it is told to stop, in seconds, while its readiness is false: as long as what
+    /// sends requests here needs to notice.
+    #[arg(long, value_name = "SECONDS", default_value_t = 0)]
+    drain_delay_seconds: u32,
+    /// How long running requests may take to end when the server stops, in seconds, after that delay.
     #[arg(long, value_name = "SECONDS", default_value_t = 5)]
-    shutdown_grace_seconds: u64,
+    shutdown_grace_seconds: u32,
     /// Whether each model is tried in a process of its own before it is loaded, so that a damaged file fails its graph and not the
     /// server.
     #[arg(long, value_name = "SWITCH", default_value = "on")]
@@ -83,15 +83,14 @@ fn size(text: &str) -> Result<usize, String> {
 
 pub(super) fn run(arguments: &Arguments) -> ExitCode {
     let started = Instant::now();
+    if let Err(error) = ending::prepare() {
+        return fail(&format!("cannot listen for signals: {error}"));
+    }
     log::start(arguments.log_level, arguments.log_format);
     let loaded = config::load(&arguments.config_path);
     report::show(&loaded.sources, &loaded.diagnostics);
     let Some(config) = loaded.config else {
         return ExitCode::FAILURE;
-    };
-    let addresses = match resolve(&arguments.rest_bind_address, arguments.rest_port) {
-        Ok(addresses) => addresses,
-        Err(message) => return fail(&message),
     };
     if arguments.max_bodies_bytes < arguments.max_body_bytes {
         return fail("--max_bodies_bytes is less than --max_body_bytes: no body would be let in");
@@ -103,14 +102,16 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
     if let Some(port) = arguments.port {
         tracing::warn!("gRPC is not built: nothing listens on port {port} (--port)");
     }
-    let grace = Duration::from_secs(arguments.shutdown_grace_seconds);
-    let options = Options {
-        addresses,
-        grace,
+    let mut options = Options {
+        drain_delay: Duration::from_secs(arguments.drain_delay_seconds.into()),
+        grace: Duration::from_secs(arguments.shutdown_grace_seconds.into()),
         max_body_bytes: arguments.max_body_bytes,
         max_bodies_bytes: arguments.max_bodies_bytes,
-        ..Options::new(config, ([0, 0, 0, 0], 0).into())
+        ..Options::new(config, ([127, 0, 0, 1], 0).into())
     };
+    if let Err(message) = arguments.listening.apply(arguments.rest_port, &mut options) {
+        return fail(&message);
+    }
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -119,8 +120,8 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
         Err(error) => return fail(&format!("cannot start threads: {error}")),
     };
     let ended = runtime.block_on(serve(options, started));
-    // A graph that is still being loaded does not keep the process.
-    runtime.shutdown_timeout(Duration::from_secs(1));
+    // What is still being loaded or computed does not keep the process.
+    runtime.shutdown_timeout(THREADS_GRACE);
     if let Err(message) = &ended {
         report::error(message);
     }
@@ -133,54 +134,86 @@ fn fail(message: &str) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// The socket addresses of hosts, each once.
-fn resolve(hosts: &[String], port: u16) -> Result<Vec<SocketAddr>, String> {
-    let mut addresses = Vec::new();
-    for host in hosts.iter().map(|host| host.trim()) {
-        let found = (host, port).to_socket_addrs();
-        addresses.extend(
-            found.map_err(|error| {
-                format!("cannot resolve `{host}` (--rest_bind_address): {error}")
-            })?,
-        );
-    }
-    addresses.sort();
-    addresses.dedup();
-    Ok(addresses)
-}
+/// How long threads may take to notice that the runtime ends.
+const THREADS_GRACE: Duration = Duration::from_secs(1);
+
+/// What an orderly end takes besides its delay and its grace, on a machine that is busy.
+const SLACK: Duration = Duration::from_secs(1);
 
 /// Serves until a signal says to stop.
 async fn serve(options: Options, started: Instant) -> Result<(), String> {
-    let install =
-        |kind| signal(kind).map_err(|error| format!("cannot listen for signals: {error}"));
-    let (mut interrupt, mut terminate) = (
-        install(SignalKind::interrupt())?,
-        install(SignalKind::terminate())?,
-    );
+    let unheard = |error| format!("cannot listen for signals: {error}");
+    let signals = Signals::new().map_err(unheard)?;
+    let patience = options.drain_delay + options.grace + CUT_GRACE + THREADS_GRACE + SLACK;
     let mut server =
         Server::start(options, Registry::global()).map_err(|error| error.to_string())?;
     for address in server.addresses() {
         tracing::info!("listening on http://{address}");
     }
-    tokio::select! {
-        unready = server.loaded() => match unready {
-            None => tracing::info!("ready after {:.2} s", started.elapsed().as_secs_f64()),
-            Some(reason) => tracing::error!("not ready: {reason}"),
-        },
-        () = stop_signal(&mut interrupt, &mut terminate) => return Ok(()),
+    for address in server.management_addresses() {
+        tracing::info!("listening on http://{address} for health, metrics, status and config");
     }
-    stop_signal(&mut interrupt, &mut terminate).await;
+    listening::warn_of_strangers(server.addresses());
+    listening::warn_of_strangers(server.management_addresses());
+    ending::orderly(patience).map_err(unheard)?;
+    let mut told = tokio::spawn(signals.until_stop());
+    let loaded = tokio::select! {
+        biased;
+        _ = &mut told => false,
+        unready = server.loaded() => {
+            match unready {
+                None => tracing::info!("ready after {:.2} s", started.elapsed().as_secs_f64()),
+                Some(reason) => tracing::error!("not ready: {reason}"),
+            }
+            true
+        }
+    };
+    if loaded {
+        // Ends in no other way than by being told.
+        let _ = told.await;
+    }
     tracing::info!("stopping; a second signal does not wait for running requests");
-    tokio::select! {
-        () = server.stop() => {}
-        () = stop_signal(&mut interrupt, &mut terminate) => tracing::warn!("running requests are cut off"),
-    }
+    server.end().await;
+    // Dropping it would wait for the threads of engines, one of which may never be done with its step.
+    std::mem::forget(server);
+    tracing::info!("stopped");
     Ok(())
 }
 
-async fn stop_signal(interrupt: &mut Signal, terminate: &mut Signal) {
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
+/// What the process is told.
+struct Signals {
+    stop: [Signal; 2],
+    news: [(&'static str, Signal); 3],
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Self> {
+        Ok(Self {
+            stop: [
+                signal(SignalKind::interrupt())?,
+                signal(SignalKind::terminate())?,
+            ],
+            news: [
+                ("SIGHUP", signal(SignalKind::hangup())?),
+                ("SIGUSR1", signal(SignalKind::user_defined1())?),
+                ("SIGUSR2", signal(SignalKind::user_defined2())?),
+            ],
+        })
+    }
+
+    /// Ignores what does not say to stop.
+    async fn until_stop(self) {
+        let [mut interrupt, mut terminate] = self.stop;
+        for (name, mut signal) in self.news {
+            tokio::spawn(async move {
+                while signal.recv().await.is_some() {
+                    tracing::info!("{name} is ignored");
+                }
+            });
+        }
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
     }
 }

@@ -17,11 +17,13 @@ use std::sync::Arc;
 
 use axum::{
     Router,
+    extract::State,
     http::{Method, Uri},
 };
 use graphmill_engine::shortened;
 use graphmill_grammar::suggest;
 
+pub(crate) use operation::Side;
 use operation::{Answer, Group, Operation};
 
 use crate::{
@@ -47,13 +49,15 @@ fn operations() -> Vec<Operation> {
             .answers(Answer::Text(&["text/plain; charset=utf-8"])),
         Operation::get("/v3/status", status::status)
             .about(Group::Server, "What each engine and each graph does now")
-            .answers(Answer::Json(&["version", "engines", "graphs"])),
+            .answers(Answer::Json(&["version", "engines", "graphs"]))
+            .on(Side::Management),
         Operation::get("/metrics", metrics::scrape)
             .about(
                 Group::Server,
                 "The same as numbers over time, for Prometheus",
             )
-            .answers(Answer::Text(&metrics::CONTENT_TYPES)),
+            .answers(Answer::Text(&metrics::CONTENT_TYPES))
+            .on(Side::Management),
     ];
     let dialects = [
         openai::operations(),
@@ -75,18 +79,37 @@ const MAX_SHOWN_BYTES: usize = 150;
 /// How much of a method: they are short, but can be made up.
 const MAX_METHOD_BYTES: usize = 20;
 
-/// All routes, without the layers around them.
-pub(crate) fn routes() -> Router<Arc<App>> {
-    operation::routes(operations())
+/// What clients can ask where operators have a listener of their own, and what operators can; everything where they have none.
+pub(crate) fn routes(side: Side) -> Router<Arc<App>> {
+    let mut operations = operations();
+    operations.retain(|operation| {
+        side == Side::Both || operation.side == Side::Both || operation.side == side
+    });
+    let routes = operation::routes(operations);
+    if side == Side::Management {
+        return routes
+            .fallback(unknown_route)
+            .method_not_allowed_fallback(wrong_method);
+    }
+    routes
         .merge(openai::other_paths())
         .fallback(unknown_route)
         .method_not_allowed_fallback(wrong_method)
 }
 
+/// What clients can ask of a server.
+fn offered(app: &App) -> Vec<Operation> {
+    let mut offered = operations();
+    if !app.options.management.is_empty() {
+        offered.retain(|operation| operation.side != Side::Management);
+    }
+    offered
+}
+
 /// Lists what is served.
-async fn root() -> String {
+async fn root(State(app): State<Arc<App>>) -> String {
     let mut list = format!("Graphmill {}\n\n", env!("CARGO_PKG_VERSION"));
-    for operation in operations() {
+    for operation in offered(&app) {
         if operation.listed {
             let method = operation.method.to_ascii_uppercase();
             let line = format!("{method:4} {:34} {}\n", operation.path, operation.summary);

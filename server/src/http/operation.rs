@@ -30,6 +30,19 @@ pub(crate) struct Operation {
     pub(super) refusals: &'static [Cause],
     /// Whether it is documented; other spellings of a path are not.
     pub(super) listed: bool,
+    /// Which listener has it, where operators have one of their own.
+    pub(super) side: Side,
+}
+
+/// Whom an operation is for.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// Clients.
+    Public,
+    /// Operators.
+    Management,
+    /// Probes of either.
+    Both,
 }
 
 /// Parts of the documentation.
@@ -91,6 +104,10 @@ pub(crate) const OF_GRAPHS: &[Cause] = &[
     Cause::BodyTooLarge,
     Cause::UnknownEncoding,
     Cause::BodiesFull,
+    Cause::LateRequest,
+    Cause::ForeignHost,
+    Cause::ForeignOrigin,
+    Cause::TooManyConnections,
     Cause::QueueFull,
     Cause::Loading,
     Cause::GraphFailed,
@@ -104,7 +121,13 @@ pub(crate) const OF_GRAPHS: &[Cause] = &[
 ];
 
 /// Why nothing else may be.
-pub(crate) const OF_THE_SERVER: &[Cause] = &[Cause::WrongMethod, Cause::Panic];
+pub(crate) const OF_THE_SERVER: &[Cause] = &[
+    Cause::WrongMethod,
+    Cause::ForeignHost,
+    Cause::ForeignOrigin,
+    Cause::TooManyConnections,
+    Cause::Panic,
+];
 
 impl Operation {
     /// A GET.
@@ -143,6 +166,7 @@ impl Operation {
             answer: Answer::Json(&[]),
             refusals,
             listed: true,
+            side: Side::Public,
         }
     }
 
@@ -155,6 +179,9 @@ impl Operation {
 
     /// What it answers.
     pub(crate) fn answers(mut self, answer: Answer) -> Self {
+        if answer == Answer::Health {
+            self.side = Side::Both;
+        }
         self.answer = answer;
         self
     }
@@ -162,6 +189,12 @@ impl Operation {
     /// Why it may not answer, where that is not as usual.
     pub(crate) fn refuses(mut self, refusals: &'static [Cause]) -> Self {
         self.refusals = refusals;
+        self
+    }
+
+    /// Says whom it is for, where not for clients.
+    pub(crate) fn on(mut self, side: Side) -> Self {
+        self.side = side;
         self
     }
 

@@ -51,6 +51,9 @@ pub(crate) const ACTOR: &str = r#"
 /// How long anything that a test waits for may take, on a machine that does other things too.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// What a test changes in the options of its server.
+type Change = Box<dyn FnOnce(&mut Options)>;
+
 /// Graphs and a script in a folder, to be served.
 pub(crate) struct Setup {
     folder: tempfile::TempDir,
@@ -58,6 +61,7 @@ pub(crate) struct Setup {
     keep_alive: Option<Duration>,
     grace: Option<Duration>,
     bodies: Option<(usize, usize)>,
+    changes: Vec<Change>,
 }
 
 impl Setup {
@@ -69,6 +73,7 @@ impl Setup {
             keep_alive: None,
             grace: None,
             bodies: None,
+            changes: Vec::new(),
         }
     }
 
@@ -110,6 +115,12 @@ impl Setup {
         self
     }
 
+    /// Changes other options.
+    pub(crate) fn with(mut self, change: impl FnOnce(&mut Options) + 'static) -> Self {
+        self.changes.push(Box::new(change));
+        self
+    }
+
     /// Writes the configuration.
     pub(crate) fn config(&self) -> PathBuf {
         let graphs: Vec<Value> = self
@@ -136,6 +147,9 @@ impl Setup {
         if let Some((each, all)) = self.bodies {
             options.max_body_bytes = each;
             options.max_bodies_bytes = all;
+        }
+        for change in self.changes {
+            change(&mut options);
         }
         let server = Server::start(options, Registry::global()).expect("it starts");
         let url = format!("http://{}", server.addresses()[0]);

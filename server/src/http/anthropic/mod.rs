@@ -113,10 +113,11 @@ fn kind(failure: &Failure) -> &'static str {
     let row = failure.row();
     match row.status {
         StatusCode::NOT_FOUND => "not_found_error",
+        StatusCode::FORBIDDEN => "permission_error",
         StatusCode::PAYLOAD_TOO_LARGE => "request_too_large",
         StatusCode::TOO_MANY_REQUESTS => "rate_limit_error",
         StatusCode::SERVICE_UNAVAILABLE if row.retry != Retry::Never => "overloaded_error",
-        StatusCode::GATEWAY_TIMEOUT => "timeout_error",
+        StatusCode::GATEWAY_TIMEOUT | StatusCode::REQUEST_TIMEOUT => "timeout_error",
         status if status.is_client_error() => "invalid_request_error",
         _ => "api_error",
     }

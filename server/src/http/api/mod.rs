@@ -30,7 +30,7 @@ pub(super) fn operations() -> Vec<Operation> {
 
 async fn openapi(State(app): State<Arc<App>>) -> Json<Value> {
     let models: Vec<&str> = app.servables.iter().map(Servable::name).collect();
-    Json(document::document(&super::operations(), &models))
+    Json(document::document(&super::offered(&app), &models))
 }
 
 async fn page() -> impl IntoResponse {

@@ -3,7 +3,7 @@
 //! The status line waits for the first packet, so that whatever fails before it has its own status. From then on the session
 //! belongs to the answer's body: a client that leaves drops the body, and with it everything that works for it.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use axum::{
     extract::{Path, Request, State},
@@ -17,6 +17,7 @@ use super::{body::ParsedBody, deadline, stream};
 use crate::{
     app::App,
     http::{dialect::Dialect, sse, unknown_route},
+    listen::Arrival,
     observe::{access::Entry, request_id::Id},
     rescue::Failure,
     servable::{Answer, Named},
@@ -27,6 +28,7 @@ struct Head {
     method: Method,
     uri: Uri,
     headers: HeaderMap,
+    arrived: Instant,
     id: Id,
     entry: Entry,
 }
@@ -36,6 +38,10 @@ async fn read(app: &App, request: Request) -> (Head, Result<ParsedBody, Failure>
     let (parts, body) = request.into_parts();
     let extension = "the layers around every route set it";
     let head = Head {
+        arrived: parts
+            .extensions
+            .get::<Arrival>()
+            .map_or_else(Instant::now, |arrival| arrival.0),
         id: parts.extensions.get::<Id>().expect(extension).clone(),
         entry: parts.extensions.get::<Entry>().expect(extension).clone(),
         method: parts.method,
@@ -103,7 +109,7 @@ async fn answer(
     head.entry.model(servable.name(), streams == Some(true));
     let prompt_field = body.prompt_field();
     let dialect = Dialect::of(head.uri.path());
-    let deadline = deadline::of(&head.headers, &body.json)?;
+    let deadline = deadline::of(&head.headers, &body.json, head.arrived)?;
     let headers = head
         .headers
         .iter()

@@ -4,7 +4,7 @@
 //! something is the graph's business, not the router's.
 
 mod body;
-mod deadline;
+pub(crate) mod deadline;
 mod error;
 pub(super) mod generate;
 mod models;

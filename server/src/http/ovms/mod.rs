@@ -2,11 +2,12 @@
 
 mod config;
 
-use super::operation::{Group, Operation};
+use super::operation::{Group, Operation, Side};
 
 pub(super) fn operations() -> Vec<Operation> {
-    vec![Operation::get("/v1/config", config::config).about(
+    let config = Operation::get("/v1/config", config::config).about(
         Group::Models,
         "The state of each graph in the configuration",
-    )]
+    );
+    vec![config.on(Side::Management)]
 }

@@ -2,6 +2,7 @@
 //!
 //! Labels are bounded: graphs by the configuration, models by the graphs, endpoints by the routes, codes by HTTP.
 
+mod connections;
 mod embedding;
 mod engines;
 mod families;
@@ -22,6 +23,7 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 
+pub(crate) use connections::Halls;
 pub(crate) use ovms::Taken;
 
 use crate::{
@@ -60,8 +62,8 @@ struct EndpointLabels {
 }
 
 impl Metrics {
-    /// All metrics of a server, those of its engines included.
-    pub(crate) fn new(servables: &Arc<Servables>) -> Self {
+    /// All metrics of a server, those of its connections and engines included.
+    pub(crate) fn new(servables: &Arc<Servables>, halls: Halls) -> Self {
         let mut all = Registry::default();
         all.register_collector(Box::new(engines::Aliases(engines::Engines::new(servables))));
         let ovms = Arc::new(ovms::Counts::new(servables));
@@ -93,6 +95,7 @@ impl Metrics {
             "The server's version",
             Info::new([("version", env!("CARGO_PKG_VERSION"))]),
         );
+        registry.register_collector(Box::new(connections::Connections(halls)));
         registry.register_collector(Box::new(engines::Engines::new(servables)));
         registry.register_collector(Box::new(embedding::Engines::new(servables)));
         registry.register_collector(Box::new(graphs::Graphs::new(servables)));

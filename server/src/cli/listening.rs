@@ -1,0 +1,115 @@
+//! Flags that say who may connect, and how.
+
+use std::{
+    net::{SocketAddr, ToSocketAddrs as _},
+    time::Duration,
+};
+
+use clap::{Args, value_parser};
+
+use crate::{Limits, app::Options, listen};
+
+#[derive(Debug, Args)]
+#[command(rename_all = "snake_case")]
+pub(super) struct Listening {
+    /// Where the REST API listens: addresses or host names, separated by commas. Others than this machine reach it at 0.0.0.0 or
+    /// one of its own addresses; there are no keys, so whoever reaches it can use it.
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        value_delimiter = ',',
+        default_value = "127.0.0.1"
+    )]
+    rest_bind_address: Vec<String>,
+    /// A port of its own for health, metrics, status and config, which is reachable when the other is full; metrics, status and
+    /// config are then only there.
+    #[arg(long, value_name = "PORT", value_parser = value_parser!(u16).range(1..))]
+    management_port: Option<u16>,
+    /// Where that port listens: addresses or host names, separated by commas.
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        value_delimiter = ',',
+        default_value = "127.0.0.1",
+        requires = "management_port"
+    )]
+    management_bind_address: Vec<String>,
+    /// Names that clients call the server by, separated by commas, besides localhost, its addresses and, where others than this
+    /// machine reach it, its own and private names: `models.example.com`, `*.example.com`, or `*` for any.
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    allowed_hosts: Vec<String>,
+    /// Sites whose pages may send requests and read answers, separated by commas: `https://chat.example.com`,
+    /// `http://localhost:*`, or `*` for any.
+    #[arg(long, value_name = "ORIGIN", value_delimiter = ',')]
+    allowed_origins: Vec<String>,
+    /// How many connections clients may have together. Where the limit of open files leaves fewer, that is the limit.
+    #[arg(long, value_name = "COUNT", default_value_t = 1_024, value_parser = value_parser!(u32).range(1..))]
+    max_connections: u32,
+    /// How long the head of a request may take from its first byte to its last, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = value_parser!(u32).range(1..))]
+    header_timeout_seconds: u32,
+    /// How long the body of a request may take, in seconds, besides a second for each 64 KiB that came.
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = value_parser!(u32).range(1..))]
+    body_timeout_seconds: u32,
+    /// How long a client may leave its answer unread, in seconds, besides a second for each 16 KiB that it read.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = value_parser!(u32).range(1..))]
+    write_timeout_seconds: u32,
+    /// How long a connection may be without a request, in seconds. Longer than that of a proxy before the server, which otherwise
+    /// sends requests into connections that are being closed.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = value_parser!(u32).range(1..))]
+    idle_timeout_seconds: u32,
+}
+
+impl Listening {
+    /// Says in the options where to listen and to whom.
+    pub(super) fn apply(&self, port: u16, options: &mut Options) -> Result<(), String> {
+        options.addresses = resolve(&self.rest_bind_address, port, "--rest_bind_address")?;
+        if let Some(port) = self.management_port {
+            let hosts = &self.management_bind_address;
+            options.management = resolve(hosts, port, "--management_bind_address")?;
+        }
+        let bound = self.rest_bind_address.iter();
+        let bound = bound.chain(&self.management_bind_address);
+        options.allowed_hosts = bound.chain(&self.allowed_hosts).cloned().collect();
+        options.allowed_origins.clone_from(&self.allowed_origins);
+        let seconds = |seconds: u32| Duration::from_secs(seconds.into());
+        let wanted = self.max_connections as usize;
+        let connections = listen::affordable(wanted);
+        if connections < wanted {
+            tracing::warn!(
+                "at most {connections} connections at a time: the limit of open files leaves no more (ulimit -n)"
+            );
+        }
+        options.limits = Limits {
+            connections,
+            header: seconds(self.header_timeout_seconds),
+            idle: seconds(self.idle_timeout_seconds),
+            body: seconds(self.body_timeout_seconds),
+            write: seconds(self.write_timeout_seconds),
+        };
+        Ok(())
+    }
+}
+
+/// Warns of listeners that others than this machine reach.
+pub(super) fn warn_of_strangers(addresses: &[SocketAddr]) {
+    for address in addresses.iter().filter(|it| !it.ip().is_loopback()) {
+        tracing::warn!(
+            "EVERYBODY WHO REACHES http://{address} CAN USE THIS SERVER: it has no keys. Keep strangers out with a firewall or a \
+             proxy that asks for one, or listen at 127.0.0.1 (--rest_bind_address)"
+        );
+    }
+}
+
+/// The socket addresses of hosts, each once.
+fn resolve(hosts: &[String], port: u16, flag: &str) -> Result<Vec<SocketAddr>, String> {
+    let mut addresses = Vec::new();
+    for host in hosts.iter().map(|host| host.trim()) {
+        let found = (host, port).to_socket_addrs();
+        addresses
+            .extend(found.map_err(|error| format!("cannot resolve `{host}` ({flag}): {error}"))?);
+    }
+    addresses.sort();
+    addresses.dedup();
+    Ok(addresses)
+}

@@ -1,0 +1,185 @@
+//! One connection: a task that speaks HTTP/1 or HTTP/2, whichever the client begins with.
+
+use std::{
+    convert::Infallible,
+    future::{Future, poll_fn},
+    pin::pin,
+    sync::{Arc, Mutex, PoisonError},
+    task::Poll,
+    time::{Duration, Instant},
+};
+
+use axum::{
+    Router,
+    body::Body,
+    extract::Request,
+    http::{HeaderMap, Response},
+    response::IntoResponse as _,
+};
+use hyper::{body::Incoming, rt::Executor, service::service_fn};
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    server::conn::auto,
+};
+use tokio::net::TcpStream;
+use tower::Service as _;
+
+use super::{
+    body::{Download, Guard, Upload},
+    hall::Place,
+    limits::HEAD_BYTES,
+    refusal::too_many,
+    socket::Socket,
+    watch::{Exchange, Patience, Verdict},
+};
+use crate::http::openai::deadline;
+
+/// Requests of one HTTP/2 connection at the same time: a proxy has few connections for many clients.
+const STREAMS: u32 = 256;
+/// What a client of HTTP/2 may send of bodies before they are read, for each stream and for all of a connection.
+const STREAM_WINDOW_BYTES: u32 = 256 << 10;
+const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
+/// What a stream of HTTP/2 may have to send before the client takes it.
+const STREAM_BUFFER_BYTES: usize = 64 << 10;
+/// A client of HTTP/2 that leaves a ping unanswered for as long again is gone.
+const PING_INTERVAL: Duration = Duration::from_secs(20);
+
+/// When the first byte of the request came in whose extensions it is.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Arrival(pub(crate) Instant);
+
+/// Serves a connection.
+pub(super) fn spawn(stream: TcpStream, place: Place, service: Router) {
+    // Tokens are small writes: waiting to fill a segment would hold each back.
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!("TCP_NODELAY: {error}");
+    }
+    tokio::spawn(serve(stream, place, service));
+}
+
+async fn serve(stream: TcpStream, place: Place, service: Router) {
+    let connection = Arc::clone(&place.connection);
+    let refusals = Arc::clone(&place.hall.refusals);
+    let socket = Socket::new(stream, Arc::clone(&connection), refusals);
+    let streams = Streams(Arc::new(Slot::default()));
+    let builder = builder(&streams);
+    let answering = service_fn(|request| answer(request, &place, &streams, &service));
+    let mut serving = pin!(builder.serve_connection(TokioIo::new(socket), answering));
+    let mut finishing = false;
+    let served = poll_fn(|cx| {
+        connection.wakes(cx.waker());
+        match connection.verdict() {
+            Verdict::Cut => return Poll::Ready(Ok(())),
+            Verdict::Finish if !finishing => {
+                finishing = true;
+                serving.as_mut().graceful_shutdown();
+            }
+            // A late head is told so where it is read.
+            _ => {}
+        }
+        serving.as_mut().poll(cx)
+    });
+    if let Err(error) = served.await {
+        tracing::debug!("a connection failed: {error}");
+    }
+}
+
+fn builder(streams: &Streams) -> auto::Builder<Streams> {
+    let mut builder = auto::Builder::new(streams.clone());
+    builder
+        .http1()
+        // The watch counts the time of heads, apart from that between requests.
+        .header_read_timeout(None)
+        // A head has to fit into the buffer, where bodies and answers pass through in parts.
+        .max_buf_size(HEAD_BYTES);
+    // Streams that are reset at once, or that reset by their errors, are limited by the library: 20 and 1,024.
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .keep_alive_interval(PING_INTERVAL)
+        .keep_alive_timeout(PING_INTERVAL)
+        .max_concurrent_streams(STREAMS)
+        .max_header_list_size(HEAD_BYTES as u32)
+        .initial_stream_window_size(STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+        .max_send_buf_size(STREAM_BUFFER_BYTES);
+    builder
+}
+
+/// Answers a request, watched from here to the end of its answer.
+fn answer(
+    request: Request<Incoming>,
+    place: &Place,
+    streams: &Streams,
+    service: &Router,
+) -> impl Future<Output = Result<Response<Download>, Infallible>> + use<> {
+    let (connection, hall) = (&place.connection, &place.hall);
+    let (exchange, arrived) = connection.begin();
+    streams.0.put(&exchange);
+    let is_room = hall.request_begins();
+    let guard = Guard {
+        hall: Arc::clone(hall),
+        connection: Arc::clone(connection),
+        exchange: Arc::clone(&exchange),
+    };
+    let limits = &hall.limits;
+    let (body_limit, limit) = (limits.body, limits.write);
+    let upload_of = Arc::clone(connection);
+    let mut service = service.clone();
+    let (mut parts, body) = request.into_parts();
+    let answer = is_room.then(|| {
+        let deadline = head_deadline(&parts.headers, arrived);
+        let upload = Upload::new(body, upload_of, Arc::clone(&exchange), body_limit, deadline);
+        parts.extensions.insert(Arrival(arrived));
+        parts.extensions.insert(exchange);
+        service.call(Request::from_parts(parts, Body::new(upload)))
+    });
+    async move {
+        let response = match answer {
+            Some(answer) => answer.await?,
+            None => too_many().into_response(),
+        };
+        Ok(response.map(|body| Download {
+            body,
+            guard,
+            patience: Patience::new(limit),
+        }))
+    }
+}
+
+/// When the answer becomes worthless, as far as the head says so.
+fn head_deadline(headers: &HeaderMap, arrived: Instant) -> Option<tokio::time::Instant> {
+    // What is no time is refused when the body has been read.
+    let patience = deadline::of_head(headers).ok().flatten()?;
+    arrived.checked_add(patience).map(Into::into)
+}
+
+/// Runs the streams of an HTTP/2 connection, each in a task that can be ended alone.
+#[derive(Clone)]
+struct Streams(Arc<Slot>);
+
+/// The request that is about to become a stream's task: the library makes the one of the other before it takes the next.
+#[derive(Default)]
+struct Slot(Mutex<Option<Arc<Exchange>>>);
+
+impl Slot {
+    fn put(&self, exchange: &Arc<Exchange>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(exchange));
+    }
+
+    fn take(&self) -> Option<Arc<Exchange>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl<F> Executor<F> for Streams
+where
+    F: Future<Output: Send> + Send + 'static,
+{
+    fn execute(&self, stream: F) {
+        let task = tokio::spawn(stream).abort_handle();
+        if let Some(exchange) = self.0.take() {
+            exchange.is_task(task);
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! The connections of a listener: who is let in, who has to leave, and whether anybody is left.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use tokio::{
+    sync::Notify,
+    time::{sleep, timeout},
+};
+
+use super::{
+    limits::Limits,
+    refusal::Refusals,
+    watch::{Clock, Connection, Verdict},
+};
+
+/// Connections over the limit while those that they replace are still closing.
+const CLOSING: usize = 32;
+
+/// How long an answer that was handed over may take to leave, when everything else has ended.
+const FLUSH: Duration = Duration::from_millis(250);
+
+/// All connections of the listeners that share a limit.
+pub(crate) struct Hall {
+    pub(super) limits: Limits,
+    pub(super) refusals: Arc<Refusals>,
+    clock: Arc<Clock>,
+    /// By number. At most [`Limits::connections`] and [`CLOSING`].
+    open: Mutex<HashMap<u64, Arc<Connection>>>,
+    next: AtomicU64,
+    requests: AtomicUsize,
+    refused: AtomicU64,
+    came: Notify,
+    left: Notify,
+}
+
+/// A connection's place, until it is dropped.
+pub(super) struct Place {
+    pub(super) hall: Arc<Hall>,
+    pub(super) connection: Arc<Connection>,
+    number: u64,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.hall.lock().remove(&self.number);
+        self.hall.left.notify_waiters();
+    }
+}
+
+impl Hall {
+    pub(crate) fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            refusals: Arc::new(Refusals::new()),
+            clock: Arc::new(Clock::new()),
+            open: Mutex::default(),
+            next: AtomicU64::new(0),
+            requests: AtomicUsize::new(0),
+            refused: AtomicU64::new(0),
+            came: Notify::new(),
+            left: Notify::new(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Arc<Connection>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A place for one more connection. Where all are taken, the one that does the least has to leave, unless all do something.
+    pub(super) fn admit(self: &Arc<Self>) -> Option<Place> {
+        self.clock.tick();
+        let mut open = self.lock();
+        let most = self.limits.connections;
+        if open.len() >= most && (open.len() >= most + CLOSING || !self.make_room(&open)) {
+            self.refused.fetch_add(1, Relaxed);
+            return None;
+        }
+        let connection = Arc::new(Connection::new(Arc::clone(&self.clock)));
+        let number = self.next.fetch_add(1, Relaxed);
+        open.insert(number, Arc::clone(&connection));
+        drop(open);
+        self.came.notify_one();
+        Some(Place {
+            hall: Arc::clone(self),
+            connection,
+            number,
+        })
+    }
+
+    /// Has the most dispensable connection leave. One that has just come is not: its request may be on the way.
+    fn make_room(&self, open: &HashMap<u64, Arc<Connection>>) -> bool {
+        let young = (self.limits.header / 10).as_millis() as u64;
+        let before = self.clock.now().saturating_sub(young);
+        let candidates = open.values().filter_map(|connection| {
+            let (rank, since) = connection.dispensable()?;
+            (since < before).then_some((rank, std::cmp::Reverse(since), connection))
+        });
+        let chosen = candidates.max_by_key(|(rank, since, _)| (*rank, *since));
+        chosen
+            .inspect(|(.., connection)| connection.evict())
+            .is_some()
+    }
+
+    /// Has a connection that does nothing give its descriptor back.
+    pub(super) fn free_descriptor(&self) {
+        self.make_room(&self.lock());
+    }
+
+    /// Takes a request in, if there is room for it: streams of HTTP/2 are many to a connection.
+    pub(super) fn request_begins(&self) -> bool {
+        self.requests.fetch_add(1, Relaxed) < self.limits.connections + CLOSING
+    }
+
+    pub(super) fn request_ended(&self) {
+        if self.requests.fetch_sub(1, Relaxed) == 1 {
+            self.left.notify_waiters();
+        }
+    }
+
+    /// How many connections are open, and how many were refused.
+    pub(crate) fn counts(&self) -> (usize, u64) {
+        (self.lock().len(), self.refused.load(Relaxed))
+    }
+
+    fn tell(&self, verdict: Verdict) {
+        for connection in self.lock().values() {
+            connection.tell(verdict);
+        }
+    }
+
+    /// Has each connection end when its requests have.
+    pub(crate) fn finish(&self) {
+        self.tell(Verdict::Finish);
+    }
+
+    /// Ends all connections now.
+    pub(crate) fn cut(&self) {
+        self.tell(Verdict::Cut);
+    }
+
+    /// Waits until there is neither a request nor, but for heads that never come, a connection.
+    pub(crate) async fn empty(&self) {
+        loop {
+            self.until(|| self.requests.load(Relaxed) == 0).await;
+            let all = self.until(|| self.lock().is_empty());
+            // In this time a head that was on its way may have become a request.
+            if timeout(FLUSH, all).await.is_ok() || self.requests.load(Relaxed) == 0 {
+                return;
+            }
+        }
+    }
+
+    async fn until(&self, is: impl Fn() -> bool) {
+        loop {
+            let left = self.left.notified();
+            if is() {
+                return;
+            }
+            left.await;
+        }
+    }
+
+    /// Looks at all connections again and again, for as long as the server runs.
+    pub(crate) async fn watch(self: Arc<Self>) {
+        let Limits {
+            header,
+            idle,
+            body: _,
+            write,
+            connections: _,
+        } = self.limits;
+        let shortest = header.min(idle).min(write);
+        let pause = (shortest / 20).clamp(Duration::from_millis(10), Duration::from_millis(500));
+        loop {
+            let none = self.lock().is_empty();
+            if none {
+                self.came.notified().await;
+            }
+            let now = self.clock.tick();
+            for connection in self.lock().values() {
+                connection.judge(now, &self.limits);
+            }
+            sleep(pause).await;
+        }
+    }
+}

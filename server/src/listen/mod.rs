@@ -1,0 +1,53 @@
+//! Listeners and connections: who may hold how many, and how long clients may take. Nothing here knows what a request is for.
+//!
+//! A connection is one task ([`connection`]) with a socket ([`socket`]) that notes what the client does; [`watch`] says what is known
+//! of it and when a limit has passed; [`hall`] holds all of them.
+
+mod accept;
+mod body;
+mod connection;
+mod hall;
+mod limits;
+mod refusal;
+mod socket;
+mod watch;
+
+use axum::{
+    extract::Request,
+    middleware::Next,
+    response::{IntoResponse as _, Response},
+};
+use std::sync::Arc;
+
+pub(crate) use accept::{accept, listen};
+pub(crate) use connection::Arrival;
+pub(crate) use hall::Hall;
+pub use limits::Limits;
+pub(crate) use limits::affordable;
+
+use crate::rescue::{Cause, Failure};
+use watch::Exchange;
+
+/// Says of a request whose body did not come in time that this is why it failed.
+pub(crate) async fn late_bodies(request: Request, next: Next) -> Response {
+    let exchange = request.extensions().get::<Arc<Exchange>>().cloned();
+    let response = next.run(request).await;
+    if exchange.is_some_and(|exchange| exchange.body_was_late()) {
+        return Failure::new(
+            Cause::LateRequest,
+            "the request's body did not come in time",
+        )
+        .into_response();
+    }
+    response
+}
+
+impl Limits {
+    /// The limits of a listener for probes, scrapers and operators, which is apart so that it can be reached when the other is full.
+    pub(crate) fn of_management(&self) -> Self {
+        Self {
+            connections: limits::MANAGEMENT_CONNECTIONS,
+            ..self.clone()
+        }
+    }
+}

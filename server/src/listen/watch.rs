@@ -1,0 +1,320 @@
+//! What is known of a connection, and which limit it has passed.
+//!
+//! A connection is one task. It, its socket and its requests write here when something begins or ends; a task that wakes a few
+//! times a second looks at all connections and tells those that took too long. So no connection has timers of its own, and a
+//! token costs no more than two stores.
+
+use std::{
+    sync::{
+        Arc, Mutex, OnceLock,
+        atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed},
+    },
+    time::{Duration, Instant},
+};
+
+use futures_util::task::AtomicWaker;
+use tokio::task::AbortHandle;
+
+use super::limits::{ANSWER_BYTES_A_SECOND, Limits};
+
+/// Milliseconds since a listener was opened, and one more: 0 stands for never.
+pub(super) type Millis = u64;
+
+/// The time of a listener.
+#[derive(Debug)]
+pub(super) struct Clock {
+    opened: Instant,
+    /// As of the last look at all connections: exact enough for limits of seconds, and read for each token.
+    ticked: AtomicU64,
+}
+
+impl Clock {
+    pub(super) fn new() -> Self {
+        Self {
+            opened: Instant::now(),
+            ticked: AtomicU64::new(1),
+        }
+    }
+
+    pub(super) fn now(&self) -> Millis {
+        self.opened.elapsed().as_millis() as u64 + 1
+    }
+
+    pub(super) fn tick(&self) -> Millis {
+        let now = self.now();
+        self.ticked.store(now, Relaxed);
+        now
+    }
+
+    pub(super) fn ticked(&self) -> Millis {
+        self.ticked.load(Relaxed)
+    }
+
+    pub(super) fn instant(&self, at: Millis) -> Instant {
+        self.opened + Duration::from_millis(at.saturating_sub(1))
+    }
+}
+
+/// What a connection is told.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Verdict {
+    /// To go on.
+    Serve,
+    /// To end when its requests have ended.
+    Finish,
+    /// That the head of its request did not come in time: to say so and end.
+    Late,
+    /// To end now.
+    Cut,
+}
+
+/// A connection, as all that works for it sees it.
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub(super) clock: Arc<Clock>,
+    waker: AtomicWaker,
+    verdict: AtomicU8,
+    told: AtomicU64,
+    /// Whether the client began with HTTP/2's preface.
+    http2: AtomicBool,
+    /// Whether a request came.
+    served: AtomicBool,
+    /// When the first byte of a head came that is not complete.
+    head: AtomicU64,
+    /// Since when there is no request.
+    quiet: AtomicU64,
+    /// Whether the client may still send what nobody will read.
+    unread: AtomicBool,
+    /// Requests that are being answered.
+    open: AtomicU32,
+    /// The same, one by one: as many as there may be streams. Locked when one begins or ends, and by the watch.
+    exchanges: Mutex<Vec<Arc<Exchange>>>,
+}
+
+/// A request and its answer.
+#[derive(Debug, Default)]
+pub(crate) struct Exchange {
+    /// Since when its body is being waited for.
+    pub(super) uploads: AtomicU64,
+    /// Until when the client has to take what was written; 0 while nothing waits for it.
+    pub(super) due: AtomicU64,
+    /// Whether its body did not come in time.
+    pub(super) late: AtomicBool,
+    /// Ends it alone: a stream of HTTP/2 is a task.
+    task: OnceLock<AbortHandle>,
+}
+
+impl Exchange {
+    /// Whether the request's body did not come in time.
+    pub(crate) fn body_was_late(&self) -> bool {
+        self.late.load(Relaxed)
+    }
+
+    pub(super) fn is_task(&self, task: AbortHandle) {
+        self.task.get_or_init(|| task);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+impl Connection {
+    pub(super) fn new(clock: Arc<Clock>) -> Self {
+        let now = clock.now();
+        Self {
+            clock,
+            waker: AtomicWaker::new(),
+            verdict: AtomicU8::new(Verdict::Serve as u8),
+            told: AtomicU64::new(0),
+            http2: AtomicBool::new(false),
+            served: AtomicBool::new(false),
+            head: AtomicU64::new(0),
+            quiet: AtomicU64::new(now),
+            unread: AtomicBool::new(false),
+            open: AtomicU32::new(0),
+            exchanges: Mutex::default(),
+        }
+    }
+
+    /// Bytes came where a head is expected, or the body of a request.
+    pub(super) fn received(&self) {
+        if self.head.load(Relaxed) == 0 && self.open.load(Relaxed) == 0 && !self.http2.load(Relaxed)
+        {
+            self.head.store(self.clock.now(), Relaxed);
+        }
+    }
+
+    /// The client speaks HTTP/2: from now on bytes are frames, also where there is no request.
+    pub(super) fn is_http2(&self) {
+        self.http2.store(true, Relaxed);
+        self.head.store(0, Relaxed);
+        self.quiet.store(self.clock.now(), Relaxed);
+    }
+
+    /// A head is complete. Returns its request, and when the first byte came.
+    pub(super) fn begin(&self) -> (Arc<Exchange>, Instant) {
+        let exchange = Arc::new(Exchange::default());
+        lock(&self.exchanges).push(Arc::clone(&exchange));
+        self.open.fetch_add(1, Relaxed);
+        self.served.store(true, Relaxed);
+        let began = match self.head.swap(0, Relaxed) {
+            0 => Instant::now(),
+            head => self.clock.instant(head),
+        };
+        (exchange, began)
+    }
+
+    /// An answer was written to its end, or will not be.
+    pub(super) fn end(&self, exchange: &Arc<Exchange>) {
+        lock(&self.exchanges).retain(|other| !Arc::ptr_eq(other, exchange));
+        self.quiet.store(self.clock.now(), Relaxed);
+        self.open.fetch_sub(1, Relaxed);
+    }
+
+    /// The client read more of what waited for it. The rest of an answer is no longer part of a request.
+    pub(super) fn read_more(&self, bytes: u64) {
+        let earned = bytes / (ANSWER_BYTES_A_SECOND / 1_000);
+        let quiet = self.quiet.load(Relaxed) + earned;
+        self.quiet.store(quiet.min(self.clock.now()), Relaxed);
+    }
+
+    pub(super) fn leaves_unread(&self) {
+        self.unread.store(true, Relaxed);
+    }
+
+    /// Whether the client may be in the middle of sending something.
+    pub(super) fn may_be_sending(&self) -> bool {
+        self.unread.load(Relaxed) || self.head.load(Relaxed) != 0
+    }
+
+    pub(super) fn verdict(&self) -> Verdict {
+        match self.verdict.load(Relaxed) {
+            0 => Verdict::Serve,
+            2 if self.open.load(Relaxed) == 0 => Verdict::Late,
+            // A late head may just have become complete.
+            1 | 2 => Verdict::Finish,
+            _ => Verdict::Cut,
+        }
+    }
+
+    /// Has the connection's task look at the verdict whenever there is one.
+    pub(super) fn wakes(&self, waker: &std::task::Waker) {
+        self.waker.register(waker);
+    }
+
+    pub(super) fn tell(&self, verdict: Verdict) {
+        if self.verdict.fetch_max(verdict as u8, Relaxed) < verdict as u8 {
+            self.told.store(self.clock.now(), Relaxed);
+            self.waker.wake();
+        }
+    }
+
+    /// Ends what has passed a limit.
+    pub(super) fn judge(&self, now: Millis, limits: &Limits) {
+        let passed =
+            |since: Millis, limit: Duration| now.saturating_sub(since) > limit.as_millis() as u64;
+        let (told, head) = (self.told.load(Relaxed), self.head.load(Relaxed));
+        if self.open.load(Relaxed) > 0 {
+            return self.judge_exchanges(now);
+        }
+        let patience = if self.served.load(Relaxed) || self.http2.load(Relaxed) {
+            limits.idle
+        } else {
+            limits.header
+        };
+        let quiet = self.quiet.load(Relaxed);
+        if told != 0 && passed(told, limits.header) && passed(quiet, limits.header) {
+            self.tell(Verdict::Cut);
+        } else if head != 0 && passed(head, limits.header) {
+            self.tell(Verdict::Late);
+        } else if head == 0 && passed(quiet, patience) {
+            self.tell(Verdict::Finish);
+        }
+    }
+
+    fn judge_exchanges(&self, now: Millis) {
+        for exchange in lock(&self.exchanges).iter() {
+            let due = exchange.due.load(Relaxed);
+            if due != 0 && now > due {
+                match exchange.task.get() {
+                    Some(stream) => stream.abort(),
+                    None => self.tell(Verdict::Cut),
+                }
+            }
+        }
+    }
+
+    /// How dispensable the connection is: the higher the first number the more, and then the lower the second. `None` if it is
+    /// answering something.
+    pub(super) fn dispensable(&self) -> Option<(u8, Millis)> {
+        if self.verdict() != Verdict::Serve {
+            return None;
+        }
+        if self.open.load(Relaxed) == 0 {
+            return Some(match self.head.load(Relaxed) {
+                0 => (2, self.quiet.load(Relaxed)),
+                head => (1, head),
+            });
+        }
+        let exchanges = lock(&self.exchanges);
+        let uploads = exchanges
+            .iter()
+            .map(|exchange| exchange.uploads.load(Relaxed));
+        uploads
+            .min()
+            .filter(|since| *since != 0)
+            .map(|since| (0, since))
+    }
+
+    /// Makes room for another connection.
+    pub(super) fn evict(&self) {
+        self.tell(match self.dispensable() {
+            Some((2, _)) => Verdict::Finish,
+            Some((1, _)) => Verdict::Late,
+            _ => Verdict::Cut,
+        });
+    }
+}
+
+/// How long a client may still let an answer wait. Waiting uses it up, reading gives it back, as far as the limit.
+#[derive(Debug)]
+pub(super) struct Patience {
+    limit: Millis,
+    left: Millis,
+    asked: Millis,
+    bytes: u64,
+}
+
+impl Patience {
+    pub(super) fn new(limit: Duration) -> Self {
+        let limit = limit.as_millis() as u64;
+        Self {
+            limit,
+            left: limit,
+            asked: 0,
+            bytes: 0,
+        }
+    }
+
+    /// The client has taken what was written before.
+    pub(super) fn took(&mut self, clock: &Clock, exchange: &Exchange) {
+        if self.asked != 0 {
+            let waited = clock.ticked().saturating_sub(self.asked);
+            let earned = self.bytes / (ANSWER_BYTES_A_SECOND / 1_000);
+            self.left = self.limit.min(self.left.saturating_sub(waited) + earned);
+            self.asked = 0;
+            exchange.due.store(0, Relaxed);
+        }
+    }
+
+    /// Something waits for it.
+    pub(super) fn ask(&mut self, bytes: u64, clock: &Clock, exchange: &Exchange) {
+        self.bytes = bytes;
+        self.asked = clock.ticked();
+        exchange.due.store(self.asked + self.left, Relaxed);
+    }
+}

@@ -1,0 +1,267 @@
+//! The names of this server.
+
+use std::{
+    collections::HashSet,
+    net::{IpAddr, SocketAddr},
+};
+
+use axum::{
+    extract::Request,
+    http::{Version, header, uri::Authority},
+};
+
+use super::origins;
+use crate::rescue::{Cause, Failure};
+
+/// Ends of names that nobody can register: they are a network's own. Who can give them out there reaches the server anyway.
+const PRIVATE: [&str; 5] = [".localhost", ".local", ".internal", ".home.arpa", ".svc"];
+
+/// Which hosts a server is.
+#[derive(Debug)]
+pub(super) struct Hosts {
+    any: bool,
+    /// Whether only this machine reaches it.
+    is_local: bool,
+    /// In lower case, without a last dot.
+    names: HashSet<String>,
+    /// Ends of names, each with its first dot.
+    ends: Vec<String>,
+}
+
+impl Hosts {
+    pub(super) fn new(addresses: &[SocketAddr], further: &[String]) -> Self {
+        let is_local = addresses.iter().all(|address| address.ip().is_loopback());
+        let mut hosts = Self {
+            any: false,
+            is_local,
+            names: HashSet::from(["localhost".to_owned()]),
+            ends: vec![".localhost".to_owned()],
+        };
+        if !is_local {
+            let own = rustix::system::uname();
+            let own = own.nodename().to_string_lossy();
+            hosts.names.insert(normal(&own));
+            hosts.ends.extend(PRIVATE.map(str::to_owned));
+        }
+        for name in further.iter().map(|name| name.trim()) {
+            if name == "*" {
+                hosts.any = true;
+            } else if let Some(end) = name.strip_prefix('*').filter(|end| end.starts_with('.')) {
+                hosts.ends.push(normal(end));
+            } else {
+                let name = Name::read(name).map_or_else(|| normal(name), |name| name.host);
+                hosts.names.insert(name);
+            }
+        }
+        hosts
+    }
+
+    /// Whether the server is `name`, which may have a port.
+    pub(super) fn include(&self, name: &str) -> bool {
+        if self.any {
+            return true;
+        }
+        let Some(name) = Name::read(name) else {
+            return false;
+        };
+        if self.names.contains(&name.host) {
+            return true;
+        }
+        if let Some(address) = name.address() {
+            // Who is asked by number is asked by nobody's choice but the asker's.
+            return !self.is_local || address.is_loopback();
+        }
+        let is_of = |end: &String| name.host.len() > end.len() && name.host.ends_with(end);
+        // A name without a dot cannot be registered either: it is a container's or a service's.
+        let is_single = !self.is_local && !name.host.contains('.');
+        is_single || self.ends.iter().any(is_of)
+    }
+}
+
+fn normal(name: &str) -> String {
+    let name = name.to_ascii_lowercase();
+    name.strip_suffix('.').unwrap_or(&name).to_owned()
+}
+
+/// A host and perhaps a port.
+pub(super) struct Name {
+    /// In lower case, without a last dot; an IPv6 address without its brackets and zone.
+    pub(super) host: String,
+    pub(super) port: Option<u16>,
+}
+
+impl Name {
+    /// `None` where it is no host.
+    pub(super) fn read(text: &str) -> Option<Self> {
+        if text.contains('@') {
+            return None;
+        }
+        let authority: Authority = text.parse().ok()?;
+        let after = &text[authority.host().len()..];
+        let port = match after.strip_prefix(':') {
+            Some("") => None,
+            Some(port) => Some(port.parse().ok()?),
+            None if after.is_empty() => None,
+            None => return None,
+        };
+        let host = normal(authority.host());
+        let host = match host.strip_prefix('[') {
+            Some(address) => {
+                let address = address.strip_suffix(']')?;
+                let address = address.split_once('%').map_or(address, |(it, _)| it);
+                let address: std::net::Ipv6Addr = address.parse().ok()?;
+                address.to_string()
+            }
+            None => host,
+        };
+        (!host.is_empty()).then_some(Self { host, port })
+    }
+
+    fn address(&self) -> Option<IpAddr> {
+        let address: IpAddr = self.host.parse().ok()?;
+        Some(address.to_canonical())
+    }
+}
+
+/// Whom a request is for: each place that says so.
+pub(super) struct Asked<'a> {
+    host: Option<&'a str>,
+    authority: Option<&'a str>,
+}
+
+impl<'a> Asked<'a> {
+    pub(super) fn of(request: &'a Request) -> Result<Self, Failure> {
+        let wrong =
+            |message: &str| Failure::new(Cause::BadRequest, message).with_code("invalid_host");
+        let mut hosts = request.headers().get_all(header::HOST).into_iter();
+        let host = match (hosts.next(), hosts.next()) {
+            (None, _) => None,
+            (Some(host), None) => Some(
+                host.to_str()
+                    .map_err(|_| wrong("`Host` is not visible ASCII"))?,
+            ),
+            (Some(_), Some(_)) => return Err(wrong("there is more than one `Host`")),
+        };
+        let authority = request.uri().authority().map(Authority::as_str);
+        let asked = Self { host, authority };
+        if request.version() == Version::HTTP_11 && host.is_none() {
+            return Err(wrong("`Host` is missing"));
+        }
+        if let Some(not) = asked.names().find(|name| Name::read(name).is_none()) {
+            let shown = super::shown(not);
+            return Err(wrong(&format!("`{shown}` is not a host")));
+        }
+        Ok(asked)
+    }
+
+    /// A client of HTTP/1.0 need not say: no browser is one.
+    pub(super) fn names(&self) -> impl Iterator<Item = &'a str> + use<'a> {
+        self.host.into_iter().chain(self.authority)
+    }
+
+    /// Whether a page of `origin` came from where the request goes.
+    pub(super) fn is_same_origin(&self, origin: &str) -> bool {
+        let Some((scheme, page)) = origin.split_once("://") else {
+            return false;
+        };
+        let (Some(page), Some(usual)) = (Name::read(page), origins::usual_port(scheme)) else {
+            return false;
+        };
+        let mut asked = self.names().filter_map(Name::read).peekable();
+        // Behind what ends TLS, only the page knows of it: a host without a port has that of the page's scheme.
+        asked.peek().is_some()
+            && asked.all(|name| {
+                name.host == page.host && name.port.unwrap_or(usual) == page.port.unwrap_or(usual)
+            })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hosts(addresses: &[&str], further: &[&str]) -> Hosts {
+        let addresses = addresses.iter().map(|it| it.parse().expect("an address"));
+        let further: Vec<String> = further.iter().map(|it| (*it).to_owned()).collect();
+        Hosts::new(&addresses.collect::<Vec<_>>(), &further)
+    }
+
+    #[test]
+    fn on_loopback_only_loopback_is_meant() {
+        let hosts = hosts(&["127.0.0.1:1", "[::1]:1"], &[]);
+        for own in [
+            "localhost",
+            "LocalHost:80",
+            "localhost.",
+            "a.localhost",
+            "127.0.0.1:8000",
+            "127.8.9.1",
+            "[::1]",
+            "[::1]:9",
+            "[::ffff:127.0.0.1]",
+            "[0:0::1]:1",
+        ] {
+            assert!(hosts.include(own), "{own}");
+        }
+        for foreign in [
+            "evil.example",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example",
+            "evil.localhost.example",
+            "10.0.0.1",
+            "[fe80::1]",
+            "notlocalhost",
+            "localhost@evil.example",
+            "evil@localhost",
+            "",
+            ":80",
+            "localhost:x",
+            "[::1",
+            "0.0.0.0",
+            "127.1",
+            ".localhost",
+        ] {
+            assert!(!hosts.include(foreign), "{foreign}");
+        }
+    }
+
+    #[test]
+    fn elsewhere_numbers_and_names_that_nobody_can_register_are_meant() {
+        let hosts = hosts(
+            &["0.0.0.0:1"],
+            &[
+                "models.example.com",
+                "*.api.example.com",
+                "Shouted.Example:80",
+            ],
+        );
+        for own in [
+            "10.0.0.7:8000",
+            "[fe80::1%25eth0]:1",
+            "localhost",
+            "graphmill",
+            "graphmill.default.svc",
+            "graphmill.default.svc.cluster.local",
+            "host.docker.internal",
+            "MODELS.example.com.:443",
+            "a.api.example.com",
+            "shouted.example",
+        ] {
+            assert!(hosts.include(own), "{own}");
+        }
+        for foreign in [
+            "evil.example",
+            "example.com",
+            "api.example.com",
+            "xmodels.example.com",
+            "svc.evil.example",
+        ] {
+            assert!(!hosts.include(foreign), "{foreign}");
+        }
+    }
+
+    #[test]
+    fn a_star_is_any() {
+        assert!(hosts(&["127.0.0.1:1"], &["*"]).include("anything.example"));
+    }
+}

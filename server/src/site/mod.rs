@@ -1,0 +1,112 @@
+//! Under which names this server is asked, and by pages of which sites. Without keys, that a request comes from this machine or
+//! network says who sent it; a browser there sends what pages of others say. Two checks keep those pages out: a name that
+//! leads here by the choice of its owner (DNS rebinding) is none of ours, and what a page of another site posts says so.
+
+mod hosts;
+mod origins;
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use axum::{
+    extract::{Request, State},
+    http::{HeaderName, Method, header},
+    middleware::Next,
+    response::{IntoResponse as _, Response},
+};
+use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer};
+
+use crate::rescue::{Cause, Failure};
+use hosts::{Asked, Hosts};
+use origins::Origins;
+
+/// What a listener takes requests for, and from.
+#[derive(Debug)]
+pub(crate) struct Site {
+    hosts: Hosts,
+    origins: Arc<Origins>,
+}
+
+impl Site {
+    /// The site that listens at `addresses`. `hosts` and `origins` are further ones, as the command line has them.
+    pub(crate) fn new(addresses: &[SocketAddr], hosts: &[String], origins: &[String]) -> Self {
+        Self {
+            hosts: Hosts::new(addresses, hosts),
+            origins: Arc::new(Origins::new(origins)),
+        }
+    }
+
+    /// Lets pages of the allowed sites read answers; `None` where there are no such sites.
+    pub(crate) fn cors(&self) -> Option<CorsLayer> {
+        /// How long a browser need not ask again.
+        const MAX_AGE: Duration = Duration::from_mins(10);
+        if self.origins.is_empty() {
+            return None;
+        }
+        let origins = Arc::clone(&self.origins);
+        let allowed = move |origin: &header::HeaderValue, _: &_| {
+            origin.to_str().is_ok_and(|origin| origins.allow(origin))
+        };
+        let readable = [
+            "x-request-id",
+            "request-id",
+            "retry-after",
+            "x-should-retry",
+            "x-ignored-fields",
+        ];
+        Some(
+            CorsLayer::new()
+                .allow_origin(AllowOrigin::predicate(allowed))
+                .allow_methods([Method::GET, Method::POST])
+                .allow_headers(AllowHeaders::mirror_request())
+                .allow_private_network(true)
+                .expose_headers(readable.map(HeaderName::from_static))
+                .max_age(MAX_AGE),
+        )
+    }
+
+    fn check(&self, request: &Request) -> Result<(), Failure> {
+        let asked = Asked::of(request)?;
+        if let Some(foreign) = asked.names().find(|name| !self.hosts.include(name)) {
+            return Err(Failure::new(
+                Cause::ForeignHost,
+                format!(
+                    "this server is not `{}`; `--allowed_hosts` says which other names it has",
+                    shown(foreign)
+                ),
+            ));
+        }
+        let reads = matches!(
+            *request.method(),
+            Method::GET | Method::HEAD | Method::OPTIONS
+        );
+        let origins = request.headers().get_all(header::ORIGIN);
+        // A page can show an answer to what only reads if CORS lets it, and nobody else suffers from that.
+        for origin in origins.into_iter().filter(|_| !reads) {
+            let origin = origin.to_str().unwrap_or("?");
+            if !self.origins.allow(origin) && !asked.is_same_origin(origin) {
+                return Err(Failure::new(
+                    Cause::ForeignOrigin,
+                    format!(
+                        "pages of `{}` may not send requests; `--allowed_origins` says whose may",
+                        shown(origin)
+                    ),
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// As much of what a client sent as a message repeats.
+fn shown(text: &str) -> String {
+    const CHARACTERS: usize = 64;
+    text.chars().take(CHARACTERS).collect()
+}
+
+/// Refuses what is for another host or from a page that may not.
+pub(crate) async fn layer(State(site): State<Arc<Site>>, request: Request, next: Next) -> Response {
+    match site.check(&request) {
+        Ok(()) => next.run(request).await,
+        Err(failure) => failure.into_response(),
+    }
+}

@@ -1,0 +1,399 @@
+//! Clients that take their time, that are too many, and that speak HTTP/2: each limit is answered with its own error, and others
+//! are served meanwhile.
+
+use std::time::{Duration, Instant};
+
+use axum::body::{Body, to_bytes};
+use graphmill_server::{Limits, Options};
+use hyper::{Request, client::conn::http2};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use serde_json::json;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+    time::timeout,
+};
+
+use crate::support::{ACTOR, CHAT, Setup, TestServer, read, streamed};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Limits that a test can wait for; the others are too long for one.
+fn limits(change: impl FnOnce(&mut Limits) + 'static) -> impl FnOnce(&mut Options) + 'static {
+    |options| {
+        let never = Duration::from_hours(1);
+        options.limits = Limits {
+            connections: 1_000,
+            header: never,
+            idle: never,
+            body: never,
+            write: never,
+        };
+        change(&mut options.limits);
+    }
+}
+
+async fn actor(change: impl FnOnce(&mut Limits) + 'static) -> TestServer {
+    let setup = Setup::new().graph("actor", ACTOR).with(limits(change));
+    setup.start().await
+}
+
+const SOON: Duration = Duration::from_millis(200);
+
+impl TestServer {
+    async fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(self.server.addresses()[0]).await;
+        stream.expect("it listens")
+    }
+
+    async fn sends(&self, bytes: &str) -> TcpStream {
+        let mut stream = self.connect().await;
+        stream.write_all(bytes.as_bytes()).await.expect("writable");
+        stream
+    }
+}
+
+/// What comes until the server closes the connection.
+async fn rest(stream: &mut TcpStream) -> String {
+    let mut bytes = Vec::new();
+    let reading = timeout(PATIENCE, stream.read_to_end(&mut bytes)).await;
+    // A reset is an end, too, where nothing was to be said.
+    let _ = reading.expect("it closes in time");
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Reads until this has come.
+async fn until(stream: &mut TcpStream, wanted: &str) -> String {
+    let mut bytes = Vec::new();
+    let reading = async {
+        while !String::from_utf8_lossy(&bytes).contains(wanted) {
+            assert!(
+                stream.read_buf(&mut bytes).await.expect("readable") > 0,
+                "it ended"
+            );
+        }
+    };
+    timeout(PATIENCE, reading).await.expect("it comes in time");
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[track_caller]
+fn assert_refused(answer: &str, status: u16, code: &str) {
+    assert!(
+        answer.starts_with(&format!("HTTP/1.1 {status} ")) && answer.contains(code),
+        "{answer}"
+    );
+}
+
+const GET: &str = "GET /v2/health/live HTTP/1.1\r\nhost: localhost\r\n\r\n";
+
+fn post(body: &str, length: usize) -> String {
+    format!(
+        "POST /v3/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: {length}\r\n\r\n{body}"
+    )
+}
+
+#[tokio::test]
+async fn a_head_that_does_not_come_to_its_end_is_cut() {
+    let server = actor(|limits| limits.header = SOON).await;
+    // Nothing, a part of HTTP/2's preface, half a head; also after a request that was whole.
+    assert_eq!(rest(&mut server.connect().await).await, "");
+    for half in [
+        "GET /v2/hea",
+        "P",
+        "PRI * HTTP/2.0\r\n",
+        "POST / HTTP/1.1\r\nhost: localhost\r\nx: ",
+    ] {
+        assert_refused(
+            &rest(&mut server.sends(half).await).await,
+            408,
+            "request_timeout",
+        );
+    }
+    let mut stream = server.sends(GET).await;
+    until(&mut stream, "{\"live\":true}").await;
+    stream.write_all(b"GET ").await.expect("writable");
+    assert_refused(&rest(&mut stream).await, 408, "request_timeout");
+    // A byte now and then does not help.
+    let mut stream = server.sends("GET / HTTP/1.1\r\nx: ").await;
+    let (mut reader, mut writer) = stream.split();
+    let dribbling = async {
+        while writer.write_all(b"x").await.is_ok() {
+            tokio::time::sleep(SOON / 10).await;
+        }
+    };
+    let mut answer = String::new();
+    let read = async {
+        let mut bytes = Vec::new();
+        let _ = timeout(PATIENCE, reader.read_to_end(&mut bytes))
+            .await
+            .expect("in time");
+        answer = String::from_utf8_lossy(&bytes).into_owned();
+    };
+    tokio::select! {
+        () = read => {}
+        () = dribbling => {}
+    }
+    assert!(answer.is_empty() || answer.contains("408"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_connection_may_be_idle_between_requests_for_its_own_time() {
+    let server = actor(|limits| limits.header = SOON).await;
+    let mut stream = server.sends(GET).await;
+    until(&mut stream, "{\"live\":true}").await;
+    tokio::time::sleep(SOON * 3).await;
+    stream.write_all(GET.as_bytes()).await.expect("writable");
+    until(&mut stream, "{\"live\":true}").await;
+
+    let server = actor(|limits| limits.idle = SOON).await;
+    let mut stream = server.sends(GET).await;
+    let answer = rest(&mut stream).await;
+    assert!(answer.ends_with("{\"live\":true}"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_body_that_does_not_come_is_cut_by_the_limit_and_by_the_deadline() {
+    let server = actor(|limits| limits.body = SOON).await;
+    let mut stream = server.sends(&post("{", 100)).await;
+    assert_refused(&rest(&mut stream).await, 408, "request_timeout");
+    let chunked = "POST /v1/messages HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n1\r\n{\r\n";
+    assert_refused(
+        &rest(&mut server.sends(chunked).await).await,
+        408,
+        "request_timeout",
+    );
+
+    let server = actor(|_| ()).await;
+    let head = "host: localhost\r\nx-request-timeout-ms: 200\r\n";
+    let request = post("{", 100).replace("host: localhost\r\n", head);
+    assert_refused(
+        &rest(&mut server.sends(&request).await).await,
+        408,
+        "request_timeout",
+    );
+    server.until_idle().await;
+}
+
+#[tokio::test]
+async fn the_deadline_begins_with_the_first_byte_of_the_head() {
+    let server = actor(|_| ()).await;
+    let body = json!({ "model": "actor", "actions": [{ "body": "in time" }] }).to_string();
+    let request = post(&body, body.len()).replace(
+        "host: localhost\r\n",
+        "host: localhost\r\nconnection: close\r\nx-request-timeout-ms: 300\r\n",
+    );
+    let (first, second) = request.split_at(20);
+    let mut stream = server.sends(first).await;
+    tokio::time::sleep(Duration::from_millis(400)).await;
+    stream.write_all(second.as_bytes()).await.expect("writable");
+    let answer = rest(&mut stream).await;
+    assert!(answer.contains("504") || answer.contains("408"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_long_head_is_refused_and_one_that_fits_is_not() {
+    let server = actor(|_| ()).await;
+    for (bytes, status) in [(50 << 10, 200), (70 << 10, 431), (2 << 20, 431)] {
+        let value = "x".repeat(bytes);
+        let request = format!(
+            "GET /v2/health/live HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nx: {value}\r\n\r\n"
+        );
+        let mut stream = server.connect().await;
+        // The server may have enough before all is written.
+        let _ = stream.write_all(request.as_bytes()).await;
+        let answer = rest(&mut stream).await;
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status} ")),
+            "{bytes}: {answer}"
+        );
+    }
+    let many = "x: y\r\n".repeat(200);
+    let request = format!("GET /v2/health/live HTTP/1.1\r\nhost: localhost\r\n{many}\r\n");
+    let answer = rest(&mut server.sends(&request).await).await;
+    assert!(answer.starts_with("HTTP/1.1 431 "), "{answer}");
+}
+
+#[tokio::test]
+async fn a_refusal_of_a_body_that_is_still_being_sent_is_read() {
+    let server = actor(|_| ()).await;
+    let mut stream = server.sends(&post("", 1 << 30)).await;
+    let (mut reader, mut writer) = stream.split();
+    let sending = async {
+        while writer.write_all(&[b' '; 8 << 10]).await.is_ok() {}
+        std::future::pending::<()>().await;
+    };
+    let mut bytes = Vec::new();
+    let reading = async {
+        while !String::from_utf8_lossy(&bytes).contains("request_too_large") {
+            assert!(reader.read_buf(&mut bytes).await.expect("not reset") > 0);
+        }
+    };
+    tokio::select! {
+        read = timeout(PATIENCE, reading) => read.expect("in time"),
+        () = sending => {}
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_read_its_answer_is_cut() {
+    let script = json!({ "name": "fast", "context": 60_000, "cells": 200_000, "replies": [
+        { "text": "on and on ".repeat(100), "then": "repeat" },
+    ] });
+    let setup = Setup::new().graph("chat", CHAT).script(&script);
+    let server = setup
+        .with(limits(|limits| limits.write = SOON))
+        .start()
+        .await;
+    let body = streamed("chat", "forever").to_string();
+    // The smallest buffers there are, so that they fill.
+    let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
+    socket.set_recv_buffer_size(1 << 10).expect("small");
+    let mut stream = socket
+        .connect(server.server.addresses()[0])
+        .await
+        .expect("it listens");
+    stream
+        .write_all(post(&body, body.len()).as_bytes())
+        .await
+        .expect("writable");
+    server
+        .until("taken", |status| status["graphs"][0]["open_sessions"] == 1)
+        .await;
+    server.until_idle().await;
+    drop(stream);
+}
+
+#[tokio::test]
+async fn an_idle_connection_gives_way_and_none_that_works_does() {
+    let server = actor(|limits| {
+        limits.connections = 3;
+        limits.header = Duration::from_millis(100);
+    })
+    .await;
+    let hang =
+        json!({ "model": "actor", "actions": [{ "event": "1" }, { "hang": true }] }).to_string();
+    let mut working = Vec::new();
+    for _ in 0..2 {
+        let mut stream = server.sends(&post(&hang, hang.len())).await;
+        until(&mut stream, "data: 1").await;
+        working.push(stream);
+    }
+    let mut idle = server.sends(GET).await;
+    until(&mut idle, "live").await;
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    // A fourth: the idle one leaves.
+    let mut fourth = server.sends(&post(&hang, hang.len())).await;
+    until(&mut fourth, "data: 1").await;
+    assert_eq!(rest(&mut idle).await, "");
+    // A fifth: all work.
+    let answer = rest(&mut server.sends(GET).await).await;
+    assert_refused(&answer, 503, "too_many_connections");
+    assert!(answer.contains("retry-after: 1"), "{answer}");
+    // There is room again when one has left.
+    drop(working.pop());
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let mut stream = server
+            .sends(&GET.replace("\r\n\r\n", "\r\nconnection: close\r\n\r\n"))
+            .await;
+        if rest(&mut stream).await.contains("{\"live\":true}") {
+            break;
+        }
+        assert!(Instant::now() < deadline);
+    }
+}
+
+#[tokio::test]
+async fn operators_are_answered_when_clients_have_taken_all_places() {
+    let setup = Setup::new()
+        .graph("actor", ACTOR)
+        .with(limits(|limits| limits.connections = 2));
+    let server = setup
+        .with(|options| options.management = vec![([127, 0, 0, 1], 0).into()])
+        .start()
+        .await;
+    let mut taken = Vec::new();
+    for _ in 0..2 {
+        taken.push(server.sends("GET / HT").await);
+    }
+    let answer = rest(&mut server.sends(GET).await).await;
+    assert_refused(&answer, 503, "too_many_connections");
+    let management = format!("http://{}", server.server.management_addresses()[0]);
+    for path in [
+        "/v2/health/live",
+        "/v2/health/ready",
+        "/metrics",
+        "/v3/status",
+        "/v1/config",
+    ] {
+        let reply = read(server.client.get(format!("{management}{path}"))).await;
+        assert_eq!(reply.status, 200, "{path}: {}", reply.text);
+    }
+    for path in ["/v3/models", "/docs", "/v3/chat/completions"] {
+        let reply = read(server.client.get(format!("{management}{path}"))).await;
+        assert_eq!(reply.status, 404, "{path}: {}", reply.text);
+    }
+    drop(taken);
+    for (path, status) in [
+        ("/v2/health/ready", 200),
+        ("/v3/models", 200),
+        ("/metrics", 404),
+        ("/v3/status", 404),
+        ("/v1/config", 404),
+    ] {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            // The places are free soon.
+            let reply = server.get(path).await;
+            if reply.status == status {
+                break;
+            }
+            assert!(Instant::now() < deadline, "{path}: {}", reply.text);
+        }
+    }
+}
+
+#[tokio::test]
+async fn http2_without_tls_is_served_and_limited() {
+    let setup = Setup::new().graph("actor", ACTOR).with(limits(|limits| {
+        limits.connections = 8;
+        limits.idle = SOON;
+    }));
+    let server = setup.start().await;
+    let stream = TokioIo::new(server.connect().await);
+    let (client, connection) = http2::handshake(TokioExecutor::new(), stream)
+        .await
+        .expect("it speaks HTTP/2");
+    let connection = tokio::spawn(connection);
+    let act = |actions: serde_json::Value| {
+        let body = json!({ "model": "actor", "actions": actions }).to_string();
+        let request =
+            Request::post(format!("{}/v3/chat/completions", server.url)).body(Body::from(body));
+        client.clone().send_request(request.expect("a request"))
+    };
+    let reply = act(json!([{ "body": "over two" }]))
+        .await
+        .expect("an answer");
+    let text = to_bytes(Body::new(reply.into_body()), 1 << 20)
+        .await
+        .expect("a body");
+    assert_eq!(&text[..], b"over two");
+    // Streams of one connection count like connections.
+    let hanging = (0..60).map(|_| act(json!([{ "event": "1" }, { "hang": true }])));
+    let answers = timeout(PATIENCE, futures_util::future::join_all(hanging))
+        .await
+        .expect("all are answered");
+    let refused = answers
+        .iter()
+        .filter(|answer| answer.as_ref().expect("an answer").status() == 503);
+    assert!(refused.count() >= 10);
+    drop(answers);
+    server.until_idle().await;
+    // An idle connection is told to end, and ends.
+    timeout(PATIENCE, connection)
+        .await
+        .expect("in time")
+        .expect("no panic")
+        .expect("it ended well");
+}

@@ -1,0 +1,272 @@
+//! The process ends, whatever it does when it is told to.
+
+use std::{
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    net::{TcpListener, TcpStream},
+    path::Path,
+    process::{Child, Command, ExitStatus, Stdio},
+    sync::mpsc,
+    time::{Duration, Instant},
+};
+
+use serde_json::json;
+
+use crate::support::{CHAT, Setup, streamed};
+
+/// Far more than the time that an end may take, on a machine that does other things too.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// A server of its own process that does not outlive its test.
+struct Process {
+    child: Child,
+    port: u16,
+    lines: mpsc::Receiver<String>,
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // Fails when it has ended, which is what should be.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Process {
+    fn start(config: &Path, flags: &[&str]) -> Self {
+        let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+        let port = free.expect("a port").port();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_graphmill"))
+            .args(["serve", "--rest_port", &port.to_string(), "--config_path"])
+            .arg(config)
+            .args(flags)
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it runs");
+        let log = BufReader::new(child.stderr.take().expect("piped"));
+        let (sender, lines) = mpsc::channel();
+        std::thread::spawn(move || {
+            for line in log.lines().map_while(Result::ok) {
+                if sender.send(line).is_err() {
+                    break;
+                }
+            }
+        });
+        Self { child, port, lines }
+    }
+
+    /// Waits until it has said this.
+    fn says(&self, wanted: &str) {
+        let deadline = Instant::now() + PATIENCE;
+        let mut said = String::new();
+        while !said.contains(wanted) {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let line = self.lines.recv_timeout(left);
+            said += &line.unwrap_or_else(|_| panic!("not `{wanted}`:\n{said}"));
+            said.push('\n');
+        }
+    }
+
+    fn signal(&self, name: &str) {
+        let process = self.child.id().to_string();
+        let sent = Command::new("kill").args([name, &process]).status();
+        assert!(sent.expect("kill runs").success());
+    }
+
+    fn ends(&mut self) -> ExitStatus {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = self.child.try_wait().expect("a child") {
+                return status;
+            }
+            assert!(Instant::now() < deadline, "it does not end");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Sends bytes on a connection of their own.
+    fn send(&self, bytes: &str) -> TcpStream {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).expect("it listens");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+        stream.write_all(bytes.as_bytes()).expect("writable");
+        stream
+    }
+
+    fn post(&self, body: &str) -> TcpStream {
+        let length = body.len();
+        self.send(&format!(
+            "POST /v3/chat/completions HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}"
+        ))
+    }
+
+    fn get(&self, path: &str) -> String {
+        let request =
+            format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+        rest(self.send(&request))
+    }
+}
+
+fn rest(mut stream: TcpStream) -> String {
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes).expect("it closes");
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Reads until something of this has come.
+fn until(stream: &mut TcpStream, wanted: &str) {
+    let mut said = String::new();
+    let mut buffer = [0; 4096];
+    while !said.contains(wanted) {
+        let count = stream.read(&mut buffer).expect("readable");
+        assert!(count > 0, "it ended: {said}");
+        said += &String::from_utf8_lossy(&buffer[..count]);
+    }
+}
+
+/// A server whose model generates without end, a step a millisecond.
+fn endless() -> Setup {
+    let script = json!({ "name": "endless", "step_micros": 1000, "replies": [{ "text": "on and on ", "then": "repeat" }] });
+    Setup::new().graph("chat", CHAT).script(&script)
+}
+
+/// A server one of whose steps takes an hour.
+fn wedged() -> Setup {
+    let script = json!({ "name": "wedged", "step_micros": 3_600_000_000_u64, "replies": [{ "text": "never" }] });
+    Setup::new().graph("chat", CHAT).script(&script)
+}
+
+const GRACE: &[&str] = &["--shutdown_grace_seconds", "0"];
+
+#[test]
+fn while_a_stream_runs_it_is_cut_with_an_error() {
+    let setup = endless();
+    let mut server = Process::start(&setup.config(), GRACE);
+    server.says("ready after");
+    let mut stream = server.post(&streamed("chat", "go").to_string());
+    until(&mut stream, "\"content\":\"o");
+    server.signal("-TERM");
+    let end = rest(stream);
+    assert!(
+        end.contains("\"draining\"") && !end.contains("[DONE]"),
+        "{end}"
+    );
+    assert_eq!(server.ends().code(), Some(0));
+}
+
+#[test]
+fn while_clients_do_nothing_of_use() {
+    let setup = endless();
+    let mut server = Process::start(&setup.config(), GRACE);
+    server.says("ready after");
+    let body = streamed("chat", "go").to_string();
+    let _held = [
+        server.send(""),
+        server.send("GET /v2/hea"),
+        server.send(
+            "POST /v3/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\n{",
+        ),
+        // Reads nothing of its answer.
+        server.post(&body),
+        server.send("GET /v2/health/live HTTP/1.1\r\nhost: localhost\r\n\r\n"),
+        server.send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
+    ];
+    let mut stream = server.post(&body);
+    until(&mut stream, "\"content\":\"o");
+    server.signal("-INT");
+    assert_eq!(server.ends().code(), Some(0));
+}
+
+#[test]
+fn while_a_step_never_ends() {
+    let setup = wedged();
+    let mut server = Process::start(&setup.config(), GRACE);
+    server.says("ready after");
+    let stream = server.post(&streamed("chat", "go").to_string());
+    server.signal("-TERM");
+    assert_eq!(server.ends().code(), Some(0));
+    drop(stream);
+}
+
+#[test]
+fn it_serves_for_the_delay_and_is_not_ready() {
+    let setup = endless();
+    let flags = ["--drain_delay_seconds", "3600", "--management_port"];
+    let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    let port = free.expect("a port").port().to_string();
+    let mut server = Process::start(&setup.config(), &[&flags[..], &[&port], GRACE].concat());
+    server.says("ready after");
+    server.signal("-HUP");
+    server.says("SIGHUP is ignored");
+    server.signal("-TERM");
+    server.says("stopping");
+    let deadline = Instant::now() + PATIENCE;
+    while !server.get("/v2/health/ready").starts_with("HTTP/1.1 503") {
+        assert!(Instant::now() < deadline);
+    }
+    assert!(server.get("/v2/health/live").starts_with("HTTP/1.1 200"));
+    let mut stream = server.post(&streamed("chat", "go").to_string());
+    until(&mut stream, "\"content\":\"o");
+    // A second signal does not wait.
+    server.signal("-TERM");
+    assert_eq!(server.ends().code(), Some(128 + 15));
+}
+
+#[test]
+fn while_a_model_never_loads_and_before_there_is_a_configuration() {
+    let setup = Setup::new().graph("chat", &CHAT.replace("model.script.json", "model.gguf"));
+    let config = setup.config();
+    let pipe = |name: &str| {
+        let path = setup.path().join(name);
+        let made = Command::new("mkfifo").arg(&path).status();
+        assert!(made.expect("mkfifo runs").success());
+        path
+    };
+    pipe("model.gguf");
+    let mut server = Process::start(&config, GRACE);
+    server.says("listening on");
+    server.signal("-TERM");
+    let status = server.ends();
+    assert!(status.code() == Some(0), "{status}");
+    // Nobody writes the configuration.
+    let mut server = Process::start(&pipe("config"), GRACE);
+    server.signal("-TERM");
+    server.ends();
+}
+
+#[test]
+fn a_run_that_hangs_can_be_interrupted() {
+    let setup = Setup::new();
+    let graph = setup.path().join("graph.pbtxt");
+    let text = "input_stream: \"in\" output_stream: \"out\" node { calculator: \"PassThroughCalculator\" input_stream: \"in\" output_stream: \"out\" }";
+    std::fs::write(&graph, text).expect("writable");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_graphmill"))
+        .args(["run", "--input", "-"])
+        .arg(&graph)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it runs");
+    let mut input = child.stdin.take().expect("piped");
+    let output = BufReader::new(child.stdout.take().expect("piped"));
+    input
+        .write_all(b"{\"stream\": \"in\", \"timestamp\": 0, \"value\": 1}\n")
+        .expect("it reads");
+    // What comes out shows that it runs.
+    assert!(output.lines().next().is_some());
+    let sent = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status();
+    assert!(sent.expect("kill runs").success());
+    let deadline = Instant::now() + PATIENCE;
+    let status = loop {
+        if let Some(status) = child.try_wait().expect("a child") {
+            break status;
+        }
+        if Instant::now() > deadline {
+            let _ = child.kill();
+            panic!("it does not end");
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    assert_eq!(status.code(), Some(130));
+    drop(input);
+}
