@@ -1,6 +1,7 @@
 """schemathesis against the server's own OpenAPI document: requests made from it, right and wrong, get no 5xx and no status that it does not name."""
 
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -10,7 +11,11 @@ import pytest
 from conftest import MODEL, ROOT
 
 SCHEMATHESIS = pathlib.Path(sys.executable).with_name("schemathesis")
-CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
+# What a schema cannot say, such as that two fields exclude each other, is refused all the same; and a few things are taken that it does
+# not promise. All other checks hold.
+BEYOND_THE_SCHEMA = "positive_data_acceptance,negative_data_rejection"
+# For longer runs: 40 make some 4,000 cases.
+EXAMPLES = os.environ.get("GRAPHMILL_OPENAPI_EXAMPLES", "20")
 
 
 @pytest.fixture
@@ -30,7 +35,7 @@ def scripted(start_server, tmp_path):
 
 def test_schemathesis(scripted, tmp_path):
     command = [
-        SCHEMATHESIS, "run", scripted.url + "/openapi.json", "--checks", CHECKS, "--max-examples", "20", "--seed", "1",
+        SCHEMATHESIS, "run", scripted.url + "/openapi.json", "--exclude-checks", BEYOND_THE_SCHEMA, "--max-examples", EXAMPLES, "--seed", "1",
         "--phases", "coverage,fuzzing", "--request-timeout", "60", "--generation-database", "none", "--no-color",
     ]
     run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False)

@@ -29,7 +29,7 @@ pub(super) fn operations() -> Vec<Operation> {
         let messages = Operation::post(
             format!("{prefix}/messages"),
             generate::endpoint,
-            body(&["model", "messages", "max_tokens"]),
+            body(&["model", "messages"]),
         );
         let count = Operation::post(
             format!("{prefix}/messages/count_tokens"),

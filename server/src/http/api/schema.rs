@@ -42,6 +42,13 @@ fn form(name: &str, form: Form) -> Value {
         ] }),
         Form::Text => json!({ "type": "string" }),
         Form::OneOf(texts) => json!({ "type": "string", "enum": texts }),
+        Form::Object if name == "thinking" => json!({
+            "type": "object", "required": ["type"],
+            "properties": {
+                "type": { "type": "string", "enum": ["enabled", "disabled", "adaptive"] },
+                "budget_tokens": { "type": "integer", "minimum": 0, "maximum": u32::MAX },
+            },
+        }),
         Form::Object => json!({ "type": "object" }),
         Form::Array(most) => array(name, most),
         Form::Only(values) => {
@@ -61,6 +68,10 @@ fn array(name: &str, most: usize) -> Value {
     match name {
         "documents" => {
             json!({ "type": "array", "items": text, "minItems": 1, "maxItems": most })
+        }
+        "texts" => json!({ "type": "array", "items": text, "minItems": 1, "maxItems": most }),
+        "include" => {
+            json!({ "type": "array", "items": { "const": "reasoning.encrypted_content" }, "maxItems": most })
         }
         _ => json!({ "type": "array", "maxItems": most }),
     }

@@ -98,19 +98,19 @@ fn about_prompts() -> [(&'static str, &'static str, Body, Answer); 3] {
         (
             "tokenize",
             "Shows the tokens of a text",
-            body("tokenize", &["model", "text"]),
+            body("tokenize", &["text"]),
             Answer::Json(&["tokens", "count"]),
         ),
         (
             "detokenize",
             "Shows the text of tokens",
-            body("detokenize", &["model", "tokens"]),
+            body("detokenize", &["tokens"]),
             Answer::Json(&["prompt"]),
         ),
         (
             "apply-template",
             "Shows the prompt of a conversation",
-            body("chat/completions", &["model", "messages"]),
+            body("chat/completions", &["messages"]),
             Answer::Json(&["prompt", "token_ids", "count"]),
         ),
     ]
