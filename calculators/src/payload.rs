@@ -24,6 +24,7 @@ pub use graphmill_llm::{
 };
 use serde_json::{Map, Value};
 
+pub use crate::llm::Asked;
 pub use embedding::{Embeddings, EmbeddingsRequest, Relevance, RerankRequest, VectorForm};
 pub use json::{JsonBody, MAX_DEPTH, MAX_FIELDS, MAX_VALUES};
 pub use logprobs::{EchoedText, EchoedTokens, HeldLogprobs, TextLogprob};
@@ -163,6 +164,17 @@ pub struct ChatInput {
     pub template_kwargs: Arc<Map<String, Value>>,
     /// Whether the answer goes on with the last message, instead of beginning one.
     pub continues: bool,
+    /// Whose replies its messages may repeat; none if they are text and nothing else.
+    pub partner: Option<Partner>,
+}
+
+/// Who answers in a conversation, and for whom: replies are only found again by those that have both in common.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Partner {
+    /// [`GenerationParams::cache_salt`].
+    pub salt: Arc<str>,
+    /// [`GenerationParams::adapter`].
+    pub adapter: Option<Arc<str>>,
 }
 
 /// Which tools a model has to call.
@@ -255,7 +267,7 @@ pub enum Prompt {
     /// Text as a user wrote it. The spelling of special tokens in it is text; the model's begin token is added.
     Text(String),
     /// Text as a chat template made it: special tokens are spelled out, and nothing is added.
-    Templated(String),
+    Templated(TemplatedPrompt),
     /// A text with a gap that is to be filled, as a user wrote it.
     Gap {
         /// What comes before the gap.
@@ -276,13 +288,43 @@ pub enum Prompt {
     Tokens(Vec<Token>),
 }
 
+/// What a chat template made of a conversation.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TemplatedPrompt {
+    /// The text.
+    pub text: String,
+    /// Whose replies it may repeat; none if its tokens are those of the text and nothing else.
+    pub partner: Option<Partner>,
+    /// Whether it ends where the template has a reply begin, so that the reply to it is known again.
+    pub awaits_reply: bool,
+}
+
 /// The prompts of one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prompts(pub Arc<[Prompt]>);
 
 /// The prompts of one request as tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TokenPrompts(pub Vec<Vec<Token>>);
+pub struct TokenPrompts(pub Vec<TokenPrompt>);
+
+/// A prompt as tokens.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TokenPrompt {
+    /// The tokens.
+    pub tokens: Vec<Token>,
+    /// What they were made of, if the reply to them is to be known again.
+    pub asked: Option<Arc<Asked>>,
+}
+
+impl From<Vec<Token>> for TokenPrompt {
+    /// Tokens whose origin is unknown, so that nothing is remembered of what follows them.
+    fn from(tokens: Vec<Token>) -> Self {
+        Self {
+            tokens,
+            asked: None,
+        }
+    }
+}
 
 /// Why a choice ended.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

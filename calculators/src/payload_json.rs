@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 
 use crate::core::Pair;
 use crate::payload::{
-    Finish, HttpRequestPayload, HttpResponse, JsonBody, Prompt, Prompts, TextChunk, TokenChunk,
-    TokenPrompts, ToolCallDelta, ToolCallStart, Usage,
+    Finish, HttpRequestPayload, HttpResponse, JsonBody, Prompt, Prompts, TemplatedPrompt,
+    TextChunk, Token, TokenChunk, TokenPrompts, ToolCallDelta, ToolCallStart, Usage,
 };
 
 register_payload!(HttpRequestPayload as "http_request", request_to_json, request_from_json);
@@ -19,8 +19,11 @@ register_payload!(HttpResponse as "http_response", response_to_json, response_fr
 register_payload!(Prompts as "prompts", prompts_to_json, prompts_from_json);
 register_payload!(
     TokenPrompts as "token_prompts",
-    |prompts: &TokenPrompts| json!(prompts.0),
-    |value: &Value| read(value).map(TokenPrompts)
+    |prompts: &TokenPrompts| prompts.0.iter().map(|prompt| json!(prompt.tokens)).collect(),
+    |value: &Value| {
+        let prompts: Vec<Vec<Token>> = read(value)?;
+        Ok(TokenPrompts(prompts.into_iter().map(Into::into).collect()))
+    }
 );
 register_payload!(TokenChunk as "token_chunk", token_chunk_to_json, token_chunk_from_json);
 register_payload!(TextChunk as "text_chunk", text_chunk_to_json, text_chunk_from_json);
@@ -124,7 +127,7 @@ fn response_from_json(value: &Value) -> Result<HttpResponse, String> {
 fn prompts_to_json(prompts: &Prompts) -> Value {
     let prompt = |prompt: &Prompt| match prompt {
         Prompt::Text(text) => json!({ "text": text }),
-        Prompt::Templated(text) => json!({ "templated": text }),
+        Prompt::Templated(prompt) => json!({ "templated": prompt.text }),
         Prompt::Gap { before, after } => json!({ "gap": { "before": before, "after": after } }),
         Prompt::Spelled {
             text,
@@ -159,7 +162,10 @@ fn prompts_from_json(value: &Value) -> Result<Prompts, String> {
     let prompts: Vec<PromptForm> = read(value)?;
     let prompt = |form: PromptForm| match form {
         PromptForm::Text(text) => Prompt::Text(text),
-        PromptForm::Templated(text) => Prompt::Templated(text),
+        PromptForm::Templated(text) => Prompt::Templated(TemplatedPrompt {
+            text,
+            ..TemplatedPrompt::default()
+        }),
         PromptForm::Gap { before, after } => Prompt::Gap { before, after },
         PromptForm::Spelled {
             text,

@@ -158,3 +158,94 @@ fn runaway_templates_end_with_an_error() {
         assert!(outcome.is_err(), "{source}: {outcome:?}");
     }
 }
+
+#[test]
+fn a_template_that_takes_too_much_is_stopped() {
+    let nested = "{% for a in range(100000) %}{% for b in range(100000) %}{% if a == b %}{% endif %}{% endfor %}{% endfor %}";
+    let doubled = |step: &str| {
+        format!(
+            "{{% set ns = namespace(x=messages[0].content) %}}{{% for i in range(60) %}}{{% set ns.x = {step} %}}{{% endfor %}}{{{{ ns.x | length }}}}"
+        )
+    };
+    let nests = "{% set ns = namespace(x=['a']) %}{% for i in range(60) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}";
+    let templates = [
+        nested.to_owned(),
+        doubled("ns.x ~ ns.x"),
+        doubled("ns.x + ns.x"),
+        doubled("[ns.x, ns.x] | join"),
+        doubled("''.join([ns.x, ns.x])"),
+        doubled("ns.x.replace('a', 'aa')"),
+        doubled("ns.x | replace('a', 'aa')"),
+        doubled("'%s%s' % (ns.x, ns.x)"),
+        doubled("'%s%s' | format(ns.x, ns.x)"),
+        doubled("'{0}{0}'.format(ns.x)"),
+        doubled("(ns.x | list) + (ns.x | list)"),
+        format!("{nests}{{{{ ns.x }}}}"),
+        format!("{nests}{{{{ ns.x | tojson }}}}"),
+        format!("{nests}{{{{ ns.x == ns.x }}}}"),
+        format!("{nests}{{{{ ns.x | string | length }}}}"),
+        "{{ '%1000000000000d' % 5 }}".to_owned(),
+        "{{ '%*d' % (10000000000, 5) }}".to_owned(),
+        "{{ '%.1000000000f' | format(0.5) }}".to_owned(),
+        "{{ '{:>1000000000000}'.format('a') }}".to_owned(),
+        "{{ '\t'.expandtabs(1000000000000) }}".to_owned(),
+        "{% set x = 'a' * 9999999 %}{{ (x | list) | join(x) }}".to_owned(),
+        "{% set x = 'a' * 9999999 %}{{ x.join(x) }}".to_owned(),
+        "{% set x = 'a\n' * 999999 %}{{ x | indent(x) }}".to_owned(),
+        "{{ ([[1]] * 999999) | tojson(indent='a' * 999999) }}".to_owned(),
+        "{% for i in range(100000) %}{{ 'a' * 9999999 }}{% endfor %}".to_owned(),
+        "{% for i in range(100000) %}{% set x = 'a' * 9999999 %}{% endfor %}".to_owned(),
+        "{% set x = 'a' * 9999999 %}{% for i in range(100000) %}{% set y = 'b' in x %}{% endfor %}"
+            .to_owned(),
+        "{% set x = range(100000) | list %}{% for i in x %}{% set y = -1 in x %}{% endfor %}"
+            .to_owned(),
+        "{{ range(100000) | unique | list | length }}".to_owned(),
+        "{% set x %}{% for i in range(100000) %}{{ 'a' * 999999 }}{% endfor %}{% endset %}"
+            .to_owned(),
+    ];
+    let input = serde_json::json!({ "messages": [{ "role": "user", "content": "a" }] });
+    let mut failures = Vec::new();
+    for source in templates {
+        let template = ChatTemplate::new(&source).expect(&source);
+        let rendered = template.render(&input).map(|text| text.len());
+        if !matches!(rendered, Err(TemplateError::Stopped { .. })) {
+            failures.push(format!("{source}: {rendered:?}"));
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+    // Refused at once, as by jinja2's sandbox.
+    for source in [
+        "{{ 'x' * 10 ** 10 }}",
+        "{{ range(10 ** 9) }}",
+        "{{ 'a'.center(10 ** 9) }}",
+    ] {
+        let template = ChatTemplate::new(source).expect(source);
+        assert!(template.render(&input).is_err(), "{source}");
+    }
+}
+
+#[test]
+fn a_long_conversation_is_rendered() {
+    let source = "{% for m in messages %}<{{ m.role }}>{{ m['content'].strip().split('</think>')[-1] | trim }}{% endfor %}";
+    let messages: Vec<Value> = (0..50_000)
+        .map(|i| serde_json::json!({ "role": "user", "content": format!("{i} ").repeat(20) }))
+        .collect();
+    let template = ChatTemplate::new(source).expect("valid");
+    let text = template.render(&serde_json::json!({ "messages": messages }));
+    assert!(text.expect("within the limits").len() > 1_000_000);
+}
+
+#[test]
+fn a_rendering_that_nobody_waits_for_ends() {
+    let source = "{% for a in range(1000) %}{{ a }}{% endfor %}";
+    let template = ChatTemplate::new(source).expect("valid");
+    let cancel = graphmill_engine::CancelToken::default();
+    let input = serde_json::json!({});
+    assert!(template.render_until(&input, cancel.clone()).is_ok());
+    cancel.cancel();
+    let stopped = template.render_until(&input, cancel);
+    assert!(
+        matches!(stopped, Err(TemplateError::Stopped { .. })),
+        "{stopped:?}"
+    );
+}

@@ -21,8 +21,12 @@ mod llama;
 mod saved;
 pub mod scripted;
 
+#[cfg(all(feature = "llama", target_os = "linux"))]
+pub(crate) use llama::unbacked_bytes;
 #[cfg(feature = "llama")]
 pub use llama::{MeasuredProduct, ProductTime, product_time, with_cpu_kernels};
+#[cfg(all(feature = "llama", target_os = "linux", target_env = "gnu"))]
+pub(crate) use llama::{few_heaps, freed_bytes, trim_heap};
 pub use saved::{SavedCells, SavedPart};
 
 /// Ends the process at once. A thread that still loads a model or computes does not notice: when `main` returns instead, C++ drops what

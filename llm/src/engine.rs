@@ -6,15 +6,16 @@ use std::sync::{Arc, OnceLock};
 use std::{fmt, io, num::NonZero, thread};
 
 use crate::backend::{self, Backend, Capacity, Loaded, Serve};
-use crate::constrain::{CompiledConstraint, Compiler, Constraint, ConstraintError};
+use crate::constrain::{CompileError, CompiledConstraint, Compiler, Constraint, ConstraintError};
 use crate::files::ModelFiles;
 use crate::info::{DraftInfo, EngineInfo};
 use crate::live::{Live, Receiver, Waiter};
 use crate::measure::Measurements;
 use crate::protocol::{
-    DraftSource, ErrorKind, FinishReason, GenerationError, GenerationRequest, LoadError,
+    DraftSource, Entry, ErrorKind, FinishReason, GenerationError, GenerationRequest, LoadError,
     SequenceId, SubmitError, Token,
 };
+use crate::room::{self, Cache};
 use crate::sequence::Sequence;
 use crate::spec::EngineSpec;
 use crate::vocab::{self, Vocab};
@@ -61,6 +62,8 @@ pub struct Engine {
     next_id: AtomicU64,
     live: Arc<Live<Waiting>>,
     thread: Worker,
+    /// Here for as long as the engine is.
+    _prefixes: Arc<dyn Cache>,
 }
 
 /// Who waits for the engine.
@@ -70,15 +73,30 @@ enum Waiting {
     Question(Arc<Waiter<PromptPreview>>),
 }
 
+/// About what a token of a prompt takes, in its sequence and where prefixes are looked up.
+const BYTES_OF_TOKEN: u64 = 32;
+
 /// What sessions tell the engine thread. The channel needs no bound of its own: submissions are bounded by `max_waiting` and
 /// `max_num_seqs`, a cancellation comes once per sequence, a grant comes at most once per delivered output, and a session asks about
-/// each of its prompts once.
+/// each of its prompts once, and for memory a few times.
 pub(crate) enum Command {
     Submit(Box<Sequence>),
     Grant(SequenceId, u32),
     Cancel(SequenceId),
     Preview(Box<Question>),
+    /// Memory is short: what finished sequences left goes.
+    Shrink,
     Shutdown,
+}
+
+/// The prefix cache of an engine, as what asks for memory sees it.
+struct SavedPrefixes(Sender<Command>);
+
+impl Cache for SavedPrefixes {
+    fn shrink(&self) {
+        // Fails only when the engine has stopped, and its cache with it.
+        self.0.send(Command::Shrink).ok();
+    }
 }
 
 impl Engine {
@@ -193,6 +211,8 @@ impl Engine {
             adapters: spec.adapters.clone(),
         };
         tracing::info!("engine\n{info}");
+        let prefixes: Arc<dyn Cache> = Arc::new(SavedPrefixes(commands.clone()));
+        room::enroll(Arc::downgrade(&prefixes));
         Ok(Self {
             spec,
             files,
@@ -205,6 +225,7 @@ impl Engine {
             next_id: AtomicU64::new(1),
             live: Arc::new(Live::new()),
             thread,
+            _prefixes: prefixes,
         })
     }
 
@@ -212,8 +233,8 @@ impl Engine {
     /// second, more the first time, so it is not for a thread that others wait for.
     ///
     /// # Errors
-    /// [`ConstraintError`] says what is wrong with the constraint, or why no text can be held to it.
-    pub fn compile(&self, constraint: &Constraint) -> Result<CompiledConstraint, ConstraintError> {
+    /// [`CompileError`] says what is wrong with the constraint, or why no text can be held to it, or that memory is short.
+    pub fn compile(&self, constraint: &Constraint) -> Result<CompiledConstraint, CompileError> {
         let compiler = self
             .compiler
             .get_or_init(|| Compiler::new(Arc::clone(&self.vocab)));
@@ -227,6 +248,12 @@ impl Engine {
     pub fn submit(&self, request: GenerationRequest) -> Result<SequenceHandle, SubmitError> {
         self.check(&request)?;
         let group = self.group(request.adapter.as_deref(), &request.cache_salt)?;
+        // Those that follow were let in with the first.
+        if !matches!(request.entry, Entry::Follows) {
+            let constraint = request.constraint.as_ref();
+            let constraint = constraint.map_or(0, CompiledConstraint::bytes);
+            room::ensure(constraint + BYTES_OF_TOKEN * request.prompt.len() as u64)?;
+        }
         self.enter(&request.entry)?;
         let id = SequenceId(self.next_id.fetch_add(1, Ordering::Relaxed));
         let head_start = self.head_start(request.priority);

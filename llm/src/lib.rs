@@ -50,6 +50,7 @@ pub mod measure;
 mod memory;
 pub mod protocol;
 mod reasoning;
+pub mod room;
 mod sampler;
 mod schedule;
 mod sequence;
@@ -62,7 +63,7 @@ mod worker;
 
 pub use backend::Backend;
 pub use constrain::{
-    CompiledConstraint, ConstrainedText, Constraint, ConstraintError, ReasoningMarks,
+    CompileError, CompiledConstraint, ConstrainedText, Constraint, ConstraintError, ReasoningMarks,
 };
 pub use engine::{Engine, EngineStatus, PromptPreview, QueuePlace, SequenceHandle};
 pub use files::ModelFiles;
@@ -75,6 +76,7 @@ pub use protocol::{
     TokenLogprob, TokenSet, Tokens, Usage,
 };
 pub use reasoning::ReasoningLimit;
+pub use room::OutOfMemory;
 pub use sampler::{Sampled, Sampler, Scratch};
 pub use spec::{
     AdapterSpec, BackendKind, Device, DraftSpec, EngineSpec, FlashAttention, KvType, Numa, Number,

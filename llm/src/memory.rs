@@ -208,31 +208,5 @@ fn advice(request: &CacheRequest, pool: &Pool, least: u64, available: u64) -> St
     }
 }
 
-/// Memory this process can still take: the machine's, or what its control group leaves of it. `None` where the system does not say.
-#[cfg(feature = "llama")]
-pub(crate) fn available_bytes() -> Option<u64> {
-    let machine = meminfo_available(&std::fs::read_to_string("/proc/meminfo").ok()?)?;
-    let read = |name: &str| {
-        std::fs::read_to_string(format!("/sys/fs/cgroup/{name}"))
-            .ok()?
-            .trim()
-            .parse::<u64>()
-            .ok()
-    };
-    let group = match (read("memory.max"), read("memory.current")) {
-        (Some(limit), Some(used)) => limit.saturating_sub(used),
-        _ => u64::MAX,
-    };
-    Some(machine.min(group))
-}
-
-fn meminfo_available(meminfo: &str) -> Option<u64> {
-    let line = meminfo
-        .lines()
-        .find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kib * 1024)
-}
-
 #[cfg(test)]
 mod tests;

@@ -10,6 +10,7 @@ use smallvec::SmallVec;
 use crate::constrain::CompiledConstraint;
 use crate::engine::QueuePlace;
 use crate::reasoning::ReasoningLimit;
+use crate::room::OutOfMemory;
 mod samplers;
 mod tokens;
 
@@ -562,6 +563,9 @@ pub enum SubmitError {
         /// The queue's bound.
         limit: usize,
     },
+    /// Memory is short; trying again later can help.
+    #[error(transparent)]
+    OutOfMemory(#[from] OutOfMemory),
     /// The engine's thread has ended.
     #[error("the engine has stopped")]
     Stopped,

@@ -166,7 +166,7 @@ fn memory() -> Option<u64> {
     /// A trial that may take less fails by itself.
     const LEAST: u64 = 512 << 20;
     #[cfg(feature = "llama")]
-    let available = crate::memory::available_bytes();
+    let available = crate::room::available_bytes();
     #[cfg(not(feature = "llama"))]
     let available: Option<u64> = None;
     available.map(|available| (available / 4 * 3).max(LEAST))

@@ -28,6 +28,12 @@ pub trait Vocab: Send + Sync + fmt::Debug {
     /// Whether the token steers the model and is not text.
     fn is_control(&self, token: Token) -> bool;
 
+    /// Whether the token's spelling is read as this token alone where special tokens are read, so that no other token goes across
+    /// its ends: control tokens, and words that were added to the vocabulary.
+    fn is_special(&self, token: Token) -> bool {
+        self.is_control(token)
+    }
+
     /// The token that begins a text, if the model has one.
     fn bos(&self) -> Option<Token>;
 

@@ -406,7 +406,7 @@ fn what_cannot_be_compiled_is_refused() {
     ] {
         let error = engine.compile(&constraint).expect_err("cannot be compiled");
         assert!(
-            !error.0.is_empty() && !error.0.contains("<non-verbose/>"),
+            !error.to_string().is_empty() && !error.to_string().contains("<non-verbose/>"),
             "{error}"
         );
     }

@@ -4,14 +4,15 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use graphmill_engine::{
-    Calculator, Contract, Cx, Error, Events, Flow, In, Offset, OpenCx, Out, Policy, Res, Result,
-    Run, register,
+    Calculator, CancelToken, Contract, Cx, Error, Events, Flow, In, Offset, OpenCx, Out, Policy,
+    Res, Result, Run, register,
 };
 use graphmill_llm::Token;
 use graphmill_llm::embed::{EmbeddingHandle, EmbeddingOutcome};
 
 use super::engine;
 use super::{EmbeddingModel, RankOptions};
+use crate::llm::claim_room;
 use crate::payload::{Relevance, RerankRequest, Tally};
 
 /// Says how well each document of a request answers its query, batched with those of every other session of the same model.
@@ -114,7 +115,8 @@ impl Calculator for Rank {
         }
         if let Some(request) = cx.take(io.request) {
             engine::check_room(&self.model)?;
-            let Pairs { pairs, pieces } = self.pairs(&request)?;
+            drop(claim_room(0)?);
+            let Pairs { pairs, pieces } = self.pairs(&request, &cx.run().cancel)?;
             let tokens = pairs.iter().map(Vec::len).sum::<usize>() as u32;
             let field = |index| {
                 let document = pieces.partition_point(|pieces| pieces.end <= index);
@@ -137,7 +139,7 @@ register!(Rank);
 
 impl Rank {
     /// Puts the query beside each document, or each piece of a long one.
-    fn pairs(&self, request: &RerankRequest) -> Result<Pairs> {
+    fn pairs(&self, request: &RerankRequest, cancel: &CancelToken) -> Result<Pairs> {
         self.check_chunks("before", request.documents.len())?;
         let engine = self.model.engine();
         let read = |text: &str, field: String| {
@@ -160,6 +162,9 @@ impl Rank {
             .map_or(usize::MAX, |most| most as usize);
         let (mut pairs, mut pieces) = (Vec::new(), Vec::new());
         for (index, document) in request.documents.iter().enumerate() {
+            if cancel.is_cancelled() {
+                return Err(Error::cancelled("the request was cancelled"));
+            }
             let tokens = read(document, format!("documents[{index}]"))?;
             let begin = pairs.len();
             if tokens.is_empty() {

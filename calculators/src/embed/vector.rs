@@ -11,7 +11,8 @@ use graphmill_llm::embed::{EmbeddingHandle, EmbeddingOutcome};
 
 use super::engine;
 use super::{EmbedOptions, EmbeddingModel};
-use crate::payload::{Embeddings, EmbeddingsRequest, Prompt, Tally};
+use crate::llm::claim_room;
+use crate::payload::{Embeddings, EmbeddingsRequest, Prompt, Tally, TemplatedPrompt};
 
 /// Makes a vector of each text of a request, batched with those of every other session of the same model.
 ///
@@ -102,6 +103,7 @@ impl Calculator for Embed {
             engine::check_room(&self.model)?;
             let (texts, dimensions) = request.form.field_names();
             self.check_dimensions(request.dimensions, dimensions)?;
+            drop(claim_room(0)?);
             let one = request.input.len() == 1 && texts == "input";
             let field = |index: usize| {
                 if one {
@@ -115,7 +117,12 @@ impl Calculator for Embed {
                 .input
                 .iter()
                 .enumerate()
-                .map(|(index, text)| self.tokenize(text, truncate, || field(index)))
+                .map(|(index, text)| {
+                    if cx.run().cancel.is_cancelled() {
+                        return Err(Error::cancelled("the request was cancelled"));
+                    }
+                    self.tokenize(text, truncate, || field(index))
+                })
                 .collect::<Result<_>>()?;
             let tokens = texts.iter().map(Vec::len).sum::<usize>() as u32;
             if let Some(tally) = Tally::of(cx.run()) {
@@ -167,7 +174,9 @@ impl Embed {
             Prompt::Gap { .. } => {
                 return Err(Error::invalid("a text with a gap has no vector").with_field(field()));
             }
-            Prompt::Text(text) | Prompt::Templated(text) | Prompt::Spelled { text, .. } => {
+            Prompt::Text(text)
+            | Prompt::Templated(TemplatedPrompt { text, .. })
+            | Prompt::Spelled { text, .. } => {
                 match read(text) {
                     // No text that fits is longer than this.
                     Err(error) if truncate => read(&text[..text.floor_char_boundary(error.limit)]),

@@ -37,6 +37,7 @@ pub(super) fn chat(body: Fields<'_>) -> Result<ChatInput> {
         one_tool_call: tools.one_call,
         template_kwargs: Arc::new(template_kwargs),
         continues: continues(body)?,
+        partner: None,
     })
 }
 

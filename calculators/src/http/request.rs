@@ -19,10 +19,10 @@ use super::{
     messages, params, responses, table, target,
     translate::{self, Translated},
 };
-use crate::llm::{GenerationConfig, LanguageModel, refused};
+use crate::llm::{GenerationConfig, LanguageModel, claim_room, refused};
 use crate::payload::{
-    Endpoint, GenerationParams, HttpRequestPayload, JsonBody, PromptQuestion, RequestInput,
-    TextRequest, ToolChoice,
+    Endpoint, GenerationParams, HttpRequestPayload, JsonBody, Partner, PromptQuestion,
+    RequestInput, TextRequest, ToolChoice,
 };
 
 /// What a graph sets for requests that leave it open.
@@ -115,6 +115,7 @@ impl Calculator for OpenAIRequest {
         let Some(payload) = cx.get(io.payload) else {
             return Ok(Flow::Continue);
         };
+        let _claim = claim_room(payload.body.len().saturating_mul(BYTES_OF_EACH))?;
         let mut read = read(payload, &self.defaults, &cx.run().id.0)?;
         if let Some(question) = read.question {
             if !io.question.is_connected() {
@@ -133,6 +134,9 @@ impl Calculator for OpenAIRequest {
     }
 }
 register!(OpenAIRequest);
+
+/// What reading a request takes for a byte of its body, while it is at it.
+const BYTES_OF_EACH: usize = 4;
 
 /// What a payload says.
 #[derive(Debug)]
@@ -216,7 +220,11 @@ impl Head<'_> {
         let input = match self.endpoint {
             Endpoint::Chat | Endpoint::Responses | Endpoint::Messages => {
                 params::of_chat(body, &mut params)?;
-                let chat = input::chat(body)?;
+                let mut chat = input::chat(body)?;
+                chat.partner = Some(Partner {
+                    salt: Arc::clone(&params.cache_salt),
+                    adapter: params.adapter.clone(),
+                });
                 params.demands_call = chat.tool_choice != ToolChoice::Auto;
                 RequestInput::Chat(chat)
             }

@@ -8,13 +8,14 @@ use graphmill_engine::{
 };
 use graphmill_llm::{
     CompiledConstraint, DraftSource, Engine, ErrorKind, FinishReason, GenerationError,
-    SpeculationParams, StepOutput, Token,
+    SpeculationParams, StepOutput,
 };
 
-use super::generations::{Choice, Event, Generations};
+use super::generations::{Choice, Event, Generations, Reply};
 use super::{LanguageModel, LlmOptions};
 use crate::payload::{
-    EchoedTokens, Finish, GenerationParams, Tally, TextConstraint, TokenChunk, TokenPrompts,
+    EchoedTokens, Finish, GenerationParams, Tally, TextConstraint, TokenChunk, TokenPrompt,
+    TokenPrompts,
 };
 
 /// A turn of the loop: the output of one more step of this choice may come.
@@ -168,7 +169,7 @@ impl Llm {
         {
             let prompts = std::mem::take(&mut prompts.0);
             if let Some(tally) = Tally::of(cx.run()) {
-                tally.prompt(prompts.iter().map(Vec::len).sum());
+                tally.prompt(prompts.iter().map(|prompt| prompt.tokens.len()).sum());
             }
             let events = cx.sender(io.events);
             let mut generations = prepare(&self.model, self.limits, prompts, params, events)?;
@@ -218,11 +219,19 @@ impl Llm {
                 logprobs: output.prompt_logprobs,
             })
         });
-        if let Some(said) = &mut choice.said {
-            said.extend_from_slice(&output.tokens);
+        if let Some(reply) = &mut choice.reply {
+            reply.tokens.extend_from_slice(&output.tokens);
         }
-        if let Some(said) = choice.said.take_if(|_| finish.is_some()) {
-            self.model.history().remember(&**self.model.vocab(), &said);
+        if let Some(reply) = choice.reply.take_if(|_| finish.is_some()) {
+            let Reply {
+                asked,
+                prompt,
+                tokens,
+            } = reply;
+            let vocab = &**self.model.vocab();
+            self.model
+                .history()
+                .remember(vocab, &asked, prompt, &tokens);
         }
         cx.emit(
             io.tokens,
@@ -292,7 +301,7 @@ impl Llm {
 fn prepare(
     model: &Arc<LanguageModel>,
     limits: Limits,
-    prompts: Vec<Vec<Token>>,
+    prompts: Vec<TokenPrompt>,
     params: &GenerationParams,
     events: EventSender<Event>,
 ) -> Result<Generations> {

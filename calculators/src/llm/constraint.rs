@@ -7,8 +7,9 @@ use graphmill_engine::{
     shortened,
 };
 
-use super::LanguageModel;
+use super::{LanguageModel, out_of_memory};
 use crate::payload::GenerationParams;
+use graphmill_llm::CompileError;
 
 /// How much of the reason is shown why something cannot be enforced.
 const MAX_SHOWN_BYTES: usize = 180;
@@ -71,6 +72,9 @@ impl Calculator for ConstraintCompiler {
         if let Some(constraint) = &mut params.constraint {
             let compiled = self.model.engine().compile(&constraint.constraint);
             constraint.compiled = Some(compiled.map_err(|error| {
+                if let CompileError::OutOfMemory(error) = error {
+                    return out_of_memory(error);
+                }
                 let field = constraint.field.clone();
                 // It can quote all of what was to be enforced.
                 let why = error.to_string();

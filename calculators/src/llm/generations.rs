@@ -9,7 +9,8 @@ use graphmill_llm::{
     SpeculationParams, StepOutput, SubmitError, Token,
 };
 
-use crate::payload::{GenerationParams, StopSignal};
+use super::out_of_memory;
+use crate::payload::{Asked, GenerationParams, StopSignal, TokenPrompt};
 
 /// Step outputs of one choice that may be on their way through the graph before the engine waits for credit. The engine hands those of
 /// 15 ms to the session together, which are a hundred of the shortest steps, and goes on meanwhile. A client that stops reading stops
@@ -33,10 +34,17 @@ pub(super) struct Choice {
     pub(super) began: bool,
     /// Generated tokens that were tallied.
     pub(super) tallied: u32,
-    /// Prompt and generated tokens, if they may be remembered.
-    pub(super) said: Option<Vec<Token>>,
+    /// What the generated tokens reply to, if they may be remembered.
+    pub(super) reply: Option<Reply>,
     /// The prompt, if it is to be repeated and was not yet.
     pub(super) echo: Option<Vec<Token>>,
+}
+
+/// A reply that is remembered once it is complete.
+pub(super) struct Reply {
+    pub(super) asked: Arc<Asked>,
+    pub(super) prompt: Vec<Token>,
+    pub(super) tokens: Vec<Token>,
 }
 
 /// What all generations of a request have in common, and which of them is next.
@@ -44,7 +52,7 @@ pub(super) struct Generations {
     /// One for all of them, whatever happens to it meanwhile.
     engine: Arc<Engine>,
     request: RequestId,
-    prompts: Vec<Vec<Token>>,
+    prompts: Vec<TokenPrompt>,
     params: GenerationParams,
     max_tokens: Option<u32>,
     speculation: Option<SpeculationParams>,
@@ -57,7 +65,7 @@ impl Generations {
     /// None of them is submitted yet. Fails if one of the prompts can never run.
     pub(super) fn new(
         engine: Arc<Engine>,
-        prompts: Vec<Vec<Token>>,
+        prompts: Vec<TokenPrompt>,
         params: &GenerationParams,
         (max_tokens, speculation): (Option<u32>, Option<SpeculationParams>),
         constraint: Option<CompiledConstraint>,
@@ -65,7 +73,7 @@ impl Generations {
     ) -> Result<Self> {
         // The last ones may be submitted when the answer has begun, which is too late to refuse them.
         for prompt in &prompts {
-            let checked = engine.check_prompt(prompt, max_tokens);
+            let checked = engine.check_prompt(&prompt.tokens, max_tokens);
             checked.map_err(refused)?;
         }
         Ok(Self {
@@ -116,7 +124,11 @@ impl Generations {
         if self.next >= self.count() {
             return Ok(None);
         }
-        let (prompt, generation) = (&self.prompts[self.next / n], self.next % n);
+        let TokenPrompt {
+            tokens: prompt,
+            asked,
+        } = &self.prompts[self.next / n];
+        let generation = self.next % n;
         let index = self.next as u32;
         let sink = self.events.clone();
         let mut request = GenerationRequest::new(prompt.clone(), move |output| {
@@ -149,8 +161,11 @@ impl Generations {
             // as above
             signals.send(Event::Stop { index }).ok();
         });
-        // Those who isolate their requests leave nothing for others to find.
-        let said = params.cache_salt.is_empty().then(|| prompt.clone());
+        let reply = asked.as_ref().map(|asked| Reply {
+            asked: Arc::clone(asked),
+            prompt: prompt.clone(),
+            tokens: Vec::new(),
+        });
         let echo = params.echo.then(|| prompt.clone());
         self.next += 1;
         Ok(Some(Choice {
@@ -159,7 +174,7 @@ impl Generations {
             stopped,
             began: false,
             tallied: 0,
-            said,
+            reply,
             echo,
         }))
     }
@@ -182,6 +197,7 @@ pub(crate) fn refused(error: SubmitError) -> Error {
             .with_field("model")
             .with_code("model_not_found"),
         SubmitError::QueueFull { .. } => Error::exhausted(message),
+        SubmitError::OutOfMemory(error) => return out_of_memory(*error),
         SubmitError::Stopped | SubmitError::Failed(_) => Error::unavailable(message),
     };
     refusal.with_source(error)

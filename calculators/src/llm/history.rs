@@ -1,57 +1,145 @@
-//! What was said, as the tokens it was said in.
+//! What the model replied, as the tokens it chose.
 //!
 //! A client sends a reply back as text, and tokenizing that text may give other tokens than the model chose, so that nothing the
-//! engine computed for the reply would fit. So texts of finished generations are kept with their tokens, and a prompt that goes on
-//! from one of them gets these.
+//! engine computed for the reply would fit. So replies are kept with their tokens, and a conversation that goes on from one of
+//! them gets these.
+//!
+//! Whatever a request says, it changes the tokens of no prompt but of one that repeats a reply to it: only what the model generated
+//! where a chat template has it reply is kept, for the same salt and adapter, and special tokens are always those that the tokenizer
+//! reads in the text.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use graphmill_llm::room::{self, Cache};
 use graphmill_llm::{Token, Vocab};
+
+use crate::payload::{Partner, TemplatedPrompt, TokenPrompt};
 
 /// Most bytes of texts and tokens that are kept; the oldest go first.
 const LIMIT: usize = 32 << 20;
+/// What an entry takes beside its text and tokens, roughly.
+const OVERHEAD: usize = 256;
 
-/// Texts of finished generations, from the beginning of their prompts, and their tokens.
+/// Replies that a model gave, each with the conversation before it.
 #[derive(Debug, Default)]
 pub(crate) struct History(Mutex<Kept>);
 
+impl Cache for History {
+    fn shrink(&self) {
+        self.lock().shrink(0);
+    }
+}
+
+/// A prompt that awaits a reply.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asked {
+    text: String,
+    partner: Partner,
+    /// Where special tokens are in the text.
+    specials: Vec<(usize, Token)>,
+}
+
 #[derive(Debug, Default)]
 struct Kept {
-    texts: BTreeMap<Arc<str>, Arc<[Token]>>,
+    texts: BTreeMap<Partner, BTreeMap<Arc<str>, Known>>,
     /// The texts in the order they came.
-    order: VecDeque<Arc<str>>,
+    order: VecDeque<(Partner, Arc<str>)>,
     bytes: usize,
 }
 
+/// A text that ends with a reply.
+#[derive(Clone, Debug)]
+struct Known {
+    tokens: Arc<[Token]>,
+    specials: Arc<[(usize, Token)]>,
+}
+
 impl History {
-    /// Keeps the tokens of a prompt and the reply to it, with the text that a template would make of them.
-    pub(crate) fn remember(&self, vocab: &dyn Vocab, tokens: &[Token]) {
-        let mut bytes = Vec::with_capacity(4 * tokens.len());
-        for token in tokens {
-            vocab.piece(*token, true, &mut bytes);
-        }
-        let text: Arc<str> = Arc::from(String::from_utf8_lossy(&bytes));
-        self.lock().insert(text, Arc::from(tokens));
+    /// An empty one, which is emptied again where memory is short.
+    pub(crate) fn new() -> Arc<Self> {
+        let history = Arc::new(Self::default());
+        let cache: Arc<dyn Cache> = history.clone();
+        room::enroll(Arc::downgrade(&cache));
+        history
     }
 
-    /// Tokens of a text that a template made; `tokenize` is how the model reads such a text.
-    pub(crate) fn tokenize<E>(
+    /// Keeps the tokens of a prompt and the reply to it. Of a reply with control tokens, it keeps what comes before the first.
+    pub(crate) fn remember(
         &self,
         vocab: &dyn Vocab,
-        text: &str,
-        tokenize: impl Fn(&str) -> Result<Vec<Token>, E>,
-    ) -> Result<Vec<Token>, E> {
-        let found = self.lock().longest_beginning(text);
+        asked: &Asked,
+        mut tokens: Vec<Token>,
+        reply: &[Token],
+    ) {
+        if !room::is_ample(OVERHEAD as u64) {
+            return;
+        }
+        let ends = |token: &Token| vocab.is_control(*token) || vocab.is_eog(*token);
+        let end = reply.iter().position(ends).unwrap_or(reply.len());
+        let reply = &reply[..end];
+        if reply.is_empty() {
+            return;
+        }
+        let mut text = asked.text.clone();
+        let mut specials = asked.specials.clone();
+        let mut bytes = Vec::with_capacity(4 * reply.len());
+        for token in reply {
+            if vocab.is_special(*token) {
+                text.push_str(&String::from_utf8_lossy(&bytes));
+                bytes.clear();
+                specials.push((text.len(), *token));
+            }
+            vocab.piece(*token, true, &mut bytes);
+        }
+        text.push_str(&String::from_utf8_lossy(&bytes));
+        tokens.extend_from_slice(reply);
+        let known = Known {
+            tokens: tokens.into(),
+            specials: specials.into(),
+        };
+        self.lock().insert(&asked.partner, text.into(), known);
+    }
+
+    /// A prompt whose text the tokenizer reads as `tokens`, with those that the model chose for the replies that it repeats.
+    pub(crate) fn recall(
+        &self,
+        vocab: &dyn Vocab,
+        prompt: &TemplatedPrompt,
+        mut tokens: Vec<Token>,
+    ) -> TokenPrompt {
+        let Some(partner) = &prompt.partner else {
+            return tokens.into();
+        };
+        let found = self.lock().longest_beginning(partner, &prompt.text);
+        if found.is_none() && !prompt.awaits_reply {
+            return tokens.into();
+        }
+        let Some(specials) = specials(vocab, &prompt.text, &tokens) else {
+            return tokens.into();
+        };
         if let Some((length, known)) = found {
-            let rest = tokenize(&text[length..])?;
             // Before a special token every tokenizer begins anew, so what comes before it does not change what comes after it.
-            if rest.first().is_some_and(|token| vocab.is_control(*token)) {
-                return Ok([&known, rest.as_slice()].concat());
+            let next = specials.iter().position(|special| special.at == length);
+            if let Some(next) = next
+                && specials[..next]
+                    .iter()
+                    .map(Special::place)
+                    .eq(known.specials.iter().copied())
+            {
+                tokens.splice(..specials[next].index, known.tokens.iter().copied());
             }
         }
-        tokenize(text)
+        let asked = prompt.awaits_reply.then(|| {
+            Arc::new(Asked {
+                text: prompt.text.clone(),
+                partner: partner.clone(),
+                specials: specials.iter().map(Special::place).collect(),
+            })
+        });
+        TokenPrompt { tokens, asked }
     }
 
     fn lock(&self) -> MutexGuard<'_, Kept> {
@@ -60,36 +148,91 @@ impl History {
     }
 }
 
-impl Kept {
-    fn insert(&mut self, text: Arc<str>, tokens: Arc<[Token]>) {
-        let size = |text: &str, tokens: &[Token]| text.len() + size_of_val(tokens);
-        self.bytes += size(&text, &tokens);
-        match self.texts.insert(Arc::clone(&text), tokens) {
-            Some(before) => self.bytes -= size(&text, &before),
-            None => self.order.push_back(text),
+/// A special token that the tokenizer read in a text.
+struct Special {
+    /// The byte where its spelling begins.
+    at: usize,
+    token: Token,
+    /// Its place among the tokens.
+    index: usize,
+}
+
+impl Special {
+    fn place(&self) -> (usize, Token) {
+        (self.at, self.token)
+    }
+}
+
+/// The special tokens among those of a text; `None` if the tokens do not spell the text, as with tokenizers that change it.
+fn specials(vocab: &dyn Vocab, text: &str, tokens: &[Token]) -> Option<Vec<Special>> {
+    let mut rest = text.as_bytes();
+    let mut specials = Vec::new();
+    let mut piece = Vec::new();
+    for (index, &token) in tokens.iter().enumerate() {
+        if vocab.is_special(token) {
+            let at = text.len() - rest.len();
+            specials.push(Special { at, token, index });
         }
-        while self.bytes > LIMIT
-            && let Some(oldest) = self.order.pop_front()
+        piece.clear();
+        vocab.piece(token, true, &mut piece);
+        rest = rest.strip_prefix(piece.as_slice())?;
+    }
+    rest.is_empty().then_some(specials)
+}
+
+impl Kept {
+    fn insert(&mut self, partner: &Partner, text: Arc<str>, known: Known) {
+        self.bytes += size(partner, &text, &known);
+        let texts = self.texts.entry(partner.clone()).or_default();
+        match texts.entry(Arc::clone(&text)) {
+            Entry::Occupied(mut entry) => {
+                let before = entry.insert(known);
+                self.bytes -= size(partner, &text, &before);
+            }
+            Entry::Vacant(entry) => {
+                entry.insert(known);
+                self.order.push_back((partner.clone(), text));
+            }
+        }
+        self.shrink(LIMIT);
+    }
+
+    /// Forgets the oldest until the rest takes no more than this.
+    fn shrink(&mut self, limit: usize) {
+        while self.bytes > limit
+            && let Some((partner, text)) = self.order.pop_front()
+            && let Entry::Occupied(mut texts) = self.texts.entry(partner)
         {
-            if let Some(tokens) = self.texts.remove(&oldest) {
-                self.bytes -= size(&oldest, &tokens);
+            if let Some(known) = texts.get_mut().remove(&text) {
+                self.bytes -= size(texts.key(), &text, &known);
+            }
+            if texts.get().is_empty() {
+                texts.remove();
             }
         }
     }
 
-    /// The longest of the texts that `text` goes on from, as its length and its tokens.
-    fn longest_beginning(&self, text: &str) -> Option<(usize, Arc<[Token]>)> {
+    /// The longest of the texts that `text` goes on from, as its length and what is known of it.
+    fn longest_beginning(&self, partner: &Partner, text: &str) -> Option<(usize, Known)> {
+        let texts = self.texts.get(partner)?;
         let mut limit = text;
         loop {
             // The last text in order that is not behind `limit`: what `limit` begins with, or a text that differs from it earlier.
             let range = (Bound::Unbounded, Bound::Included(limit));
-            let (candidate, tokens) = self.texts.range::<str, _>(range).next_back()?;
+            let (candidate, known) = texts.range::<str, _>(range).next_back()?;
             if limit.starts_with(&**candidate) {
-                return Some((candidate.len(), Arc::clone(tokens)));
+                return Some((candidate.len(), known.clone()));
             }
             limit = common(limit, candidate);
         }
     }
+}
+
+/// Bytes that an entry takes.
+fn size(partner: &Partner, text: &str, known: &Known) -> usize {
+    let adapter = partner.adapter.as_deref().map_or(0, str::len);
+    let (tokens, specials) = (size_of_val(&*known.tokens), size_of_val(&*known.specials));
+    OVERHEAD + partner.salt.len() + adapter + text.len() + tokens + specials
 }
 
 /// What two texts begin with alike.
@@ -101,68 +244,4 @@ fn common<'a>(one: &'a str, other: &str) -> &'a str {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::convert::Infallible;
-
-    use graphmill_llm::EngineSpec;
-    use graphmill_llm::backend::scripted::{Script, ScriptedBackend};
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn vocab() -> Arc<dyn Vocab> {
-        ScriptedBackend::new(Script::default(), &EngineSpec::new("test.script.json")).1
-    }
-
-    fn tokens_of(vocab: &dyn Vocab, text: &str) -> Vec<Token> {
-        vocab.tokenize(text, false, true).expect("short")
-    }
-
-    #[test]
-    fn a_text_that_goes_on_gets_the_tokens_it_was_said_in() {
-        let (vocab, history) = (vocab(), History::default());
-        // An incomplete character, which a client gets as U+FFFD.
-        let said: Vec<Token> = [tokens_of(&*vocab, "<|im_start|>a"), vec![0xe2, 0x82]].concat();
-        history.remember(&*vocab, &said);
-        let read = |text: &str| {
-            history
-                .tokenize(&*vocab, text, |text| {
-                    Ok::<_, Infallible>(tokens_of(&*vocab, text))
-                })
-                .expect("cannot fail")
-        };
-        let next = "<|im_end|>\nb";
-        let text = format!("<|im_start|>a\u{FFFD}{next}");
-        assert_eq!(read(&text), [said, tokens_of(&*vocab, next)].concat());
-        // Where the text goes on in the same word, it is read as a whole.
-        let text = "<|im_start|>a\u{FFFD}b";
-        assert_eq!(read(text), tokens_of(&*vocab, text));
-    }
-
-    proptest! {
-        #[test]
-        fn the_longest_text_is_found(
-            texts in prop::collection::vec("[abé]{1,6}", 0..20),
-            wanted in "[abé]{0,8}",
-        ) {
-            let mut kept = Kept::default();
-            for text in &texts {
-                kept.insert(Arc::from(text.as_str()), Arc::from([0]));
-            }
-            let longest = texts.iter().filter(|text| wanted.starts_with(*text)).map(String::len).max();
-            prop_assert_eq!(kept.longest_beginning(&wanted).map(|(length, _)| length), longest);
-        }
-    }
-
-    #[test]
-    fn old_texts_make_room() {
-        let mut kept = Kept::default();
-        let tokens: Arc<[Token]> = vec![0; LIMIT / 12].into();
-        for text in ["a", "b", "c", "d"] {
-            kept.insert(Arc::from(text), Arc::clone(&tokens));
-        }
-        assert!(kept.bytes <= LIMIT);
-        assert_eq!(kept.longest_beginning("a"), None);
-        assert!(kept.longest_beginning("d").is_some());
-    }
-}
+mod tests;

@@ -16,6 +16,26 @@ pub(crate) use generations::refused;
 pub use calculator::{Credit, Llm, LlmPorts};
 pub use constraint::{ConstraintCompiler, ConstraintPorts};
 pub use generation_config::GenerationConfig;
+pub use history::Asked;
 pub use model::{LanguageModel, ModelSpec};
 pub use options::{LlmOptions, PipelineType};
 pub use output_format::{OutputFormat, OutputFormatPorts};
+
+use graphmill_engine::{Error, Result};
+use graphmill_llm::OutOfMemory;
+use graphmill_llm::room::{self, Claim};
+
+/// Claims memory for what is about to be done, until it is done.
+///
+/// # Errors
+/// The answer to the request, if there is not enough.
+pub(crate) fn claim_room(bytes: usize) -> Result<Claim> {
+    room::claim(bytes as u64).map_err(out_of_memory)
+}
+
+/// The answer to a request that there is no memory for now.
+pub(crate) fn out_of_memory(error: OutOfMemory) -> Error {
+    Error::unavailable(error.to_string())
+        .with_code("insufficient_memory")
+        .with_source(error)
+}

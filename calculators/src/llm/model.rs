@@ -40,7 +40,7 @@ pub struct ModelSpec {
 pub struct LanguageModel {
     engine: Supervised<Engine>,
     vocab: Arc<dyn Vocab>,
-    history: History,
+    history: Arc<History>,
     template: Option<Result<ChatTemplate, TemplateError>>,
     tool_template: Option<Result<ChatTemplate, TemplateError>>,
     formats: OutputFormats,
@@ -69,7 +69,7 @@ impl LanguageModel {
             tool_template: None,
             engine,
             vocab,
-            history: History::default(),
+            history: History::new(),
         })
     }
 
@@ -171,7 +171,7 @@ impl Resource for LanguageModel {
             formats,
             engine,
             vocab,
-            history: History::default(),
+            history: History::new(),
             template,
             tool_template,
         })

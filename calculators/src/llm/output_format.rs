@@ -83,8 +83,8 @@ impl Calculator for OutputFormat {
             && let Some(Prompts(prompts)) = cx.get(io.prompt)
             && let [Prompt::Templated(prompt)] = &**prompts
         {
-            self.limit_reasoning(prompt, &mut params)?;
-            self.constrain(chat, prompt, &mut params)?;
+            self.limit_reasoning(&prompt.text, &mut params)?;
+            self.constrain(chat, &prompt.text, &mut params)?;
         }
         cx.emit(io.formatted, params);
         Ok(Flow::Continue)

@@ -5,17 +5,18 @@ use std::sync::Arc;
 use graphmill_engine::{
     Calculator, Contract, Cx, Error, Flow, In, NoOptions, OpenCx, Out, Res, Result, Run, register,
 };
-use graphmill_llm::{Token, TokenizeError};
+use graphmill_llm::TokenizeError;
 
-use crate::llm::LanguageModel;
-use crate::payload::{Prompt, Prompts, TokenPrompts};
+use crate::llm::{LanguageModel, claim_room};
+use crate::payload::{Prompt, Prompts, TokenPrompt, TokenPrompts};
 
 /// Makes tokens of prompts, with the model's own vocabulary.
 ///
 /// In text that a chat template made, the spelling of special tokens means these tokens and nothing is added; in text that a
 /// user wrote, it is text, and the model's begin token is added. A text with a gap becomes the prompt after which a model that was
-/// trained to fill gaps fills it; for other models it is refused. Where a templated text goes on from a generation of the same model,
-/// it gets the tokens that the model chose, so that they need not be computed again. Prompts that are tokens already pass as they are. Runs on the
+/// trained to fill gaps fills it; for other models it is refused. Where a conversation goes on from a reply of the same model to
+/// the same conversation, with the same `cache_salt` and adapter, the text of that reply gets the tokens that the model chose, so that they need not be
+/// computed again; special tokens are always those of the text. Prompts that are tokens already pass as they are. Runs on the
 /// executor `cpu`, because a prompt can have megabytes.
 ///
 /// ```pbtxt
@@ -31,6 +32,9 @@ use crate::payload::{Prompt, Prompts, TokenPrompts};
 pub struct Tokenizer {
     model: Arc<LanguageModel>,
 }
+
+/// What a tokenizer takes for a byte of text, while it is at it.
+const BYTES_OF_EACH: usize = 24;
 
 /// The ports of [`Tokenizer`].
 #[derive(Copy, Clone, Debug)]
@@ -63,11 +67,14 @@ impl Calculator for Tokenizer {
 
     fn process(&mut self, io: TokenizerPorts, cx: &mut Cx<'_>) -> Result<Flow> {
         if let Some(prompts) = cx.get(io.prompts) {
-            let tokens = prompts
-                .0
-                .iter()
-                .map(|prompt| self.tokenize(prompt))
-                .collect::<Result<_>>()?;
+            let mut tokens = Vec::with_capacity(prompts.0.len());
+            for prompt in &*prompts.0 {
+                // A text is one piece of work: what comes before in it decides how the rest is read.
+                if cx.run().cancel.is_cancelled() {
+                    return Err(Error::cancelled("the request was cancelled"));
+                }
+                tokens.push(self.tokenize(prompt)?);
+            }
             cx.emit(io.tokens, TokenPrompts(tokens));
         }
         Ok(Flow::Continue)
@@ -76,13 +83,21 @@ impl Calculator for Tokenizer {
 register!(Tokenizer);
 
 impl Tokenizer {
-    fn tokenize(&self, prompt: &Prompt) -> Result<Vec<Token>> {
+    fn tokenize(&self, prompt: &Prompt) -> Result<TokenPrompt> {
+        let text = match prompt {
+            Prompt::Text(text) | Prompt::Spelled { text, .. } => text.len(),
+            Prompt::Templated(prompt) => prompt.text.len(),
+            Prompt::Gap { before, after } => before.len() + after.len(),
+            Prompt::Tokens(tokens) => tokens.len(),
+        };
+        let _claim = claim_room(text.saturating_mul(BYTES_OF_EACH))?;
         let vocab = self.model.vocab();
         let tokens = match prompt {
             Prompt::Text(text) => vocab.tokenize(text, true, false),
-            Prompt::Templated(text) => {
-                let read = |text: &str| vocab.tokenize(text, false, true);
-                self.model.history().tokenize(&**vocab, text, read)
+            Prompt::Templated(prompt) => {
+                let tokens = vocab.tokenize(&prompt.text, false, true);
+                let tokens = tokens.map_err(too_large)?;
+                return Ok(self.model.history().recall(&**vocab, prompt, tokens));
             }
             Prompt::Gap { before, after } => {
                 let marks = vocab.gap_marks().ok_or_else(fills_no_gaps)?;
@@ -95,7 +110,7 @@ impl Tokenizer {
             } => vocab.tokenize(text, *add_special, *parse_special),
             Prompt::Tokens(tokens) => Ok(tokens.clone()),
         };
-        tokens.map_err(too_large)
+        tokens.map(TokenPrompt::from).map_err(too_large)
     }
 }
 

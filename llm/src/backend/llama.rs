@@ -16,8 +16,8 @@ use super::{
     SavedCells, SavedPart, Serve, Slot, check_vocabulary,
 };
 use crate::info::{BackendInfo, ComputeInfo, KvInfo, WeightsInfo};
-use crate::memory;
 use crate::protocol::LoadError;
+use crate::room;
 use crate::spec::{CpuKernels, EngineSpec, FlashAttention, Numa};
 use crate::trial;
 use crate::vocab::Vocab;
@@ -103,12 +103,17 @@ pub fn product_time(product: &MeasuredProduct, by_kernels: bool) -> Result<Produ
 
 /// Main memory that can still be taken; `None` where the system does not say. Cells that were allocated are taken, whether they were used or not.
 fn available_bytes() -> Option<u64> {
-    #[cfg(target_os = "linux")]
-    let set_aside = ffi::unused_bytes();
-    #[cfg(not(target_os = "linux"))]
-    let set_aside = 0;
-    Some(memory::available_bytes()?.saturating_sub(set_aside))
+    room::available_bytes()
 }
+
+/// Bytes of KV cells that were allocated and not used yet.
+#[cfg(target_os = "linux")]
+pub(crate) fn unbacked_bytes() -> u64 {
+    ffi::unused_bytes()
+}
+
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+pub(crate) use ffi::{few_heaps, freed_bytes, trim_heap};
 
 /// How threads are spread over NUMA nodes, which the first engine of the process decides.
 static NUMA: OnceLock<Numa> = OnceLock::new();

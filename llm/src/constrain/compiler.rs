@@ -15,14 +15,26 @@ use super::matching::{Matching, readable};
 use super::numbers::Numbers;
 use super::text::ConstrainedText;
 use super::vocabulary::Vocabulary;
+use crate::room::{self, Cache, OutOfMemory};
 use crate::vocab::Vocab;
 
 /// Compiled constraints that are remembered: clients send the same few again and again.
 const REMEMBERED: usize = 64;
+/// Most bytes of these, as estimated.
+const REMEMBERED_BYTES: u64 = 64 << 20;
+/// Most states of a lexer, of a kilobyte or two. Each sequence has its own.
+const MOST_LEXER_STATES: usize = 32 << 10;
 /// Most bytes of a constraint, as JSON.
 const LONGEST: usize = 1 << 20;
-/// The stack that it is compiled on: llguidance recurses along lists of properties and rules. Only what is touched takes memory.
-const STACK_BYTES: usize = 256 << 20;
+/// The stack that it is compiled on: llguidance recurses along lists of properties and rules. Only what is touched takes memory, but
+/// all of it is address space.
+const LEAST_STACK_BYTES: usize = 8 << 20;
+const MOST_STACK_BYTES: usize = 256 << 20;
+const STACK_BYTES_OF_EACH: usize = 512;
+/// An estimate of what a compiled constraint takes: with every one, for each byte of it as JSON, and for what the lexer worked out.
+const KEPT_BYTES: u64 = 256 << 10;
+const BYTES_OF_EACH: u64 = 64;
+const BYTES_OF_COST: u64 = 64;
 
 /// A constraint that was compiled for a model's vocabulary. Copies share it.
 #[derive(Clone)]
@@ -35,6 +47,7 @@ struct Compiled {
     vocabulary: Arc<Vocabulary>,
     /// Whether numbers of JSON are in it.
     has_numbers: bool,
+    bytes: u64,
 }
 
 impl CompiledConstraint {
@@ -47,6 +60,11 @@ impl CompiledConstraint {
     /// What follows a text of this constraint that is known without its tokens.
     pub fn text(&self) -> ConstrainedText {
         ConstrainedText::new(self.matcher(), Arc::clone(&self.0.vocabulary))
+    }
+
+    /// The memory that it takes, and again for each sequence that follows it, as estimated.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.0.bytes
     }
 
     fn matcher(&self) -> Matcher {
@@ -67,12 +85,32 @@ impl fmt::Debug for CompiledConstraint {
 #[error("{0}")]
 pub struct ConstraintError(pub String);
 
+/// Why there is no compiled constraint.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CompileError {
+    /// It cannot be compiled.
+    #[error(transparent)]
+    Constraint(#[from] ConstraintError),
+    /// There is no memory for it now.
+    #[error(transparent)]
+    OutOfMemory(#[from] OutOfMemory),
+}
+
 /// Compiles for one vocabulary.
 pub(crate) struct Compiler {
     factory: ParserFactory,
     vocabulary: Arc<Vocabulary>,
-    /// Constraints as JSON, the one that was asked for last at the end.
-    remembered: Mutex<VecDeque<(String, CompiledConstraint)>>,
+    remembered: Arc<Remembered>,
+}
+
+/// Constraints as JSON, the one that was asked for last at the end.
+#[derive(Default)]
+struct Remembered(Mutex<VecDeque<(String, CompiledConstraint)>>);
+
+impl Cache for Remembered {
+    fn shrink(&self) {
+        self.lock().clear();
+    }
 }
 
 impl Compiler {
@@ -84,11 +122,16 @@ impl Compiler {
         let mut factory = ParserFactory::new(&tokens, InferenceCapabilities::default(), &slices)
             .map_err(|error| ConstraintError(error.to_string()))?;
         factory.quiet();
-        factory.limits_mut().verbose_errors = false;
+        let limits = factory.limits_mut();
+        limits.verbose_errors = false;
+        limits.max_lexer_states = MOST_LEXER_STATES;
+        let remembered = Arc::new(Remembered::default());
+        let cache: Arc<dyn Cache> = remembered.clone();
+        room::enroll(Arc::downgrade(&cache));
         Ok(Self {
             factory,
             vocabulary,
-            remembered: Mutex::default(),
+            remembered,
         })
     }
 
@@ -96,21 +139,22 @@ impl Compiler {
     pub(crate) fn compile(
         &self,
         constraint: &Constraint,
-    ) -> Result<CompiledConstraint, ConstraintError> {
+    ) -> Result<CompiledConstraint, CompileError> {
         let key = serde_json::to_string(constraint)
             .map_err(|error| ConstraintError(error.to_string()))?;
         if let Some(compiled) = self.recall(&key) {
             return Ok(compiled);
         }
         if key.len() > LONGEST {
-            return Err(ConstraintError(format!(
-                "it has {} bytes, and can have {LONGEST}",
-                key.len()
-            )));
+            let message = format!("it has {} bytes, and can have {LONGEST}", key.len());
+            return Err(ConstraintError(message).into());
         }
+        let stack = LEAST_STACK_BYTES.saturating_add(key.len().saturating_mul(STACK_BYTES_OF_EACH));
+        let stack = stack.min(MOST_STACK_BYTES);
+        let _claim = room::claim(stack as u64)?;
         let compiled = thread::scope(|scope| {
-            let compile = || self.compile_anew(constraint);
-            let thread = thread::Builder::new().stack_size(STACK_BYTES);
+            let compile = || self.compile_anew(constraint, key.len());
+            let thread = thread::Builder::new().stack_size(stack);
             let thread = thread.name("constraint".to_owned());
             let failed = |why: &str| ConstraintError(format!("cannot be compiled: {why}"));
             match thread.spawn_scoped(scope, compile) {
@@ -118,15 +162,17 @@ impl Compiler {
                 Err(error) => Err(failed(&error.to_string())),
             }
         })?;
-        let mut remembered = self.lock();
-        if remembered.len() == REMEMBERED {
-            remembered.pop_front();
+        if compiled.bytes() <= REMEMBERED_BYTES / 4 && room::is_ample(compiled.bytes()) {
+            self.remembered.insert(key, compiled.clone());
         }
-        remembered.push_back((key, compiled.clone()));
         Ok(compiled)
     }
 
-    fn compile_anew(&self, constraint: &Constraint) -> Result<CompiledConstraint, ConstraintError> {
+    fn compile_anew(
+        &self,
+        constraint: &Constraint,
+        length: usize,
+    ) -> Result<CompiledConstraint, ConstraintError> {
         let grammar = grammar::of(constraint, &self.vocabulary)?;
         let mut matcher = Matcher::new(self.factory.create_parser(grammar));
         // A grammar that matches nothing is only found out here.
@@ -137,10 +183,14 @@ impl Compiler {
                 _ => message,
             })
         })?;
+        let cost = matcher
+            .last_step_stats()
+            .map_or(0, |stats| stats.lexer_cost);
         Ok(CompiledConstraint(Arc::new(Compiled {
             matcher: Mutex::new(matcher),
             has_numbers: constraint.has_json(),
             vocabulary: Arc::clone(&self.vocabulary),
+            bytes: KEPT_BYTES + BYTES_OF_EACH * length as u64 + BYTES_OF_COST * cost,
         })))
     }
 
@@ -150,18 +200,30 @@ impl Compiler {
     }
 
     fn recall(&self, key: &str) -> Option<CompiledConstraint> {
-        let mut remembered = self.lock();
+        let mut remembered = self.remembered.lock();
         let place = remembered.iter().position(|(other, _)| other == key)?;
         let entry = remembered.remove(place)?;
         let compiled = entry.1.clone();
         remembered.push_back(entry);
         Some(compiled)
     }
+}
+
+impl Remembered {
+    fn insert(&self, key: String, compiled: CompiledConstraint) {
+        let mut remembered = self.lock();
+        remembered.push_back((key, compiled));
+        let bytes =
+            |(key, compiled): &(String, CompiledConstraint)| key.len() as u64 + compiled.bytes();
+        while remembered.len() > REMEMBERED
+            || remembered.iter().map(bytes).sum::<u64>() > REMEMBERED_BYTES
+        {
+            remembered.pop_front();
+        }
+    }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<(String, CompiledConstraint)>> {
         // No code that can panic runs under the lock.
-        self.remembered
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -19,7 +19,7 @@ mod text;
 mod vocabulary;
 
 pub(crate) use compiler::Compiler;
-pub use compiler::{CompiledConstraint, ConstraintError};
+pub use compiler::{CompileError, CompiledConstraint, ConstraintError};
 pub use constraint::{Constraint, ReasoningMarks};
 pub(crate) use matching::{Ending, Matching};
 pub use text::ConstrainedText;

@@ -11,6 +11,7 @@ use super::step::Core;
 use crate::backend::{Capacity, KvLayout, SaveError, Slot};
 use crate::cache::{Found, PrefixTree, Progress, ShareGroup};
 use crate::protocol::{SequenceId, Token};
+use crate::room;
 use crate::schedule::Row;
 use crate::sequence::Sequence;
 use crate::spec::EngineSpec;
@@ -296,6 +297,10 @@ impl Core<'_> {
         if sequence.computed < saved + WORTHWHILE {
             return;
         }
+        if !room::is_ample(0) {
+            self.evict_to(self.sharing.tree.saved_bytes() / 2);
+            return;
+        }
         self.backend.remove_before(slot, saved);
         self.save(sequence.id, slot, sequence.computed);
         self.keep_limit();
@@ -320,7 +325,12 @@ impl Core<'_> {
     }
 
     fn keep_limit(&mut self) {
-        while self.sharing.tree.saved_bytes() > self.sharing.host_limit {
+        self.evict_to(self.sharing.host_limit);
+    }
+
+    /// Drops what was not used for longest until the rest takes no more than this.
+    pub(super) fn evict_to(&mut self, bytes: u64) {
+        while self.sharing.tree.saved_bytes() > bytes {
             let evicted = self.sharing.tree.evict();
             self.shared
                 .prefix_evicted

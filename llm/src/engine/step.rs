@@ -200,6 +200,7 @@ impl<'a> Core<'a> {
                 self.cancel(id);
             }
             Command::Preview(question) => self.answer(&question),
+            Command::Shrink => self.evict_to(0),
             Command::Shutdown => {}
         }
     }

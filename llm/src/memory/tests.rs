@@ -233,12 +233,3 @@ fn the_smaller_of_two_memories_decides() {
     });
     assert_eq!(size, Ok(decided(GIB / 12_288, Bound::Memory)));
 }
-
-#[test]
-fn free_memory_is_read_from_meminfo() {
-    assert_eq!(
-        meminfo_available("MemTotal:  9 kB\nMemAvailable:    2048 kB\n"),
-        Some(2 << 20)
-    );
-    assert_eq!(meminfo_available("MemTotal:  9 kB\n"), None);
-}

@@ -76,6 +76,7 @@ pub fn main() -> ExitCode {
     let cli = Cli::parse_from(normalised(std::env::args_os()));
     if matches!(cli.verb, Verb::Serve(_) | Verb::Run(_) | Verb::Test(_)) {
         spinning::limit();
+        graphmill_llm::room::prepare();
     }
     if matches!(cli.verb, Verb::Run(_) | Verb::Test(_)) {
         trial::begin();

@@ -120,7 +120,7 @@ impl PromptReporter {
             QuestionKind::Tokenize(how) => Ok(Some(tokens::tokenized(vocab, *how, &tokens))),
             QuestionKind::Detokenize => tokens::detokenized(vocab, &tokens).map(Some),
             QuestionKind::CountTokens => {
-                let count: usize = tokens.0.iter().map(Vec::len).sum();
+                let count: usize = tokens.0.iter().map(|prompt| prompt.tokens.len()).sum();
                 Ok(Some(
                     json!({ "object": "response.input_tokens", "input_tokens": count }),
                 ))
@@ -134,14 +134,14 @@ impl PromptReporter {
                 explain::check(&engine, &explained.params)?;
                 let rendered = tokens::rendered(vocab, &prompts, &tokens)?;
                 let (salt, adapter) = (&explained.params.cache_salt, &explained.params.adapter);
-                for (index, tokens) in tokens.0.into_iter().enumerate() {
+                for (index, prompt) in tokens.0.into_iter().enumerate() {
                     let sender = cx.sender(io.previews);
                     let answer = move |preview| {
                         // a session that has ended waits for nothing
                         sender.send(Previewed { index, preview }).ok();
                     };
                     engine
-                        .preview(tokens, salt, adapter.as_deref(), answer)
+                        .preview(prompt.tokens, salt, adapter.as_deref(), answer)
                         .map_err(explain::refused)?;
                 }
                 let model = Arc::clone(&question.model);

@@ -5,14 +5,14 @@ use graphmill_llm::{Token, Vocab};
 use serde_json::{Map, Value, json};
 
 use super::super::fields::invalid;
-use crate::payload::{Prompt, Prompts, TokenPrompts, Tokenization};
+use crate::payload::{Prompt, Prompts, TemplatedPrompt, TokenPrompts, Tokenization};
 
 /// The answer of `tokenize`.
 pub(super) fn tokenized(vocab: &dyn Vocab, how: Tokenization, prompts: &TokenPrompts) -> Value {
     let lists: Vec<Vec<Token>> = prompts
         .0
         .iter()
-        .map(|tokens| fitted(vocab, how, tokens))
+        .map(|prompt| fitted(vocab, how, &prompt.tokens))
         .collect();
     let count: usize = lists.iter().map(Vec::len).sum();
     let nest = |mut lists: Vec<Value>| match lists.pop() {
@@ -79,7 +79,8 @@ pub(super) fn text(vocab: &dyn Vocab, tokens: &[Token]) -> String {
 
 /// The answer of `detokenize`: vLLM has it as `prompt` and llama-server as `content`.
 pub(super) fn detokenized(vocab: &dyn Vocab, prompts: &TokenPrompts) -> Result<Value> {
-    let tokens = prompts.0.first().map_or(&[][..], Vec::as_slice);
+    let tokens = prompts.0.first();
+    let tokens = tokens.map_or(&[][..], |prompt| prompt.tokens.as_slice());
     if let Some(index) = tokens.iter().position(|token| !vocab.contains(*token)) {
         let size = vocab.n_vocab();
         let message = format!(
@@ -108,10 +109,11 @@ pub(super) fn rendered(
     }
     let pairs = prompts.0.iter().zip(&tokens.0);
     let rendered = pairs.map(|(prompt, tokens)| {
+        let tokens = &tokens.tokens;
         let text = match prompt {
-            Prompt::Text(text) | Prompt::Templated(text) | Prompt::Spelled { text, .. } => {
-                text.clone()
-            }
+            Prompt::Text(text)
+            | Prompt::Templated(TemplatedPrompt { text, .. })
+            | Prompt::Spelled { text, .. } => text.clone(),
             Prompt::Gap { .. } => text(vocab, tokens),
             Prompt::Tokens(tokens) => text(vocab, tokens),
         };

@@ -3,20 +3,22 @@
 use std::sync::Arc;
 
 use graphmill_engine::{
-    Calculator, Contract, Cx, Error, Flow, In, NoOptions, OpenCx, Out, Res, Result, Run, register,
+    Calculator, CancelToken, Contract, Cx, Error, Flow, In, NoOptions, OpenCx, Out, Res, Result,
+    Run, register,
 };
 use serde_json::{Map, Value};
 
-use super::TemplateError;
-use crate::llm::LanguageModel;
-use crate::payload::{ChatInput, Prompt, Prompts, RequestInput, TextRequest};
+use super::{ChatTemplate, TemplateError};
+use crate::llm::{LanguageModel, claim_room};
+use crate::payload::{ChatInput, Prompt, Prompts, RequestInput, TemplatedPrompt, TextRequest};
 
 /// Makes the prompt of a conversation with the model's chat template; prompts of plain completions pass as they are.
 ///
 /// The template is the file `chat_template_file` of the LLM node, or `chat_template.jinja` beside the model, or the one inside
 /// the model (its `tool_use` template, if it has one, for conversations with tools). It sees `messages`, `tools`, `documents`,
 /// `add_generation_prompt`, `bos_token`, `eos_token` and whatever the request gives in `chat_template_kwargs`. Runs on the
-/// executor `cpu`, because a conversation can have megabytes.
+/// executor `cpu`, because a conversation can have megabytes. A template that takes too many steps, or makes much more text than
+/// it was given, is stopped.
 ///
 /// ```pbtxt
 /// input_stream: "REQUEST:request"
@@ -65,7 +67,10 @@ impl Calculator for ApplyChatTemplate {
         let prompts = match cx.get(io.request).map(|request| &request.input) {
             None => return Ok(Flow::Continue),
             Some(RequestInput::Prompts(prompts)) => Arc::clone(prompts),
-            Some(RequestInput::Chat(chat)) => Arc::new([Prompt::Templated(self.render(chat)?)]),
+            Some(RequestInput::Chat(chat)) => {
+                let cancel = cx.run().cancel.clone();
+                Arc::new([Prompt::Templated(self.prompt(chat, cancel)?)])
+            }
         };
         cx.emit(io.prompt, Prompts(prompts));
         Ok(Flow::Continue)
@@ -73,8 +78,27 @@ impl Calculator for ApplyChatTemplate {
 }
 register!(ApplyChatTemplate);
 
+/// What a rendering takes for a byte of the conversation, while it is at it: its values, its text, and what it makes on the way.
+const BYTES_OF_EACH: usize = 6;
+/// Variables that say what a prompt ends with. A request that replaces one of them may have its prompt end anywhere.
+const ENDINGS: [&str; 3] = ["messages", "bos_token", "eos_token"];
+
 impl ApplyChatTemplate {
-    fn render(&self, chat: &ChatInput) -> Result<String> {
+    fn prompt(&self, chat: &ChatInput, cancel: CancelToken) -> Result<TemplatedPrompt> {
+        let bytes: usize = chat.messages.iter().map(ChatTemplate::input_bytes).sum();
+        let _claim = claim_room(bytes.saturating_mul(BYTES_OF_EACH))?;
+        let kwargs = &*chat.template_kwargs;
+        let generates = kwargs.get("add_generation_prompt");
+        let is_own = ENDINGS.iter().any(|name| kwargs.contains_key(*name))
+            || generates.is_some_and(|generates| *generates != true);
+        Ok(TemplatedPrompt {
+            text: self.render(chat, cancel)?,
+            partner: chat.partner.clone(),
+            awaits_reply: !chat.continues && !is_own,
+        })
+    }
+
+    fn render(&self, chat: &ChatInput, cancel: CancelToken) -> Result<String> {
         let vocab = self.model.vocab();
         let list = |values: &Vec<Value>| Value::Array(values.clone());
         let mut variables = Map::new();
@@ -93,7 +117,7 @@ impl ApplyChatTemplate {
         }
         let template = self.model.chat_template(chat.tools.is_some())?;
         let text = template
-            .render(&Value::Object(variables))
+            .render_until(&Value::Object(variables), cancel)
             .map_err(rejected)?;
         match chat.messages.last() {
             Some(message) if chat.continues => left_open(text, message),
@@ -136,7 +160,10 @@ fn rejected(error: TemplateError) -> Error {
         }
         _ => format!("the model's chat template fails on the conversation: {error}"),
     };
-    Error::invalid(message)
-        .with_field("messages")
-        .with_source(error)
+    let refusal = Error::invalid(message).with_field("messages");
+    let refusal = match &error {
+        TemplateError::Stopped { .. } => refusal.with_code("template_limit_exceeded"),
+        _ => refusal,
+    };
+    refusal.with_source(error)
 }

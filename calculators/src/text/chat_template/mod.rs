@@ -23,10 +23,12 @@ pub use calculator::{ApplyChatTemplate, ApplyChatTemplatePorts};
 use std::sync::Arc;
 
 use chrono::NaiveDateTime;
+use graphmill_engine::CancelToken;
 use minijinja::syntax::SyntaxConfig;
-use minijinja::{Environment, Error};
+use minijinja::{Environment, Error, ErrorKind};
 
 use self::builtins::Raised;
+use self::python::budget::{self, Budget, Stopped};
 use self::rewrite::Rewritten;
 
 /// Where `strftime_now` reads the local time.
@@ -61,7 +63,22 @@ pub enum TemplateError {
         /// What happened there.
         message: String,
     },
+    /// The template takes more steps or memory than it may, or nobody waits for it any more.
+    #[error("chat template, line {line}: {message}")]
+    Stopped {
+        /// Line in the template where it was stopped, from one.
+        line: usize,
+        /// What there was too much of.
+        message: String,
+    },
 }
+
+/// Most instructions of one rendering, which are seconds. A message takes some hundred, so that what fits in any context is rendered.
+const MAX_STEPS: u64 = 10_000_000;
+/// Most bytes that one rendering makes of a small conversation.
+const LEAST_BYTES: usize = 64 << 20;
+/// And of each byte of a large one: templates split, strip and join what was said a few times.
+const BYTES_OF_EACH: usize = 16;
 
 impl ChatTemplate {
     /// Compiles a template; `strftime_now` tells the local time.
@@ -75,9 +92,11 @@ impl ChatTemplate {
             rewrite::rewrite(source).map_err(|error| syntax_error(&error, error.line()))?;
         let mut environment = Environment::empty();
         builtins::install(&mut environment, clock);
+        environment.set_fuel(Some(MAX_STEPS));
         environment.set_formatter(|out, _, value| {
-            out.write_str(&python::text::str(value))
-                .map_err(Error::from)
+            let text = python::text::str(value);
+            budget::take(text.len())?;
+            out.write_str(&text).map_err(Error::from)
         });
         let mut syntax = SyntaxConfig::builder();
         syntax.keep_trailing_newline(true);
@@ -97,6 +116,11 @@ impl ChatTemplate {
         })
     }
 
+    /// About as many bytes as a variable has.
+    pub(crate) fn input_bytes(variable: &serde_json::Value) -> usize {
+        python::json::bytes(variable)
+    }
+
     /// The template as it was written.
     pub fn source(&self) -> &str {
         &self.source
@@ -104,7 +128,18 @@ impl ChatTemplate {
 
     /// Renders the template with `variables` (`messages`, `tools`, `add_generation_prompt`, ..).
     pub fn render(&self, variables: &serde_json::Value) -> Result<String, TemplateError> {
+        self.render_until(variables, CancelToken::default())
+    }
+
+    /// As [`Self::render`], and gives up when the token is cancelled.
+    pub fn render_until(
+        &self,
+        variables: &serde_json::Value,
+        cancel: CancelToken,
+    ) -> Result<String, TemplateError> {
+        let bytes = python::json::bytes(variables);
         let variables = python::json::from_json(variables);
+        let _budget = Budget::new(LEAST_BYTES + BYTES_OF_EACH * bytes, cancel);
         self.environment
             .get_template("chat_template")
             .and_then(|template| template.render(variables))
@@ -114,9 +149,14 @@ impl ChatTemplate {
     fn render_error(&self, error: &Error) -> TemplateError {
         let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
         let mut innermost = error;
+        let mut stopped = (error.kind() == ErrorKind::OutOfFuel)
+            .then(|| format!("it takes more than {MAX_STEPS} steps"));
         while let Some(current) = cause {
             if let Some(Raised(message)) = current.downcast_ref() {
                 return TemplateError::Raised(message.clone());
+            }
+            if let Some(why) = current.downcast_ref::<Stopped>() {
+                stopped = Some(why.to_string());
             }
             innermost = current.downcast_ref().unwrap_or(innermost);
             cause = current.source();
@@ -126,9 +166,12 @@ impl ChatTemplate {
             .or(error.line())
             .and_then(|line| self.rewritten.original_line(line))
             .unwrap_or(1);
-        TemplateError::Render {
-            line,
-            message: message_of(innermost),
+        match stopped {
+            Some(message) => TemplateError::Stopped { line, message },
+            None => TemplateError::Render {
+                line,
+                message: message_of(innermost),
+            },
         }
     }
 }

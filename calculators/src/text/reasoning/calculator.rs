@@ -105,7 +105,7 @@ impl Calculator for ReasoningParser {
         };
         let choice = chunk.index as usize;
         while self.parsers.len() <= choice {
-            self.parsers.push(format.parser(prompt));
+            self.parsers.push(format.parser(&prompt.text));
         }
         let parsed = self.parsers[choice].push(&chunk.text, chunk.finish.is_some());
         chunk.reasoning.push_str(&parsed.reasoning);

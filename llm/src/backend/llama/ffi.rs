@@ -9,6 +9,8 @@ mod context;
 mod cut;
 mod exit;
 mod guard;
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+mod heap;
 #[cfg(target_os = "linux")]
 mod huge_pages;
 mod limits;
@@ -28,6 +30,8 @@ pub(super) use context::{Context, SequenceWidth, default_params as default_conte
 pub(super) use cut::{Cuts, attach as attach_to_cuts};
 pub(in crate::backend) use exit::exit;
 pub(super) use guard::{attach as attach_guard, tokenize};
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+pub(crate) use heap::{few_heaps, freed_bytes, trim as trim_heap};
 #[cfg(target_os = "linux")]
 pub(super) use huge_pages::HugePages;
 pub(in crate::backend) use limits::limit_process;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use llama_cpp_2::model::LlamaModel;
 use llama_cpp_2::token::LlamaToken;
+use llama_cpp_2::token_type::LlamaTokenAttr;
 use llama_cpp_sys_2 as sys;
 
 use super::ffi;
@@ -135,6 +136,17 @@ impl Vocab for LlamaVocabulary {
 
     fn is_control(&self, token: Token) -> bool {
         self.contains(token) && self.model.vocab().is_control(LlamaToken(token))
+    }
+
+    fn is_special(&self, token: Token) -> bool {
+        let special =
+            LlamaTokenAttr::Control | LlamaTokenAttr::UserDefined | LlamaTokenAttr::Unknown;
+        self.contains(token)
+            && self
+                .model
+                .vocab()
+                .attr(LlamaToken(token))
+                .intersects(special)
     }
 
     fn bos(&self) -> Option<Token> {

@@ -3,7 +3,9 @@
 use minijinja::value::{Rest, Value, ValueOrKwargs};
 use minijinja::{Environment, Error, State};
 
+use super::super::python::budget;
 use super::super::python::call::Arguments;
+use super::functions::bounded;
 use super::{numbers, sequences, strings};
 
 /// A filter: its name (for messages), the value it is applied to and its arguments.
@@ -66,7 +68,8 @@ pub(super) fn install(environment: &mut Environment<'static>) {
         environment.add_filter(
             name,
             move |state: &mut State<'_, '_>, value: Value, rest: Rest<ValueOrKwargs>| {
-                filter(state, name, &value, Arguments::new(rest.into_values()))
+                budget::search(&value);
+                bounded(|| filter(state, name, &value, Arguments::new(rest.into_values())))
             },
         );
     }

@@ -9,7 +9,7 @@ use super::super::Clock;
 use super::super::python::call::{Arguments, int_or_none, required};
 use super::super::python::text::str;
 use super::super::python::value::{Type, equal, error, iterate};
-use super::super::python::{access, json, ops};
+use super::super::python::{access, budget, json, ops};
 
 /// What a template said with `raise_exception`.
 #[derive(Debug, thiserror::Error)]
@@ -31,7 +31,7 @@ const BINARY: &[(&str, Binary)] = &[
     ("__py_floordiv", ops::floor_divide),
     ("__py_mod", ops::remainder),
     ("__py_pow", ops::power),
-    ("__py_concat", |a, b| Ok(ops::concat(a, b))),
+    ("__py_concat", ops::concat),
     ("__py_item", access::item),
     ("__py_attr", |object, name| {
         access::attribute(object, name.as_str().unwrap_or_default())
@@ -53,29 +53,29 @@ const UNARY: &[(&str, Unary)] = &[("__py_neg", ops::negate), ("__py_iter", loop_
 
 pub(super) fn install(environment: &mut Environment<'static>, clock: Clock) {
     for &(name, function) in BINARY {
-        environment.add_function(name, move |a: &Value, b: &Value| function(a, b));
+        environment.add_function(name, move |a: &Value, b: &Value| bounded(|| function(a, b)));
     }
     for &(name, function) in COMPARISONS {
-        environment.add_function(name, move |a: &Value, b: &Value| function(a, b));
+        environment.add_function(name, move |a: &Value, b: &Value| {
+            [a, b].into_iter().for_each(budget::search);
+            bounded(|| function(a, b))
+        });
     }
     for &(name, function) in UNARY {
-        environment.add_function(name, move |value: &Value| function(value));
+        environment.add_function(name, move |value: &Value| bounded(|| function(value)));
     }
     environment.add_function(
         "__py_slice",
         |object: &Value, start: &Value, stop: &Value, step: &Value| {
-            access::slice(object, start, stop, step)
+            bounded(|| access::slice(object, start, stop, step))
         },
     );
     environment.add_function(
         "__py_method",
         |state: &mut State<'_, '_>, object: Value, name: Value, rest: Rest<ValueOrKwargs>| {
-            access::call_method(
-                state,
-                &object,
-                name.as_str().unwrap_or_default(),
-                rest.into_values(),
-            )
+            budget::search(&object);
+            let name = name.as_str().unwrap_or_default();
+            bounded(|| access::call_method(state, &object, name, rest.into_values()))
         },
     );
     environment.add_function("namespace", minijinja::functions::namespace);
@@ -84,7 +84,7 @@ pub(super) fn install(environment: &mut Environment<'static>, clock: Clock) {
         minijinja_contrib::globals::cycler(items.0)
     });
     environment.add_function("joiner", minijinja_contrib::globals::joiner);
-    environment.add_function("range", range);
+    environment.add_function("range", |rest: Rest<ValueOrKwargs>| bounded(|| range(rest)));
     environment.add_function(
         "raise_exception",
         |message: Value| -> Result<Value, Error> {
@@ -105,6 +105,14 @@ pub(super) fn install(environment: &mut Environment<'static>, clock: Clock) {
         },
     );
     environment.add_function("from_json", |text: String| json::load(&text));
+}
+
+/// Does something within the budget of the rendering: what takes too much of it fails, whatever it gives.
+pub(super) fn bounded<T>(work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    budget::check()?;
+    let outcome = work()?;
+    budget::check()?;
+    Ok(outcome)
 }
 
 /// What a `for` loop runs over: Python's iterables and nothing else.
@@ -142,6 +150,8 @@ fn range(rest: Rest<ValueOrKwargs>) -> Result<Value, Error> {
             "range too big; the sandbox blocks ranges larger than {MAX_RANGE}"
         )));
     }
+    budget::spend_items(len as usize);
+    budget::check()?;
     let items: Vec<Value> = (0..len)
         .map(|index| Value::from((from + index * by) as i64))
         .collect();

@@ -6,6 +6,7 @@ use minijinja::value::{Tuple, Value};
 use minijinja::{Error, State};
 
 use super::super::python::access;
+use super::super::python::budget;
 use super::super::python::call::{Arguments, flag, int_or_none, required, text_or_none};
 use super::super::python::markup;
 use super::super::python::ops;
@@ -256,6 +257,8 @@ pub(super) fn unique(
             follow(&item, attribute.as_ref(), None)?,
             flag(case_sensitive.as_ref()),
         );
+        budget::spend_items(seen.len());
+        budget::check()?;
         if !seen.iter().any(|other| equal(other, &key)) {
             seen.push(key);
             kept.push(item);
@@ -320,9 +323,14 @@ pub(super) fn join(
     let mut joined = String::new();
     for (index, item) in iterate(value)?.iter().enumerate() {
         if index > 0 {
-            joined.push_str(&str(&separator));
+            let separator = str(&separator);
+            budget::take(separator.len())?;
+            joined.push_str(&separator);
         }
-        joined.push_str(&str(&follow(item, attribute.as_ref(), None)?));
+        let item = follow(item, attribute.as_ref(), None)?;
+        let item = str(&item);
+        budget::take(item.len())?;
+        joined.push_str(&item);
     }
     Ok(Value::from(joined))
 }

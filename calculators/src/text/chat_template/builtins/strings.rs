@@ -3,6 +3,7 @@
 use minijinja::value::Value;
 use minijinja::{Error, State};
 
+use super::super::python::budget;
 use super::super::python::call::{Arguments, flag, int_or_none, required, text};
 use super::super::python::json::{self, Layout};
 use super::super::python::markup::{self, is_markup, like};
@@ -18,7 +19,9 @@ fn simple(
     change: impl FnOnce(&str) -> String,
 ) -> Result<Value, Error> {
     let [] = arguments.bind(name, [])?;
-    Ok(like(value, change(&str(value))))
+    let text = str(value);
+    budget::take(text.len())?;
+    Ok(like(value, change(&text)))
 }
 
 /// Marks text as markup, which escapes what is added to it.
@@ -205,12 +208,11 @@ pub(super) fn indent(
         ),
     };
     let (first, blank) = (flag(first.as_ref()), flag(blank.as_ref()));
-    let text = str(value);
+    let text = str(value).into_owned() + "\n";
+    let lines = str_methods::lines(&text);
+    budget::take(text.len() + lines.len().saturating_mul(16 + indention.len()))?;
     let mut out = String::new();
-    for (index, line) in str_methods::lines(&(text.into_owned() + "\n"))
-        .into_iter()
-        .enumerate()
-    {
+    for (index, line) in lines.into_iter().enumerate() {
         if index > 0 {
             out.push('\n');
         }

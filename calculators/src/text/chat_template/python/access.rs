@@ -5,6 +5,7 @@ use std::sync::Arc;
 use minijinja::value::{Object, ObjectRepr, Tuple, Value, ValueKind};
 use minijinja::{Error, State};
 
+use super::budget;
 use super::call::{Arguments, required};
 use super::markup;
 use super::str_methods;
@@ -69,6 +70,7 @@ pub(crate) fn item(object: &Value, key: &Value) -> Result<Value, Error> {
         }
         Type::Dict if hashable(key).is_ok() => dict_get(object, key),
         Type::Str => as_int(key).and_then(|index| {
+            budget::search(object);
             let text = object.as_str()?;
             let index = if index < 0 {
                 index + text.chars().count() as i128
@@ -118,12 +120,12 @@ pub(crate) fn slice(
     let kind = Type::of(object);
     let elements: Vec<Value> = match kind {
         Type::Undefined => return Err(undefined_error("slice of an undefined value")),
-        Type::Str => object
-            .as_str()
-            .unwrap_or_default()
-            .chars()
-            .map(|c| Value::from(c.to_string()))
-            .collect(),
+        Type::Str => {
+            let text = object.as_str().unwrap_or_default();
+            budget::spend_items(text.len());
+            budget::check()?;
+            text.chars().map(|c| Value::from(c.to_string())).collect()
+        }
         Type::List | Type::Tuple => items(object),
         other => {
             return Err(error(format!(

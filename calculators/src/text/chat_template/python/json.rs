@@ -5,6 +5,7 @@ use std::fmt::Write;
 use minijinja::Error;
 use minijinja::value::Value;
 
+use super::budget;
 use super::text;
 use super::value::{Type, as_float, error, items, pairs};
 
@@ -32,6 +33,7 @@ fn write_value(
     layout: &Layout,
     depth: usize,
 ) -> Result<(), Error> {
+    budget::take(1 + value.as_str().map_or(0, str::len))?;
     match Type::of(value) {
         Type::Str => write_string(out, value.as_str().unwrap_or_default(), layout.ascii),
         Type::List | Type::Tuple => {
@@ -55,6 +57,7 @@ fn write_value(
                 ['{', '}'],
                 &entries,
                 |out, (key, value)| {
+                    budget::take(key.len() + layout.key_separator.len())?;
                     write_string(out, key, layout.ascii);
                     out.push_str(&layout.key_separator);
                     write_value(out, value, layout, depth + 1)
@@ -85,6 +88,8 @@ fn write_container<T>(
         if index > 0 {
             out.push_str(&layout.item_separator);
         }
+        let indent = layout.indent.as_ref().map_or(0, String::len);
+        budget::take(layout.item_separator.len() + indent * (depth + 1))?;
         new_line(out, depth + 1);
         write(out, element)?;
     }
@@ -151,6 +156,9 @@ fn write_string(out: &mut String, text: &str, ascii: bool) {
 
 /// `json.loads(text)`.
 pub(crate) fn load(text: &str) -> Result<Value, Error> {
+    // A number, a comma and an item for it.
+    budget::spend_items(text.len() / 2);
+    budget::check()?;
     serde_json::from_str::<serde_json::Value>(text)
         .map(|value| from_json(&value))
         .map_err(|cause| error(format!("invalid JSON: {cause}")))
@@ -173,5 +181,18 @@ pub(crate) fn from_json(value: &serde_json::Value) -> Value {
                 .iter()
                 .map(|(key, value)| (key.as_str(), from_json(value))),
         ),
+    }
+}
+
+/// About as many bytes as a value takes as JSON.
+pub(crate) fn bytes(value: &serde_json::Value) -> usize {
+    match value {
+        serde_json::Value::Null | serde_json::Value::Bool(_) | serde_json::Value::Number(_) => 4,
+        serde_json::Value::String(text) => 2 + text.len(),
+        serde_json::Value::Array(items) => items.iter().map(|item| 1 + bytes(item)).sum(),
+        serde_json::Value::Object(entries) => {
+            let entry = |(key, value): (&String, _)| 4 + key.len() + bytes(value);
+            entries.iter().map(entry).sum()
+        }
     }
 }

@@ -3,10 +3,12 @@
 //! Chat templates run without autoescaping, so nothing else becomes markup; `~`, `join` and `replace` give plain text there.
 
 use minijinja::Error;
-use minijinja::formatting::{self, FormatStyle};
+use minijinja::formatting::FormatStyle;
 use minijinja::value::{Kwargs, Tuple, Value};
 
+use super::budget;
 use super::call::Arguments;
+use super::ops::formatted;
 use super::str_methods;
 use super::text;
 use super::value::{Type, error, items, iterate, pairs};
@@ -75,8 +77,16 @@ pub(crate) fn call(subject: &str, name: &str, mut arguments: Arguments) -> Resul
         "join" => {
             let [parts] = arguments.bind(name, ["iterable"])?;
             let parts = parts.ok_or_else(|| error("join() takes exactly one argument"))?;
-            let parts: Vec<String> = iterate(&parts)?.iter().map(escape).collect();
-            return Ok(markup(parts.join(subject)));
+            let mut joined = String::new();
+            for (index, part) in iterate(&parts)?.iter().enumerate() {
+                let part = escape(part);
+                budget::take(subject.len() + part.len())?;
+                if index > 0 {
+                    joined.push_str(subject);
+                }
+                joined.push_str(&part);
+            }
+            return Ok(markup(joined));
         }
         "replace" | "ljust" | "rjust" | "center" => {
             // What is put in.
@@ -110,5 +120,5 @@ fn format(subject: &str, arguments: Arguments) -> Result<Value, Error> {
         let keyword = keyword.map(|(name, value)| (name, format_argument(&value)));
         values.push(Value::from(keyword.collect::<Kwargs>()));
     }
-    formatting::format(FormatStyle::StrFormat, subject, &values).map(markup)
+    formatted(FormatStyle::StrFormat, subject, &values).map(markup)
 }

@@ -5,6 +5,7 @@
 //! values; they know nothing of templates, streams or models.
 
 pub(super) mod access;
+pub(super) mod budget;
 pub(super) mod call;
 pub(super) mod json;
 pub(super) mod markup;

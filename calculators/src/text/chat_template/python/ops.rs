@@ -6,6 +6,7 @@ use minijinja::Error;
 use minijinja::formatting::{FormatStyle, format};
 use minijinja::value::{Tuple, Value};
 
+use super::budget;
 use super::markup::{self, is_markup};
 use super::text;
 use super::value::{
@@ -55,9 +56,11 @@ fn numbers(operator: &str, a: &Value, b: &Value) -> Result<Numbers, Error> {
 pub(crate) fn add(a: &Value, b: &Value) -> Result<Value, Error> {
     match (Type::of(a), Type::of(b)) {
         (Type::Str, Type::Str) if is_markup(a) || is_markup(b) => {
-            Ok(markup::markup(markup::escape(a) + &markup::escape(b)))
+            let parts = [markup::escape(a), markup::escape(b)];
+            budget::take(parts[0].len() + parts[1].len())?;
+            Ok(markup::markup(parts.concat()))
         }
-        (Type::Str, Type::Str) => Ok(Value::from([text::str(a), text::str(b)].concat())),
+        (Type::Str, Type::Str) => concat(a, b),
         (Type::List, Type::List) => Ok(Value::from([items(a), items(b)].concat())),
         (Type::Tuple, Type::Tuple) => Ok(Value::from(Tuple::from([items(a), items(b)].concat()))),
         (Type::Undefined, _) | (_, Type::Undefined) => Err(unsupported("+", a, b)),
@@ -96,12 +99,18 @@ fn repeat(value: &Value, times: &Value) -> Result<Value, Error> {
     let len = value
         .as_str()
         .map_or_else(|| value.len().unwrap_or(0), str::len);
+    let size = if value.as_str().is_some() {
+        1
+    } else {
+        size_of::<Value>()
+    };
     if len
         .checked_mul(times)
         .is_none_or(|len| len > MAX_REPEATED_LEN)
     {
         return Err(error("the repeated value is too large"));
     }
+    budget::take(len * times * size)?;
     if let Some(text) = value.as_str() {
         return Ok(markup::like(value, text.repeat(times)));
     }
@@ -182,7 +191,7 @@ pub(crate) fn printf(like: &Value, pattern: &str, arguments: &[Value]) -> Result
     } else {
         printable(arguments)
     };
-    let text = format(FormatStyle::Printf, pattern, &arguments)?;
+    let text = formatted(FormatStyle::Printf, pattern, &arguments)?;
     Ok(markup::like(like, text))
 }
 
@@ -194,6 +203,27 @@ pub(crate) fn printable(arguments: &[Value]) -> Vec<Value> {
         _ => Value::from(text::str(value).into_owned()),
     };
     arguments.iter().map(as_text).collect()
+}
+
+/// Fills in a format string. Widths count before anything is as wide.
+pub(crate) fn formatted(
+    style: FormatStyle,
+    pattern: &str,
+    arguments: &[Value],
+) -> Result<String, Error> {
+    let digits = pattern.split(|c: char| !c.is_ascii_digit());
+    let spelled = digits.filter(|digits| !digits.is_empty());
+    spelled.for_each(|digits| budget::spend(digits.parse().unwrap_or(usize::MAX)));
+    if pattern.contains('*') || pattern.contains(":{") {
+        let widths = arguments.iter().filter_map(as_int);
+        widths.for_each(|width| {
+            budget::spend(usize::try_from(width.unsigned_abs()).unwrap_or(usize::MAX));
+        });
+    }
+    budget::check()?;
+    let text = format(style, pattern, arguments)?;
+    budget::take(text.len())?;
+    Ok(text)
 }
 
 pub(crate) fn power(a: &Value, b: &Value) -> Result<Value, Error> {
@@ -225,8 +255,10 @@ pub(crate) fn negate(a: &Value) -> Result<Value, Error> {
 }
 
 /// `a ~ b`.
-pub(crate) fn concat(a: &Value, b: &Value) -> Value {
-    Value::from([text::str(a), text::str(b)].concat())
+pub(crate) fn concat(a: &Value, b: &Value) -> Result<Value, Error> {
+    let parts = [text::str(a), text::str(b)];
+    budget::take(parts[0].len() + parts[1].len())?;
+    Ok(Value::from(parts.concat()))
 }
 
 pub(crate) fn less(a: &Value, b: &Value) -> Result<bool, Error> {

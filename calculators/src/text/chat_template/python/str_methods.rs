@@ -1,11 +1,12 @@
 //! The methods of `str`.
 
 use minijinja::Error;
-use minijinja::formatting::{FormatStyle, format};
+use minijinja::formatting::FormatStyle;
 use minijinja::value::{Tuple, Value};
 
+use super::budget;
 use super::call::{Arguments, flag, int_or_none, required, text, text_or_none};
-use super::ops::printable;
+use super::ops::{formatted, printable};
 use super::text::is_printable;
 use super::value::{Type, error, items, iterate};
 
@@ -68,7 +69,7 @@ pub(crate) fn call(subject: &str, name: &str, arguments: Arguments) -> Result<Va
                 });
                 values.push(Value::from(keyword.collect::<minijinja::value::Kwargs>()));
             }
-            format(FormatStyle::StrFormat, subject, &values).map(Value::from)
+            formatted(FormatStyle::StrFormat, subject, &values).map(Value::from)
         }
         "upper" => no_arguments(name, arguments, || subject.to_uppercase()),
         "lower" | "casefold" => no_arguments(name, arguments, || subject.to_lowercase()),
@@ -136,6 +137,13 @@ pub(crate) fn call(subject: &str, name: &str, arguments: Arguments) -> Result<Va
                 text(name, &required(name, "new", new)?)?,
             );
             let count = int_or_none(name, count.as_ref())?.unwrap_or(-1);
+            let most = usize::try_from(count).unwrap_or(usize::MAX);
+            let found = subject.matches(&old).take(most).count();
+            budget::take(
+                subject
+                    .len()
+                    .saturating_add(found.saturating_mul(new.len())),
+            )?;
             Ok(Value::from(usize::try_from(count).map_or_else(
                 |_| subject.replace(&old, &new),
                 |count| subject.replacen(&old, &new, count),
@@ -150,10 +158,10 @@ pub(crate) fn call(subject: &str, name: &str, arguments: Arguments) -> Result<Va
         }
         "splitlines" => {
             let [keep_ends] = arguments.bind(name, ["keepends"])?;
-            Ok(split_lines(subject, flag(keep_ends.as_ref()))
-                .into_iter()
-                .map(Value::from)
-                .collect())
+            let lines = split_lines(subject, flag(keep_ends.as_ref()));
+            budget::spend_items(lines.len());
+            budget::take(subject.len())?;
+            Ok(lines.into_iter().map(Value::from).collect())
         }
         "partition" | "rpartition" => {
             let [separator] = arguments.bind(name, ["sep"])?;
@@ -177,6 +185,8 @@ pub(crate) fn call(subject: &str, name: &str, arguments: Arguments) -> Result<Va
             let parts = iterate(&required(name, "iterable", parts)?)?;
             let mut joined = String::new();
             for (index, part) in parts.iter().enumerate() {
+                let own = part.as_str().map_or(0, str::len);
+                budget::take(subject.len() + own)?;
                 if index > 0 {
                     joined.push_str(subject);
                 }
@@ -247,6 +257,7 @@ pub(crate) fn call(subject: &str, name: &str, arguments: Arguments) -> Result<Va
             let [width, fill] = arguments.bind(name, ["width", "fillchar"])?;
             let width = int_or_none(name, width.as_ref())?
                 .ok_or_else(|| error(format!("{name}() needs a width")))?;
+            budget::take(subject.len() + usize::try_from(width).unwrap_or(0))?;
             let fill = text_or_none(name, fill.as_ref())?.unwrap_or_else(|| " ".to_owned());
             Ok(Value::from(pad(
                 subject,
@@ -258,6 +269,8 @@ pub(crate) fn call(subject: &str, name: &str, arguments: Arguments) -> Result<Va
         "expandtabs" => {
             let [size] = arguments.bind(name, ["tabsize"])?;
             let size = usize::try_from(int_or_none(name, size.as_ref())?.unwrap_or(8)).unwrap_or(0);
+            let tabs = subject.matches('\t').count();
+            budget::take(subject.len().saturating_add(tabs.saturating_mul(size)))?;
             Ok(Value::from(expand_tabs(subject, size)))
         }
         _ => Err(error(format!("'str' object has no attribute '{name}'"))),
@@ -270,7 +283,9 @@ fn no_arguments<T: Into<Value>>(
     result: impl FnOnce() -> T,
 ) -> Result<Value, Error> {
     let [] = arguments.bind(name, [])?;
-    Ok(result().into())
+    let made: Value = result().into();
+    budget::take(made.as_str().map_or(0, str::len))?;
+    Ok(made)
 }
 
 fn every(text: &str, holds: impl Fn(char) -> bool) -> bool {
@@ -360,6 +375,8 @@ fn split(
             .collect(),
         (None, Some(limit)) => split_spaces(text, limit, from_right),
     };
+    budget::spend_items(parts.len());
+    budget::take(text.len())?;
     Ok(Value::from(
         parts.into_iter().map(Value::from).collect::<Vec<_>>(),
     ))

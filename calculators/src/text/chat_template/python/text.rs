@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use minijinja::value::Value;
 
+use super::budget;
 use super::markup::is_markup;
 use super::value::{DictView, Type, as_float, as_int, items, pairs};
 
@@ -29,6 +30,10 @@ pub(crate) fn repr(value: &Value) -> String {
 }
 
 fn write_repr(out: &mut String, value: &Value) {
+    budget::spend(1);
+    if budget::is_spent() {
+        return;
+    }
     match Type::of(value) {
         Type::Undefined => out.push_str("Undefined"),
         Type::None => out.push_str("None"),
@@ -101,6 +106,7 @@ fn write_quoted(out: &mut String, text: &str) {
         '\''
     };
     out.push(quote);
+    budget::spend(text.len());
     for c in text.chars() {
         match c {
             '\\' => out.push_str("\\\\"),

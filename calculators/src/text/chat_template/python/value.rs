@@ -6,6 +6,8 @@ use std::sync::{Arc, LazyLock};
 use minijinja::value::{DynObject, Enumerator, Object, ObjectRepr, Value, ValueKind};
 use minijinja::{Error, ErrorKind};
 
+use super::budget;
+
 /// The Python types a template can meet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Type {
@@ -276,11 +278,23 @@ pub(crate) fn length(value: &Value) -> Result<usize, Error> {
 
 /// The elements of a value that is known to be iterable.
 pub(crate) fn items(value: &Value) -> Vec<Value> {
+    // The length of a text is found by counting; more than its characters are not to be had either way.
+    let count = value
+        .as_str()
+        .map_or_else(|| value.len(), |text| Some(text.len()));
+    budget::spend_items(count.unwrap_or(1));
+    if budget::is_spent() {
+        return Vec::new();
+    }
     value.try_iter().map(Iterator::collect).unwrap_or_default()
 }
 
 /// The entries of a `dict`, in order.
 pub(crate) fn pairs(dict: &Value) -> Vec<(Value, Value)> {
+    budget::spend_items(2 * dict.len().unwrap_or(1));
+    if budget::is_spent() {
+        return Vec::new();
+    }
     dict.as_object()
         .and_then(DynObject::try_iter_pairs)
         .map(Iterator::collect)

@@ -1,0 +1,98 @@
+//! What rendering one template may take.
+//!
+//! minijinja counts the instructions of a template; what one of them does with a large value is counted here, in bytes that are made
+//! and items that are looked at. The functions of this folder that make values cannot all fail, so they spend, and what calls them
+//! asks whether it was too much. Rendering stays on one thread, and so does its budget.
+
+use std::cell::{Cell, RefCell};
+use std::marker::PhantomData;
+
+use graphmill_engine::CancelToken;
+use minijinja::Error;
+use minijinja::value::Value;
+
+use super::value::error;
+
+/// What an item of a list takes.
+const ITEM: usize = size_of::<Value>();
+/// Bytes of text that are searched in the time that one is made in.
+const SEARCHED: usize = 16;
+
+thread_local! {
+    static LEFT: Cell<usize> = const { Cell::new(usize::MAX) };
+    static CANCEL: RefCell<Option<CancelToken>> = const { RefCell::new(None) };
+}
+
+/// Why a template was stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Stopped {
+    #[error("it makes too much text, or too many items")]
+    Spent,
+    #[error("the request was cancelled")]
+    Cancelled,
+}
+
+/// The budget of the rendering that goes on in this thread, until it is dropped.
+pub(crate) struct Budget {
+    /// Of this thread.
+    here: PhantomData<*const ()>,
+}
+
+impl Budget {
+    /// As many bytes, for a rendering that is given up when the token says so.
+    pub(crate) fn new(bytes: usize, cancel: CancelToken) -> Self {
+        LEFT.set(bytes);
+        CANCEL.set(Some(cancel));
+        Self { here: PhantomData }
+    }
+}
+
+impl Drop for Budget {
+    fn drop(&mut self) {
+        LEFT.set(usize::MAX);
+        CANCEL.set(None);
+    }
+}
+
+/// Accounts for bytes that were made, or are about to be.
+pub(crate) fn spend(bytes: usize) {
+    // What is not rendered is not bounded.
+    if LEFT.get() != usize::MAX {
+        LEFT.set(LEFT.get().saturating_sub(bytes));
+    }
+}
+
+/// Accounts for items of a list.
+pub(crate) fn spend_items(count: usize) {
+    spend(count.saturating_mul(ITEM));
+}
+
+/// Accounts for a text that is searched.
+pub(crate) fn search(value: &Value) {
+    spend(value.as_str().map_or(1, |text| 1 + text.len() / SEARCHED));
+}
+
+/// Whether too much was spent: whatever is made then is thrown away.
+pub(crate) fn is_spent() -> bool {
+    LEFT.get() == 0
+}
+
+/// Ends a rendering that has taken too much or that nobody waits for.
+pub(crate) fn check() -> Result<(), Error> {
+    let cancelled =
+        |token: &Option<CancelToken>| token.as_ref().is_some_and(CancelToken::is_cancelled);
+    let why = if is_spent() {
+        Stopped::Spent
+    } else if CANCEL.with_borrow(cancelled) {
+        Stopped::Cancelled
+    } else {
+        return Ok(());
+    };
+    Err(error(why.to_string()).with_source(why))
+}
+
+/// Accounts for bytes before they are made.
+pub(crate) fn take(bytes: usize) -> Result<(), Error> {
+    spend(bytes);
+    check()
+}

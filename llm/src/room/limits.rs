@@ -1,0 +1,276 @@
+//! Where the system says what a process may take.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+#[cfg(all(feature = "llama", target_os = "linux"))]
+use std::{
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+/// What bounds the memory of this process. The bounds are found once; what is left of them changes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Limits {
+    groups: Vec<Group>,
+    /// Bytes of address space, and of data.
+    address_space: Option<u64>,
+    data: Option<u64>,
+    machine: Option<u64>,
+}
+
+/// A control group with a limit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Group {
+    limit: u64,
+    used: PathBuf,
+    stat: PathBuf,
+    /// The line of `stat` with the bytes of files that are in memory and were not used lately: they go when others need it.
+    files: &'static str,
+}
+
+impl Limits {
+    /// Reads them; where the system does not say, there are none.
+    pub(crate) fn of_this_process() -> Self {
+        let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        let (limits, groups) = (read("/proc/self/limits"), read("/proc/self/cgroup"));
+        Self {
+            groups: groups_of(&groups, Path::new("/sys/fs/cgroup")),
+            address_space: soft_limit(&limits, "Max address space"),
+            data: soft_limit(&limits, "Max data size"),
+            machine: in_kib(&read("/proc/meminfo"), "MemTotal:"),
+        }
+    }
+
+    pub(crate) fn bounds_address_space(&self) -> bool {
+        self.address_space.is_some()
+    }
+
+    /// The smallest of them.
+    pub(super) fn total(&self) -> u64 {
+        let groups = self.groups.iter().map(|group| group.limit);
+        let others = [self.address_space, self.data, self.machine];
+        groups
+            .chain(others.into_iter().flatten())
+            .min()
+            .unwrap_or(u64::MAX)
+    }
+
+    /// What is left of the least, with all cells used.
+    pub(crate) fn left(&self) -> u64 {
+        let resident = match self.resident_left() {
+            u64::MAX => u64::MAX,
+            left => left.saturating_sub(unbacked()),
+        };
+        resident.min(self.virtual_left())
+    }
+
+    /// Bytes that can still become resident.
+    fn resident_left(&self) -> u64 {
+        let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+        let machine = in_kib(&meminfo, "MemAvailable:").unwrap_or(u64::MAX);
+        let groups = self.groups.iter().filter_map(Group::left);
+        groups.fold(machine, u64::min)
+    }
+
+    /// Bytes that can still be mapped.
+    fn virtual_left(&self) -> u64 {
+        if self.address_space.is_none() && self.data.is_none() {
+            return u64::MAX;
+        }
+        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let left = |limit: Option<u64>, used: &str| match (limit, in_kib(&status, used)) {
+            (Some(limit), Some(used)) => limit.saturating_sub(used),
+            _ => u64::MAX,
+        };
+        let mapped = left(self.address_space, "VmSize:").min(left(self.data, "VmData:"));
+        // What was freed and is not unmapped is there for the next allocation.
+        mapped.saturating_add(freed())
+    }
+}
+
+impl Group {
+    /// The group's files are read in `folder`.
+    fn read(folder: &Path, limit: &str, used: &str, files: &'static str) -> Option<Self> {
+        let limit = fs::read_to_string(folder.join(limit)).ok()?;
+        Some(Self {
+            // `max` where there is none.
+            limit: limit.trim().parse().ok()?,
+            used: folder.join(used),
+            stat: folder.join("memory.stat"),
+            files,
+        })
+    }
+
+    fn left(&self) -> Option<u64> {
+        let used: u64 = fs::read_to_string(&self.used).ok()?.trim().parse().ok()?;
+        let stat = fs::read_to_string(&self.stat).unwrap_or_default();
+        let files = stat.lines().find_map(|line| line.strip_prefix(self.files));
+        let files = files
+            .and_then(|bytes| bytes.trim().parse().ok())
+            .unwrap_or(0);
+        Some((self.limit + files).saturating_sub(used))
+    }
+}
+
+/// The groups with a limit that a process is in, by `/proc/self/cgroup`, and those that they are in. In a container the paths can be
+/// those outside of it; what the container is in is then at the root.
+fn groups_of(cgroup: &str, root: &Path) -> Vec<Group> {
+    let mut groups = Vec::new();
+    for line in cgroup.lines() {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else {
+            continue;
+        };
+        let is_second = controllers.is_empty();
+        if !is_second && controllers.split(',').all(|name| name != "memory") {
+            continue;
+        }
+        let mount = if is_second {
+            root.to_owned()
+        } else {
+            root.join("memory")
+        };
+        for folder in Path::new(path).ancestors() {
+            let folder = mount.join(folder.strip_prefix("/").unwrap_or(folder));
+            let group = if is_second {
+                Group::read(&folder, "memory.max", "memory.current", "inactive_file ")
+            } else {
+                let files = "total_inactive_file ";
+                Group::read(
+                    &folder,
+                    "memory.limit_in_bytes",
+                    "memory.usage_in_bytes",
+                    files,
+                )
+            };
+            // The first version has a number near the largest where there is no limit.
+            groups.extend(group.filter(|group| group.limit < 1 << 60));
+        }
+    }
+    groups
+}
+
+/// A limit of `/proc/self/limits`, if it is one.
+fn soft_limit(limits: &str, name: &str) -> Option<u64> {
+    let line = limits.lines().find_map(|line| line.strip_prefix(name))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+/// A number of KiB, in bytes.
+fn in_kib(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib * 1024)
+}
+
+/// Bytes of KV cells that no memory was found for yet. With many cells it takes a while to find out, so it is not done often.
+#[cfg(all(feature = "llama", target_os = "linux"))]
+fn unbacked() -> u64 {
+    static FOUND: Mutex<Option<(Instant, Duration, u64)>> = Mutex::new(None);
+    let mut found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((at, took, bytes)) = *found
+        && at.elapsed() < 50 * took
+    {
+        return bytes;
+    }
+    let at = Instant::now();
+    let bytes = crate::backend::unbacked_bytes();
+    *found = Some((at, at.elapsed(), bytes));
+    bytes
+}
+
+#[cfg(not(all(feature = "llama", target_os = "linux")))]
+fn unbacked() -> u64 {
+    0
+}
+
+/// Bytes of the heap that were freed.
+fn freed() -> u64 {
+    #[cfg(all(feature = "llama", target_os = "linux", target_env = "gnu"))]
+    return crate::backend::freed_bytes();
+    #[cfg(not(all(feature = "llama", target_os = "linux", target_env = "gnu")))]
+    0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder(root: &Path, path: &str, files: &[(&str, &str)]) {
+        let folder = root.join(path);
+        fs::create_dir_all(&folder).expect("writable");
+        for (name, text) in files {
+            fs::write(folder.join(name), text).expect("writable");
+        }
+    }
+
+    #[test]
+    fn the_smallest_limit_of_all_groups_counts() {
+        let root = tempfile::tempdir().expect("a temporary folder");
+        let root = root.path();
+        folder(
+            root,
+            "a",
+            &[("memory.max", "5000\n"), ("memory.current", "1000\n")],
+        );
+        folder(
+            root,
+            "a/b",
+            &[
+                ("memory.max", "3000\n"),
+                ("memory.current", "1000\n"),
+                (
+                    "memory.stat",
+                    "anon 600\ninactive_file 400\nactive_file 7\n",
+                ),
+            ],
+        );
+        folder(
+            root,
+            "a/b/c",
+            &[("memory.max", "max\n"), ("memory.current", "10\n")],
+        );
+        let groups = groups_of("0::/a/b/c\n", root);
+        let left: Vec<_> = groups.iter().filter_map(Group::left).collect();
+        assert_eq!(left, [2400, 4000]);
+        let limits = Limits {
+            groups,
+            ..Limits::default()
+        };
+        assert_eq!(limits.total(), 3000);
+    }
+
+    #[test]
+    fn groups_of_the_first_version_are_read() {
+        let root = tempfile::tempdir().expect("a temporary folder");
+        let root = root.path();
+        let file = |limit: &'static str| {
+            [
+                ("memory.limit_in_bytes", limit),
+                ("memory.usage_in_bytes", "100"),
+            ]
+        };
+        folder(root, "memory/x", &file("900"));
+        folder(root, "memory", &file("9223372036854771712"));
+        let text = "8:cpu,cpuacct:/x\n4:memory:/x/elsewhere\n0::/\n";
+        let left: Vec<_> = groups_of(text, root)
+            .iter()
+            .filter_map(Group::left)
+            .collect();
+        assert_eq!(left, [800]);
+        assert_eq!(groups_of("", root), []);
+    }
+
+    #[test]
+    fn limits_of_a_process_are_read() {
+        let text = "Limit                     Soft Limit           Hard Limit           Units\n\
+            Max data size             unlimited            unlimited            bytes\n\
+            Max address space         1048576              unlimited            bytes\n";
+        assert_eq!(soft_limit(text, "Max address space"), Some(1 << 20));
+        assert_eq!(soft_limit(text, "Max data size"), None);
+        assert_eq!(
+            in_kib("VmPeak:\t 9 kB\nVmSize:\t  12 kB\n", "VmSize:"),
+            Some(12 << 10)
+        );
+    }
+}

@@ -1,0 +1,149 @@
+//! A server whose address space is limited: what would abort it is refused, and it lives.
+
+use std::{
+    net::TcpListener,
+    path::Path,
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+
+use crate::support::{CHAT, Setup, question, read};
+
+/// Address space of the server in KiB, of which it has taken half when it is ready.
+const LIMIT_KIB: u32 = 400_000;
+
+struct Limited {
+    server: Child,
+    url: String,
+    client: reqwest::Client,
+    _setup: Setup,
+}
+
+impl Drop for Limited {
+    fn drop(&mut self) {
+        // Fails when it has ended, which the test has said by then.
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+    }
+}
+
+impl Limited {
+    async fn start() -> Self {
+        let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("../demos/tiny_chat/model.gguf");
+        let graph = CHAT.replace("../model.script.json", &model.display().to_string());
+        let setup = Setup::new().graph("chat", &graph);
+        let port = TcpListener::bind("127.0.0.1:0")
+            .and_then(|listener| listener.local_addr())
+            .expect("a port")
+            .port();
+        let server = Command::new("sh")
+            .args(["-c", &format!("ulimit -v {LIMIT_KIB}; exec \"$0\" \"$@\"")])
+            .arg(env!("CARGO_BIN_EXE_graphmill"))
+            .args(["serve", "--config_path"])
+            .arg(setup.config())
+            .args(["--rest_port", &port.to_string()])
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("it starts");
+        let mut limited = Self {
+            server,
+            url: format!("http://127.0.0.1:{port}"),
+            client: reqwest::Client::new(),
+            _setup: setup,
+        };
+        let deadline = Instant::now() + Duration::from_mins(1);
+        while !limited.is_ready().await {
+            assert!(
+                limited.lives() && Instant::now() < deadline,
+                "it does not load"
+            );
+            tokio::task::yield_now().await;
+        }
+        limited
+    }
+
+    async fn is_ready(&self) -> bool {
+        let ready = self.client.get(format!("{}/v2/health/ready", self.url));
+        ready
+            .send()
+            .await
+            .is_ok_and(|answer| answer.status() == 200)
+    }
+
+    fn lives(&mut self) -> bool {
+        self.server.try_wait().expect("a child").is_none()
+    }
+
+    /// The status and the error's code of each answer.
+    async fn ask(&self, path: &str, bodies: Vec<Value>) -> Vec<(u16, Option<String>)> {
+        let mut answers = Vec::new();
+        for some in bodies.chunks(8) {
+            let requests = some.iter().map(|body| {
+                let request = self.client.post(format!("{}{path}", self.url));
+                read(request.body(body.to_string()))
+            });
+            answers.extend(join_all(requests).await.iter().map(|reply| {
+                let code = reply.json()["error"]["code"].as_str().map(str::to_owned);
+                (reply.status, code)
+            }));
+        }
+        answers
+    }
+}
+
+fn completion(extra: &Value) -> Value {
+    let mut body = json!({ "model": "chat", "prompt": "x", "max_tokens": 2 });
+    let fields = body.as_object_mut().expect("an object");
+    fields.extend(extra.as_object().expect("an object").clone());
+    body
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_without_memory_refuses_requests_and_lives() {
+    let mut server = Limited::start().await;
+    let schemas = (0..24).map(|i| {
+        let property = |k| {
+            (
+                format!("p{i}_{k}"),
+                json!({ "type": "string", "maxLength": 100 + k }),
+            )
+        };
+        let properties: serde_json::Map<_, _> = (0..40).map(property).collect();
+        completion(&json!({ "guided_json": { "type": "object", "properties": properties } }))
+    });
+    let choices = (0..16).map(|i| {
+        let choices: Vec<String> = (0..20_000).map(|k| format!("{i}-{k}")).collect();
+        completion(&json!({ "guided_choice": choices }))
+    });
+    let salts = (0..32).map(|i| {
+        let salt = format!("{i}").repeat(100);
+        completion(&json!({ "cache_salt": salt, "prompt": format!("{i} ").repeat(150) }))
+    });
+    let long = (0..16).map(|i| completion(&json!({ "prompt": format!("{i} ").repeat(500_000) })));
+    let mut refused = 0;
+    for bodies in [
+        schemas.collect::<Vec<_>>(),
+        choices.collect(),
+        salts.collect(),
+        long.collect(),
+    ] {
+        for (status, code) in server.ask("/v3/completions", bodies).await {
+            match (status, code.as_deref()) {
+                (200, None) | (400, Some("context_length_exceeded" | "invalid_constraint")) => {}
+                (503, Some("insufficient_memory")) | (429 | 413, Some(_)) => refused += 1,
+                other => panic!("{other:?}"),
+            }
+        }
+        assert!(server.lives());
+    }
+    assert!(refused > 0, "nothing was too much");
+    let answers = server
+        .ask("/v3/chat/completions", vec![question("chat", "Hello!")])
+        .await;
+    assert_eq!(answers, [(200, None)]);
+    assert!(server.lives());
+}
