@@ -17,7 +17,18 @@ pub struct Environment {
     pub(crate) resources: Arc<ResourceCache>,
     pub(crate) executors: Arc<Executors>,
     pub(crate) provided: HashMap<String, AnyResource>,
-    pub(crate) load: bool,
+    pub(crate) loading: Loading,
+}
+
+/// What becomes of the resources of a graph.
+#[derive(Copy, Clone, PartialEq, Eq)]
+pub(crate) enum Loading {
+    /// They are loaded.
+    All,
+    /// Only whether they are there is looked at.
+    Look,
+    /// Nobody asks for them.
+    Nothing,
 }
 
 impl Environment {
@@ -29,7 +40,7 @@ impl Environment {
             resources: Arc::default(),
             executors: Arc::default(),
             provided: HashMap::new(),
-            load: true,
+            loading: Loading::All,
         }
     }
 
@@ -82,7 +93,17 @@ impl Environment {
     /// Checks graphs without loading resources; sessions of such a plan are refused if a node needs one.
     #[must_use]
     pub fn without_loading(mut self) -> Self {
-        self.load = false;
+        self.loading = Loading::Nothing;
+        self
+    }
+
+    /// As [`Environment::without_loading`], unless that is what is asked for already, but tells of resources that are not there
+    /// ([`Resource::check`]).
+    #[must_use]
+    pub fn looking_only(mut self) -> Self {
+        if self.loading == Loading::All {
+            self.loading = Loading::Look;
+        }
         self
     }
 }

@@ -25,6 +25,12 @@ pub trait Resource: Send + Sync + Sized + 'static {
         Ok(spec)
     }
 
+    /// Whether what the resolved spec names is there, as far as that can be told without loading it. An error that is about an
+    /// option of the node names it as its field, with `/` between the steps to it: `parts/0/path`.
+    fn check(_spec: &Self::Spec, _world: &dyn World) -> Result<()> {
+        Ok(())
+    }
+
     /// Loads it. May take long; happens while a plan is compiled, never in a session.
     fn load(spec: &Self::Spec, world: &dyn World) -> Result<Self>;
 }
@@ -73,6 +79,7 @@ impl Hash for ResourceKey {
 }
 
 type Resolve = fn(&ResourceKey, &dyn World) -> Result<ResourceKey>;
+type Check = fn(&ResourceKey, &dyn World) -> Result<()>;
 type Load = fn(&ResourceKey, &dyn World) -> Result<AnyResource>;
 
 /// What a node's contract says about a resource.
@@ -84,6 +91,7 @@ pub(crate) struct ResourceNeed {
     /// Present in the node that defines the resource.
     pub(crate) key: Option<ResourceKey>,
     pub(crate) resolve: Resolve,
+    pub(crate) check: Check,
     pub(crate) load: Load,
 }
 
@@ -94,6 +102,7 @@ impl ResourceNeed {
             of: TypeInfo::of::<R>(),
             key: spec.map(key_of::<R>),
             resolve: |key, world| R::resolve(spec_of::<R>(key).clone(), world).map(key_of::<R>),
+            check: |key, world| R::check(spec_of::<R>(key), world),
             load: |key, world| Ok(Arc::new(R::load(spec_of::<R>(key), world)?)),
         }
     }
@@ -165,6 +174,7 @@ impl ResourceCache {
         if let Some(resource) = loaded.as_ref().and_then(Weak::upgrade) {
             return Ok(resource);
         }
+        (need.check)(&key, world)?;
         let resource = (need.load)(&key, world)?;
         *loaded = Some(Arc::downgrade(&resource));
         Ok(resource)

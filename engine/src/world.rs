@@ -12,6 +12,11 @@ pub trait World: Send + Sync {
 
     /// Reads a file.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
+
+    /// Whether a file can be read, without reading it where that is possible.
+    fn find(&self, path: &Path) -> io::Result<()> {
+        self.read(path).map(drop)
+    }
 }
 
 /// The file system, seen from one folder.
@@ -49,6 +54,10 @@ impl World for Files {
 
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         std::fs::read(self.resolve(path))
+    }
+
+    fn find(&self, path: &Path) -> io::Result<()> {
+        std::fs::File::open(self.resolve(path)).map(drop)
     }
 }
 

@@ -20,6 +20,7 @@ pub mod codes;
 pub mod de;
 pub mod diag;
 pub mod fmt;
+mod foreign;
 pub mod graph;
 mod lexis;
 mod literal;

@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use crate::ast::{File, Message};
 use crate::codes::syntax;
 use crate::diag::{self, Diagnostic};
+use crate::foreign;
 use crate::graph::{self, GraphConfig};
 use crate::scan::{self, Scan};
 use crate::span::{FileId, SourceMap, Span};
@@ -18,6 +19,13 @@ pub const MAX_DEPTH: usize = 100;
 
 /// Parses a file of the source map and reports all of its syntax errors.
 pub fn parse(sources: &SourceMap, file: FileId) -> (File, Vec<Diagnostic>) {
+    let (tree, mut diagnostics) = parse_all(sources, file);
+    diag::truncate(&mut diagnostics);
+    (tree, diagnostics)
+}
+
+/// As [`parse`], with the diagnostics that are too many to be listed.
+pub(crate) fn parse_all(sources: &SourceMap, file: FileId) -> (File, Vec<Diagnostic>) {
     let text = sources.text(file);
     let whole = Span::new(file, 0..text.len().min(SourceMap::MAX_FILE_BYTES));
     let nothing = |diagnostic: Diagnostic| {
@@ -61,7 +69,6 @@ pub fn parse(sources: &SourceMap, file: FileId) -> (File, Vec<Diagnostic>) {
     let mut reader = Reader::new(file, text, &matched);
     let root = reader.file();
     merge(sources, &mut diagnostics, reader.diagnostics.into_vec());
-    diag::truncate(&mut diagnostics);
     (
         File {
             id: file,
@@ -129,7 +136,7 @@ pub fn parse_graph(
             };
         }
     };
-    let (tree, mut diagnostics) = parse(sources, file);
+    let (tree, mut diagnostics) = parse_all(sources, file);
     let (mut graph, found) = graph::lower(&tree);
     if diag::has_errors(&diagnostics)
         && let Some(graph) = &mut graph
@@ -139,6 +146,12 @@ pub fn parse_graph(
     }
     diagnostics.extend(found);
     diag::sort(&mut diagnostics);
+    if let Some(no_graph) = foreign::recognise(sources.text(file), &tree, &diagnostics) {
+        return ParsedGraph {
+            graph: None,
+            diagnostics: vec![no_graph],
+        };
+    }
     diag::truncate(&mut diagnostics);
     ParsedGraph { graph, diagnostics }
 }
@@ -149,7 +162,13 @@ pub(crate) fn add(
     name: impl Into<String>,
     contents: impl Into<Vec<u8>>,
 ) -> Result<FileId, Box<Diagnostic>> {
-    let error = match String::from_utf8(contents.into()) {
+    let contents = contents.into();
+    if let Some(kind) = foreign::kind_of(&contents) {
+        // Nobody wants to see a line of it.
+        let file = sources.add(name, "");
+        return Err(Box::new(foreign::is_of_kind(kind, Span::new(file, 0..0))));
+    }
+    let error = match String::from_utf8(contents) {
         Ok(text) => return Ok(sources.add(name, text)),
         Err(error) => error,
     };

@@ -1,6 +1,6 @@
 //! The registry of codes: its examples are what they claim to be.
 
-use graphmill_grammar::codes::{self, fields};
+use graphmill_grammar::codes::{self, fields, syntax};
 use graphmill_grammar::render::{self, Color};
 use graphmill_grammar::{Diagnostic, SourceMap, from_options, parse_graph};
 use serde::Deserialize;
@@ -110,6 +110,103 @@ fn a_file_that_is_no_text_is_refused_with_the_place() {
           = help: save the file as UTF-8
         "#
     );
+}
+
+#[test]
+fn a_file_that_is_no_graph_is_said_to_be_none_once() {
+    let utf_16: Vec<u8> = "node { calculator: \"A\" }\n"
+        .encode_utf16()
+        .flat_map(u16::to_le_bytes)
+        .collect();
+    let log = "2026-11-23T12:00:00 INFO server: request 17 took 3 ms (type: chat)\n".repeat(70_000);
+    let rust = "// A program.\nuse std::{fmt, io};\n\nstruct Options { name: String }\n\nfn main() {\n    let x = 1;\n    println!(\"{x}\");\n}\n";
+    let read_me = "# Title\n\nSome words about it.\n\n- a list, and `code`\n\n```pbtxt\nnode { calculator: \"A\" }\n```\n\nAnd some more words.\n";
+    let (unusable, no_graph) = (&syntax::UNUSABLE_FILE, &fields::NOT_A_GRAPH);
+    for (name, contents, code, said) in [
+        (
+            "a PNG",
+            b"\x89PNG\r\n\x1a\n\0\0".as_slice(),
+            unusable,
+            "a PNG image",
+        ),
+        (
+            "a model",
+            b"GGUF\x03\0\0\0".as_slice(),
+            unusable,
+            "a GGUF model",
+        ),
+        ("zeros", [0; 600].as_slice(), unusable, "binary data"),
+        ("UTF-16", &utf_16, unusable, "UTF-16 text"),
+        (
+            "UTF-16 with a mark",
+            b"\xff\xfen\0".as_slice(),
+            unusable,
+            "UTF-16 text",
+        ),
+        (
+            "JSON",
+            b"{\"node\": [{\"calculator\": \"A\"}], \"input_stream\": \"in\"}".as_slice(),
+            no_graph,
+            "JSON",
+        ),
+        (
+            "a JSON list",
+            b"[\n  {\"a\": 1}\n]".as_slice(),
+            no_graph,
+            "JSON",
+        ),
+        (
+            "HTML",
+            b"<!doctype html>\n<p class=\"x\">a</p>".as_slice(),
+            no_graph,
+            "HTML",
+        ),
+        (
+            "YAML",
+            b"a: 1\nb:\n  - c\n  - d: \"x\"\n".as_slice(),
+            no_graph,
+            "not a graph file",
+        ),
+        (
+            "TOML",
+            b"[package]\nname = \"x\"\n".as_slice(),
+            no_graph,
+            "not a graph file",
+        ),
+        ("a log", log.as_bytes(), no_graph, "not a graph file"),
+        ("Rust", rust.as_bytes(), no_graph, "not a graph file"),
+        ("a README", read_me.as_bytes(), no_graph, "not a graph file"),
+    ] {
+        let mut sources = SourceMap::new();
+        let parsed = parse_graph(&mut sources, "graph.pbtxt", contents);
+        let shown = common::shown(&sources, &parsed.diagnostics);
+        assert!(parsed.graph.is_none(), "{name}");
+        assert!(
+            matches!(&*parsed.diagnostics, [one] if one.code == code && one.message.contains(said)),
+            "{name}: {shown}"
+        );
+        let formatted = graphmill_grammar::fmt::format(&mut sources, "graph.pbtxt", contents);
+        assert!(
+            formatted.is_ok() || formatted.is_err_and(|found| found.len() == 1),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn a_graph_with_mistakes_is_still_a_graph() {
+    let license = "// one line\n".repeat(40);
+    for text in [
+        &*format!("{license}node {{ calculator: \"A\" }}\n"),
+        "This is my graph.\nnode { calculator: \"A\" }\nnode { calculator: \"B\" }\n",
+        "nodee { calculator: \"A\" }\ninput_steam: \"in\"\n",
+        "node { calculater: \"A\" inputs: 1 outputs: 2 x y z }\n",
+        "{ calculator: \"A\" }\n",
+    ] {
+        let parsed = parse_graph(&mut SourceMap::new(), "graph.pbtxt", text);
+        let codes: Vec<_> = parsed.diagnostics.iter().map(|it| it.code).collect();
+        assert!(!codes.contains(&&fields::NOT_A_GRAPH), "{text}: {codes:?}");
+    }
 }
 
 #[test]

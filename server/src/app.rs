@@ -23,7 +23,7 @@ use crate::{
     http::bodies::Bodies,
     listen::{self, Hall, Limits},
     observe::{files, metrics::Metrics},
-    servable::Servables,
+    servable::{LOOK_EVERY, Servables},
     site::Site,
     stack::stack,
 };
@@ -53,6 +53,8 @@ pub struct Options {
     pub allowed_hosts: Vec<String>,
     /// Origins whose pages may send requests and read answers; `*` is any, `scheme://host:*` one with any port.
     pub allowed_origins: Vec<String>,
+    /// Whether graphs whose model is missing are loaded once it is there.
+    pub wait_for_models: bool,
 }
 
 /// The usual [`Options::max_body_bytes`]: room for a prompt that fills a context of a million tokens.
@@ -76,6 +78,7 @@ impl Options {
             limits: Limits::default(),
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
+            wait_for_models: false,
         }
     }
 }
@@ -143,6 +146,19 @@ pub struct Server {
     /// Accepts those of operators, and watches all.
     _managing: JoinSet<()>,
     loading: JoinHandle<()>,
+    /// Looks for files that graphs wait for, for as long as the server runs.
+    _looking: JoinSet<()>,
+}
+
+/// Loads graphs once the files that they wait for are there.
+async fn look_for_models(app: Arc<App>) {
+    loop {
+        tokio::time::sleep(LOOK_EVERY).await;
+        let app = Arc::clone(&app);
+        let looked = tokio::task::spawn_blocking(move || app.servables.look_again());
+        // Panics of a load are caught.
+        let _ = looked.await;
+    }
 }
 
 /// How long requests that were told to end may take to do so.
@@ -164,7 +180,11 @@ impl Server {
             ("operators", Arc::clone(&operators)),
         ];
         let (stage, stage_now) = watch::channel(Stage::Running);
-        let servables = Arc::new(Servables::new(&options.config, registry));
+        let servables = Arc::new(Servables::new(
+            &options.config,
+            registry,
+            options.wait_for_models,
+        ));
         let app = Arc::new(App {
             bodies: Bodies::new(options.max_body_bytes, options.max_bodies_bytes),
             options,
@@ -202,7 +222,12 @@ impl Server {
         tokio::spawn(files::watch(Arc::downgrade(&app.servables)));
         let loader = Arc::clone(&app);
         let loading = tokio::task::spawn_blocking(move || loader.servables.load());
+        let mut looking = JoinSet::new();
+        if app.options.wait_for_models {
+            looking.spawn(look_for_models(Arc::clone(&app)));
+        }
         Ok(Self {
+            _looking: looking,
             app,
             addresses,
             management_addresses,
@@ -223,6 +248,11 @@ impl Server {
     /// Where it listens for operators, if apart.
     pub fn management_addresses(&self) -> &[SocketAddr] {
         &self.management_addresses
+    }
+
+    /// Why no graph will ever answer, if so: none is listed, or none could be loaded.
+    pub fn nothing_to_serve(&self) -> Option<String> {
+        self.app.servables.nothing_to_serve()
     }
 
     /// Waits until each graph has been loaded or has failed; tells why the server is not ready, if it is not.

@@ -25,7 +25,7 @@ const THEMES: [(u16, &str); 9] = [
     (6, "Loops"),
     (7, "Executors"),
     (8, "Calculators and subgraphs"),
-    (9, "`config.json`"),
+    (9, "`config.json`, and which files are subgraphs"),
 ];
 
 /// All codes, by number.

@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, VecDeque};
 
 use graphmill_engine::{
     Calculator, Contract, Cx, Flow, In, Ins, Offset, OpenCx, Out, Outs, Packet, Payload, Policy,
-    Result, Side, Timestamp, port::PortType, register,
+    Result, Side, Timestamp, port::PortType, register, register_payload,
 };
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// The options of [`FlowLimiter`]. A number below zero is no limit.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct FlowLimiterOptions {
     /// How many frames may be on their way at once; with 0 none is let in.
@@ -220,6 +220,7 @@ fn settle<T: ?Sized + PortType>(output: Out<T>, bound: Timestamp, cx: &mut Cx<'_
     }
 }
 register!(FlowLimiter);
+register_payload!(FlowLimiterOptions as "flow_limiter_options");
 
 #[cfg(test)]
 mod tests {

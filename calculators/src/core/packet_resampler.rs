@@ -2,10 +2,10 @@
 
 use graphmill_engine::{
     Calculator, Contract, Cx, Error, Flow, Group, In, Kind, Offset, OpenCx, Out, Packet, Payload,
-    Result, Timestamp, register,
+    Result, Side, Timestamp, register, register_payload,
 };
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// Microseconds in a second: the unit of timestamps.
 const MICROS: f64 = 1_000_000.0;
@@ -14,7 +14,7 @@ const MICROS: f64 = 1_000_000.0;
 const MOST_REPEATS: i64 = 1_000_000;
 
 /// What becomes of a header with a frame rate.
-#[derive(Copy, Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Copy, Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 pub enum OutputHeader {
     /// It is dropped.
     #[default]
@@ -29,7 +29,7 @@ pub enum OutputHeader {
 }
 
 /// The options of [`PacketResampler`].
-#[derive(Copy, Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Copy, Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PacketResamplerOptions {
     /// Packets a second: above 0, at most 1000000. Has to be set.
@@ -72,9 +72,21 @@ impl Default for PacketResamplerOptions {
     }
 }
 
+impl PacketResamplerOptions {
+    fn check(&self) -> std::result::Result<(), &'static str> {
+        if !(self.frame_rate > 0.0 && self.frame_rate <= MICROS) {
+            return Err("`frame_rate` has to be above 0 and at most 1000000");
+        }
+        if self.jitter != 0.0 || self.jitter_with_reflection || self.reproducible_sampling {
+            return Err("`jitter` is not supported, and neither is what belongs to it");
+        }
+        Ok(())
+    }
+}
+
 /// Emits packets at a steady rate: at each timestamp of a grid, counted from the first packet on, the packet that is nearest
 /// to it, of two that are equally near the later one. Where packets are further apart than the grid's timestamps, the earlier
-/// one is repeated. Input and output have the tag `DATA` or none.
+/// one is repeated. Input and output have the tag `DATA` or none. The side packet `OPTIONS` replaces all options.
 ///
 /// ```pbtxt
 /// input_stream: "frames"
@@ -104,6 +116,7 @@ pub struct PacketResampler {
 pub struct Ports {
     input: In<dyn Payload>,
     output: Out<dyn Payload>,
+    options: Side<PacketResamplerOptions>,
 }
 
 impl Calculator for PacketResampler {
@@ -115,12 +128,11 @@ impl Calculator for PacketResampler {
 
     fn contract(c: &mut Contract, options: &PacketResamplerOptions) -> Ports {
         c.offset(Offset::Unset);
-        if !(options.frame_rate > 0.0 && options.frame_rate <= MICROS) {
-            c.error("`frame_rate` has to be above 0 and at most 1000000");
-        }
-        if options.jitter != 0.0 || options.jitter_with_reflection || options.reproducible_sampling
+        let given: Side<PacketResamplerOptions> = c.optional_side("OPTIONS");
+        if !given.is_connected()
+            && let Err(why) = options.check()
         {
-            c.error("`jitter` is not supported, and neither is what belongs to it");
+            c.error(why);
         }
         let tag = |group: Group, c: &Contract| {
             if c.count(group, "DATA") > 0 {
@@ -133,10 +145,13 @@ impl Calculator for PacketResampler {
         Ports {
             input,
             output: c.same_as(tag(Group::Outputs, c), input),
+            options: given,
         }
     }
 
-    fn open(options: &PacketResamplerOptions, _: Ports, _: &mut OpenCx<'_>) -> Result<Self> {
+    fn open(options: &PacketResamplerOptions, io: Ports, cx: &mut OpenCx<'_>) -> Result<Self> {
+        let options = cx.side(io.options).unwrap_or(options);
+        options.check().map_err(Error::invalid)?;
         let period = (MICROS / options.frame_rate) as i64;
         let margin = if options.round_limits { period / 2 } else { 0 };
         let start = options.start_time.map_or(Timestamp::MIN, Timestamp::new);
@@ -191,6 +206,7 @@ impl Calculator for PacketResampler {
     }
 }
 register!(PacketResampler);
+register_payload!(PacketResamplerOptions as "packet_resampler_options");
 
 impl PacketResampler {
     /// Where the grid begins, given the first packet's timestamp.
@@ -247,6 +263,7 @@ impl PacketResampler {
 
 #[cfg(test)]
 mod tests {
+    use super::PacketResamplerOptions;
     use graphmill_engine::{
         Environment, Kind, Registry, Timestamp,
         testing::{Harness, check},
@@ -348,6 +365,34 @@ mod tests {
         let mut harness = Harness::global(&graph("frame_rate: 1000000"));
         harness.push("in", 0, 0_i64).push("in", i64::MAX / 2, 1_i64);
         assert_eq!(harness.error().kind, Kind::ResourceExhausted);
+    }
+
+    #[test]
+    fn options_can_come_as_a_side_packet() {
+        let graph = r#"node { calculator: "PacketResamplerCalculator" input_stream: "in" output_stream: "out"
+            input_side_packet: "OPTIONS:given" }"#;
+        let run = |options: PacketResamplerOptions| {
+            let mut harness = Harness::global(graph).side("given", options);
+            harness.push("in", 0, 0_i64).push("in", 200_000, 1_i64);
+            harness
+        };
+        let ten = PacketResamplerOptions {
+            frame_rate: 10.0,
+            ..PacketResamplerOptions::default()
+        };
+        let mut harness = run(ten);
+        harness.finish();
+        let times: Vec<i64> = harness
+            .packets("out")
+            .iter()
+            .map(|packet| packet.time.value())
+            .collect();
+        assert_eq!(times, [0, 100_000, 200_000]);
+        let error = run(PacketResamplerOptions::default()).error();
+        assert!(
+            error.to_string().contains("`frame_rate` has to be above 0"),
+            "{error}"
+        );
     }
 
     #[test]

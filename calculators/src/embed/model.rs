@@ -7,6 +7,9 @@ use graphmill_engine::{Error, Kind, Resource, Result, World};
 use graphmill_llm::embed::{EmbeddingEngine, EmbeddingSpec};
 use graphmill_llm::{Health, LoadError, SpecError, Supervised, resolve_model_path};
 
+/// The option that names the model.
+const MODEL: &str = "models_path";
+
 /// A loaded model that embeds or ranks. Every session of every graph that names the same model and limits shares one.
 #[derive(Debug)]
 pub struct EmbeddingModel {
@@ -40,12 +43,20 @@ impl Resource for EmbeddingModel {
     fn resolve(mut spec: EmbeddingSpec, world: &dyn World) -> Result<EmbeddingSpec> {
         let base = world.resolve(Path::new("."));
         let found = resolve_model_path(&base, &spec.model.to_string_lossy());
-        spec.model = world.resolve(&found.map_err(unusable)?);
+        let found = found.map_err(|error| unusable(error).with_field(MODEL))?;
+        spec.model = world.resolve(&found);
         Ok(spec)
     }
 
     fn load(spec: &EmbeddingSpec, _: &dyn World) -> Result<Self> {
-        let engine = Supervised::<EmbeddingEngine>::load(spec.clone()).map_err(not_loaded)?;
+        let engine = Supervised::<EmbeddingEngine>::load(spec.clone());
+        let engine = engine.map_err(|error| {
+            let option = match &error {
+                LoadError::Spec { field, .. } => field,
+                _ => MODEL,
+            };
+            not_loaded(error).with_field(option)
+        })?;
         Ok(Self { engine })
     }
 }

@@ -17,6 +17,10 @@ use crate::text::chat_template::{ChatTemplate, TemplateError};
 
 /// File beside a model that replaces the chat template inside it.
 const TEMPLATE_FILE: &str = "chat_template.jinja";
+/// The option that names the model.
+const MODEL: &str = "models_path";
+/// The option that names the model that drafts.
+const DRAFT: &str = "draft_models_path";
 /// Name of the template that some models have for conversations with tools.
 const TOOL_TEMPLATE: &str = "tool_use";
 
@@ -125,8 +129,8 @@ impl Resource for LanguageModel {
 
     fn resolve(mut spec: ModelSpec, world: &dyn World) -> Result<ModelSpec> {
         let base = world.resolve(Path::new("."));
-        let model =
-            resolve_model_path(&base, &spec.engine.model.to_string_lossy()).map_err(unusable)?;
+        let model = resolve_model_path(&base, &spec.engine.model.to_string_lossy());
+        let model = model.map_err(|error| unusable(error).with_field(MODEL))?;
         spec.engine.backend = BackendKind::of(&model);
         spec.engine.model = world.resolve(&model);
         if let Some(draft) = &mut spec.engine.draft {
@@ -140,13 +144,33 @@ impl Resource for LanguageModel {
         Ok(spec)
     }
 
+    fn check(spec: &ModelSpec, world: &dyn World) -> Result<()> {
+        // A script stands in for a model's adapters too.
+        let is_script = spec.engine.backend == BackendKind::Scripted;
+        let adapters = spec.engine.adapters.iter().filter(|_| !is_script);
+        for (at, adapter) in adapters.enumerate() {
+            let unreadable = |error: std::io::Error| {
+                let message = format!(
+                    "cannot read the adapter `{}`: {error}",
+                    adapter.path.display()
+                );
+                let kind = match error.kind() {
+                    std::io::ErrorKind::NotFound => Kind::NotFound,
+                    _ => Kind::InvalidArgument,
+                };
+                let error = Error::new(kind, message).with_source(error);
+                error.with_field(adapter_option(at))
+            };
+            world.find(&adapter.path).map_err(unreadable)?;
+        }
+        chosen_template(spec, world).map(drop)
+    }
+
     fn load(spec: &ModelSpec, world: &dyn World) -> Result<Self> {
         spec.engine.validate().map_err(unusable)?;
-        let chosen = match &spec.chat_template {
-            Some(path) => Some(read_template(path, world)?),
-            None => template_beside(&spec.engine.model, world)?,
-        };
-        let engine = Supervised::<Engine>::load(spec.engine.clone()).map_err(not_loaded)?;
+        let chosen = chosen_template(spec, world)?;
+        let engine = Supervised::<Engine>::load(spec.engine.clone());
+        let engine = engine.map_err(|error| at_fault(&spec.engine, error))?;
         let vocab = engine.current().vocab();
         let (template, tool_template) = match chosen {
             Some(template) => (Some(Ok(template)), None),
@@ -182,6 +206,16 @@ fn source(template: Option<&Result<ChatTemplate, TemplateError>>) -> &str {
     match template {
         Some(Ok(template)) => template.source(),
         _ => "",
+    }
+}
+
+/// The template that replaces the model's own, if there is one.
+fn chosen_template(spec: &ModelSpec, world: &dyn World) -> Result<Option<ChatTemplate>> {
+    match &spec.chat_template {
+        Some(path) => read_template(path, world)
+            .map(Some)
+            .map_err(|error| error.with_field("chat_template_file")),
+        None => template_beside(&spec.engine.model, world).map_err(|error| error.with_field(MODEL)),
     }
 }
 
@@ -231,7 +265,35 @@ fn unusable(error: SpecError) -> Error {
 
 fn unusable_draft(error: SpecError) -> Error {
     let message = format!("`draft_models_path`: {error}");
-    Error::new(unusable(error.clone()).kind, message).with_source(error)
+    Error::new(unusable(error.clone()).kind, message)
+        .with_source(error)
+        .with_field(DRAFT)
+}
+
+/// The error with the option that names the file it is about.
+fn at_fault(spec: &EngineSpec, error: LoadError) -> Error {
+    let option = match &error {
+        LoadError::Spec { field, .. } => (*field).to_owned(),
+        LoadError::Read { path, .. }
+        | LoadError::Script { path, .. }
+        | LoadError::Model { path, .. }
+        | LoadError::Memory { path, .. }
+        | LoadError::BackendMissing { path, .. } => {
+            let adapter = spec.adapters.iter().position(|it| it.path == *path);
+            let is_draft = spec.draft.as_ref().is_some_and(|it| it.model == *path);
+            match adapter {
+                Some(at) => adapter_option(at),
+                None if is_draft && spec.model != *path => DRAFT.to_owned(),
+                None => MODEL.to_owned(),
+            }
+        }
+        _ => return not_loaded(error),
+    };
+    not_loaded(error).with_field(option)
+}
+
+fn adapter_option(at: usize) -> String {
+    format!("lora_adapters/{at}/path")
 }
 
 fn not_loaded(error: LoadError) -> Error {

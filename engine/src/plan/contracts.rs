@@ -39,6 +39,7 @@ pub(super) fn resolve(draft: &mut Draft<'_>) {
             continue;
         }
         let Some(registration) = registry.calculator(node.calculator(), package) else {
+            node.is_unknown = true;
             if !node.calculator().is_empty() {
                 found.push(unknown(node, registry.names()));
             }

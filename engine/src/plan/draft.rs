@@ -45,6 +45,8 @@ pub(super) struct DraftNode {
     pub(super) within: Vec<String>,
     /// A subgraph or container that could not be expanded, which has been reported: only its streams count.
     pub(super) is_wrong: bool,
+    /// Nothing of its calculator's name is known, which has been reported.
+    pub(super) is_unknown: bool,
     /// Whether it is written on several lines.
     pub(super) has_lines: bool,
     pub(super) contract: Contract,

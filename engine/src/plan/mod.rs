@@ -204,6 +204,8 @@ impl Plan {
             loops::check(&mut draft);
             queues::check(&mut draft);
             sides::load(&mut draft);
+        } else {
+            sides::look(&mut draft);
         }
         let mut diagnostics = std::mem::take(&mut draft.diagnostics);
         let complete = !draft.incomplete && !diag::has_errors(&diagnostics);

@@ -70,8 +70,8 @@ fn needs(draft: &Draft<'_>) -> Vec<Vec<Need>> {
     }
     let of = |node: &super::draft::DraftNode| {
         let mut needs = Vec::new();
-        // Its loops are inside of it, and nobody knows how they are closed.
-        if node.is_wrong {
+        // Its loops are inside of it, and nobody knows how they are closed: an unknown calculator may be a subgraph that is missing.
+        if node.is_wrong || node.is_unknown {
             return needs;
         }
         for (input, stream) in node.inputs.iter().enumerate() {

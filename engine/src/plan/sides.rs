@@ -7,12 +7,15 @@ use graphmill_grammar::Diagnostic;
 use crate::{
     codes::sides,
     contract::{Arity, Group, PortSpec},
+    environment::Loading,
+    error::Error,
     resource::ResourceNeed,
     tags::TagEntry,
 };
 
 use super::{
     draft::{Draft, DraftNode, DraftResource, DraftSide},
+    expand::option_place,
     types::{self, Types},
 };
 
@@ -240,38 +243,73 @@ fn definition<'b>(
     )
 }
 
-/// Loads the resources. The last phase, because it is the only dear one.
+/// Loads the resources, or looks whether they are there. The last phase, because it is the only dear one.
 pub(super) fn load(draft: &mut Draft<'_>) {
+    look(draft);
     for id in 0..draft.sides.len() {
         let side = &draft.sides[id];
         let Some(resource) = &side.resource else {
             continue;
         };
-        let loaded = match (draft.environment.provided.get(&side.name), resource.defined) {
-            (Some(provided), _) => Ok(provided.clone()),
-            (None, Some(defined)) if draft.environment.load => {
-                let (need, span) = definition(draft, defined);
+        let environment = draft.environment;
+        let loaded = match (environment.provided.get(&side.name), resource.defined) {
+            (Some(provided), _) => provided.clone(),
+            (None, Some(defined)) if environment.loading == Loading::All => {
+                let (need, _) = definition(draft, defined);
                 let key = need.key.as_ref().expect("a definition has a key");
-                let environment = draft.environment;
-                environment
-                    .resources
-                    .get(need, key, &*environment.world)
-                    .map_err(|error| (error, span))
+                match environment.resources.get(need, key, &*environment.world) {
+                    Ok(loaded) => loaded,
+                    Err(error) => {
+                        let failed = failed(draft, &draft.sides[id], defined, &error);
+                        draft.report(failed);
+                        continue;
+                    }
+                }
             }
             (None, _) => continue,
         };
-        match loaded {
-            Ok(loaded) => {
-                if let Some(resource) = &mut draft.sides[id].resource {
-                    resource.loaded = Some(loaded);
-                }
-            }
-            Err((error, span)) => {
-                let message = format!("cannot load resource `{}`: {error}", draft.sides[id].name);
-                draft.report(Diagnostic::error(&sides::RESOURCE_FAILED, span, message));
-            }
+        if let Some(resource) = &mut draft.sides[id].resource {
+            resource.loaded = Some(loaded);
         }
     }
+}
+
+/// Reports resources that are not there, where that is asked for. It is worth knowing beside other mistakes too.
+pub(super) fn look(draft: &mut Draft<'_>) {
+    let environment = draft.environment;
+    if environment.loading != Loading::Look {
+        return;
+    }
+    let world = &*environment.world;
+    let mut found = Vec::new();
+    for side in &draft.sides {
+        let defined = side.resource.as_ref().and_then(|it| it.defined);
+        let Some(defined) = defined.filter(|_| !environment.provided.contains_key(&side.name))
+        else {
+            continue;
+        };
+        let (need, _) = definition(draft, defined);
+        let key = need.key.as_ref().expect("a definition has a key");
+        let there = (need.resolve)(key, world).and_then(|key| (need.check)(&key, world));
+        found.extend(
+            there
+                .err()
+                .map(|error| failed(draft, side, defined, &error)),
+        );
+    }
+    draft.diagnostics.extend(found);
+}
+
+/// Says that a resource cannot be loaded, at the option that is at fault if the error names one.
+fn failed(draft: &Draft<'_>, side: &DraftSide, defined: (u16, u16), error: &Error) -> Diagnostic {
+    let (_, port) = definition(draft, defined);
+    let node = &draft.nodes[usize::from(defined.0)];
+    let option = error
+        .field
+        .as_deref()
+        .and_then(|field| option_place(&node.config, field));
+    let message = format!("cannot load resource `{}`: {error}", side.name);
+    Diagnostic::error(&sides::RESOURCE_FAILED, option.unwrap_or(port), message)
 }
 
 /// Whether an input side packet of a node is one of its resources.

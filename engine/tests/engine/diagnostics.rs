@@ -75,6 +75,20 @@ node { name: "third" calculator: "AddCalculator" input_stream: "y" output_stream
 }
 
 #[test]
+fn an_unknown_calculator_causes_no_cycle() {
+    // It may be a subgraph that is missing, which closes the loop inside of itself.
+    let shown = check(
+        r#"
+input_stream: "in"
+output_stream: "out"
+node { calculator: "MissingSubgraph" input_stream: "IN:in" input_stream: "LOOP:back" output_stream: "OUT:out" }
+node { calculator: "PassThroughCalculator" input_stream: "out" output_stream: "back" }"#,
+    );
+    assert_eq!(shown.matches("error[").count(), 1, "{shown}");
+    assert!(shown.contains("GM0801"), "{shown}");
+}
+
+#[test]
 fn wrong_back_edges() {
     assert_snapshot!(check(
         r#"

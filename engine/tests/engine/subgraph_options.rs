@@ -219,3 +219,58 @@ fn mistakes_are_found_where_they_are_written() {
         )
     );
 }
+
+/// A graph of one subgraph, which declares no options, with its node's options as `given`.
+fn undeclared(node: &str, given: &str) -> (String, Environment) {
+    let inner = format!(
+        r#"type: "Sub" input_stream: "in" output_stream: "out"
+node {{ calculator: "SayCalculator" input_stream: "in" output_stream: "out" {node} }}"#
+    );
+    let registry = Registry::new()
+        .with::<Say>()
+        .with_subgraph(Subgraph::typed("sub.pbtxt", inner).expect("it has a type"));
+    let outer =
+        format!(r#"node {{ calculator: "Sub" input_stream: "in" output_stream: "out" {given} }}"#);
+    (outer, Environment::new(registry))
+}
+
+#[test]
+fn options_that_are_nowhere_are_taken_from_nowhere() {
+    let own = "node_options { [type.googleapis.com/mediapipe.SayCalculatorOptions] { number: 3 } }";
+    for path in ["OPTIONS:options", "number:options/n", "part:options/p/q"] {
+        let node = format!(r#"{own} option_value: "{path}""#);
+        let (graph, environment) = undeclared(&node, "");
+        let mut harness = Harness::new(&graph, environment.clone());
+        harness.push("in", 1, ());
+        let said = harness.packets("out")[0]
+            .get::<SayOptions>()
+            .expect("options")
+            .clone();
+        assert_eq!((said.number, said.words.len()), (3, 0), "{path}");
+        // The same in the graph that is run.
+        let graph = format!(
+            r#"input_stream: "in" output_stream: "out" node {{ calculator: "SayCalculator" input_stream: "in" output_stream: "out" {node} }}"#
+        );
+        assert_eq!(check(&graph, &environment), "", "{path}");
+    }
+}
+
+#[test]
+fn options_that_only_the_node_gives_are_taken_too() {
+    let given =
+        "node_options { [type.googleapis.com/mediapipe.SayCalculatorOptions] { number: 5 } }";
+    let (graph, environment) = undeclared(r#"option_value: "OPTIONS:options""#, given);
+    let mut harness = Harness::new(&graph, environment);
+    harness.push("in", 1, ());
+    let said = harness.packets("out")[0]
+        .get::<SayOptions>()
+        .expect("options")
+        .clone();
+    assert_eq!(said.number, 5);
+    let (graph, environment) = undeclared("", given);
+    let shown = check(&graph, &environment);
+    assert!(
+        shown.contains("GM0804") || shown.contains("cannot be set"),
+        "{shown}"
+    );
+}

@@ -145,7 +145,8 @@ pub static SERIALIZED_ANY: Code = Code {
 pub static NOT_A_GRAPH: Code = Code {
     number: 214,
     title: "not a graph file",
-    explanation: "The file is valid text format, but none of its fields is a field of a graph. It is probably another kind of message.",
+    explanation: "None of the fields in the file is a field of a graph, or nearly all of it is no field at all. It is probably another kind of message, or \
+                  another kind of file.",
     wrong: "detections { score: 0.5 }",
     right: "node { calculator: \"PassThroughCalculator\" }",
 };

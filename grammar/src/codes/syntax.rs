@@ -161,8 +161,8 @@ pub static FOREIGN_COMMENT: Code = Code {
 pub static UNUSABLE_FILE: Code = Code {
     number: 115,
     title: "unusable file",
-    explanation: "A graph file is UTF-8 text of at most 64 MiB. The file is too long, or holds bytes that are no UTF-8, as binary files \
-                  and texts in other encodings do.",
+    explanation: "A graph file is UTF-8 text of at most 64 MiB. The file is too long, or is no UTF-8 text: a \
+                  binary file, or a text in another encoding.",
     wrong: "",
     right: "",
 };

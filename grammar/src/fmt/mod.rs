@@ -22,7 +22,8 @@ mod leaf;
 mod printer;
 
 use crate::ast::Message;
-use crate::diag::Diagnostic;
+use crate::diag::{self, Diagnostic};
+use crate::foreign;
 use crate::parse;
 use crate::span::SourceMap;
 use printer::Printer;
@@ -41,8 +42,12 @@ pub fn format(
     contents: impl Into<Vec<u8>>,
 ) -> Result<String, Vec<Diagnostic>> {
     let file = parse::add(sources, name, contents).map_err(|diagnostic| vec![*diagnostic])?;
-    let (tree, diagnostics) = parse::parse(sources, file);
+    let (tree, mut diagnostics) = parse::parse_all(sources, file);
     if !diagnostics.is_empty() {
+        if let Some(no_graph) = foreign::recognise(sources.text(file), &tree, &diagnostics) {
+            return Err(vec![no_graph]);
+        }
+        diag::truncate(&mut diagnostics);
         return Err(diagnostics);
     }
     let printer = Printer::of_file(sources.get(file), &tree.comments);

@@ -130,6 +130,11 @@ pub const MESSAGES: &[(&str, &[&str])] = &[
     (StatusHandlerConfig::NAME, StatusHandlerConfig::FIELDS),
 ];
 
+/// The names of a graph's own fields.
+pub(crate) fn field_names() -> &'static [&'static str] {
+    GraphConfig::FIELDS
+}
+
 /// Lowers a parsed file to a graph and reports what is wrong with it.
 ///
 /// The graph is as complete as the file allows; it may be run only if there is no error among the diagnostics of both

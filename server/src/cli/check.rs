@@ -1,4 +1,4 @@
-//! `graphmill check`: what is wrong with graph files and configurations, without loading models.
+//! `graphmill check`: what is wrong with graph files and configurations, without loading models. Whether these are there is looked at.
 
 use std::{
     io::{self, Write as _},
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::{Format, registry, report};
 use crate::{
     config, diagnostics,
-    servable::{answers_http, compile},
+    servable::{answers_http, compile, subgraphs::Named},
 };
 
 #[derive(Debug, Args)]
@@ -29,6 +29,9 @@ pub(super) struct Arguments {
     /// How to print: for people on standard error, or as one JSON object on standard output.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
+    /// Does not look for models, adapters and templates: they are on another machine.
+    #[arg(long)]
+    skip_models: bool,
     #[command(flatten)]
     further: registry::Further,
 }
@@ -44,6 +47,12 @@ fn explain(written: &str) -> ExitCode {
     // Fails when the reader has read enough, as `head` does.
     let _ = io::stdout().write_all(diagnostics::entry(code).as_bytes());
     ExitCode::SUCCESS
+}
+
+/// What files are checked against.
+struct Bench {
+    environment: Environment,
+    named: Named,
 }
 
 /// What is known of one file.
@@ -77,23 +86,30 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
     if let Some(code) = &arguments.explain {
         return explain(code);
     }
-    let registry = match arguments.further.registry() {
-        Ok(registry) => registry,
+    let named = match arguments.further.named() {
+        Ok(named) => named,
         Err(reason) => {
             report::error(&reason);
             return ExitCode::FAILURE;
         }
     };
+    let environment = Environment::new(Registry::global());
+    let environment = if arguments.skip_models {
+        environment.without_loading()
+    } else {
+        environment.looking_only()
+    };
+    let bench = Bench { environment, named };
     let mut all = Vec::new();
     for file in &arguments.files {
         let is_config = file
             .extension()
             .is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
         if is_config {
-            all.extend(config_and_graphs(file, &registry));
+            all.extend(config_and_graphs(file, &bench));
         } else {
             let folder = file.parent().unwrap_or(Path::new(""));
-            all.push(graph(file, folder, &registry));
+            all.push(graph(file, folder, &bench));
         }
     }
     match arguments.format {
@@ -114,7 +130,7 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
 }
 
 /// A configuration, and each of its graphs.
-fn config_and_graphs(file: &Path, registry: &Registry) -> Vec<Checked> {
+fn config_and_graphs(file: &Path, bench: &Bench) -> Vec<Checked> {
     let loaded = config::load(file);
     let mut all = vec![Checked {
         sources: loaded.sources,
@@ -124,9 +140,13 @@ fn config_and_graphs(file: &Path, registry: &Registry) -> Vec<Checked> {
     let Some(config) = loaded.config else {
         return all;
     };
-    let registry = config.register(registry.clone());
+    let registry = config.register(bench.environment.registry().clone());
+    let bench = &Bench {
+        environment: bench.environment.clone().with_registry(registry),
+        named: bench.named.clone(),
+    };
     for entry in &config.graphs {
-        let mut checked = graph(&entry.file, &entry.base, &registry);
+        let mut checked = graph(&entry.file, &entry.base, bench);
         checked.graph = Some(entry.name.clone());
         checked.error = checked.error.or_else(|| entry.refused_subconfig());
         all.push(checked);
@@ -135,9 +155,8 @@ fn config_and_graphs(file: &Path, registry: &Registry) -> Vec<Checked> {
 }
 
 /// A graph file; paths in it are relative to `base`.
-fn graph(file: &Path, base: &Path, registry: &Registry) -> Checked {
-    let environment = Environment::new(registry.clone()).without_loading();
-    let compiled = match compile(file, base, &environment) {
+fn graph(file: &Path, base: &Path, bench: &Bench) -> Checked {
+    let compiled = match compile(file, base, &bench.environment, &bench.named) {
         Ok(compiled) => compiled,
         Err(reason) => {
             return Checked {

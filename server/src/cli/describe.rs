@@ -19,7 +19,7 @@ use graphmill_llm::EngineInfo;
 use serde_json::{Value, json};
 
 use super::{Format, report};
-use crate::servable::compile;
+use crate::servable::{compile, subgraphs::Named};
 
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
@@ -64,7 +64,7 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
 fn describe_engines(graph: &Path, format: Format) -> ExitCode {
     let environment = Environment::new(Registry::global());
     let base = graph.parent().unwrap_or(Path::new(""));
-    let compiled = match compile(graph, base, &environment) {
+    let compiled = match compile(graph, base, &environment, &Named::default()) {
         Ok(compiled) => compiled,
         Err(message) => {
             report::error(&message);
@@ -95,16 +95,58 @@ fn describe_engines(graph: &Path, format: Format) -> ExitCode {
 
 fn unknown(registry: &Registry, name: &str) -> String {
     let described = registry.describe();
-    let names = described
+    let subgraphs = registry.subgraphs().map(|found| &*found.name);
+    let names: Vec<&str> = described
         .iter()
         .map(|found| found.name)
-        .chain(registry.subgraphs().map(|found| &*found.name));
-    match suggest::nearest(name, names) {
-        Some(near) => format!("no calculator is called `{name}`; did you mean `{near}`?"),
-        None => format!(
-            "no calculator is called `{name}`; is the crate that registers it named in this binary (`use crate_name as _;`)?"
+        .chain(subgraphs)
+        .collect();
+    let near: Vec<String> = near_names(name, &names)
+        .into_iter()
+        .map(|near| format!("`{near}`"))
+        .collect();
+    match near.as_slice() {
+        [] => format!(
+            "no calculator is called `{name}`; `graphmill calculators` lists all that there are: is the crate that registers it named in this binary (`use crate_name as _;`)?"
+        ),
+        [near] => format!("no calculator is called `{name}`; did you mean {near}?"),
+        [first @ .., last] => format!(
+            "no calculator is called `{name}`; did you mean {} or {last}?",
+            first.join(", ")
         ),
     }
+}
+
+/// The names that may be meant by one that does not exist, the likeliest first: one that differs by a slip of the keys, then those
+/// that have it in them.
+fn near_names<'a>(name: &str, names: &[&'a str]) -> Vec<&'a str> {
+    const MOST: usize = 5;
+    // Nearly all names end alike, which says nothing of how near they are.
+    let stem = |name: &'a str| name.strip_suffix("Calculator").unwrap_or(name);
+    let wanted = name.strip_suffix("Calculator").unwrap_or(name);
+    let begins_alike = |other: &&str| {
+        other
+            .get(..3)
+            .zip(name.get(..3))
+            .is_some_and(|(a, b)| a.eq_ignore_ascii_case(b))
+    };
+    let slip = suggest::nearest(wanted, names.iter().map(|name| stem(name)));
+    let slip = slip.or_else(|| {
+        let alike = names.iter().copied().filter(begins_alike);
+        suggest::nearest(name, alike).map(stem)
+    });
+    let part = wanted.to_lowercase();
+    let has_it = |other: &&&str| part.len() > 1 && other.to_lowercase().contains(&part);
+    let mut near: Vec<&str> = names
+        .iter()
+        .filter(|other| slip == Some(stem(other)))
+        .chain(names.iter().filter(has_it))
+        .copied()
+        .collect();
+    let mut seen = std::collections::HashSet::new();
+    near.retain(|name| seen.insert(*name));
+    near.truncate(MOST);
+    near
 }
 
 /// What programs get of a subgraph.

@@ -10,7 +10,7 @@ use std::{
 };
 
 use clap::Args;
-use graphmill_engine::{Environment, Error, Handle, Plan, SidePackets};
+use graphmill_engine::{Environment, Error, Handle, Plan, Registry, SidePackets};
 use serde_json::Value;
 use tokio::sync::{Notify, mpsc};
 
@@ -68,8 +68,9 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
 
 fn try_run(arguments: &Arguments) -> Result<ExitCode, String> {
     let base = arguments.graph.parent().unwrap_or(Path::new(""));
-    let environment = Environment::new(arguments.further.registry()?);
-    let compiled = compile(&arguments.graph, base, &environment)?;
+    let environment = Environment::new(Registry::global());
+    let named = arguments.further.named()?;
+    let compiled = compile(&arguments.graph, base, &environment, &named)?;
     report::show(&compiled.sources, &compiled.diagnostics);
     let Some(plan) = compiled.plan else {
         return Ok(ExitCode::FAILURE);

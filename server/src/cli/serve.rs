@@ -59,6 +59,10 @@ pub(super) struct Arguments {
     /// The most of all bodies that are in memory at once; a request that finds no room is answered with status 503.
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = size)]
     max_bodies_bytes: usize,
+    /// Keeps running where there is no graph that can be served, and loads graphs whose model is missing once it is there. Without
+    /// it a server that has nothing to serve ends with exit status 1.
+    #[arg(long)]
+    wait_for_models: bool,
 }
 
 /// Reads a number of bytes such as `8388608` or `8MiB`.
@@ -92,6 +96,12 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
     let Some(config) = loaded.config else {
         return ExitCode::FAILURE;
     };
+    if config.graphs.is_empty() && !arguments.wait_for_models {
+        let file = arguments.config_path.display();
+        return fail(&format!(
+            "there is nothing to serve: `{file}` lists no graph (--wait_for_models runs all the same)"
+        ));
+    }
     if arguments.max_bodies_bytes < arguments.max_body_bytes {
         return fail("--max_bodies_bytes is less than --max_body_bytes: no body would be let in");
     }
@@ -107,6 +117,7 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
         grace: Duration::from_secs(arguments.shutdown_grace_seconds.into()),
         max_body_bytes: arguments.max_body_bytes,
         max_bodies_bytes: arguments.max_bodies_bytes,
+        wait_for_models: arguments.wait_for_models,
         ..Options::new(config, ([127, 0, 0, 1], 0).into())
     };
     if let Err(message) = arguments.listening.apply(arguments.rest_port, &mut options) {
@@ -145,6 +156,7 @@ async fn serve(options: Options, started: Instant) -> Result<(), String> {
     let unheard = |error| format!("cannot listen for signals: {error}");
     let signals = Signals::new().map_err(unheard)?;
     let patience = options.drain_delay + options.grace + CUT_GRACE + THREADS_GRACE + SLACK;
+    let waits = options.wait_for_models;
     let mut server =
         Server::start(options, Registry::global()).map_err(|error| error.to_string())?;
     for address in server.addresses() {
@@ -163,7 +175,12 @@ async fn serve(options: Options, started: Instant) -> Result<(), String> {
         unready = server.loaded() => {
             match unready {
                 None => tracing::info!("ready after {:.2} s", started.elapsed().as_secs_f64()),
-                Some(reason) => tracing::error!("not ready: {reason}"),
+                Some(reason) => {
+                    if let (Some(nothing), false) = (server.nothing_to_serve(), waits) {
+                        return Err(format!("there is nothing to serve: {nothing}"));
+                    }
+                    tracing::error!("not ready: {reason}");
+                }
             }
             true
         }

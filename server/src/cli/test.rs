@@ -107,7 +107,7 @@ fn in_folder(folder: &Path) -> Vec<PathBuf> {
 async fn test(path: &Path, arguments: &Arguments, tally: &mut Tally) -> Result<(), String> {
     let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
     let file = TestFile::parse(&text)?;
-    let bench = file.bench(path, arguments.further.registry()?)?;
+    let bench = file.bench(path, &arguments.further.named()?)?;
     let mut document = arguments
         .update
         .then(|| update::Document::parse(&text))

@@ -12,6 +12,7 @@ pub const ALL: &[&Code] = &[
     &DUPLICATE_NAME,
     &NO_EFFECT,
     &SUBGRAPH,
+    &TWO_FILES,
 ];
 
 /// The configuration file cannot be read.
@@ -91,4 +92,15 @@ pub static SUBGRAPH: Code = Code {
                   given once.",
     wrong: r#"{"model_config_list": [], "subgraph_list": ["missing.pbtxt"]}"#,
     right: r#"{"model_config_list": [], "subgraph_list": []}"#,
+};
+
+/// Two files that a node could be.
+pub static TWO_FILES: Code = Code {
+    number: 909,
+    title: "two files have the same type",
+    explanation: "A node can be a graph file with a `type` that lies beside its graph, or in a folder `subgraphs` there. Two of these \
+                  files have the type that the node names, and nothing says which is meant. A file that is named with `--subgraphs` \
+                  comes before all others; then come those in folders that are named, then those beside the graph.",
+    wrong: "",
+    right: "",
 };

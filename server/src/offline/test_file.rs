@@ -33,7 +33,7 @@ use super::{
     line::{Line, Reader, Shown, Written},
     play::{End, Patience, Play},
 };
-use crate::servable::{compile, compile_text};
+use crate::servable::{compile, compile_text, subgraphs::Named};
 
 /// A file of tests.
 #[derive(Debug, Deserialize)]
@@ -104,8 +104,8 @@ impl TestFile {
     }
 
     /// Compiles the graph; `path` is where the file lies. The error is about something else than the graph.
-    pub(crate) fn bench(&self, path: &Path, registry: Registry) -> Result<Bench, String> {
-        let mut environment = Environment::new(registry);
+    pub(crate) fn bench(&self, path: &Path, named: &Named) -> Result<Bench, String> {
+        let mut environment = Environment::new(Registry::global());
         for (name, script) in &self.models {
             let model = LanguageModel::scripted(script.clone())
                 .map_err(|error| format!("model `{name}`: {error}"))?;
@@ -116,11 +116,11 @@ impl TestFile {
             (Some(graph), _) => {
                 let graph = folder.join(graph);
                 let base = graph.parent().unwrap_or(Path::new("")).to_owned();
-                compile(&graph, &base, &environment)?
+                compile(&graph, &base, &environment, named)?
             }
             (None, text) => {
                 let text = text.clone().unwrap_or_default();
-                compile_text(path, text, folder, &environment)?
+                compile_text(path, text, folder, &environment, named)
             }
         };
         let shown = || render::human(&compiled.sources, &compiled.diagnostics, Color::Plain);

@@ -58,6 +58,10 @@ impl Servable {
                 let reason = self.failure().unwrap_or_default();
                 Some(format!("`{name}` could not be loaded: {reason}"))
             }
+            StateName::Waiting => {
+                let reason = self.failure().unwrap_or_default();
+                Some(format!("`{name}` waits for a file: {reason}"))
+            }
             StateName::Available => self.engines().iter().find_map(EngineHealth::unready),
         }
     }
@@ -91,6 +95,19 @@ impl Servable {
 }
 
 impl Servables {
+    /// Why no graph will ever answer, if so: none is listed, or none could be loaded or waits to be.
+    pub(crate) fn nothing_to_serve(&self) -> Option<String> {
+        if self.iter().next().is_none() {
+            return Some("the configuration lists no graph".to_owned());
+        }
+        let failed = |servable: &Servable| {
+            let reason = (servable.state_name() == StateName::Failed).then(|| servable.failure());
+            Some(format!("`{}`: {}", servable.name(), reason??))
+        };
+        let reasons: Option<Vec<String>> = self.iter().map(failed).collect();
+        reasons.map(|reasons| format!("no graph could be loaded: {}", listed(&reasons, "; ")))
+    }
+
     /// Why no request would be answered now; `None` when some would. Until each graph has been loaded or has failed, the server is
     /// not ready: those who wait for it want all of its graphs. After that, a graph that fails does not keep the others.
     pub(crate) fn unready(&self) -> Option<String> {
@@ -107,7 +124,12 @@ impl Servables {
         if !loading.is_empty() {
             return Some(format!("loading {loading}"));
         }
-        self.iter().next()?; // where none is configured, none is missing
+        if self.iter().next().is_none() {
+            // Where none is configured, none is missing, unless somebody waits for one.
+            return self
+                .waits
+                .then(|| "the configuration lists no graph".to_owned());
+        }
         if self
             .iter()
             .all(|servable| servable.state_name() == StateName::Failed)

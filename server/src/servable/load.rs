@@ -1,6 +1,6 @@
 //! From a graph file to a plan with its models loaded.
 
-use std::{path::Path, sync::Arc};
+use std::{io::Read as _, path::Path, sync::Arc};
 
 use graphmill_engine::{Environment, Files, Plan};
 use graphmill_grammar::{
@@ -9,7 +9,7 @@ use graphmill_grammar::{
     parse_graph,
 };
 
-use super::subgraphs::Beside;
+use super::subgraphs::Named;
 use crate::config::GraphEntry;
 
 /// The tags of the stream on which a graph takes an HTTP request. OVMS's graphs that embed and rank have the shorter one.
@@ -44,47 +44,57 @@ pub(crate) fn compile(
     file: &Path,
     base: &Path,
     environment: &Environment,
+    named: &Named,
 ) -> Result<Compiled, String> {
-    let text = std::fs::read_to_string(file)
-        .map_err(|error| format!("cannot read `{}`: {error}", file.display()))?;
-    compile_text(file, text, base, environment)
+    let contents =
+        read(file).map_err(|error| format!("cannot read `{}`: {error}", file.display()))?;
+    Ok(compile_text(file, contents, base, environment, named))
+}
+
+/// The contents of a file, and no more of one that is too long for a graph than tells that it is.
+fn read(file: &Path) -> std::io::Result<Vec<u8>> {
+    let mut contents = Vec::new();
+    let most = SourceMap::MAX_FILE_BYTES as u64 + 1;
+    std::fs::File::open(file)?
+        .take(most)
+        .read_to_end(&mut contents)?;
+    Ok(contents)
 }
 
 /// Compiles the text of a graph as if it were that of `file`.
 pub(crate) fn compile_text(
     file: &Path,
-    text: String,
+    contents: impl Into<Vec<u8>>,
     base: &Path,
     environment: &Environment,
-) -> Result<Compiled, String> {
+    named: &Named,
+) -> Compiled {
     let mut sources = SourceMap::new();
-    let parsed = parse_graph(&mut sources, file.display().to_string(), text);
+    let parsed = parse_graph(&mut sources, file.display().to_string(), contents);
     let mut diagnostics = parsed.diagnostics;
     let mut plan = None;
     if let Some(graph) = parsed.graph {
-        let beside = Beside::of(file);
-        if let Some(unclear) = beside.ambiguity(&graph) {
-            return Err(unclear);
-        }
-        let registry = beside.register(environment.registry().clone());
+        let known = named.and_beside(file);
+        diagnostics.extend(known.ambiguities(&graph, &mut sources));
+        let registry = known.register(environment.registry().clone());
         let mut environment = environment
             .clone()
             .with_registry(registry)
             .with_world(Files::new(base));
         if has_errors(&diagnostics) {
             // What else is wrong is worth knowing; models are not loaded for it.
-            environment = environment.without_loading();
+            environment = environment.looking_only();
         }
         let (compiled, more) = Plan::compile(&graph, &mut sources, &environment);
         diagnostics.extend(more);
         diag::sort(&mut diagnostics);
         plan = compiled.filter(|_| !has_errors(&diagnostics));
     }
-    Ok(Compiled {
+    Compiled {
         plan,
         sources,
         diagnostics,
-    })
+    }
 }
 
 /// Compiles the graph of a configuration's entry, and checks that REST requests can be answered by it.
@@ -92,7 +102,7 @@ pub(super) fn load(entry: &GraphEntry, environment: &Environment) -> Result<Comp
     if let Some(reason) = entry.refused_subconfig() {
         return Err(reason);
     }
-    let compiled = compile(&entry.file, &entry.base, environment)?;
+    let compiled = compile(&entry.file, &entry.base, environment, &Named::default())?;
     if let Some(plan) = &compiled.plan {
         answers_http(plan)?;
     }

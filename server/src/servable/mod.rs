@@ -8,32 +8,27 @@ mod answer;
 mod context;
 mod health;
 mod load;
+mod loading;
 mod state;
 pub(crate) mod subgraphs;
 
 use std::{
     collections::BTreeMap,
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
-    time::Instant,
+    sync::{Arc, Mutex},
 };
 
 use graphmill_calculators::{embed::EmbeddingModel, llm::LanguageModel};
 use graphmill_engine::{Environment, Registry, Resource, shortened};
-use graphmill_grammar::{
-    Diagnostic,
-    render::{self, Color},
-    suggest,
-};
+use graphmill_grammar::suggest;
 
 pub(crate) use adapters::Named;
 pub(crate) use answer::Answer;
 pub(crate) use load::{answers_http, compile, compile_text};
+pub(crate) use loading::LOOK_EVERY;
 pub(crate) use state::{Servable, StateName};
 
 use crate::{
     config::{Config, GraphEntry},
-    observe::log,
     rescue::{Cause, Failure},
 };
 
@@ -43,11 +38,15 @@ pub(crate) struct Servables {
     /// In the order in which they are loaded.
     entries: Vec<GraphEntry>,
     environment: Environment,
+    /// Whether graphs wait for files that are missing.
+    pub(crate) waits: bool,
+    /// When those that wait and have their files are tried again.
+    attempts: Mutex<BTreeMap<String, loading::Attempts>>,
 }
 
 impl Servables {
     /// The graphs of a configuration, none of them loaded.
-    pub(crate) fn new(config: &Config, registry: Registry) -> Self {
+    pub(crate) fn new(config: &Config, registry: Registry, waits: bool) -> Self {
         let by_name = config
             .graphs
             .iter()
@@ -57,46 +56,8 @@ impl Servables {
             by_name,
             entries: config.graphs.clone(),
             environment: Environment::new(config.register(registry)),
-        }
-    }
-
-    /// Loads every graph, one after the other. One that fails, or panics, is reported and does not keep the others.
-    pub(crate) fn load(&self) {
-        for entry in &self.entries {
-            let servable = &self.by_name[&entry.name];
-            let started = Instant::now();
-            let loading = AssertUnwindSafe(|| load::load(entry, &self.environment));
-            let reason = match catch_unwind(loading) {
-                Err(panic) => format!("loading panicked: {}", log::payload(&*panic)),
-                Ok(Err(reason)) => reason,
-                Ok(Ok(compiled)) => {
-                    for diagnostic in &compiled.diagnostics {
-                        let shown = render::human(
-                            &compiled.sources,
-                            std::slice::from_ref(diagnostic),
-                            Color::Plain,
-                        );
-                        if diagnostic.is_error() {
-                            tracing::error!("graph `{}`\n{shown}", entry.name);
-                        } else {
-                            tracing::warn!("graph `{}`\n{shown}", entry.name);
-                        }
-                    }
-                    if let Some(plan) = compiled.plan {
-                        let seconds = started.elapsed().as_secs_f64();
-                        tracing::info!(
-                            "graph `{}` is available after {seconds:.2} s ({})",
-                            entry.name,
-                            entry.file.display()
-                        );
-                        servable.becomes_available(plan);
-                        continue;
-                    }
-                    first_error(&compiled)
-                }
-            };
-            tracing::error!("graph `{}` is not served: {reason}", entry.name);
-            servable.becomes_failed(&reason);
+            waits,
+            attempts: Mutex::default(),
         }
     }
 
@@ -183,26 +144,4 @@ impl Servables {
         }
         found
     }
-}
-
-/// The first error of a graph in one line; all of them are in the log.
-fn first_error(compiled: &load::Compiled) -> String {
-    let errors: Vec<&Diagnostic> = compiled
-        .diagnostics
-        .iter()
-        .filter(|diagnostic| diagnostic.is_error())
-        .collect();
-    let Some(first) = errors.first() else {
-        return "it has no plan".to_owned();
-    };
-    let place = compiled
-        .sources
-        .locate(first.primary.span)
-        .map_or(String::new(), |place| format!("{place}: "));
-    let more = if errors.len() > 1 {
-        format!(" (and {} more)", errors.len() - 1)
-    } else {
-        String::new()
-    };
-    format!("{place}{}: {}{more}", first.code, first.message)
 }

@@ -22,6 +22,8 @@ enum State {
     Available(Available),
     /// Why it could not be loaded, in one line.
     Failed(Arc<str>),
+    /// The same, where it is loaded once the file that is missing is there.
+    Waiting(Arc<str>),
 }
 
 /// What an available graph is served with.
@@ -38,6 +40,7 @@ pub(crate) enum StateName {
     Loading,
     Available,
     Failed,
+    Waiting,
 }
 
 impl StateName {
@@ -46,6 +49,7 @@ impl StateName {
             Self::Loading => "LOADING",
             Self::Available => "AVAILABLE",
             Self::Failed => "FAILED",
+            Self::Waiting => "WAITING",
         }
     }
 }
@@ -67,13 +71,14 @@ impl Servable {
             State::Loading => StateName::Loading,
             State::Available(_) => StateName::Available,
             State::Failed(_) => StateName::Failed,
+            State::Waiting(_) => StateName::Waiting,
         }
     }
 
     /// Why the graph could not be loaded, if so.
     pub(crate) fn failure(&self) -> Option<Arc<str>> {
         match &**self.state.load() {
-            State::Failed(reason) => Some(Arc::clone(reason)),
+            State::Failed(reason) | State::Waiting(reason) => Some(Arc::clone(reason)),
             _ => None,
         }
     }
@@ -108,6 +113,10 @@ impl Servable {
                 Cause::Loading,
                 format!("the graph `{}` is being loaded", self.name),
             )),
+            State::Waiting(reason) => Err(Failure::new(
+                Cause::Loading,
+                format!("the graph `{}` waits for a file: {reason}", self.name),
+            )),
             State::Failed(reason) => Err(Failure::new(
                 Cause::GraphFailed,
                 format!("the graph `{}` could not be loaded: {reason}", self.name),
@@ -121,6 +130,10 @@ impl Servable {
             .map_or(0, |since| since.as_secs());
         self.state
             .store(Arc::new(State::Available(Available { plan, since })));
+    }
+
+    pub(super) fn becomes_waiting(&self, reason: &str) {
+        self.state.store(Arc::new(State::Waiting(reason.into())));
     }
 
     pub(super) fn becomes_failed(&self, reason: &str) {

@@ -9,73 +9,154 @@ use std::{
 };
 
 use graphmill_engine::{Registry, Subgraph};
-use graphmill_grammar::{GraphConfig, SourceMap, parse_graph};
+use graphmill_grammar::{Diagnostic, GraphConfig, SourceMap, Span, parse_graph};
+
+use crate::config::codes;
 
 /// The folder beside a graph whose files are for that folder's graphs alone.
 const FOLDER: &str = "subgraphs";
 
-/// The subgraphs that lie beside a graph file.
-#[derive(Debug, Default)]
-pub(crate) struct Beside {
-    by_name: BTreeMap<String, Vec<Subgraph>>,
+/// Subgraphs by name, each in the order of their files.
+type ByName = BTreeMap<String, Vec<Subgraph>>;
+
+/// The subgraphs that a command line names.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Named {
+    /// Files, which come before all others.
+    files: ByName,
+    /// What lies in folders.
+    folders: ByName,
 }
 
-impl Beside {
-    /// Those that the graph `file` can use.
-    pub(crate) fn of(file: &Path) -> Self {
+impl Named {
+    /// Adds a file, or what lies in a folder. The error says what is wrong with it.
+    pub(crate) fn add(&mut self, path: &Path) -> Result<(), String> {
+        let to = if path.is_dir() {
+            &mut self.folders
+        } else {
+            &mut self.files
+        };
+        listed(path)?
+            .into_iter()
+            .for_each(|subgraph| add(to, subgraph));
+        Ok(())
+    }
+
+    /// With those that the graph `file` can use because they lie beside it.
+    pub(crate) fn and_beside(&self, file: &Path) -> Known {
         let folder = match file.parent() {
             None => Path::new("."),
             Some(folder) if folder.as_os_str().is_empty() => Path::new("."),
             Some(folder) => folder,
         };
-        let mut beside = Self::default();
-        let found = in_folder(folder)
+        let mut beside = ByName::new();
+        in_folder(folder)
             .into_iter()
-            .chain(in_folder(&folder.join(FOLDER)));
-        for subgraph in found {
-            let same = beside.by_name.entry(subgraph.name.to_string());
-            same.or_default().push(subgraph);
+            .chain(in_folder(&folder.join(FOLDER)))
+            .for_each(|subgraph| add(&mut beside, subgraph));
+        Known {
+            layers: [self.files.clone(), self.folders.clone(), beside],
         }
-        beside
+    }
+}
+
+/// Adds a subgraph, unless it is there by the same file.
+fn add(to: &mut ByName, subgraph: Subgraph) {
+    let same = to.entry(subgraph.name.to_string()).or_default();
+    let real = |subgraph: &Subgraph| std::fs::canonicalize(&*subgraph.file).ok();
+    let is_there = |other: &Subgraph| other.file == subgraph.file || real(other) == real(&subgraph);
+    if !same.iter().any(is_there) {
+        same.push(subgraph);
+    }
+}
+
+/// The subgraphs in files that a graph can use.
+#[derive(Debug)]
+pub(crate) struct Known {
+    /// What comes first is taken.
+    layers: [ByName; 3],
+}
+
+impl Known {
+    /// The files that have a type; several where it is not clear which of them is meant.
+    fn of(&self, name: &str) -> &[Subgraph] {
+        let mut layers = self.layers.iter();
+        let found = layers.find_map(|layer| layer.get(name));
+        found.map_or(&[], Vec::as_slice)
     }
 
     /// Adds them to a registry; one that is there already under the same name is replaced.
     pub(crate) fn register(&self, registry: Registry) -> Registry {
-        let first = self.by_name.values().filter_map(|same| same.first());
+        let names = self.layers.iter().flat_map(BTreeMap::keys);
+        let first = names.filter_map(|name| self.of(name).first());
         first.cloned().fold(registry, Registry::with_subgraph)
     }
 
-    /// Why it is not clear which file a node of the graph, or of a subgraph in it, is; none if it is clear.
-    pub(crate) fn ambiguity(&self, graph: &GraphConfig) -> Option<String> {
+    /// The types that several files have, as far as the graph, or a subgraph in it, uses them.
+    pub(crate) fn ambiguities(
+        &self,
+        graph: &GraphConfig,
+        sources: &mut SourceMap,
+    ) -> Vec<Diagnostic> {
         let mut names = calculators(graph);
+        names.reverse();
         let mut seen = BTreeSet::new();
-        while let Some(name) = names.pop() {
-            match self.by_name.get(&name).map(Vec::as_slice) {
-                Some([first, second, ..]) => {
-                    return Some(format!(
-                        "`{}` and `{}` both have the type `{name}`, so it is not clear which of them a node is",
-                        first.file, second.file
-                    ));
+        let mut found = Vec::new();
+        while let Some((name, place)) = names.pop() {
+            if !seen.insert(name.clone()) {
+                continue;
+            }
+            match self.of(&name) {
+                [first, second, ..] => {
+                    found.push(two_files(&name, place, [first, second], sources));
                 }
-                Some([only]) if seen.insert(name) => {
+                [only] => {
                     let (file, text) = (only.file.as_ref(), only.text.as_ref());
-                    let inner = parse_graph(&mut SourceMap::new(), file, text).graph;
-                    names.extend(inner.iter().flat_map(calculators));
+                    let mut apart = SourceMap::new();
+                    let inner = parse_graph(&mut apart, file, text).graph;
+                    let inner = inner.iter().flat_map(calculators);
+                    // The place in the file would be one of another map; the node that leads there is in this one.
+                    names.extend(inner.map(|(name, _)| (name, place)));
                 }
-                _ => {}
+                [] => {}
             }
         }
-        None
+        found
     }
 }
 
+/// Says that two files have the type that a node names.
+fn two_files(
+    name: &str,
+    place: Span,
+    files: [&Subgraph; 2],
+    sources: &mut SourceMap,
+) -> Diagnostic {
+    let [first, second] = files;
+    let message = format!(
+        "`{}` and `{}` both have the type `{name}`, so it is not clear which of them a node is",
+        first.file, second.file
+    );
+    let mut diagnostic = Diagnostic::error(&codes::TWO_FILES, place, message);
+    for file in files {
+        let parsed = parse_graph(sources, file.file.as_ref(), file.text.as_ref());
+        if let Some(written) = parsed.graph.and_then(|graph| graph.r#type) {
+            diagnostic = diagnostic.also(written.span, "the type is given here");
+        }
+    }
+    diagnostic.hint(format!(
+        "change one of the types, or name the file that is meant: `--subgraphs {}`",
+        first.file
+    ))
+}
+
 /// What the nodes of a graph name.
-fn calculators(graph: &GraphConfig) -> Vec<String> {
+fn calculators(graph: &GraphConfig) -> Vec<(String, Span)> {
     let named = graph
         .node
         .iter()
         .filter_map(|node| node.calculator.as_ref());
-    named.map(|name| name.value.clone()).collect()
+    named.map(|name| (name.value.clone(), name.span)).collect()
 }
 
 /// The graph files with a `type` in a folder, by file name; none if it is no folder that can be read.
@@ -83,8 +164,11 @@ fn in_folder(folder: &Path) -> Vec<Subgraph> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
     files.retain(|file| {
-        file.extension()
-            .is_some_and(|extension| extension.eq_ignore_ascii_case("pbtxt"))
+        let is_graph = file
+            .extension()
+            .is_some_and(|extension| extension.eq_ignore_ascii_case("pbtxt"));
+        // Reading a pipe would wait for its writer.
+        is_graph && file.is_file()
     });
     files.sort();
     let typed = files.iter().filter_map(|file| {
@@ -141,23 +225,45 @@ mod tests {
         );
         write("subgraphs/c.pbtxt", "type: \"A\"");
         write("other/d.pbtxt", "type: \"D\"");
-        let beside = Beside::of(&graph);
-        let registry = beside.register(Registry::new());
+        let ambiguities = |named: &Named, text: &str| {
+            let mut sources = SourceMap::new();
+            let parsed = parse_graph(&mut sources, "graph.pbtxt", text);
+            named
+                .and_beside(&graph)
+                .ambiguities(&parsed.graph.expect("a graph"), &mut sources)
+        };
+        let none = Named::default();
+        let registry = none.and_beside(&graph).register(Registry::new());
         let names: Vec<&str> = registry.subgraphs().map(|found| &*found.name).collect();
         assert_eq!(names, ["A", "B"]);
-        assert!(
-            registry
-                .subgraphs()
-                .next()
-                .is_some_and(|found| found.file.ends_with("/a.pbtxt"))
-        );
-        let of = |text: &str| {
-            let parsed = parse_graph(&mut SourceMap::new(), "graph.pbtxt", text);
-            beside.ambiguity(&parsed.graph.expect("a graph"))
+        let file_of_a = |registry: &Registry| {
+            let mut all = registry.subgraphs();
+            all.next().expect("it is the first").file.to_string()
         };
-        let by_way = of("node { calculator: \"B\" }");
-        assert!(by_way.is_some_and(|why| why.contains("subgraphs/c.pbtxt")));
-        assert_eq!(of("node { calculator: \"D\" }"), None);
+        assert!(file_of_a(&registry).ends_with("/a.pbtxt"));
+        let by_way = ambiguities(
+            &none,
+            "node { calculator: \"B\" } node { calculator: \"A\" }",
+        );
+        assert!(
+            matches!(&*by_way, [one] if one.message.contains("subgraphs/c.pbtxt") && one.secondary.len() == 2),
+            "{by_way:?}"
+        );
+        assert_eq!(ambiguities(&none, "node { calculator: \"D\" }"), []);
+
+        // A file that is named wins, also over a folder that is.
+        let mut chosen = Named::default();
+        chosen
+            .add(&folder.path().join("subgraphs"))
+            .expect("a folder");
+        chosen
+            .add(&folder.path().join("subgraphs/c.pbtxt"))
+            .expect("a file");
+        assert_eq!(ambiguities(&chosen, "node { calculator: \"A\" }"), []);
+        let registry = chosen.and_beside(&graph).register(Registry::new());
+        assert!(file_of_a(&registry).ends_with("/c.pbtxt"));
+        chosen.add(&folder.path().join("a.pbtxt")).expect("a file");
+        assert_eq!(ambiguities(&chosen, "node { calculator: \"A\" }").len(), 1);
 
         assert_eq!(
             listed(&folder.path().join("other")).map(|found| found.len()),

@@ -81,7 +81,9 @@ fn a_command_line_that_is_wrong_is_a_usage_error() {
 fn a_port_that_is_taken_is_named() {
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = taken.local_addr().expect("an address").port().to_string();
-    let config = Setup::new();
+    let config = Setup::new()
+        .graph("chat", CHAT)
+        .script(&serde_json::json!({}));
     let path = config.config();
     let arguments = [
         "serve",
@@ -142,6 +144,12 @@ fn check_reports_what_is_wrong_with_names_and_options_together() {
     }
 }
 
+fn free_port() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    address.port().to_string()
+}
+
 /// A server that does not outlive its test.
 struct Running(Child);
 
@@ -156,7 +164,7 @@ impl Drop for Running {
 ///
 /// Its log has to be kept while it runs: it cannot write to a pipe that nobody reads.
 fn started(config: &Path, environment: &[(&str, &str)]) -> (Running, String, impl Sized + use<>) {
-    started_until("ready after", config, environment)
+    started_until("ready after", config, environment, &[])
 }
 
 /// A server that has said this.
@@ -164,17 +172,19 @@ fn started_until(
     wanted: &str,
     config: &Path,
     environment: &[(&str, &str)],
-) -> (Running, String, impl Sized + use<>) {
+    flags: &[&str],
+) -> (
+    Running,
+    String,
+    impl Iterator<Item = std::io::Result<String>> + use<>,
+) {
     // A free port may be taken by another program before the server has it; then the server says so and the test fails.
-    let port = TcpListener::bind("127.0.0.1:0")
-        .and_then(|listener| listener.local_addr())
-        .expect("a port")
-        .port();
+    let port = free_port();
     let server = Command::new(env!("CARGO_BIN_EXE_graphmill"))
         .envs(environment.iter().copied())
         .args([
             "--rest_port",
-            &port.to_string(),
+            &port,
             "--port",
             "9000",
             "--rest_bind_address",
@@ -182,6 +192,7 @@ fn started_until(
             "--config_path",
         ])
         .arg(config)
+        .args(flags)
         .stderr(Stdio::piped())
         .spawn();
     let mut server = Running(server.expect("it runs"));
@@ -194,7 +205,10 @@ fn started_until(
             .expect("text");
         said.push_str(&line);
         said.push('\n');
-        assert!(!said.contains("not ready"), "{said}");
+        assert!(
+            said.contains(wanted) || !said.contains("not ready"),
+            "{said}"
+        );
     }
     (server, said, log)
 }
@@ -231,7 +245,7 @@ fn a_signal_while_models_are_loaded_stops_the_server_well() {
         let graph = CHAT.replace("model.script.json", &model);
         setup = setup.graph(&format!("chat-{number}"), &graph);
     }
-    let (mut server, ..) = started_until("listening on", &setup.config(), &[]);
+    let (mut server, ..) = started_until("listening on", &setup.config(), &[], &[]);
     let killed = Command::new("kill")
         .args(["-TERM", &server.0.id().to_string()])
         .status()
@@ -328,14 +342,203 @@ fn calculators_are_listed_and_described() {
     let output = graphmill(&["describe", "LLMCalculater"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains("did you mean `LLMCalculator`?"));
+    for (written, meant) in [
+        ("llm", "LLMCalculator"),
+        ("PasThrough", "PassThroughCalculator"),
+    ] {
+        let output = graphmill(&["describe", written]);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1));
+        assert!(said.contains(&format!("`{meant}`")), "{written}: {said}");
+    }
+}
+
+#[test]
+fn a_server_that_has_nothing_to_serve_says_so_and_ends() {
+    let empty = Setup::new();
+    let broken = CHAT.replace("HttpLLMCalculator", "HttpLMCalculator");
+    let missing = Setup::new().graph("chat", CHAT).graph("broken", &broken);
+    for (setup, said) in [
+        (&empty, "lists no graph".to_owned()),
+        (&missing, "nothing to serve".to_owned()),
+        (
+            &missing,
+            format!("{}/0/graph.pbtxt:15:24", missing.path().display()),
+        ),
+        (&missing, "did you mean `HttpLLMCalculator`?".to_owned()),
+    ] {
+        let port = free_port();
+        let config = setup.config();
+        let config = config.to_str().expect("UTF-8");
+        let arguments = [
+            "serve",
+            "--rest_bind_address",
+            "127.0.0.1",
+            "--rest_port",
+            &port,
+        ];
+        let output = graphmill(&[&arguments[..], &["--config_path", config]].concat());
+        assert_eq!(output.status.code(), Some(1));
+        let stderr = text(&output.stderr);
+        assert!(stderr.contains(&said), "{said} in {stderr}");
+    }
+}
+
+#[test]
+fn a_server_serves_what_it_can() {
+    let missing = CHAT.replace("model.script.json", "other.script.json");
+    let setup = Setup::new()
+        .graph("chat", CHAT)
+        .graph("missing", &missing)
+        .script(&serde_json::json!({}));
+    let (_server, said, _log) = started(&setup.config(), &[]);
+    assert!(said.contains("graph `missing` is not served"), "{said}");
+}
+
+#[test]
+fn a_server_that_waits_for_models_serves_them_once_they_are_there() {
+    let setup = Setup::new().graph("chat", CHAT);
+    let (_server, said, mut log) = started_until(
+        "waits for a file",
+        &setup.config(),
+        &[],
+        &["--wait_for_models"],
+    );
+    assert!(said.contains("model.script.json` does not exist"), "{said}");
+    let setup = setup.script(&serde_json::json!({}));
+    let mut said = String::new();
+    while !said.contains("graph `chat` is available") {
+        said += &log.next().expect("it runs").expect("text");
+    }
+    drop(setup);
+}
+
+#[test]
+fn check_finds_models_that_are_missing() {
+    let embeddings = |calculator: &str, side: &str| {
+        format!(
+            r#"input_stream: "REQUEST_PAYLOAD:input"
+output_stream: "RESPONSE_PAYLOAD:output"
+node {{
+  calculator: "{calculator}"
+  input_side_packet: "{side}:servable"
+  input_stream: "REQUEST_PAYLOAD:input"
+  output_stream: "RESPONSE_PAYLOAD:output"
+  node_options: {{
+    [type.googleapis.com / mediapipe.{calculator}Options]: {{
+      models_path: "./nowhere"
+    }}
+  }}
+}}
+"#
+        )
+    };
+    let llm = |options: &str| CHAT.replace("models_path: \"../model.script.json\"", options);
+    let there = "models_path: \"../model.script.json\"";
+    let tiny = concat!(env!("CARGO_MANIFEST_DIR"), "/../demos/tiny_chat");
+    let place = |graph: &str, value: &str| {
+        let (line, text) = graph
+            .lines()
+            .enumerate()
+            .find(|(_, text)| text.contains(value))
+            .expect("it is written");
+        format!(
+            "{}:{}",
+            line + 1,
+            text.find(value).expect("it is there") + 1
+        )
+    };
+    for (graph, marked) in [
+        (
+            llm("models_path: \"../missing.gguf\""),
+            "\"../missing.gguf\"",
+        ),
+        (
+            llm(&format!("{there} draft_models_path: \"draft\"")),
+            "\"draft\"",
+        ),
+        (
+            llm(&format!("{there} chat_template_file: \"t.jinja\"")),
+            "\"t.jinja\"",
+        ),
+        (
+            llm(&format!(
+                "models_path: \"{tiny}/model.gguf\" lora_adapters {{ path: \"{tiny}/adapters/ahoy.gguf\" }} lora_adapters {{ path: \"b.gguf\" }}"
+            )),
+            "\"b.gguf\"",
+        ),
+        (
+            embeddings("EmbeddingsCalculatorOV", "EMBEDDINGS_NODE_RESOURCES"),
+            "\"./nowhere\"",
+        ),
+        (
+            embeddings("RerankCalculatorOV", "RERANK_NODE_RESOURCES"),
+            "\"./nowhere\"",
+        ),
+    ] {
+        let setup = Setup::new()
+            .graph("g", &graph)
+            .script(&serde_json::json!({}));
+        let file = setup.path().join("0/graph.pbtxt");
+        let file = file.to_str().expect("UTF-8");
+        let output = graphmill(&["check", file]);
+        let said = text(&output.stderr);
+        let place = format!("{file}:{}", place(&graph, marked));
+        assert_eq!(output.status.code(), Some(1), "{marked}: {said}");
+        assert!(
+            said.contains(&place) && said.contains("GM0505"),
+            "{place} in {said}"
+        );
+        let skipped = graphmill(&["check", "--skip_models", file]);
+        assert_eq!(skipped.status.code(), Some(0), "{}", text(&skipped.stderr));
+    }
+}
+
+#[test]
+fn a_missing_model_is_marked_where_its_path_is_written() {
+    // Beside another mistake, and where the path comes from the options of a subgraph.
+    let outer = r#"input_stream: "HTTP_REQUEST_PAYLOAD:input"
+output_stream: "HTTP_RESPONSE_PAYLOAD:output"
+node {
+  calculator: "MyChat"
+  input_stream: "HTTP_REQUEST_PAYLOAD:input"
+  output_stream: "HTTP_RESPONSE_PAYLOAD:output"
+  node_options { [type.googleapis.com/x.MyOptions] { where: "./none" } }
+}
+"#;
+    let mut inner = CHAT.replace("models_path: \"../model.script.json\",", "");
+    inner = inner.replace(
+        "calculator: \"HttpLLMCalculator\"",
+        "calculator: \"HttpLLMCalculator\" option_value: \"models_path:options/where\"",
+    );
+    let inner = format!(
+        "type: \"MyChat\" graph_options {{ [type.googleapis.com/x.MyOptions] {{}} }}\n{inner}"
+    );
+    let setup = Setup::new().graph("g", outer);
+    std::fs::write(setup.path().join("0/inner.pbtxt"), &inner).expect("writable");
+    let file = setup.path().join("0/graph.pbtxt");
+    let file = file.to_str().expect("UTF-8");
+    let said = text(&graphmill(&["check", file]).stderr);
+    assert!(said.contains(&format!("{file}:7:61")), "{said}");
+    std::fs::write(
+        file,
+        outer.replace("output_stream: \"HTTP_RES", "output_strem: \"HTTP_RES"),
+    )
+    .expect("writable");
+    let said = text(&graphmill(&["check", file]).stderr);
+    assert!(
+        said.contains("GM0505") && said.contains("output_strem"),
+        "{said}"
+    );
 }
 
 #[test]
 fn check_tells_good_files_from_bad_ones() {
-    let setup = Setup::new().graph("good", CHAT).graph(
-        "bad",
-        &CHAT.replace("HttpLLMCalculator", "HttpLMCalculator"),
-    );
+    let bad = CHAT.replace("HttpLLMCalculator", "HttpLMCalculator");
+    let setup = Setup::new()
+        .graph("good", CHAT)
+        .graph("bad", &bad)
+        .script(&serde_json::json!({}));
     let config = setup.config();
     let check = |path: &Path| graphmill(&["check", path.to_str().expect("UTF-8")]);
     let good = check(&setup.path().join("0/graph.pbtxt"));

@@ -240,11 +240,24 @@ fn subgraphs_are_found_beside_a_graph_and_explained_with_their_places() {
     std::fs::write(path.join("again.pbtxt"), "type: \"Inner\"").expect("writable");
     let unclear = graphmill(path, &["check", "graph.pbtxt"], "");
     assert_eq!(unclear.status.code(), Some(1));
-    assert!(
-        err(&unclear).contains("both have the type `Inner`"),
-        "{}",
-        err(&unclear)
-    );
+    let said = err(&unclear);
+    for part in [
+        "GM0909",
+        "both have the type `Inner`",
+        "graph.pbtxt:3:20",
+        "again.pbtxt:1:",
+        "subgraphs/inner.pbtxt:1:",
+    ] {
+        assert!(said.contains(part), "{part} in {said}");
+    }
+    let named = [
+        "check",
+        "graph.pbtxt",
+        "--subgraphs",
+        "subgraphs/inner.pbtxt",
+    ];
+    let clear = graphmill(path, &named, "");
+    assert_eq!(clear.status.code(), Some(0), "{}", err(&clear));
 
     let broken = NESTED.map(|(name, text)| (name, text.replace("PassThrough", "PasThrough")));
     let broken = folder(&broken.each_ref().map(|(name, text)| (*name, text.as_str())));

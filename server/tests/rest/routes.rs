@@ -101,7 +101,12 @@ async fn graphs_with_one_model_share_one_engine() {
         (&effective["backend"], &effective["kv_cells"]),
         (&json!("script"), &json!(640))
     );
-    let graph = |name: &str| json!({ "name": name, "state": "AVAILABLE", "open_sessions": 0, "jobs_waiting": 0, "refused": 0, "ready": true });
+    let graph = |name: &str| {
+        json!({
+            "name": name, "state": "AVAILABLE", "open_sessions": 0, "jobs_waiting": 0, "refused": 0,
+            "ready": true,
+        })
+    };
     assert_eq!(
         status["graphs"],
         json!([graph("actor"), graph("b"), graph("org/chat")])

@@ -13,7 +13,7 @@ mod path;
 use std::{collections::HashMap, sync::Arc};
 
 use graphmill_grammar::{
-    Diagnostic, GraphConfig, Node, OptionsMessage, SourceMap, Spanned, diag, parse_graph,
+    Diagnostic, GraphConfig, Node, OptionsMessage, SourceMap, Span, Spanned, diag, parse_graph,
 };
 
 use crate::{
@@ -41,6 +41,16 @@ const MAX_NODES: usize = u16::MAX as usize;
 struct Unexpanded {
     config: Node,
     within: Vec<String>,
+}
+
+/// Where an option of a node is written, given the way to it: `models_path`, `parts/0/path`.
+pub(super) fn option_place(node: &Node, way: &str) -> Option<Span> {
+    let way = Spanned::new(way.to_owned(), Span::NONE);
+    let path = path::Path::new(&way);
+    node.all_options().find_map(|message| {
+        let values = path::values(&message.body, &path.steps).ok()?;
+        values.first().map(|value| value.span)
+    })
 }
 
 /// What a node can stand for.
@@ -112,6 +122,7 @@ pub(super) fn expand(draft: &mut Draft<'_>, sources: &mut SourceMap) {
     for (at, (node, name)) in nodes.into_iter().zip(names).enumerate() {
         draft.nodes.push(DraftNode {
             is_wrong: at >= wrong_from,
+            is_unknown: false,
             has_lines: sources.slice(node.config.span).contains('\n'),
             config: node.config,
             name,

@@ -29,6 +29,8 @@ struct Declared {
     merged: OptionsMessage,
     /// The fields that nodes take; none once a node takes the whole.
     taken: Option<Vec<String>>,
+    /// Whether the graph itself has them. Those that only the outer node gives count where the graph has none.
+    is_own: bool,
 }
 
 impl GraphOptions {
@@ -47,9 +49,11 @@ impl GraphOptions {
                 messages.push(Declared {
                     merged: message.clone(),
                     taken: Some(Vec::new()),
+                    is_own: true,
                 });
             }
         }
+        let declares_none = messages.is_empty();
         let mut set: Vec<&OptionsMessage> = Vec::new();
         for message in given {
             let own = messages
@@ -57,6 +61,13 @@ impl GraphOptions {
                 .find(|own| same_type(&own.merged, message));
             if let Some(own) = own.filter(|_| !set.iter().any(|other| same_type(other, message))) {
                 path::merge(&mut own.merged.body, &message.body);
+                set.push(message);
+            } else if declares_none {
+                messages.push(Declared {
+                    merged: message.clone(),
+                    taken: Some(Vec::new()),
+                    is_own: false,
+                });
                 set.push(message);
             }
         }
@@ -67,7 +78,7 @@ impl GraphOptions {
     pub(super) fn declares(&self, message: &OptionsMessage) -> bool {
         self.messages
             .iter()
-            .any(|own| same_type(&own.merged, message))
+            .any(|own| own.is_own && same_type(&own.merged, message))
     }
 
     /// Copies one value into the options of a node; they are of type `own_type` if the node has none yet.
@@ -77,6 +88,10 @@ impl GraphOptions {
         node: &mut Node,
         own_type: &str,
     ) -> Result<(), Box<Diagnostic>> {
+        // As in MediaPipe, nothing is taken from options that are nowhere.
+        if self.messages.is_empty() {
+            return Ok(());
+        }
         let (from, to) = (Path::new(&value.source), Path::new(&value.field));
         let source = self.source(&from)?;
         let found = if from.steps.is_empty() {
@@ -166,13 +181,15 @@ impl GraphOptions {
                 .iter()
                 .find(|own| same_type(&own.merged, message))
             {
-                Some(own) => own.refuse_untaken(message, subgraph, diagnostics),
-                None if has_primary => {}
-                None if self.messages.is_empty() => {
+                Some(own) if own.is_own || own.is_taken() => {
+                    own.refuse_untaken(message, subgraph, diagnostics);
+                }
+                _ if has_primary => {}
+                _ if !self.messages.iter().any(|own| own.is_own) => {
                     let span = message.name.span;
                     diagnostics.push(handover::only_calculators("options", span, subgraph));
                 }
-                None => {
+                _ => {
                     let given = message.type_name();
                     let text =
                         format!("the subgraph `{subgraph}` takes no options of type `{given}`");
@@ -189,6 +206,11 @@ impl GraphOptions {
 }
 
 impl Declared {
+    /// Whether a node takes something of it.
+    fn is_taken(&self) -> bool {
+        self.taken.as_ref().is_none_or(|taken| !taken.is_empty())
+    }
+
     fn refuse_untaken(
         &self,
         given: &OptionsMessage,

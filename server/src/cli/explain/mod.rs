@@ -13,7 +13,7 @@ use std::{
 };
 
 use clap::{Args, ValueEnum};
-use graphmill_engine::Environment;
+use graphmill_engine::{Environment, Registry};
 
 use super::{registry, report};
 use crate::servable::compile;
@@ -48,9 +48,9 @@ enum Format {
 
 pub(super) fn run(arguments: &Arguments) -> ExitCode {
     let base = arguments.file.parent().unwrap_or(Path::new(""));
-    let compiled = arguments.further.registry().and_then(|registry| {
-        let environment = Environment::new(registry).without_loading();
-        compile(&arguments.file, base, &environment)
+    let compiled = arguments.further.named().and_then(|named| {
+        let environment = Environment::new(Registry::global()).without_loading();
+        compile(&arguments.file, base, &environment, &named)
     });
     let compiled = match compiled {
         Ok(compiled) => compiled,

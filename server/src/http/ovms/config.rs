@@ -11,7 +11,7 @@ use crate::{app::App, servable::StateName};
 pub(super) async fn config(State(app): State<Arc<App>>) -> Json<Value> {
     let states = app.servables.iter().map(|servable| {
         let (state, code) = match servable.state_name() {
-            StateName::Loading => ("LOADING", "OK"),
+            StateName::Loading | StateName::Waiting => ("LOADING", "OK"),
             StateName::Available => ("AVAILABLE", "OK"),
             StateName::Failed => ("LOADING", "FAILED_PRECONDITION"),
         };
