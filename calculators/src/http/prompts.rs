@@ -245,7 +245,7 @@ impl<'de> Visitor<'de> for Place<'_> {
                             return Ok(Found::Prompt(self.tokens(None, vec![first], seq)?));
                         }
                         Found::Prompt(_) if prompts.len() == most => {
-                            let message = format!("must have at most {most} prompts");
+                            let message = format!("must have at most {most} entries");
                             return self.refuse(invalid(field, message));
                         }
                         Found::Prompt(prompt) => prompts.push(prompt),
@@ -356,7 +356,7 @@ mod tests {
             (json!([[], [1]]), "`prompt[0]` must have at least one token"),
             (
                 json!(["a", "b", "c", "d"]),
-                "`prompt` must have at most 3 prompts",
+                "`prompt` must have at most 3 entries",
             ),
         ] {
             let error = prompts(&value, FORM).expect_err("it is refused");

@@ -1,6 +1,7 @@
 //! Answers of the listener itself, to what does not become a request: written once, sent as they are.
 
 use std::{
+    io::{Read as _, Write as _},
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering::Relaxed},
@@ -21,8 +22,8 @@ use crate::{
     rescue::{Cause, Failure, Retry},
 };
 
-/// Connections that are being refused at the same time: each has a descriptor and a task for up to [`COURTESY`]. More are closed
-/// without a word.
+/// Connections that are being refused at the same time: each has a descriptor and a task for up to [`COURTESY`]. More are told at
+/// once, whether or not they can read it.
 const AT_ONCE: usize = 64;
 
 /// How long a client may take to read that it is refused.
@@ -51,6 +52,7 @@ impl Refusals {
     /// Says that there are too many connections.
     pub(super) fn refuse(self: &Arc<Self>, mut stream: TcpStream) {
         if self.refusing.load(Relaxed) >= AT_ONCE {
+            self.dismiss(stream);
             return;
         }
         self.refusing.fetch_add(1, Relaxed);
@@ -68,6 +70,15 @@ impl Refusals {
             let _ = timeout(COURTESY, refusal).await;
             this.refusing.fetch_sub(1, Relaxed);
         });
+    }
+
+    /// The same without waiting. What came so far is read first: closing on it would be a reset.
+    fn dismiss(&self, stream: TcpStream) {
+        if let Ok(mut stream) = stream.into_std() {
+            // The socket does not block: whatever cannot be done now is left undone.
+            let _ = stream.read(&mut [0; 4 << 10]);
+            let _ = stream.write(&self.full);
+        }
     }
 }
 

@@ -18,7 +18,7 @@ fn bytes(status: &Value) -> u64 {
 }
 
 async fn small_server(each: usize, all: usize) -> TestServer {
-    let script = json!({ "replies": [{ "when": "", "text": "Hello", "then": "end" }, { "when": "endless", "text": "on ", "then": "repeat" }] });
+    let script = json!({ "step_micros": 1000, "replies": [{ "when": "", "text": "Hello", "then": "end" }, { "when": "endless", "text": "on ", "then": "repeat" }] });
     Setup::new()
         .script(&script)
         .graph("chat", support::CHAT)

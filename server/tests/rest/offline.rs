@@ -407,18 +407,24 @@ fn tests_of_graphs_pass_fail_and_are_updated() {
     }
 }
 
-/// Every test of a graph that is shipped.
+/// The commands that the guide begins with, which test every graph that is shipped.
 #[test]
-fn the_shipped_graphs_pass_their_tests() {
+fn the_commands_of_the_testing_guide_pass() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let output = graphmill(&root, &["test", "graphs"], "");
-    assert_eq!(
-        output.status.code(),
-        Some(0),
-        "{}{}",
-        out(&output),
-        err(&output)
-    );
+    let guide = std::fs::read_to_string(root.join("docs/guide/testing-graphs.md"));
+    let guide = guide.expect("the guide is there");
+    let mut tested = Vec::new();
+    for line in guide.lines() {
+        let Some(command) = line.strip_prefix("graphmill test ") else {
+            continue;
+        };
+        let path = command.split_whitespace().next().expect("a path");
+        let output = graphmill(&root, &["test", path], "");
+        let said = format!("{line}\n{}{}", out(&output), err(&output));
+        assert_eq!(output.status.code(), Some(0), "{said}");
+        tested.push(path.to_owned());
+    }
+    assert!(tested.iter().any(|path| path == "graphs"), "{tested:?}");
 }
 
 #[test]
