@@ -152,7 +152,7 @@ fn functions_are_the_form_that_tools_had_before() {
     for choice in [json!(null), json!("auto"), json!({"name": "f"})] {
         let mut request = json!({
             "model": "m", "messages": [{"role": "user", "content": "Hi"}],
-            "functions": [function], "function_call": choice,
+            "functions": [function], "function_call": choice, "temperature": 0,
         });
         let whole = body(&chat.ask("/v1/chat/completions", &request));
         let answered = &whole["choices"][0];

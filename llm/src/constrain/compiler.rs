@@ -24,6 +24,11 @@ const REMEMBERED: usize = 64;
 const REMEMBERED_BYTES: u64 = 64 << 20;
 /// Most states of a lexer, of a kilobyte or two. Each sequence has its own.
 const MOST_LEXER_STATES: usize = 32 << 10;
+/// Most items of a parser for one mask: ambiguous grammars have more with every byte, and each costs time that others wait for.
+const MOST_ITEMS: usize = 5_000;
+/// Most work of a lexer for one mask, and to begin with.
+const LEXER_FUEL: u64 = 100_000;
+const FIRST_LEXER_FUEL: u64 = 500_000;
 /// Most bytes of a constraint, as JSON.
 const LONGEST: usize = 1 << 20;
 /// The stack that it is compiled on: llguidance recurses along lists of properties and rules. Only what is touched takes memory, but
@@ -125,6 +130,9 @@ impl Compiler {
         let limits = factory.limits_mut();
         limits.verbose_errors = false;
         limits.max_lexer_states = MOST_LEXER_STATES;
+        limits.step_max_items = MOST_ITEMS;
+        limits.step_lexer_fuel = LEXER_FUEL;
+        limits.initial_lexer_fuel = FIRST_LEXER_FUEL;
         let remembered = Arc::new(Remembered::default());
         let cache: Arc<dyn Cache> = remembered.clone();
         room::enroll(Arc::downgrade(&cache));

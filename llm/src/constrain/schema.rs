@@ -16,6 +16,8 @@ const WHITE_SPACE: &str = r"[ \t]|\r?\n[ \t]{0,40}";
 const ESCAPES: &str = "nrbtf\\\"";
 /// Most properties of one object: what may come next is a list of them.
 const MOST_PROPERTIES: usize = 1000;
+/// The largest number that others can be multiples of, leaving its decimal point out: each remainder is a state of the lexer.
+const LARGEST_DIVISOR: u64 = 4096;
 /// The formats that texts are held to. All others are annotations.
 const FORMATS: [&str; 10] = [
     "date-time",
@@ -94,6 +96,7 @@ fn prepare(schema: &mut Value) -> Result<(), ConstraintError> {
                 keywords.remove("uniqueItems");
             }
             check_least_properties(keywords)?;
+            check_divisor(keywords)?;
             bound_integer(keywords);
             let properties = keywords.get("properties").and_then(Value::as_object);
             let properties = properties.map_or(0, Map::len);
@@ -240,6 +243,21 @@ fn check_least_properties(keywords: &Map<String, Value>) -> Result<(), Constrain
     Ok(())
 }
 
+/// A lexer knows the remainder of what came so far, so there must not be many.
+fn check_divisor(keywords: &Map<String, Value>) -> Result<(), ConstraintError> {
+    let Some(Value::Number(divisor)) = keywords.get("multipleOf") else {
+        return Ok(());
+    };
+    let written = divisor.as_f64().unwrap_or_default().to_string();
+    let digits = written.replace('.', "").parse::<u64>();
+    if digits.is_ok_and(|digits| digits <= LARGEST_DIVISOR) {
+        return Ok(());
+    }
+    Err(ConstraintError(format!(
+        "`multipleOf` is {divisor}, and can have digits up to {LARGEST_DIVISOR}"
+    )))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -326,6 +344,8 @@ mod tests {
     fn what_cannot_be_guaranteed_is_refused() {
         for schema in [
             json!({"type": "object", "minProperties": 2}),
+            json!({"type": "integer", "multipleOf": 999_983}),
+            json!({"type": "number", "multipleOf": 0.99999}),
             json!({"items": [{"minProperties": 3, "required": ["a"]}]}),
             json!({"$defs": {"minProperties": {"minProperties": 2}}}),
             json!(false),

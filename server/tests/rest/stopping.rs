@@ -211,7 +211,7 @@ fn it_serves_for_the_delay_and_is_not_ready() {
 }
 
 #[test]
-fn while_a_model_never_loads_and_before_there_is_a_configuration() {
+fn while_a_model_is_waited_for_and_before_there_is_a_configuration() {
     let setup = Setup::new().graph("chat", &CHAT.replace("model.script.json", "model.gguf"));
     let config = setup.config();
     let pipe = |name: &str| {
@@ -221,7 +221,7 @@ fn while_a_model_never_loads_and_before_there_is_a_configuration() {
         path
     };
     pipe("model.gguf");
-    let mut server = Process::start(&config, GRACE);
+    let mut server = Process::start(&config, &[&["--wait_for_models"], GRACE].concat());
     server.says("listening on");
     server.signal("-TERM");
     let status = server.ends();
