@@ -110,5 +110,6 @@ def test_the_remote_tokenizer(server):
     assert lm.eos_string == "<|im_end|>" and lm.eot_token_id in tokens
     conversation = [{"role": "user", "content": "Hello!"}]
     # Its environment is strict about variables that are not there.
-    shown = lm.tokenizer.apply_chat_template(conversation, add_generation_prompt=False, tools=None, enable_thinking=True)
-    assert shown == text
+    shown = lm.tokenizer.apply_chat_template(conversation, add_generation_prompt=False, tools=None, enable_thinking=False)
+    # It leaves white space after blocks, which the server takes out.
+    assert shown.strip() == text.strip()

@@ -151,7 +151,7 @@ def written(message):
         ({"model": "graphmill/tiny-chta"}, openai.NotFoundError, "model_not_found", "model"),
         ({"temperature": 3}, openai.BadRequestError, None, "temperature"),
         ({"messages": []}, openai.BadRequestError, None, "messages"),
-        ({"max_tokens": -1}, openai.BadRequestError, None, "max_tokens"),
+        ({"max_tokens": -2}, openai.BadRequestError, None, "max_tokens"),
         ({"messages": [{"role": "user", "content": "word " * 20_000}]}, openai.BadRequestError, "context_length_exceeded", "messages"),
     ],
 )

@@ -6,6 +6,7 @@ use std::{
 };
 
 use graphmill_engine::{Calculator, Contract, Cx, Flow, In, OpenCx, Out, Res, Result, register};
+use graphmill_llm::Vocab;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -117,6 +118,9 @@ impl Calculator for OpenAIRequest {
         };
         let _claim = claim_room(payload.body.len().saturating_mul(BYTES_OF_EACH))?;
         let mut read = read(payload, &self.defaults, &cx.run().id.0)?;
+        if let Some(model) = &self.model {
+            known_tokens(&read.params, &**model.vocab())?;
+        }
         if let Some(question) = read.question {
             if !io.question.is_connected() {
                 return Err(question::not_answered(payload));
@@ -134,6 +138,24 @@ impl Calculator for OpenAIRequest {
     }
 }
 register!(OpenAIRequest);
+
+/// Refuses to stop at what is no token of the model, also where a question has no generation that would.
+fn known_tokens(params: &GenerationParams, vocab: &dyn Vocab) -> Result<()> {
+    match params
+        .stop_tokens
+        .iter()
+        .find(|token| !vocab.contains(**token))
+    {
+        None => Ok(()),
+        Some(token) => {
+            let message = format!(
+                "has {token}, which is not in the vocabulary of {} tokens",
+                vocab.n_vocab()
+            );
+            Err(invalid("stop_token_ids", message))
+        }
+    }
+}
 
 /// What reading a request takes for a byte of its body, while it is at it.
 const BYTES_OF_EACH: usize = 4;
@@ -200,6 +222,12 @@ impl Head<'_> {
         let body = Fields::from(json);
         let asked = self.asked;
         if let Asked::Template | Asked::Tokens | Asked::Text = asked {
+            if asked == Asked::Template {
+                // What would be refused with the chat is refused with its prompt.
+                table::check(json, table::name(self.endpoint))?;
+                let mut params = params::read(body, self.endpoint, &defaults.values)?;
+                params::of_chat(body, &mut params)?;
+            }
             let (input, kind) = question::of_prompt(asked, body)?;
             return Ok(Read {
                 question: Some(PromptQuestion {

@@ -174,11 +174,11 @@ impl Turns {
             .filter(|message| message["role"] == "assistant")
     }
 
-    /// Whether the assistant has the last word.
+    /// Whether the assistant has the last word. Where it has said nothing yet, there is none to go on from.
     pub(super) fn ends_with_assistant(&self) -> bool {
         self.messages
             .last()
-            .is_some_and(|message| message["role"] == "assistant")
+            .is_some_and(|message| message["role"] == "assistant" && message["content"] != "")
     }
 
     /// The messages.

@@ -24,7 +24,9 @@ const REMEMBERED: usize = 64;
 const REMEMBERED_BYTES: u64 = 64 << 20;
 /// Most states of a lexer, of a kilobyte or two. Each sequence has its own.
 const MOST_LEXER_STATES: usize = 32 << 10;
-/// Most items of a parser for one mask: ambiguous grammars have more with every byte, and each costs time that others wait for.
+/// Most items of a parser, for one byte and for one mask: ambiguous grammars have more with every byte, and the time that others wait
+/// for grows with their square. Some 170 alternatives of a schema take as many as a byte can have.
+const MOST_ITEMS_OF_A_BYTE: usize = 1_200;
 const MOST_ITEMS: usize = 5_000;
 /// Most work of a lexer for one mask, and to begin with.
 const LEXER_FUEL: u64 = 100_000;
@@ -130,6 +132,7 @@ impl Compiler {
         let limits = factory.limits_mut();
         limits.verbose_errors = false;
         limits.max_lexer_states = MOST_LEXER_STATES;
+        limits.max_items_in_row = MOST_ITEMS_OF_A_BYTE;
         limits.step_max_items = MOST_ITEMS;
         limits.step_lexer_fuel = LEXER_FUEL;
         limits.initial_lexer_fuel = FIRST_LEXER_FUEL;

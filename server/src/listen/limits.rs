@@ -15,7 +15,7 @@ pub struct Limits {
     pub idle: Duration,
     /// How long a request's body may take, besides a second for each [`BODY_BYTES_A_SECOND`] that came.
     pub body: Duration,
-    /// How long a client may leave its answer unread, besides a second for each [`ANSWER_BYTES_A_SECOND`] that it read.
+    /// How long a client may leave its answer unread, besides a second for each 16 KiB that it read.
     pub write: Duration,
 }
 

@@ -4,18 +4,18 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::schema;
+use super::schema::{self, Known};
 use crate::{
     http::operation::{Answer, Body, Operation},
     rescue::{self, Cause},
 };
 
-/// The document of some operations; `models` are the names that requests can have for `model`.
-pub(super) fn document(operations: &[Operation], models: &[&str]) -> Value {
+/// The document of some operations on graphs of which so much is known.
+pub(super) fn document(operations: &[Operation], known: &Known<'_>) -> Value {
     let mut paths: BTreeMap<String, Value> = BTreeMap::new();
     for operation in operations.iter().filter(|operation| operation.listed) {
         let path = operation.path.replace("{*", "{");
-        let described = describe(operation, &path, models);
+        let described = describe(operation, &path, known);
         let methods = paths.entry(path).or_insert_with(|| json!({}));
         methods[operation.method] = described;
     }
@@ -31,7 +31,7 @@ pub(super) fn document(operations: &[Operation], models: &[&str]) -> Value {
     })
 }
 
-fn describe(operation: &Operation, path: &str, models: &[&str]) -> Value {
+fn describe(operation: &Operation, path: &str, known: &Known<'_>) -> Value {
     let is_of_messages = path.contains("/messages");
     let mut described = json!({
         "summary": operation.summary,
@@ -40,7 +40,7 @@ fn describe(operation: &Operation, path: &str, models: &[&str]) -> Value {
         "responses": responses(operation, is_of_messages),
     });
     if let Some(Body { endpoint, required }) = operation.body {
-        let schema = schema::body(endpoint, required, models);
+        let schema = schema::body(endpoint, required, known);
         described["requestBody"] = json!({
             "required": true,
             "content": { "application/json": { "schema": schema } },
@@ -55,7 +55,7 @@ fn describe(operation: &Operation, path: &str, models: &[&str]) -> Value {
     }
     if path.contains("{name}") {
         described["parameters"] = json!([{
-            "name": "name", "in": "path", "required": true, "schema": { "type": "string", "enum": models },
+            "name": "name", "in": "path", "required": true, "schema": { "type": "string", "enum": known.models },
         }]);
     }
     described

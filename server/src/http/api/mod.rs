@@ -14,6 +14,8 @@ use axum::{
 };
 use serde_json::Value;
 
+use schema::Known;
+
 use super::operation::{Answer, Group, Operation};
 use crate::{app::App, servable::Servable};
 
@@ -30,7 +32,13 @@ pub(super) fn operations() -> Vec<Operation> {
 
 async fn openapi(State(app): State<Arc<App>>) -> Json<Value> {
     let models: Vec<&str> = app.servables.iter().map(Servable::name).collect();
-    Json(document::document(&super::offered(&app), &models))
+    let loaded = app.servables.models();
+    let vocabularies = loaded.iter().map(|(_, model)| model.vocab().n_vocab());
+    let known = Known {
+        models: &models,
+        vocabulary: vocabularies.min().unwrap_or_default(),
+    };
+    Json(document::document(&super::offered(&app), &known))
 }
 
 async fn page() -> impl IntoResponse {
