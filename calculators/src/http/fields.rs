@@ -99,11 +99,7 @@ impl<'a> Fields<'a> {
     /// A number, whose range the table of fields has.
     pub(super) fn number(self, name: &'static str) -> Result<Option<f32>> {
         let number = self.typed(name, "a number", Value::as_f64)?;
-        // One that is above 0 stays so.
-        Ok(number.map(|number| match number as f32 {
-            0.0 if number > 0.0 => f32::MIN_POSITIVE,
-            near => near,
-        }))
+        Ok(number.map(|number| number as f32))
     }
 
     /// An integer, whose range the table of fields has.

@@ -43,10 +43,10 @@ pub(super) const FIELDS: &[Field] = &[
     field(
         "repetition_penalty",
         BOTH,
-        Form::Above(0.0),
+        Form::Number(0.01, f64::INFINITY),
         "Makes tokens of the prompt and of the text less likely; 1 changes nothing.",
     ),
-    field("repeat_penalty", BOTH, Form::Above(0.0), "The same, where there is no `repetition_penalty`."),
+    field("repeat_penalty", BOTH, Form::Number(0.01, f64::INFINITY), "The same, where there is no `repetition_penalty`."),
     field("typical_p", BOTH, Form::Number(0.0, 1.0), "Keeps the tokens whose surprise is nearest to the expected one, the fewest with more than this share of the probability; 1 keeps all."),
     field("xtc_probability", BOTH, Form::Number(0.0, 1.0), "How often XTC is applied to a token."),
     field("xtc_threshold", BOTH, Form::Number(0.0, 1.0), "XTC drops the tokens that are at least so likely, but for the least likely of them; 0.1 when left out."),
