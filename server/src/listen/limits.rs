@@ -13,7 +13,7 @@ pub struct Limits {
     pub header: Duration,
     /// How long a connection may be without a request.
     pub idle: Duration,
-    /// How long a request's body may take, besides a second for each [`BODY_BYTES_A_SECOND`] that came.
+    /// How long a request's body may take, besides a second for each 64 KiB that came.
     pub body: Duration,
     /// How long a client may leave its answer unread, besides a second for each 16 KiB that it read.
     pub write: Duration,
