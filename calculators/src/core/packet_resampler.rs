@@ -371,16 +371,13 @@ mod tests {
     fn options_can_come_as_a_side_packet() {
         let graph = r#"node { calculator: "PacketResamplerCalculator" input_stream: "in" output_stream: "out"
             input_side_packet: "OPTIONS:given" }"#;
-        let run = |options: PacketResamplerOptions| {
-            let mut harness = Harness::global(graph).side("given", options);
-            harness.push("in", 0, 0_i64).push("in", 200_000, 1_i64);
-            harness
-        };
+        let given = |options: PacketResamplerOptions| Harness::global(graph).side("given", options);
         let ten = PacketResamplerOptions {
             frame_rate: 10.0,
             ..PacketResamplerOptions::default()
         };
-        let mut harness = run(ten);
+        let mut harness = given(ten);
+        harness.push("in", 0, 0_i64).push("in", 200_000, 1_i64);
         harness.finish();
         let times: Vec<i64> = harness
             .packets("out")
@@ -388,7 +385,7 @@ mod tests {
             .map(|packet| packet.time.value())
             .collect();
         assert_eq!(times, [0, 100_000, 200_000]);
-        let error = run(PacketResamplerOptions::default()).error();
+        let error = given(PacketResamplerOptions::default()).error();
         assert!(
             error.to_string().contains("`frame_rate` has to be above 0"),
             "{error}"

@@ -329,7 +329,7 @@ fn refusals_name_the_field() {
             "top_logprobs",
         ),
         (json!({"top_logprobs": 2}), "top_logprobs"),
-        (json!({"functions": [{}]}), "functions"),
+        (json!({"functions": [{}]}), "functions[0].name"),
         (json!({"chat_template_kwargs": []}), "chat_template_kwargs"),
         (
             json!({"chat_template_kwargs": {"add_generation_prompt": 1}}),
