@@ -169,6 +169,12 @@ fn template_kwargs(body: Fields<'_>) -> Result<Map<String, Value>> {
         ));
     }
     if let Some(documents) = body.array("documents")? {
+        for (index, document) in documents.iter().enumerate() {
+            if !(document.is_string() || document.is_object()) {
+                let field = format!("documents[{index}]");
+                return Err(wrong_type(field, "a string or an object", document));
+            }
+        }
         kwargs.insert("documents".into(), documents.clone().into());
     }
     Ok(kwargs)

@@ -24,7 +24,7 @@ pub(super) const MAX_TOKENS: usize = 1 << 22;
 pub(super) const MAX_STOPS: usize = 16;
 
 /// Longest stop string: so much text may be held back.
-pub(super) const MAX_STOP_BYTES: usize = 1_024;
+pub(super) const MAX_STOP_CHARS: usize = 1_024;
 
 /// Most tokens that end a text: each new one is compared with them.
 pub(super) const MAX_STOP_TOKENS: usize = 1_024;

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{
     fields::{Fields, at_most, invalid, whole, written, wrong_type},
-    limits::{MAX_STOP_BYTES, MAX_STOPS},
+    limits::{MAX_STOP_CHARS, MAX_STOPS},
     logprobs, reasoning,
     request::OpenAIRequestOptions,
     sampling, structured,
@@ -127,7 +127,7 @@ fn stop(body: Fields<'_>) -> Result<Vec<String>> {
             return Err(invalid("stop", "must not be empty"));
         }
         Some(Value::String(stop)) => {
-            at_most("stop", stop.len(), MAX_STOP_BYTES, "bytes")?;
+            at_most("stop", stop.chars().count(), MAX_STOP_CHARS, "characters")?;
             stops.push(stop.clone());
         }
         Some(Value::Array(list)) => {
@@ -140,7 +140,7 @@ fn stop(body: Fields<'_>) -> Result<Vec<String>> {
                 if stop.is_empty() {
                     return Err(invalid(field, "must not be empty"));
                 }
-                at_most(field, stop.len(), MAX_STOP_BYTES, "bytes")?;
+                at_most(field, stop.chars().count(), MAX_STOP_CHARS, "characters")?;
                 if !stops.contains(stop) {
                     stops.push(stop.clone());
                 }

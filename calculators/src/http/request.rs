@@ -16,7 +16,10 @@ use super::{
     defaults::Defaults,
     fields::{Fields, invalid, missing, unsupported, wrong_type},
     functions, input,
-    inspect::question::{self, Asked},
+    inspect::{
+        explain,
+        question::{self, Asked},
+    },
     messages, params, responses, table, target,
     translate::{self, Translated},
 };
@@ -125,6 +128,9 @@ impl Calculator for OpenAIRequest {
             if !io.question.is_connected() {
                 return Err(question::not_answered(payload));
             }
+            if let Some(model) = &self.model {
+                explain::check(&model.engine(), &read.params)?;
+            }
             cx.emit(io.question, question);
         } else {
             if let Some(model) = &self.model {
@@ -221,13 +227,7 @@ impl Head<'_> {
     fn read(mut self, json: &JsonBody, defaults: &Defaults) -> Result<Read> {
         let body = Fields::from(json);
         let asked = self.asked;
-        if let Asked::Template | Asked::Tokens | Asked::Text = asked {
-            if asked == Asked::Template {
-                // What would be refused with the chat is refused with its prompt.
-                table::check(json, table::name(self.endpoint))?;
-                let mut params = params::read(body, self.endpoint, &defaults.values)?;
-                params::of_chat(body, &mut params)?;
-            }
+        if let Asked::Tokens | Asked::Text = asked {
             let (input, kind) = question::of_prompt(asked, body)?;
             return Ok(Read {
                 question: Some(PromptQuestion {

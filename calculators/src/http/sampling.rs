@@ -13,7 +13,7 @@ use super::{
 
 /// Every token is searched for every one of these.
 const MAX_BREAKERS: usize = 32;
-const MAX_BREAKER_BYTES: usize = 64;
+const MAX_BREAKER_CHARS: usize = 64;
 
 /// Reads the fields; `defaults` fills in what the request leaves open.
 pub(super) fn read(body: Fields<'_>, defaults: &OpenAIRequestOptions) -> Result<SamplingParams> {
@@ -109,12 +109,12 @@ fn dry_breakers(body: Fields<'_>) -> Result<Vec<String>> {
         .map(|(index, breaker)| {
             let field = format!("dry_sequence_breakers[{index}]");
             match breaker {
-                Value::String(text) if (1..=MAX_BREAKER_BYTES).contains(&text.len()) => {
+                Value::String(text) if (1..=MAX_BREAKER_CHARS).contains(&text.chars().count()) => {
                     Ok(text.clone())
                 }
                 Value::String(_) => Err(invalid(
                     field,
-                    format!("must have between 1 and {MAX_BREAKER_BYTES} bytes"),
+                    format!("must have between 1 and {MAX_BREAKER_CHARS} characters"),
                 )),
                 other => Err(wrong_type(field, "a string", other)),
             }

@@ -148,6 +148,18 @@ fn a_message_has_the_answer_in_blocks() {
 }
 
 #[test]
+fn a_last_message_of_the_assistant_without_text_is_continued_too() {
+    let chat = Chat::new(&script(&[("", "Yes.")]));
+    for content in [json!(""), json!([])] {
+        let request = json!({"model": "m", "messages": [
+            {"role": "user", "content": "Hi"}, {"role": "assistant", "content": content},
+        ]});
+        let answer = body(&chat.ask("/v1/messages", &request));
+        assert_eq!(answer["content"][0]["text"], "Yes.");
+    }
+}
+
+#[test]
 fn a_streamed_message_tells_its_blocks_in_order() {
     let chat = Chat::new(&script(&[("", "one two three")]));
     let request = json!({

@@ -245,7 +245,32 @@ fn what_cannot_be_answered_is_refused_by_name() {
             json!({"tokens": [97, 1_000_000]}),
             Some("tokens[1]"),
         ),
+        (
+            "/tokenize",
+            json!({"text": vec!["a"; 1024], "max_length": 1000, "pad_to_max_length": true}),
+            Some("max_length"),
+        ),
         ("/apply-template", json!({"model": "m"}), Some("messages")),
+        (
+            "/apply-template",
+            json!({"messages": [{"role": "user", "content": "a"}], "stream_options": {"include_usage": true}}),
+            Some("stream_options"),
+        ),
+        (
+            "/v1/chat/completions/render",
+            json!({"model": "m", "messages": [{"role": "user", "content": "a"}], "priority": 11}),
+            Some("priority"),
+        ),
+        (
+            "/v1/completions/render",
+            json!({"model": "m", "prompt": "a", "stop_token_ids": [1_000_000]}),
+            Some("stop_token_ids"),
+        ),
+        (
+            "/v1/completions/render",
+            json!({"model": "m", "prompt": [97, 1_000_000]}),
+            Some("prompt"),
+        ),
         (
             "/v1/completions?explain=maybe",
             json!({"model": "m", "prompt": "a"}),

@@ -100,7 +100,11 @@ impl Engine {
         }
     }
 
-    pub(super) fn check_priority(&self, priority: i32) -> Result<(), SubmitError> {
+    /// Checks that a request may have this priority.
+    ///
+    /// # Errors
+    /// A priority outside of `min_priority` to `max_priority` of the spec.
+    pub fn check_priority(&self, priority: i32) -> Result<(), SubmitError> {
         let (min, max) = (self.spec.min_priority, self.spec.max_priority);
         if (min..=max).contains(&priority) {
             return Ok(());

@@ -79,7 +79,46 @@ pub(crate) struct Body {
     pub(super) endpoint: &'static str,
     /// Fields that have to be there.
     pub(super) required: &'static [&'static str],
+    /// The fields that its schema shows; none for all.
+    pub(super) only: Option<&'static [&'static str]>,
 }
+
+impl Body {
+    /// A body with these fields, of which all are shown.
+    pub(super) const fn new(endpoint: &'static str, required: &'static [&'static str]) -> Self {
+        Self {
+            endpoint,
+            required,
+            only: None,
+        }
+    }
+
+    /// The same for a question about the prompt: shows the fields that make it.
+    pub(super) const fn of_prompt(self) -> Self {
+        Self {
+            only: Some(OF_PROMPTS),
+            ..self
+        }
+    }
+}
+
+/// The fields that make a prompt.
+const OF_PROMPTS: &[&str] = &[
+    "add_generation_prompt",
+    "chat_template_kwargs",
+    "documents",
+    "enable_thinking",
+    "input",
+    "instructions",
+    "messages",
+    "model",
+    "prompt",
+    "reasoning_effort",
+    "system",
+    "thinking",
+    "tool_choice",
+    "tools",
+];
 
 /// The form of an answer.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

@@ -115,7 +115,8 @@ pub(super) fn refused(error: SubmitError) -> Error {
 }
 
 /// Checks what only the model knows to be wrong.
-pub(super) fn check(engine: &Engine, params: &GenerationParams) -> Result<()> {
+pub(in crate::http) fn check(engine: &Engine, params: &GenerationParams) -> Result<()> {
     let size = engine.vocab().n_vocab();
-    params.sampling.validate(size).map_err(refused)
+    params.sampling.validate(size).map_err(refused)?;
+    engine.check_priority(params.priority).map_err(refused)
 }

@@ -1,6 +1,6 @@
 //! Questions about prompts, which are answered without generating: their tokens, their text, and what a request would do.
 
-mod explain;
+pub(super) mod explain;
 mod explanation;
 pub(super) mod question;
 mod reporter;

@@ -73,7 +73,7 @@ pub(in crate::http) fn of_generation(
             let explained = explanation::explained(body, defaults, params, ignored);
             QuestionKind::Explain(Arc::new(explained))
         }
-        Asked::Rendering => QuestionKind::Render,
+        Asked::Rendering | Asked::Template => QuestionKind::Render,
         Asked::Count => QuestionKind::CountTokens,
         _ => return None,
     };
@@ -90,12 +90,15 @@ pub(in crate::http) fn of_prompt(
 ) -> Result<(RequestInput, QuestionKind)> {
     match asked {
         Asked::Text => Ok((tokens(body)?, QuestionKind::Detokenize)),
-        Asked::Tokens => {
+        _ => {
             let (input, nested) = texts(body)?;
-            let tokenization = tokenization(body, nested)?;
+            let count = match &input {
+                RequestInput::Prompts(prompts) => prompts.len(),
+                RequestInput::Chat(_) => 1,
+            };
+            let tokenization = tokenization(body, nested, count)?;
             Ok((input, QuestionKind::Tokenize(tokenization)))
         }
-        _ => Ok((RequestInput::Chat(input::chat(body)?), QuestionKind::Render)),
     }
 }
 
@@ -190,17 +193,18 @@ impl Spelling {
     }
 }
 
-fn tokenization(body: Fields<'_>, nested: bool) -> Result<Tokenization> {
+/// How `count` texts are tokenized.
+fn tokenization(body: Fields<'_>, nested: bool, count: usize) -> Result<Tokenization> {
     let max_length = body.count("max_length", 1)?;
     let pad = body.bool("pad_to_max_length")?.unwrap_or(false);
     if pad && max_length.is_none() {
         return Err(missing("max_length"));
     }
-    if let Some(length) = max_length.filter(|length| pad && *length > MOST_PADDED) {
-        return Err(invalid(
-            "max_length",
-            format!("must be at most {MOST_PADDED} to be padded to, not {length}"),
-        ));
+    let most = MAX_PADDED / count.max(1);
+    if let Some(length) = max_length.filter(|length| pad && *length as usize > most) {
+        let message =
+            format!("must be at most {most} for {count} texts to be padded to, not {length}");
+        return Err(invalid("max_length", message));
     }
     let pad_left = match body.str("padding_side")? {
         None | Some("right") => false,
@@ -222,5 +226,5 @@ fn tokenization(body: Fields<'_>, nested: bool) -> Result<Tokenization> {
     })
 }
 
-/// The longest list that is made by padding: more than any model's context.
-const MOST_PADDED: u32 = 1 << 20;
+/// Most tokens of all lists together where these are padded: a few bytes of a request may not become gigabytes.
+const MAX_PADDED: usize = 1 << 17;

@@ -110,6 +110,12 @@ pub(super) fn rendered(
     let pairs = prompts.0.iter().zip(&tokens.0);
     let rendered = pairs.map(|(prompt, tokens)| {
         let tokens = &tokens.tokens;
+        if let Some(token) = tokens.iter().find(|token| !vocab.contains(**token)) {
+            let size = vocab.n_vocab();
+            let message =
+                format!("has the token {token}, which is not in the vocabulary of {size} tokens");
+            return Err(invalid("prompt", message));
+        }
         let text = match prompt {
             Prompt::Text(text)
             | Prompt::Templated(TemplatedPrompt { text, .. })
@@ -121,7 +127,7 @@ pub(super) fn rendered(
         fields.insert("prompt".to_owned(), text.into());
         fields.insert("token_ids".to_owned(), json!(tokens));
         fields.insert("count".to_owned(), tokens.len().into());
-        fields
+        Ok(fields)
     });
-    Ok(rendered.collect())
+    rendered.collect()
 }

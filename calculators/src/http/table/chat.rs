@@ -88,7 +88,8 @@ pub(super) const FIELDS: &[Field] = &[
         "chat_template_kwargs.add_generation_prompt",
         TYPE,
     )]),
-    field("documents", &[CHAT], Form::Array(MAX_DOCUMENTS), "The template's variable `documents`."),
+    field("documents", &[CHAT], Form::Array(MAX_DOCUMENTS), "The template's variable `documents`: strings or objects.")
+        .refusing(&[refused(r#"{"documents": ["a", 5]}"#, "documents[1]", TYPE)]),
     field(
         "chat_template",
         &[CHAT],

@@ -49,7 +49,7 @@ pub(super) const FIELDS: &[Field] = &[
     field(
         "stop",
         BOTH,
-        Form::Own("a string, or an array of at most 16 strings; each of at most 1024 bytes"),
+        Form::Own("a string, or an array of at most 16 strings; each of at most 1024 characters"),
         "Texts that end a choice where they appear. They are not part of it.",
     )
     .refusing(&[

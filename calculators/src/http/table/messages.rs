@@ -43,7 +43,7 @@ pub(super) const FIELDS: &[Field] = &[
         "stop_sequences",
         &[MESSAGES],
         Form::Array(MAX_STOPS),
-        "End the text where they appear; the answer says which. Each has at most 1024 bytes.",
+        "End the text where they appear; the answer says which. Each has at most 1024 characters.",
     )
     .refusing(&[
         refused(r#"{"stop_sequences": [1]}"#, "stop_sequences[0]", TYPE),

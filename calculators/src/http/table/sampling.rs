@@ -43,10 +43,10 @@ pub(super) const FIELDS: &[Field] = &[
     field(
         "repetition_penalty",
         BOTH,
-        Form::Number(0.01, f64::INFINITY),
+        Form::Number(0.01, 100.0),
         "Makes tokens of the prompt and of the text less likely; 1 changes nothing.",
     ),
-    field("repeat_penalty", BOTH, Form::Number(0.01, f64::INFINITY), "The same, where there is no `repetition_penalty`."),
+    field("repeat_penalty", BOTH, Form::Number(0.01, 100.0), "The same, where there is no `repetition_penalty`."),
     field("typical_p", BOTH, Form::Number(0.0, 1.0), "Keeps the tokens whose surprise is nearest to the expected one, the fewest with more than this share of the probability; 1 keeps all."),
     field("xtc_probability", BOTH, Form::Number(0.0, 1.0), "How often XTC is applied to a token."),
     field("xtc_threshold", BOTH, Form::Number(0.0, 1.0), "XTC drops the tokens that are at least so likely, but for the least likely of them; 0.1 when left out."),
@@ -59,7 +59,7 @@ pub(super) const FIELDS: &[Field] = &[
     field("dry_base", BOTH, Form::Number(1.0, 1000.0), "How many times more for each token that it is longer; 1.75 when left out."),
     field("dry_allowed_length", BOTH, Form::Integer(0, MOST), "Tokens that may repeat; 2 when left out."),
     field("dry_penalty_last_n", BOTH, Form::Integer(-1, MOST), "Tokens that are searched for repetitions; -1, all, when left out."),
-    field("dry_sequence_breakers", BOTH, Form::Array(32), "Texts that no repetition goes across, at most 32 of at most 64 bytes; newline, colon, quotation mark and star when left out.").refusing(&[
+    field("dry_sequence_breakers", BOTH, Form::Array(32), "Texts that no repetition goes across, at most 32 of at most 64 characters; newline, colon, quotation mark and star when left out.").refusing(&[
         refused(r#"{"dry_sequence_breakers": [5]}"#, "dry_sequence_breakers[0]", TYPE),
         refused(r#"{"dry_sequence_breakers": ["a", ""]}"#, "dry_sequence_breakers[1]", VALUE),
     ]),

@@ -20,21 +20,14 @@ use crate::{
 };
 
 pub(super) fn operations() -> Vec<Operation> {
-    let body = |required| Body {
-        endpoint: "messages",
-        required,
-    };
+    let body = Body::new("messages", &["model", "messages"]);
     let mut operations = Vec::new();
     for prefix in [SHOWN, "/v3", "/v3/v1"] {
-        let messages = Operation::post(
-            format!("{prefix}/messages"),
-            generate::endpoint,
-            body(&["model", "messages"]),
-        );
+        let messages = Operation::post(format!("{prefix}/messages"), generate::endpoint, body);
         let count = Operation::post(
             format!("{prefix}/messages/count_tokens"),
             generate::endpoint,
-            body(&["model", "messages"]),
+            body.of_prompt(),
         );
         operations.push(
             messages

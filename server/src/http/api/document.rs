@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::schema::{self, Known};
 use crate::{
-    http::operation::{Answer, Body, Operation},
+    http::operation::{Answer, Operation},
     rescue::{self, Cause},
 };
 
@@ -39,8 +39,8 @@ fn describe(operation: &Operation, path: &str, known: &Known<'_>) -> Value {
         "tags": [operation.group.name()],
         "responses": responses(operation, is_of_messages),
     });
-    if let Some(Body { endpoint, required }) = operation.body {
-        let schema = schema::body(endpoint, required, known);
+    if let Some(body) = operation.body {
+        let schema = schema::body(body, known);
         described["requestBody"] = json!({
             "required": true,
             "content": { "application/json": { "schema": schema } },

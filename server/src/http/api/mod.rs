@@ -2,6 +2,7 @@
 //! shows it and needs nothing from elsewhere.
 
 mod document;
+mod field;
 mod schema;
 
 use std::sync::Arc;

@@ -6,14 +6,8 @@ use super::{
 };
 
 pub(super) fn operations() -> Vec<Operation> {
-    let embed = Body {
-        endpoint: "embed",
-        required: &["model", "texts"],
-    };
-    let rerank = Body {
-        endpoint: "rerank",
-        required: &["model", "query", "documents"],
-    };
+    let embed = Body::new("embed", &["model", "texts"]);
+    let rerank = Body::new("rerank", &["model", "query", "documents"]);
     let mut operations = vec![
         Operation::post("/v2/embed", generate::endpoint, embed)
             .about(

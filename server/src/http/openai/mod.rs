@@ -26,7 +26,7 @@ pub(super) const SHOWN: &str = "/v3";
 /// Paths that graphs serve.
 fn of_graphs() -> [(&'static str, Group, &'static str, Body, Answer); 8] {
     use Group::{Generation, Prompts, Vectors};
-    let body = |endpoint, required| Body { endpoint, required };
+    let body = Body::new;
     let chat = body("chat/completions", &["model", "messages"]);
     let completions = body("completions", &["model", "prompt"]);
     let responses = body("responses", &["model", "input"]);
@@ -57,21 +57,21 @@ fn of_graphs() -> [(&'static str, Group, &'static str, Body, Answer); 8] {
             "responses/input_tokens",
             Prompts,
             "Counts the tokens of a request for a response",
-            responses,
+            responses.of_prompt(),
             Answer::Json(&["input_tokens"]),
         ),
         (
             "chat/completions/render",
             Prompts,
             "Shows the prompt of a conversation",
-            chat,
+            chat.of_prompt(),
             Answer::Json(&["prompt", "token_ids", "count"]),
         ),
         (
             "completions/render",
             Prompts,
             "Shows the prompts of a completion",
-            completions,
+            completions.of_prompt(),
             Answer::Json(&["prompts"]),
         ),
         (
@@ -93,7 +93,7 @@ fn of_graphs() -> [(&'static str, Group, &'static str, Body, Answer); 8] {
 
 /// Paths where `model` can be left out if there is one graph. Servers of one model have them without a prefix, too.
 fn about_prompts() -> [(&'static str, &'static str, Body, Answer); 3] {
-    let body = |endpoint, required| Body { endpoint, required };
+    let body = Body::new;
     [
         (
             "tokenize",
@@ -110,7 +110,7 @@ fn about_prompts() -> [(&'static str, &'static str, Body, Answer); 3] {
         (
             "apply-template",
             "Shows the prompt of a conversation",
-            body("chat/completions", &["messages"]),
+            body("chat/completions", &["messages"]).of_prompt(),
             Answer::Json(&["prompt", "token_ids", "count"]),
         ),
     ]
