@@ -12,8 +12,8 @@ import pytest
 from conftest import MODEL, ROOT
 
 SCHEMATHESIS = pathlib.Path(sys.executable).with_name("schemathesis")
-# For longer runs: 40 make some 4,000 cases.
-EXAMPLES = os.environ.get("GRAPHMILL_OPENAPI_EXAMPLES", "40")
+# For longer runs: 50 make some 4,000 cases.
+EXAMPLES = os.environ.get("GRAPHMILL_OPENAPI_EXAMPLES", "50")
 
 
 @pytest.fixture

@@ -121,7 +121,9 @@ fn array(endpoint: &str, name: &str, max: usize, known: &Known<'_>) -> Value {
         (_, "dry_sequence_breakers") => {
             json!({ "type": "array", "items": short_text(64), "maxItems": max })
         }
-        (_, "stop_token_ids") => json!({ "type": "array", "items": token(known), "maxItems": max }),
+        (_, "stop_token_ids") => {
+            json!({ "type": "array", "items": token(known.vocabulary), "maxItems": max })
+        }
         (_, "include") => {
             json!({ "type": "array", "items": { "const": "reasoning.encrypted_content" }, "maxItems": max })
         }
@@ -135,9 +137,9 @@ fn short_text(max: usize) -> Value {
     json!({ "type": "string", "minLength": 1, "maxLength": max })
 }
 
-/// A token of each graph's model.
-fn token(known: &Known<'_>) -> Value {
-    json!({ "type": "integer", "minimum": 0, "maximum": known.vocabulary.saturating_sub(1) })
+/// A token of a vocabulary.
+fn token(vocabulary: usize) -> Value {
+    json!({ "type": "integer", "minimum": 0, "maximum": vocabulary.saturating_sub(1) })
 }
 
 /// A tool that a request offers.
@@ -177,7 +179,11 @@ fn own(endpoint: &str, name: &str, known: &Known<'_>) -> Value {
     let text = json!({ "type": "string" });
     let texts = json!({ "type": "array", "items": text, "minItems": 1 });
     let some = json!({ "type": "string", "minLength": 1 });
-    let tokens = json!({ "type": "array", "items": token(known), "minItems": 1 });
+    let vocabulary = match endpoint {
+        "embeddings" => known.embedding_vocabulary,
+        _ => known.vocabulary,
+    };
+    let tokens = json!({ "type": "array", "items": token(vocabulary), "minItems": 1 });
     match (endpoint, name) {
         ("messages", "messages") => {
             let role = json!({ "type": "string", "enum": ["user", "assistant"] });
@@ -204,7 +210,7 @@ fn own(endpoint: &str, name: &str, known: &Known<'_>) -> Value {
             text, tokens,
             { "type": "array", "items": { "anyOf": [text, tokens] }, "minItems": 1, "maxItems": 2048 },
         ] }),
-        (_, "tokens") => json!({ "type": "array", "items": token(known) }),
+        (_, "tokens") => json!({ "type": "array", "items": token(known.vocabulary) }),
         // A call can be demanded, too, if the request has the tool.
         (_, "tool_choice") => json!({ "type": "string", "enum": ["none", "auto"] }),
         (_, "stop") => json!({ "anyOf": [

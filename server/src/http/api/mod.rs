@@ -35,9 +35,14 @@ async fn openapi(State(app): State<Arc<App>>) -> Json<Value> {
     let models: Vec<&str> = app.servables.iter().map(Servable::name).collect();
     let loaded = app.servables.models();
     let vocabularies = loaded.iter().map(|(_, model)| model.vocab().n_vocab());
+    let embedding = app.servables.embedding_models();
+    let embedding = embedding
+        .iter()
+        .map(|(_, model)| model.engine().vocab().n_vocab());
     let known = Known {
         models: &models,
         vocabulary: vocabularies.min().unwrap_or_default(),
+        embedding_vocabulary: embedding.min().unwrap_or_default(),
     };
     Json(document::document(&super::offered(&app), &known))
 }

@@ -10,8 +10,10 @@ use crate::http::operation::Body;
 pub(super) struct Known<'a> {
     /// The names that requests can have for `model`.
     pub(super) models: &'a [&'a str],
-    /// Tokens of the smallest vocabulary.
+    /// Tokens of the smallest vocabulary of a model that generates.
     pub(super) vocabulary: usize,
+    /// The same of a model that embeds.
+    pub(super) embedding_vocabulary: usize,
 }
 
 /// The body of an operation. `x-fields` lists what can be in it besides its properties: fields that no schema can describe, and for a
