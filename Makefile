@@ -4,7 +4,7 @@ HOST ?= 127.0.0.1
 PORT ?= 8000
 GRAPHMILL := target/release/graphmill
 
-.PHONY: help setup build demo serve test rust-tests client-tests fuzz-models nightly bench bench-engine fmt lint sanitize doc ci clean
+.PHONY: help setup build program demo serve test rust-tests client-tests fuzz-models nightly bench bench-engine fmt lint sanitize doc ci clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -12,13 +12,16 @@ help: ## list the targets
 setup: ## install what the build needs (apt as root or with sudo, else a list of what is missing)
 	@scripts/setup.sh
 
-build: setup ## build the release binary, target/release/graphmill
+build: setup ## build everything: the server, the bench and the example of a custom node
 	cargo build --release --workspace
 
-demo: build ## serve the shipped model, ask it something over HTTP, print the stream, stop
+program: setup ## build the server alone, target/release/graphmill
+	cargo build --release --workspace --bin graphmill
+
+demo: program ## serve the shipped model, ask it something over HTTP, print the stream, stop
 	@scripts/demo.sh $(HOST) $(PORT)
 
-serve: build ## serve the shipped config.json and leave the server running
+serve: program ## serve the shipped config.json and leave the server running
 	@scripts/serve.sh $(HOST) $(PORT)
 
 test: ## everything: Rust tests, then foreign clients against the built server
