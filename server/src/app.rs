@@ -110,6 +110,12 @@ pub(crate) enum Stage {
     Cut,
 }
 
+/// Waits until the server ends running requests, or is gone.
+pub(crate) async fn cut(stage: &mut watch::Receiver<Stage>) {
+    // Fails when the server was dropped without a stop, which ends requests too.
+    let _ = stage.wait_for(|stage| *stage == Stage::Cut).await;
+}
+
 /// What handlers share.
 pub(crate) struct App {
     pub(crate) options: Options,

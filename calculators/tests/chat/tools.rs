@@ -261,6 +261,34 @@ fn an_answer_that_is_cut_says_so_even_after_a_call() {
 }
 
 #[test]
+fn a_demanded_call_that_is_cut_says_so_in_every_dialect() {
+    let chat = Chat::new(&model("<tool_call></tool_call>", ""));
+    let schema = json!({"type": "object", "properties": {"x": {"type": "string", "minLength": 300}}, "required": ["x"]});
+    let f = json!({"type": "function", "function": {"name": "f", "parameters": schema}});
+    let named = json!({"type": "function", "function": {"name": "f"}});
+    for parallel in [true, false] {
+        let asked = json!({"tools": [f], "tool_choice": named, "parallel_tool_calls": parallel, "temperature": 0, "max_tokens": 60});
+        let (message, reason) = answer(&chat, &request(asked));
+        assert_eq!(message["tool_calls"][0]["function"]["name"], "f");
+        assert_eq!(reason, "length");
+    }
+    let message = json!({
+        "model": "m", "max_tokens": 60, "messages": [{"role": "user", "content": "Hi"}],
+        "tools": [{"name": "f", "input_schema": schema}], "tool_choice": {"type": "tool", "name": "f"},
+    });
+    let answer = body(&chat.ask("/v1/messages", &message));
+    assert_eq!(answer["stop_reason"], "max_tokens");
+    let response = json!({
+        "model": "m", "max_output_tokens": 60, "input": "Hi", "parallel_tool_calls": false,
+        "tools": [{"type": "function", "name": "f", "parameters": schema}],
+        "tool_choice": {"type": "function", "name": "f"},
+    });
+    let answer = body(&chat.ask("/v1/responses", &response));
+    assert_eq!(answer["status"], "incomplete");
+    assert_eq!(answer["incomplete_details"]["reason"], "max_output_tokens");
+}
+
+#[test]
 fn reasoning_is_no_content() {
     let reply = "<think>\nHm.\n</think>\n\nYes.<tool_call>{\"name\": \"g\"}</tool_call>";
     let chat = Chat::new(&model("<think></think> <tool_call></tool_call>", reply));

@@ -19,6 +19,7 @@ use axum::{
     http::{HeaderMap, header},
 };
 use bytes::Bytes;
+use graphmill_llm::room::{self, Claim};
 
 use super::encoding::Encoding;
 use crate::rescue::{Cause, Failure};
@@ -93,14 +94,12 @@ impl Bodies {
 
     /// What compressed bytes stand for, which is as much as a body can have.
     async fn decode(self: &Arc<Self>, bytes: Bytes, encoding: Encoding) -> Result<Bytes, Failure> {
-        let mut lease = Lease {
-            bodies: Arc::clone(self),
-            bytes: 0,
-        };
+        let mut lease = Lease::new(self);
         // Few bytes can take long.
         let decoding = tokio::task::spawn_blocking(move || {
             let mut decoded = encoding.decode(&bytes, |more| lease.take(more))?;
             decoded.shrink_to_fit();
+            lease.claim = None;
             Ok(Bytes::from_owner(Leased {
                 bytes: decoded.into(),
                 _lease: lease,
@@ -120,10 +119,7 @@ impl Bodies {
         B: HttpBody<Data = Bytes> + Unpin,
         B::Error: std::fmt::Display,
     {
-        let mut lease = Lease {
-            bodies: Arc::clone(self),
-            bytes: 0,
-        };
+        let mut lease = Lease::new(self);
         let mut first: Option<Bytes> = None;
         let mut rest: Vec<u8> = Vec::new();
         let most = announced.map_or(self.each, |bytes| bytes as usize);
@@ -151,6 +147,7 @@ impl Bodies {
             rest.shrink_to_fit();
             rest.into()
         });
+        lease.claim = None;
         Ok(Bytes::from_owner(Leased {
             bytes,
             _lease: lease,
@@ -193,9 +190,36 @@ async fn drain<B: HttpBody + Unpin>(body: &mut B) {
 struct Lease {
     bodies: Arc<Bodies>,
     bytes: usize,
+    /// What a large body may grow to before memory is claimed for more.
+    claimed_to: usize,
+    claim: Option<Claim>,
 }
 
 impl Lease {
+    fn new(bodies: &Arc<Bodies>) -> Self {
+        Self {
+            bodies: Arc::clone(bodies),
+            bytes: 0,
+            claimed_to: SMALL_BYTES,
+            claim: None,
+        }
+    }
+
+    /// Claims memory before a large body's buffer doubles. Never for what a client announces: it may not send it.
+    fn claim(&mut self, bytes: usize) -> Result<(), Failure> {
+        if bytes <= self.claimed_to {
+            return Ok(());
+        }
+        // What the last claim was for is taken by now.
+        self.claim = None;
+        let claim = room::claim(2 * bytes as u64).map_err(|error| {
+            Failure::new(Cause::Unavailable, error.to_string()).with_code("insufficient_memory")
+        })?;
+        self.claim = Some(claim);
+        self.claimed_to = 2 * bytes;
+        Ok(())
+    }
+
     fn take(&mut self, more: usize) -> Result<(), Failure> {
         let bodies = &self.bodies;
         let bytes = self.bytes + more;
@@ -207,6 +231,8 @@ impl Lease {
         } else {
             (bodies.all - bodies.all / 4).max(bodies.each)
         };
+        self.claim(bytes)?;
+        let bodies = &self.bodies;
         let fits = |taken: usize| taken.checked_add(more).filter(|taken| *taken <= room);
         match bodies.taken.fetch_update(Relaxed, Relaxed, fits) {
             Ok(_) => {

@@ -14,7 +14,7 @@ use super::{
     state::Servable,
 };
 use crate::{
-    app::{App, Stage},
+    app::{self, App, Stage},
     observe::request_id::Id,
     rescue::{Cause, Failure},
 };
@@ -79,19 +79,13 @@ impl Answer {
         tokio::select! {
             // A stop comes first: a client that keeps reading must not hold it up.
             biased;
-            () = cut(stage) => Err(Failure::new(Cause::Draining, "the server is stopping")),
+            () = app::cut(stage) => Err(Failure::new(Cause::Draining, "the server is stopping")),
             packet = packets.next() => match packet {
                 Some(packet) => packet.into_value().map(Some).ok_or_else(wrong_type),
                 None => ended(session).await.map(|()| None),
             },
         }
     }
-}
-
-/// Waits until the server ends running requests, or is gone.
-async fn cut(stage: &mut watch::Receiver<Stage>) {
-    // Fails when the server was dropped without a stop, which ends requests too.
-    let _ = stage.wait_for(|stage| *stage == Stage::Cut).await;
 }
 
 /// How a session ended. It has closed its outputs, so this is about to be known.

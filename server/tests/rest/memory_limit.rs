@@ -14,6 +14,8 @@ use crate::support::{CHAT, Setup, question, read};
 
 /// Address space of the server in KiB, of which it has taken half when it is ready.
 const LIMIT_KIB: u32 = 400_000;
+/// Of this it has left less than what sixteen bodies of 4 MiB take.
+const TIGHT_KIB: u32 = 280_000;
 /// How long the server may take to have room again.
 const PATIENCE: Duration = Duration::from_secs(15);
 
@@ -33,7 +35,8 @@ impl Drop for Limited {
 }
 
 impl Limited {
-    async fn start() -> Self {
+    /// A server that can have so much address space.
+    async fn start(limit_kib: u32) -> Self {
         let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("../demos/tiny_chat/model.gguf");
         let graph = CHAT.replace("../model.script.json", &model.display().to_string());
         let setup = Setup::new().graph("chat", &graph);
@@ -42,7 +45,7 @@ impl Limited {
             .expect("a port")
             .port();
         let server = Command::new("sh")
-            .args(["-c", &format!("ulimit -v {LIMIT_KIB}; exec \"$0\" \"$@\"")])
+            .args(["-c", &format!("ulimit -v {limit_kib}; exec \"$0\" \"$@\"")])
             .arg(env!("CARGO_BIN_EXE_graphmill"))
             .args(["serve", "--config_path"])
             .arg(setup.config())
@@ -79,13 +82,13 @@ impl Limited {
         self.server.try_wait().expect("a child").is_none()
     }
 
-    /// The status and the error's code of each answer.
-    async fn ask(&self, path: &str, bodies: Vec<Value>) -> Vec<(u16, Option<String>)> {
+    /// The status and the error's code of the answer to each body; sixteen are on their way at once.
+    async fn ask(&self, path: &str, bodies: Vec<String>) -> Vec<(u16, Option<String>)> {
         let mut answers = Vec::new();
-        for some in bodies.chunks(8) {
+        for some in bodies.chunks(16) {
             let requests = some.iter().map(|body| {
                 let request = self.client.post(format!("{}{path}", self.url));
-                read(request.body(body.to_string()))
+                read(request.body(body.clone()))
             });
             answers.extend(join_all(requests).await.iter().map(|reply| {
                 let code = reply.json()["error"]["code"].as_str().map(str::to_owned);
@@ -96,17 +99,17 @@ impl Limited {
     }
 }
 
-fn completion(extra: &Value) -> Value {
+fn completion(extra: &Value) -> String {
     let mut body = json!({ "model": "chat", "prompt": "x", "max_tokens": 2 });
     let fields = body.as_object_mut().expect("an object");
     fields.extend(extra.as_object().expect("an object").clone());
-    body
+    body.to_string()
 }
 
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_without_memory_refuses_requests_and_lives() {
-    let mut server = Limited::start().await;
+    let mut server = Limited::start(LIMIT_KIB).await;
     let schemas = (0..24).map(|i| {
         let property = |k| {
             (
@@ -145,9 +148,28 @@ async fn a_server_without_memory_refuses_requests_and_lives() {
     assert!(refused > 0, "nothing was too much");
     // What the last answers took is given back a moment later.
     let deadline = Instant::now() + PATIENCE;
-    let hello = || vec![question("chat", "Hello!")];
+    let hello = || vec![question("chat", "Hello!").to_string()];
     while server.ask("/v3/chat/completions", hello()).await != [(200, None)] {
         assert!(Instant::now() < deadline, "it never serves again");
     }
     assert!(server.lives());
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bodies_that_find_no_memory_are_refused_before_it_is_taken() {
+    let mut server = Limited::start(TIGHT_KIB).await;
+    let deep = || vec!["[".repeat(4 << 20); 16];
+    let mut refused = 0;
+    for _ in 0..2 {
+        for (status, code) in server.ask("/v3/chat/completions", deep()).await {
+            match (status, code.as_deref()) {
+                (400, Some("invalid_json")) => {}
+                (503, Some("insufficient_memory" | "bodies_full")) => refused += 1,
+                other => panic!("{other:?}"),
+            }
+        }
+        assert!(server.lives());
+    }
+    assert!(refused > 0, "nothing was too much");
 }

@@ -176,6 +176,22 @@ fn while_clients_do_nothing_of_use() {
 }
 
 #[test]
+fn while_a_body_is_half_sent_its_client_is_told() {
+    let setup = endless();
+    let mut server = Process::start(&setup.config(), GRACE);
+    server.says("ready after");
+    let half = server.send(
+        "POST /v3/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000\r\n\r\n{\"model\":",
+    );
+    server.get("/v2/health/live");
+    server.signal("-TERM");
+    let answer = rest(half);
+    assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
+    assert!(answer.contains("draining"), "{answer}");
+    assert_eq!(server.ends().code(), Some(0));
+}
+
+#[test]
 fn while_a_step_never_ends() {
     let setup = wedged();
     let mut server = Process::start(&setup.config(), GRACE);

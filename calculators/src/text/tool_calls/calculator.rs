@@ -132,6 +132,7 @@ impl Calculator for ToolParser {
         let parsed = parser.push(&chunk.text, chunk.finish.is_some());
         chunk.text = parsed.text;
         chunk.tool_calls.extend(parsed.calls);
+        // With a call that was cut, the reason stays that the text ended for: a client must not act on half a call.
         if parser.is_done() {
             chunk.stop.stop();
             chunk.finish = Some(Finish::ToolCalls);

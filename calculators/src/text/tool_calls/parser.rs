@@ -76,14 +76,14 @@ impl CallParser {
         }
     }
 
-    /// Whether there were calls.
+    /// Whether there were calls, and all that began are complete.
     pub(super) fn has_called(&self) -> bool {
-        self.calls > 0
+        self.calls > 0 && !self.broken
     }
 
     /// Whether there were as many calls as there may be, and all are complete.
     pub(super) fn is_done(&self) -> bool {
-        self.calls as usize >= self.limit && self.section.is_none()
+        self.calls as usize >= self.limit && self.section.is_none() && !self.broken
     }
 
     /// Takes more text in; `end` is set with the last.

@@ -15,11 +15,11 @@ use serde_json::Value;
 
 use super::{body::ParsedBody, deadline, stream};
 use crate::{
-    app::App,
+    app::{self, App},
     http::{dialect::Dialect, sse, unknown_route},
     listen::Arrival,
     observe::{access::Entry, request_id::Id},
-    rescue::Failure,
+    rescue::{Cause, Failure},
     servable::{Answer, Named},
 };
 
@@ -48,7 +48,14 @@ async fn read(app: &App, request: Request) -> (Head, Result<ParsedBody, Failure>
         uri: parts.uri,
         headers: parts.headers,
     };
-    let body = match app.bodies.read(&head.headers, body).await {
+    let mut stage = app.stage.clone();
+    let read = tokio::select! {
+        read = app.bodies.read(&head.headers, body) => read,
+        () = app::cut(&mut stage) => {
+            Err(Failure::new(Cause::Draining, "the server is stopping"))
+        }
+    };
+    let body = match read {
         Ok(bytes) => ParsedBody::parse(bytes).await,
         Err(failure) => Err(failure),
     };
