@@ -227,6 +227,10 @@ fn coheres_form_has_the_same_vectors() {
             json!({"texts": ["a"], "embedding_types": ["int8"]}),
             "embedding_types[0]",
         ),
+        (
+            json!({"texts": ["a"], "embedding_types": ["float", "base64", "int8", "ubinary"]}),
+            "embedding_types[2]",
+        ),
     ] {
         let mut body = json!({"model": "m"});
         merge(&mut body, change);

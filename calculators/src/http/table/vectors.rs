@@ -4,6 +4,9 @@ use super::super::fields::code::{MISSING, TYPE, UNSUPPORTED, VALUE};
 use super::super::limits::{MAX_DOCUMENTS, MAX_TEXTS};
 use super::{EMBED, EMBEDDINGS, Field, Form, MOST, RERANK, field, refused};
 
+/// How many types Cohere has.
+const EMBEDDING_TYPES: usize = 6;
+
 pub(super) const FIELDS: &[Field] = &[
     field(
         "model",
@@ -60,12 +63,17 @@ pub(super) const FIELDS: &[Field] = &[
     field(
         "embedding_types",
         &[EMBED],
-        Form::Array(2),
+        Form::Array(EMBEDDING_TYPES),
         "How vectors are written, each under its name: `float`, which is meant where nothing is said, and `base64`.",
     )
     .refusing(&[
         refused(r#"{"embedding_types": [5]}"#, "embedding_types[0]", TYPE),
         refused(r#"{"embedding_types": ["float", "int8"]}"#, "embedding_types[1]", UNSUPPORTED),
+        refused(
+            r#"{"embedding_types": ["float", "int8", "base64", "ubinary"]}"#,
+            "embedding_types[1]",
+            UNSUPPORTED,
+        ),
     ]),
     field(
         "output_dimension",
