@@ -54,7 +54,19 @@ def test_stop_sequence(client):
 def test_count_tokens(client):
     counted = client.messages.count_tokens(model=MODEL, messages=MESSAGES)
     usage = client.messages.create(model=MODEL, max_tokens=1, messages=MESSAGES).usage
-    assert counted.input_tokens == usage.input_tokens + usage.cache_read_input_tokens
+    assert counted.to_dict() == {"input_tokens": usage.input_tokens + usage.cache_read_input_tokens}
+
+
+def test_models(client):
+    listed = client.models.list()
+    assert MODEL in [model.id for model in listed] and not listed.has_more
+    model = client.models.retrieve(MODEL)
+    assert model in listed.data
+    assert (model.type, model.display_name) == ("model", MODEL)
+    assert model.created_at.year >= 2025
+    with pytest.raises(anthropic.NotFoundError) as unknown:
+        client.models.retrieve("nobody")
+    assert unknown.value.body["error"]["type"] == "not_found_error"
 
 
 def test_errors_are_its_own(client):

@@ -61,6 +61,7 @@ def test_a_cut_answer_is_incomplete(client):
 
 def test_input_tokens(client):
     counted = client.responses.input_tokens.count(model=MODEL, input=QUESTION)
+    assert counted.object == "response.input_tokens"
     response = client.responses.create(model=MODEL, input=QUESTION, max_output_tokens=1)
     assert counted.input_tokens == response.usage.input_tokens
 

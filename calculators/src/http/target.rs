@@ -12,8 +12,16 @@ const TARGETS: &[(&str, Endpoint, Asked)] = &[
     ("/completions", Endpoint::Completions, Asked::Generation),
     ("/responses", Endpoint::Responses, Asked::Generation),
     ("/messages", Endpoint::Messages, Asked::Generation),
-    ("/responses/input_tokens", Endpoint::Responses, Asked::Count),
-    ("/messages/count_tokens", Endpoint::Messages, Asked::Count),
+    (
+        "/responses/input_tokens",
+        Endpoint::Responses,
+        Asked::Count(Some("response.input_tokens")),
+    ),
+    (
+        "/messages/count_tokens",
+        Endpoint::Messages,
+        Asked::Count(None),
+    ),
     ("/chat/completions/render", Endpoint::Chat, Asked::Rendering),
     (
         "/completions/render",

@@ -26,7 +26,10 @@ pub enum QuestionKind {
     /// Text and tokens, as the model would see them.
     Render,
     /// The number of tokens.
-    CountTokens,
+    CountTokens {
+        /// The kind of object that the answer says it is, if it says so.
+        object: Option<&'static str>,
+    },
     /// What the request would do.
     Explain(Arc<Explained>),
 }

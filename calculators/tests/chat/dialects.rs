@@ -141,10 +141,8 @@ fn a_message_has_the_answer_in_blocks() {
     let count = body(&chat.ask("/v1/messages/count_tokens", &request));
     let usage = &answer["usage"];
     let input = |name: &str| usage[name].as_u64().expect("a count");
-    assert_eq!(
-        count["input_tokens"],
-        input("input_tokens") + input("cache_read_input_tokens")
-    );
+    let input_tokens = input("input_tokens") + input("cache_read_input_tokens");
+    assert_eq!(count, json!({ "input_tokens": input_tokens }));
 }
 
 #[test]

@@ -69,6 +69,38 @@ async fn models_are_listed_and_found_by_names_with_slashes() {
 }
 
 #[tokio::test]
+async fn models_have_the_shape_of_the_dialect_that_asks() {
+    let server = two_graphs().await;
+    let ask = async |path: &str| {
+        let request = server.client.get(format!("{}{path}", server.url));
+        read(request.header("anthropic-version", "2023-06-01")).await
+    };
+    let list = ask("/v1/models?limit=1000").await.json();
+    let ends = (&list["first_id"], &list["last_id"], &list["has_more"]);
+    assert_eq!(ends, (&json!("actor"), &json!("org/chat"), &json!(false)));
+    assert_eq!(list.get("object"), None);
+    let chat = ask("/v1/models/org/chat").await.json();
+    assert_eq!(&chat, &list["data"][2]);
+    let created = chat["created_at"].as_str().expect("text");
+    assert!(
+        created.starts_with("20") && created.ends_with('Z'),
+        "{created}"
+    );
+    let expected = json!({
+        "type": "model", "id": "org/chat", "display_name": "org/chat", "created_at": created,
+    });
+    assert_eq!(chat, expected);
+    let unknown = ask("/v1/models/nobody").await;
+    assert_eq!(unknown.status, 404);
+    assert_eq!(unknown.json()["error"]["type"], "not_found_error");
+    let nothing = Setup::new().start().await;
+    let request = nothing.client.get(format!("{}/v1/models", nothing.url));
+    let nothing = read(request.header("anthropic-version", "2023-06-01")).await;
+    let empty = json!({ "data": [], "has_more": false, "first_id": null, "last_id": null });
+    assert_eq!(nothing.json(), empty);
+}
+
+#[tokio::test]
 async fn the_configuration_has_the_shape_of_openvino_model_server() {
     let server = two_graphs().await;
     let version = json!({ "version": "1", "state": "AVAILABLE", "status": { "error_code": "OK", "error_message": "OK" } });

@@ -29,8 +29,8 @@ pub(in crate::http) enum Asked {
     Explanation,
     /// The prompts of a request for an answer.
     Rendering,
-    /// How many tokens these have.
-    Count,
+    /// How many tokens these have, in an object of this kind where the dialect's objects say theirs.
+    Count(Option<&'static str>),
     /// The prompt of a conversation.
     Template,
     /// The tokens of a text.
@@ -74,7 +74,7 @@ pub(in crate::http) fn of_generation(
             QuestionKind::Explain(Arc::new(explained))
         }
         Asked::Rendering | Asked::Template => QuestionKind::Render,
-        Asked::Count => QuestionKind::CountTokens,
+        Asked::Count(object) => QuestionKind::CountTokens { object },
         _ => return None,
     };
     Some(PromptQuestion {
@@ -88,18 +88,16 @@ pub(in crate::http) fn of_prompt(
     asked: Asked,
     body: Fields<'_>,
 ) -> Result<(RequestInput, QuestionKind)> {
-    match asked {
-        Asked::Text => Ok((tokens(body)?, QuestionKind::Detokenize)),
-        _ => {
-            let (input, nested) = texts(body)?;
-            let count = match &input {
-                RequestInput::Prompts(prompts) => prompts.len(),
-                RequestInput::Chat(_) => 1,
-            };
-            let tokenization = tokenization(body, nested, count)?;
-            Ok((input, QuestionKind::Tokenize(tokenization)))
-        }
+    if asked == Asked::Text {
+        return Ok((tokens(body)?, QuestionKind::Detokenize));
     }
+    let (input, nested) = texts(body)?;
+    let count = match &input {
+        RequestInput::Prompts(prompts) => prompts.len(),
+        RequestInput::Chat(_) => 1,
+    };
+    let tokenization = tokenization(body, nested, count)?;
+    Ok((input, QuestionKind::Tokenize(tokenization)))
 }
 
 /// Why a question has no answer in a graph that leaves the node for it out.

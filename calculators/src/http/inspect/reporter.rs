@@ -119,11 +119,13 @@ impl PromptReporter {
         match &question.kind {
             QuestionKind::Tokenize(how) => Ok(Some(tokens::tokenized(vocab, *how, &tokens))),
             QuestionKind::Detokenize => tokens::detokenized(vocab, &tokens).map(Some),
-            QuestionKind::CountTokens => {
+            QuestionKind::CountTokens { object } => {
                 let count: usize = tokens.0.iter().map(|prompt| prompt.tokens.len()).sum();
-                Ok(Some(
-                    json!({ "object": "response.input_tokens", "input_tokens": count }),
-                ))
+                let mut report = json!({ "input_tokens": count });
+                if let Some(object) = object {
+                    report["object"] = json!(object);
+                }
+                Ok(Some(report))
             }
             QuestionKind::Render => {
                 let rendered = tokens::rendered(vocab, &prompts, &tokens)?;

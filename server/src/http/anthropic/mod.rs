@@ -1,10 +1,12 @@
-//! Anthropic's dialect: the routes of `messages`, and its error object. What a body may say and how a message looks is decided by
+//! Anthropic's dialect: the routes of `messages`, its form of models, and its error object. What a body may say and how a message looks is decided by
 //! the graph's nodes.
+
+pub(super) mod models;
 
 use axum::{
     body::Body as AnswerBody,
     extract::Request,
-    http::{HeaderValue, StatusCode, header},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
     middleware::Next,
     response::Response,
 };
@@ -54,17 +56,31 @@ pub(super) fn operations() -> Vec<Operation> {
 /// The prefix whose paths the documentation shows.
 const SHOWN: &str = "/v1";
 
-/// Whether a path is one of this dialect, served or not.
-fn owns(path: &str) -> bool {
-    ["/v3/v1", "/v3", "/v1"]
-        .into_iter()
-        .filter_map(|prefix| path.strip_prefix(prefix)?.strip_prefix("/messages"))
-        .any(|rest| rest.is_empty() || rest.starts_with('/'))
+/// Whether a request comes from a client of this dialect: all of them say the version that they speak.
+pub(super) fn is_asked(headers: &HeaderMap) -> bool {
+    headers.contains_key("anthropic-version")
+}
+
+/// Whether a request is one of this dialect, served or not. `models` is a path of OpenAI's, too.
+fn owns(request: &Request) -> bool {
+    let of = |name| {
+        ["/v3/v1", "/v3", "/v1"]
+            .into_iter()
+            .filter_map(|prefix| {
+                request
+                    .uri()
+                    .path()
+                    .strip_prefix(prefix)?
+                    .strip_prefix(name)
+            })
+            .any(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    of("/messages") || (of("/models") && is_asked(request.headers()))
 }
 
 /// Tells every failure under the dialect's paths in its own form, whoever refused the request: the graph, the router or a layer.
 pub(crate) async fn layer(request: Request, next: Next) -> Response {
-    if !owns(request.uri().path()) {
+    if !owns(&request) {
         return next.run(request).await;
     }
     let id = request.extensions().get::<Id>().cloned();

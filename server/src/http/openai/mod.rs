@@ -7,7 +7,7 @@ mod body;
 pub(crate) mod deadline;
 mod error;
 pub(super) mod generate;
-mod models;
+pub(super) mod models;
 mod stream;
 mod tokenizer;
 
@@ -134,12 +134,12 @@ pub(super) fn operations() -> Vec<Operation> {
         let one = Operation::get(format!("{prefix}/models/{{*name}}"), models::one);
         operations.push(
             list.about(Group::Models, "The graphs that answer now")
-                .answers(Answer::Json(&["object", "data"]))
+                .answers(Answer::Json(&["data"]))
                 .listed(listed),
         );
         operations.push(
             one.about(Group::Models, "One of them")
-                .answers(Answer::Json(&["id", "object", "created", "owned_by"]))
+                .answers(Answer::Json(&["id"]))
                 .refuses(OF_GRAPHS)
                 .listed(listed),
         );

@@ -1,53 +1,90 @@
-//! `GET /models`: the graphs that answer now and the adapters of their models, as OpenAI's model objects.
+//! `GET /models`: the graphs that answer now and the adapters of their models, as OpenAI's model objects, or as Anthropic's for its
+//! clients.
 
 use std::sync::Arc;
 
 use axum::{
     Json,
     extract::{Path, State},
+    http::HeaderMap,
 };
 use serde_json::{Value, json};
 
 use crate::{
     app::App,
+    http::anthropic,
     rescue::Failure,
     servable::{Named, Servable},
 };
 
-pub(super) async fn list(State(app): State<Arc<App>>) -> Json<Value> {
-    let mut data = Vec::new();
+pub(super) async fn list(State(app): State<Arc<App>>, headers: HeaderMap) -> Json<Value> {
+    let mut models = Vec::new();
     for servable in app.servables.iter() {
         let Some(since) = servable.available_since() else {
             continue;
         };
-        data.push(object(servable, None, since));
         let adapters = servable.adapters().into_iter();
-        data.extend(adapters.map(|adapter| object(servable, Some(&adapter), since)));
+        let adapters = adapters.map(|adapter| Some(adapter.into()));
+        models.extend([None].into_iter().chain(adapters).map(|adapter| Model {
+            servable,
+            adapter,
+            since,
+        }));
     }
+    if anthropic::is_asked(&headers) {
+        return Json(anthropic::models::list(&models));
+    }
+    let data: Vec<Value> = models.iter().map(object).collect();
     Json(json!({ "object": "list", "data": data }))
 }
 
 pub(super) async fn one(
     State(app): State<Arc<App>>,
+    headers: HeaderMap,
     Path(name): Path<String>,
 ) -> Result<Json<Value>, Failure> {
     let Named { servable, adapter } = app.servables.find(&name)?;
-    let since = servable.require_available()?;
-    Ok(Json(object(servable, adapter.as_deref(), since)))
+    let model = Model {
+        servable,
+        adapter,
+        since: servable.require_available()?,
+    };
+    Ok(Json(if anthropic::is_asked(&headers) {
+        anthropic::models::object(&model)
+    } else {
+        object(&model)
+    }))
 }
 
-/// A graph, or an adapter of its model. `since` is when the graph became available, in seconds since 1970.
-fn object(servable: &Servable, adapter: Option<&str>, since: u64) -> Value {
-    let graph = servable.name();
-    let id = adapter.map_or_else(|| graph.to_owned(), |adapter| format!("{graph}:{adapter}"));
-    let mut model =
-        json!({ "id": id, "object": "model", "created": since, "owned_by": "graphmill" });
+/// A graph, or an adapter of its model.
+pub(in crate::http) struct Model<'a> {
+    servable: &'a Servable,
+    adapter: Option<Arc<str>>,
+    /// When the graph became available, in seconds since 1970.
+    pub(in crate::http) since: u64,
+}
+
+impl Model<'_> {
+    /// What the `model` of a request says.
+    pub(in crate::http) fn id(&self) -> String {
+        let graph = self.servable.name();
+        match &self.adapter {
+            None => graph.to_owned(),
+            Some(adapter) => format!("{graph}:{adapter}"),
+        }
+    }
+}
+
+fn object(model: &Model<'_>) -> Value {
+    let mut object = json!({
+        "id": model.id(), "object": "model", "created": model.since, "owned_by": "graphmill",
+    });
     // vLLM's name for it, which clients read to know how much they can send.
-    if let Some(tokens) = servable.context_length() {
-        model["max_model_len"] = tokens.into();
+    if let Some(tokens) = model.servable.context_length() {
+        object["max_model_len"] = tokens.into();
     }
-    if adapter.is_some() {
-        model["parent"] = graph.into();
+    if model.adapter.is_some() {
+        object["parent"] = model.servable.name().into();
     }
-    model
+    object
 }
