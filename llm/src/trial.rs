@@ -7,6 +7,7 @@
 use std::collections::HashSet;
 use std::env;
 use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -194,6 +195,8 @@ fn run(order: &Order, model: &Path, patience: Duration) -> io::Result<Ended> {
         .env("HIP_VISIBLE_DEVICES", "-1")
         .env("GGML_VK_VISIBLE_DEVICES", "")
         .env("GGML_NO_BACKTRACE", "1")
+        // A signal to all of the server's group stops the server, which may load on while it ends, and not the trial.
+        .process_group(0)
         // Threads that wait do so asleep: they would keep a processor from who computes.
         .env("GOMP_SPINCOUNT", "1000")
         .stdin(Stdio::piped())

@@ -3,6 +3,7 @@
 use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},
     net::{TcpListener, TcpStream},
+    os::unix::process::CommandExt as _,
     path::Path,
     process::{Child, Command, ExitStatus, Stdio},
     sync::mpsc,
@@ -39,6 +40,7 @@ impl Process {
             .args(["serve", "--rest_port", &port.to_string(), "--config_path"])
             .arg(config)
             .args(flags)
+            .process_group(0)
             .stderr(Stdio::piped())
             .spawn()
             .expect("it runs");
@@ -246,6 +248,70 @@ fn while_a_model_is_waited_for_and_before_there_is_a_configuration() {
     let mut server = Process::start(&pipe("config"), GRACE);
     server.signal("-TERM");
     server.ends();
+}
+
+/// A server with models to load for as long as a test takes.
+fn loading() -> Setup {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../demos/tiny_chat/model.gguf");
+    let mut setup = Setup::new();
+    for number in 0..40 {
+        let model = format!("model-{number}.gguf");
+        std::fs::copy(&file, setup.path().join(&model)).expect("writable");
+        let graph = CHAT.replace("model.script.json", &model);
+        setup = setup.graph(&format!("chat-{number}"), &graph);
+    }
+    setup
+}
+
+/// The first process that a server tries a model in.
+#[cfg(target_os = "linux")]
+fn trial_of(server: &Process) -> String {
+    let tasks = format!("/proc/{}/task", server.child.id());
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let tasks = std::fs::read_dir(&tasks).expect("it runs").flatten();
+        // A thread that has ended meanwhile has no children.
+        let children =
+            tasks.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
+        let children: String = children.collect();
+        if let Some(child) = children.split_whitespace().next() {
+            return child.to_owned();
+        }
+        assert!(Instant::now() < deadline, "it tries no model");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_signal_to_the_group_does_not_end_the_trial_of_a_model() {
+    let setup = loading();
+    let mut server = Process::start(&setup.config(), GRACE);
+    server.says("listening on");
+    trial_of(&server);
+    let group = format!("-{}", server.child.id());
+    let sent = Command::new("kill").args(["-INT", "--", &group]).status();
+    assert!(sent.expect("kill runs").success());
+    assert_eq!(server.ends().code(), Some(0));
+    let said: Vec<String> = server.lines.iter().collect();
+    let blamed = |line: &&String| line.contains("cannot load model");
+    assert_eq!(said.iter().find(blamed), None);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_trial_of_a_model_ends_with_the_server() {
+    let setup = loading();
+    let mut server = Process::start(&setup.config(), GRACE);
+    server.says("listening on");
+    let trial = trial_of(&server);
+    server.signal("-KILL");
+    server.ends();
+    let deadline = Instant::now() + PATIENCE;
+    let process = format!("/proc/{trial}/exe");
+    while std::fs::read_link(&process).is_ok_and(|exe| exe.ends_with("graphmill")) {
+        assert!(Instant::now() < deadline, "it goes on");
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 #[test]
