@@ -48,8 +48,9 @@ pub static UNKNOWN_KEY: Code = Code {
 pub static WRONG_VALUE: Code = Code {
     number: 904,
     title: "a value is missing or of the wrong type",
-    explanation: "Every graph needs a `name`, a string that is not empty. Paths are strings, lists are lists of objects; each \
-                  element of `model_config_list` is an object with the one key `config`.",
+    explanation: "Every graph needs a `name`: a string with or without slashes, but without control characters and segments `.` or \
+                  `..`. Paths are strings, lists are lists of objects; each element of `model_config_list` is an object with the \
+                  one key `config`.",
     wrong: r#"{"model_config_list": [{"config": {"base_path": "chat"}}]}"#,
     right: r#"{"model_config_list": [{"config": {"name": "chat", "base_path": "chat"}}]}"#,
 };
@@ -59,7 +60,9 @@ pub static CLASSIC_MODEL: Code = Code {
     number: 905,
     title: "classic OpenVINO models are not served",
     explanation: "Graphmill serves graphs. Pipelines of classic models, custom loaders and the options of classic models \
-                  (`batch_size`, `shape`, `target_device`, ...) have no meaning for a graph: its options are in its nodes.",
+                  (`batch_size`, `shape`, `target_device`, ...) have no meaning for a graph: its options are in its nodes. The \
+                  file that `subconfig` names, `subconfig.json` beside the graph without it, may be absent or list no models; a \
+                  graph with another one is not served.",
     wrong: r#"{"model_config_list": [{"config": {"name": "resnet", "base_path": "resnet", "batch_size": 8}}]}"#,
     right: r#"{"model_config_list": [{"config": {"name": "chat", "base_path": "chat"}}]}"#,
 };

@@ -103,22 +103,14 @@ pub fn parse(path: &Path, text: &str) -> Loaded {
     let mut diagnostics = Vec::new();
     let mut subgraphs = Vec::new();
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    let read: Result<schema::File, _> = serde_path_to_error::deserialize(&mut deserializer);
+    let read: Result<schema::Object<schema::File>, _> =
+        serde_path_to_error::deserialize(&mut deserializer);
     let graphs = match read {
-        // serde takes a list of values for a struct's fields; nobody writes that on purpose.
-        Ok(_) if !text.trim_start().starts_with('{') => {
-            diagnostics.push(Diagnostic::error(
-                &codes::WRONG_VALUE,
-                places.at(1, 1),
-                "the configuration is not a JSON object",
-            ));
-            Vec::new()
-        }
         Err(error) => {
             diagnostics.push(places.explain(&error));
             Vec::new()
         }
-        Ok(config) => {
+        Ok(schema::Object(config)) => {
             if let Err(error) = deserializer.end() {
                 let span = places.at(error.line(), error.column());
                 diagnostics.push(Diagnostic::error(
@@ -212,7 +204,7 @@ impl Text<'_> {
         Diagnostic::error(
             &codes::WRONG_VALUE,
             place,
-            format!("{place_name}: {}", lower_first(said)),
+            format!("{place_name}: {}", in_words_of_json(&lower_first(said))),
         )
     }
 
@@ -262,7 +254,7 @@ impl Text<'_> {
         if config
             .monitoring
             .as_ref()
-            .is_some_and(|monitoring| monitoring.metrics.enable)
+            .is_some_and(|monitoring| monitoring.0.metrics.0.enable)
         {
             let message =
                 "`/metrics` is always served, with all of its metrics: `monitoring` has no effect";
@@ -305,6 +297,15 @@ fn lower_first(message: &str) -> String {
         Some(first) if !message.starts_with("EOF") => first.to_lowercase().chain(chars).collect(),
         _ => message.to_owned(),
     }
+}
+
+/// What serde says of types, which it calls as Rust does.
+fn in_words_of_json(message: &str) -> String {
+    message
+        .replace("invalid type: map,", "invalid type: object,")
+        .replace("invalid type: sequence,", "invalid type: array,")
+        .replace("invalid type: floating point ", "invalid type: number ")
+        .replace("expected a sequence", "expected an array")
 }
 
 #[cfg(test)]

@@ -3,7 +3,10 @@
 //! `base_path` is relative to the folder of `config.json` and defaults to a folder with the graph's name; `graph_path` is
 //! relative to `base_path`. Graphs of `mediapipe_config_list` come first, and the first of two equal names is served.
 
-use std::path::{Path, PathBuf};
+use std::{
+    io::ErrorKind,
+    path::{Path, PathBuf},
+};
 
 use graphmill_engine::Subgraph;
 use graphmill_grammar::{diag::Diagnostic, span::Span};
@@ -31,21 +34,21 @@ pub(super) fn graphs(
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Vec<GraphEntry> {
     let mut graphs: Vec<GraphEntry> = Vec::new();
-    let listed = file
-        .mediapipe_config_list
-        .iter()
-        .map(|graph| (graph, Listed::AsGraph));
-    let modelled = file
-        .model_config_list
-        .iter()
-        .map(|entry| (&entry.config, Listed::AsModel));
-    for (graph, listed) in listed.chain(modelled) {
-        if graph.name.is_empty() {
+    let listed = (file.mediapipe_config_list.iter().enumerate()).map(|(index, graph)| {
+        let field = format!("mediapipe_config_list[{index}].name");
+        (&graph.0, Listed::AsGraph, field)
+    });
+    let modelled = (file.model_config_list.iter().enumerate()).map(|(index, entry)| {
+        let field = format!("model_config_list[{index}].config.name");
+        (&entry.0.config.0, Listed::AsModel, field)
+    });
+    for (graph, listed, field) in listed.chain(modelled) {
+        if let Some(why) = wrong_name(&graph.name) {
             diagnostics.push(
                 Diagnostic::error(
                     &codes::WRONG_VALUE,
-                    places.name("", 0),
-                    "the `name` of a graph is empty",
+                    places.name(&graph.name, 0),
+                    format!("`{field}` {why}"),
                 )
                 .hint("the `model` of a request selects the graph by this name"),
             );
@@ -65,6 +68,22 @@ pub(super) fn graphs(
         }
     }
     graphs
+}
+
+/// Why a graph cannot have this name, if so: it is a part of URLs and, where nothing else is said, of paths.
+fn wrong_name(name: &str) -> Option<&'static str> {
+    let mut segments = name.split('/');
+    if name.is_empty() {
+        Some("is empty")
+    } else if name.contains(char::is_control) {
+        Some("has a control character")
+    } else if segments.clone().all(str::is_empty) {
+        Some("has nothing but slashes")
+    } else if segments.any(|segment| matches!(segment, "." | "..")) {
+        Some("has a segment `.` or `..`")
+    } else {
+        None
+    }
 }
 
 /// Collects the subgraphs of a file; `folder` is where the file lies.
@@ -136,7 +155,13 @@ fn entry(graph: &schema::Graph, folder: &Path, listed: Listed) -> GraphEntry {
 
 /// Tells why a graph cannot be served with the subconfig it has: one that lists classic models, which the graph would need.
 pub(super) fn refused_subconfig(path: &PathBuf) -> Option<String> {
-    let text = std::fs::read_to_string(path).ok()?;
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return None;
+        }
+        Err(error) => return Some(format!("cannot read `{}`: {error}", path.display())),
+    };
     match serde_json::from_str::<serde_json::Value>(&text) {
         Err(error) => Some(format!("`{}` is not JSON: {error}", path.display())),
         Ok(subconfig) => {

@@ -87,7 +87,7 @@ fn what_is_wrong_is_named_with_its_place() {
         ),
         (
             "[]",
-            "GM0904 config.json:1:1 the configuration is not a JSON object",
+            "GM0904 config.json:1:1 the configuration: invalid type: array, expected an object",
         ),
         (
             "{\n  \"model_config_list\": [],\n  \"mediapipe_config_lst\": []\n}",
@@ -111,7 +111,47 @@ fn what_is_wrong_is_named_with_its_place() {
         ),
         (
             r#"{"mediapipe_config_list": [{"name": ""}]}"#,
-            "GM0904 config.json:1:37 the `name` of a graph is empty | the `model` of a request selects the graph by this name",
+            "GM0904 config.json:1:37 `mediapipe_config_list[0].name` is empty | the `model` of a request selects the graph by this name",
+        ),
+        (
+            r#"{"model_config_list": [{"config": {"name": "a/../b"}}]}"#,
+            "GM0904 config.json:1:44 `model_config_list[0].config.name` has a segment `.` or `..` | the `model` of a request selects the graph by this name",
+        ),
+        (
+            r#"{"mediapipe_config_list": [{"name": "a"}, {"name": "//"}]}"#,
+            "GM0904 config.json:1:52 `mediapipe_config_list[1].name` has nothing but slashes | the `model` of a request selects the graph by this name",
+        ),
+        (
+            r#"{"mediapipe_config_list": [{"name": "a\nb"}]}"#,
+            "GM0904 config.json:1:37 `mediapipe_config_list[0].name` has a control character | the `model` of a request selects the graph by this name",
+        ),
+        (
+            "null",
+            "GM0904 config.json:1:4 the configuration: invalid type: null, expected an object",
+        ),
+        (
+            r#"{"mediapipe_config_list": [["chat", "/x", "graph.pbtxt", ""]]}"#,
+            "GM0904 config.json:1:27 `mediapipe_config_list[0]`: invalid type: array, expected an object",
+        ),
+        (
+            r#"{"model_config_list": [{"config": ["chat", "", "", ""]}]}"#,
+            "GM0904 config.json:1:34 `model_config_list[0].config`: invalid type: array, expected an object",
+        ),
+        (
+            r#"{"monitoring": {"metrics": [true, []]}}"#,
+            "GM0904 config.json:1:27 `monitoring.metrics`: invalid type: array, expected an object",
+        ),
+        (
+            r#"{"mediapipe_config_list": {"name": "a"}}"#,
+            "GM0904 config.json:1:26 `mediapipe_config_list`: invalid type: object, expected an array",
+        ),
+        (
+            r#"{"mediapipe_config_list": [{"name": {}}]}"#,
+            "GM0904 config.json:1:36 `mediapipe_config_list[0].name`: invalid type: object, expected a string",
+        ),
+        (
+            r#"{"monitoring": {"metrics": {"enable": 1.5}}}"#,
+            "GM0904 config.json:1:41 `monitoring.metrics.enable`: invalid type: number `1.5`, expected a boolean",
         ),
         (
             r#"{"mediapipe_config_list": [{"name": 7}]}"#,
@@ -176,6 +216,8 @@ fn a_subconfig_with_classic_models_keeps_a_graph_from_being_served() {
     )
     .expect("writable");
     assert!(resolve::refused_subconfig(&path).is_some_and(|why| why.contains("classic")));
+    let unreadable = resolve::refused_subconfig(&folder.path().to_owned());
+    assert!(unreadable.is_some_and(|why| why.contains("cannot read")));
 }
 
 #[test]

@@ -44,6 +44,14 @@ fn a_configuration_that_is_wrong_is_fatal() {
             "{\"mediapipe_config_list\": [{\"base_path\": \"a\"}]}",
             "missing field `name`",
         ),
+        (
+            r#"{"mediapipe_config_list":[["chat","/x","graph.pbtxt",""]]}"#,
+            "`mediapipe_config_list[0]`: invalid type: array, expected an object",
+        ),
+        (
+            r#"{"mediapipe_config_list": [{"name": "../chat"}]}"#,
+            "`mediapipe_config_list[0].name` has a segment `.` or `..`",
+        ),
     ] {
         std::fs::write(&file, content).expect("writable");
         let output = serve(&file);
