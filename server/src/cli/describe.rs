@@ -3,7 +3,7 @@
 
 use std::{
     fmt::Write as _,
-    io::{self, Write as _},
+    io::{self, ErrorKind, Write as _},
     path::Path,
     process::ExitCode,
 };
@@ -51,7 +51,8 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
         (None, Some(subgraph), Format::Text) => subgraph_text(subgraph),
         (None, Some(subgraph), Format::Json) => format!("{:#}\n", subgraph_json(subgraph)),
         (None, None, _) => {
-            report::error(&unknown(&registry, name));
+            let why = no_graph(Path::new(name)).unwrap_or_else(|| unknown(&registry, name));
+            report::error(&why);
             return ExitCode::FAILURE;
         }
     };
@@ -91,6 +92,27 @@ fn describe_engines(graph: &Path, format: Format) -> ExitCode {
     // Fails when the reader has read enough, as `head` does.
     let _ = io::stdout().write_all(text.as_bytes());
     ExitCode::SUCCESS
+}
+
+/// Why a path is not one of a graph file; `None` for what does not look like a path.
+fn no_graph(path: &Path) -> Option<String> {
+    let name = path.display();
+    let is_written_as_path = path.components().count() > 1
+        || path.has_root()
+        || path.extension().is_some_and(|end| end == "json");
+    match path.metadata() {
+        Ok(found) if found.is_dir() => Some(format!(
+            "`{name}` is a directory: expected the name of a calculator, or a graph file"
+        )),
+        Ok(_) => Some(format!(
+            "`{name}` is no graph file: these end with `.pbtxt`"
+        )),
+        Err(_) if !is_written_as_path => None,
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            Some(format!("`{name}` does not exist"))
+        }
+        Err(error) => Some(format!("cannot read `{name}`: {error}")),
+    }
 }
 
 fn unknown(registry: &Registry, name: &str) -> String {

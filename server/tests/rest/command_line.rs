@@ -362,6 +362,28 @@ fn calculators_are_listed_and_described() {
 }
 
 #[test]
+fn what_is_no_graph_to_describe_is_told_from_an_unknown_calculator() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let folder = folder.path().to_str().expect("UTF-8");
+    let missing = format!("{folder}/missing");
+    for (name, said) in [
+        ("nope.json", "`nope.json` does not exist"),
+        ("nope.pbtxt", "nope.pbtxt"),
+        (&missing, "missing` does not exist"),
+        (folder, "is a directory"),
+        ("/dev/null", "`/dev/null` is no graph file"),
+        ("NopeCalculator", "no calculator is called `NopeCalculator`"),
+    ] {
+        let output = graphmill(&["describe", name]);
+        assert_eq!(output.status.code(), Some(1), "{name}");
+        let why = text(&output.stderr);
+        assert!(why.contains(said), "{name}: {why}");
+        let is_file = !name.contains("Calculator");
+        assert!(!is_file || !why.contains("no calculator"), "{name}: {why}");
+    }
+}
+
+#[test]
 fn a_server_that_has_nothing_to_serve_says_so_and_ends() {
     let empty = Setup::new();
     let broken = CHAT.replace("HttpLLMCalculator", "HttpLMCalculator");
