@@ -19,8 +19,7 @@ use tokio::{
 
 use crate::{
     config::Config,
-    http::Side,
-    http::bodies::Bodies,
+    http::{Side, api::Document, bodies::Bodies},
     listen::{self, Hall, Limits},
     observe::{files, metrics::Metrics},
     servable::{LOOK_EVERY, Servables},
@@ -122,6 +121,7 @@ pub(crate) struct App {
     pub(crate) servables: Arc<Servables>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) bodies: Arc<Bodies>,
+    pub(crate) document: Document,
     pub(crate) started: Instant,
     pub(crate) stage: watch::Receiver<Stage>,
 }
@@ -193,6 +193,7 @@ impl Server {
         ));
         let app = Arc::new(App {
             bodies: Bodies::new(options.max_body_bytes, options.max_bodies_bytes),
+            document: Document::default(),
             options,
             metrics: Arc::new(Metrics::new(&servables, halls)),
             servables,

@@ -1,7 +1,7 @@
 //! REST. A folder for each dialect, each with its own operations and wire format; what they share is here.
 
 pub(crate) mod anthropic;
-mod api;
+pub(crate) mod api;
 pub(crate) mod bodies;
 mod cohere;
 mod dialect;

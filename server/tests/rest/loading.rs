@@ -9,7 +9,7 @@ use graphmill_engine::{
 };
 use serde_json::json;
 
-use crate::support::{ACTOR, Setup, read};
+use crate::support::{ACTOR, CHAT, Setup, read};
 
 /// A model that loads for as long as the test wants.
 struct SlowModel;
@@ -115,4 +115,31 @@ async fn a_graph_that_is_being_loaded_says_so_while_others_answer() {
     ))
     .await;
     assert_eq!((reply.status, reply.text.as_str()), (200, "loaded"));
+}
+
+#[tokio::test]
+async fn the_documentation_tells_of_a_model_once_it_is_loaded() {
+    let setup = Setup::new()
+        .graph("chat", CHAT)
+        .with(|options| options.wait_for_models = true);
+    let script = setup.path().join("model.script.json");
+    let server = setup.start().await;
+    let schema = async || {
+        let document = server.get("/openapi.json").await;
+        assert_eq!(document.header("content-type"), Some("application/json"));
+        let body = &document.json()["paths"]["/v3/detokenize"]["post"]["requestBody"];
+        body["content"]["application/json"]["schema"]["properties"].clone()
+    };
+    let before = schema().await;
+    assert_eq!(before["tokens"]["items"]["maximum"], 0);
+    std::fs::write(script, json!({ "replies": [] }).to_string()).expect("writable");
+    server
+        .until("the graph is available", |status| {
+            status["graphs"][0]["state"] == "AVAILABLE"
+        })
+        .await;
+    let after = schema().await;
+    let last_token = after["tokens"]["items"]["maximum"].as_u64();
+    assert!(last_token.is_some_and(|token| token > 0), "{after}");
+    assert_eq!(after["model"], before["model"]);
 }

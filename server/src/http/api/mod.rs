@@ -5,15 +5,14 @@ mod document;
 mod field;
 mod schema;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::{
-    Json,
     extract::State,
     http::{HeaderName, HeaderValue, header},
     response::IntoResponse,
 };
-use serde_json::Value;
+use bytes::Bytes;
 
 use schema::Known;
 
@@ -31,20 +30,49 @@ pub(super) fn operations() -> Vec<Operation> {
     ]
 }
 
-async fn openapi(State(app): State<Arc<App>>) -> Json<Value> {
-    let models: Vec<&str> = app.servables.iter().map(Servable::name).collect();
+/// The document as it was last made. Graphs keep their names while the server runs; vocabularies come with the models.
+#[derive(Default)]
+pub(crate) struct Document {
+    kept: Mutex<Option<([usize; 2], Bytes)>>,
+}
+
+impl Document {
+    /// The document of these vocabularies: the kept one, or what `make` makes.
+    fn of(&self, vocabularies: [usize; 2], make: impl FnOnce() -> Vec<u8>) -> Bytes {
+        // Whoever comes meanwhile waits for the document, rather than to make one, too.
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*kept {
+            Some((of, document)) if *of == vocabularies => document.clone(),
+            _ => {
+                let document = Bytes::from(make());
+                *kept = Some((vocabularies, document.clone()));
+                document
+            }
+        }
+    }
+}
+
+async fn openapi(State(app): State<Arc<App>>) -> impl IntoResponse {
     let loaded = app.servables.models();
     let vocabularies = loaded.iter().map(|(_, model)| model.vocab().n_vocab());
     let embedding = app.servables.embedding_models();
     let embedding = embedding
         .iter()
         .map(|(_, model)| model.engine().vocab().n_vocab());
-    let known = Known {
-        models: &models,
-        vocabulary: vocabularies.min().unwrap_or_default(),
-        embedding_vocabulary: embedding.min().unwrap_or_default(),
-    };
-    Json(document::document(&super::offered(&app), &known))
+    let vocabulary = vocabularies.min().unwrap_or_default();
+    let embedding_vocabulary = embedding.min().unwrap_or_default();
+    let document = app.document.of([vocabulary, embedding_vocabulary], || {
+        let models: Vec<&str> = app.servables.iter().map(Servable::name).collect();
+        let known = Known {
+            models: &models,
+            vocabulary,
+            embedding_vocabulary,
+        };
+        document::document(&super::offered(&app), &known)
+            .to_string()
+            .into_bytes()
+    });
+    ([(header::CONTENT_TYPE, "application/json")], document)
 }
 
 async fn page() -> impl IntoResponse {
