@@ -7,3 +7,5 @@ mod damaged;
 mod fuzz;
 mod gguf;
 mod server;
+#[path = "../serving/mod.rs"]
+mod serving;

@@ -1,13 +1,15 @@
 //! The binary: what it says and how it exits.
 
 use std::{
-    io::{BufRead as _, BufReader},
     net::TcpListener,
     path::Path,
-    process::{Child, Command, Output, Stdio},
+    process::{Command, Output},
 };
 
-use crate::support::{CHAT, Setup};
+use crate::{
+    serving::Process,
+    support::{CHAT, Setup},
+};
 
 fn graphmill(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_graphmill"))
@@ -158,67 +160,13 @@ fn free_port() -> String {
     address.port().to_string()
 }
 
-/// A server that does not outlive its test.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // Fails when it has ended, which is what should be.
-        let _ = self.0.kill();
-    }
-}
-
-/// A server that is ready, and what it said until then.
-///
-/// Its log has to be kept while it runs: it cannot write to a pipe that nobody reads.
-fn started(config: &Path, environment: &[(&str, &str)]) -> (Running, String, impl Sized + use<>) {
-    started_until("ready after", config, environment, &[])
-}
-
-/// A server that has said this.
-fn started_until(
-    wanted: &str,
-    config: &Path,
-    environment: &[(&str, &str)],
-    flags: &[&str],
-) -> (
-    Running,
-    String,
-    impl Iterator<Item = std::io::Result<String>> + use<>,
-) {
-    // A free port may be taken by another program before the server has it; then the server says so and the test fails.
-    let port = free_port();
-    let server = Command::new(env!("CARGO_BIN_EXE_graphmill"))
-        .envs(environment.iter().copied())
-        .args([
-            "--rest_port",
-            &port,
-            "--port",
-            "9000",
-            "--rest_bind_address",
-            "127.0.0.1",
-            "--config_path",
-        ])
-        .arg(config)
-        .args(flags)
-        .stderr(Stdio::piped())
-        .spawn();
-    let mut server = Running(server.expect("it runs"));
-    let mut log = BufReader::new(server.0.stderr.take().expect("piped")).lines();
-    let mut said = String::new();
-    while !said.contains(wanted) {
-        let line = log
-            .next()
-            .unwrap_or_else(|| panic!("it ended:\n{said}"))
-            .expect("text");
-        said.push_str(&line);
-        said.push('\n');
-        assert!(
-            said.contains(wanted) || !said.contains("not ready"),
-            "{said}"
-        );
-    }
-    (server, said, log)
+/// A server that is ready.
+fn started(config: &Path, environment: &[(&str, &str)]) -> Process {
+    let mut server = Process::start_as(config, &["--port", "9000"], |command| {
+        command.envs(environment.iter().copied())
+    });
+    server.says("ready after");
+    server
 }
 
 #[test]
@@ -228,38 +176,15 @@ fn a_signal_stops_the_server_well() {
         .script(&serde_json::json!({}));
     let config = setup.config();
     for signal in ["-INT", "-TERM"] {
-        let (mut server, said, _log) = started(&config, &[]);
+        let mut server = started(&config, &[]);
+        let said = server.last_words();
         assert!(
             said.contains("gRPC is not built") && said.contains("graph `chat` is available"),
             "{said}"
         );
-        let killed = Command::new("kill")
-            .args([signal, &server.0.id().to_string()])
-            .status()
-            .expect("kill runs");
-        assert!(killed.success());
-        assert_eq!(server.0.wait().expect("it ends").code(), Some(0));
+        server.signal(signal);
+        assert_eq!(server.child.wait().expect("it ends").code(), Some(0));
     }
-}
-
-#[test]
-fn a_signal_while_models_are_loaded_stops_the_server_well() {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../demos/tiny_chat/model.gguf");
-    let mut setup = Setup::new();
-    // Each a model of its own, so that there are always some to load.
-    for number in 0..40 {
-        let model = format!("model-{number}.gguf");
-        std::fs::copy(&file, setup.path().join(&model)).expect("writable");
-        let graph = CHAT.replace("model.script.json", &model);
-        setup = setup.graph(&format!("chat-{number}"), &graph);
-    }
-    let (mut server, ..) = started_until("listening on", &setup.config(), &[], &[]);
-    let killed = Command::new("kill")
-        .args(["-TERM", &server.0.id().to_string()])
-        .status()
-        .expect("kill runs");
-    assert!(killed.success());
-    assert_eq!(server.0.wait().expect("it ends").code(), Some(0));
 }
 
 /// Builds for GPUs may have one.
@@ -273,7 +198,7 @@ fn knobs_for_gpus_where_there_is_none_are_warned_of() {
         "model.script.json\"",
         "model.gguf\" plugin_config: '{\"gpu_layers\": 20, \"tensor_split\": [3, 1]}'",
     );
-    let (_server, said, _log) = started(&setup.graph("chat", &graph).config(), &[]);
+    let said = started(&setup.graph("chat", &graph).config(), &[]).last_words();
     for knob in ["gpu_layers", "tensor_split"] {
         let warning = format!("`{knob}` does nothing: no GPU takes part");
         assert!(said.contains(&warning), "{said}");
@@ -288,8 +213,8 @@ fn how_long_threads_spin_is_limited_unless_the_environment_says() {
         .script(&serde_json::json!({}));
     let config = setup.config();
     let limit = |environment: &[(&str, &str)]| {
-        let (server, _, _log) = started(&config, environment);
-        let path = format!("/proc/{}/environ", server.0.id());
+        let server = started(&config, environment);
+        let path = format!("/proc/{}/environ", server.child.id());
         let environment = text(&std::fs::read(path).expect("readable"));
         environment
             .split('\0')
@@ -421,25 +346,18 @@ fn a_server_serves_what_it_can() {
         .graph("chat", CHAT)
         .graph("missing", &missing)
         .script(&serde_json::json!({}));
-    let (_server, said, _log) = started(&setup.config(), &[]);
+    let said = started(&setup.config(), &[]).last_words();
     assert!(said.contains("graph `missing` is not served"), "{said}");
 }
 
 #[test]
 fn a_server_that_waits_for_models_serves_them_once_they_are_there() {
     let setup = Setup::new().graph("chat", CHAT);
-    let (_server, said, mut log) = started_until(
-        "waits for a file",
-        &setup.config(),
-        &[],
-        &["--wait_for_models"],
-    );
+    let mut server = Process::start(&setup.config(), &["--wait_for_models"]);
+    let said = server.says("waits for a file");
     assert!(said.contains("model.script.json` does not exist"), "{said}");
     let setup = setup.script(&serde_json::json!({}));
-    let mut said = String::new();
-    while !said.contains("graph `chat` is available") {
-        said += &log.next().expect("it runs").expect("text");
-    }
+    server.says("graph `chat` is available");
     drop(setup);
 }
 

@@ -25,6 +25,8 @@ mod prompts;
 mod recovery;
 mod reference;
 mod routes;
+#[path = "../serving/mod.rs"]
+mod serving;
 mod sharing;
 mod sites;
 mod stopping;

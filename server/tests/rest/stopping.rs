@@ -5,70 +5,22 @@ use std::{
     net::{TcpListener, TcpStream},
     os::unix::process::CommandExt as _,
     path::Path,
-    process::{Child, Command, ExitStatus, Stdio},
-    sync::mpsc,
+    process::{Command, ExitStatus, Stdio},
     time::{Duration, Instant},
 };
 
 use serde_json::json;
 
-use crate::support::{CHAT, Setup, streamed};
+use crate::{
+    serving::Process,
+    support::{CHAT, Setup, streamed},
+};
 
 /// Far more than the time that an end may take, on a machine that does other things too.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// A server of its own process that does not outlive its test.
-struct Process {
-    child: Child,
-    port: u16,
-    lines: mpsc::Receiver<String>,
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        // Fails when it has ended, which is what should be.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
 impl Process {
-    fn start(config: &Path, flags: &[&str]) -> Self {
-        let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-        let port = free.expect("a port").port();
-        let mut child = Command::new(env!("CARGO_BIN_EXE_graphmill"))
-            .args(["serve", "--rest_port", &port.to_string(), "--config_path"])
-            .arg(config)
-            .args(flags)
-            .process_group(0)
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("it runs");
-        let log = BufReader::new(child.stderr.take().expect("piped"));
-        let (sender, lines) = mpsc::channel();
-        std::thread::spawn(move || {
-            for line in log.lines().map_while(Result::ok) {
-                if sender.send(line).is_err() {
-                    break;
-                }
-            }
-        });
-        Self { child, port, lines }
-    }
-
-    /// Waits until it has said this.
-    fn says(&self, wanted: &str) {
-        let deadline = Instant::now() + PATIENCE;
-        let mut said = String::new();
-        while !said.contains(wanted) {
-            let left = deadline.saturating_duration_since(Instant::now());
-            let line = self.lines.recv_timeout(left);
-            said += &line.unwrap_or_else(|_| panic!("not `{wanted}`:\n{said}"));
-            said.push('\n');
-        }
-    }
-
-    fn signal(&self, name: &str) {
+    pub(crate) fn signal(&self, name: &str) {
         let process = self.child.id().to_string();
         let sent = Command::new("kill").args([name, &process]).status();
         assert!(sent.expect("kill runs").success());
@@ -281,11 +233,20 @@ fn trial_of(server: &Process) -> String {
     }
 }
 
+#[test]
+fn while_models_are_loaded() {
+    let setup = loading();
+    let mut server = Process::start(&setup.config(), &[]);
+    server.says("listening on");
+    server.signal("-TERM");
+    assert_eq!(server.ends().code(), Some(0));
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn a_signal_to_the_group_does_not_end_the_trial_of_a_model() {
     let setup = loading();
-    let mut server = Process::start(&setup.config(), GRACE);
+    let mut server = Process::start_as(&setup.config(), GRACE, |command| command.process_group(0));
     server.says("listening on");
     trial_of(&server);
     let group = format!("-{}", server.child.id());

@@ -10,31 +10,8 @@ use graphmill_engine::Registry;
 use graphmill_server::{Options, Server, config};
 use serde_json::{Value, json};
 
-/// The chat graph as OpenVINO Model Server publishes it, with another model.
-pub(crate) const CHAT: &str = r#"
-    input_stream: "HTTP_REQUEST_PAYLOAD:input"
-    output_stream: "HTTP_RESPONSE_PAYLOAD:output"
-    node: {
-      name: "LLMExecutor"
-      calculator: "HttpLLMCalculator"
-      input_stream: "LOOPBACK:loopback"
-      input_stream: "HTTP_REQUEST_PAYLOAD:input"
-      input_side_packet: "LLM_NODE_RESOURCES:llm"
-      output_stream: "LOOPBACK:loopback"
-      output_stream: "HTTP_RESPONSE_PAYLOAD:output"
-      input_stream_info: { tag_index: 'LOOPBACK:0', back_edge: true }
-      node_options: {
-        [type.googleapis.com / mediapipe.LLMCalculatorOptions]: {
-          models_path: "../model.script.json",
-          max_num_seqs: 4
-        }
-      }
-      input_stream_handler {
-        input_stream_handler: "SyncSetInputStreamHandler",
-        options { [mediapipe.SyncSetInputStreamHandlerOptions.ext] { sync_set { tag_index: "LOOPBACK:0" } } }
-      }
-    }
-"#;
+pub(crate) use crate::serving::CHAT;
+use crate::serving::Graphs;
 
 /// A graph of the one node in [`crate::actor`].
 pub(crate) const ACTOR: &str = r#"
@@ -56,8 +33,7 @@ type Change = Box<dyn FnOnce(&mut Options)>;
 
 /// Graphs and a script in a folder, to be served.
 pub(crate) struct Setup {
-    folder: tempfile::TempDir,
-    names: Vec<String>,
+    graphs: Graphs,
     keep_alive: Option<Duration>,
     grace: Option<Duration>,
     bodies: Option<(usize, usize)>,
@@ -66,10 +42,8 @@ pub(crate) struct Setup {
 
 impl Setup {
     pub(crate) fn new() -> Self {
-        let folder = tempfile::tempdir().expect("a temporary folder");
         Self {
-            folder,
-            names: Vec::new(),
+            graphs: Graphs::new(),
             keep_alive: None,
             grace: None,
             bodies: None,
@@ -78,15 +52,12 @@ impl Setup {
     }
 
     pub(crate) fn path(&self) -> &Path {
-        self.folder.path()
+        self.graphs.path()
     }
 
     /// Adds a graph.
     pub(crate) fn graph(mut self, name: &str, text: &str) -> Self {
-        let folder = self.path().join(self.names.len().to_string());
-        std::fs::create_dir(&folder).expect("writable");
-        std::fs::write(folder.join("graph.pbtxt"), text).expect("writable");
-        self.names.push(name.to_owned());
+        self.graphs.add(name, text);
         self
     }
 
@@ -123,16 +94,7 @@ impl Setup {
 
     /// Writes the configuration.
     pub(crate) fn config(&self) -> PathBuf {
-        let graphs: Vec<Value> = self
-            .names
-            .iter()
-            .enumerate()
-            .map(|(i, name)| json!({ "name": name, "base_path": i.to_string() }))
-            .collect();
-        let path = self.path().join("config.json");
-        let config = json!({ "model_config_list": [], "mediapipe_config_list": graphs });
-        std::fs::write(&path, config.to_string()).expect("writable");
-        path
+        self.graphs.config()
     }
 
     /// Starts the server, without waiting for the graphs.
@@ -157,7 +119,7 @@ impl Setup {
             url,
             server,
             client: reqwest::Client::new(),
-            _folder: self.folder,
+            _graphs: self.graphs,
         }
     }
 
@@ -174,7 +136,7 @@ pub(crate) struct TestServer {
     pub(crate) url: String,
     pub(crate) server: Server,
     pub(crate) client: reqwest::Client,
-    _folder: tempfile::TempDir,
+    _graphs: Graphs,
 }
 
 /// An answer that was read to its end.

@@ -1,0 +1,162 @@
+//! Graphs to serve, and a process of the server that serves them.
+
+use std::{
+    fs,
+    io::{BufRead as _, BufReader},
+    net::TcpListener,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    sync::mpsc::{self, Receiver},
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+
+/// The chat graph as OpenVINO Model Server publishes it, with another model.
+pub(crate) const CHAT: &str = r#"
+    input_stream: "HTTP_REQUEST_PAYLOAD:input"
+    output_stream: "HTTP_RESPONSE_PAYLOAD:output"
+    node: {
+      name: "LLMExecutor"
+      calculator: "HttpLLMCalculator"
+      input_stream: "LOOPBACK:loopback"
+      input_stream: "HTTP_REQUEST_PAYLOAD:input"
+      input_side_packet: "LLM_NODE_RESOURCES:llm"
+      output_stream: "LOOPBACK:loopback"
+      output_stream: "HTTP_RESPONSE_PAYLOAD:output"
+      input_stream_info: { tag_index: 'LOOPBACK:0', back_edge: true }
+      node_options: {
+        [type.googleapis.com / mediapipe.LLMCalculatorOptions]: {
+          models_path: "../model.script.json",
+          max_num_seqs: 4
+        }
+      }
+      input_stream_handler {
+        input_stream_handler: "SyncSetInputStreamHandler",
+        options { [mediapipe.SyncSetInputStreamHandlerOptions.ext] { sync_set { tag_index: "LOOPBACK:0" } } }
+      }
+    }
+"#;
+
+/// How long a process may say nothing, on a machine that does other things too.
+const PATIENCE: Duration = Duration::from_mins(5);
+
+/// Graphs in a folder.
+pub(crate) struct Graphs {
+    folder: tempfile::TempDir,
+    names: Vec<String>,
+}
+
+impl Graphs {
+    pub(crate) fn new() -> Self {
+        Self {
+            folder: tempfile::tempdir().expect("a temporary folder"),
+            names: Vec::new(),
+        }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Adds a graph, and tells its folder.
+    pub(crate) fn add(&mut self, name: &str, text: &str) -> PathBuf {
+        let folder = self.path().join(self.names.len().to_string());
+        fs::create_dir(&folder).expect("writable");
+        fs::write(folder.join("graph.pbtxt"), text).expect("writable");
+        self.names.push(name.to_owned());
+        folder
+    }
+
+    /// Writes the configuration.
+    pub(crate) fn config(&self) -> PathBuf {
+        let graphs: Vec<Value> = (self.names.iter().enumerate())
+            .map(|(index, name)| json!({ "name": name, "base_path": index.to_string() }))
+            .collect();
+        let path = self.path().join("config.json");
+        let config = json!({ "model_config_list": [], "mediapipe_config_list": graphs });
+        fs::write(&path, config.to_string()).expect("writable");
+        path
+    }
+}
+
+/// A server process, which ends with this value.
+pub(crate) struct Process {
+    pub(crate) child: Child,
+    pub(crate) port: u16,
+    /// What it says from now on.
+    pub(crate) lines: Receiver<String>,
+    said: Vec<String>,
+}
+
+impl Process {
+    pub(crate) fn start(config: &Path, flags: &[&str]) -> Self {
+        Self::start_as(config, flags, |command| command)
+    }
+
+    /// As [`Process::start`], with a change of the command.
+    pub(crate) fn start_as(
+        config: &Path,
+        flags: &[&str],
+        change: impl FnOnce(&mut Command) -> &mut Command,
+    ) -> Self {
+        let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+        let port = free.expect("a port").port();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_graphmill"));
+        command
+            .args(["--rest_bind_address", "127.0.0.1", "--rest_port"])
+            .arg(port.to_string())
+            .arg("--config_path")
+            .arg(config)
+            .args(flags)
+            .stderr(Stdio::piped());
+        let mut child = change(&mut command).spawn().expect("it runs");
+        let log = BufReader::new(child.stderr.take().expect("piped"));
+        let (sender, lines) = mpsc::channel();
+        std::thread::spawn(move || {
+            for line in log.lines().map_while(Result::ok) {
+                if sender.send(line).is_err() {
+                    break;
+                }
+            }
+        });
+        Self {
+            child,
+            port,
+            lines,
+            said: Vec::new(),
+        }
+    }
+
+    /// Waits for a line of the log that has these words.
+    pub(crate) fn says(&mut self, words: &str) -> String {
+        loop {
+            let Ok(line) = self.lines.recv_timeout(PATIENCE) else {
+                panic!("it did not say `{words}`: {}", self.last_words());
+            };
+            self.said.push(line.clone());
+            if line.contains(words) {
+                return line;
+            }
+        }
+    }
+
+    /// The end of the log, and whether the process lives.
+    pub(crate) fn last_words(&mut self) -> String {
+        self.said.extend(self.lines.try_iter());
+        let last = self.said.len().saturating_sub(30);
+        format!(
+            "status {:?}, its log ends with\n{}",
+            self.child.try_wait(),
+            self.said[last..].join("\n")
+        )
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // Fails when it has ended, which is what should be.
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
