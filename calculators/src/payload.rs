@@ -84,19 +84,6 @@ pub enum HttpResponse {
     End,
 }
 
-/// Which endpoint a request came to, and so the shape of its answer.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Endpoint {
-    /// `chat/completions`.
-    Chat,
-    /// `completions`.
-    Completions,
-    /// OpenAI's `responses`.
-    Responses,
-    /// Anthropic's `messages`.
-    Messages,
-}
-
 /// A request that was checked: everything the answer needs apart from how tokens are generated.
 #[derive(Clone, Debug)]
 pub struct TextRequest {
@@ -106,8 +93,8 @@ pub struct TextRequest {
     pub created: u64,
     /// The model as the request names it.
     pub model: Arc<str>,
-    /// Where it came to.
-    pub endpoint: Endpoint,
+    /// Where it came to, and so the dialect of its answer: `chat/completions`, `completions`, `responses` or `messages`.
+    pub endpoint: &'static str,
     /// What is asked.
     pub input: RequestInput,
     /// Generations of each prompt.
@@ -122,7 +109,7 @@ pub struct TextRequest {
     pub logprobs: bool,
     /// Names of fields that the request has and nobody knows.
     pub ignored: Arc<[String]>,
-    /// Fields of the request that its answer repeats or follows, where the endpoint is `Responses` or `Messages`.
+    /// Fields of the request that its answer repeats or follows, where the endpoint is `responses` or `messages`.
     pub echo: Arc<Map<String, Value>>,
     /// Whether its answer tells a call as `function_call`, the form that tools had before there were tools.
     pub function_call: bool,

@@ -6,6 +6,7 @@
 use std::{borrow::Cow, sync::Arc};
 
 use axum::http::StatusCode;
+use graphmill_calculators::http::dialect;
 use graphmill_engine::{Error, Kind};
 
 /// Why a request gets no answer.
@@ -162,6 +163,21 @@ impl Failure {
 
     pub(crate) fn row(&self) -> Row {
         row(self.cause)
+    }
+
+    /// What a dialect tells of it, with the id of the request where that is told, too.
+    pub(crate) fn view<'a>(&'a self, request: Option<&'a str>) -> dialect::Failure<'a> {
+        let row = self.row();
+        dialect::Failure {
+            status: row.status.as_u16(),
+            kind: row.kind,
+            code: self.code(),
+            message: &self.message,
+            param: self.param.as_deref(),
+            node: self.node.as_deref(),
+            passes: row.retry != Retry::Never,
+            request,
+        }
     }
 
     /// OpenAI's `code`.

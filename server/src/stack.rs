@@ -38,7 +38,7 @@ pub(crate) fn stack(app: &Arc<App>, audience: Side, site: Site) -> Router {
         // Innermost, so that the layers outside see a panic as the 500 it becomes: logged, with its request's id.
         .layer(CatchPanicLayer::custom(panicked))
         // Outside of the panics, which are told in the dialect of the path, too.
-        .layer(middleware::from_fn(http::anthropic::layer))
+        .layer(middleware::from_fn(http::dialects::layer))
         // Outside of everything that can fail, so that each request has its line; inside of the id that the line shows.
         .layer(middleware::from_fn_with_state(metrics, access::layer))
         // Outermost: whatever the answer is, it carries the id.

@@ -4,11 +4,11 @@ use graphmill_engine::Result;
 use serde::{Serialize, Serializer, ser::SerializeMap};
 
 use super::fields::{Fields, invalid};
-use crate::payload::{Endpoint, TextLogprob};
+use crate::payload::TextLogprob;
 
 /// How many of the likeliest tokens at each place the answer tells of; none if it tells no log probabilities at all.
-pub(super) fn read(body: Fields<'_>, endpoint: Endpoint) -> Result<Option<u8>> {
-    if endpoint == Endpoint::Completions {
+pub(super) fn read(body: Fields<'_>, is_chat: bool) -> Result<Option<u8>> {
+    if !is_chat {
         let top = body.integer("logprobs")?;
         return Ok(top.map(|top| top as u8));
     }

@@ -1,25 +1,27 @@
 //! Nodes that read and write the dialects of HTTP: what a request may say, and how an answer looks.
 //!
-//! OpenAI's chat and completions are the native tongue. Requests of `responses` and `messages` are translated into chat before
-//! they are read, and their answers are written from the same chunks of text.
+//! Each dialect is a folder: OpenAI's `chat/completions`, `completions` and `responses`, Anthropic's `messages`. What they have in
+//! common is [`dialect::Dialect`]. Requests of `responses` and `messages` are translated into chat before they are read, and all answers
+//! are written from the same chunks of text. Vectors have nodes of their own (`embeddings`, `rerank`).
 //!
 //! Every refusal names the field it is about, by its JSON path.
 
 mod body;
+mod chat;
+mod choices;
+mod completions;
 mod defaults;
-mod dialect;
+pub mod dialect;
 mod embeddings;
 mod fields;
-mod functions;
-mod input;
 mod inspect;
 mod limits;
 mod logprobs;
 mod messages;
+mod named_events;
 mod params;
 mod parts;
 mod prompts;
-mod reasoning;
 mod request;
 mod rerank;
 mod response;
@@ -27,8 +29,6 @@ mod responses;
 mod sampling;
 mod structured;
 pub mod table;
-mod target;
-mod tools;
 mod translate;
 mod wire;
 

@@ -9,16 +9,16 @@ use serde_json::Value;
 use super::{
     fields::{Fields, at_most, invalid, whole, written, wrong_type},
     limits::{MAX_STOP_CHARS, MAX_STOPS},
-    logprobs, reasoning,
+    logprobs,
     request::OpenAIRequestOptions,
     sampling, structured,
 };
-use crate::payload::{Endpoint, GenerationParams, SpecialTokens};
+use crate::payload::{GenerationParams, SpecialTokens};
 
 /// Reads the fields; `defaults` fills in what the request leaves open.
 pub(super) fn read(
     body: Fields<'_>,
-    endpoint: Endpoint,
+    is_chat: bool,
     defaults: &OpenAIRequestOptions,
 ) -> Result<GenerationParams> {
     let n = count(body, "n")?.unwrap_or(1);
@@ -44,7 +44,7 @@ pub(super) fn read(
             ));
         }
     }
-    let echo = endpoint == Endpoint::Completions && body.bool("echo")?.unwrap_or(false);
+    let echo = !is_chat && body.bool("echo")?.unwrap_or(false);
     let max_tokens = Limit::read(body, "max_tokens")?;
     if matches!(max_tokens, Some(Limit(Some(0)))) && !echo {
         return Err(invalid("max_tokens", "must be above 0 without `echo`"));
@@ -53,7 +53,7 @@ pub(super) fn read(
     let priority = body.integer("priority")?;
     Ok(GenerationParams {
         sampling: SamplingParams {
-            logprobs: logprobs::read(body, endpoint)?,
+            logprobs: logprobs::read(body, is_chat)?,
             ..sampling::read(body, defaults)?
         },
         max_tokens: match max_completion_tokens.or(max_tokens) {
@@ -84,16 +84,6 @@ pub(super) fn read(
         demands_call: false,
         constrains_calls: false,
     })
-}
-
-/// Reads the fields that only chats have.
-pub(super) fn of_chat(body: Fields<'_>, params: &mut GenerationParams) -> Result<()> {
-    params.reasoning_budget = reasoning::budget(body)?;
-    if params.special_tokens == SpecialTokens::Skip {
-        // the parsers behind the model take them out
-        params.special_tokens = SpecialTokens::Markers;
-    }
-    Ok(())
 }
 
 /// Most tokens, as a request says it; none for as many as there is room for.

@@ -14,19 +14,17 @@ use serde_json::{Map, Value};
 use super::{
     body,
     defaults::Defaults,
+    dialect::{self, Dialect},
     fields::{Fields, invalid, missing, unsupported, wrong_type},
-    functions, input,
     inspect::{
         explain,
         question::{self, Asked},
     },
-    messages, params, responses, table, target,
-    translate::{self, Translated},
+    params, table, translate,
 };
 use crate::llm::{GenerationConfig, LanguageModel, claim_room, refused};
 use crate::payload::{
-    Endpoint, GenerationParams, HttpRequestPayload, JsonBody, Partner, PromptQuestion,
-    RequestInput, TextRequest, ToolChoice,
+    GenerationParams, HttpRequestPayload, JsonBody, PromptQuestion, RequestInput, TextRequest,
 };
 
 /// What a graph sets for requests that leave it open.
@@ -176,44 +174,39 @@ struct Read {
 
 /// Reads a request; `id` is the request's own.
 fn read(payload: &HttpRequestPayload, defaults: &Defaults, id: &str) -> Result<Read> {
-    let (endpoint, asked) = target::of(&payload.uri)?;
+    let (dialect, asked) = dialect::of_request(&payload.uri)?;
     let body = body::json(payload)?;
     let model = match Fields::from(body).str("model")? {
         Some(model) => model,
         None if asked.needs_no_model() => "",
         None => return Err(missing("model")),
     };
-    let translated = match endpoint {
-        Endpoint::Responses => Some((responses::to_chat(body)?, responses::NAMES)),
-        Endpoint::Messages => Some((messages::to_chat(body)?, messages::NAMES)),
-        Endpoint::Chat => functions::to_tools(body)?.map(|chat| {
-            let echo = Map::new();
-            (Translated { chat, echo }, functions::NAMES)
-        }),
-        Endpoint::Completions => None,
-    };
     let mut head = Head {
-        endpoint,
+        dialect,
         asked,
         model: Arc::from(model),
         id,
         adapter: payload.adapter.clone(),
         echo: Map::new(),
-        function_call: endpoint == Endpoint::Chat && translated.is_some(),
+        function_call: false,
     };
-    match translated {
+    if let Asked::Tokens | Asked::Text = asked {
+        return head.of_prompt(body.into());
+    }
+    match dialect.translate(body)? {
         None => head.read(body, defaults),
-        Some((Translated { chat, echo }, names)) => {
-            head.echo = echo;
-            head.read(&chat, defaults)
-                .map_err(|error| translate::in_dialect(error, names))
+        Some(translated) => {
+            head.echo = translated.echo;
+            head.function_call = translated.function_call;
+            head.read(&translated.body, defaults)
+                .map_err(|error| translate::in_dialect(error, translated.names))
         }
     }
 }
 
 /// What every request has.
 struct Head<'a> {
-    endpoint: Endpoint,
+    dialect: &'static dyn Dialect,
     asked: Asked,
     model: Arc<str>,
     id: &'a str,
@@ -223,44 +216,32 @@ struct Head<'a> {
 }
 
 impl Head<'_> {
-    /// Reads a body that has the fields of chat or completions.
+    /// A question about a text or tokens.
+    fn of_prompt(self, body: Fields<'_>) -> Result<Read> {
+        let (input, kind) = question::of_prompt(self.asked, body)?;
+        Ok(Read {
+            question: Some(PromptQuestion {
+                model: Arc::clone(&self.model),
+                kind,
+            }),
+            request: self.request(input),
+            params: GenerationParams::default(),
+        })
+    }
+
+    /// Reads a body that has the fields of the dialect's native one.
     fn read(mut self, json: &JsonBody, defaults: &Defaults) -> Result<Read> {
         let body = Fields::from(json);
-        let asked = self.asked;
-        if let Asked::Tokens | Asked::Text = asked {
-            let (input, kind) = question::of_prompt(asked, body)?;
-            return Ok(Read {
-                question: Some(PromptQuestion {
-                    model: Arc::clone(&self.model),
-                    kind,
-                }),
-                request: self.request(input),
-                params: GenerationParams::default(),
-            });
-        }
-        let ignored = table::check(json, table::name(self.endpoint))?;
-        let mut params = params::read(body, self.endpoint, &defaults.values)?;
+        let native = self.dialect.native().endpoint();
+        let ignored = table::check(json, native)?;
+        let mut params = params::read(body, native == table::CHAT, &defaults.values)?;
         params.adapter = self.adapter.take();
-        if self.endpoint == Endpoint::Responses {
-            responses::complete(&mut self.echo, &params);
-        }
+        self.dialect.complete(&mut self.echo, &params);
         let stream = body.bool("stream")?.unwrap_or(false);
-        let input = match self.endpoint {
-            Endpoint::Chat | Endpoint::Responses | Endpoint::Messages => {
-                params::of_chat(body, &mut params)?;
-                let mut chat = input::chat(body)?;
-                chat.partner = Some(Partner {
-                    salt: Arc::clone(&params.cache_salt),
-                    adapter: params.adapter.clone(),
-                });
-                params.demands_call = chat.tool_choice != ToolChoice::Auto;
-                RequestInput::Chat(chat)
-            }
-            Endpoint::Completions => input::prompts(body)?,
-        };
+        let input = self.dialect.input(json, &mut params)?;
         let usage = StreamUsage::read(body, stream)?;
         let question =
-            question::of_generation(asked, &self.model, body, defaults, &params, &ignored);
+            question::of_generation(self.asked, &self.model, body, defaults, &params, &ignored);
         let request = TextRequest {
             n: params.n,
             stream,
@@ -279,17 +260,11 @@ impl Head<'_> {
 
     /// A request for one whole answer.
     fn request(self, input: RequestInput) -> TextRequest {
-        let prefix = match self.endpoint {
-            Endpoint::Chat => "chatcmpl-",
-            Endpoint::Completions => "cmpl-",
-            Endpoint::Responses => "resp_",
-            Endpoint::Messages => "msg_",
-        };
         TextRequest {
-            id: format!("{prefix}{}", self.id).into(),
+            id: format!("{}{}", self.dialect.id_prefix(), self.id).into(),
             created: seconds_since_1970(),
             model: self.model,
-            endpoint: self.endpoint,
+            endpoint: self.dialect.endpoint(),
             input,
             n: 1,
             stream: false,

@@ -8,16 +8,21 @@ use serde_json::{Map, Value, json};
 use super::fields::{Fields, code, invalid, missing, wrong_type};
 use crate::payload::JsonBody;
 
-/// A request in the terms of chat.
+/// A request in the terms of another dialect.
 #[derive(Debug)]
-pub(super) struct Translated {
+pub struct Translated {
     /// Its body.
-    pub(super) chat: JsonBody,
+    pub(super) body: JsonBody,
     /// What its answer repeats or follows.
     pub(super) echo: Map<String, Value>,
+    /// What its own dialect calls the fields.
+    pub(super) names: &'static Names,
+    /// Whether its answer tells calls as `function_call`.
+    pub(super) function_call: bool,
 }
 
 /// What a dialect calls the fields of chat.
+#[derive(Debug)]
 pub(super) struct Names {
     /// Names in chat, each with the dialect's own. Fields inside have their names too.
     pub(super) fields: &'static [(&'static str, &'static str)],

@@ -1,11 +1,14 @@
-//! REST. A folder for each dialect, each with its own operations and wire format; what they share is here.
+//! REST. `graph` answers requests that go to a graph, whatever their dialect; `dialects` knows the routes and the failures of all dialects;
+//! the other folders have the remaining paths of a family of servers each.
 
-pub(crate) mod anthropic;
+mod anthropic;
 pub(crate) mod api;
 pub(crate) mod bodies;
 mod cohere;
-mod dialect;
+pub(crate) mod dialects;
 pub(crate) mod encoding;
+mod error;
+pub(crate) mod graph;
 pub(crate) mod kserve;
 pub(crate) mod openai;
 mod operation;
@@ -60,8 +63,8 @@ fn operations() -> Vec<Operation> {
             .on(Side::Management),
     ];
     let dialects = [
+        dialects::operations(),
         openai::operations(),
-        anthropic::operations(),
         cohere::operations(),
         ovms::operations(),
         kserve::operations(),

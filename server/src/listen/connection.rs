@@ -32,7 +32,7 @@ use super::{
     socket::Socket,
     watch::{Exchange, Patience, Verdict},
 };
-use crate::http::openai::deadline;
+use crate::http::graph::deadline;
 
 /// Requests of one HTTP/2 connection at the same time: a proxy has few connections for many clients.
 const STREAMS: u32 = 256;

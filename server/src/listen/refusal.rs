@@ -11,16 +11,14 @@ use std::{
 
 use axum::http::StatusCode;
 use bytes::Bytes;
+use graphmill_calculators::http::dialect;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
     time::timeout,
 };
 
-use crate::{
-    http::openai::error_object,
-    rescue::{Cause, Failure, Retry},
-};
+use crate::rescue::{Cause, Failure, Retry};
 
 /// Connections that are being refused at the same time: each has a descriptor and a task for up to [`COURTESY`]. More are told at
 /// once, whether or not they can read it.
@@ -92,7 +90,7 @@ pub(super) fn too_many() -> Failure {
 
 fn answer(failure: &Failure) -> Bytes {
     let row = failure.row();
-    let body = error_object(failure).to_string();
+    let body = dialect::error(&failure.view(None)).to_string();
     let status: StatusCode = row.status;
     let retry = match row.retry {
         Retry::After(seconds) => format!("retry-after: {seconds}\r\n"),

@@ -7,9 +7,11 @@ use serde_json::Value;
 
 use super::{
     super::{
+        chat::{self, Chat},
+        completions::Completions,
         defaults::Defaults,
+        dialect::Dialect,
         fields::{Fields, at_most, invalid, missing, shown, wrong_type},
-        input,
         limits::MAX_PROMPTS,
         prompts,
     },
@@ -22,7 +24,7 @@ use crate::payload::{
 
 /// What a request asks for.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(in crate::http) enum Asked {
+pub enum Asked {
     /// An answer of the model.
     Generation,
     /// What that would take.
@@ -40,10 +42,24 @@ pub(in crate::http) enum Asked {
 }
 
 impl Asked {
+    /// Whether the model is asked to generate.
+    pub fn is_generation(self) -> bool {
+        self == Self::Generation
+    }
+
     /// Whether the request may leave `model` out, as those of servers of one model do.
     pub(in crate::http) fn needs_no_model(self) -> bool {
         matches!(self, Self::Template | Self::Tokens | Self::Text)
     }
+}
+
+/// The paths of questions about prompts that are no dialect's, each with the dialect whose fields it has.
+pub(in crate::http) fn routes() -> [(&'static str, &'static dyn Dialect, Asked); 3] {
+    [
+        ("apply-template", &Chat, Asked::Template),
+        ("tokenize", &Completions, Asked::Tokens),
+        ("detokenize", &Completions, Asked::Text),
+    ]
 }
 
 /// Whether a query asks for an explanation.
@@ -135,7 +151,7 @@ fn texts(body: Fields<'_>) -> Result<(RequestInput, bool)> {
     }
     let chat = body.has("messages");
     let field = match first {
-        None if chat => return Ok((RequestInput::Chat(input::chat(body)?), false)),
+        None if chat => return Ok((RequestInput::Chat(chat::conversation(body)?), false)),
         None => return Err(missing("text")),
         Some(field) if chat => {
             let message = format!("cannot be used together with `{field}`");

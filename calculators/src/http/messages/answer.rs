@@ -2,14 +2,14 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::http::dialect::{Dialect, Event};
+use crate::http::named_events::{Event, Form};
 use crate::http::parts::{Part, PartialAnswer};
 use crate::payload::Finish;
 
 /// Writes messages.
-pub(in crate::http) struct Answer;
+pub(super) struct Answer;
 
-impl Dialect for Answer {
+impl Form for Answer {
     fn begin(&mut self, answer: PartialAnswer<'_>) -> Vec<Event> {
         let mut message = head(answer);
         message["content"] = json!([]);

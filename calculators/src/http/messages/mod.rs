@@ -4,5 +4,100 @@ mod answer;
 mod blocks;
 mod request;
 
-pub(super) use answer::Answer;
-pub(super) use request::{NAMES, to_chat};
+use graphmill_engine::Result;
+use serde_json::{Value, json};
+
+use super::{
+    chat::Chat,
+    dialect::{AnswerWriter, Dialect, Failure, Route},
+    inspect::question::Asked,
+    named_events::PartsWriter,
+    translate::Translated,
+};
+use crate::payload::{JsonBody, TextRequest};
+
+/// The dialect.
+pub(super) struct Messages;
+
+impl Dialect for Messages {
+    fn endpoint(&self) -> &'static str {
+        "messages"
+    }
+
+    fn routes(&self) -> &'static [Route] {
+        &[
+            Route {
+                path: "messages",
+                asked: Asked::Generation,
+                summary: "Answers a conversation, as Anthropic's Messages do",
+                required: &["model", "messages"],
+                answer: &["id", "type", "role", "content"],
+            },
+            Route {
+                path: "messages/count_tokens",
+                asked: Asked::Count(None),
+                summary: "Counts the tokens of a request for a message",
+                required: &["model", "messages"],
+                answer: &["input_tokens"],
+            },
+        ]
+    }
+
+    fn shown_under(&self) -> &'static str {
+        "/v1"
+    }
+
+    fn id_prefix(&self) -> &'static str {
+        "msg_"
+    }
+
+    fn native(&self) -> &'static dyn Dialect {
+        &Chat
+    }
+
+    fn translate(&self, body: &JsonBody) -> Result<Option<Translated>> {
+        request::to_chat(body).map(Some)
+    }
+
+    fn writer(&self, _: &TextRequest) -> Box<dyn AnswerWriter> {
+        Box::new(PartsWriter::new(answer::Answer))
+    }
+
+    /// `{"type": "error", "error": {"type", "message"}}`.
+    fn error(&self, failure: &Failure<'_>) -> Value {
+        let mut error = json!({ "type": kind(failure), "message": failure.message });
+        if let Some(param) = failure.param {
+            error["param"] = json!(param);
+        }
+        if let Some(code) = failure.code {
+            error["code"] = json!(code);
+        }
+        let mut object = json!({ "type": "error", "error": error });
+        if let Some(id) = failure.request {
+            object["request_id"] = json!(id);
+        }
+        object
+    }
+
+    fn error_event(&self, failure: &Failure<'_>, _: u64) -> (Option<&'static str>, Value) {
+        (Some("error"), self.error(failure))
+    }
+
+    fn id_header(&self) -> Option<&'static str> {
+        Some("request-id")
+    }
+}
+
+/// The name of a status in this dialect.
+fn kind(failure: &Failure<'_>) -> &'static str {
+    match failure.status {
+        404 => "not_found_error",
+        403 => "permission_error",
+        413 => "request_too_large",
+        429 => "rate_limit_error",
+        503 if failure.passes => "overloaded_error",
+        504 | 408 => "timeout_error",
+        400..500 => "invalid_request_error",
+        _ => "api_error",
+    }
+}

@@ -12,7 +12,7 @@ use crate::http::translate::{
 use crate::payload::JsonBody;
 
 /// What `messages` calls the fields of chat.
-pub(in crate::http) const NAMES: &Names = &Names {
+const NAMES: &Names = &Names {
     fields: &[
         ("max_completion_tokens", "max_tokens"),
         ("stop", "stop_sequences"),
@@ -33,7 +33,7 @@ pub(in crate::http) const NAMES: &Names = &Names {
 };
 
 /// A request for `messages` as one for chat.
-pub(in crate::http) fn to_chat(json: &JsonBody) -> Result<Translated> {
+pub(super) fn to_chat(json: &JsonBody) -> Result<Translated> {
     let body = Fields::from(json);
     refuse(body)?;
     let mut chat = json.without(READ);
@@ -66,7 +66,12 @@ pub(in crate::http) fn to_chat(json: &JsonBody) -> Result<Translated> {
         chat.insert("stop", json!(stops));
     }
     output_config(body, &mut chat)?;
-    Ok(Translated { chat, echo })
+    Ok(Translated {
+        body: chat,
+        echo,
+        names: NAMES,
+        function_call: false,
+    })
 }
 
 /// Fields that are read here, or that change nothing.

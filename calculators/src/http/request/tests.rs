@@ -56,7 +56,7 @@ fn chat_input(extra: Value) -> ChatInput {
 #[test]
 fn the_least_chat_request_gets_defaults() {
     let (request, params) = chat(json!({})).expect("valid");
-    assert_eq!(request.endpoint, Endpoint::Chat);
+    assert_eq!(request.endpoint, "chat/completions");
     assert_eq!(&*request.id, "chatcmpl-1");
     assert_eq!(&*request.model, "m");
     assert_eq!(request.choices(), 1);

@@ -2,18 +2,18 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::http::dialect::{Dialect, Event};
+use crate::http::named_events::{Event, Form};
 use crate::http::parts::{Part, PartialAnswer};
 use crate::payload::Finish;
 
 /// Writes responses.
 #[derive(Default)]
-pub(in crate::http) struct Answer {
+pub(super) struct Answer {
     /// Events so far.
     sequence_number: u64,
 }
 
-impl Dialect for Answer {
+impl Form for Answer {
     fn begin(&mut self, answer: PartialAnswer<'_>) -> Vec<Event> {
         let response = response(answer, Stage::Running);
         let of = |response: &Value| json!({ "response": response });

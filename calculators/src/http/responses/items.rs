@@ -3,8 +3,8 @@
 use graphmill_engine::Result;
 use serde_json::{Map, Value};
 
+use crate::http::chat::tools;
 use crate::http::fields::{Fields, invalid, missing, shown, wrong_type};
-use crate::http::tools;
 use crate::http::translate::{Turns, object, optional_str, required_str, unsupported};
 use crate::payload::json::Allowance;
 

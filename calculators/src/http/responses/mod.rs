@@ -4,5 +4,75 @@ mod answer;
 mod items;
 mod request;
 
-pub(super) use answer::Answer;
-pub(super) use request::{NAMES, complete, to_chat};
+use graphmill_engine::Result;
+use serde_json::{Map, Value, json};
+
+use super::{
+    chat::Chat,
+    dialect::{AnswerWriter, Dialect, Failure, Route},
+    inspect::question::Asked,
+    named_events::PartsWriter,
+    translate::Translated,
+};
+use crate::payload::{GenerationParams, JsonBody, TextRequest};
+
+/// The dialect.
+pub(super) struct Responses;
+
+impl Dialect for Responses {
+    fn endpoint(&self) -> &'static str {
+        "responses"
+    }
+
+    fn routes(&self) -> &'static [Route] {
+        &[
+            Route {
+                path: "responses",
+                asked: Asked::Generation,
+                summary: "Answers a conversation, as OpenAI's Responses do",
+                required: &["model", "input"],
+                answer: &["id", "object", "status", "output"],
+            },
+            Route {
+                path: "responses/input_tokens",
+                asked: Asked::Count(Some("response.input_tokens")),
+                summary: "Counts the tokens of a request for a response",
+                required: &["model", "input"],
+                answer: &["input_tokens"],
+            },
+        ]
+    }
+
+    fn id_prefix(&self) -> &'static str {
+        "resp_"
+    }
+
+    fn native(&self) -> &'static dyn Dialect {
+        &Chat
+    }
+
+    fn translate(&self, body: &JsonBody) -> Result<Option<Translated>> {
+        request::to_chat(body).map(Some)
+    }
+
+    fn complete(&self, echo: &mut Map<String, Value>, params: &GenerationParams) {
+        request::complete(echo, params);
+    }
+
+    fn writer(&self, _: &TextRequest) -> Box<dyn AnswerWriter> {
+        Box::new(PartsWriter::new(answer::Answer::default()))
+    }
+
+    fn error_event(&self, failure: &Failure<'_>, number: u64) -> (Option<&'static str>, Value) {
+        let mut event = json!({
+            "type": "error",
+            "sequence_number": number,
+            "code": failure.code,
+            "message": failure.message,
+            "param": failure.param,
+        });
+        // Clients of this dialect look for either form.
+        event["error"] = self.error(failure)["error"].take();
+        (Some("error"), event)
+    }
+}

@@ -13,7 +13,7 @@ use crate::http::wire::number;
 use crate::payload::{GenerationParams, JsonBody};
 
 /// What `responses` calls the fields of chat.
-pub(in crate::http) const NAMES: &Names = &Names {
+const NAMES: &Names = &Names {
     fields: &[
         ("messages", "input"),
         ("max_completion_tokens", "max_output_tokens"),
@@ -27,7 +27,7 @@ pub(in crate::http) const NAMES: &Names = &Names {
 };
 
 /// A request for `responses` as one for chat.
-pub(in crate::http) fn to_chat(json: &JsonBody) -> Result<Translated> {
+pub(super) fn to_chat(json: &JsonBody) -> Result<Translated> {
     let body = Fields::from(json);
     refuse(body)?;
     let mut chat = json.without(READ);
@@ -73,7 +73,9 @@ pub(in crate::http) fn to_chat(json: &JsonBody) -> Result<Translated> {
         chat.insert("reasoning_effort", effort.into());
     }
     Ok(Translated {
-        chat,
+        body: chat,
+        names: NAMES,
+        function_call: false,
         echo: echo(body)?,
     })
 }
@@ -187,7 +189,7 @@ fn text_format(body: Fields<'_>) -> Result<Option<Value>> {
 }
 
 /// Adds to what a response repeats the values that it was generated with.
-pub(in crate::http) fn complete(echo: &mut Map<String, Value>, params: &GenerationParams) {
+pub(super) fn complete(echo: &mut Map<String, Value>, params: &GenerationParams) {
     let sampling = &params.sampling;
     echo.insert("temperature".to_owned(), number(sampling.temperature));
     echo.insert("top_p".to_owned(), number(sampling.top_p));

@@ -9,7 +9,7 @@ use graphmill_engine::Result;
 use serde_json::Value;
 
 use super::fields::{at_most, code, invalid, unsupported, whole, written, wrong_kind, wrong_type};
-use crate::payload::{Endpoint, JsonBody, json::Given};
+use crate::payload::{JsonBody, json::Given};
 
 mod chat;
 mod completions;
@@ -190,15 +190,6 @@ pub fn refusals() -> Vec<Refusal> {
         }
     }
     refusals
-}
-
-/// What the table calls an endpoint.
-pub(super) fn name(endpoint: Endpoint) -> &'static str {
-    match endpoint {
-        // The other dialects are checked as the chats they were translated to.
-        Endpoint::Chat | Endpoint::Responses | Endpoint::Messages => CHAT,
-        Endpoint::Completions => COMPLETIONS,
-    }
 }
 
 /// Most names of unknown fields that an answer tells of.

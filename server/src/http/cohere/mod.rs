@@ -1,7 +1,7 @@
 //! Cohere's dialect: the paths of its second version. What a body may say and how an answer looks is decided by the graph's nodes.
 
 use super::{
-    openai::generate,
+    graph,
     operation::{Answer, Body, Group, Operation},
 };
 
@@ -9,7 +9,7 @@ pub(super) fn operations() -> Vec<Operation> {
     let embed = Body::new("embed", &["model", "texts"]);
     let rerank = Body::new("rerank", &["model", "query", "documents"]);
     let mut operations = vec![
-        Operation::post("/v2/embed", generate::endpoint, embed)
+        Operation::post("/v2/embed", graph::endpoint, embed)
             .about(
                 Group::Vectors,
                 "Makes a vector of each text, as Cohere's does",
@@ -17,7 +17,7 @@ pub(super) fn operations() -> Vec<Operation> {
             .answers(Answer::Json(&["id", "embeddings", "texts", "meta"])),
     ];
     operations.extend(["/rerank", "/v2/rerank"].map(|path| {
-        Operation::post(path, generate::endpoint, rerank)
+        Operation::post(path, graph::endpoint, rerank)
             .about(Group::Vectors, "Says how well documents answer a query")
             .answers(Answer::Json(&["id", "model", "results", "usage"]))
             .listed(false)

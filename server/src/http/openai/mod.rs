@@ -1,91 +1,37 @@
-//! OpenAI's dialect. `/v1` and `/v3` are the same; `/v3/v1` is accepted for old clients.
+//! OpenAI's paths besides those of dialects. `/v1` and `/v3` are the same; `/v3/v1` is accepted for old clients.
 //!
 //! A POST anywhere under these prefixes goes to the graph that `model` names, as in OpenVINO Model Server: which paths mean
 //! something is the graph's business, not the router's.
 
-mod body;
-pub(crate) mod deadline;
-mod error;
-pub(super) mod generate;
 pub(super) mod models;
-mod stream;
 mod tokenizer;
 
 use std::sync::Arc;
 
 use axum::{Router, routing::post};
 
-pub(crate) use error::object as error_object;
-
-use super::operation::{Answer, Body, Group, OF_GRAPHS, Operation};
+use super::{
+    graph,
+    operation::{Answer, Body, Group, OF_GRAPHS, Operation},
+};
 use crate::{app::App, http::unknown_route};
 
 /// The prefix whose paths the documentation shows.
 pub(super) const SHOWN: &str = "/v3";
 
-/// Paths that graphs serve.
-fn of_graphs() -> [(&'static str, Group, &'static str, Body, Answer); 8] {
-    use Group::{Generation, Prompts, Vectors};
-    let body = Body::new;
-    let chat = body("chat/completions", &["model", "messages"]);
-    let completions = body("completions", &["model", "prompt"]);
-    let responses = body("responses", &["model", "input"]);
-    let answer = Answer::JsonOrEvents(&["id", "object", "created", "model", "choices"]);
+/// Paths of vectors.
+fn of_vectors() -> [(&'static str, &'static str, Body, Answer); 2] {
     [
         (
-            "chat/completions",
-            Generation,
-            "Answers a conversation",
-            chat,
-            answer,
-        ),
-        (
-            "completions",
-            Generation,
-            "Continues prompts",
-            completions,
-            answer,
-        ),
-        (
-            "responses",
-            Generation,
-            "Answers a conversation, as OpenAI's Responses do",
-            responses,
-            Answer::JsonOrEvents(&["id", "object", "status", "output"]),
-        ),
-        (
-            "responses/input_tokens",
-            Prompts,
-            "Counts the tokens of a request for a response",
-            responses.of_prompt(),
-            Answer::Json(&["input_tokens"]),
-        ),
-        (
-            "chat/completions/render",
-            Prompts,
-            "Shows the prompt of a conversation",
-            chat.of_prompt(),
-            Answer::Json(&["prompt", "token_ids", "count"]),
-        ),
-        (
-            "completions/render",
-            Prompts,
-            "Shows the prompts of a completion",
-            completions.of_prompt(),
-            Answer::Json(&["prompts"]),
-        ),
-        (
             "embeddings",
-            Vectors,
             "Makes a vector of each text",
-            body("embeddings", &["model", "input"]),
+            Body::new("embeddings", &["model", "input"]),
             Answer::Json(&["object", "data", "model", "usage"]),
         ),
         (
             "rerank",
-            Vectors,
             "Says how well documents answer a query",
-            body("rerank", &["model", "query", "documents"]),
+            Body::new("rerank", &["model", "query", "documents"]),
             Answer::Json(&["id", "model", "results", "usage"]),
         ),
     ]
@@ -120,12 +66,12 @@ pub(super) fn operations() -> Vec<Operation> {
     let mut operations = Vec::new();
     for prefix in ["/v1", SHOWN, "/v3/v1"] {
         let listed = prefix == SHOWN;
-        for (path, group, summary, body, answer) in of_graphs() {
+        for (path, summary, body, answer) in of_vectors() {
             let path = format!("{prefix}/{path}");
-            let operation = Operation::post(path, generate::endpoint, body);
+            let operation = Operation::post(path, graph::endpoint, body);
             operations.push(
                 operation
-                    .about(group, summary)
+                    .about(Group::Vectors, summary)
                     .answers(answer)
                     .listed(listed),
             );
@@ -150,7 +96,7 @@ pub(super) fn operations() -> Vec<Operation> {
     for prefix in ["", "/v1", SHOWN, "/v3/v1"] {
         for (path, summary, body, answer) in about_prompts() {
             let path = format!("{prefix}/{path}");
-            let operation = Operation::post(path, generate::about_a_prompt, body);
+            let operation = Operation::post(path, graph::about_a_prompt, body);
             operations.push(
                 operation
                     .about(Group::Prompts, summary)
@@ -184,7 +130,7 @@ pub(super) fn other_paths() -> Router<Arc<App>> {
         .fold(Router::new(), |routes, prefix| {
             routes.route(
                 &format!("{prefix}/{{*path}}"),
-                post(generate::any_path).fallback(unknown_route),
+                post(graph::any_path).fallback(unknown_route),
             )
         })
 }

@@ -32,7 +32,7 @@ pub(super) async fn list(State(app): State<Arc<App>>, headers: HeaderMap) -> Jso
         }));
     }
     if anthropic::is_asked(&headers) {
-        return Json(anthropic::models::list(&models));
+        return Json(anthropic::list(&models));
     }
     let data: Vec<Value> = models.iter().map(object).collect();
     Json(json!({ "object": "list", "data": data }))
@@ -50,7 +50,7 @@ pub(super) async fn one(
         since: servable.require_available()?,
     };
     Ok(Json(if anthropic::is_asked(&headers) {
-        anthropic::models::object(&model)
+        anthropic::object(&model)
     } else {
         object(&model)
     }))

@@ -10,13 +10,21 @@ use axum::{
     http::{HeaderMap, HeaderValue, Method, Uri, header},
     response::{IntoResponse as _, Response},
 };
-use graphmill_calculators::payload::{HttpRequestPayload, HttpResponse};
+use graphmill_calculators::{
+    http::dialect,
+    payload::{HttpRequestPayload, HttpResponse},
+};
 use serde_json::Value;
 
-use super::{body::ParsedBody, deadline, stream};
+mod body;
+pub(crate) mod deadline;
+mod stream;
+
+use body::ParsedBody;
+
 use crate::{
     app::{self, App},
-    http::{dialect::Dialect, sse, unknown_route},
+    http::{sse, unknown_route},
     listen::Arrival,
     observe::{access::Entry, request_id::Id},
     rescue::{Cause, Failure},
@@ -74,7 +82,7 @@ pub(crate) async fn endpoint(
 }
 
 /// A path where clients of servers with one model name none.
-pub(super) async fn about_a_prompt(
+pub(crate) async fn about_a_prompt(
     State(app): State<Arc<App>>,
     request: Request,
 ) -> Result<Response, Failure> {
@@ -92,7 +100,7 @@ pub(super) async fn about_a_prompt(
 }
 
 /// Any other path. The graph is named by `model`, or by the path itself; where neither names one, the path is unknown.
-pub(super) async fn any_path(
+pub(crate) async fn any_path(
     State(app): State<Arc<App>>,
     Path(path): Path<String>,
     request: Request,
@@ -115,7 +123,7 @@ async fn answer(
     let streams = body.json.short("stream").and_then(Value::as_bool);
     head.entry.model(servable.name(), streams == Some(true));
     let prompt_field = body.prompt_field();
-    let dialect = Dialect::of(head.uri.path());
+    let dialect = dialect::of_path(head.uri.path());
     let deadline = deadline::of(&head.headers, &body.json, head.arrived)?;
     let headers = head
         .headers

@@ -5,23 +5,23 @@ use std::sync::Arc;
 use graphmill_engine::Result;
 use serde_json::{Map, Value, json};
 
-use super::fields::{Fields, invalid, missing, shown, wrong_type};
+use crate::http::fields::{Fields, invalid, missing, shown, wrong_type};
 use crate::payload::{
     ToolChoice,
     json::{Allowance, INVALID_JSON},
 };
 
 /// What a request says about tools.
-pub(super) struct ToolUse {
+pub(in crate::http) struct ToolUse {
     /// The tools, unless the request forbids their use.
-    pub(super) offered: Option<Vec<Value>>,
-    pub(super) choice: ToolChoice,
+    pub(in crate::http) offered: Option<Vec<Value>>,
+    pub(in crate::http) choice: ToolChoice,
     /// Whether a message may have one call only.
-    pub(super) one_call: bool,
+    pub(in crate::http) one_call: bool,
 }
 
 /// Reads `tools`, `tool_choice` and `parallel_tool_calls`.
-pub(super) fn read(body: Fields<'_>) -> Result<ToolUse> {
+pub(in crate::http) fn read(body: Fields<'_>) -> Result<ToolUse> {
     let tools = body.array("tools")?.filter(|tools| !tools.is_empty());
     for (index, tool) in tools.into_iter().flatten().enumerate() {
         check(tool, &format!("tools[{index}]"))?;
@@ -125,7 +125,7 @@ fn check(tool: &Value, path: &str) -> Result<()> {
 }
 
 /// The arguments of a call as a string has them.
-pub(super) fn arguments(
+pub(in crate::http) fn arguments(
     text: &str,
     path: &str,
     allowance: &Allowance,
@@ -138,7 +138,11 @@ pub(super) fn arguments(
 }
 
 /// Turns a past call's arguments, which travel as a string of JSON, into the object that templates expect.
-pub(super) fn past_call(call: &mut Value, path: &str, allowance: &Allowance) -> Result<()> {
+pub(in crate::http) fn past_call(
+    call: &mut Value,
+    path: &str,
+    allowance: &Allowance,
+) -> Result<()> {
     let Value::Object(call) = call else {
         return Err(wrong_type(path, "an object", call));
     };

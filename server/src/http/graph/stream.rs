@@ -5,10 +5,10 @@ use std::{convert::Infallible, time::Duration};
 use axum::body::Body;
 use bytes::{Bytes, BytesMut};
 use futures_util::{FutureExt as _, stream};
-use graphmill_calculators::payload::HttpResponse;
+use graphmill_calculators::{http::dialect::Dialect, payload::HttpResponse};
 
 use crate::{
-    http::{dialect::Dialect, sse},
+    http::{dialects, sse},
     observe::access::Entry,
     rescue::{Cause, Failure},
     servable::Answer,
@@ -23,7 +23,7 @@ pub(super) fn body(
     answer: Answer,
     entry: Entry,
     keep_alive: Duration,
-    dialect: Dialect,
+    dialect: Option<&'static dyn Dialect>,
 ) -> Body {
     let events = Events {
         next: Some(first),
@@ -46,7 +46,7 @@ struct Events {
     /// The longest silence.
     keep_alive: Duration,
     /// How a failure is told.
-    dialect: Dialect,
+    dialect: Option<&'static dyn Dialect>,
     /// Events with names so far.
     named: u64,
 }
@@ -97,7 +97,7 @@ impl Events {
 
     fn fail(self, mut out: BytesMut, failure: &Failure) -> Written {
         self.entry.failed(failure);
-        self.dialect.write_failure(&mut out, failure, self.named);
+        dialects::write_failure(self.dialect, &mut out, failure, self.named);
         (Ok(out.freeze()), None)
     }
 }

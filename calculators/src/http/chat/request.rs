@@ -1,20 +1,19 @@
-//! What a request asks: the messages, tools and template variables of a chat, or the prompts of a completion.
+//! What a chat asks: its messages, tools and template variables.
 
 use std::sync::Arc;
 
 use graphmill_engine::Result;
 use serde_json::{Map, Value};
 
-use super::{
+use super::{functions, reasoning, tools};
+use crate::http::{
     fields::{Fields, at_most, code, invalid, missing, shown, wrong_type},
-    functions,
-    limits::{MAX_MESSAGES, MAX_PROMPTS},
-    prompts, reasoning, tools,
+    limits::MAX_MESSAGES,
 };
-use crate::payload::{ChatInput, Prompt, RequestInput, json::Allowance};
+use crate::payload::{ChatInput, json::Allowance};
 
 /// Reads a conversation.
-pub(super) fn chat(body: Fields<'_>) -> Result<ChatInput> {
+pub(in crate::http) fn chat(body: Fields<'_>) -> Result<ChatInput> {
     let messages = body.array("messages")?.ok_or_else(|| missing("messages"))?;
     if messages.is_empty() {
         return Err(invalid("messages", "must have at least one message"));
@@ -178,32 +177,4 @@ fn template_kwargs(body: Fields<'_>) -> Result<Map<String, Value>> {
         kwargs.insert("documents".into(), documents.clone().into());
     }
     Ok(kwargs)
-}
-
-/// Reads the prompts of a completion: a string, strings, token ids, or lists of token ids.
-pub(super) fn prompts(body: Fields<'_>) -> Result<RequestInput> {
-    let mut prompts = prompts::read(
-        body,
-        prompts::Form {
-            field: "prompt",
-            most: MAX_PROMPTS,
-            empty_text: false,
-            only_tokens: false,
-        },
-    )?;
-    if let Some(suffix) = body.str("suffix")?.filter(|suffix| !suffix.is_empty()) {
-        if body.bool("echo")? == Some(true) {
-            return Err(invalid("suffix", "cannot be used together with `echo`"));
-        }
-        for prompt in &mut prompts {
-            let Prompt::Text(before) = prompt else {
-                return Err(invalid("suffix", "needs a `prompt` that is text"));
-            };
-            *prompt = Prompt::Gap {
-                before: std::mem::take(before),
-                after: suffix.to_owned(),
-            };
-        }
-    }
-    Ok(RequestInput::Prompts(prompts.into()))
 }

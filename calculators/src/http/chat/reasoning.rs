@@ -3,7 +3,7 @@
 use graphmill_engine::Result;
 use serde_json::{Map, Value};
 
-use super::fields::{Fields, invalid, missing, shown, whole, written, wrong_type};
+use crate::http::fields::{Fields, invalid, missing, shown, whole, written, wrong_type};
 
 /// Names that clients of different servers know the budget under.
 const BUDGETS: [&str; 5] = [
@@ -15,7 +15,7 @@ const BUDGETS: [&str; 5] = [
 ];
 
 /// Reads the fields that templates take as `reasoning_effort` and `enable_thinking`; what `chat_template_kwargs` says goes first.
-pub(super) fn read(body: Fields<'_>, kwargs: &mut Map<String, Value>) -> Result<()> {
+pub(in crate::http) fn read(body: Fields<'_>, kwargs: &mut Map<String, Value>) -> Result<()> {
     let mut enabled = body.bool("enable_thinking")?;
     if let Some(effort) = body.str("reasoning_effort")? {
         kwargs.entry("reasoning_effort").or_insert(effort.into());
@@ -46,7 +46,7 @@ pub(super) fn read(body: Fields<'_>, kwargs: &mut Map<String, Value>) -> Result<
 }
 
 /// Most tokens of reasoning; none where the request sets no bound.
-pub(super) fn budget(body: Fields<'_>) -> Result<Option<u32>> {
+pub(in crate::http) fn budget(body: Fields<'_>) -> Result<Option<u32>> {
     let mut budget = None;
     for name in BUDGETS {
         // -1 is without bound where 0 is without reasoning.
@@ -73,7 +73,7 @@ pub(super) fn budget(body: Fields<'_>) -> Result<Option<u32>> {
 }
 
 /// Gives what an assistant thought the names that templates know it under: `reasoning_content`, and `thinking` in harmony.
-pub(super) fn of_message(message: &mut Map<String, Value>, path: &str) -> Result<()> {
+pub(in crate::http) fn of_message(message: &mut Map<String, Value>, path: &str) -> Result<()> {
     let mut reasoning = None;
     for name in ["reasoning_content", "reasoning"] {
         match message.get(name) {

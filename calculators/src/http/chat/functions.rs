@@ -4,12 +4,12 @@
 use graphmill_engine::Result;
 use serde_json::{Map, Value, json};
 
-use super::fields::{Fields, invalid, missing, shown, wrong_type};
-use super::translate::{Names, object, required_str};
+use crate::http::fields::{Fields, invalid, missing, shown, wrong_type};
+use crate::http::translate::{Names, Translated, object, required_str};
 use crate::payload::JsonBody;
 
 /// What requests with functions call the fields of chat.
-pub(super) const NAMES: &Names = &Names {
+const NAMES: &Names = &Names {
     fields: &[
         ("tool_choice.function.name", "function_call.name"),
         ("tool_choice", "function_call"),
@@ -18,7 +18,7 @@ pub(super) const NAMES: &Names = &Names {
 };
 
 /// The request with tools in the place of functions; none if it has none.
-pub(super) fn to_tools(json: &JsonBody) -> Result<Option<JsonBody>> {
+pub(in crate::http) fn to_tools(json: &JsonBody) -> Result<Option<Translated>> {
     let body = Fields::from(json);
     if !body.has("functions") && !body.has("function_call") {
         return Ok(None);
@@ -60,7 +60,12 @@ pub(super) fn to_tools(json: &JsonBody) -> Result<Option<JsonBody>> {
         }
         Some(other) => return Err(wrong_type("function_call", "a string or an object", other)),
     }
-    Ok(Some(chat))
+    Ok(Some(Translated {
+        body: chat,
+        echo: Map::new(),
+        names: NAMES,
+        function_call: true,
+    }))
 }
 
 fn tool((index, function): (usize, &Value)) -> Result<Value> {
@@ -76,7 +81,7 @@ fn tool((index, function): (usize, &Value)) -> Result<Value> {
 
 /// Brings calls of the past into the form that templates know: an assistant's `function_call`, and the message of the role `function`
 /// behind it. `call` is the id of the last one.
-pub(super) fn of_message(
+pub(in crate::http) fn of_message(
     message: &mut Map<String, Value>,
     path: &str,
     index: usize,

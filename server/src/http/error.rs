@@ -1,35 +1,21 @@
-//! OpenAI's error object, as an answer and as an event.
+//! Failures as answers, in OpenAI's form. The layer of dialects tells them in another where a path has one.
 
 use axum::{
     Json,
     http::{HeaderName, HeaderValue, header},
     response::{IntoResponse, Response},
 };
-use serde_json::{Value, json};
+use graphmill_calculators::http::dialect;
 
 use crate::{
     http::encoding,
     rescue::{Cause, Failure, Retry},
 };
 
-/// `{"error": {"message", "type", "param", "code"}}`, with the node that failed under `error.graph`.
-pub(crate) fn object(failure: &Failure) -> Value {
-    let mut error = json!({
-        "message": failure.message,
-        "type": failure.row().kind,
-        "param": failure.param,
-        "code": failure.code(),
-    });
-    if let Some(node) = &failure.node {
-        error["graph"] = json!({ "node": &**node });
-    }
-    json!({ "error": error })
-}
-
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
         let row = self.row();
-        let mut response = (row.status, Json(object(&self))).into_response();
+        let mut response = (row.status, Json(dialect::error(&self.view(None)))).into_response();
         match row.retry {
             Retry::Implied => {}
             Retry::After(seconds) => {

@@ -1,0 +1,227 @@
+//! Messages: whole, and as what chunks add to them. The fields are in OpenAI's order.
+
+use graphmill_engine::Result;
+use serde::Serialize;
+
+use crate::http::{
+    choices::{Choice, Events, Form},
+    logprobs::ChatLogprobs,
+};
+use crate::payload::{Finish, TextChunk, TextRequest, ToolCallDelta};
+
+/// Writes the choices of a chat.
+pub(super) struct Messages;
+
+impl Form for Messages {
+    const WHOLE: &'static str = "chat.completion";
+    const CHUNK: &'static str = "chat.completion.chunk";
+
+    /// Names the role of each choice.
+    fn begin(events: &mut Events<'_>) -> Result<()> {
+        for index in 0..events.request().choices() as u32 {
+            let delta = Delta {
+                role: Some("assistant"),
+                content: Some(""),
+                ..Delta::default()
+            };
+            event(events, index, delta, None, None)?;
+        }
+        Ok(())
+    }
+
+    fn extend(events: &mut Events<'_>, chunk: &TextChunk, _: usize) -> Result<()> {
+        let (index, finish) = (chunk.index, chunk.finish);
+        let mut logprobs = ChatLogprobs::of_chunk(&chunk.logprobs);
+        for delta in deltas(chunk, events.request().function_call) {
+            event(events, index, delta, logprobs.take(), None)?;
+        }
+        // Text that a parser holds back has log probabilities all the same.
+        if finish.is_some() || logprobs.is_some() {
+            event(events, index, Delta::default(), logprobs, finish)?;
+        }
+        Ok(())
+    }
+
+    fn choice<'a>(request: &TextRequest, index: u32, choice: &'a Choice) -> impl Serialize + 'a {
+        let finish = choice.finish;
+        ChatChoice {
+            index,
+            message: message(choice, request.function_call),
+            logprobs: request
+                .logprobs
+                .then(|| ChatLogprobs::new(&choice.logprobs)),
+            finish_reason: finish.map_or("stop", |finish| finish_reason(request, finish)),
+        }
+    }
+}
+
+fn event(
+    events: &mut Events<'_>,
+    index: u32,
+    delta: Delta<'_>,
+    logprobs: Option<ChatLogprobs<'_>>,
+    finish: Option<Finish>,
+) -> Result<()> {
+    let request = events.request();
+    events.event(ChatDelta {
+        index,
+        delta,
+        logprobs,
+        finish_reason: finish.map(|finish| finish_reason(request, finish)),
+    })
+}
+
+/// Why a choice ended, in the form of the request.
+fn finish_reason(request: &TextRequest, finish: Finish) -> &'static str {
+    match finish {
+        Finish::ToolCalls if request.function_call => "function_call",
+        finish => finish.as_str(),
+    }
+}
+
+/// What a chunk adds to a message: reasoning, text and pieces of tool calls, each on its own.
+fn deltas(chunk: &TextChunk, function_call: bool) -> impl Iterator<Item = Delta<'_>> {
+    let given = |text| Some(text).filter(|text: &&str| !text.is_empty());
+    let reasoning = given(&chunk.reasoning).map(|text| Delta {
+        reasoning_content: Some(text),
+        ..Delta::default()
+    });
+    let content = given(&chunk.text).map(|text| Delta {
+        content: Some(text),
+        ..Delta::default()
+    });
+    let calls = chunk.tool_calls.iter().map(move |call| {
+        let mut delta = Delta::default();
+        if function_call {
+            delta.function_call = Some(call.into());
+        } else {
+            delta.tool_calls = vec![call.into()];
+        }
+        delta
+    });
+    reasoning.into_iter().chain(content).chain(calls)
+}
+
+/// The message of a whole answer.
+fn message(choice: &Choice, function_call: bool) -> Message<'_> {
+    let first = choice.tool_calls.first().filter(|_| function_call);
+    let function_call = first.map(|call| Function {
+        name: Some(&call.start.name),
+        arguments: &call.arguments,
+    });
+    let tool_calls = choice.tool_calls.iter().map(|call| ToolCall {
+        id: &call.start.id,
+        r#type: "function",
+        function: Function {
+            name: Some(&call.start.name),
+            arguments: &call.arguments,
+        },
+    });
+    let only_calls = choice.text.is_empty() && !choice.tool_calls.is_empty();
+    Message {
+        role: "assistant",
+        content: (!only_calls).then_some(choice.text.as_str()),
+        reasoning_content: Some(choice.reasoning.as_str()).filter(|text| !text.is_empty()),
+        refusal: (),
+        tool_calls: match function_call {
+            Some(_) => Vec::new(),
+            None => tool_calls.collect(),
+        },
+        function_call,
+    }
+}
+
+/// A choice of a whole chat answer.
+#[derive(Serialize)]
+struct ChatChoice<'a> {
+    index: u32,
+    message: Message<'a>,
+    logprobs: Option<ChatLogprobs<'a>>,
+    finish_reason: &'static str,
+}
+
+#[derive(Serialize)]
+struct Message<'a> {
+    role: &'static str,
+    /// Null where the message is nothing but tool calls.
+    content: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_content: Option<&'a str>,
+    refusal: (),
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_calls: Vec<ToolCall<'a>>,
+    /// In the place of calls, where the request has functions instead of tools.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    function_call: Option<Function<'a>>,
+}
+
+/// A call of a tool in a whole answer.
+#[derive(Serialize)]
+struct ToolCall<'a> {
+    id: &'a str,
+    r#type: &'static str,
+    function: Function<'a>,
+}
+
+#[derive(Serialize)]
+struct Function<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
+    arguments: &'a str,
+}
+
+/// A choice of a chat chunk.
+#[derive(Serialize)]
+struct ChatDelta<'a> {
+    index: u32,
+    delta: Delta<'a>,
+    logprobs: Option<ChatLogprobs<'a>>,
+    finish_reason: Option<&'static str>,
+}
+
+/// What a chunk adds to a message. Clients concatenate every string they see, so the role comes once.
+#[derive(Default, Serialize)]
+struct Delta<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    role: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_content: Option<&'a str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_calls: Vec<ToolCallPiece<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    function_call: Option<Function<'a>>,
+}
+
+/// A piece of a tool call: id, type and name stand in the first one only.
+#[derive(Serialize)]
+struct ToolCallPiece<'a> {
+    index: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    r#type: Option<&'static str>,
+    function: Function<'a>,
+}
+
+impl<'a> From<&'a ToolCallDelta> for Function<'a> {
+    fn from(delta: &'a ToolCallDelta) -> Self {
+        Self {
+            name: delta.start.as_ref().map(|start| start.name.as_str()),
+            arguments: &delta.arguments,
+        }
+    }
+}
+
+impl<'a> From<&'a ToolCallDelta> for ToolCallPiece<'a> {
+    fn from(delta: &'a ToolCallDelta) -> Self {
+        let start = delta.start.as_ref();
+        Self {
+            index: delta.index,
+            id: start.map(|start| &*start.id),
+            r#type: start.map(|_| "function"),
+            function: delta.into(),
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! What the server knows of dialects: their routes, and that each tells failures in its own form. All of it comes from
+//! [`dialect::ALL`].
+
+use axum::{
+    body::Body as AnswerBody,
+    extract::Request,
+    http::{HeaderName, HeaderValue, header},
+    middleware::Next,
+    response::Response,
+};
+use bytes::BytesMut;
+use graphmill_calculators::http::dialect::{self, Dialect};
+
+use super::{
+    anthropic, graph,
+    operation::{Answer, Body, Group, Operation},
+    sse,
+};
+use crate::{observe::request_id::Id, rescue::Failure};
+
+pub(super) fn operations() -> Vec<Operation> {
+    let mut operations = Vec::new();
+    for dialect in dialect::ALL {
+        for route in dialect.routes() {
+            let body = Body::new(dialect.endpoint(), route.required);
+            let (group, body, answer) = if route.asked.is_generation() {
+                (Group::Generation, body, Answer::JsonOrEvents(route.answer))
+            } else {
+                (Group::Prompts, body.of_prompt(), Answer::Json(route.answer))
+            };
+            for prefix in dialect::PREFIXES {
+                let path = format!("{prefix}/{}", route.path);
+                operations.push(
+                    Operation::post(path, graph::endpoint, body)
+                        .about(group, route.summary)
+                        .answers(answer)
+                        .listed(*prefix == dialect.shown_under()),
+                );
+            }
+        }
+    }
+    operations
+}
+
+/// Tells every failure under the paths of a dialect in its own form, whoever refused the request: the graph, the router or a layer.
+pub(crate) async fn layer(request: Request, next: Next) -> Response {
+    let Some(dialect) = dialect_of(&request) else {
+        return next.run(request).await;
+    };
+    let id = request.extensions().get::<Id>().cloned();
+    let response = next.run(request).await;
+    let mut response = match response.extensions().get::<Failure>() {
+        Some(failure) => {
+            let id = id.as_ref().map(|id| &*id.0);
+            let body = dialect.error(&failure.view(id)).to_string();
+            let (mut parts, _) = response.into_parts();
+            parts.headers.remove(header::CONTENT_LENGTH);
+            Response::from_parts(parts, AnswerBody::from(body))
+        }
+        None => response,
+    };
+    if let Some(name) = dialect.id_header()
+        && let Some(id) = id.and_then(|id| HeaderValue::from_str(&id.0).ok())
+    {
+        let name = HeaderName::from_static(name);
+        response.headers_mut().insert(name, id);
+    }
+    response
+}
+
+/// The dialect of a request. The paths of models are nobody's alone: clients of Anthropic's say who they are.
+fn dialect_of(request: &Request) -> Option<&'static dyn Dialect> {
+    let path = request.uri().path();
+    let is_of_models = || {
+        let mut prefixes = dialect::PREFIXES.iter();
+        prefixes.any(|prefix| {
+            let rest = path
+                .strip_prefix(prefix)
+                .and_then(|path| path.strip_prefix("/models"));
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        })
+    };
+    dialect::of_path(path).or_else(|| {
+        let is_anthropic = anthropic::is_asked(request.headers()) && is_of_models();
+        is_anthropic.then(|| dialect::named("messages")).flatten()
+    })
+}
+
+/// Appends the event that says why a stream has no more; `number` counts the named events before it. Streams of no dialect, which nodes
+/// of others make, are told in OpenAI's form.
+pub(super) fn write_failure(
+    dialect: Option<&dyn Dialect>,
+    out: &mut BytesMut,
+    failure: &Failure,
+    number: u64,
+) {
+    let failure = failure.view(None);
+    let (name, data) = match dialect {
+        Some(dialect) => dialect.error_event(&failure, number),
+        None => (None, dialect::error(&failure)),
+    };
+    match name {
+        Some(name) => sse::write_named_event(out, name, &data.to_string()),
+        None => sse::write_event(out, &data.to_string()),
+    }
+}
