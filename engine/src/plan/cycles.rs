@@ -1,59 +1,49 @@
 //! Cycles: nodes that wait for each other, shown node by node.
 
-use std::collections::VecDeque;
-
 use graphmill_grammar::Diagnostic;
+use petgraph::{
+    Direction,
+    algo::kosaraju_scc,
+    graph::NodeIndex,
+    visit::{Bfs, EdgeRef as _, NodeIndexable as _, Walker as _},
+};
 
 use crate::{codes::cycles, contract::Group};
 
-use super::{draft::Draft, loops::components, order::Need};
+use super::{
+    draft::Draft,
+    order::{Need, Needs},
+};
 
-/// Shows one cycle of each group of nodes that wait for each other. `needs` lists by node what it needs, `feeds` the nodes
-/// that need something of it.
-pub(super) fn report(
-    draft: &Draft<'_>,
-    needs: &[Vec<Need>],
-    feeds: &[Vec<usize>],
-) -> Vec<Diagnostic> {
-    let component = components(feeds);
-    let mut shown = vec![false; needs.len()];
-    let mut found = Vec::new();
-    for first in 0..needs.len() {
-        let inside = |need: &&Need| component[need.from] == component[first];
-        if needs[first].iter().any(|need| inside(&need)) && !shown[component[first]] {
-            shown[component[first]] = true;
-            found.push(cycle(draft, &shortest(needs, &component, first)));
-        }
-    }
-    found
+/// Shows one cycle of each group of nodes that wait for each other.
+pub(super) fn report(draft: &Draft<'_>, needs: &Needs<'_>) -> Vec<Diagnostic> {
+    let first = |group: Vec<NodeIndex>| {
+        let first = group.iter().copied().min()?;
+        (group.len() > 1 || needs.contains_edge(first, first)).then_some(first)
+    };
+    let groups = kosaraju_scc(needs).into_iter();
+    let mut firsts: Vec<NodeIndex> = groups.filter_map(first).collect();
+    firsts.sort_unstable();
+    let shown = |first| cycle(draft, &shortest(needs, first));
+    firsts.into_iter().map(shown).collect()
 }
 
 /// The steps of a shortest way from a node back to itself, in the direction in which packets flow. Each is the node that
 /// needs something, and what it needs; the last one is the step into `first`.
-fn shortest<'a>(
-    needs: &'a [Vec<Need>],
-    component: &[usize],
-    first: usize,
-) -> Vec<(usize, &'a Need)> {
-    let mut queue = VecDeque::from([first]);
-    // By node: the step by which the search came to it, against the flow.
-    let mut reached: Vec<Option<(usize, &Need)>> = vec![None; needs.len()];
-    'search: while let Some(node) = queue.pop_front() {
-        for need in &needs[node] {
-            if component[need.from] == component[first] && reached[need.from].is_none() {
-                reached[need.from] = Some((node, need));
-                if need.from == first {
-                    break 'search;
-                }
-                queue.push_back(need.from);
-            }
-        }
+fn shortest<'a>(needs: &'a Needs<'_>, first: NodeIndex) -> Vec<(NodeIndex, &'a Need<'a>)> {
+    // By node: when a search from `first`, against the flow, comes to it.
+    let mut rank = vec![usize::MAX; needs.node_bound()];
+    for (at, node) in Bfs::new(needs, first).iter(needs).enumerate() {
+        rank[node.index()] = at;
     }
     let mut steps = Vec::new();
     let mut node = first;
-    while let Some(step) = reached[node] {
-        steps.push(step);
-        node = step.0;
+    while let Some(step) = needs
+        .edges_directed(node, Direction::Incoming)
+        .min_by_key(|step| rank[step.source().index()])
+    {
+        node = step.source();
+        steps.push((node, step.weight()));
         if node == first {
             break;
         }
@@ -61,12 +51,12 @@ fn shortest<'a>(
     steps
 }
 
-fn cycle(draft: &Draft<'_>, steps: &[(usize, &Need)]) -> Diagnostic {
+fn cycle(draft: &Draft<'_>, steps: &[(NodeIndex, &Need<'_>)]) -> Diagnostic {
     let (first, closing) = steps[steps.len() - 1];
-    let node = &draft.nodes[first];
+    let node = &draft.nodes[first.index()];
     let mut shown: Vec<String> = std::iter::once(first)
         .chain(steps.iter().map(|step| step.0))
-        .map(|node| format!("`{}`", draft.nodes[node].name))
+        .map(|node| format!("`{}`", draft.nodes[node.index()].name))
         .collect();
     if shown.len() > MOST_SHOWN {
         let left_out = shown.len() - MOST_SHOWN;
@@ -75,13 +65,16 @@ fn cycle(draft: &Draft<'_>, steps: &[(usize, &Need)]) -> Diagnostic {
     }
     let mut diagnostic = Diagnostic::error(
         &cycles::CYCLE,
-        closing.span,
+        closing.port.span,
         format!("nodes wait for each other: {}", shown.join(" > ")),
     )
-    .label(format!("`{}` needs `{}`", node.name, closing.name));
+    .label(format!("`{}` needs `{}`", node.name, closing.port.name));
     for (node, need) in steps.iter().take(steps.len().min(MOST_SHOWN) - 1) {
-        let who = &draft.nodes[*node].name;
-        diagnostic = diagnostic.also(need.span, format!("`{who}` needs `{}`", need.name));
+        let who = &draft.nodes[node.index()].name;
+        diagnostic = diagnostic.also(
+            need.port.span,
+            format!("`{who}` needs `{}`", need.port.name),
+        );
     }
     let Some(input) = closing.input else {
         return diagnostic.hint("side packets cannot form loops");

@@ -5,6 +5,14 @@
 //! settled before the node has run, unless a node of the loop emits when it opens.
 
 use graphmill_grammar::Diagnostic;
+use petgraph::{
+    algo::kosaraju_scc,
+    graph::{DiGraph, NodeIndex},
+    visit::{
+        Dfs, EdgeFiltered, EdgeRef as _, IntoNeighborsDirected, IntoNodeIdentifiers, NodeIndexable,
+        VisitMap as _, Visitable,
+    },
+};
 
 use crate::{
     codes::cycles,
@@ -17,52 +25,18 @@ use super::{
     draft::{Draft, DraftNode},
 };
 
-/// The strongly connected components of a graph, as the number of each node's: two nodes are in the same one if each can be
-/// reached from the other. `feeds` lists the nodes that follow each node.
-pub(super) fn components(feeds: &[Vec<usize>]) -> Vec<usize> {
-    const NONE: usize = usize::MAX;
-    let mut component = vec![NONE; feeds.len()];
-    let mut index = vec![NONE; feeds.len()];
-    let mut low = vec![0; feeds.len()];
-    let (mut seen, mut complete) = (0, 0);
-    // The nodes being looked at, each with the number of its edges that were followed; and those not yet in a component.
-    let (mut path, mut open): (Vec<(usize, usize)>, Vec<usize>) = (Vec::new(), Vec::new());
-    for root in 0..feeds.len() {
-        if index[root] == NONE {
-            path.push((root, 0));
-        }
-        while let Some((node, edges)) = path.last_mut() {
-            let node = *node;
-            if index[node] == NONE {
-                (index[node], low[node]) = (seen, seen);
-                seen += 1;
-                open.push(node);
-            }
-            if let Some(&to) = feeds[node].get(*edges) {
-                *edges += 1;
-                if index[to] == NONE {
-                    path.push((to, 0));
-                } else if component[to] == NONE {
-                    low[node] = low[node].min(index[to]);
-                }
-                continue;
-            }
-            path.pop();
-            if let Some(&(parent, _)) = path.last() {
-                low[parent] = low[parent].min(low[node]);
-            }
-            if low[node] == index[node] {
-                while let Some(member) = open.pop() {
-                    component[member] = complete;
-                    if member == node {
-                        break;
-                    }
-                }
-                complete += 1;
-            }
+/// The number of each node's strongly connected component: two nodes have the same if each can be reached from the other.
+fn components<G>(graph: G) -> Vec<usize>
+where
+    G: IntoNeighborsDirected<NodeId = NodeIndex> + IntoNodeIdentifiers + Visitable + NodeIndexable,
+{
+    let mut numbers = vec![0; graph.node_bound()];
+    for (number, nodes) in kosaraju_scc(graph).into_iter().enumerate() {
+        for node in nodes {
+            numbers[node.index()] = number;
         }
     }
-    component
+    numbers
 }
 
 /// Warns of back edges that close no loop or that their node waits for, and of loops that nothing starts. The loops of a
@@ -70,18 +44,21 @@ pub(super) fn components(feeds: &[Vec<usize>]) -> Vec<usize> {
 pub(super) fn check(draft: &mut Draft<'_>) {
     let is_subgraph = draft.graph.r#type.is_some();
     let links = links(draft);
-    let all = feeds(draft, links.iter());
-    let loops = components(&all);
-    let waiting = feeds(draft, links.iter().filter(|link| link.waits));
+    let loops = components(&links);
+    let waiting = EdgeFiltered::from_fn(&links, |link| link.weight().waits);
     let waits = components(&waiting);
     let mut found = Vec::new();
-    for link in links.iter().filter(|link| link.back_edge) {
-        let node = &draft.nodes[link.to];
-        if loops[link.from] != loops[link.to] {
+    for edge in links
+        .edge_references()
+        .filter(|edge| edge.weight().back_edge)
+    {
+        let (from, to, link) = (edge.source().index(), edge.target().index(), edge.weight());
+        let node = &draft.nodes[to];
+        if loops[from] != loops[to] {
             if !is_subgraph {
                 found.push(closes_no_loop(node, link.input));
             }
-        } else if link.waits && waits[link.from] == waits[link.to] {
+        } else if link.waits && waits[from] == waits[to] {
             found.push(waits_for_itself(node, link.input));
         }
     }
@@ -94,14 +71,12 @@ pub(super) fn check(draft: &mut Draft<'_>) {
             (0..node.inputs.len()).filter(|&input| node.back_edges[input] && of_graph(input));
         found.extend(outside.map(|input| closes_no_loop(node, input)));
     }
-    found.extend(never_started(draft, &all, &loops));
+    found.extend(never_started(draft, &links, &loops));
     draft.diagnostics.extend(found);
 }
 
 /// A stream from one node to an input of another.
 struct Link {
-    from: usize,
-    to: usize,
     input: usize,
     back_edge: bool,
     /// The consumer runs at no timestamp before this input is settled at it, and the producer settles it at none before it
@@ -109,8 +84,12 @@ struct Link {
     waits: bool,
 }
 
-fn links(draft: &Draft<'_>) -> Vec<Link> {
-    let mut links = Vec::new();
+/// All nodes, and the streams between them in the direction in which packets flow.
+fn links(draft: &Draft<'_>) -> DiGraph<(), Link> {
+    let mut links = DiGraph::new();
+    for _ in &draft.nodes {
+        links.add_node(());
+    }
     for (to, node) in draft.nodes.iter().enumerate() {
         let waits = waits_for_all(draft, node);
         for (input, stream) in node.inputs.iter().enumerate() {
@@ -122,13 +101,12 @@ fn links(draft: &Draft<'_>) -> Vec<Link> {
             };
             let from = usize::from(from);
             let lasts = |offset: Option<i64>| offset.is_some_and(|offset| offset <= 0);
-            links.push(Link {
-                from,
-                to,
+            let link = Link {
                 input,
                 back_edge: node.back_edges[input],
                 waits: waits && lasts(offset(&draft.nodes[from], &stream.name)),
-            });
+            };
+            links.add_edge(NodeIndex::new(from), NodeIndex::new(to), link);
         }
     }
     links
@@ -155,14 +133,6 @@ fn offset(node: &DraftNode, stream: &str) -> Option<i64> {
         .next()
         .map_or(node.contract.offset, |(_, offset)| *offset);
     Offset::value(offset)
-}
-
-fn feeds<'a>(draft: &Draft<'_>, links: impl Iterator<Item = &'a Link>) -> Vec<Vec<usize>> {
-    let mut feeds = vec![Vec::new(); draft.nodes.len()];
-    for link in links {
-        feeds[link.from].push(link.to);
-    }
-    feeds
 }
 
 fn closes_no_loop(node: &DraftNode, input: usize) -> Diagnostic {
@@ -210,7 +180,7 @@ fn waits_for_itself(node: &DraftNode, input: usize) -> Diagnostic {
 }
 
 /// Loops of which every input comes from another such loop: no packet ever gets in.
-fn never_started(draft: &Draft<'_>, feeds: &[Vec<usize>], loops: &[usize]) -> Vec<Diagnostic> {
+fn never_started(draft: &Draft<'_>, links: &DiGraph<(), Link>, loops: &[usize]) -> Vec<Diagnostic> {
     let starts = |node: &DraftNode| {
         let of_graph =
             |stream: &u32| matches!(draft.streams[*stream as usize].producer, Producer::Graph(_));
@@ -218,23 +188,23 @@ fn never_started(draft: &Draft<'_>, feeds: &[Vec<usize>], loops: &[usize]) -> Ve
             || !node.contract.event_types.is_empty()
             || node.inputs.iter().flatten().any(of_graph)
     };
-    let mut started: Vec<bool> = draft.nodes.iter().map(starts).collect();
-    let mut queue: Vec<usize> = (0..started.len()).filter(|&node| started[node]).collect();
-    while let Some(node) = queue.pop() {
-        for &to in &feeds[node] {
-            if !std::mem::replace(&mut started[to], true) {
-                queue.push(to);
-            }
-        }
-    }
-    let mut shown = vec![false; started.len()];
+    let mut started = Dfs::empty(links);
+    let first = |node: &NodeIndex| starts(&draft.nodes[node.index()]);
+    started.stack.extend(links.node_indices().filter(first));
+    while started.next(links).is_some() {}
+    let mut shown = vec![false; loops.len()];
     let mut found = Vec::new();
-    for (number, node) in draft.nodes.iter().enumerate() {
-        let returns = |to: &usize| loops[*to] == loops[number];
-        if started[number] || shown[loops[number]] || !feeds[number].iter().any(returns) {
+    for node in links.node_indices() {
+        let of = |node: NodeIndex| loops[node.index()];
+        let returns = |to: NodeIndex| of(to) == of(node);
+        if started.discovered.is_visited(&node)
+            || shown[of(node)]
+            || !links.neighbors(node).any(returns)
+        {
             continue;
         }
-        shown[loops[number]] = true;
+        shown[of(node)] = true;
+        let node = &draft.nodes[node.index()];
         let message = format!("nothing ever starts the loop of `{}`", node.name);
         found.push(
             Diagnostic::warning(&cycles::NEVER_STARTED, node.config.place(), message)

@@ -1,107 +1,94 @@
 //! Order: nodes are numbered so that each comes after all it depends on. The order of the file is kept where it will do.
 
-use std::{cmp::Reverse, collections::BinaryHeap};
+use std::collections::HashMap;
 
-use graphmill_grammar::Span;
+use petgraph::{
+    Direction,
+    graph::NodeIndex,
+    stable_graph::StableDiGraph,
+    visit::{EdgeRef, IntoEdgeReferences},
+};
 
-use crate::contract::Group;
+use crate::{contract::Group, tags::TagEntry};
 
 use super::{Producer, cycles, draft::Draft};
 
-/// One node needs what another makes.
-pub(super) struct Need {
-    pub(super) from: usize,
-    /// The name of the stream or side packet, and where the needing node says so.
-    pub(super) name: String,
-    pub(super) span: Span,
+/// Why one node needs another.
+pub(super) struct Need<'a> {
+    /// The needing node's port, which names the stream or side packet.
+    pub(super) port: &'a TagEntry,
     /// Which input it is; none for a side packet.
     pub(super) input: Option<usize>,
 }
 
+/// All nodes, with an edge from each to every node that makes something it needs.
+pub(super) type Needs<'a> = StableDiGraph<(), Need<'a>>;
+
 pub(super) fn sort(draft: &mut Draft<'_>) {
-    let needs = needs(draft);
-    let count = draft.nodes.len();
-    let mut waiting: Vec<usize> = Vec::with_capacity(count);
-    let mut feeds: Vec<Vec<usize>> = vec![Vec::new(); count];
-    for (to, needs) in needs.iter().enumerate() {
-        let mut from: Vec<usize> = needs.iter().map(|need| need.from).collect();
-        from.sort_unstable();
-        from.dedup();
-        waiting.push(from.len());
-        for from in from {
-            feeds[from].push(to);
-        }
-    }
-    let mut ready: BinaryHeap<Reverse<usize>> = (0..count)
-        .filter(|&node| waiting[node] == 0)
-        .map(Reverse)
-        .collect();
-    let mut order = Vec::with_capacity(count);
-    while let Some(Reverse(node)) = ready.pop() {
-        order.push(node);
-        for &to in &feeds[node] {
-            waiting[to] -= 1;
-            if waiting[to] == 0 {
-                ready.push(Reverse(to));
-            }
-        }
-    }
-    if order.len() < count {
-        let found = cycles::report(draft, &needs, &feeds);
-        draft.diagnostics.extend(found);
+    let mut needs = needs(draft);
+    // The order of the file counts where it is valid: then nodes keep their numbers.
+    if needs
+        .edge_references()
+        .all(|need| need.target() < need.source())
+    {
         return;
     }
-    // The order of the file counts where it is valid: then nodes keep their numbers.
-    let valid = needs
-        .iter()
-        .enumerate()
-        .all(|(to, needs)| needs.iter().all(|need| need.from < to));
-    if !valid {
+    let mut order = Vec::with_capacity(draft.nodes.len());
+    while let Some(next) = needs.externals(Direction::Outgoing).next() {
+        order.push(next.index());
+        needs.remove_node(next);
+    }
+    if needs.node_count() > 0 {
+        let found = cycles::report(draft, &needs);
+        draft.diagnostics.extend(found);
+    } else {
         apply(draft, &order);
     }
 }
 
-fn needs(draft: &Draft<'_>) -> Vec<Vec<Need>> {
-    let mut side_producers = std::collections::HashMap::new();
+fn needs<'a>(draft: &'a Draft<'_>) -> Needs<'a> {
+    let mut side_producers = HashMap::new();
     for (index, node) in draft.nodes.iter().enumerate() {
         for entry in node.contract.tag_map(Group::OutputSides).entries() {
             side_producers.entry(entry.name.as_str()).or_insert(index);
         }
     }
-    let of = |node: &super::draft::DraftNode| {
-        let mut needs = Vec::new();
+    let mut graph = Needs::new();
+    for _ in &draft.nodes {
+        graph.add_node(());
+    }
+    for (at, node) in draft.nodes.iter().enumerate() {
         // Its loops are inside of it, and nobody knows how they are closed: an unknown calculator may be a subgraph that is missing.
         if node.is_wrong || node.is_unknown {
-            return needs;
+            continue;
         }
+        let mut needs = Vec::new();
         for (input, stream) in node.inputs.iter().enumerate() {
-            let Some(stream) = stream else { continue };
-            let Producer::Node(from) = draft.streams[*stream as usize].producer else {
-                continue;
-            };
-            if !node.back_edges[input] {
+            if let Some(stream) = stream
+                && let Producer::Node(from) = draft.streams[*stream as usize].producer
+                && !node.back_edges[input]
+            {
                 let port = node.port(Group::Inputs, input);
-                needs.push(Need {
-                    from: usize::from(from),
-                    name: port.name.clone(),
-                    span: port.span,
-                    input: Some(input),
-                });
+                needs.push((
+                    usize::from(from),
+                    Need {
+                        port,
+                        input: Some(input),
+                    },
+                ));
             }
         }
-        for entry in node.contract.tag_map(Group::InputSides).entries() {
-            if let Some(&from) = side_producers.get(entry.name.as_str()) {
-                needs.push(Need {
-                    from,
-                    name: entry.name.clone(),
-                    span: entry.span,
-                    input: None,
-                });
+        for port in node.contract.tag_map(Group::InputSides).entries() {
+            if let Some(&from) = side_producers.get(port.name.as_str()) {
+                needs.push((from, Need { port, input: None }));
             }
         }
-        needs
-    };
-    draft.nodes.iter().map(of).collect()
+        // Walks take the edges of a node from the last to the first.
+        for (from, need) in needs.into_iter().rev() {
+            graph.add_edge(NodeIndex::new(at), NodeIndex::new(from), need);
+        }
+    }
+    graph
 }
 
 /// Renumbers the nodes; `order` lists old numbers.

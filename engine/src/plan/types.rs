@@ -4,6 +4,7 @@
 //! the same; a connection makes the producer's and the consumer's the same. Where that fails, the two ends disagree.
 
 use graphmill_grammar::{Diagnostic, Span};
+use petgraph::unionfind::UnionFind;
 
 use crate::{
     codes::types,
@@ -24,10 +25,11 @@ struct Known {
     origin: Option<Span>,
 }
 
-/// Union-find over type variables.
+/// Type variables, and which of them are the same.
 #[derive(Default)]
 pub(super) struct Types {
-    parents: Vec<usize>,
+    same: UnionFind<usize>,
+    /// By the variable that stands for those that are the same as it.
     known: Vec<Known>,
 }
 
@@ -38,34 +40,25 @@ impl Types {
     }
 
     fn variable(&mut self, known: Known) -> usize {
-        self.parents.push(self.parents.len());
         self.known.push(known);
-        self.parents.len() - 1
-    }
-
-    fn root(&mut self, mut variable: usize) -> usize {
-        while self.parents[variable] != variable {
-            self.parents[variable] = self.parents[self.parents[variable]];
-            variable = self.parents[variable];
-        }
-        variable
+        self.same.new_set()
     }
 
     /// The types that a variable may have; empty if any will do.
     pub(super) fn known(&mut self, variable: usize) -> Vec<TypeInfo> {
-        let root = self.root(variable);
+        let root = self.same.find_mut(variable);
         self.known[root].types.clone().unwrap_or_default()
     }
 
     /// The port that decided the type of a variable.
     pub(super) fn origin(&mut self, variable: usize) -> Option<Span> {
-        let root = self.root(variable);
+        let root = self.same.find_mut(variable);
         self.known[root].origin
     }
 
     /// Makes two variables the same; false, and nothing done, if no type fits both.
     pub(super) fn unify(&mut self, a: usize, b: usize) -> bool {
-        let (a, b) = (self.root(a), self.root(b));
+        let (a, b) = (self.same.find_mut(a), self.same.find_mut(b));
         if a == b {
             return true;
         }
@@ -88,8 +81,9 @@ impl Types {
                 }
             }
         };
-        self.parents[b] = a;
-        self.known[a] = both;
+        self.same.union(a, b);
+        let root = self.same.find_mut(a);
+        self.known[root] = both;
         true
     }
 

@@ -2,109 +2,89 @@
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
-use super::drawing::{ArrowKind, Block, BlockKind, Drawing};
+use petgraph::{
+    dot::{Config, Dot},
+    graph::{EdgeReference, NodeIndex},
+};
+use serde_json::json;
+
+use super::drawing::{Arrow, ArrowKind, Block, BlockKind, Drawing};
 
 /// The drawing in the language of Graphviz.
 pub(super) fn dot(drawing: &Drawing) -> String {
-    let mut out = String::from(
-        "digraph graph_ {\n  rankdir=TB\n  node [shape=box fontname=\"sans-serif\" fontsize=11]\n  edge [fontname=\"sans-serif\" fontsize=9]\n",
-    );
-    // Writing to a string cannot fail.
-    for (at, block) in drawing
-        .boxes
-        .iter()
-        .enumerate()
-        .filter(|(_, block)| block.within.is_empty())
-    {
-        let _ = writeln!(out, "  {}", dot_box(at, block));
-    }
-    for (cluster, (name, blocks)) in subgraphs(drawing).into_iter().enumerate() {
-        let _ = writeln!(
-            out,
-            "  subgraph cluster_{cluster} {{\n    label={}\n    style=dashed",
-            quoted(&name)
-        );
-        for at in blocks {
-            let _ = writeln!(out, "    {}", dot_box(at, &drawing.boxes[at]));
-        }
-        out.push_str("  }\n");
-    }
-    for arrow in &drawing.arrows {
-        let style = match arrow.kind {
+    let block = |_, (_, block): (NodeIndex, &Block)| {
+        let shape = match block.kind {
+            BlockKind::Node => "",
+            BlockKind::Input | BlockKind::Output => " shape=oval",
+        };
+        format!("label={}{shape}", json!(block.text().join("\n")))
+    };
+    let arrow = |_, arrow: EdgeReference<'_, Arrow>| {
+        let style = match arrow.weight().kind {
             ArrowKind::Stream => "",
             ArrowKind::BackEdge => " style=dashed constraint=false",
             ArrowKind::SidePacket => " style=dotted",
         };
+        format!("label={}{style}", json!(arrow.weight().label))
+    };
+    let config = [
+        Config::GraphContentOnly,
+        Config::NodeNoLabel,
+        Config::EdgeNoLabel,
+    ];
+    let content = Dot::with_attr_getters(drawing, &config, &arrow, &block);
+    let mut out = format!(
+        "digraph {{\n    rankdir=TB\n    node [shape=box fontname=\"sans-serif\" fontsize=11]\n    \
+         edge [fontname=\"sans-serif\" fontsize=9]\n{content:?}"
+    );
+    for (cluster, (name, blocks)) in subgraphs(drawing).into_iter().enumerate() {
+        let blocks: Vec<String> = blocks.iter().map(ToString::to_string).collect();
+        // Writing to a string cannot fail.
         let _ = writeln!(
             out,
-            "  n{} -> n{} [label={}{style}]",
-            arrow.from,
-            arrow.to,
-            quoted(&arrow.label)
+            "    subgraph cluster_{cluster} {{ label={} style=dashed {} }}",
+            json!(name),
+            blocks.join(" ")
         );
     }
     out.push_str("}\n");
     out
 }
 
-fn dot_box(at: usize, block: &Block) -> String {
-    let lines = std::iter::once(&block.name).chain(&block.lines);
-    let label = lines.map(String::as_str).collect::<Vec<_>>().join("\n");
-    let shape = match block.kind {
-        BlockKind::Node => "",
-        BlockKind::Input | BlockKind::Output => " shape=oval",
-    };
-    format!("n{at} [label={}{shape}]", quoted(&label))
-}
-
-fn quoted(text: &str) -> String {
-    format!(
-        "\"{}\"",
-        text.replace('\\', "\\\\")
-            .replace('"', "\\\"")
-            .replace('\n', "\\n")
-    )
-}
-
 /// The drawing in the language of Mermaid.
 pub(super) fn mermaid(drawing: &Drawing) -> String {
     let mut out = String::from("flowchart TB\n");
-    for (at, block) in drawing
-        .boxes
-        .iter()
-        .enumerate()
-        .filter(|(_, block)| block.within.is_empty())
-    {
+    let blocks = drawing.node_weights().enumerate();
+    for (at, block) in blocks.filter(|(_, block)| block.within.is_empty()) {
+        // Writing to a string cannot fail.
         let _ = writeln!(out, "  {}", mermaid_box(at, block));
     }
     for (cluster, (name, blocks)) in subgraphs(drawing).into_iter().enumerate() {
         let _ = writeln!(out, "  subgraph s{cluster} [\"{}\"]", entities(&name));
         for at in blocks {
-            let _ = writeln!(out, "    {}", mermaid_box(at, &drawing.boxes[at]));
+            let _ = writeln!(out, "    {}", mermaid_box(at, &drawing[NodeIndex::new(at)]));
         }
         out.push_str("  end\n");
     }
-    for arrow in &drawing.arrows {
-        let line = match arrow.kind {
+    for arrow in drawing.raw_edges() {
+        let line = match arrow.weight.kind {
             ArrowKind::Stream => "-->",
             ArrowKind::BackEdge => "-.->",
             ArrowKind::SidePacket => "-.-o",
         };
-        let label = match arrow.label.as_str() {
+        let label = match arrow.weight.label.as_str() {
             "" => String::new(),
             label => format!("|\"{}\"|", entities(label)),
         };
-        let _ = writeln!(out, "  n{} {line}{label} n{}", arrow.from, arrow.to);
+        let (from, to) = (arrow.source().index(), arrow.target().index());
+        let _ = writeln!(out, "  n{from} {line}{label} n{to}");
     }
     out
 }
 
 fn mermaid_box(at: usize, block: &Block) -> String {
-    let lines = std::iter::once(&block.name).chain(&block.lines);
-    let label = lines
-        .map(|line| entities(line))
-        .collect::<Vec<_>>()
-        .join("<br/>");
+    let lines: Vec<String> = block.text().into_iter().map(entities).collect();
+    let label = lines.join("<br/>");
     match block.kind {
         BlockKind::Node => format!("n{at}[\"{label}\"]"),
         BlockKind::Input | BlockKind::Output => format!("n{at}([\"{label}\"])"),
@@ -121,12 +101,8 @@ fn entities(text: &str) -> String {
 /// The boxes of each subgraph, by its path.
 fn subgraphs(drawing: &Drawing) -> BTreeMap<String, Vec<usize>> {
     let mut found: BTreeMap<String, Vec<usize>> = BTreeMap::new();
-    for (at, block) in drawing
-        .boxes
-        .iter()
-        .enumerate()
-        .filter(|(_, block)| !block.within.is_empty())
-    {
+    let blocks = drawing.node_weights().enumerate();
+    for (at, block) in blocks.filter(|(_, block)| !block.within.is_empty()) {
         found.entry(block.within.join(" > ")).or_default().push(at);
     }
     found

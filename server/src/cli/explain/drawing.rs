@@ -3,15 +3,13 @@
 use std::collections::HashMap;
 
 use graphmill_engine::plan::{Explain, ExplainPort};
+use petgraph::graph::{DiGraph, NodeIndex};
 
-/// Boxes and the arrows between them.
-pub(super) struct Drawing {
-    /// The graph's inputs, then its nodes in the order in which packets pass them, then its outputs.
-    pub(super) boxes: Vec<Block>,
-    pub(super) arrows: Vec<Arrow>,
-}
+/// The graph's inputs, then its nodes in the order in which packets pass them, then its outputs; and the arrows between them.
+pub(super) type Drawing = DiGraph<Block, Arrow>;
 
 /// A box.
+#[derive(Debug)]
 pub(super) struct Block {
     pub(super) kind: BlockKind,
     pub(super) name: String,
@@ -28,10 +26,9 @@ pub(super) enum BlockKind {
     Output,
 }
 
-/// An arrow from box to box, by position.
+/// An arrow from box to box.
+#[derive(Debug)]
 pub(super) struct Arrow {
-    pub(super) from: usize,
-    pub(super) to: usize,
     /// The stream or side packet, and what it carries.
     pub(super) label: String,
     pub(super) kind: ArrowKind,
@@ -44,118 +41,112 @@ pub(super) enum ArrowKind {
     SidePacket,
 }
 
-impl Drawing {
-    pub(super) fn of(explain: &Explain) -> Self {
-        let mut drawing = Self {
-            boxes: Vec::new(),
-            arrows: Vec::new(),
-        };
-        let mut streams = HashMap::new();
-        let mut sides = HashMap::new();
-        for (names, producers, word) in [
-            (&explain.inputs, &mut streams, "input stream"),
-            (&explain.side_inputs, &mut sides, "input side packet"),
-        ] {
-            for name in names {
-                producers.insert(name.as_str(), drawing.boxes.len());
-                drawing.add(BlockKind::Input, name, vec![word.to_owned()], &[]);
-            }
-        }
-        let first = drawing.boxes.len();
-        for (at, node) in explain.nodes.iter().enumerate() {
-            let lines = [
-                (node.calculator != node.name).then(|| node.calculator.clone()),
-                (node.policy != "Default").then(|| node.policy.clone()),
-                (node.runs != "inline").then(|| node.runs.clone()),
-            ];
-            drawing.add(
-                BlockKind::Node,
-                &node.name,
-                lines.into_iter().flatten().collect(),
-                &node.within,
-            );
-            let streams_made = node
-                .outputs
-                .iter()
-                .map(|port| (port.name.as_str(), first + at));
-            streams.extend(streams_made);
-            sides.extend(
-                node.side_outputs
-                    .iter()
-                    .map(|port| (port.name.as_str(), first + at)),
-            );
-        }
-        for (at, node) in explain.nodes.iter().enumerate() {
-            for port in &node.inputs {
-                let kind = if port.back_edge {
-                    ArrowKind::BackEdge
-                } else {
-                    ArrowKind::Stream
-                };
-                drawing.join(&streams, port, first + at, kind);
-            }
-            for port in &node.side_inputs {
-                drawing.join(&sides, port, first + at, ArrowKind::SidePacket);
-            }
-        }
-        for (names, producers, word, kind) in [
-            (
-                &explain.outputs,
-                &streams,
-                "output stream",
-                ArrowKind::Stream,
-            ),
-            (
-                &explain.side_outputs,
-                &sides,
-                "output side packet",
-                ArrowKind::SidePacket,
-            ),
-        ] {
-            for name in names {
-                if let Some(&from) = producers.get(name.as_str()) {
-                    let to = drawing.boxes.len();
-                    drawing.arrows.push(Arrow {
-                        from,
-                        to,
-                        label: String::new(),
-                        kind,
-                    });
-                }
-                drawing.add(BlockKind::Output, name, vec![word.to_owned()], &[]);
-            }
-        }
-        drawing
+impl Block {
+    /// Its name, and the lines under it.
+    pub(super) fn text(&self) -> Vec<&str> {
+        let lines = std::iter::once(&self.name).chain(&self.lines);
+        lines.map(String::as_str).collect()
     }
+}
 
-    fn add(&mut self, kind: BlockKind, name: &str, lines: Vec<String>, within: &[String]) {
-        self.boxes.push(Block {
-            kind,
-            name: name.to_owned(),
-            lines,
-            within: within.to_vec(),
+/// Draws an expanded graph.
+pub(super) fn draw(explain: &Explain) -> Drawing {
+    let mut drawing = Drawing::new();
+    let mut streams = HashMap::new();
+    let mut sides = HashMap::new();
+    for (names, producers, word) in [
+        (&explain.inputs, &mut streams, "input stream"),
+        (&explain.side_inputs, &mut sides, "input side packet"),
+    ] {
+        for name in names {
+            producers.insert(
+                name.as_str(),
+                drawing.add_node(border(BlockKind::Input, name, word)),
+            );
+        }
+    }
+    let mut nodes = Vec::new();
+    for node in &explain.nodes {
+        let lines = [
+            (node.calculator != node.name).then(|| node.calculator.clone()),
+            (node.policy != "Default").then(|| node.policy.clone()),
+            (node.runs != "inline").then(|| node.runs.clone()),
+        ];
+        let at = drawing.add_node(Block {
+            kind: BlockKind::Node,
+            name: node.name.clone(),
+            lines: lines.into_iter().flatten().collect(),
+            within: node.within.clone(),
         });
+        streams.extend(node.outputs.iter().map(|port| (port.name.as_str(), at)));
+        sides.extend(
+            node.side_outputs
+                .iter()
+                .map(|port| (port.name.as_str(), at)),
+        );
+        nodes.push(at);
     }
-
-    /// Adds the arrow from a stream's or side packet's producer; one that names a resource has none.
-    fn join(
-        &mut self,
-        producers: &HashMap<&str, usize>,
-        port: &ExplainPort,
-        to: usize,
-        kind: ArrowKind,
-    ) {
-        if let Some(&from) = producers.get(port.name.as_str()) {
-            let label = match port.ty.as_str() {
-                "any" => port.name.clone(),
-                of => format!("{}: {of}", port.name),
+    for (node, &at) in explain.nodes.iter().zip(&nodes) {
+        for port in &node.inputs {
+            let kind = if port.back_edge {
+                ArrowKind::BackEdge
+            } else {
+                ArrowKind::Stream
             };
-            self.arrows.push(Arrow {
-                from,
-                to,
-                label,
-                kind,
-            });
+            join(&mut drawing, &streams, port, at, kind);
         }
+        for port in &node.side_inputs {
+            join(&mut drawing, &sides, port, at, ArrowKind::SidePacket);
+        }
+    }
+    for (names, producers, word, kind) in [
+        (
+            &explain.outputs,
+            &streams,
+            "output stream",
+            ArrowKind::Stream,
+        ),
+        (
+            &explain.side_outputs,
+            &sides,
+            "output side packet",
+            ArrowKind::SidePacket,
+        ),
+    ] {
+        for name in names {
+            let to = drawing.add_node(border(BlockKind::Output, name, word));
+            if let Some(&from) = producers.get(name.as_str()) {
+                let label = String::new();
+                drawing.add_edge(from, to, Arrow { label, kind });
+            }
+        }
+    }
+    drawing
+}
+
+/// The box of an input or output of the graph.
+fn border(kind: BlockKind, name: &str, word: &str) -> Block {
+    Block {
+        kind,
+        name: name.to_owned(),
+        lines: vec![word.to_owned()],
+        within: Vec::new(),
+    }
+}
+
+/// Adds the arrow from a stream's or side packet's producer; one that names a resource has none.
+fn join(
+    drawing: &mut Drawing,
+    producers: &HashMap<&str, NodeIndex>,
+    port: &ExplainPort,
+    to: NodeIndex,
+    kind: ArrowKind,
+) {
+    if let Some(&from) = producers.get(port.name.as_str()) {
+        let label = match port.ty.as_str() {
+            "any" => port.name.clone(),
+            of => format!("{}: {of}", port.name),
+        };
+        drawing.add_edge(from, to, Arrow { label, kind });
     }
 }

@@ -4,6 +4,8 @@
 //! that it goes between boxes and not through them. Within a layer, boxes and bends are ordered by where their neighbours
 //! are, and moved towards them.
 
+use petgraph::{Direction, visit::EdgeRef as _};
+
 use super::drawing::{ArrowKind, BlockKind, Drawing};
 
 /// Between two boxes of a layer, in pixels.
@@ -102,25 +104,17 @@ pub(super) fn layout(drawing: &Drawing, sizes: &[(f64, f64)]) -> Layout {
 
 /// The layer of each box.
 fn layers(drawing: &Drawing) -> Vec<usize> {
-    let mut incoming: Vec<Vec<usize>> = vec![Vec::new(); drawing.boxes.len()];
-    for arrow in drawing
-        .arrows
-        .iter()
-        .filter(|arrow| arrow.kind != ArrowKind::BackEdge)
-    {
-        incoming[arrow.to].push(arrow.from);
-    }
-    let mut layers = vec![0; drawing.boxes.len()];
+    let mut layers = vec![0; drawing.node_count()];
     // Packets pass the boxes in their order, so what a box takes comes from earlier ones; side packets may be an exception.
-    for (at, from) in incoming.iter().enumerate() {
-        let above = from
-            .iter()
-            .filter(|&&from| from < at)
-            .map(|&from| layers[from] + 1);
-        layers[at] = above.max().unwrap_or(0);
+    for at in drawing.node_indices() {
+        let above = drawing
+            .edges_directed(at, Direction::Incoming)
+            .filter(|arrow| arrow.weight().kind != ArrowKind::BackEdge && arrow.source() < at)
+            .map(|arrow| layers[arrow.source().index()] + 1);
+        layers[at.index()] = above.max().unwrap_or(0);
     }
     let last = layers.iter().copied().max().unwrap_or(0);
-    for (block, layer) in drawing.boxes.iter().zip(&mut layers) {
+    for (block, layer) in drawing.node_weights().zip(&mut layers) {
         if block.kind == BlockKind::Output {
             *layer = last;
         }
@@ -131,11 +125,12 @@ fn layers(drawing: &Drawing) -> Vec<usize> {
 /// Joins the items of each arrow, with a bend in every layer between.
 fn bend(drawing: &Drawing, items: &mut Vec<Item>) -> Vec<Vec<usize>> {
     let mut bends = Vec::new();
-    for arrow in &drawing.arrows {
-        let (first, last) = (items[arrow.from].layer, items[arrow.to].layer);
+    for arrow in drawing.raw_edges() {
+        let (from, to) = (arrow.source().index(), arrow.target().index());
+        let (first, last) = (items[from].layer, items[to].layer);
         let mut own = Vec::new();
         if first < last {
-            let mut above = arrow.from;
+            let mut above = from;
             for layer in first + 1..last {
                 let bend = items.len();
                 items.push(Item {
@@ -149,8 +144,8 @@ fn bend(drawing: &Drawing, items: &mut Vec<Item>) -> Vec<Vec<usize>> {
                 own.push(bend);
                 above = bend;
             }
-            items[above].below.push(arrow.to);
-            items[arrow.to].above.push(above);
+            items[above].below.push(to);
+            items[to].above.push(above);
         }
         bends.push(own);
     }

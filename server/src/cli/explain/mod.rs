@@ -17,7 +17,7 @@ use graphmill_engine::{Environment, Registry};
 
 use super::{registry, report};
 use crate::servable::compile;
-use drawing::Drawing;
+use drawing::draw;
 
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
@@ -67,9 +67,9 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
     let text = match arguments.format {
         Format::Text => text::text(explain),
         Format::Json => format!("{:#}\n", serde_json::json!(explain)),
-        Format::Dot => diagrams::dot(&Drawing::of(explain)),
-        Format::Mermaid => diagrams::mermaid(&Drawing::of(explain)),
-        Format::Svg => svg::svg(&Drawing::of(explain)),
+        Format::Dot => diagrams::dot(&draw(explain)),
+        Format::Mermaid => diagrams::mermaid(&draw(explain)),
+        Format::Svg => svg::svg(&draw(explain)),
     };
     // Fails when the reader has read enough, as `head` does.
     let _ = io::stdout().write_all(text.as_bytes());

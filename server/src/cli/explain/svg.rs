@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use petgraph::graph::{Edge, NodeIndex};
+
 use super::{
     drawing::{Arrow, ArrowKind, Block, BlockKind, Drawing},
     layout::{Area, Layout, layout},
@@ -35,13 +37,13 @@ rect{stroke:#57606a;stroke-width:1}";
 
 /// The drawing as a picture in the language of browsers.
 pub(super) fn svg(drawing: &Drawing) -> String {
-    let sizes: Vec<(f64, f64)> = drawing.boxes.iter().map(size).collect();
+    let sizes: Vec<(f64, f64)> = drawing.node_weights().map(size).collect();
     let layout = layout(drawing, &sizes);
     let mut arrows = Arrows::new(layout.width);
     let ports = ports(drawing, &layout);
-    for (at, arrow) in drawing.arrows.iter().enumerate() {
-        let is_up = layout.boxes[arrow.to].top <= layout.boxes[arrow.from].top;
-        if arrow.kind == ArrowKind::BackEdge || is_up {
+    for (at, arrow) in drawing.raw_edges().iter().enumerate() {
+        let (from, to) = ends(&layout, arrow);
+        if arrow.weight.kind == ArrowKind::BackEdge || to.top <= from.top {
             arrows.back(&layout, arrow);
         } else {
             arrows.down(&layout, arrow, &layout.bends[at], ports[at]);
@@ -49,7 +51,7 @@ pub(super) fn svg(drawing: &Drawing) -> String {
     }
     let mut boxes = String::new();
     let mut tints: Vec<&str> = Vec::new();
-    for (block, area) in drawing.boxes.iter().zip(&layout.boxes) {
+    for (block, area) in drawing.node_weights().zip(&layout.boxes) {
         draw_box(&mut boxes, block, *area, &mut tints);
     }
     let (left, top) = (arrows.left - MARGIN, -MARGIN);
@@ -119,6 +121,12 @@ fn draw_box<'a>(out: &mut String, block: &'a Block, area: Area, tints: &mut Vec<
     }
 }
 
+/// The boxes that an arrow comes from and goes to.
+fn ends(layout: &Layout, arrow: &Edge<Arrow>) -> (Area, Area) {
+    let area = |at: NodeIndex| layout.boxes[at.index()];
+    (area(arrow.source()), area(arrow.target()))
+}
+
 /// Where an arrow meets a box: its place among those on the same side.
 #[derive(Copy, Clone)]
 struct Port {
@@ -135,16 +143,20 @@ impl Port {
 
 /// By arrow: where it leaves its first box, and where it meets its last, from left to right by where it comes from.
 fn ports(drawing: &Drawing, layout: &Layout) -> Vec<(Port, Port)> {
-    let forward = |at: &usize| drawing.arrows[*at].kind != ArrowKind::BackEdge;
-    let mut ports = vec![(Port { at: 0, of: 1 }, Port { at: 0, of: 1 }); drawing.arrows.len()];
+    let arrows = drawing.raw_edges();
+    let mut ports = vec![(Port { at: 0, of: 1 }, Port { at: 0, of: 1 }); arrows.len()];
     for leaving in [true, false] {
-        let mut sides: Vec<Vec<(usize, f64)>> = vec![Vec::new(); drawing.boxes.len()];
-        for at in (0..drawing.arrows.len()).filter(forward) {
-            let (arrow, bends) = (&drawing.arrows[at], &layout.bends[at]);
+        let mut sides: Vec<Vec<(usize, f64)>> = vec![Vec::new(); drawing.node_count()];
+        for (at, arrow) in arrows.iter().enumerate() {
+            if arrow.weight.kind == ArrowKind::BackEdge {
+                continue;
+            }
+            let bends = &layout.bends[at];
+            let (from, to) = (arrow.source().index(), arrow.target().index());
             let (own, other, bend) = if leaving {
-                (arrow.from, arrow.to, bends.first())
+                (from, to, bends.first())
             } else {
-                (arrow.to, arrow.from, bends.last())
+                (to, from, bends.last())
             };
             let other = bend.map_or(layout.boxes[other], |bend| *bend).middle();
             sides[own].push((at, other));
@@ -216,9 +228,9 @@ impl Arrows {
     }
 
     /// Round the right side.
-    fn back(&mut self, layout: &Layout, arrow: &Arrow) {
+    fn back(&mut self, layout: &Layout, arrow: &Edge<Arrow>) {
         self.lanes += 1;
-        let (from, to) = (layout.boxes[arrow.from], layout.boxes[arrow.to]);
+        let (from, to) = ends(layout, arrow);
         let x = layout.width + self.lanes as f64 * LANE;
         let (start, end) = (from.top + from.height * 0.7, to.top + to.height * 0.3);
         let (leave, enter) = (from.right(), to.right());
@@ -229,7 +241,7 @@ impl Arrows {
             ),
         );
         self.label(
-            &arrow.label,
+            &arrow.weight.label,
             (x + 4.0, f64::midpoint(start, end) + 3.0),
             "start",
         );
@@ -239,11 +251,11 @@ impl Arrows {
     fn down(
         &mut self,
         layout: &Layout,
-        arrow: &Arrow,
+        arrow: &Edge<Arrow>,
         bends: &[Area],
         (leaves, meets): (Port, Port),
     ) {
-        let (from, to) = (layout.boxes[arrow.from], layout.boxes[arrow.to]);
+        let (from, to) = ends(layout, arrow);
         let mut before = (leaves.x(from), from.bottom());
         let mut path = format!("M{:.1} {:.1}", before.0, before.1);
         for bend in bends {
@@ -253,7 +265,7 @@ impl Arrows {
         }
         let end = (meets.x(to), to.top);
         path.push_str(&curve(before, end));
-        let class = if arrow.kind == ArrowKind::SidePacket {
+        let class = if arrow.weight.kind == ArrowKind::SidePacket {
             "side"
         } else {
             "stream"
@@ -266,7 +278,11 @@ impl Arrows {
             std::cmp::Ordering::Greater => "start",
         };
         let row = (meets.at.min(meets.of - 1 - meets.at) % LABEL_ROWS) as f64;
-        self.label(&arrow.label, (end.0, end.1 - 14.0 - row * 11.0), anchor);
+        self.label(
+            &arrow.weight.label,
+            (end.0, end.1 - 14.0 - row * 11.0),
+            anchor,
+        );
     }
 }
 
