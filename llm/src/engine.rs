@@ -1,9 +1,10 @@
 //! The engine as the rest of the program sees it: load, submit, status. The work happens on its thread, in [`step`].
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, OnceLock};
 use std::{fmt, io, num::NonZero, thread};
+
+use crossbeam_channel::Sender;
 
 use crate::backend::{self, Backend, Capacity, Loaded, Serve};
 use crate::constrain::{CompileError, CompiledConstraint, Compiler, Constraint, ConstraintError};
@@ -158,7 +159,7 @@ impl Engine {
     {
         spec.validate()?;
         let shared = Arc::new(Shared::new());
-        let (commands, inbox) = mpsc::channel();
+        let (commands, inbox) = crossbeam_channel::unbounded();
         let name = spec.model.file_stem().unwrap_or_default().to_string_lossy();
         let start = |source| LoadError::Thread { source };
         let processors = thread::available_parallelism().map_or(1, NonZero::get);

@@ -4,12 +4,14 @@
 //! whoever waits for it gets an error, nobody submits to it any more, and another one is loaded in its place, on the same weights
 //! where the file has not changed. What the old thread holds is free when it ends, if it does.
 
+use std::convert::Infallible;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, select};
 
 use crate::embed::{EmbeddingEngine, EmbeddingSpec};
 use crate::engine::Engine;
@@ -21,8 +23,6 @@ mod watch;
 
 use watch::{Attempts, Limits, Watch};
 
-/// How long a wait goes on before it is looked whether anybody still wants the engine.
-const LOOK_AGAIN: Duration = Duration::from_millis(250);
 /// A model that has not been loaded again after this time is not expected any more.
 const LOAD_PATIENCE: Duration = Duration::from_mins(30);
 
@@ -31,6 +31,8 @@ pub struct Supervised<E>(Arc<Post<E>>);
 
 /// What an engine and its supervisor share.
 struct Post<E> {
+    /// Nothing is ever sent here: it is there for as long as somebody wants the engine.
+    _wanted: Sender<Infallible>,
     engine: ArcSwap<E>,
     record: Mutex<Record>,
 }
@@ -165,7 +167,9 @@ fn bound(milliseconds: u32) -> Option<Duration> {
 
 impl<E: Send + Sync + 'static> Supervised<E> {
     fn start(engine: E, name: String, limits: Limits, hooks: Hooks<E>) -> Result<Self, LoadError> {
+        let (wanted, unwanted) = crossbeam_channel::bounded(0);
         let post = Arc::new(Post {
+            _wanted: wanted,
             engine: ArcSwap::from_pointee(engine),
             record: Mutex::new(Record {
                 state: EngineState::Running,
@@ -176,6 +180,7 @@ impl<E: Send + Sync + 'static> Supervised<E> {
         });
         let supervisor = Supervisor {
             post: Arc::downgrade(&post),
+            unwanted,
             name,
             limits,
             hooks,
@@ -237,6 +242,8 @@ impl<E> Post<E> {
 /// The thread beside an engine.
 struct Supervisor<E> {
     post: Weak<Post<E>>,
+    /// Disconnected when nobody wants the engine any more.
+    unwanted: Receiver<Infallible>,
     name: String,
     limits: Limits,
     hooks: Hooks<E>,
@@ -253,7 +260,11 @@ impl<E> Supervisor<E> {
             match watch.look(pulse.look(), Instant::now()) {
                 None => {
                     drop(engine);
-                    pulse.wait_end(watch.period());
+                    select! {
+                        recv(pulse.ended()) -> _ => {}
+                        recv(self.unwanted) -> _ => return,
+                        default(watch.period()) => {}
+                    }
                 }
                 Some(why) => {
                     if !self.replace(&engine, &why, &mut attempts) {
@@ -321,17 +332,7 @@ impl<E> Supervisor<E> {
 
     /// Waits; false if nobody wants the engine any more.
     fn wait(&self, delay: Duration) -> bool {
-        let until = Instant::now() + delay;
-        loop {
-            if self.post.strong_count() == 0 {
-                return false;
-            }
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return true;
-            }
-            thread::sleep(left.min(LOOK_AGAIN));
-        }
+        self.unwanted.recv_timeout(delay) == Err(RecvTimeoutError::Timeout)
     }
 }
 

@@ -11,7 +11,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{LazyLock, Mutex, PoisonError, mpsc};
+use std::sync::{LazyLock, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -206,7 +206,7 @@ fn run(order: &Order, model: &Path, patience: Duration) -> io::Result<Ended> {
     // The command has this end of the pipe, too, which then would never end.
     drop(command);
     let mut stdin = process.0.stdin.take();
-    let (sender, ended) = mpsc::channel();
+    let (sender, ended) = crossbeam_channel::bounded(1);
     let reader = thread::Builder::new().name("trial".to_owned());
     reader.spawn(move || {
         sender.send(last_of(output)).ok(); // nobody waits any more after a timeout

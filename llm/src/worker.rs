@@ -1,12 +1,14 @@
 //! The thread of an engine: it opens a model, says that it is ready, serves until it is told to stop, and shows that it is alive.
 
 use std::any::Any;
+use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::mpsc::{self, Sender};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError};
 
 use crate::protocol::LoadError;
 
@@ -30,7 +32,6 @@ pub(crate) struct Ready<T>(Sender<Result<T, LoadError>>);
 pub(crate) struct Pulse {
     started: Instant,
     idle: AtomicBool,
-    stopped: AtomicBool,
     /// Given up by others: whatever it does is ignored.
     abandoned: AtomicBool,
     beat_micros: AtomicU64,
@@ -41,8 +42,9 @@ pub(crate) struct Pulse {
     taken: AtomicU64,
     /// Tokens of the step that is computed.
     batch: AtomicU32,
-    /// Told when the thread ends.
-    ended: (Mutex<bool>, Condvar),
+    /// Nothing is ever sent here: it is there until the thread has ended.
+    alive: Mutex<Option<Sender<Infallible>>>,
+    ended: Receiver<Infallible>,
 }
 
 /// A look at a pulse.
@@ -73,7 +75,7 @@ impl Worker {
         T: Send + 'static,
         F: FnOnce(Ready<T>) -> Result<(), LoadError> + Send + 'static,
     {
-        let (sender, opened) = mpsc::channel();
+        let (sender, opened) = crossbeam_channel::bounded(1);
         let to_end = Arc::clone(&pulse);
         let thread = thread::Builder::new().name(name).spawn(move || {
             let ready = Ready(sender.clone());
@@ -103,7 +105,7 @@ impl Worker {
             return false;
         }
         let name = || thread.thread().name().unwrap_or_default().to_owned();
-        if !self.pulse.wait_end(JOIN_PATIENCE) {
+        if self.pulse.ended.recv_timeout(JOIN_PATIENCE) == Err(RecvTimeoutError::Timeout) {
             tracing::warn!(thread = name(), "a thread does not end and is left behind");
             return false;
         }
@@ -123,17 +125,18 @@ impl<T> Ready<T> {
 
 impl Pulse {
     pub(crate) fn new() -> Self {
+        let (alive, ended) = crossbeam_channel::bounded(0);
         Self {
             started: Instant::now(),
             idle: AtomicBool::new(true),
-            stopped: AtomicBool::new(false),
             abandoned: AtomicBool::new(false),
             beat_micros: AtomicU64::new(0),
             beats: AtomicU64::new(0),
             given: AtomicU64::new(0),
             taken: AtomicU64::new(0),
             batch: AtomicU32::new(0),
-            ended: (Mutex::new(false), Condvar::new()),
+            alive: Mutex::new(Some(alive)),
+            ended,
         }
     }
 
@@ -177,18 +180,15 @@ impl Pulse {
 
     /// The thread ends.
     fn end(&self) {
-        self.stopped.store(true, Ordering::Relaxed);
-        let (ended, changed) = &self.ended;
-        *ended.lock().unwrap_or_else(PoisonError::into_inner) = true;
-        changed.notify_all();
+        self.alive
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
     }
 
-    /// Waits for the end of the thread, so long at most; says whether it has ended.
-    pub(crate) fn wait_end(&self, patience: Duration) -> bool {
-        let (ended, changed) = &self.ended;
-        let ended = ended.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = changed.wait_timeout_while(ended, patience, |ended| !*ended);
-        *waited.unwrap_or_else(PoisonError::into_inner).0
+    /// Disconnected when the thread has ended.
+    pub(crate) fn ended(&self) -> &Receiver<Infallible> {
+        &self.ended
     }
 
     /// The thread makes progress, or has nothing to do.
@@ -211,7 +211,7 @@ impl Pulse {
 
     /// Whether it has ended.
     pub(crate) fn stopped(&self) -> bool {
-        self.stopped.load(Ordering::Relaxed)
+        self.ended.try_recv() == Err(TryRecvError::Disconnected)
     }
 
     /// When it last said that it makes progress.

@@ -1,7 +1,8 @@
 //! From a draft without errors to the plan.
 
-use std::sync::{Arc, atomic::AtomicUsize};
+use std::sync::Arc;
 
+use crossbeam_utils::CachePadded;
 use graphmill_grammar::SourceMap;
 
 use crate::{
@@ -147,7 +148,7 @@ pub(super) fn assemble(mut draft: Draft<'_>, sources: &SourceMap) -> Plan {
             .is_some_and(|report| report.value),
         explain,
         unloaded,
-        open_sessions: AtomicUsize::new(0),
+        open_sessions: CachePadded::default(),
     }
 }
 

@@ -31,6 +31,7 @@ use std::{
     },
 };
 
+use crossbeam_utils::CachePadded;
 use graphmill_grammar::{Diagnostic, GraphConfig, SourceMap, diag};
 
 pub use explain::{Explain, ExplainNode, ExplainPort};
@@ -63,7 +64,8 @@ pub struct Plan {
     pub(crate) explain: Explain,
     /// A node needs a resource that was not loaded.
     pub(crate) unloaded: Option<String>,
-    open_sessions: AtomicUsize,
+    /// On a cache line of its own: every session changes it, and all read what is beside it for every packet.
+    open_sessions: CachePadded<AtomicUsize>,
 }
 
 /// A node of a plan.

@@ -3,15 +3,12 @@
 use std::{
     future::{Future, poll_fn},
     pin::{Pin, pin},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::Arc,
     task::{Context, Poll, Wake, Waker},
-    thread::Thread,
     time::{Duration, Instant},
 };
 
+use crossbeam_utils::sync::{Parker, Unparker};
 use tokio::sync::oneshot;
 
 use crate::error::{Error, Result};
@@ -66,61 +63,39 @@ fn runtime() -> Result<tokio::runtime::Runtime> {
 /// [`OutputStream`](super::OutputStream) promise, in a program that is not async.
 pub fn block_on<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
-    let parked = Parked::new();
+    let parker = Parker::new();
+    let waker = waker(&parker);
     loop {
-        if let Poll::Ready(output) = parked.poll(future.as_mut()) {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
             return output;
         }
-        while !parked.take() {
-            std::thread::park();
-        }
+        parker.park();
     }
 }
 
 /// Waits for a future on the calling thread, but not longer than `patience`; none if it takes longer.
 pub fn block_on_for<F: Future>(future: F, patience: Duration) -> Option<F::Output> {
     let mut future = pin!(future);
-    let parked = Parked::new();
+    let parker = Parker::new();
+    let waker = waker(&parker);
     let begun = Instant::now();
     loop {
-        if let Poll::Ready(output) = parked.poll(future.as_mut()) {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
             return Some(output);
         }
-        while !parked.take() {
-            let left = patience.checked_sub(begun.elapsed())?;
-            std::thread::park_timeout(left);
-        }
+        parker.park_timeout(patience.checked_sub(begun.elapsed())?);
     }
 }
 
 /// Wakes a thread that is parked.
-struct Parked {
-    woken: AtomicBool,
-    thread: Thread,
-}
+struct Wakes(Unparker);
 
-impl Parked {
-    fn new() -> Arc<Self> {
-        Arc::new(Self {
-            woken: AtomicBool::new(false),
-            thread: std::thread::current(),
-        })
-    }
-
-    fn poll<F: Future>(self: &Arc<Self>, future: Pin<&mut F>) -> Poll<F::Output> {
-        let waker = Waker::from(Arc::clone(self));
-        future.poll(&mut Context::from_waker(&waker))
-    }
-
-    /// Whether it was woken since the last look.
-    fn take(&self) -> bool {
-        self.woken.swap(false, Ordering::Acquire)
-    }
-}
-
-impl Wake for Parked {
+impl Wake for Wakes {
     fn wake(self: Arc<Self>) {
-        self.woken.store(true, Ordering::Release);
-        self.thread.unpark();
+        self.0.unpark();
     }
+}
+
+fn waker(parker: &Parker) -> Waker {
+    Waker::from(Arc::new(Wakes(parker.unparker().clone())))
 }

@@ -3,8 +3,9 @@
 //! Each method is one critical section of the lock that is around it, and wakes nobody: it gives back who is to be woken
 //! once the lock is free. A message is put down and the waker taken in one section, and the session goes to sleep only in
 //! a section in which there is nothing for it to do; so no wake-up is lost, and a session that is awake is not woken again.
-//! The same holds for those who wait for room or for packets. The file depends on nothing else of the engine, so that its
-//! test can run every interleaving of it.
+//! The same holds for those who wait for room or for packets. A channel would not do: it knows of no room that changes, and would take
+//! a message and the waker that belongs to it in two sections. The file depends on nothing else of the engine, so that its test
+//! can run every interleaving of it.
 
 use std::{
     collections::VecDeque,

@@ -3,8 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::mpsc::{self, Sender};
 use std::time::{Duration, Instant};
+
+use crossbeam_channel::Sender;
 
 use super::backend::{EmbeddingBackend, EmbeddingCapacity, LoadedEmbedding, ServeEmbedding};
 use super::info::{EmbeddingInfo, EmbeddingMeasurements, Recorders};
@@ -137,7 +138,7 @@ impl EmbeddingEngine {
     {
         spec.validate()?;
         let shared = Arc::new(Shared::new());
-        let (commands, inbox) = mpsc::channel();
+        let (commands, inbox) = crossbeam_channel::unbounded();
         let name = spec.model.file_stem().unwrap_or_default().to_string_lossy();
         let to_publish = Arc::clone(&shared);
         let serve = move |ready: Ready<_>| {

@@ -1,7 +1,8 @@
 //! The bound on waiting: a sequence that was never admitted ends with an error when it has waited too long.
 
-use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, TryRecvError};
 
 use super::Command;
 use super::step::Core;
@@ -58,9 +59,9 @@ impl Core<'_> {
         &mut self,
         inbox: &Receiver<Command>,
     ) -> Result<Command, RecvTimeoutError> {
-        let left = self.time_left();
+        let due = self.due();
         // While somebody waits, the bound on waiting comes first.
-        while left.is_none() {
+        while due.is_none() {
             match inbox.try_recv() {
                 Ok(command) => return Ok(command),
                 Err(TryRecvError::Disconnected) => return Err(RecvTimeoutError::Disconnected),
@@ -68,23 +69,23 @@ impl Core<'_> {
                 Err(TryRecvError::Empty) => break,
             }
         }
-        if left.is_none_or(|left| left > REST_AFTER) {
-            match inbox.recv_timeout(REST_AFTER) {
+        let rest = Instant::now() + REST_AFTER;
+        if due.is_none_or(|due| due > rest) {
+            match inbox.recv_deadline(rest) {
                 Err(RecvTimeoutError::Timeout) => self.backend.rest(),
                 outcome => return outcome,
             }
         }
-        match left {
-            Some(left) => inbox.recv_timeout(left.saturating_sub(REST_AFTER)),
-            None => inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        match due {
+            Some(due) => inbox.recv_deadline(due),
+            None => Ok(inbox.recv()?),
         }
     }
 
-    /// Until a sequence has waited too long, if one can.
-    fn time_left(&self) -> Option<Duration> {
+    /// When a sequence will have waited too long, if one can.
+    fn due(&self) -> Option<Instant> {
         let bound = self.queue_timeout.0?;
-        let sequence = self.longest_waiting()?;
-        Some(bound.saturating_sub(sequence.submitted.elapsed()))
+        Some(self.longest_waiting()?.submitted + bound)
     }
 
     fn longest_waiting(&self) -> Option<&Sequence> {

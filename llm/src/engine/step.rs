@@ -7,8 +7,8 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 
+use crossbeam_channel::{Receiver, RecvTimeoutError, TryRecvError};
 use rustc_hash::FxHashSet;
 
 use super::delivery::Outbox;

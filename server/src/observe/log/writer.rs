@@ -1,14 +1,20 @@
-//! The buffer between those who log and the thread that writes: nobody but that thread waits for whoever reads the log.
+//! The queue between those who log and the thread that writes: nobody but that thread waits for whoever reads the log.
 
 use std::{
+    convert::Infallible,
     fs::File,
     io::{self, Write},
+    iter,
     os::fd::AsFd as _,
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
     thread,
     time::Duration,
 };
 
+use crossbeam_channel::{Receiver, Sender};
 use prometheus_client::metrics::counter::Counter;
 use tracing_subscriber::fmt::MakeWriter;
 
@@ -25,25 +31,26 @@ pub(crate) fn dropped() -> Counter {
 
 /// Where lines go.
 #[derive(Clone)]
-pub(crate) struct Writer(Arc<Buffer>);
-
-struct Buffer {
-    state: Mutex<State>,
-    /// There is something to write.
-    filled: Condvar,
-    /// All is written.
-    drained: Condvar,
+pub(crate) struct Writer {
+    /// Bounded by the bytes of its lines.
+    entries: Sender<Entry>,
+    waiting: Arc<Waiting>,
 }
 
+/// What the thread is given.
+enum Entry {
+    Line(Box<[u8]>),
+    /// Dropped when all before it is written.
+    Flush(Sender<Infallible>),
+}
+
+/// The numbers are independent of each other and of the channel.
 #[derive(Default)]
-struct State {
-    lines: Vec<u8>,
-    /// How many these are.
-    count: u64,
-    /// The thread writes something that it has taken.
-    writing: bool,
+struct Waiting {
+    /// Bytes of lines that the thread has not taken.
+    bytes: AtomicUsize,
     /// Lost lines that the log has not told of yet.
-    untold: u64,
+    untold: AtomicU64,
 }
 
 impl Writer {
@@ -55,82 +62,64 @@ impl Writer {
     }
 
     fn over(to: impl Write + Send + 'static) -> io::Result<Self> {
-        let writer = Self(Arc::new(Buffer {
-            state: Mutex::default(),
-            filled: Condvar::new(),
-            drained: Condvar::new(),
-        }));
-        let buffer = Arc::clone(&writer.0);
+        let (entries, to_write) = crossbeam_channel::unbounded();
+        let waiting = Arc::<Waiting>::default();
+        let taken = Arc::clone(&waiting);
         thread::Builder::new()
             .name("log".to_owned())
-            .spawn(move || buffer.write_to(to))?;
-        Ok(writer)
+            .spawn(move || taken.write(&to_write, to))?;
+        Ok(Self { entries, waiting })
     }
 
     /// Takes a line in, or counts it.
     pub(super) fn line(&self, line: &[u8]) {
-        let mut state = self.0.lock();
-        if state.lines.len() + line.len() > CAPACITY {
-            state.untold += 1;
-            drop(state);
+        let with = |bytes| Some(bytes + line.len()).filter(|bytes| *bytes <= CAPACITY);
+        let bytes = &self.waiting.bytes;
+        let has_room = bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, with);
+        // The thread is there for as long as this.
+        let sent = has_room.is_ok() && self.entries.send(Entry::Line(line.into())).is_ok();
+        if !sent {
+            self.waiting.untold.fetch_add(1, Ordering::Relaxed);
             DROPPED.inc();
-        } else {
-            state.lines.extend_from_slice(line);
-            state.count += 1;
-            drop(state);
-            self.0.filled.notify_one();
         }
     }
 
     /// Waits until all lines are written, so long at most.
     pub(super) fn flush(&self, patience: Duration) {
-        let state = self.0.lock();
-        let busy = |state: &mut State| state.writing || !state.lines.is_empty();
+        let (done, written) = crossbeam_channel::bounded(0);
+        self.entries.send(Entry::Flush(done)).ok();
         // It gives up where nobody reads.
-        drop(
-            self.0
-                .drained
-                .wait_timeout_while(state, patience, busy)
-                .unwrap_or_else(PoisonError::into_inner),
-        );
+        written.recv_timeout(patience).ok();
     }
 }
 
-impl Buffer {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // No code that can panic runs under the lock.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn write_to(&self, mut to: impl Write) {
-        let mut taken = Vec::new();
-        loop {
-            let empty = |state: &mut State| state.lines.is_empty();
-            let mut state = self
-                .filled
-                .wait_while(self.lock(), empty)
-                .unwrap_or_else(PoisonError::into_inner);
-            std::mem::swap(&mut state.lines, &mut taken);
-            let count = std::mem::take(&mut state.count);
-            state.writing = true;
-            drop(state);
-            if to.write_all(&taken).is_err() {
+impl Waiting {
+    fn write(&self, entries: &Receiver<Entry>, mut to: impl Write) {
+        let mut lines = Vec::new();
+        for first in entries {
+            let (mut count, mut flushes) = (0, Vec::new());
+            for entry in iter::once(first).chain(entries.try_iter()) {
+                match entry {
+                    Entry::Line(line) => {
+                        lines.extend_from_slice(&line);
+                        count += 1;
+                    }
+                    Entry::Flush(done) => flushes.push(done),
+                }
+            }
+            self.bytes.fetch_sub(lines.len(), Ordering::Relaxed);
+            if to.write_all(&lines).is_err() {
                 // Nobody will ever read these. The next ones are tried again.
                 DROPPED.inc_by(count);
             }
-            taken.clear();
-            let mut state = self.lock();
-            state.writing = false;
+            lines.clear();
+            drop(flushes);
             // There has to be room for the word about it.
-            let untold = if state.lines.len() < CAPACITY / 2 {
-                std::mem::take(&mut state.untold)
+            let untold = if self.bytes.load(Ordering::Relaxed) < CAPACITY / 2 {
+                self.untold.swap(0, Ordering::Relaxed)
             } else {
                 0
             };
-            if state.lines.is_empty() {
-                self.drained.notify_all();
-            }
-            drop(state);
             if untold > 0 {
                 tracing::warn!(
                     lines = untold,
@@ -165,7 +154,7 @@ impl Write for Line<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::mpsc::{Receiver, Sender, channel};
+    use crossbeam_channel::unbounded;
 
     use super::*;
 
@@ -189,7 +178,7 @@ mod tests {
 
     #[test]
     fn a_reader_that_stops_holds_nobody_up_and_finds_whole_lines() {
-        let ((go, to_wait), (read, lines)) = (channel(), channel());
+        let ((go, to_wait), (read, lines)) = (unbounded(), unbounded());
         let writer = Writer::over(Slow { go: to_wait, read }).expect("a thread");
         let line = [b"x".repeat(1023).as_slice(), b"\n"].concat();
         let before = DROPPED.get();
