@@ -11,7 +11,6 @@ use crate::{
     port::{Events, In, Out, OutSide, PortType, Res, Side},
     resource::{AnyResource, Resource},
     run::RunCx,
-    session::Shared,
     timestamp::Timestamp,
 };
 
@@ -20,9 +19,18 @@ use crate::{
 pub(crate) struct Site<'a> {
     pub(crate) node: u16,
     pub(crate) name: &'a Arc<str>,
-    pub(crate) shared: &'a Arc<Shared>,
+    pub(crate) session: &'a dyn Host,
     /// The error with which the session has ended, while its nodes are closed for that.
     pub(crate) ended: Option<&'a Error>,
+}
+
+/// A session, as the contexts of its nodes see it.
+pub(crate) trait Host {
+    /// The request it works for.
+    fn run(&self) -> &Arc<RunCx>;
+
+    /// Keeps a node open until the answer is dropped.
+    fn hold(&self, node: u16) -> Hold;
 }
 
 /// The value of an input side packet of a node.
@@ -50,7 +58,7 @@ impl OpenCx<'_> {
 
     /// The request this session works for.
     pub fn run(&self) -> &Arc<RunCx> {
-        &self.site.shared.run
+        self.site.session.run()
     }
 
     /// The value of an input side packet; none if it is optional and not given.
@@ -88,7 +96,7 @@ impl OpenCx<'_> {
     /// Keeps the node open, although its inputs may be closed, until it is dropped.
     pub fn hold(&mut self) -> Hold {
         self.out.holds += 1;
-        Hold::new(Arc::clone(self.site.shared), self.site.node)
+        self.site.session.hold(self.site.node)
     }
 
     /// Emits a value before the first input: a header, or the first turn of a loop.
@@ -128,7 +136,7 @@ impl Cx<'_> {
 
     /// The request this session works for.
     pub fn run(&self) -> &Arc<RunCx> {
-        &self.site.shared.run
+        self.site.session.run()
     }
 
     /// How the session fares: the error with which it failed or was cancelled, in the `close` that follows from that; what
@@ -202,6 +210,6 @@ impl Cx<'_> {
     /// Keeps the node open, although its inputs may be closed, until it is dropped.
     pub fn hold(&mut self) -> Hold {
         self.out.holds += 1;
-        Hold::new(Arc::clone(self.site.shared), self.site.node)
+        self.site.session.hold(self.site.node)
     }
 }

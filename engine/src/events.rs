@@ -4,38 +4,25 @@
 
 use std::{any::Any, marker::PhantomData, sync::Arc, task::Waker};
 
-use crate::{
-    input::Event,
-    port::Events,
-    session::{Message, Shared},
-};
+use crate::{input::Event, port::Events};
 
 /// "This node may still emit": while one exists, its node is not closed and its session does not end. Dropping the last
 /// clone gives that up.
 #[derive(Clone)]
-pub struct Hold(Arc<Held>);
+pub struct Hold(pub(crate) Arc<dyn Held>);
 
-struct Held {
-    node: u16,
-    session: Arc<Shared>,
-}
+/// A node of a running session, as the outside sees it. The session is told when it is dropped.
+pub(crate) trait Held: Send + Sync {
+    /// Its number.
+    fn node(&self) -> u16;
 
-impl Hold {
-    pub(crate) fn new(session: Arc<Shared>, node: u16) -> Self {
-        Self(Arc::new(Held { node, session }))
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        // If the session has ended, nobody is left to tell.
-        drop(self.session.send(Message::Released { node: self.node }));
-    }
+    /// Puts down a thing for an event port. Dropping the answer wakes the session.
+    fn post(&self, event: Event) -> Result<Wake, SessionEnded>;
 }
 
 impl std::fmt::Debug for Hold {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Hold(node {})", self.0.node)
+        write!(f, "Hold(node {})", self.0.node())
     }
 }
 
@@ -74,18 +61,14 @@ impl<T: Any + Send> EventSender<T> {
     /// answers of a batch and drops them together.
     pub fn post(&self, value: T) -> Result<Wake, SessionEnded> {
         let port = self.port.index().expect("event ports are always connected") as u16;
-        let event = Event {
-            port,
-            value: Box::new(value),
-        };
-        let Held { node, session } = &*self.hold.0;
-        session.send(Message::Event { node: *node, event })
+        let value = Box::new(value);
+        self.hold.0.post(Event { port, value })
     }
 }
 
 impl<T> std::fmt::Debug for EventSender<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "EventSender(node {})", self.hold.0.node)
+        write!(f, "EventSender(node {})", self.hold.0.node())
     }
 }
 

@@ -328,7 +328,7 @@ pub(super) fn site(frame: Frame<'_>, node: usize) -> Site<'_> {
     Site {
         node: node as u16,
         name: &frame.plan.nodes[node].name,
-        shared: frame.shared,
+        session: frame.shared,
         ended: None,
     }
 }

@@ -37,8 +37,6 @@ pub use sides::SidePackets;
 pub use summary::{NodeSummary, Summary};
 pub use why::{OpenInput, Reason, Wait, Why};
 
-pub(crate) use shared::{Message, Shared};
-
 use crate::{
     error::{Error, Result},
     packet::Packet,
@@ -49,6 +47,7 @@ use crate::{
 
 use idle::Idle;
 use running::{Frame, Running};
+use shared::Shared;
 
 /// After this many calls a session lets other tasks run: a runtime cannot see how long its own loop takes.
 const CALLS_PER_POLL: usize = 128;

@@ -10,8 +10,9 @@ use smallvec::SmallVec;
 use tokio::sync::oneshot;
 
 use crate::{
+    context::Host,
     error::{Error, Result},
-    events::{SessionEnded, Wake},
+    events::{Held, Hold, SessionEnded, Wake},
     input::Event,
     packet::Packet,
     plan::Plan,
@@ -22,7 +23,7 @@ use crate::{
 use super::{away::Returned, exchange::Exchange, summary::Summary, why::Why};
 
 /// What the outside tells a session.
-pub(crate) enum Message {
+pub(super) enum Message {
     /// A packet for a graph input.
     Packet { input: u16, packet: Packet },
     /// No packet before this will come on a graph input.
@@ -46,8 +47,8 @@ pub(crate) enum Message {
 }
 
 /// The part of a session that other threads can reach.
-pub(crate) struct Shared {
-    pub(crate) run: Arc<RunCx>,
+pub(super) struct Shared {
+    pub(super) run: Arc<RunCx>,
     state: Mutex<State>,
 }
 
@@ -89,7 +90,7 @@ impl Shared {
     }
 
     /// Puts a message into the inbox. Dropping the answer wakes the session.
-    pub(crate) fn send(&self, message: Message) -> Result<Wake, SessionEnded> {
+    pub(super) fn send(&self, message: Message) -> Result<Wake, SessionEnded> {
         let mut state = self.lock();
         if state.outcome.is_some() {
             return Err(SessionEnded);
@@ -107,6 +108,41 @@ impl Shared {
         // What the messages hold may reach back into this lock when it is dropped.
         drop(inbox);
         wakers.into_iter().for_each(Waker::wake);
+    }
+}
+
+impl Host for Arc<Shared> {
+    fn run(&self) -> &Arc<RunCx> {
+        &self.run
+    }
+
+    fn hold(&self, node: u16) -> Hold {
+        let session = Self::clone(self);
+        Hold(Arc::new(HeldNode { node, session }))
+    }
+}
+
+/// A node that is held open.
+struct HeldNode {
+    node: u16,
+    session: Arc<Shared>,
+}
+
+impl Held for HeldNode {
+    fn node(&self) -> u16 {
+        self.node
+    }
+
+    fn post(&self, event: Event) -> Result<Wake, SessionEnded> {
+        let node = self.node;
+        self.session.send(Message::Event { node, event })
+    }
+}
+
+impl Drop for HeldNode {
+    fn drop(&mut self) {
+        // If the session has ended, nobody is left to tell.
+        drop(self.session.send(Message::Released { node: self.node }));
     }
 }
 
