@@ -183,11 +183,6 @@ impl Findings {
         }
     }
 
-    /// Forgets what was found.
-    pub(crate) fn clear(&mut self) {
-        *self = Self::default();
-    }
-
     pub(crate) fn into_vec(self) -> Vec<Diagnostic> {
         self.kept
     }

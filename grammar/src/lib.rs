@@ -18,16 +18,15 @@
 pub mod ast;
 pub mod codes;
 pub mod de;
+mod delimiters;
 pub mod diag;
 pub mod fmt;
 mod foreign;
 pub mod graph;
-mod lexis;
 mod literal;
 pub mod parse;
 pub mod render;
 mod scalar;
-mod scan;
 pub mod span;
 pub mod suggest;
 mod tree;

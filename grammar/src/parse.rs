@@ -1,21 +1,35 @@
-//! Text to tree: the parser behind the delimiter scan, and the entry points of the crate.
+//! Text to tree: the grammar in `text_format.pest`, and the entry points of the crate.
 //!
 //! Parsing never fails as a whole and never panics: whatever the text is, there is a tree of what could be read and a list
 //! of what could not. It takes linear time, and stack for at most [`MAX_DEPTH`] nested messages.
 
 use std::collections::HashSet;
 
+use pest::Parser;
+use pest::error::InputLocation;
+use pest::iterators::Pairs;
+
 use crate::ast::{File, Message};
 use crate::codes::syntax;
+use crate::delimiters;
 use crate::diag::{self, Diagnostic};
 use crate::foreign;
 use crate::graph::{self, GraphConfig};
-use crate::scan::{self, Scan};
 use crate::span::{FileId, SourceMap, Span};
 use crate::tree::Reader;
 
 /// How deep messages and lists may be nested.
 pub const MAX_DEPTH: usize = 100;
+
+mod grammar {
+    #![allow(missing_docs, unreachable_pub, reason = "the derive documents no rule")]
+
+    /// The grammar of the text format.
+    #[derive(pest_derive::Parser)]
+    #[grammar = "text_format.pest"]
+    pub struct TextFormat;
+}
+pub(crate) use grammar::{Rule, TextFormat};
 
 /// Parses a file of the source map and reports all of its syntax errors.
 pub fn parse(sources: &SourceMap, file: FileId) -> (File, Vec<Diagnostic>) {
@@ -56,32 +70,70 @@ pub(crate) fn parse_all(sources: &SourceMap, file: FileId) -> (File, Vec<Diagnos
             message,
         ));
     }
-    let Scan {
-        text: matched,
-        comments,
-        mut diagnostics,
-        balanced,
-        too_deep,
-    } = scan::scan(file, text);
-    if too_deep {
-        return nothing(diagnostics.swap_remove(0));
+    if let Ok(pairs) = TextFormat::parse(Rule::file, text) {
+        return read(file, text, pairs, true);
     }
-    let mut reader = Reader::new(file, text, &matched);
-    let root = reader.file();
-    merge(sources, &mut diagnostics, reader.diagnostics.into_vec());
-    (
-        File {
-            id: file,
-            root,
-            comments,
-            balanced,
-        },
-        diagnostics,
-    )
+    let matched = match delimiters::balance(file, text) {
+        Ok(matched) => matched,
+        Err(too_deep) => return nothing(*too_deep),
+    };
+    match TextFormat::parse(Rule::damaged_file, &matched.text) {
+        Ok(pairs) => {
+            let (tree, found) = read(file, text, pairs, matched.balanced);
+            let diagnostics = merge(sources, matched.diagnostics, found);
+            (tree, diagnostics)
+        }
+        // The rules for damaged texts match every text whose delimiters match; should one not, the user sees where.
+        Err(error) => {
+            let at = match error.location {
+                InputLocation::Pos(at) | InputLocation::Span((at, _)) => at.min(text.len()),
+            };
+            nothing(Diagnostic::error(
+                &syntax::UNEXPECTED_TEXT,
+                Span::new(file, at..at),
+                "the file cannot be read from here",
+            ))
+        }
+    }
 }
 
-/// Adds what the reader found to what the scan found, except on lines where a delimiter is the cause already.
-fn merge(sources: &SourceMap, diagnostics: &mut Vec<Diagnostic>, found: Vec<Diagnostic>) {
+/// Makes the tree of what the grammar has matched.
+fn read(
+    file: FileId,
+    text: &str,
+    mut pairs: Pairs<'_, Rule>,
+    balanced: bool,
+) -> (File, Vec<Diagnostic>) {
+    let mut reader = Reader::new(file, text);
+    let mut root = Message::empty();
+    root.span = Span::new(file, 0..text.len());
+    let comments = pairs.clone().flatten();
+    let comments = comments.filter(|pair| pair.as_rule() == Rule::COMMENT);
+    let comments = comments.map(|pair| {
+        let start = pair.as_span().start();
+        let written = pair.as_str();
+        let written = written.strip_suffix('\r').unwrap_or(written);
+        Span::new(file, start..start + written.len())
+    });
+    let comments = comments.collect();
+    if let Some(pair) = pairs.next() {
+        reader.fields(pair.into_inner(), &mut root);
+    }
+    let tree = File {
+        id: file,
+        root,
+        comments,
+        balanced,
+    };
+    (tree, reader.diagnostics.into_vec())
+}
+
+/// Adds what the reader found to the delimiters without a counterpart, except on lines where a delimiter is the cause already.
+fn merge(
+    sources: &SourceMap,
+    mut diagnostics: Vec<Diagnostic>,
+    found: Vec<Diagnostic>,
+) -> Vec<Diagnostic> {
     let line = |span: Span| {
         sources
             .get(span.file)
@@ -96,7 +148,8 @@ fn merge(sources: &SourceMap, diagnostics: &mut Vec<Diagnostic>, found: Vec<Diag
             .into_iter()
             .filter(|found| lines.is_empty() || !lines.contains(&line(found.primary.span))),
     );
-    diag::sort(diagnostics);
+    diag::sort(&mut diagnostics);
+    diagnostics
 }
 
 /// What has become of a graph file.

@@ -1,30 +1,26 @@
-//! The parser: reads a text whose delimiters match into a tree, and reports what does not belong.
+//! From what the grammar has matched to the tree, with a report of what no valid text has.
 //!
-//! It takes every text: what is no field is stray text that ends with its line, or a message or list without a name.
-//! Nothing is read twice but a word, which may turn out to be the next field's name, and a list that began like a name in
-//! brackets; so it takes linear time. [`crate::scan`] makes the delimiters match beforehand and bounds their depth.
+//! The rules for valid and for damaged texts give the same parts in the same order, so one reader serves both.
 
-mod cursor;
 mod name;
 mod stray;
 mod value;
 
 use std::ops::Range;
 
-use crate::ast::{Field, Message, Name, Value, ValueKind};
+use pest::iterators::{Pair, Pairs};
+
+use crate::ast::{Field, Message, Name, NameKind, Value, ValueKind};
 use crate::codes::syntax;
 use crate::diag::{Diagnostic, Findings};
+use crate::parse::Rule;
 use crate::span::{FileId, Span};
-use cursor::Cursor;
 
-/// Reads one file.
+/// Reads the pairs of one file.
 pub(crate) struct Reader<'t> {
     file: FileId,
-    /// The file's text, which may be shorter than the text with matching delimiters that is read.
+    /// The file's text, which may be shorter than the text that was matched.
     text: &'t str,
-    cursor: Cursor<'t>,
-    /// The fields of the messages that are being read, the innermost message's last.
-    fields: Vec<Field>,
     pub(crate) diagnostics: Findings,
 }
 
@@ -40,35 +36,23 @@ enum Previous {
 }
 
 impl<'t> Reader<'t> {
-    /// A reader of `matched`, the `text` of a file with matching delimiters.
-    pub(crate) fn new(file: FileId, text: &'t str, matched: &'t str) -> Self {
+    pub(crate) fn new(file: FileId, text: &'t str) -> Self {
         Self {
             file,
             text,
-            cursor: Cursor::new(matched),
-            fields: Vec::new(),
             diagnostics: Findings::default(),
         }
     }
 
-    /// Reads the whole file.
-    pub(crate) fn file(&mut self) -> Message {
-        let mut root = Message {
-            span: Span::new(self.file, 0..self.text.len()),
-            ..Message::empty()
-        };
-        self.entries(&mut root);
-        debug_assert!(
-            self.cursor.is_at_end(),
-            "the scan has made delimiters match"
-        );
-        root
-    }
-
-    /// The span of a range of the text that is read, as far as it is in the file.
+    /// The span of a range of the text that was matched, as far as it is in the file.
     fn span(&self, range: Range<usize>) -> Span {
         let end = self.text.len();
         Span::new(self.file, range.start.min(end)..range.end.min(end))
+    }
+
+    pub(crate) fn span_of(&self, pair: &Pair<'_, Rule>) -> Span {
+        let span = pair.as_span();
+        self.span(span.start()..span.end())
     }
 
     fn part(&self, span: Span, range: Range<usize>) -> Span {
@@ -84,47 +68,37 @@ impl<'t> Reader<'t> {
         self.diagnostics.push(diagnostic);
     }
 
-    /// Reads fields up to a closing delimiter or the end.
-    fn entries(&mut self, message: &mut Message) {
-        let first = self.fields.len();
+    /// Reads the fields of a message or of a whole file.
+    pub(crate) fn fields(&mut self, mut pairs: Pairs<'_, Rule>, message: &mut Message) {
         let mut previous = Previous::Nothing;
-        loop {
-            self.cursor.space();
-            let Some(next) = self.cursor.peek() else {
-                break;
-            };
-            if matches!(next, b',' | b';') {
-                previous = self.separator(previous, first);
-            } else if let Some(name) = self.name() {
-                let field = self.field(name);
-                message.incomplete |= field.is_none();
-                self.fields.extend(field);
-                previous = Previous::Field;
-            } else {
-                let answered = previous == Previous::Field && self.fields.len() > first;
-                if !self.stray(answered) {
-                    break;
+        while let Some(pair) = pairs.next() {
+            match pair.as_rule() {
+                Rule::field | Rule::damaged_field => {
+                    let stray = pairs.peek().filter(|next| next.as_rule() == Rule::stray);
+                    let field = self.field(pair, stray.map(|stray| stray.as_span().start()));
+                    message.incomplete |= field.is_none();
+                    message.fields.extend(field);
+                    previous = Previous::Field;
                 }
-                message.incomplete = true;
-                previous = Previous::Stray;
+                Rule::separator => {
+                    let span = self.span_of(&pair);
+                    match (previous, message.fields.last_mut()) {
+                        (Previous::Field, Some(field)) => field.separator = Some(span),
+                        (Previous::Stray | Previous::Field, _) => {}
+                        (Previous::Nothing | Previous::Separated, _) => self.extra_separator(span),
+                    }
+                    if previous != Previous::Stray {
+                        previous = Previous::Separated;
+                    }
+                }
+                Rule::stray => {
+                    message.incomplete = true;
+                    let last = message.fields.last_mut();
+                    self.stray(pair, last.filter(|_| previous == Previous::Field));
+                    previous = Previous::Stray;
+                }
+                _ => {}
             }
-        }
-        message.fields = self.fields.drain(first..).collect();
-    }
-
-    /// Reads a separator, which belongs to the last field if that is what came before it; `first` is the message's first.
-    fn separator(&mut self, previous: Previous, first: usize) -> Previous {
-        let span = self.span(self.cursor.at..self.cursor.at + 1);
-        self.cursor.at += 1;
-        match (previous, self.fields[first..].last_mut()) {
-            (Previous::Field, Some(field)) => field.separator = Some(span),
-            (Previous::Stray | Previous::Field, _) => {}
-            (Previous::Nothing | Previous::Separated, _) => self.extra_separator(span),
-        }
-        if previous == Previous::Stray {
-            Previous::Stray
-        } else {
-            Previous::Separated
         }
     }
 
@@ -141,30 +115,40 @@ impl<'t> Reader<'t> {
         );
     }
 
-    /// Reads the field whose name has been read; none if the name is no name and has been reported.
-    fn field(&mut self, name: Option<Name>) -> Option<Field> {
-        self.cursor.space();
-        let colon = self.cursor.take(b':').map(|colon| self.span(colon));
-        let value = self.value();
+    /// Reads a field; `stray` is where something unreadable begins directly after it. None if its name is no name and has
+    /// been reported.
+    fn field(&mut self, pair: Pair<'_, Rule>, stray: Option<usize>) -> Option<Field> {
+        let (mut name, mut colon, mut value) = (None, None, None);
+        for inner in pair.into_inner() {
+            match inner.as_rule() {
+                Rule::identifier => {
+                    name = Some(Name {
+                        span: self.span_of(&inner),
+                        kind: NameKind::Plain(inner.as_str().to_owned()),
+                    });
+                }
+                Rule::bracketed => name = Some(self.bracketed(inner)),
+                Rule::damaged_bracketed => name = self.damaged_bracketed(inner),
+                Rule::colon => colon = Some(self.span_of(&inner)),
+                Rule::COMMENT => {}
+                _ => value = Some(self.value(inner)),
+            }
+        }
         let name = name?;
-        let Some(value) = value else {
+        if let Some(value) = &value
+            && colon.is_none()
+            && needs_colon(&value.value)
+        {
+            self.missing_colon(&name, value);
+        }
+        let value = value.unwrap_or_else(|| {
             let end = colon.map_or(name.span.end, |colon| colon.end) as usize;
             // What follows on the line is meant to be the value, and is reported instead.
-            if !self.is_stray_on_line_of(end) {
+            if stray.is_none_or(|stray| self.text[end..stray].contains('\n')) {
                 self.missing_value(&name, colon);
             }
-            let value = Value::new(ValueKind::Invalid, Span::new(self.file, end..end));
-            return Some(Field {
-                span: name.span.to(value.span),
-                name,
-                colon,
-                value,
-                separator: None,
-            });
-        };
-        if colon.is_none() && needs_colon(&value.value) {
-            self.missing_colon(&name, &value);
-        }
+            Value::new(ValueKind::Invalid, self.span(end..end))
+        });
         Some(Field {
             span: name.span.to(value.span),
             name,
@@ -172,15 +156,6 @@ impl<'t> Reader<'t> {
             value,
             separator: None,
         })
-    }
-
-    /// Tells whether stray text comes next, after a field without a value, on the line of its `end`.
-    fn is_stray_on_line_of(&self, end: usize) -> bool {
-        let is_stray = match self.cursor.peek() {
-            None | Some(b',' | b';' | b'}' | b'>' | b']' | b'_') => false,
-            Some(byte) => !byte.is_ascii_alphabetic(),
-        };
-        is_stray && !self.cursor.slice(end..self.cursor.at).contains('\n')
     }
 
     fn missing_value(&mut self, name: &Name, colon: Option<Span>) {

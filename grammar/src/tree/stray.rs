@@ -1,53 +1,44 @@
 //! What fits nowhere in a message: reported as what it was probably meant to be.
 
-use std::ops::Range;
+use pest::iterators::Pair;
 
 use super::Reader;
 use crate::ast::{Field, Value, ValueKind};
 use crate::codes::syntax;
 use crate::diag::Diagnostic;
+use crate::parse::Rule;
 use crate::span::Span;
 
 impl Reader<'_> {
-    /// Reads what no field and no separator begins with; `answered` tells whether it follows a field, the last that was
-    /// read. False at a closing delimiter.
-    pub(super) fn stray(&mut self, answered: bool) -> bool {
-        if let Some(comment) = self.cursor.foreign_comment() {
-            self.foreign_comment(comment);
-            return true;
-        }
-        if let Some(junk) = self.cursor.junk() {
-            let span = self.trimmed(junk);
-            let diagnostic = self.unexpected(span, self.fields.last().filter(|_| answered));
-            self.report(diagnostic);
-            match self.fields.last_mut() {
-                Some(field) if answered && continues(field, span) => {
-                    field.value.value = ValueKind::Invalid;
+    /// Reports what is no field and no separator; `answered` is the field that it follows directly.
+    pub(super) fn stray(&mut self, pair: Pair<'_, Rule>, mut answered: Option<&mut Field>) {
+        let mut after_junk = false;
+        for inner in pair.into_inner() {
+            match inner.as_rule() {
+                Rule::foreign_comment => self.foreign_comment(&inner),
+                Rule::junk => {
+                    let span = self.trimmed(&inner);
+                    let diagnostic = self.unexpected(span, answered.as_deref());
+                    self.report(diagnostic);
+                    if let Some(field) = answered.take_if(|field| continues(field, span)) {
+                        field.value.value = ValueKind::Invalid;
+                    }
+                    after_junk = true;
                 }
-                _ => {}
+                Rule::COMMENT => {}
+                _ => {
+                    let value = self.value(inner);
+                    if !after_junk {
+                        self.missing_name(&value);
+                    }
+                }
             }
-            self.cursor.space();
-            self.block();
-            return true;
-        }
-        let block = self.block();
-        if let Some(value) = &block {
-            self.missing_name(value);
-        }
-        block.is_some()
-    }
-
-    /// Reads a message or list.
-    fn block(&mut self) -> Option<Value> {
-        match self.cursor.peek()? {
-            b'{' | b'<' | b'[' => self.value(),
-            _ => None,
         }
     }
 
     /// Reports a comment of another language.
-    pub(super) fn foreign_comment(&mut self, range: Range<usize>) {
-        let span = self.trimmed(range);
+    pub(super) fn foreign_comment(&mut self, pair: &Pair<'_, Rule>) {
+        let span = self.trimmed(pair);
         self.report(
             Diagnostic::error(
                 &syntax::FOREIGN_COMMENT,
@@ -58,9 +49,9 @@ impl Reader<'_> {
         );
     }
 
-    /// The span of the range without the whitespace at its end.
-    pub(super) fn trimmed(&self, range: Range<usize>) -> Span {
-        let span = self.span(range);
+    /// The span without the whitespace at its end.
+    pub(super) fn trimmed(&self, pair: &Pair<'_, Rule>) -> Span {
+        let span = self.span_of(pair);
         self.part(span, 0..self.slice(span).trim_end().len())
     }
 

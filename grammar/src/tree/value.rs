@@ -1,6 +1,6 @@
 //! Values: messages, lists, strings, numbers and words.
 
-use std::ops::Range;
+use pest::iterators::Pair;
 
 use super::Reader;
 use super::stray::first_word;
@@ -8,93 +8,88 @@ use crate::ast::{Message, Number, StringPiece, StringValue, Value, ValueKind};
 use crate::codes::syntax;
 use crate::diag::Diagnostic;
 use crate::literal;
+use crate::parse::Rule;
 use crate::span::Span;
 
 impl Reader<'_> {
-    /// Reads a value if one is next.
-    pub(super) fn value(&mut self) -> Option<Value> {
-        match self.cursor.peek()? {
-            b'"' | b'\'' => self.string(),
-            b'{' | b'<' => Some(self.message()),
-            b'[' => Some(self.list()),
-            _ => self.scalar(),
+    /// Reads a value.
+    pub(super) fn value(&mut self, pair: Pair<'_, Rule>) -> Value {
+        match pair.as_rule() {
+            Rule::message | Rule::damaged_message => self.message(pair),
+            Rule::list | Rule::message_list => self.list(pair),
+            Rule::damaged_list => self.damaged_list(pair),
+            Rule::string | Rule::damaged_string => self.string(pair),
+            Rule::word => self.word(pair),
+            _ => self.number(pair),
         }
     }
 
-    fn message(&mut self) -> Value {
-        let start = self.cursor.at;
+    fn message(&mut self, pair: Pair<'_, Rule>) -> Value {
         let mut message = Message::empty();
-        self.cursor.at += 1;
-        self.entries(&mut message);
+        let (start, end) = (pair.as_span().start(), pair.as_span().end());
+        message.span = self.span(start..end);
         // Where the end of the file left the message open, its closing delimiter is beyond the text.
-        let close = self.cursor.at;
-        self.cursor.at = self.cursor.end_of_delimiter();
-        message.span = self.span(start..self.cursor.at);
-        message.delimiters = Some((
-            self.span(start..start + 1),
-            self.span(close..self.cursor.at),
-        ));
+        message.delimiters = Some((self.span(start..start + 1), self.span(end - 1..end)));
+        self.fields(pair.into_inner(), &mut message);
         let span = message.span;
         Value::new(ValueKind::Message(message), span)
     }
 
-    fn list(&mut self) -> Value {
-        let start = self.cursor.at;
-        self.cursor.at += 1;
-        let values = self.elements();
-        self.cursor.at = self.cursor.end_of_delimiter();
-        Value::new(ValueKind::List(values), self.span(start..self.cursor.at))
+    fn list(&mut self, pair: Pair<'_, Rule>) -> Value {
+        let span = self.span_of(&pair);
+        let values = pair.into_inner().filter(|it| it.as_rule() != Rule::COMMENT);
+        let values = values.map(|value| self.value(value)).collect();
+        Value::new(ValueKind::List(values), span)
     }
 
-    /// Reads the values of a list up to its closing delimiter.
-    fn elements(&mut self) -> Vec<Value> {
+    fn damaged_list(&mut self, pair: Pair<'_, Rule>) -> Value {
+        let span = self.span_of(&pair);
         let mut values = Vec::new();
         // The last comma without a value after it, and whether a value may come.
         let mut comma: Option<Span> = None;
         let mut free = true;
         let mut sound = true;
-        loop {
-            self.cursor.space();
-            let is_list = self.cursor.peek() == Some(b'[');
-            if let Some(value) = self.value() {
-                if is_list {
-                    self.bad_list(value.span, "list within a list", "a list holds no lists");
-                    values.push(Value::new(ValueKind::Invalid, value.span));
+        for inner in pair.into_inner() {
+            let rule = inner.as_rule();
+            match rule {
+                Rule::COMMENT => {}
+                Rule::foreign_comment => self.foreign_comment(&inner),
+                Rule::comma => {
+                    let span = self.span_of(&inner);
+                    if free && sound {
+                        self.bad_list(span, "`,` without a value before it", "expected a value");
+                    }
+                    (comma, free, sound) = (Some(span), true, true);
+                }
+                Rule::junk => {
+                    let span = self.trimmed(&inner);
+                    if sound {
+                        let shown = first_word(self.slice(span));
+                        let place = self.part(span, 0..shown.len());
+                        self.bad_list(
+                            place,
+                            &format!("unexpected `{shown}` in a list"),
+                            "expected a value, `,` or `]`",
+                        );
+                    }
+                    values.push(Value::new(ValueKind::Invalid, span));
+                    (comma, free, sound) = (None, true, false);
+                }
+                _ => {
+                    let mut value = self.value(inner);
+                    if rule == Rule::damaged_list {
+                        self.bad_list(value.span, "list within a list", "a list holds no lists");
+                        value.value = ValueKind::Invalid;
+                    } else if !free && sound {
+                        self.bad_list(
+                            value.span,
+                            "`,` is missing between two values of a list",
+                            "expected `,` before this",
+                        );
+                    }
                     (comma, free) = (None, false);
-                    continue;
+                    values.push(value);
                 }
-                if !free && sound {
-                    self.bad_list(
-                        value.span,
-                        "`,` is missing between two values of a list",
-                        "expected `,` before this",
-                    );
-                }
-                (comma, free) = (None, false);
-                values.push(value);
-            } else if let Some(range) = self.cursor.take(b',') {
-                let span = self.span(range);
-                if free && sound {
-                    self.bad_list(span, "`,` without a value before it", "expected a value");
-                }
-                (comma, free, sound) = (Some(span), true, true);
-            } else if let Some(range) = self.cursor.foreign_comment() {
-                self.foreign_comment(range);
-            } else if let Some(range) = self.cursor.junk() {
-                let span = self.trimmed(range);
-                if sound {
-                    let shown = first_word(self.slice(span));
-                    let place = self.part(span, 0..shown.len());
-                    self.bad_list(
-                        place,
-                        &format!("unexpected `{shown}` in a list"),
-                        "expected a value, `,` or `]`",
-                    );
-                }
-                values.push(Value::new(ValueKind::Invalid, span));
-                (comma, free, sound) = (None, true, false);
-            } else {
-                break;
             }
         }
         if let Some(comma) = comma.filter(|_| !values.is_empty() && sound) {
@@ -104,7 +99,7 @@ impl Reader<'_> {
                 "expected a value after this",
             );
         }
-        values
+        Value::new(ValueKind::List(values), span)
     }
 
     fn bad_list(&mut self, span: Span, message: &str, label: &str) {
@@ -112,75 +107,78 @@ impl Reader<'_> {
     }
 
     /// Reads adjacent string literals.
-    fn string(&mut self) -> Option<Value> {
+    fn string(&mut self, pair: Pair<'_, Rule>) -> Value {
         let mut string = StringValue {
             bytes: Vec::new(),
             pieces: Vec::with_capacity(1),
         };
         let mut valid = true;
         let mut whole: Option<Span> = None;
-        let mut end = self.cursor.at;
-        while let Some(quoted) = self.cursor.quoted() {
-            end = self.cursor.at;
-            let span = if quoted.closed {
-                self.span(quoted.range)
-            } else {
-                self.trimmed(quoted.range)
+        for inner in pair.into_inner() {
+            let span = match inner.as_rule() {
+                Rule::COMMENT => continue,
+                Rule::unterminated => {
+                    let span = self.trimmed(&inner);
+                    self.unterminated(span);
+                    valid = false;
+                    span
+                }
+                _ => {
+                    let span = self.span_of(&inner);
+                    valid &= self.piece(inner, span, &mut string);
+                    span
+                }
             };
             whole = Some(whole.map_or(span, |whole| whole.to(span)));
-            if quoted.closed {
-                valid &= self.piece(span, &mut string);
-            } else {
-                valid = false;
-                self.unterminated(span);
-            }
-            self.cursor.space();
         }
-        self.cursor.at = end;
         let kind = if valid {
             ValueKind::String(string)
         } else {
             ValueKind::Invalid
         };
-        whole.map(|span| Value::new(kind, span))
+        Value::new(kind, whole.unwrap_or(Span::NONE))
     }
 
     /// Adds one string literal; false if it has escapes that are none, which are reported.
-    fn piece(&mut self, span: Span, string: &mut StringValue) -> bool {
-        let written = self.slice(span);
-        let start = string.bytes.len();
-        match literal::unescape(&written[1..written.len() - 1], &mut string.bytes) {
-            Ok(mut offsets) => {
-                for offset in &mut offsets {
-                    *offset += span.start + 1;
+    fn piece(&mut self, pair: Pair<'_, Rule>, span: Span, string: &mut StringValue) -> bool {
+        let first = string.bytes.len();
+        let parts = pair.into_inner();
+        let has_escapes = parts.len() > 1;
+        let mut offsets: Vec<u32> = Vec::new();
+        let mut valid = true;
+        for part in parts {
+            let (start, written) = (part.as_span().start() as u32, part.as_str());
+            if matches!(part.as_rule(), Rule::double | Rule::single) {
+                string.bytes.extend_from_slice(written.as_bytes());
+                if has_escapes {
+                    offsets.extend(start..start + written.len() as u32);
                 }
-                string.pieces.push(StringPiece {
-                    span,
-                    start,
-                    offsets,
-                });
-                true
-            }
-            Err(errors) => {
-                for error in errors {
-                    let place = self.part(span, error.range.start + 1..error.range.end + 1);
-                    self.report(
-                        Diagnostic::error(
-                            &syntax::BAD_ESCAPE,
-                            place,
-                            "invalid escape sequence in a string",
-                        )
-                        .label(error.why)
-                        .fix(
-                            "write a backslash itself as `\\\\`",
-                            place.at_start(),
-                            "\\",
-                        ),
-                    );
-                }
-                false
+            } else if let Err(why) = literal::unescape(written, &mut string.bytes) {
+                valid = false;
+                let place = self.span_of(&part);
+                self.report(
+                    Diagnostic::error(
+                        &syntax::BAD_ESCAPE,
+                        place,
+                        "invalid escape sequence in a string",
+                    )
+                    .label(why)
+                    .fix(
+                        "write a backslash itself as `\\\\`",
+                        place.at_start(),
+                        "\\",
+                    ),
+                );
+            } else {
+                offsets.resize(string.bytes.len() - first, start);
             }
         }
+        string.pieces.push(StringPiece {
+            span,
+            start: first,
+            offsets,
+        });
+        valid
     }
 
     fn unterminated(&mut self, span: Span) {
@@ -198,41 +196,45 @@ impl Reader<'_> {
         );
     }
 
-    /// Reads a number or word with its sign.
-    fn scalar(&mut self) -> Option<Value> {
-        let start = self.cursor.at;
-        let negative = self.cursor.take(b'-').is_some();
-        if let Some(digits) = self.cursor.digits() {
-            return Some(self.number(negative, start, digits));
+    fn word(&mut self, pair: Pair<'_, Rule>) -> Value {
+        let start = pair.as_span().start();
+        let (mut negative, mut name, mut end) = (false, "", start);
+        for inner in pair.into_inner() {
+            match inner.as_rule() {
+                Rule::minus => negative = true,
+                Rule::identifier => (name, end) = (inner.as_str(), inner.as_span().end()),
+                _ => {}
+            }
         }
-        let word = self.cursor.identifier().and_then(|word| {
-            self.cursor.space();
-            // A word before one of these is the next field's name and no value.
-            (!matches!(self.cursor.peek(), Some(b':' | b'{' | b'<'))).then_some(word)
-        });
-        let Some(word) = word else {
-            self.cursor.at = start;
-            return None;
-        };
-        let name = self.cursor.slice(word.clone()).to_owned();
-        let span = self.span(start..word.end);
-        Some(Value::new(ValueKind::Identifier { negative, name }, span))
+        let name = name.to_owned();
+        Value::new(
+            ValueKind::Identifier { negative, name },
+            self.span(start..end),
+        )
     }
 
-    fn number(&mut self, negative: bool, start: usize, digits: Range<usize>) -> Value {
-        let span = self.span(start..digits.end);
-        let written = self.cursor.slice(digits.clone());
-        let kind = match literal::number(written) {
-            Ok(literal) => ValueKind::Number(Number { negative, literal }),
-            Err(error) => {
-                let place = self.part(self.span(digits), error.range);
-                let message = format!("`{written}` is no number");
-                self.report(
-                    Diagnostic::error(&syntax::BAD_NUMBER, place, message).label(error.why),
-                );
-                ValueKind::Invalid
+    fn number(&mut self, pair: Pair<'_, Rule>) -> Value {
+        let span = self.span_of(&pair);
+        let mut negative = false;
+        let mut kind = ValueKind::Invalid;
+        for inner in pair.into_inner() {
+            match inner.as_rule() {
+                Rule::minus => negative = true,
+                Rule::COMMENT => {}
+                _ => {
+                    let (place, written) = (self.span_of(&inner), inner.as_str());
+                    match literal::number(inner) {
+                        Ok(literal) => kind = ValueKind::Number(Number { negative, literal }),
+                        Err((range, why)) => {
+                            let message = format!("`{written}` is no number");
+                            let place = self.part(place, range);
+                            let diagnostic = Diagnostic::error(&syntax::BAD_NUMBER, place, message);
+                            self.report(diagnostic.label(why));
+                        }
+                    }
+                }
             }
-        };
+        }
         Value::new(kind, span)
     }
 }

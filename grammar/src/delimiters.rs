@@ -1,32 +1,27 @@
-//! The pass before the parser: finds comments and makes delimiters match.
+//! Makes the delimiters of a damaged text match.
 //!
-//! The parser needs matching delimiters, because its recovery would otherwise swallow the rest of a message to the end of
-//! the file. This pass counts them, reports those without a counterpart itself, with both places, and hands on a text of
-//! which every byte keeps its offset: a delimiter without a counterpart becomes a space, and those that the end of the
-//! file leaves open are closed behind it. It also bounds the depth, so that the parser may recurse.
-//!
-//! Both see strings and comments alike: what these are is in [`crate::lexis`].
+//! Recovery needs that, because it would otherwise swallow the rest of a message to the end of the file. Delimiters without
+//! a counterpart are reported here, with both places. The text that is handed on keeps the offset of every byte: such a
+//! delimiter becomes a space, and those that the end of the file leaves open are closed behind it. The depth is bounded
+//! too, so that the parser may recurse.
 
 use std::borrow::Cow;
 
+use pest::Parser;
+
 use crate::codes::syntax;
 use crate::diag::{Diagnostic, Findings};
-use crate::lexis;
-use crate::parse::MAX_DEPTH;
+use crate::parse::{MAX_DEPTH, Rule, TextFormat};
 use crate::span::{FileId, Span};
 
-/// What the pass has found.
-pub(crate) struct Scan<'t> {
-    /// The text with matching delimiters: the file's own unless something was wrong.
+/// A text whose delimiters match.
+pub(crate) struct Matched<'t> {
+    /// The file's own text unless something was wrong.
     pub(crate) text: Cow<'t, str>,
-    /// The comments.
-    pub(crate) comments: Vec<Span>,
-    /// Delimiters without a counterpart, or a depth beyond the limit.
+    /// Delimiters without a counterpart.
     pub(crate) diagnostics: Vec<Diagnostic>,
     /// Whether all delimiters matched.
     pub(crate) balanced: bool,
-    /// Whether the nesting is so deep that the text must not be parsed.
-    pub(crate) too_deep: bool,
 }
 
 /// An opening delimiter that waits for its counterpart.
@@ -40,13 +35,13 @@ struct Open {
     wrong_close: Option<usize>,
 }
 
-/// The line that the scanner is on.
+/// A line with delimiters.
 #[derive(Copy, Clone)]
 struct Line {
-    number: usize,
-    /// Bytes of whitespace at its start; none while only whitespace was met.
-    indent: Option<usize>,
     start: usize,
+    end: usize,
+    /// Bytes of whitespace at its start.
+    indent: usize,
 }
 
 /// A closing delimiter that is indented like an outer opening one, and not like the one it closes.
@@ -56,13 +51,12 @@ struct Suspect {
     meant: usize,
 }
 
-struct Scanner<'t> {
+struct Matcher<'t> {
     file: FileId,
     text: &'t str,
     line: Line,
     open: Vec<Open>,
     suspects: Vec<Suspect>,
-    comments: Vec<Span>,
     /// Offsets of delimiters to blank out.
     blanked: Vec<usize>,
     diagnostics: Findings,
@@ -72,81 +66,55 @@ struct Scanner<'t> {
     in_comment: bool,
 }
 
-/// Scans `text`.
-pub(crate) fn scan(file: FileId, text: &str) -> Scan<'_> {
-    let line = Line {
-        number: 0,
-        indent: None,
-        start: 0,
-    };
-    let mut scanner = Scanner {
+/// Makes the delimiters of `text` match; fails where they are nested too deeply.
+pub(crate) fn balance(file: FileId, text: &str) -> Result<Matched<'_>, Box<Diagnostic>> {
+    let mut matcher = Matcher {
         file,
         text,
-        line,
+        line: Line {
+            start: 0,
+            end: 0,
+            indent: 0,
+        },
         open: Vec::new(),
         suspects: Vec::new(),
-        comments: Vec::new(),
         blanked: Vec::new(),
         diagnostics: Findings::default(),
         swallowed: false,
         in_comment: false,
     };
-    let too_deep = scanner.run();
-    if let Some(at) = too_deep {
-        scanner.report_depth(at);
-    } else {
-        scanner.report_open();
+    for pair in TextFormat::parse(Rule::delimiters, text)
+        .into_iter()
+        .flatten()
+    {
+        for pair in pair.into_inner() {
+            let at = pair.as_span().start();
+            let written = pair.as_str();
+            match pair.as_rule() {
+                Rule::opening if matcher.open.len() == MAX_DEPTH => {
+                    return Err(Box::new(matcher.too_deep(at)));
+                }
+                Rule::opening => matcher.open(at),
+                Rule::closing => matcher.close(at),
+                Rule::unterminated => matcher.swallow(written),
+                Rule::foreign_comment if !is_closed(written) => {
+                    matcher.swallow(written);
+                    matcher.in_comment = true;
+                }
+                _ => {}
+            }
+        }
     }
-    scanner.finish(too_deep.is_some())
+    matcher.report_open();
+    Ok(matcher.finish())
 }
 
-impl<'t> Scanner<'t> {
-    /// Scans to the end, or to the delimiter that goes too deep.
-    fn run(&mut self) -> Option<usize> {
-        let bytes = self.text.as_bytes();
-        let mut at = 0;
-        while let Some(&byte) = bytes.get(at) {
-            if self.line.indent.is_none() && !matches!(byte, b' ' | b'\t' | b'\r' | b'\n') {
-                self.line.indent = Some(at - self.line.start);
-            }
-            at = match byte {
-                b'\n' => {
-                    self.line = Line {
-                        number: self.line.number + 1,
-                        indent: None,
-                        start: at + 1,
-                    };
-                    at + 1
-                }
-                b'#' => {
-                    let end = lexis::line_end(self.text, at);
-                    let text_end = if bytes[..end].ends_with(b"\r") {
-                        end - 1
-                    } else {
-                        end
-                    };
-                    self.comments.push(self.span(at, text_end));
-                    end
-                }
-                b'"' | b'\'' => self.string(at),
-                b'/' => self.slash(at),
-                b'{' | b'<' | b'[' => {
-                    if self.open.len() == MAX_DEPTH {
-                        return Some(at);
-                    }
-                    self.open(at);
-                    at + 1
-                }
-                b'}' | b'>' | b']' => {
-                    self.close(at);
-                    at + 1
-                }
-                _ => at + 1,
-            };
-        }
-        None
-    }
+/// Whether a comment of another language has its end.
+fn is_closed(comment: &str) -> bool {
+    comment.starts_with("//") || comment[2..].ends_with("*/")
+}
 
+impl<'t> Matcher<'t> {
     fn span(&self, start: usize, end: usize) -> Span {
         Span::new(self.file, start..end)
     }
@@ -155,49 +123,31 @@ impl<'t> Scanner<'t> {
         self.span(at, at + 1)
     }
 
-    /// Skips the string that begins at `at`; one that does not end on its line goes to the end of the line.
-    fn string(&mut self, at: usize) -> usize {
-        lexis::string_end(self.text, at).unwrap_or_else(|| {
-            let end = lexis::line_end(self.text, at);
-            self.swallow(at, end);
-            end
-        })
+    fn swallow(&mut self, written: &str) {
+        self.swallowed |= written.contains(['{', '}', '<', '>', '[', ']']);
     }
 
-    /// Skips a comment of another language, if one begins at `at`.
-    fn slash(&mut self, at: usize) -> usize {
-        let Some(comment) = lexis::foreign_comment(self.text, at) else {
-            return at + 1;
+    /// Moves to the line of `at`.
+    fn go_to(&mut self, at: usize) {
+        if at < self.line.end {
+            return;
+        }
+        let start = self.text[..at].rfind('\n').map_or(0, |newline| newline + 1);
+        let line = &self.text[start..];
+        let length = line.find('\n').unwrap_or(line.len());
+        let content = line.trim_start_matches([' ', '\t', '\r']);
+        self.line = Line {
+            start,
+            end: start + length,
+            indent: line.len() - content.len(),
         };
-        if comment.closed {
-            return self.newlines(at, comment.end);
-        }
-        self.swallow(at, comment.end);
-        self.in_comment = true;
-        comment.end
-    }
-
-    /// Counts the lines that end between the two offsets and gives the second.
-    fn newlines(&mut self, start: usize, end: usize) -> usize {
-        if let Some(last) = self.text[start..end].rfind('\n') {
-            let number = self.line.number + self.text[start..end].matches('\n').count();
-            self.line = Line {
-                number,
-                indent: None,
-                start: start + last + 1,
-            };
-        }
-        end
-    }
-
-    fn swallow(&mut self, start: usize, end: usize) {
-        self.swallowed |= self.text[start..end].contains(['{', '}', '<', '>', '[', ']']);
     }
 
     fn open(&mut self, at: usize) {
+        self.go_to(at);
         if let Some(outer) = self.open.last_mut() {
             let deeper =
-                self.line.indent > outer.line.indent || self.line.number == outer.line.number;
+                self.line.indent > outer.line.indent || self.line.start == outer.line.start;
             if !deeper && outer.outdented.is_none() {
                 outer.outdented = Some(at);
             }
@@ -213,6 +163,7 @@ impl<'t> Scanner<'t> {
     }
 
     fn close(&mut self, at: usize) {
+        self.go_to(at);
         let wanted = match self.text.as_bytes()[at] {
             b'}' => b'{',
             b'>' => b'<',
@@ -254,9 +205,9 @@ impl<'t> Scanner<'t> {
 
     /// Remembers the pair if its indentation tells that the closing delimiter was meant for an outer one.
     fn suspect(&mut self, open: &Open, close: usize) {
-        let first_on_line = self.line.indent == Some(close - self.line.start);
+        let first_on_line = self.line.indent == close - self.line.start;
         if !first_on_line
-            || open.line.number == self.line.number
+            || open.line.start == self.line.start
             || open.line.indent == self.line.indent
         {
             return;
@@ -357,19 +308,17 @@ impl<'t> Scanner<'t> {
             )
     }
 
-    fn report_depth(&mut self, at: usize) {
-        self.diagnostics.clear();
+    fn too_deep(&self, at: usize) -> Diagnostic {
         let outermost = self.open.first().map_or(at, |open| open.at);
         let message = format!("messages are nested more than {MAX_DEPTH} deep");
-        let diagnostic = Diagnostic::error(&syntax::TOO_DEEP, self.byte_span(at), message)
+        Diagnostic::error(&syntax::TOO_DEEP, self.byte_span(at), message)
             .label("one too many")
-            .also(self.byte_span(outermost), "the outermost is opened here");
-        self.diagnostics.push(diagnostic);
+            .also(self.byte_span(outermost), "the outermost is opened here")
     }
 
-    fn finish(self, too_deep: bool) -> Scan<'t> {
-        let balanced = self.blanked.is_empty() && self.open.is_empty() && !too_deep;
-        let text = if balanced || too_deep {
+    fn finish(self) -> Matched<'t> {
+        let balanced = self.blanked.is_empty() && self.open.is_empty();
+        let text = if balanced {
             Cow::Borrowed(self.text)
         } else {
             let mut bytes = self.text.as_bytes().to_vec();
@@ -381,17 +330,15 @@ impl<'t> Scanner<'t> {
             bytes.extend(self.open.iter().rev().map(|open| closer(open.byte) as u8));
             Cow::Owned(String::from_utf8(bytes).expect("delimiters are single ASCII bytes"))
         };
-        let diagnostics = if self.swallowed && !too_deep {
+        let diagnostics = if self.swallowed {
             Vec::new()
         } else {
             self.diagnostics.into_vec()
         };
-        Scan {
+        Matched {
             text,
-            comments: self.comments,
             diagnostics,
             balanced,
-            too_deep,
         }
     }
 }
