@@ -1,7 +1,7 @@
 //! Places in source text: which file, which bytes, and how to say that to a person.
 //!
 //! A [`Span`] is a half-open byte range in one file of a [`SourceMap`]. Lines and columns are computed only when
-//! something is shown, from the file's [`LineIndex`]. Lines and columns are 1-based; columns count characters.
+//! something is shown. Both are 1-based; columns count characters.
 
 use std::fmt;
 use std::ops::{Deref, Range};
@@ -174,53 +174,13 @@ impl fmt::Display for LineCol {
     }
 }
 
-/// The starts of a text's lines, to turn byte offsets into lines and columns.
-#[derive(Clone, Debug)]
-pub struct LineIndex {
-    starts: Vec<u32>,
-}
-
-impl LineIndex {
-    /// Indexes `text`; lines end with `\n`.
-    pub fn new(text: &str) -> Self {
-        let after_newlines = text
-            .bytes()
-            .enumerate()
-            .filter(|&(_, byte)| byte == b'\n')
-            .map(|(i, _)| i as u32 + 1);
-        Self {
-            starts: std::iter::once(0).chain(after_newlines).collect(),
-        }
-    }
-
-    /// The line, from 0, that contains the byte at `offset`.
-    pub fn line_of(&self, offset: usize) -> usize {
-        self.starts
-            .partition_point(|&start| start as usize <= offset)
-            - 1
-    }
-
-    /// Line and column of the byte at `offset` in `text`, the text that was indexed.
-    pub fn line_col(&self, text: &str, offset: usize) -> LineCol {
-        let offset = offset.min(text.len());
-        let line = self.line_of(offset);
-        let before = &text.as_bytes()[self.starts[line] as usize..offset];
-        // A character is counted at its first byte, so that an offset inside one does no harm; a byte-order mark is no column.
-        let characters = before.iter().filter(|&&byte| byte & 0xC0 != 0x80).count();
-        let mark = usize::from(line == 0 && before.starts_with("\u{FEFF}".as_bytes()));
-        LineCol {
-            line: line + 1,
-            column: characters - mark + 1,
-        }
-    }
-}
-
 /// One file of a [`SourceMap`].
 #[derive(Clone, Debug)]
 pub struct Source {
     name: String,
     text: String,
-    lines: LineIndex,
+    /// Where lines start, to turn byte offsets into lines and columns; they end with `\n`.
+    lines: Vec<u32>,
 }
 
 impl Source {
@@ -236,12 +196,22 @@ impl Source {
 
     /// The line, from 1, of a byte offset.
     pub fn line(&self, offset: usize) -> usize {
-        self.lines.line_of(offset) + 1
+        self.lines
+            .partition_point(|&start| start as usize <= offset)
     }
 
     /// Line and column of a byte offset.
     pub fn line_col(&self, offset: usize) -> LineCol {
-        self.lines.line_col(&self.text, offset)
+        let offset = offset.min(self.text.len());
+        let line = self.line(offset);
+        let before = &self.text.as_bytes()[self.lines[line - 1] as usize..offset];
+        // A character is counted at its first byte, so that an offset inside one does no harm; a byte-order mark is no column.
+        let characters = before.iter().filter(|&&byte| byte & 0xC0 != 0x80).count();
+        let mark = usize::from(line == 1 && before.starts_with("\u{FEFF}".as_bytes()));
+        LineCol {
+            line,
+            column: characters - mark + 1,
+        }
     }
 }
 
@@ -263,7 +233,9 @@ impl SourceMap {
     /// Adds a file. The name is what messages show; it is not read from and need not be unique.
     pub fn add(&mut self, name: impl Into<String>, text: impl Into<String>) -> FileId {
         let text = text.into();
-        let lines = LineIndex::new(&text);
+        let bytes = text.bytes().enumerate();
+        let after_newlines = bytes.filter_map(|(i, byte)| (byte == b'\n').then_some(i as u32 + 1));
+        let lines = std::iter::once(0).chain(after_newlines).collect();
         self.sources.push(Source {
             name: name.into(),
             text,

@@ -1,152 +1,106 @@
 //! `GM02xx`, first part: fields and their values, of the graph's own messages and of calculators' options.
 
-use super::Code;
+codes! {
+    /// A field that the message does not have.
+    UNKNOWN_FIELD = 201, "unknown field" {
+        explanation: "The message has no field of this name. Where a field with a similar name exists, it is named in the hint.",
+        wrong: "node { calculater: \"PassThroughCalculator\" }",
+        right: "node { calculator: \"PassThroughCalculator\" }",
+    }
 
-/// All codes of this theme, by number.
-pub const ALL: &[&Code] = &[
-    &UNKNOWN_FIELD,
-    &DUPLICATE_FIELD,
-    &WRONG_TYPE,
-    &OUT_OF_RANGE,
-    &LIST_FOR_SINGLE,
-    &UNKNOWN_ENUM_VALUE,
-    &MISSING_FIELD,
-    &NOT_UTF8,
-    &DEPRECATED_FIELD,
-    &INVALID_VALUE,
-    &MISPLACED_BRACKET_NAME,
-    &DUPLICATE_OPTIONS,
-    &SERIALIZED_ANY,
-    &NOT_A_GRAPH,
-];
+    /// A singular field given twice.
+    DUPLICATE_FIELD = 202, "field given twice" {
+        explanation: "This field takes one value. Remove one of the two; both places are shown.",
+        wrong: "num_threads: 1 num_threads: 2",
+        right: "num_threads: 2",
+    }
 
-/// A field that the message does not have.
-pub static UNKNOWN_FIELD: Code = Code {
-    number: 201,
-    title: "unknown field",
-    explanation: "The message has no field of this name. Where a field with a similar name exists, it is named in the hint.",
-    wrong: "node { calculater: \"PassThroughCalculator\" }",
-    right: "node { calculator: \"PassThroughCalculator\" }",
-};
+    /// A value of another type.
+    WRONG_TYPE = 203, "wrong type of value" {
+        explanation: "The field takes another type of value. Strings are quoted; numbers, `true`, `false` and names of enum values are not.",
+        wrong: "num_threads: \"4\"",
+        right: "num_threads: 4",
+    }
 
-/// A singular field given twice.
-pub static DUPLICATE_FIELD: Code = Code {
-    number: 202,
-    title: "field given twice",
-    explanation: "This field takes one value. Remove one of the two; both places are shown.",
-    wrong: "num_threads: 1 num_threads: 2",
-    right: "num_threads: 2",
-};
+    /// A number that the field cannot hold.
+    OUT_OF_RANGE = 204, "number out of range" {
+        explanation: "The number does not fit into the field's type. The label shows the range.",
+        wrong: "max_queue_size: 3000000000",
+        right: "max_queue_size: 300",
+    }
 
-/// A value of another type.
-pub static WRONG_TYPE: Code = Code {
-    number: 203,
-    title: "wrong type of value",
-    explanation: "The field takes another type of value. Strings are quoted; numbers, `true`, `false` and names of enum values are not.",
-    wrong: "num_threads: \"4\"",
-    right: "num_threads: 4",
-};
+    /// A list for a field that takes one value.
+    LIST_FOR_SINGLE = 205, "list for a single value" {
+        explanation: "Only repeated fields take a list. This one takes a single value.",
+        wrong: "num_threads: [1, 2]",
+        right: "num_threads: 2",
+    }
 
-/// A number that the field cannot hold.
-pub static OUT_OF_RANGE: Code = Code {
-    number: 204,
-    title: "number out of range",
-    explanation: "The number does not fit into the field's type. The label shows the range.",
-    wrong: "max_queue_size: 3000000000",
-    right: "max_queue_size: 300",
-};
+    /// A word that is none of an enum's values.
+    UNKNOWN_ENUM_VALUE = 206, "unknown enum value" {
+        explanation: "The field takes one of a fixed set of words, written without quotes. This is none of them.",
+        wrong: "executor { options { [mediapipe.ThreadPoolExecutorOptions.ext] { require_processor_performance: FAST } } }",
+        right: "executor { options { [mediapipe.ThreadPoolExecutorOptions.ext] { require_processor_performance: HIGH } } }",
+    }
 
-/// A list for a field that takes one value.
-pub static LIST_FOR_SINGLE: Code = Code {
-    number: 205,
-    title: "list for a single value",
-    explanation: "Only repeated fields take a list. This one takes a single value.",
-    wrong: "num_threads: [1, 2]",
-    right: "num_threads: 2",
-};
+    /// A field that must be given.
+    MISSING_FIELD = 207, "missing field" {
+        explanation: "The message needs this field: without it there is nothing sensible to do.",
+        wrong: "node { input_stream: \"in\" }",
+        right: "node { calculator: \"PassThroughCalculator\" input_stream: \"in\" }",
+    }
 
-/// A word that is none of an enum's values.
-pub static UNKNOWN_ENUM_VALUE: Code = Code {
-    number: 206,
-    title: "unknown enum value",
-    explanation: "The field takes one of a fixed set of words, written without quotes. This is none of them.",
-    wrong: "executor { options { [mediapipe.ThreadPoolExecutorOptions.ext] { require_processor_performance: FAST } } }",
-    right: "executor { options { [mediapipe.ThreadPoolExecutorOptions.ext] { require_processor_performance: HIGH } } }",
-};
+    /// Escapes that are no text.
+    NOT_UTF8 = 208, "string is not UTF-8" {
+        explanation: "The escapes in this string produce bytes that are no UTF-8 text. Only fields of type `bytes` may hold such; write the \
+                      character itself, or `\\u` and its four hexadecimal digits.",
+        wrong: "node { calculator: \"caf\\xe9\" }",
+        right: "node { calculator: \"caf\\u00e9\" }",
+    }
 
-/// A field that must be given.
-pub static MISSING_FIELD: Code = Code {
-    number: 207,
-    title: "missing field",
-    explanation: "The message needs this field: without it there is nothing sensible to do.",
-    wrong: "node { input_stream: \"in\" }",
-    right: "node { calculator: \"PassThroughCalculator\" input_stream: \"in\" }",
-};
+    /// A field that has been replaced, or has no effect.
+    DEPRECATED_FIELD = 209, "deprecated field" {
+        explanation: "The field is accepted so that old files load, but it has been replaced or has no effect. The hint says what to do instead.",
+        wrong: "node { calculator: \"PassThroughCalculator\" external_input: \"x\" }",
+        right: "node { calculator: \"PassThroughCalculator\" input_side_packet: \"x\" }",
+    }
 
-/// Escapes that are no text.
-pub static NOT_UTF8: Code = Code {
-    number: 208,
-    title: "string is not UTF-8",
-    explanation: "The escapes in this string produce bytes that are no UTF-8 text. Only fields of type `bytes` may hold such; write the \
-                  character itself, or `\\u` and its four hexadecimal digits.",
-    wrong: "node { calculator: \"caf\\xe9\" }",
-    right: "node { calculator: \"caf\\u00e9\" }",
-};
+    /// A value of the right type that means nothing here.
+    INVALID_VALUE = 210, "invalid value" {
+        explanation: "The value has the right type, but it is none that the field can have. The headline says what is wrong with it.",
+        wrong: "node { calculator: \"PassThroughCalculator\" option_value: \"threshold\" }",
+        right: "node { calculator: \"PassThroughCalculator\" option_value: \"threshold:options/threshold\" }",
+    }
 
-/// A field that has been replaced, or has no effect.
-pub static DEPRECATED_FIELD: Code = Code {
-    number: 209,
-    title: "deprecated field",
-    explanation: "The field is accepted so that old files load, but it has been replaced or has no effect. The hint says what to do instead.",
-    wrong: "node { calculator: \"PassThroughCalculator\" external_input: \"x\" }",
-    right: "node { calculator: \"PassThroughCalculator\" input_side_packet: \"x\" }",
-};
+    /// An Any name in an extensible message, or an extension in an Any.
+    MISPLACED_BRACKET_NAME = 211, "options in the wrong form" {
+        explanation: "`options` takes extensions, `[mediapipe.X.ext] { .. }`; `node_options` and `graph_options` take messages with a type URL, \
+                      `[type.googleapis.com/mediapipe.X] { .. }`, one each.",
+        wrong: "node { calculator: \"GateCalculator\" node_options { [mediapipe.GateCalculatorOptions.ext] { } } }",
+        right: "node { calculator: \"GateCalculator\" node_options { [type.googleapis.com/mediapipe.GateCalculatorOptions] { } } }",
+    }
 
-/// A value of the right type that means nothing here.
-pub static INVALID_VALUE: Code = Code {
-    number: 210,
-    title: "invalid value",
-    explanation: "The value has the right type, but it is none that the field can have. The headline says what is wrong with it.",
-    wrong: "node { calculator: \"PassThroughCalculator\" option_value: \"threshold\" }",
-    right: "node { calculator: \"PassThroughCalculator\" option_value: \"threshold:options/threshold\" }",
-};
+    /// One options type twice.
+    DUPLICATE_OPTIONS = 212, "options given twice" {
+        explanation: "Options of one type may be given once. Join the two messages, or remove one.",
+        wrong: "node { calculator: \"GateCalculator\" options { [mediapipe.GateCalculatorOptions.ext] { allow: true } \
+                [mediapipe.GateCalculatorOptions.ext] { allow: false } } }",
+        right: "node { calculator: \"GateCalculator\" options { [mediapipe.GateCalculatorOptions.ext] { allow: true } } }",
+    }
 
-/// An Any name in an extensible message, or an extension in an Any.
-pub static MISPLACED_BRACKET_NAME: Code = Code {
-    number: 211,
-    title: "options in the wrong form",
-    explanation: "`options` takes extensions, `[mediapipe.X.ext] { .. }`; `node_options` and `graph_options` take messages with a type URL, \
-                  `[type.googleapis.com/mediapipe.X] { .. }`, one each.",
-    wrong: "node { calculator: \"GateCalculator\" node_options { [mediapipe.GateCalculatorOptions.ext] { } } }",
-    right: "node { calculator: \"GateCalculator\" node_options { [type.googleapis.com/mediapipe.GateCalculatorOptions] { } } }",
-};
+    /// An Any as serialised bytes.
+    SERIALIZED_ANY = 213, "serialised options" {
+        explanation: "The options are given as `type_url` and serialised bytes in `value`. Bytes cannot be checked or shown; write the message \
+                      out: `[type.googleapis.com/mediapipe.X] { .. }`.",
+        wrong: "node { calculator: \"GateCalculator\" node_options { type_url: \"type.googleapis.com/mediapipe.GateCalculatorOptions\" value: \"\\020\\001\" } }",
+        right: "node { calculator: \"GateCalculator\" node_options { [type.googleapis.com/mediapipe.GateCalculatorOptions] { allow: true } } }",
+    }
 
-/// One options type twice.
-pub static DUPLICATE_OPTIONS: Code = Code {
-    number: 212,
-    title: "options given twice",
-    explanation: "Options of one type may be given once. Join the two messages, or remove one.",
-    wrong: "node { calculator: \"GateCalculator\" options { [mediapipe.GateCalculatorOptions.ext] { allow: true } \
-            [mediapipe.GateCalculatorOptions.ext] { allow: false } } }",
-    right: "node { calculator: \"GateCalculator\" options { [mediapipe.GateCalculatorOptions.ext] { allow: true } } }",
-};
-
-/// An Any as serialised bytes.
-pub static SERIALIZED_ANY: Code = Code {
-    number: 213,
-    title: "serialised options",
-    explanation: "The options are given as `type_url` and serialised bytes in `value`. Bytes cannot be checked or shown; write the message \
-                  out: `[type.googleapis.com/mediapipe.X] { .. }`.",
-    wrong: "node { calculator: \"GateCalculator\" node_options { type_url: \"type.googleapis.com/mediapipe.GateCalculatorOptions\" value: \"\\020\\001\" } }",
-    right: "node { calculator: \"GateCalculator\" node_options { [type.googleapis.com/mediapipe.GateCalculatorOptions] { allow: true } } }",
-};
-
-/// Valid text format of something else.
-pub static NOT_A_GRAPH: Code = Code {
-    number: 214,
-    title: "not a graph file",
-    explanation: "None of the fields in the file is a field of a graph, or nearly all of it is no field at all. It is probably another kind of message, or \
-                  another kind of file.",
-    wrong: "detections { score: 0.5 }",
-    right: "node { calculator: \"PassThroughCalculator\" }",
-};
+    /// Valid text format of something else.
+    NOT_A_GRAPH = 214, "not a graph file" {
+        explanation: "None of the fields in the file is a field of a graph, or nearly all of it is no field at all. It is probably another kind of message, or \
+                      another kind of file.",
+        wrong: "detections { score: 0.5 }",
+        right: "node { calculator: \"PassThroughCalculator\" }",
+    }
+}

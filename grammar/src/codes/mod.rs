@@ -15,11 +15,27 @@
 //! | GM08xx | calculators | engine |
 //! | GM09xx | `config.json` | server |
 
+use std::fmt;
+
+/// Declares the codes of a theme, and `ALL` of them by number.
+macro_rules! codes {
+    ($($(#[$doc:meta])* $name:ident = $number:literal, $title:literal { $($rest:tt)* })*) => {
+        /// All codes of this theme, by number.
+        pub const ALL: &[&$crate::codes::Code] = &[$(&$name),*];
+        $(
+            $(#[$doc])*
+            pub static $name: $crate::codes::Code = $crate::codes::Code {
+                number: $number,
+                title: $title,
+                $($rest)*
+            };
+        )*
+    };
+}
+
 pub mod fields;
 pub mod ports;
 pub mod syntax;
-
-use std::fmt;
 
 /// A kind of mistake.
 #[derive(Debug, PartialEq, Eq)]

@@ -1,177 +1,125 @@
 //! `GM01xx`: the text is not valid protobuf text format.
 
-use super::Code;
+codes! {
+    /// Something stands where a field should.
+    UNEXPECTED_TEXT = 101, "unexpected text" {
+        explanation: "A message is a sequence of fields, each a name, a colon and a value: `name: \"x\"`, or a name and a message: \
+                      `node { .. }`. The marked text is none of these. The rest of its line is skipped; what follows is checked as usual.",
+        wrong: "node { calculator = \"PassThroughCalculator\" }",
+        right: "node { calculator: \"PassThroughCalculator\" }",
+    }
 
-/// All codes of this theme, by number.
-pub const ALL: &[&Code] = &[
-    &UNEXPECTED_TEXT,
-    &UNCLOSED_DELIMITER,
-    &UNMATCHED_DELIMITER,
-    &TOO_DEEP,
-    &MISSING_COLON,
-    &MISSING_VALUE,
-    &MISSING_NAME,
-    &EXTRA_SEPARATOR,
-    &BAD_LIST,
-    &UNTERMINATED_STRING,
-    &BAD_ESCAPE,
-    &BAD_NUMBER,
-    &BAD_BRACKET_NAME,
-    &FOREIGN_COMMENT,
-    &UNUSABLE_FILE,
-    &TOO_MANY_ERRORS,
-];
+    /// `{`, `<` or `[` without its counterpart.
+    UNCLOSED_DELIMITER = 102, "unclosed delimiter" {
+        explanation: "Every `{`, `<` and `[` needs its `}`, `>` or `]`. The place where the counterpart is missing is often not the end of \
+                      the file: where the indentation tells that a later delimiter was meant for this one, that place is shown as well.",
+        wrong: "node { calculator: \"PassThroughCalculator\"",
+        right: "node { calculator: \"PassThroughCalculator\" }",
+    }
 
-/// Something stands where a field should.
-pub static UNEXPECTED_TEXT: Code = Code {
-    number: 101,
-    title: "unexpected text",
-    explanation: "A message is a sequence of fields, each a name, a colon and a value: `name: \"x\"`, or a name and a message: \
-                  `node { .. }`. The marked text is none of these. The rest of its line is skipped; what follows is checked as usual.",
-    wrong: "node { calculator = \"PassThroughCalculator\" }",
-    right: "node { calculator: \"PassThroughCalculator\" }",
-};
+    /// `}`, `>` or `]` without its counterpart.
+    UNMATCHED_DELIMITER = 103, "unmatched closing delimiter" {
+        explanation: "The marked delimiter closes nothing. Either it is one too many, or the opening one is missing.",
+        wrong: "node { calculator: \"PassThroughCalculator\" } }",
+        right: "node { calculator: \"PassThroughCalculator\" }",
+    }
 
-/// `{`, `<` or `[` without its counterpart.
-pub static UNCLOSED_DELIMITER: Code = Code {
-    number: 102,
-    title: "unclosed delimiter",
-    explanation: "Every `{`, `<` and `[` needs its `}`, `>` or `]`. The place where the counterpart is missing is often not the end of \
-                  the file: where the indentation tells that a later delimiter was meant for this one, that place is shown as well.",
-    wrong: "node { calculator: \"PassThroughCalculator\"",
-    right: "node { calculator: \"PassThroughCalculator\" }",
-};
+    /// Messages nested beyond the limit.
+    TOO_DEEP = 104, "message nested too deeply" {
+        explanation: "Messages and lists may be nested 100 deep, which is also the limit of protobuf's own parsers. No real graph comes \
+                      near it; a file that does is damaged or hostile.",
+        wrong: "a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a",
+        right: "node { calculator: \"PassThroughCalculator\" }",
+    }
 
-/// `}`, `>` or `]` without its counterpart.
-pub static UNMATCHED_DELIMITER: Code = Code {
-    number: 103,
-    title: "unmatched closing delimiter",
-    explanation: "The marked delimiter closes nothing. Either it is one too many, or the opening one is missing.",
-    wrong: "node { calculator: \"PassThroughCalculator\" } }",
-    right: "node { calculator: \"PassThroughCalculator\" }",
-};
+    /// A scalar field without its colon.
+    MISSING_COLON = 105, "missing colon" {
+        explanation: "A colon is required between a field's name and a string, a number, a word or a list of these. Before a message \
+                      it may be left out.",
+        wrong: "input_stream \"in\"",
+        right: "input_stream: \"in\"",
+    }
 
-/// Messages nested beyond the limit.
-pub static TOO_DEEP: Code = Code {
-    number: 104,
-    title: "message nested too deeply",
-    explanation: "Messages and lists may be nested 100 deep, which is also the limit of protobuf's own parsers. No real graph comes \
-                  near it; a file that does is damaged or hostile.",
-    wrong: "a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a{a",
-    right: "node { calculator: \"PassThroughCalculator\" }",
-};
+    /// A field name and nothing after it.
+    MISSING_VALUE = 106, "field without a value" {
+        explanation: "A field's name must be followed by a value. To leave a field unset, leave out its name as well.",
+        wrong: "node { calculator: \"PassThroughCalculator\" name: }",
+        right: "node { calculator: \"PassThroughCalculator\" name: \"first\" }",
+    }
 
-/// A scalar field without its colon.
-pub static MISSING_COLON: Code = Code {
-    number: 105,
-    title: "missing colon",
-    explanation: "A colon is required between a field's name and a string, a number, a word or a list of these. Before a message \
-                  it may be left out.",
-    wrong: "input_stream \"in\"",
-    right: "input_stream: \"in\"",
-};
+    /// A message or list that belongs to no field.
+    MISSING_NAME = 107, "value without a field name" {
+        explanation: "A message or a list can only be the value of a field, so a field's name must stand before it.",
+        wrong: "{ calculator: \"PassThroughCalculator\" }",
+        right: "node { calculator: \"PassThroughCalculator\" }",
+    }
 
-/// A field name and nothing after it.
-pub static MISSING_VALUE: Code = Code {
-    number: 106,
-    title: "field without a value",
-    explanation: "A field's name must be followed by a value. To leave a field unset, leave out its name as well.",
-    wrong: "node { calculator: \"PassThroughCalculator\" name: }",
-    right: "node { calculator: \"PassThroughCalculator\" name: \"first\" }",
-};
+    /// `,` or `;` where none may be.
+    EXTRA_SEPARATOR = 108, "separator without a field" {
+        explanation: "One `,` or `;` may follow a field. A second one, or one before the first field, separates nothing.",
+        wrong: "input_stream: \"in\",, output_stream: \"out\"",
+        right: "input_stream: \"in\", output_stream: \"out\"",
+    }
 
-/// A message or list that belongs to no field.
-pub static MISSING_NAME: Code = Code {
-    number: 107,
-    title: "value without a field name",
-    explanation: "A message or a list can only be the value of a field, so a field's name must stand before it.",
-    wrong: "{ calculator: \"PassThroughCalculator\" }",
-    right: "node { calculator: \"PassThroughCalculator\" }",
-};
+    /// A list that is not values with commas between.
+    BAD_LIST = 109, "malformed list" {
+        explanation: "A list is `[`, values with one comma between each two, and `]`. A list contains no list, and no comma follows the \
+                      last value.",
+        wrong: "input_stream: [\"a\" , \"b\", ]",
+        right: "input_stream: [\"a\" , \"b\"]",
+    }
 
-/// `,` or `;` where none may be.
-pub static EXTRA_SEPARATOR: Code = Code {
-    number: 108,
-    title: "separator without a field",
-    explanation: "One `,` or `;` may follow a field. A second one, or one before the first field, separates nothing.",
-    wrong: "input_stream: \"in\",, output_stream: \"out\"",
-    right: "input_stream: \"in\", output_stream: \"out\"",
-};
+    /// A string that does not end on its line.
+    UNTERMINATED_STRING = 110, "unterminated string" {
+        explanation: "A string ends with the quote it began with, on the same line. To write a long text, put several strings after one \
+                      another: they are joined. To write a line break, write `\\n`.",
+        wrong: "input_stream: \"in\nnode { calculator: \"PassThroughCalculator\" }",
+        right: "input_stream: \"in\"\nnode { calculator: \"PassThroughCalculator\" }",
+    }
 
-/// A list that is not values with commas between.
-pub static BAD_LIST: Code = Code {
-    number: 109,
-    title: "malformed list",
-    explanation: "A list is `[`, values with one comma between each two, and `]`. A list contains no list, and no comma follows the \
-                  last value.",
-    wrong: "input_stream: [\"a\" , \"b\", ]",
-    right: "input_stream: [\"a\" , \"b\"]",
-};
+    /// A backslash with something unknown after it.
+    BAD_ESCAPE = 111, "invalid escape sequence" {
+        explanation: "Escapes are `\\a \\b \\f \\n \\r \\t \\v \\? \\\\ \\' \\\"`, one to three octal digits, `\\x` with one or two hexadecimal \
+                      digits, `\\u` with four and `\\U` with eight (at most `0010FFFF`). A backslash itself is written `\\\\`.",
+        wrong: r#"node { calculator: "PassThroughCalculator" name: "C:\models" }"#,
+        right: r#"node { calculator: "PassThroughCalculator" name: "C:\\models" }"#,
+    }
 
-/// A string that does not end on its line.
-pub static UNTERMINATED_STRING: Code = Code {
-    number: 110,
-    title: "unterminated string",
-    explanation: "A string ends with the quote it began with, on the same line. To write a long text, put several strings after one \
-                  another: they are joined. To write a line break, write `\\n`.",
-    wrong: "input_stream: \"in\nnode { calculator: \"PassThroughCalculator\" }",
-    right: "input_stream: \"in\"\nnode { calculator: \"PassThroughCalculator\" }",
-};
+    /// Something that begins like a number.
+    BAD_NUMBER = 112, "malformed number" {
+        explanation: "An integer is decimal (`10`), octal (a leading zero: `017`) or hexadecimal (`0x1F`). A floating-point number has a \
+                      point, an exponent or an `f`: `.5`, `1.`, `1e-3`, `10f`. Letters directly after a number are an error.",
+        wrong: "num_threads: 09",
+        right: "num_threads: 9",
+    }
 
-/// A backslash with something unknown after it.
-pub static BAD_ESCAPE: Code = Code {
-    number: 111,
-    title: "invalid escape sequence",
-    explanation: "Escapes are `\\a \\b \\f \\n \\r \\t \\v \\? \\\\ \\' \\\"`, one to three octal digits, `\\x` with one or two hexadecimal \
-                  digits, `\\u` with four and `\\U` with eight (at most `0010FFFF`). A backslash itself is written `\\\\`.",
-    wrong: r#"node { calculator: "PassThroughCalculator" name: "C:\models" }"#,
-    right: r#"node { calculator: "PassThroughCalculator" name: "C:\\models" }"#,
-};
+    /// `[..]` that is neither an extension nor an Any name.
+    BAD_BRACKET_NAME = 113, "malformed name in brackets" {
+        explanation: "A name in brackets is either an extension's full name, `[mediapipe.GateCalculatorOptions.ext]`, or a URL prefix, a slash \
+                      and a message's full name, `[type.googleapis.com/mediapipe.GateCalculatorOptions]`.",
+        wrong: "node { calculator: \"GateCalculator\" options { [mediapipe..ext] { } } }",
+        right: "node { calculator: \"GateCalculator\" options { [mediapipe.GateCalculatorOptions.ext] { } } }",
+    }
 
-/// Something that begins like a number.
-pub static BAD_NUMBER: Code = Code {
-    number: 112,
-    title: "malformed number",
-    explanation: "An integer is decimal (`10`), octal (a leading zero: `017`) or hexadecimal (`0x1F`). A floating-point number has a \
-                  point, an exponent or an `f`: `.5`, `1.`, `1e-3`, `10f`. Letters directly after a number are an error.",
-    wrong: "num_threads: 09",
-    right: "num_threads: 9",
-};
+    /// A comment of another language.
+    FOREIGN_COMMENT = 114, "comment of another language" {
+        explanation: "A comment begins with `#` and goes to the end of the line. `//` and `/* */` are not comments.",
+        wrong: "// the first node\nnode { calculator: \"PassThroughCalculator\" }",
+        right: "# the first node\nnode { calculator: \"PassThroughCalculator\" }",
+    }
 
-/// `[..]` that is neither an extension nor an Any name.
-pub static BAD_BRACKET_NAME: Code = Code {
-    number: 113,
-    title: "malformed name in brackets",
-    explanation: "A name in brackets is either an extension's full name, `[mediapipe.GateCalculatorOptions.ext]`, or a URL prefix, a slash \
-                  and a message's full name, `[type.googleapis.com/mediapipe.GateCalculatorOptions]`.",
-    wrong: "node { calculator: \"GateCalculator\" options { [mediapipe..ext] { } } }",
-    right: "node { calculator: \"GateCalculator\" options { [mediapipe.GateCalculatorOptions.ext] { } } }",
-};
+    /// The file cannot be read as text at all.
+    UNUSABLE_FILE = 115, "unusable file" {
+        explanation: "A graph file is UTF-8 text of at most 64 MiB. The file is too long, or is no UTF-8 text: a \
+                      binary file, or a text in another encoding.",
+        wrong: "",
+        right: "",
+    }
 
-/// A comment of another language.
-pub static FOREIGN_COMMENT: Code = Code {
-    number: 114,
-    title: "comment of another language",
-    explanation: "A comment begins with `#` and goes to the end of the line. `//` and `/* */` are not comments.",
-    wrong: "// the first node\nnode { calculator: \"PassThroughCalculator\" }",
-    right: "# the first node\nnode { calculator: \"PassThroughCalculator\" }",
-};
-
-/// The file cannot be read as text at all.
-pub static UNUSABLE_FILE: Code = Code {
-    number: 115,
-    title: "unusable file",
-    explanation: "A graph file is UTF-8 text of at most 64 MiB. The file is too long, or is no UTF-8 text: a \
-                  binary file, or a text in another encoding.",
-    wrong: "",
-    right: "",
-};
-
-/// The list of errors was cut.
-pub static TOO_MANY_ERRORS: Code = Code {
-    number: 116,
-    title: "too many errors",
-    explanation: "Only the first hundred errors of a file are listed. A file with that many is usually not a graph file.",
-    wrong: "",
-    right: "",
-};
+    /// The list of errors was cut.
+    TOO_MANY_ERRORS = 116, "too many errors" {
+        explanation: "Only the first hundred errors of a file are listed. A file with that many is usually not a graph file.",
+        wrong: "",
+        right: "",
+    }
+}

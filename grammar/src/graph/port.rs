@@ -83,14 +83,6 @@ impl Text<'_> {
         }
     }
 
-    /// Tells whether the range is written as it reads, so that an edit may replace it.
-    fn is_verbatim(&self, range: &Range<usize>) -> bool {
-        let literal = self
-            .literal
-            .filter(|literal| literal.pieces.len() == 1 && literal.pieces[0].offsets.is_empty());
-        literal.is_some() && !range.is_empty()
-    }
-
     /// Proposes another spelling of the range.
     fn correct(
         &self,
@@ -99,46 +91,49 @@ impl Text<'_> {
         corrected: String,
     ) -> Diagnostic {
         let advice = format!("write `{corrected}`");
-        if self.is_verbatim(&range) {
+        let is_verbatim = self
+            .literal
+            .is_some_and(|it| it.pieces.len() == 1 && it.pieces[0].offsets.is_empty());
+        if is_verbatim && !range.is_empty() {
             diagnostic.fix(advice, self.span_of(range), corrected)
         } else {
             diagnostic.hint(advice)
         }
     }
-
-    fn part(&self, range: Range<usize>) -> Spanned<String> {
-        Spanned::new(self.content[range.clone()].to_owned(), self.span_of(range))
-    }
 }
 
-fn text_of<'a>(value: &'a Value, field: &Field, cx: &mut Lowering) -> Option<Text<'a>> {
-    let text = cx.accept(scalar::string(value), value, field)?;
-    let ValueKind::String(literal) = &value.value else {
-        return None;
+/// How a string of the format becomes a port or a reference to one.
+macro_rules! read_text {
+    ($type:ty, $parse:path) => {
+        impl Read for $type {
+            fn read(value: &Value, field: &Field, cx: &mut Lowering) -> Option<Self> {
+                let content = cx.accept(scalar::string(value), value, field)?;
+                let literal = match &value.value {
+                    ValueKind::String(literal) => Some(literal),
+                    _ => None,
+                };
+                let span = value.span;
+                let read = $parse(&Text {
+                    content,
+                    literal,
+                    span,
+                });
+                read.map_err(|diagnostic| cx.report(*diagnostic)).ok()
+            }
+
+            fn place(&self) -> Span {
+                self.span
+            }
+
+            fn to_value(&self) -> ValueKind {
+                ValueKind::text(self.to_string())
+            }
+        }
     };
-    Some(Text {
-        content: text,
-        literal: Some(literal),
-        span: value.span,
-    })
 }
 
-impl Read for PortSpec {
-    fn read(value: &Value, field: &Field, cx: &mut Lowering) -> Option<Self> {
-        let text = text_of(value, field, cx)?;
-        parse_port(&text)
-            .map_err(|diagnostic| cx.report(*diagnostic))
-            .ok()
-    }
-
-    fn place(&self) -> Span {
-        self.span
-    }
-
-    fn to_value(&self) -> ValueKind {
-        ValueKind::text(self.to_string())
-    }
-}
+read_text!(PortSpec, parse_port);
+read_text!(TagIndex, parse_tag_index);
 
 impl PortSpec {
     /// Parses one port string that no file contains; an untagged port has index 0 until it is numbered among its peers.
@@ -148,23 +143,6 @@ impl PortSpec {
             literal: None,
             span: Span::NONE,
         })
-    }
-}
-
-impl Read for TagIndex {
-    fn read(value: &Value, field: &Field, cx: &mut Lowering) -> Option<Self> {
-        let text = text_of(value, field, cx)?;
-        parse_tag_index(&text)
-            .map_err(|diagnostic| cx.report(*diagnostic))
-            .ok()
-    }
-
-    fn place(&self) -> Span {
-        self.span
-    }
-
-    fn to_value(&self) -> ValueKind {
-        ValueKind::text(self.to_string())
     }
 }
 
@@ -179,20 +157,59 @@ impl TagIndex {
     }
 }
 
-fn is_name(text: &str) -> bool {
-    is_word(text, |byte| byte.is_ascii_lowercase())
+/// The words of a port.
+#[derive(Copy, Clone)]
+enum Word {
+    Tag,
+    Name,
 }
 
-fn is_tag(text: &str) -> bool {
-    is_word(text, |byte| byte.is_ascii_uppercase())
-}
+impl Word {
+    fn is(self, text: &str) -> bool {
+        let letter = |byte: u8| match self {
+            Self::Tag => byte.is_ascii_uppercase() || byte == b'_',
+            Self::Name => byte.is_ascii_lowercase() || byte == b'_',
+        };
+        text.bytes().next().is_some_and(letter)
+            && text
+                .bytes()
+                .all(|byte| letter(byte) || byte.is_ascii_digit())
+    }
 
-fn is_word(text: &str, is_letter: impl Fn(u8) -> bool) -> bool {
-    let letter = |byte: u8| is_letter(byte) || byte == b'_';
-    text.bytes().next().is_some_and(letter)
-        && text
-            .bytes()
-            .all(|byte| letter(byte) || byte.is_ascii_digit())
+    fn read(
+        self,
+        text: &Text<'_>,
+        range: Range<usize>,
+    ) -> Result<Spanned<String>, Box<Diagnostic>> {
+        let word = &text.content[range.clone()];
+        if self.is(word) {
+            return Ok(Spanned::new(word.to_owned(), text.span_of(range)));
+        }
+        let snake = to_snake(word);
+        let (code, what, letters, corrected) = match self {
+            Self::Tag => (
+                &ports::BAD_TAG,
+                "a tag",
+                "tags are capital letters",
+                snake.to_ascii_uppercase(),
+            ),
+            Self::Name => (
+                &ports::BAD_STREAM_NAME,
+                "a name of a stream or side packet",
+                "names are lower-case letters",
+                snake,
+            ),
+        };
+        let message = format!("`{word}` is not {what}");
+        let diagnostic = Diagnostic::error(code, text.span_of(range.clone()), message).label(
+            format!("{letters}, digits and `_`, and begin with no digit"),
+        );
+        Err(Box::new(if self.is(&corrected) {
+            text.correct(diagnostic, range, corrected)
+        } else {
+            diagnostic
+        }))
+    }
 }
 
 /// Reads an index: decimal digits without leading zeros, at most [`MAX_INDEX`].
@@ -205,40 +222,42 @@ fn index(text: &str) -> Option<u32> {
 }
 
 fn parse_port(text: &Text<'_>) -> Result<PortSpec, Box<Diagnostic>> {
+    let bad = |why: &str| {
+        let message = format!("`{}` is not a port", text.content);
+        let diagnostic = Diagnostic::error(&ports::BAD_PORT, text.whole(), message);
+        Err(Box::new(
+            diagnostic
+                .label(why)
+                .hint("write `name`, `TAG:name` or `TAG:index:name`"),
+        ))
+    };
     let parts = parts(text.content);
     let (tag, number, name) = match parts.as_slice() {
         [name] => (None, None, name.clone()),
         [tag, name] => (Some(tag.clone()), None, name.clone()),
         [tag, number, name] => (Some(tag.clone()), Some(number.clone()), name.clone()),
-        _ => return Err(bad_port(text, "more than two colons").into()),
+        _ => return bad("more than two colons"),
     };
     let tag = match tag {
         None => Spanned::new(String::new(), text.span_of(0..0)),
-        Some(range) if range.is_empty() => {
-            return Err(bad_port(text, "no tag before the first colon").into());
-        }
-        Some(range) => read_tag(text, range)?,
+        Some(range) if range.is_empty() => return bad("no tag before the first colon"),
+        Some(range) => Word::Tag.read(text, range)?,
     };
     let index = match number {
         None => 0,
-        Some(range) if range.is_empty() => {
-            return Err(bad_port(text, "no index between the colons").into());
-        }
+        Some(range) if range.is_empty() => return bad("no index between the colons"),
         Some(range) => read_index(text, range)?,
     };
     if name.is_empty() {
-        let alone = parts.len() == 1;
-        let why = if alone {
-            "the string is empty"
-        } else {
-            "no name after the last colon"
-        };
-        return Err(bad_port(text, why).into());
+        return bad(match parts.len() {
+            1 => "the string is empty",
+            _ => "no name after the last colon",
+        });
     }
     Ok(PortSpec {
         tag,
         index,
-        name: read_name(text, name)?,
+        name: Word::Name.read(text, name)?,
         span: text.whole(),
     })
 }
@@ -257,7 +276,7 @@ fn parse_tag_index(text: &Text<'_>) -> Result<TagIndex, Box<Diagnostic>> {
         [tag, number] => (tag.clone(), Some(number.clone())),
         _ => return Err(bad(text.whole(), "more than one colon")),
     };
-    if !tag.is_empty() && !is_tag(&text.content[tag.clone()]) {
+    if !tag.is_empty() && !Word::Tag.is(&text.content[tag.clone()]) {
         return Err(bad(
             text.span_of(tag),
             "not a tag: tags are capital letters, digits and `_`",
@@ -287,32 +306,6 @@ fn parts(text: &str) -> Vec<Range<usize>> {
         .collect()
 }
 
-fn bad_port(text: &Text<'_>, why: &str) -> Diagnostic {
-    let message = format!("`{}` is not a port", text.content);
-    Diagnostic::error(&ports::BAD_PORT, text.whole(), message)
-        .label(why)
-        .hint("write `name`, `TAG:name` or `TAG:index:name`")
-}
-
-fn read_tag(text: &Text<'_>, range: Range<usize>) -> Result<Spanned<String>, Box<Diagnostic>> {
-    let tag = &text.content[range.clone()];
-    if is_tag(tag) {
-        return Ok(text.part(range));
-    }
-    let diagnostic = Diagnostic::error(
-        &ports::BAD_TAG,
-        text.span_of(range.clone()),
-        format!("`{tag}` is not a tag"),
-    )
-    .label("tags are capital letters, digits and `_`, and begin with no digit");
-    let upper = to_snake(tag).to_ascii_uppercase();
-    Err(Box::new(if is_tag(&upper) {
-        text.correct(diagnostic, range, upper)
-    } else {
-        diagnostic
-    }))
-}
-
 fn read_index(text: &Text<'_>, range: Range<usize>) -> Result<u32, Box<Diagnostic>> {
     let written = &text.content[range.clone()];
     index(written).ok_or_else(|| {
@@ -327,26 +320,6 @@ fn read_index(text: &Text<'_>, range: Range<usize>) -> Result<u32, Box<Diagnosti
             )),
         )
     })
-}
-
-fn read_name(text: &Text<'_>, range: Range<usize>) -> Result<Spanned<String>, Box<Diagnostic>> {
-    let name = &text.content[range.clone()];
-    if is_name(name) {
-        return Ok(text.part(range));
-    }
-    let message = format!("`{name}` is not a name of a stream or side packet");
-    let diagnostic = Diagnostic::error(
-        &ports::BAD_STREAM_NAME,
-        text.span_of(range.clone()),
-        message,
-    )
-    .label("names are lower-case letters, digits and `_`, and begin with no digit");
-    let snake = to_snake(name);
-    Err(Box::new(if is_name(&snake) {
-        text.correct(diagnostic, range, snake)
-    } else {
-        diagnostic
-    }))
 }
 
 /// `inputImage`, `input-image` and `Input Image` as `input_image`.
