@@ -5,8 +5,8 @@ use serde::de::{DeserializeSeed, EnumAccess, SeqAccess, VariantAccess, Visitor};
 
 use super::Context;
 use super::error::{Error, Problem, one_of};
-use super::message::{Body, Entries, Entry, map_entry};
-use crate::ast::{Field, Literal, Message, Value, ValueKind};
+use super::message::{Body, Entries, Entry, Key, map_entry};
+use crate::ast::{Field, Literal, Number, Value, ValueKind};
 use crate::codes::fields;
 use crate::diag::Diagnostic;
 use crate::graph::table;
@@ -80,19 +80,12 @@ impl<'t, 'c> Input<'t, 'c> {
         read(value).map_err(|mismatch| Error::of(Problem::Mismatch(mismatch), field, value))
     }
 
-    fn message(&self) -> Result<(&'t Field, &'t Message), Error<'t>> {
-        let (field, value) = self.one()?;
-        let message = scalar::message(value)
-            .map_err(|mismatch| Error::of(Problem::Mismatch(mismatch), field, value))?;
-        Ok((field, message))
-    }
-
     fn with_body<V>(
         self,
         read: impl FnOnce(Body<'t, '_>) -> Result<V, Error<'t>>,
     ) -> Result<V, Error<'t>> {
         let (field, value) = self.one()?;
-        let (_, message) = self.message()?;
+        let message = self.scalar(scalar::message)?;
         let read = read(Body::new(
             self.cx,
             message,
@@ -103,12 +96,25 @@ impl<'t, 'c> Input<'t, 'c> {
     }
 }
 
-macro_rules! integers {
-    ($($method:ident $visit:ident $type:ty;)*) => {
-        $(fn $method<V: Visitor<'t>>(self, visitor: V) -> Result<V::Value, Error<'t>> {
+/// Methods that read a scalar, each with what it hands to the visitor.
+macro_rules! scalars {
+    ($($($method:ident)+ => $visit:ident $read:expr;)*) => {
+        $($(scalars! { @ $method $visit $read })+)*
+    };
+    (@ $method:ident $visit:ident $read:expr) => {
+        fn $method<V: Visitor<'t>>(self, visitor: V) -> Result<V::Value, Error<'t>> {
+            visitor.$visit(self.scalar($read)?)
+        }
+    };
+}
+
+/// Reads an integer of the type's range.
+macro_rules! integer {
+    ($type:ty) => {
+        |value| {
             let range = i128::from(<$type>::MIN)..=i128::from(<$type>::MAX);
-            visitor.$visit(self.scalar(|value| scalar::integer(value, range))? as $type)
-        })*
+            scalar::integer(value, range).map(|integer| integer as $type)
+        }
     };
 }
 
@@ -147,47 +153,20 @@ impl<'t> serde::Deserializer<'t> for Input<'t, '_> {
         }
     }
 
-    fn deserialize_bool<V: Visitor<'t>>(self, visitor: V) -> Result<V::Value, Error<'t>> {
-        visitor.visit_bool(self.scalar(scalar::boolean)?)
-    }
-
-    integers! {
-        deserialize_i8 visit_i8 i8;
-        deserialize_i16 visit_i16 i16;
-        deserialize_i32 visit_i32 i32;
-        deserialize_i64 visit_i64 i64;
-        deserialize_u8 visit_u8 u8;
-        deserialize_u16 visit_u16 u16;
-        deserialize_u32 visit_u32 u32;
-        deserialize_u64 visit_u64 u64;
-    }
-
-    fn deserialize_f32<V: Visitor<'t>>(self, visitor: V) -> Result<V::Value, Error<'t>> {
-        visitor.visit_f32(self.scalar(scalar::float)? as f32)
-    }
-
-    fn deserialize_f64<V: Visitor<'t>>(self, visitor: V) -> Result<V::Value, Error<'t>> {
-        visitor.visit_f64(self.scalar(scalar::float)?)
-    }
-
-    fn deserialize_char<V: Visitor<'t>>(self, visitor: V) -> Result<V::Value, Error<'t>> {
-        self.deserialize_str(visitor)
-    }
-
-    fn deserialize_str<V: Visitor<'t>>(self, visitor: V) -> Result<V::Value, Error<'t>> {
-        visitor.visit_borrowed_str(self.scalar(scalar::string)?)
-    }
-
-    fn deserialize_string<V: Visitor<'t>>(self, visitor: V) -> Result<V::Value, Error<'t>> {
-        self.deserialize_str(visitor)
-    }
-
-    fn deserialize_bytes<V: Visitor<'t>>(self, visitor: V) -> Result<V::Value, Error<'t>> {
-        visitor.visit_borrowed_bytes(self.scalar(scalar::bytes)?)
-    }
-
-    fn deserialize_byte_buf<V: Visitor<'t>>(self, visitor: V) -> Result<V::Value, Error<'t>> {
-        self.deserialize_bytes(visitor)
+    scalars! {
+        deserialize_bool => visit_bool scalar::boolean;
+        deserialize_i8 => visit_i8 integer!(i8);
+        deserialize_i16 => visit_i16 integer!(i16);
+        deserialize_i32 => visit_i32 integer!(i32);
+        deserialize_i64 => visit_i64 integer!(i64);
+        deserialize_u8 => visit_u8 integer!(u8);
+        deserialize_u16 => visit_u16 integer!(u16);
+        deserialize_u32 => visit_u32 integer!(u32);
+        deserialize_u64 => visit_u64 integer!(u64);
+        deserialize_f32 => visit_f32 |value| scalar::float(value).map(|float| float as f32);
+        deserialize_f64 => visit_f64 scalar::float;
+        deserialize_char deserialize_str deserialize_string => visit_borrowed_str scalar::string;
+        deserialize_bytes deserialize_byte_buf => visit_borrowed_bytes scalar::bytes;
     }
 
     fn deserialize_option<V: Visitor<'t>>(self, visitor: V) -> Result<V::Value, Error<'t>> {
@@ -245,16 +224,12 @@ impl<'t> serde::Deserializer<'t> for Input<'t, '_> {
                 return self.with_body(|body| body.deserialize_any(visitor));
             };
             match map_entry(self.cx, message).map_err(|problem| Error::of(problem, field, value))? {
-                Entry::Of(key, value) => pairs.push((key, value)),
+                Entry::Of(key, value) => pairs.push((Key::Value(key), vec![value])),
                 Entry::Aside => {}
                 Entry::Map => return self.with_body(|body| body.deserialize_any(visitor)),
             }
         }
-        visitor.visit_map(Entries {
-            cx: self.cx,
-            pairs: pairs.into_iter(),
-            value: None,
-        })
+        visitor.visit_map(Entries::new(self.cx, pairs))
     }
 
     fn deserialize_struct<V: Visitor<'t>>(
@@ -277,29 +252,22 @@ impl<'t> serde::Deserializer<'t> for Input<'t, '_> {
             ValueKind::Identifier {
                 negative: false,
                 name,
-            } => Variant::Name(name),
-            ValueKind::Number(number) if !number.negative => match number.literal {
-                Literal::Integer { value: index, .. } if index < variants.len() as u64 => {
-                    Variant::Index(index)
-                }
-                _ => return Err(Error::of(no_variant(value, variants), field, value)),
-            },
+            } => Ok(Variant::Name(name)),
+            ValueKind::Number(Number {
+                negative: false,
+                literal: Literal::Integer { value: index, .. },
+            }) if *index < variants.len() as u64 => Ok(Variant::Index(*index)),
             ValueKind::Message(message) => match message.fields.as_slice() {
-                [inner] if self.cx.is_aside(&inner.value) => {
-                    return Err(Error::of(Problem::Reported, field, value));
-                }
-                [inner] => Variant::Field(self.cx, inner),
-                [] => return Err(Error::of(no_variant(value, variants), field, value)),
-                [first, second, ..] => {
-                    return Err(Error::of(several_variants(first, second), field, value));
-                }
+                [inner] if self.cx.is_aside(&inner.value) => Err(Problem::Reported),
+                [inner] => Ok(Variant::Field(self.cx, inner)),
+                [] => Err(no_variant(value, variants)),
+                [first, second, ..] => Err(several_variants(first, second)),
             },
-            ValueKind::Invalid => return Err(Error::of(Problem::Reported, field, value)),
-            ValueKind::List(_) => {
-                return Err(Error::of(Problem::Mismatch(Mismatch::List), field, value));
-            }
-            _ => return Err(Error::of(no_variant(value, variants), field, value)),
+            ValueKind::Invalid => Err(Problem::Reported),
+            ValueKind::List(_) => Err(Problem::Mismatch(Mismatch::List)),
+            _ => Err(no_variant(value, variants)),
         };
+        let variant = variant.map_err(|problem| Error::of(problem, field, value))?;
         visitor
             .visit_enum(variant)
             .map_err(|error| error.within(field, value))
@@ -393,23 +361,21 @@ impl<'t, 'c> EnumAccess<'t> for Variant<'t, 'c> {
         self,
         seed: S,
     ) -> Result<(S::Value, Content<'t, 'c>), Error<'t>> {
-        match self {
-            Self::Name(name) => Ok((
-                seed.deserialize(BorrowedStrDeserializer::<Error<'t>>::new(name))?,
-                Content(None),
-            )),
-            Self::Index(index) => Ok((
-                seed.deserialize(U64Deserializer::<Error<'t>>::new(index))?,
-                Content(None),
-            )),
-            Self::Field(cx, field) => {
-                let name = BorrowedStrDeserializer::<Error<'t>>::new(field.name.as_str());
-                Ok((
-                    seed.deserialize(name)?,
-                    Content(Some(Input::fields(cx, vec![field]))),
-                ))
+        let word = |name| BorrowedStrDeserializer::<Error<'t>>::new(name);
+        Ok(match self {
+            Self::Name(name) => (seed.deserialize(word(name))?, Content(None)),
+            Self::Index(index) => {
+                let index = U64Deserializer::<Error<'t>>::new(index);
+                (seed.deserialize(index)?, Content(None))
             }
-        }
+            Self::Field(cx, field) => {
+                let content = Input::fields(cx, vec![field]);
+                (
+                    seed.deserialize(word(field.name.as_str()))?,
+                    Content(Some(content)),
+                )
+            }
+        })
     }
 }
 

@@ -37,12 +37,7 @@ impl<'t, 'c> Body<'t, 'c> {
     fn groups(&self) -> Vec<Vec<&'t Field>> {
         let mut groups: Vec<Vec<&Field>> = Vec::new();
         let mut places = HashMap::new();
-        for field in self
-            .message
-            .fields
-            .iter()
-            .filter(|field| !self.cx.is_aside(&field.value))
-        {
+        for field in self.fields() {
             let place = *places.entry(&field.name.kind).or_insert(groups.len());
             if place == groups.len() {
                 groups.push(Vec::new());
@@ -52,14 +47,15 @@ impl<'t, 'c> Body<'t, 'c> {
         groups
     }
 
+    /// The fields without those that were set aside.
+    fn fields(&self) -> impl Iterator<Item = &'t Field> {
+        let fields = self.message.fields.iter();
+        fields.filter(|field| !self.cx.is_aside(&field.value))
+    }
+
     /// Reports fields that are not among the names, once.
     fn report_unknown(&self, known: &[&str]) {
-        for field in self
-            .message
-            .fields
-            .iter()
-            .filter(|field| !self.cx.is_aside(&field.value))
-        {
+        for field in self.fields() {
             if !known.contains(&field.name.as_plain().unwrap_or_default()) {
                 let diagnostic = table::unknown(field, self.name, known.iter().copied());
                 self.cx.set_aside(&field.value, Some(diagnostic));
@@ -78,27 +74,26 @@ impl<'t, 'c> Body<'t, 'c> {
     }
 
     fn visit_fields<V: Visitor<'t>>(self, visitor: V) -> Result<V::Value, Error<'t>> {
-        let access = Fields {
-            cx: self.cx,
-            groups: self.groups().into_iter(),
-            current: Vec::new(),
-        };
-        visitor.visit_map(access).map_err(|mut error| {
-            if let (Problem::Missing { field }, None) = (&error.problem, error.culprit) {
-                if self.excuses(field) {
-                    error.problem = Problem::Reported;
-                } else if error.place.is_none() {
-                    error.place = Some(self.head);
-                    let problem = std::mem::replace(&mut error.problem, Problem::Reported);
-                    error.problem = problem
-                        .diagnose(self.name, self.head, None)
-                        .map_or(Problem::Reported, |diagnostic| {
-                            Problem::Diagnosed(Box::new(diagnostic))
-                        });
+        let groups = self.groups().into_iter();
+        let entries = groups.map(|group| (Key::Name(group[0]), group)).collect();
+        visitor
+            .visit_map(Entries::new(self.cx, entries))
+            .map_err(|mut error| {
+                if let (Problem::Missing { field }, None) = (&error.problem, error.culprit) {
+                    if self.excuses(field) {
+                        error.problem = Problem::Reported;
+                    } else if error.place.is_none() {
+                        error.place = Some(self.head);
+                        let problem = std::mem::replace(&mut error.problem, Problem::Reported);
+                        error.problem = problem
+                            .diagnose(self.name, self.head, None)
+                            .map_or(Problem::Reported, |diagnostic| {
+                                Problem::Diagnosed(Box::new(diagnostic))
+                            });
+                    }
                 }
-            }
-            error
-        })
+                error
+            })
     }
 }
 
@@ -155,52 +150,30 @@ impl<'t> serde::Deserializer<'t> for Body<'t, '_> {
     }
 }
 
-/// Gives the fields to a visitor, all occurrences of one name together.
-struct Fields<'t, 'c> {
+/// The key of an entry.
+pub(super) enum Key<'t> {
+    /// The name of this field.
+    Name(&'t Field),
+    /// The value of this field.
+    Value(&'t Field),
+}
+
+/// Gives entries to a visitor: the fields of a message, all occurrences of one name together, or the entries of a protobuf
+/// map, where the last one of a key counts.
+pub(super) struct Entries<'t, 'c> {
     cx: &'c Context,
-    groups: std::vec::IntoIter<Vec<&'t Field>>,
+    rest: std::vec::IntoIter<(Key<'t>, Vec<&'t Field>)>,
     current: Vec<&'t Field>,
 }
 
-impl<'t> MapAccess<'t> for Fields<'t, '_> {
-    type Error = Error<'t>;
-
-    fn next_key_seed<K: DeserializeSeed<'t>>(
-        &mut self,
-        seed: K,
-    ) -> Result<Option<K::Value>, Error<'t>> {
-        let Some(group) = self.groups.next() else {
-            return Ok(None);
-        };
-        let field = group[0];
-        self.current = group;
-        let key = match &field.name.kind {
-            NameKind::Plain(name) => {
-                seed.deserialize(BorrowedStrDeserializer::<Error<'t>>::new(name))
-            }
-            NameKind::Extension(_) | NameKind::Any { .. } => {
-                seed.deserialize(StringDeserializer::<Error<'t>>::new(field.name.to_string()))
-            }
-        };
-        key.map(Some)
-            .map_err(|error| error.within(field, &field.value))
+impl<'t, 'c> Entries<'t, 'c> {
+    pub(super) fn new(cx: &'c Context, entries: Vec<(Key<'t>, Vec<&'t Field>)>) -> Self {
+        Self {
+            cx,
+            rest: entries.into_iter(),
+            current: Vec::new(),
+        }
     }
-
-    fn next_value_seed<V: DeserializeSeed<'t>>(&mut self, seed: V) -> Result<V::Value, Error<'t>> {
-        let group = std::mem::take(&mut self.current);
-        let Some(&last) = group.last() else {
-            return Err(Problem::Reported.into());
-        };
-        seed.deserialize(Input::fields(self.cx, group))
-            .map_err(|error| error.within(last, &last.value))
-    }
-}
-
-/// The entries of a protobuf map: messages of a `key` and a `value` each, where the last one of a key counts.
-pub(super) struct Entries<'t, 'c> {
-    pub(super) cx: &'c Context,
-    pub(super) pairs: std::vec::IntoIter<(&'t Field, &'t Field)>,
-    pub(super) value: Option<&'t Field>,
 }
 
 impl<'t> MapAccess<'t> for Entries<'t, '_> {
@@ -210,22 +183,31 @@ impl<'t> MapAccess<'t> for Entries<'t, '_> {
         &mut self,
         seed: K,
     ) -> Result<Option<K::Value>, Error<'t>> {
-        let Some((key, value)) = self.pairs.next() else {
+        let Some((key, values)) = self.rest.next() else {
             return Ok(None);
         };
-        self.value = Some(value);
-        let key_read = seed.deserialize(Input::fields(self.cx, vec![key]));
-        key_read
-            .map(Some)
-            .map_err(|error| error.within(key, &key.value))
+        self.current = values;
+        let (Key::Name(field) | Key::Value(field)) = key;
+        let read = match (key, &field.name.kind) {
+            (Key::Value(_), _) => seed.deserialize(Input::fields(self.cx, vec![field])),
+            (Key::Name(_), NameKind::Plain(name)) => {
+                seed.deserialize(BorrowedStrDeserializer::<Error<'t>>::new(name))
+            }
+            (Key::Name(_), NameKind::Extension(_) | NameKind::Any { .. }) => {
+                seed.deserialize(StringDeserializer::<Error<'t>>::new(field.name.to_string()))
+            }
+        };
+        read.map(Some)
+            .map_err(|error| error.within(field, &field.value))
     }
 
     fn next_value_seed<V: DeserializeSeed<'t>>(&mut self, seed: V) -> Result<V::Value, Error<'t>> {
-        let Some(value) = self.value.take() else {
+        let values = std::mem::take(&mut self.current);
+        let Some(&last) = values.last() else {
             return Err(Problem::Reported.into());
         };
-        seed.deserialize(Input::fields(self.cx, vec![value]))
-            .map_err(|error| error.within(value, &value.value))
+        seed.deserialize(Input::fields(self.cx, values))
+            .map_err(|error| error.within(last, &last.value))
     }
 }
 
