@@ -105,65 +105,115 @@ pub(super) fn report_duplicates(messages: &[OptionsMessage], cx: &mut Lowering) 
     }
 }
 
+/// Reads the messages in brackets of one kind, and hands plain fields to `plain`, which tells whether it could read one, or
+/// nothing if it does not know it. Gives the messages, and whether all was read.
+fn read_messages(
+    message: &Message,
+    field: &Field,
+    kind: OptionsKind,
+    cx: &mut Lowering,
+    mut plain: impl FnMut(&Field, &mut Lowering) -> Option<bool>,
+) -> (Vec<OptionsMessage>, bool) {
+    let mut messages: Vec<OptionsMessage> = Vec::new();
+    let mut complete = !message.incomplete;
+    for inner in &message.fields {
+        let (found, name) = match &inner.name.kind {
+            NameKind::Extension(name) => (OptionsKind::Extension, name),
+            NameKind::Any { type_name, .. } => (OptionsKind::Any, type_name),
+            NameKind::Plain(name) => {
+                complete &= plain(inner, cx).unwrap_or_else(|| {
+                    cx.report(without_brackets(field, inner, kind, name));
+                    false
+                });
+                continue;
+            }
+        };
+        if found != kind {
+            cx.report(misplaced(field, inner, kind, name));
+        } else if let (OptionsKind::Any, Some(first)) = (kind, messages.first()) {
+            let diagnostic = second_message(field, inner, first);
+            cx.report(diagnostic.hint(format!("give it its own `{} {{ .. }}`", field.name)));
+        } else if let Some(body) = message_of(&inner.value, inner, cx) {
+            messages.push(OptionsMessage {
+                name: Spanned::new(name.clone(), inner.name.span),
+                kind,
+                body: body.clone(),
+            });
+            continue;
+        }
+        complete = false;
+    }
+    (messages, complete)
+}
+
+/// What is wrong with a name in brackets of the other kind than `field` takes.
+fn misplaced(field: &Field, inner: &Field, kind: OptionsKind, name: &str) -> Diagnostic {
+    let (takes, found, hint) = match kind {
+        OptionsKind::Extension => (
+            "extensions, not messages with a type URL",
+            "type URL",
+            format!(
+                "write `[{name}.ext] {{ .. }}`, or move it to `node_options` or `graph_options`"
+            ),
+        ),
+        OptionsKind::Any => {
+            let name = name.strip_suffix(".ext").unwrap_or(name);
+            (
+                "messages with a type URL, not extensions",
+                "extension",
+                format!("write `[type.googleapis.com/{name}] {{ .. }}`, or move it to `options`"),
+            )
+        }
+    };
+    let message = format!("`{}` takes {takes}", field.name);
+    Diagnostic::error(&fields::MISPLACED_BRACKET_NAME, inner.name.span, message)
+        .label(found)
+        .hint(hint)
+}
+
+/// What is wrong with a plain name where names in brackets belong.
+fn without_brackets(field: &Field, inner: &Field, kind: OptionsKind, name: &str) -> Diagnostic {
+    let (what, before, after) = match kind {
+        OptionsKind::Extension => ("the name of an extension", "mediapipe.", ".ext"),
+        OptionsKind::Any => ("a type URL", "type.googleapis.com/mediapipe.", ""),
+    };
+    let hint = if matches!(inner.value.value, ValueKind::Message(_)) {
+        format!("{what} stands in brackets: `[{before}{name}{after}] {{ .. }}`")
+    } else {
+        let example = format!("`[{before}X{after}] {{ .. }}`");
+        format!("option fields stand in the message of their type: {example}")
+    };
+    let mut diagnostic = unknown(inner, field.name.as_str(), []);
+    diagnostic.hints.clear();
+    diagnostic.hint(hint)
+}
+
+/// The diagnostic for a second message in `field`.
+fn second_message(field: &Field, second: &Field, first: &OptionsMessage) -> Diagnostic {
+    let message = format!("one `{}` holds one message", field.name);
+    Diagnostic::error(&fields::DUPLICATE_OPTIONS, second.name.span, message)
+        .label("second message")
+        .also(first.name.span, "first message")
+}
+
 impl Read for Extensions {
     fn read(value: &Value, field: &Field, cx: &mut Lowering) -> Option<Self> {
         let message = message_of(value, field, cx)?;
-        let mut extensions = Self {
-            head: Some(field.name.span),
-            ..Self::default()
+        let mut merge_fields = None;
+        let plain = |inner: &Field, cx: &mut Lowering| {
+            (inner.name.as_plain() == Some("merge_fields")).then(|| {
+                let read = cx.accept(scalar::boolean(&inner.value), &inner.value, inner);
+                merge_fields = read.map(|merge| Spanned::new(merge, inner.value.span));
+                merge_fields.is_some()
+            })
         };
-        let mut complete = !message.incomplete;
-        for inner in &message.fields {
-            match &inner.name.kind {
-                NameKind::Extension(name) => {
-                    let body = message_of(&inner.value, inner, cx).map(|body| OptionsMessage {
-                        name: Spanned::new(name.clone(), inner.name.span),
-                        kind: OptionsKind::Extension,
-                        body: body.clone(),
-                    });
-                    complete &= body.is_some();
-                    extensions.messages.extend(body);
-                }
-                NameKind::Any { type_name, .. } => {
-                    complete = false;
-                    cx.report(
-                        Diagnostic::error(
-                            &fields::MISPLACED_BRACKET_NAME,
-                            inner.name.span,
-                            format!("`{}` takes extensions, not messages with a type URL", field.name),
-                        )
-                        .label("type URL")
-                        .hint(format!("write `[{type_name}.ext] {{ .. }}`, or move it to `node_options` or `graph_options`")),
-                    );
-                }
-                NameKind::Plain(name) if name == "merge_fields" => {
-                    let read = cx.accept(scalar::boolean(&inner.value), &inner.value, inner);
-                    complete &= read.is_some();
-                    extensions.merge_fields =
-                        read.map(|merge| Spanned::new(merge, inner.value.span));
-                }
-                NameKind::Plain(name) => {
-                    complete = false;
-                    let bare = unknown(inner, field.name.as_str(), []);
-                    let hint = if matches!(inner.value.value, ValueKind::Message(_)) {
-                        format!(
-                            "the name of an extension stands in brackets: `[mediapipe.{name}.ext] {{ .. }}`"
-                        )
-                    } else {
-                        "option fields stand in the message of their type: `[mediapipe.X.ext] { .. }`".to_owned()
-                    };
-                    cx.report(
-                        Diagnostic {
-                            hints: Vec::new(),
-                            ..bare
-                        }
-                        .hint(hint),
-                    );
-                }
-            }
-        }
-        report_duplicates(&extensions.messages, cx);
-        complete.then_some(extensions)
+        let (messages, complete) = read_messages(message, field, OptionsKind::Extension, cx, plain);
+        report_duplicates(&messages, cx);
+        complete.then_some(Self {
+            messages,
+            merge_fields,
+            head: Some(field.name.span),
+        })
     }
 
     fn place(&self) -> Span {
@@ -182,103 +232,29 @@ impl Read for Extensions {
 impl Read for OptionsMessage {
     fn read(value: &Value, field: &Field, cx: &mut Lowering) -> Option<Self> {
         let message = message_of(value, field, cx)?;
-        let mut expanded: Option<(&Field, Self)> = None;
-        let mut type_url: Option<&Field> = None;
-        let mut complete = !message.incomplete;
-        for inner in &message.fields {
-            match &inner.name.kind {
-                NameKind::Any { type_name, .. } => {
-                    if let Some((first, _)) = &expanded {
-                        complete = false;
-                        cx.report(
-                            Diagnostic::error(
-                                &fields::DUPLICATE_OPTIONS,
-                                inner.name.span,
-                                format!("one `{}` holds one message", field.name),
-                            )
-                            .label("second message")
-                            .also(first.name.span, "first message")
-                            .hint(format!("give it its own `{} {{ .. }}`", field.name)),
-                        );
-                        continue;
-                    }
-                    let Some(body) = message_of(&inner.value, inner, cx) else {
-                        complete = false;
-                        continue;
-                    };
-                    let name = Spanned::new(type_name.clone(), inner.name.span);
-                    expanded = Some((
-                        inner,
-                        Self {
-                            name,
-                            kind: OptionsKind::Any,
-                            body: body.clone(),
-                        },
-                    ));
-                }
-                NameKind::Extension(name) => {
-                    complete = false;
-                    let type_name = name.strip_suffix(".ext").unwrap_or(name);
-                    cx.report(
-                        Diagnostic::error(
-                            &fields::MISPLACED_BRACKET_NAME,
-                            inner.name.span,
-                            format!("`{}` takes messages with a type URL, not extensions", field.name),
-                        )
-                        .label("extension")
-                        .hint(format!("write `[type.googleapis.com/{type_name}] {{ .. }}`, or move it to `options`")),
-                    );
-                }
-                NameKind::Plain(name) if name == "type_url" => type_url = Some(inner),
-                NameKind::Plain(name) if name == "value" => {
-                    // An empty value is the default message and needs no decoding.
-                    if !matches!(scalar::bytes(&inner.value), Ok([])) {
-                        complete = false;
-                        cx.report(
-                            Diagnostic::error(
-                                &fields::SERIALIZED_ANY,
-                                inner.name.span,
-                                format!("`{}` holds serialised bytes", field.name),
-                            )
-                            .label("cannot be read")
-                            .hint(
-                                "write the message out: `[type.googleapis.com/mediapipe.X] { .. }`",
-                            ),
-                        );
-                    }
-                }
-                NameKind::Plain(name) => {
-                    complete = false;
-                    let bare = unknown(inner, field.name.as_str(), []);
-                    let hint = if matches!(inner.value.value, ValueKind::Message(_)) {
-                        format!(
-                            "a type URL stands in brackets: `[type.googleapis.com/mediapipe.{name}] {{ .. }}`"
-                        )
-                    } else {
-                        "option fields stand in the message of their type: `[type.googleapis.com/mediapipe.X] { .. }`".to_owned()
-                    };
-                    cx.report(
-                        Diagnostic {
-                            hints: Vec::new(),
-                            ..bare
-                        }
-                        .hint(hint),
-                    );
-                }
-            }
-        }
-        match (expanded, type_url) {
-            (Some((_, options)), None) => complete.then_some(options),
-            (Some((first, _)), Some(url)) => {
+        let type_url = message.fields_named("type_url").last();
+        let plain = |inner: &Field, cx: &mut Lowering| match inner.name.as_plain()? {
+            "type_url" => Some(true),
+            // An empty value is the default message and needs no decoding.
+            "value" if matches!(scalar::bytes(&inner.value), Ok([])) => Some(true),
+            "value" => {
+                let message = format!("`{}` holds serialised bytes", field.name);
+                let diagnostic =
+                    Diagnostic::error(&fields::SERIALIZED_ANY, inner.name.span, message);
                 cx.report(
-                    Diagnostic::error(
-                        &fields::DUPLICATE_OPTIONS,
-                        url.name.span,
-                        format!("one `{}` holds one message", field.name),
-                    )
-                    .label("second message")
-                    .also(first.name.span, "first message"),
+                    diagnostic
+                        .label("cannot be read")
+                        .hint("write the message out: `[type.googleapis.com/mediapipe.X] { .. }`"),
                 );
+                Some(false)
+            }
+            _ => None,
+        };
+        let (mut messages, complete) = read_messages(message, field, OptionsKind::Any, cx, plain);
+        match (messages.pop(), type_url) {
+            (Some(options), None) => complete.then_some(options),
+            (Some(first), Some(url)) => {
+                cx.report(second_message(field, url, &first));
                 None
             }
             (None, Some(url)) => {
