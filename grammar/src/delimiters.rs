@@ -8,6 +8,7 @@
 use std::borrow::Cow;
 
 use pest::Parser;
+use pest::iterators::Pair;
 
 use crate::codes::syntax;
 use crate::diag::{Diagnostic, Findings};
@@ -83,26 +84,22 @@ pub(crate) fn balance(file: FileId, text: &str) -> Result<Matched<'_>, Box<Diagn
         swallowed: false,
         in_comment: false,
     };
-    for pair in TextFormat::parse(Rule::delimiters, text)
-        .into_iter()
-        .flatten()
-    {
-        for pair in pair.into_inner() {
-            let at = pair.as_span().start();
-            let written = pair.as_str();
-            match pair.as_rule() {
-                Rule::opening if matcher.open.len() == MAX_DEPTH => {
-                    return Err(Box::new(matcher.too_deep(at)));
-                }
-                Rule::opening => matcher.open(at),
-                Rule::closing => matcher.close(at),
-                Rule::unterminated => matcher.swallow(written),
-                Rule::foreign_comment if !is_closed(written) => {
-                    matcher.swallow(written);
-                    matcher.in_comment = true;
-                }
-                _ => {}
+    let found = TextFormat::parse(Rule::delimiters, text).into_iter();
+    for pair in found.flatten().flat_map(Pair::into_inner) {
+        let at = pair.as_span().start();
+        let written = pair.as_str();
+        match pair.as_rule() {
+            Rule::opening if matcher.open.len() == MAX_DEPTH => {
+                return Err(Box::new(matcher.too_deep(at)));
             }
+            Rule::opening => matcher.open(at),
+            Rule::closing => matcher.close(at),
+            Rule::unterminated => matcher.swallow(written),
+            Rule::foreign_comment if !is_closed(written) => {
+                matcher.swallow(written);
+                matcher.in_comment = true;
+            }
+            _ => {}
         }
     }
     matcher.report_open();

@@ -80,35 +80,33 @@ fn why_no_number(pair: Pair<'_, Rule>) -> BadNumber {
     let text = pair.as_str();
     let start = pair.into_inner().next().map_or("", |start| start.as_str());
     let at = start.len();
-    let glued = &text[at..];
-    let has_digits_only = start.bytes().all(|byte| byte.is_ascii_digit());
-    let is_octal = start.len() > 1 && start.starts_with('0') && has_digits_only;
+    let is_digit = |byte: u8| byte.is_ascii_digit();
+    let is_octal = at > 1 && start.starts_with('0') && start.bytes().all(is_digit);
     let is_whole = is_octal || start.starts_with("0x") || start.starts_with("0X");
-    let (range, why) = match glued.as_bytes() {
-        [b'x' | b'X', ..] if start == "0" => (0..2, "`0x` must be followed by hexadecimal digits"),
+    let has_exponent = !start.bytes().all(|byte| is_digit(byte) || byte == b'.');
+    match &text.as_bytes()[at..] {
         [] => {
             let at = start.bytes().position(|byte| byte > b'7').unwrap_or(0);
             let why = "a number with a leading zero is octal: its digits are 0 to 7";
-            (at..at + 1, why)
+            (at..at + 1, why.to_owned())
+        }
+        [b'x' | b'X', ..] if start == "0" => {
+            let why = "`0x` must be followed by hexadecimal digits";
+            (0..2, why.to_owned())
         }
         [b'.', ..] if !is_whole => {
             let why = "a number has one decimal point, before the exponent";
-            (at..at + 1, why)
+            (at..at + 1, why.to_owned())
         }
-        [e @ (b'e' | b'E'), rest @ ..]
-            if !is_whole
-                && start
-                    .bytes()
-                    .all(|byte| byte.is_ascii_digit() || byte == b'.') =>
-        {
+        [e @ (b'e' | b'E'), rest @ ..] if !is_whole && !has_exponent => {
             let sign = usize::from(matches!(rest, [b'+' | b'-', ..]));
             let why = format!("`{}` must be followed by an exponent", char::from(*e));
-            return (at..at + 1 + sign, why);
+            (at..at + 1 + sign, why)
         }
         _ => {
+            let glued = &text[at..];
             let why = format!("a space is missing between `{start}` and `{glued}`");
-            return (at..text.len(), why);
+            (at..text.len(), why)
         }
-    };
-    (range, why.to_owned())
+    }
 }

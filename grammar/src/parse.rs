@@ -107,8 +107,8 @@ fn read(
     let mut reader = Reader::new(file, text);
     let mut root = Message::empty();
     root.span = Span::new(file, 0..text.len());
-    let comments = pairs.clone().flatten();
-    let comments = comments.filter(|pair| pair.as_rule() == Rule::COMMENT);
+    let all = pairs.clone().flatten();
+    let comments = all.filter(|pair| pair.as_rule() == Rule::COMMENT);
     let comments = comments.map(|pair| {
         let start = pair.as_span().start();
         let written = pair.as_str();

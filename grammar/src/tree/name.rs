@@ -10,7 +10,8 @@ use crate::parse::Rule;
 use crate::span::Span;
 
 impl Reader<'_> {
-    pub(super) fn bracketed(&mut self, pair: Pair<'_, Rule>) -> Name {
+    /// Reads the name of an extension or message type.
+    pub(super) fn bracketed(&self, pair: Pair<'_, Rule>) -> Name {
         let span = self.span_of(&pair);
         let (mut prefix, mut full_name) = (None, String::new());
         for inner in pair.into_inner() {
@@ -35,10 +36,8 @@ impl Reader<'_> {
         let span = self.span_of(&pair);
         let mut text = String::new();
         let mut end = 0;
-        for part in pair
-            .into_inner()
-            .filter(|it| it.as_rule() == Rule::url_part)
-        {
+        let parts = pair.into_inner();
+        for part in parts.filter(|it| it.as_rule() == Rule::url_part) {
             let place = part.as_span();
             let apart = !text.is_empty() && place.start() > end;
             if apart && !text.ends_with(['.', '/']) && !part.as_str().starts_with(['.', '/']) {
