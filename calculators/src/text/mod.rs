@@ -3,6 +3,7 @@
 pub mod chat_template;
 mod detokenizer;
 mod formats;
+mod jinja;
 pub mod reasoning;
 mod stop_string;
 mod tokenizer;

@@ -13,32 +13,23 @@
 //! # Ok::<(), graphmill_calculators::text::chat_template::TemplateError>(())
 //! ```
 
-mod builtins;
 mod calculator;
-mod python;
-mod rewrite;
 
 pub use calculator::{ApplyChatTemplate, ApplyChatTemplatePorts};
 
 use std::sync::Arc;
 
-use chrono::NaiveDateTime;
 use graphmill_engine::CancelToken;
-use minijinja::syntax::SyntaxConfig;
 use minijinja::{Environment, Error, ErrorKind};
 
-use self::builtins::Raised;
-use self::python::budget::{self, Budget, Stopped};
-use self::rewrite::Rewritten;
-
-/// Where `strftime_now` reads the local time.
-pub type Clock = Arc<dyn Fn() -> NaiveDateTime + Send + Sync>;
+pub use super::jinja::Clock;
+use super::jinja::{self, Budget, Program, Raised, Stopped, message_of};
 
 /// A compiled chat template. Rendering needs no lock; share it freely.
 pub struct ChatTemplate {
     source: String,
     environment: Environment<'static>,
-    rewritten: Rewritten,
+    program: Program,
 }
 
 /// Why a template does not compile or render.
@@ -88,37 +79,19 @@ impl ChatTemplate {
 
     /// Compiles a template whose `strftime_now` reads `clock`.
     pub fn with_clock(source: &str, clock: Clock) -> Result<Self, TemplateError> {
-        let rewritten =
-            rewrite::rewrite(source).map_err(|error| syntax_error(&error, error.line()))?;
-        let mut environment = Environment::empty();
-        builtins::install(&mut environment, clock);
+        let program = Program::new(source)?;
+        let mut environment = jinja::environment(clock);
         environment.set_fuel(Some(MAX_STEPS));
-        environment.set_formatter(|out, _, value| {
-            let text = python::text::str(value);
-            budget::take(text.len())?;
-            out.write_str(&text).map_err(Error::from)
-        });
-        let mut syntax = SyntaxConfig::builder();
-        syntax.keep_trailing_newline(true);
-        environment.set_syntax(syntax.build().map_err(|error| syntax_error(&error, None))?);
-        environment
-            .add_template_owned("chat_template", rewritten.source.clone())
-            .map_err(|error| {
-                syntax_error(
-                    &error,
-                    error.line().and_then(|line| rewritten.original_line(line)),
-                )
-            })?;
         Ok(Self {
             source: source.to_owned(),
             environment,
-            rewritten,
+            program,
         })
     }
 
     /// About as many bytes as a variable has.
     pub(crate) fn input_bytes(variable: &serde_json::Value) -> usize {
-        python::json::bytes(variable)
+        jinja::bytes(variable)
     }
 
     /// The template as it was written.
@@ -137,42 +110,12 @@ impl ChatTemplate {
         variables: &serde_json::Value,
         cancel: CancelToken,
     ) -> Result<String, TemplateError> {
-        let bytes = python::json::bytes(variables);
-        let variables = python::json::from_json(variables);
+        let bytes = jinja::bytes(variables);
+        let variables = jinja::from_json(variables);
         let _budget = Budget::new(LEAST_BYTES + BYTES_OF_EACH * bytes, cancel);
-        self.environment
-            .get_template("chat_template")
-            .and_then(|template| template.render(variables))
-            .map_err(|error| self.render_error(&error))
-    }
-
-    fn render_error(&self, error: &Error) -> TemplateError {
-        let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
-        let mut innermost = error;
-        let mut stopped = (error.kind() == ErrorKind::OutOfFuel)
-            .then(|| format!("it takes more than {MAX_STEPS} steps"));
-        while let Some(current) = cause {
-            if let Some(Raised(message)) = current.downcast_ref() {
-                return TemplateError::Raised(message.clone());
-            }
-            if let Some(why) = current.downcast_ref::<Stopped>() {
-                stopped = Some(why.to_string());
-            }
-            innermost = current.downcast_ref().unwrap_or(innermost);
-            cause = current.source();
-        }
-        let line = innermost
-            .line()
-            .or(error.line())
-            .and_then(|line| self.rewritten.original_line(line))
-            .unwrap_or(1);
-        match stopped {
-            Some(message) => TemplateError::Stopped { line, message },
-            None => TemplateError::Render {
-                line,
-                message: message_of(innermost),
-            },
-        }
+        self.program
+            .run(&self.environment, variables)
+            .map_err(|error| render_error(&error))
     }
 }
 
@@ -182,15 +125,27 @@ impl std::fmt::Debug for ChatTemplate {
     }
 }
 
-fn syntax_error(error: &Error, line: Option<usize>) -> TemplateError {
-    TemplateError::Syntax {
-        line: line.unwrap_or(1),
-        message: message_of(error),
+fn render_error(error: &Error) -> TemplateError {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    let mut innermost = error;
+    let mut stopped = (error.kind() == ErrorKind::OutOfFuel)
+        .then(|| format!("it takes more than {MAX_STEPS} steps"));
+    while let Some(current) = cause {
+        if let Some(Raised(message)) = current.downcast_ref() {
+            return TemplateError::Raised(message.clone());
+        }
+        if let Some(why) = current.downcast_ref::<Stopped>() {
+            stopped = Some(why.to_string());
+        }
+        innermost = current.downcast_ref().unwrap_or(innermost);
+        cause = current.source();
     }
-}
-
-fn message_of(error: &Error) -> String {
-    error
-        .detail()
-        .map_or_else(|| error.kind().to_string(), str::to_owned)
+    let line = innermost.line().or(error.line()).unwrap_or(1);
+    match stopped {
+        Some(message) => TemplateError::Stopped { line, message },
+        None => TemplateError::Render {
+            line,
+            message: message_of(innermost),
+        },
+    }
 }

@@ -11,19 +11,21 @@ use super::value::{Type, as_float, error, items, pairs};
 
 /// How `json.dumps` lays its text out.
 #[derive(Debug)]
-pub(crate) struct Layout {
+pub(super) struct Layout {
     /// What one level is indented by; `None` keeps everything on one line.
-    pub(crate) indent: Option<String>,
-    pub(crate) item_separator: String,
-    pub(crate) key_separator: String,
-    pub(crate) ascii: bool,
-    pub(crate) sort_keys: bool,
+    pub(super) indent: Option<String>,
+    pub(super) item_separator: String,
+    pub(super) key_separator: String,
+    pub(super) ascii: bool,
+    pub(super) sort_keys: bool,
 }
 
 /// `json.dumps(value)`.
-pub(crate) fn dump(value: &Value, layout: &Layout) -> Result<String, Error> {
+pub(super) fn dump(value: &Value, layout: &Layout) -> Result<String, Error> {
+    budget::weigh(value)?;
     let mut out = String::new();
     write_value(&mut out, value, layout, 0)?;
+    budget::take(out.len())?;
     Ok(out)
 }
 
@@ -33,19 +35,18 @@ fn write_value(
     layout: &Layout,
     depth: usize,
 ) -> Result<(), Error> {
-    budget::take(1 + value.as_str().map_or(0, str::len))?;
     match Type::of(value) {
         Type::Str => write_string(out, value.as_str().unwrap_or_default(), layout.ascii),
         Type::List | Type::Tuple => {
-            let elements = items(value);
-            write_container(out, layout, depth, ['[', ']'], &elements, |out, item| {
-                write_value(out, item, layout, depth + 1)
-            })?;
+            write_container(out, layout, depth, ['[', ']'], items(value), write_value)?
         }
         Type::Dict => {
             let mut entries = Vec::new();
             for (key, value) in pairs(value) {
-                entries.push((key_text(&key)?, value));
+                let name = key
+                    .as_str()
+                    .map_or_else(|| scalar(&key), |name| Ok(name.to_owned()))?;
+                entries.push((name, value));
             }
             if layout.sort_keys {
                 entries.sort_by(|a, b| a.0.cmp(&b.0));
@@ -55,12 +56,11 @@ fn write_value(
                 layout,
                 depth,
                 ['{', '}'],
-                &entries,
-                |out, (key, value)| {
-                    budget::take(key.len() + layout.key_separator.len())?;
+                entries,
+                |out, (key, value), layout, depth| {
                     write_string(out, key, layout.ascii);
                     out.push_str(&layout.key_separator);
-                    write_value(out, value, layout, depth + 1)
+                    write_value(out, value, layout, depth)
                 },
             )?;
         }
@@ -74,27 +74,32 @@ fn write_container<T>(
     layout: &Layout,
     depth: usize,
     [open, close]: [char; 2],
-    elements: &[T],
-    mut write: impl FnMut(&mut String, &T) -> Result<(), Error>,
+    elements: Vec<T>,
+    write: impl Fn(&mut String, &T, &Layout, usize) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let new_line = |out: &mut String, depth: usize| {
-        if let Some(indent) = &layout.indent {
-            out.push('\n');
-            out.extend(std::iter::repeat_n(indent.as_str(), depth));
-        }
+        let Some(indent) = &layout.indent else {
+            return Ok::<(), Error>(());
+        };
+        budget::take(1 + indent.len() * depth)?;
+        out.push('\n');
+        out.extend(std::iter::repeat_n(indent.as_str(), depth));
+        Ok(())
     };
     out.push(open);
     for (index, element) in elements.iter().enumerate() {
-        if index > 0 {
-            out.push_str(&layout.item_separator);
-        }
-        let indent = layout.indent.as_ref().map_or(0, String::len);
-        budget::take(layout.item_separator.len() + indent * (depth + 1))?;
-        new_line(out, depth + 1);
-        write(out, element)?;
+        let separator = if index > 0 {
+            &layout.item_separator
+        } else {
+            ""
+        };
+        budget::take(separator.len() + layout.key_separator.len())?;
+        out.push_str(separator);
+        new_line(out, depth + 1)?;
+        write(out, element, layout, depth + 1)?;
     }
     if !elements.is_empty() {
-        new_line(out, depth);
+        new_line(out, depth)?;
     }
     out.push(close);
     Ok(())
@@ -105,7 +110,7 @@ fn scalar(value: &Value) -> Result<String, Error> {
     match Type::of(value) {
         Type::None => Ok("null".to_owned()),
         Type::Bool => Ok(value.is_true().to_string()),
-        Type::Int => Ok(text::str(value).into_owned()),
+        Type::Int => Ok(value.to_string()),
         Type::Float => Ok(match as_float(value).unwrap_or(f64::NAN) {
             number if number.is_nan() => "NaN".to_owned(),
             f64::INFINITY => "Infinity".to_owned(),
@@ -116,18 +121,6 @@ fn scalar(value: &Value) -> Result<String, Error> {
             "Object of type {} is not JSON serializable",
             other.name()
         ))),
-    }
-}
-
-fn key_text(key: &Value) -> Result<String, Error> {
-    match key.as_str() {
-        Some(key) => Ok(key.to_owned()),
-        None => scalar(key).map_err(|_| {
-            error(format!(
-                "keys must be str, int, float, bool or None, not {}",
-                Type::of(key).name()
-            ))
-        }),
     }
 }
 
@@ -155,11 +148,12 @@ fn write_string(out: &mut String, text: &str, ascii: bool) {
 }
 
 /// `json.loads(text)`.
-pub(crate) fn load(text: &str) -> Result<Value, Error> {
+pub(super) fn load(text: &str) -> Result<Value, Error> {
     // A number, a comma and an item for it.
     budget::spend_items(text.len() / 2);
     budget::check()?;
-    serde_json::from_str::<serde_json::Value>(text)
+    let parsed = serde_json::from_str::<serde_json::Value>(text);
+    parsed
         .map(|value| from_json(&value))
         .map_err(|cause| error(format!("invalid JSON: {cause}")))
 }

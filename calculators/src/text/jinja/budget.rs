@@ -11,7 +11,7 @@ use graphmill_engine::CancelToken;
 use minijinja::Error;
 use minijinja::value::Value;
 
-use super::value::error;
+use super::value::{Type, error, items, pairs};
 
 /// What an item of a list takes.
 const ITEM: usize = size_of::<Value>();
@@ -55,7 +55,7 @@ impl Drop for Budget {
 }
 
 /// Accounts for bytes that were made, or are about to be.
-pub(crate) fn spend(bytes: usize) {
+pub(super) fn spend(bytes: usize) {
     // What is not rendered is not bounded.
     if LEFT.get() != usize::MAX {
         LEFT.set(LEFT.get().saturating_sub(bytes));
@@ -63,22 +63,34 @@ pub(crate) fn spend(bytes: usize) {
 }
 
 /// Accounts for items of a list.
-pub(crate) fn spend_items(count: usize) {
+pub(super) fn spend_items(count: usize) {
     spend(count.saturating_mul(ITEM));
 }
 
 /// Accounts for a text that is searched.
-pub(crate) fn search(value: &Value) {
+pub(super) fn search(value: &Value) {
     spend(value.as_str().map_or(1, |text| 1 + text.len() / SEARCHED));
 }
 
+/// Accounts for everything in a value: what it takes to print it, compare it or write it as JSON.
+pub(super) fn weigh(value: &Value) -> Result<(), Error> {
+    take(1 + value.as_str().map_or(0, str::len))?;
+    match Type::of(value) {
+        Type::List | Type::Tuple | Type::Iterable => items(value).iter().try_for_each(weigh),
+        Type::Dict => pairs(value)
+            .iter()
+            .try_for_each(|(key, value)| weigh(key).and(weigh(value))),
+        _ => Ok(()),
+    }
+}
+
 /// Whether too much was spent: whatever is made then is thrown away.
-pub(crate) fn is_spent() -> bool {
+pub(super) fn is_spent() -> bool {
     LEFT.get() == 0
 }
 
 /// Ends a rendering that has taken too much or that nobody waits for.
-pub(crate) fn check() -> Result<(), Error> {
+pub(super) fn check() -> Result<(), Error> {
     let cancelled =
         |token: &Option<CancelToken>| token.as_ref().is_some_and(CancelToken::is_cancelled);
     let why = if is_spent() {
@@ -92,7 +104,7 @@ pub(crate) fn check() -> Result<(), Error> {
 }
 
 /// Accounts for bytes before they are made.
-pub(crate) fn take(bytes: usize) -> Result<(), Error> {
+pub(super) fn take(bytes: usize) -> Result<(), Error> {
     spend(bytes);
     check()
 }

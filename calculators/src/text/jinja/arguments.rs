@@ -7,14 +7,14 @@ use super::value::{Type, as_int, error};
 
 /// The positional and keyword arguments of one call.
 #[derive(Debug, Default)]
-pub(crate) struct Arguments {
-    pub(crate) positional: Vec<Value>,
-    pub(crate) keyword: Vec<(String, Value)>,
+pub(super) struct Arguments {
+    pub(super) positional: Vec<Value>,
+    pub(super) keyword: Vec<(String, Value)>,
 }
 
 impl Arguments {
     /// Splits off the keyword arguments, which minijinja passes as a last value of their own.
-    pub(crate) fn new(mut values: Vec<Value>) -> Self {
+    pub(super) fn new(mut values: Vec<Value>) -> Self {
         let mut keyword = Vec::new();
         if values.last().is_some_and(Value::is_kwargs)
             && let Some(Ok(kwargs)) = values.pop().map(Kwargs::try_from)
@@ -32,8 +32,17 @@ impl Arguments {
         }
     }
 
+    /// The arguments as minijinja passes them.
+    pub(super) fn into_values(self) -> Vec<Value> {
+        let mut values = self.positional;
+        if !self.keyword.is_empty() {
+            values.push(Value::from(self.keyword.into_iter().collect::<Kwargs>()));
+        }
+        values
+    }
+
     /// Gives each parameter its argument. Too many, unknown or doubled arguments are an error.
-    pub(crate) fn bind<const N: usize>(
+    pub(super) fn bind<const N: usize>(
         self,
         function: &str,
         names: [&str; N],
@@ -67,12 +76,12 @@ impl Arguments {
     }
 }
 
-pub(crate) fn required(function: &str, name: &str, value: Option<Value>) -> Result<Value, Error> {
+pub(super) fn required(function: &str, name: &str, value: Option<Value>) -> Result<Value, Error> {
     value.ok_or_else(|| error(format!("{function}() missing required argument: '{name}'")))
 }
 
 /// A text argument; `None` where it is absent or Python's `None`.
-pub(crate) fn text_or_none(function: &str, value: Option<&Value>) -> Result<Option<String>, Error> {
+pub(super) fn text_or_none(function: &str, value: Option<&Value>) -> Result<Option<String>, Error> {
     match value {
         None => Ok(None),
         Some(value) if value.is_none() => Ok(None),
@@ -80,7 +89,7 @@ pub(crate) fn text_or_none(function: &str, value: Option<&Value>) -> Result<Opti
     }
 }
 
-pub(crate) fn text(function: &str, value: &Value) -> Result<String, Error> {
+pub(super) fn text(function: &str, value: &Value) -> Result<String, Error> {
     value.as_str().map(str::to_owned).ok_or_else(|| {
         error(format!(
             "{function}() argument must be str, not {}",
@@ -90,7 +99,7 @@ pub(crate) fn text(function: &str, value: &Value) -> Result<String, Error> {
 }
 
 /// An integer argument; `None` where it is absent or Python's `None`.
-pub(crate) fn int_or_none(function: &str, value: Option<&Value>) -> Result<Option<i64>, Error> {
+pub(super) fn int_or_none(function: &str, value: Option<&Value>) -> Result<Option<i64>, Error> {
     match value {
         None => Ok(None),
         Some(value) if value.is_none() => Ok(None),
@@ -107,6 +116,6 @@ pub(crate) fn int_or_none(function: &str, value: Option<&Value>) -> Result<Optio
 }
 
 /// A flag, false where absent.
-pub(crate) fn flag(value: Option<&Value>) -> bool {
+pub(super) fn flag(value: Option<&Value>) -> bool {
     value.is_some_and(Value::is_true)
 }

@@ -1,16 +1,18 @@
-//! Python's view of a value: its type, equality, order, membership and iteration.
+//! Python's view of a value: its type, order, membership and iteration.
 
 use std::cmp::Ordering;
+use std::fmt::{Formatter, Result as Written};
 use std::sync::{Arc, LazyLock};
 
 use minijinja::value::{DynObject, Enumerator, Object, ObjectRepr, Value, ValueKind};
 use minijinja::{Error, ErrorKind};
 
 use super::budget;
+use super::text;
 
 /// The Python types a template can meet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Type {
+pub(super) enum Type {
     Undefined,
     None,
     Bool,
@@ -20,14 +22,14 @@ pub(crate) enum Type {
     List,
     Tuple,
     Dict,
-    /// Iterable once or lazily: a dict's view, the result of `map`, a range.
+    /// Iterable and no list: a dict's view, the result of `map`.
     Iterable,
     /// Macros, namespaces, the `loop` variable, functions.
     Object,
 }
 
 impl Type {
-    pub(crate) fn of(value: &Value) -> Self {
+    pub(super) fn of(value: &Value) -> Self {
         match value.kind() {
             ValueKind::Undefined => Self::Undefined,
             ValueKind::None => Self::None,
@@ -44,7 +46,7 @@ impl Type {
     }
 
     /// The name Python's error messages use.
-    pub(crate) fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Self::Undefined => "Undefined",
             Self::None => "NoneType",
@@ -60,7 +62,7 @@ impl Type {
         }
     }
 
-    pub(crate) fn is_number(self) -> bool {
+    fn is_number(self) -> bool {
         matches!(self, Self::Bool | Self::Int | Self::Float)
     }
 }
@@ -68,63 +70,63 @@ impl Type {
 /// minijinja also reports namespaces and the loop variable as maps; only its plain map type is a `dict`.
 fn is_dict(value: &Value) -> bool {
     static PLAIN: LazyLock<Option<&'static str>> = LazyLock::new(|| {
-        Value::from_pairs([("", "")])
-            .as_object()
-            .map(DynObject::type_name)
+        let dict = Value::from_pairs([("", "")]);
+        dict.as_object().map(DynObject::type_name)
     });
     value.as_object().map(DynObject::type_name) == *PLAIN
 }
 
 /// Python's `TypeError`, `ValueError` and their like.
-pub(crate) fn error(message: impl Into<String>) -> Error {
+pub(super) fn error(message: impl Into<String>) -> Error {
     Error::new(ErrorKind::InvalidOperation, message.into())
 }
 
 /// jinja2's `UndefinedError`.
-pub(crate) fn undefined_error(message: impl Into<String>) -> Error {
+pub(super) fn undefined_error(message: impl Into<String>) -> Error {
     Error::new(ErrorKind::UndefinedError, message.into())
 }
 
-/// A lazily produced sequence: it can be iterated, but has no length, no index and is always true.
+/// What filters and `dict.items()` give: it can be iterated, and has no index.
 #[derive(Debug)]
-pub(crate) struct Generator(pub(crate) Vec<Value>);
+pub(super) struct Lazy {
+    /// The name of a dict's view; a generator has none, is always true and has no length.
+    pub(super) view: Option<&'static str>,
+    pub(super) items: Vec<Value>,
+}
 
-impl Object for Generator {
+impl Object for Lazy {
     fn repr(self: &Arc<Self>) -> ObjectRepr {
         ObjectRepr::Iterable
     }
 
-    fn enumerate(self: &Arc<Self>) -> Enumerator {
-        Enumerator::Values(self.0.clone())
-    }
-
-    fn is_true(self: &Arc<Self>) -> bool {
-        true
-    }
-}
-
-/// What `dict.keys()`, `.values()` and `.items()` give: iterable and sized, but no list.
-#[derive(Debug)]
-pub(crate) struct DictView {
-    pub(crate) name: &'static str,
-    pub(crate) items: Vec<Value>,
-}
-
-impl Object for DictView {
-    fn repr(self: &Arc<Self>) -> ObjectRepr {
-        ObjectRepr::Iterable
+    fn get_value(self: &Arc<Self>, _: &Value) -> Option<Value> {
+        Some(Value::UNDEFINED)
     }
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {
         Enumerator::Values(self.items.clone())
     }
+
+    fn is_true(self: &Arc<Self>) -> bool {
+        self.view.is_none() || !self.items.is_empty()
+    }
+
+    fn render(self: &Arc<Self>, f: &mut Formatter<'_>) -> Written {
+        f.write_str(&text::repr(&Value::from_dyn_object(Arc::clone(self))))
+    }
 }
 
-pub(crate) fn generator(items: Vec<Value>) -> Value {
-    Value::from_object(Generator(items))
+pub(super) fn generator(items: Vec<Value>) -> Value {
+    Value::from_object(Lazy { view: None, items })
 }
 
-pub(crate) fn as_int(value: &Value) -> Option<i128> {
+pub(super) fn is_generator(value: &Value) -> bool {
+    value
+        .downcast_object_ref::<Lazy>()
+        .is_some_and(|lazy| lazy.view.is_none())
+}
+
+pub(super) fn as_int(value: &Value) -> Option<i128> {
     match Type::of(value) {
         Type::Bool => Some(i128::from(value.is_true())),
         Type::Int => i128::try_from(value.clone()).ok(),
@@ -132,7 +134,7 @@ pub(crate) fn as_int(value: &Value) -> Option<i128> {
     }
 }
 
-pub(crate) fn as_float(value: &Value) -> Option<f64> {
+pub(super) fn as_float(value: &Value) -> Option<f64> {
     match Type::of(value) {
         Type::Float => f64::try_from(value.clone()).ok(),
         _ => as_int(value).map(|int| int as f64),
@@ -140,36 +142,21 @@ pub(crate) fn as_float(value: &Value) -> Option<f64> {
 }
 
 /// An integer as the smallest representation that holds it.
-pub(crate) fn from_int(int: i128) -> Value {
+pub(super) fn from_int(int: i128) -> Value {
     i64::try_from(int).map_or_else(|_| Value::from(int), Value::from)
 }
 
 /// `a == b`.
-pub(crate) fn equal(a: &Value, b: &Value) -> bool {
-    match (Type::of(a), Type::of(b)) {
-        (Type::Undefined, Type::Undefined) | (Type::None, Type::None) => true,
-        (Type::Str, Type::Str) => a.as_str() == b.as_str(),
-        (left, right) if left.is_number() && right.is_number() => match (as_int(a), as_int(b)) {
-            (Some(a), Some(b)) => a == b,
-            _ => as_float(a) == as_float(b),
-        },
-        (Type::List, Type::List) | (Type::Tuple, Type::Tuple) => {
-            let (a, b) = (items(a), items(b));
-            a.len() == b.len() && a.iter().zip(&b).all(|(a, b)| equal(a, b))
-        }
-        (Type::Dict, Type::Dict) => {
-            a.len() == b.len()
-                && pairs(a)
-                    .iter()
-                    .all(|(key, value)| dict_get(b, key).is_some_and(|other| equal(value, &other)))
-        }
-        (Type::Object | Type::Iterable, Type::Object | Type::Iterable) => a == b,
-        _ => false,
+pub(super) fn equal(a: &Value, b: &Value) -> Result<bool, Error> {
+    if a.as_object().is_some() && b.as_object().is_some() {
+        budget::weigh(a)?;
+        budget::weigh(b)?;
     }
+    Ok(a == b)
 }
 
 /// `a < b` and its like; `Ok(None)` where Python compares and neither is less (NaN).
-pub(crate) fn compare(a: &Value, b: &Value, operator: &str) -> Result<Option<Ordering>, Error> {
+pub(super) fn compare(a: &Value, b: &Value, operator: &str) -> Result<Option<Ordering>, Error> {
     match (Type::of(a), Type::of(b)) {
         (Type::Undefined, _) | (_, Type::Undefined) => Err(undefined_error(format!(
             "an undefined value is used with `{operator}`"
@@ -184,7 +171,7 @@ pub(crate) fn compare(a: &Value, b: &Value, operator: &str) -> Result<Option<Ord
         (Type::List, Type::List) | (Type::Tuple, Type::Tuple) => {
             let (a, b) = (items(a), items(b));
             for (a, b) in a.iter().zip(&b) {
-                if !equal(a, b) {
+                if !equal(a, b)? {
                     return compare(a, b, operator);
                 }
             }
@@ -199,7 +186,7 @@ pub(crate) fn compare(a: &Value, b: &Value, operator: &str) -> Result<Option<Ord
 }
 
 /// `needle in container`.
-pub(crate) fn contains(container: &Value, needle: &Value) -> Result<bool, Error> {
+pub(super) fn contains(container: &Value, needle: &Value) -> Result<bool, Error> {
     match Type::of(container) {
         Type::Undefined => Ok(false),
         Type::Str => match (container.as_str(), needle.as_str()) {
@@ -211,7 +198,10 @@ pub(crate) fn contains(container: &Value, needle: &Value) -> Result<bool, Error>
         },
         Type::Dict => Ok(dict_get(container, hashable(needle)?).is_some()),
         Type::List | Type::Tuple | Type::Iterable => {
-            Ok(items(container).iter().any(|item| equal(item, needle)))
+            if needle.as_object().is_some() {
+                budget::weigh(container)?;
+            }
+            Ok(items(container).contains(needle))
         }
         other => Err(error(format!(
             "argument of type '{}' is not iterable",
@@ -220,55 +210,36 @@ pub(crate) fn contains(container: &Value, needle: &Value) -> Result<bool, Error>
     }
 }
 
-/// The value under `key`. `1`, `1.0` and `True` are one key, as in Python.
-pub(crate) fn dict_get(dict: &Value, key: &Value) -> Option<Value> {
-    let object = dict.as_object()?;
-    if let Some(name) = key.as_str() {
-        return object.get_value_by_str(name);
-    }
-    object.get_value(key).or_else(|| {
-        pairs(dict)
-            .into_iter()
-            .find(|(other, _)| equal(other, key))
-            .map(|(_, value)| value)
-    })
+/// The value under `key`.
+pub(super) fn dict_get(dict: &Value, key: &Value) -> Option<Value> {
+    dict.as_object()?.get_value(key)
 }
 
 /// Refuses a key that Python cannot hash.
-pub(crate) fn hashable(key: &Value) -> Result<&Value, Error> {
+pub(super) fn hashable(key: &Value) -> Result<&Value, Error> {
     match Type::of(key) {
         kind @ (Type::List | Type::Dict) => {
             Err(error(format!("unhashable type: '{}'", kind.name())))
         }
-        Type::Tuple => items(key)
-            .iter()
-            .try_for_each(|item| hashable(item).map(drop))
-            .map(|()| key),
         _ => Ok(key),
     }
 }
 
 /// `iter(value)`, collected.
-pub(crate) fn iterate(value: &Value) -> Result<Vec<Value>, Error> {
+pub(super) fn iterate(value: &Value) -> Result<Vec<Value>, Error> {
     match Type::of(value) {
         Type::Undefined => Ok(Vec::new()),
         Type::Str | Type::List | Type::Tuple | Type::Dict | Type::Iterable => Ok(items(value)),
-        Type::Object if value.kind() != ValueKind::Map && value.try_iter().is_ok() => {
-            Ok(items(value))
-        }
         other => Err(error(format!("'{}' object is not iterable", other.name()))),
     }
 }
 
 /// `len(value)`.
-pub(crate) fn length(value: &Value) -> Result<usize, Error> {
+pub(super) fn length(value: &Value) -> Result<usize, Error> {
     match Type::of(value) {
         Type::Undefined => Ok(0),
-        Type::Str => Ok(value.as_str().map_or(0, |text| text.chars().count())),
-        Type::List | Type::Tuple | Type::Dict => Ok(value.len().unwrap_or(0)),
-        Type::Iterable if value.downcast_object_ref::<Generator>().is_none() => {
-            Ok(items(value).len())
-        }
+        Type::Str | Type::List | Type::Tuple | Type::Dict => Ok(value.len().unwrap_or(0)),
+        Type::Iterable if !is_generator(value) => Ok(items(value).len()),
         other => Err(error(format!(
             "object of type '{}' has no len()",
             other.name()
@@ -277,7 +248,7 @@ pub(crate) fn length(value: &Value) -> Result<usize, Error> {
 }
 
 /// The elements of a value that is known to be iterable.
-pub(crate) fn items(value: &Value) -> Vec<Value> {
+pub(super) fn items(value: &Value) -> Vec<Value> {
     // The length of a text is found by counting; more than its characters are not to be had either way.
     let count = value
         .as_str()
@@ -290,13 +261,11 @@ pub(crate) fn items(value: &Value) -> Vec<Value> {
 }
 
 /// The entries of a `dict`, in order.
-pub(crate) fn pairs(dict: &Value) -> Vec<(Value, Value)> {
+pub(super) fn pairs(dict: &Value) -> Vec<(Value, Value)> {
     budget::spend_items(2 * dict.len().unwrap_or(1));
     if budget::is_spent() {
         return Vec::new();
     }
-    dict.as_object()
-        .and_then(DynObject::try_iter_pairs)
-        .map(Iterator::collect)
-        .unwrap_or_default()
+    let entries = dict.as_object().and_then(DynObject::try_iter_pairs);
+    entries.map(Iterator::collect).unwrap_or_default()
 }

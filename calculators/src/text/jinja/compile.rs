@@ -1,0 +1,219 @@
+//! Templates to instructions, with Python's operators in place of minijinja's.
+//!
+//! minijinja has hooks for filters, tests, methods and printing, and none for operators, subscripts and what a loop runs over. It
+//! compiles a template to instructions for a stack machine, and there an operator is an instruction that takes its operands
+//! from the stack, as a call of a function does. So each such instruction is replaced by a call of a function of `operators`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
+
+use minijinja::machinery::{
+    CodeGenerator, Instruction, Instructions, Token, eval, make_string_output, parse, tokenize,
+};
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::Value;
+use minijinja::{AutoEscape, Environment, Error};
+
+use super::access::is_member;
+use super::{TemplateError, message_of};
+
+const NAME: &str = "chat_template";
+/// Names of variables that the replaced instructions use.
+const RESERVED: &str = "__py_";
+/// Tags that load other templates, or that Hugging Face does not have.
+const UNAVAILABLE: [&str; 6] = ["autoescape", "do", "extends", "from", "import", "include"];
+
+/// A compiled template.
+pub(crate) struct Program {
+    main: Instructions<'static>,
+    blocks: BTreeMap<&'static str, Instructions<'static>>,
+}
+
+impl Program {
+    /// Compiles a template, with the white space rules of Hugging Face.
+    pub(crate) fn new(template: &str) -> Result<Self, TemplateError> {
+        let refused = |error: Error| syntax_error(error.line().unwrap_or(1), message_of(&error));
+        let mut syntax = SyntaxConfig::builder();
+        syntax.trim_blocks(true).lstrip_blocks(true);
+        let syntax = syntax.build().map_err(refused)?;
+        let source = interned(prepared(template, &syntax)?);
+        let tree = parse(source, NAME, syntax).map_err(refused)?;
+        let mut generator = CodeGenerator::new(NAME, source);
+        generator.compile_stmt(&tree);
+        let (main, blocks) = generator.finish();
+        let blocks = blocks
+            .iter()
+            .map(|(name, code)| Ok((*name, replaced(code)?)));
+        Ok(Self {
+            main: replaced(&main)?,
+            blocks: blocks.collect::<Result<_, _>>()?,
+        })
+    }
+
+    pub(crate) fn run(
+        &self,
+        environment: &Environment<'static>,
+        variables: Value,
+    ) -> Result<String, Error> {
+        let mut text = String::new();
+        let mut out = make_string_output(&mut text);
+        eval(
+            environment,
+            &self.main,
+            variables,
+            &self.blocks,
+            &mut out,
+            AutoEscape::None,
+        )?;
+        Ok(text)
+    }
+}
+
+fn syntax_error(line: usize, message: String) -> TemplateError {
+    TemplateError::Syntax { line, message }
+}
+
+/// The same text for as long as the process lives. Instructions borrow from their source, and a server has few templates.
+fn interned(source: String) -> &'static str {
+    static SOURCES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    let mut sources = SOURCES
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    if let Some(known) = sources.get(source.as_str()) {
+        return known;
+    }
+    let source: &'static str = source.leak();
+    sources.insert(source);
+    source
+}
+
+/// The template as minijinja is given it; every line keeps its number.
+///
+/// `{% generation %}` marks what the assistant said, for training; `{% with %}` has the scope that it has in transformers.
+/// `*` and comparisons of constants get a filter that does nothing: minijinja would compute them here, where it
+/// compares everything with everything, and where nothing counts what they take.
+fn prepared(template: &str, syntax: &SyntaxConfig) -> Result<String, TemplateError> {
+    let template = template.replace("\r\n", "\n").replace('\r', "\n");
+    let mut out = String::with_capacity(template.len());
+    let mut copied = 0;
+    let mut previous = None;
+    // What is no template at all fails where it is parsed.
+    for (token, span) in tokenize(&template, false, syntax.clone()).map_while(Result::ok) {
+        let (start, end) = (span.start_offset as usize, span.end_offset as usize);
+        let edit = match (&previous, &token) {
+            (Some(Token::BlockStart), Token::Ident("generation")) => Some(("with", end)),
+            (Some(Token::BlockStart), Token::Ident("endgeneration")) => Some(("endwith", end)),
+            (Some(Token::BlockStart), Token::Ident(tag)) if UNAVAILABLE.contains(tag) => {
+                let message = format!("`{{% {tag} %}}` is not available in chat templates");
+                return Err(syntax_error(span.start_line.into(), message));
+            }
+            (
+                Some(
+                    Token::Str(_)
+                    | Token::String(_)
+                    | Token::Int(_)
+                    | Token::Int128(_)
+                    | Token::Float(_)
+                    | Token::ParenClose
+                    | Token::BracketClose
+                    | Token::BraceClose
+                    | Token::Ident("true" | "True" | "false" | "False" | "none" | "None"),
+                ),
+                Token::Plus
+                | Token::Mul
+                | Token::Tilde
+                | Token::Lt
+                | Token::Lte
+                | Token::Gt
+                | Token::Gte
+                | Token::Ident("in" | "not"),
+            ) => Some(("|__py_value ", start)),
+            _ => None,
+        };
+        if let Some((text, rest)) = edit {
+            out.push_str(&template[copied..start]);
+            out.push_str(text);
+            copied = rest;
+        }
+        previous = Some(token);
+    }
+    out.push_str(&template[copied..]);
+    Ok(out)
+}
+
+/// The instructions with calls in place of operators.
+fn replaced<'a>(code: &Instructions<'a>) -> Result<Instructions<'a>, TemplateError> {
+    let old: Vec<&Instruction<'a>> = (0..).map_while(|at| code.get(at)).collect();
+    let new: Vec<Vec<Instruction<'a>>> = old
+        .iter()
+        .map(|instruction| replacement(instruction))
+        .collect();
+    let mut places = vec![0];
+    for instructions in &new {
+        places.push(places[places.len() - 1] + instructions.len() as u32);
+    }
+    let mut out = Instructions::new(code.name(), code.source());
+    for (at, mut instruction) in (0..)
+        .zip(new)
+        .flat_map(|(at, new)| new.into_iter().map(move |new| (at, new)))
+    {
+        let line = code.get_line(at).unwrap_or(1);
+        match &mut instruction {
+            Instruction::Iterate(target)
+            | Instruction::Jump(target)
+            | Instruction::JumpIfFalse(target)
+            | Instruction::JumpIfFalseOrPop(target)
+            | Instruction::JumpIfTrueOrPop(target)
+            | Instruction::BuildMacro(_, target, _) => *target = places[*target as usize],
+            Instruction::StoreLocal(name) if name.starts_with(RESERVED) => {
+                let message = format!("`{name}`: names that start with `{RESERVED}` are reserved");
+                return Err(syntax_error(line, message));
+            }
+            _ => {}
+        }
+        match code.get_span(at) {
+            Some(span) => out.add_with_span(instruction, span),
+            None => out.add_with_line(instruction, line as u16),
+        };
+    }
+    Ok(out)
+}
+
+fn replacement<'a>(instruction: &Instruction<'a>) -> Vec<Instruction<'a>> {
+    let call = |name, arguments| Instruction::CallFunction(name, Some(arguments));
+    match instruction {
+        Instruction::Add => vec![call("__py_+", 2)],
+        Instruction::Mul => vec![call("__py_*", 2)],
+        Instruction::Rem => vec![call("__py_%", 2)],
+        Instruction::StringConcat => vec![call("__py_~", 2)],
+        Instruction::Eq => vec![call("__py_==", 2)],
+        Instruction::Ne => vec![call("__py_!=", 2)],
+        Instruction::Lt => vec![call("__py_<", 2)],
+        Instruction::Lte => vec![call("__py_<=", 2)],
+        Instruction::Gt => vec![call("__py_>", 2)],
+        Instruction::Gte => vec![call("__py_>=", 2)],
+        Instruction::In => vec![call("__py_in", 2)],
+        Instruction::Neg => vec![call("__py_neg", 1)],
+        Instruction::GetItem => vec![call("__py_item", 2)],
+        Instruction::Slice => vec![call("__py_slice", 4)],
+        // `a < b < c`: whether the first holds, and what the second compares
+        Instruction::CompareAndPreserve(operator) => vec![
+            Instruction::LoadConst(Value::from(format!("{operator:?}"))),
+            call("__py_chained", 3),
+            Instruction::UnpackList(2),
+        ],
+        // an attribute that is a method of some type; minijinja's own lookup finds all others
+        Instruction::GetAttr(name) if is_member(name) => {
+            vec![
+                Instruction::LoadConst(Value::from(*name)),
+                call("__py_attr", 2),
+            ]
+        }
+        Instruction::PushLoop(_)
+        | Instruction::FastRecurse
+        | Instruction::CallFunction("loop", Some(1)) => {
+            vec![call("__py_iter", 1), instruction.clone()]
+        }
+        _ => vec![instruction.clone()],
+    }
+}

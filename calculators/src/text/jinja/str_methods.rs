@@ -1,0 +1,371 @@
+//! The methods of `str`: those that minijinja's `pycompat` has not, or not with all of Python's arguments.
+
+use minijinja::formatting::FormatStyle;
+use minijinja::value::{Tuple, Value};
+use minijinja::{Error, State};
+use minijinja_contrib::pycompat::unknown_method_callback;
+
+use super::arguments::{Arguments, flag, int_or_none, required, text, text_or_none};
+use super::budget;
+use super::operators::formatted;
+use super::text::is_printable;
+use super::value::{Type, error, items, iterate};
+
+/// Every method there is: what tells `"text".upper` from an attribute that does not exist.
+#[rustfmt::skip]
+pub(super) const NAMES: &[&str] = &[
+    "capitalize", "casefold", "center", "count", "endswith", "expandtabs", "find", "format", "index", "isalnum",
+    "isalpha", "isascii", "isdecimal", "isdigit", "isidentifier", "islower", "isnumeric", "isprintable", "isspace",
+    "istitle", "isupper", "join", "ljust", "lower", "lstrip", "partition", "removeprefix", "removesuffix", "replace",
+    "rfind", "rindex", "rjust", "rpartition", "rsplit", "rstrip", "split", "splitlines", "startswith", "strip",
+    "swapcase", "title", "upper", "zfill",
+];
+
+/// Calls `subject.name(arguments)`; `name` is one of [`NAMES`].
+pub(super) fn call(
+    state: &mut State<'_, '_>,
+    object: &Value,
+    name: &str,
+    arguments: Arguments,
+) -> Result<Value, Error> {
+    let subject = object.as_str().unwrap_or_default();
+    let is_name = |c: char| c.is_alphanumeric() || c == '_';
+    let made = match name {
+        "format" => {
+            let plain = Value::from(subject);
+            let like = if object.is_safe() { object } else { &plain };
+            return formatted(FormatStyle::StrFormat, like, subject, arguments);
+        }
+        "casefold" | "title" | "swapcase" | "isdecimal" | "isidentifier" | "isprintable"
+        | "istitle" => {
+            let [] = arguments.bind(name, [])?;
+            match name {
+                "casefold" => Value::from(subject.to_lowercase()),
+                "title" => Value::from(title(subject)),
+                "swapcase" => Value::from(subject.chars().map(swap_case).collect::<String>()),
+                "isdecimal" => {
+                    Value::from(!subject.is_empty() && subject.chars().all(char::is_numeric))
+                }
+                "isidentifier" => Value::from(
+                    !subject.is_empty()
+                        && subject.chars().all(is_name)
+                        && !subject.starts_with(char::is_numeric),
+                ),
+                "isprintable" => Value::from(subject.chars().all(is_printable)),
+                _ => Value::from(subject.chars().any(is_cased) && title(subject) == subject),
+            }
+        }
+        "removeprefix" | "removesuffix" => {
+            let [part] = arguments.bind(name, ["part"])?;
+            let part = text(name, &required(name, "part", part)?)?;
+            let rest = if name == "removeprefix" {
+                subject.strip_prefix(&*part)
+            } else {
+                subject.strip_suffix(&*part)
+            };
+            Value::from(rest.unwrap_or(subject))
+        }
+        "replace" => {
+            let [old, new, count] = arguments.bind(name, ["old", "new", "count"])?;
+            let (old, new) = (required(name, "old", old)?, required(name, "new", new)?);
+            let (old, new) = (text(name, &old)?, text(name, &new)?);
+            let most =
+                int_or_none(name, count.as_ref())?.and_then(|count| usize::try_from(count).ok());
+            let most = most.unwrap_or(usize::MAX);
+            let found = subject.matches(&old).take(most).count();
+            budget::take(
+                subject
+                    .len()
+                    .saturating_add(found.saturating_mul(new.len())),
+            )?;
+            return Ok(Value::from(subject.replacen(&old, &new, most)));
+        }
+        "split" | "rsplit" => {
+            let [separator, limit] = arguments.bind(name, ["sep", "maxsplit"])?;
+            let separator = text_or_none(name, separator.as_ref())?;
+            let limit =
+                int_or_none(name, limit.as_ref())?.and_then(|limit| usize::try_from(limit).ok());
+            split(
+                subject,
+                separator.as_deref(),
+                limit.unwrap_or(usize::MAX - 1),
+                name == "rsplit",
+            )?
+        }
+        "splitlines" => {
+            let [keep_ends] = arguments.bind(name, ["keepends"])?;
+            split_lines(subject, flag(keep_ends.as_ref()))
+                .into_iter()
+                .collect()
+        }
+        "partition" | "rpartition" => {
+            let [separator] = arguments.bind(name, ["sep"])?;
+            let separator = text(name, &required(name, "sep", separator)?)?;
+            let found = match name {
+                _ if separator.is_empty() => return Err(error("empty separator")),
+                "partition" => subject.find(&separator),
+                _ => subject.rfind(&separator),
+            };
+            let parts = match found {
+                Some(at) => [&subject[..at], &separator, &subject[at + separator.len()..]],
+                None if name == "partition" => [subject, "", ""],
+                None => ["", "", subject],
+            };
+            Value::from(Tuple::from(parts.map(Value::from)))
+        }
+        "join" => {
+            let [parts] = arguments.bind(name, ["iterable"])?;
+            let mut joined = String::new();
+            for (index, part) in iterate(&required(name, "iterable", parts)?)?
+                .iter()
+                .enumerate()
+            {
+                let found = Type::of(part).name();
+                let wrong = || {
+                    error(format!(
+                        "sequence item {index}: expected str instance, {found} found"
+                    ))
+                };
+                let part = part.as_str().ok_or_else(wrong)?;
+                budget::take(subject.len() + part.len())?;
+                joined.push_str(if index > 0 { subject } else { "" });
+                joined.push_str(part);
+            }
+            return Ok(Value::from(joined));
+        }
+        "startswith" | "endswith" => {
+            let [part, start, end] = arguments.bind(name, ["part", "start", "end"])?;
+            let part = required(name, "part", part)?;
+            let range = window(name, subject, start.as_ref(), end.as_ref())?;
+            let parts = if part.is_tuple() {
+                items(&part)
+            } else {
+                vec![part]
+            };
+            let mut matches = false;
+            for part in parts {
+                let part = text(name, &part)?;
+                matches |= range.is_some_and(|(text, _)| match name {
+                    "startswith" => text.starts_with(&part),
+                    _ => text.ends_with(&part),
+                });
+            }
+            Value::from(matches)
+        }
+        "count" | "find" | "rfind" | "index" | "rindex" => {
+            let [part, start, end] = arguments.bind(name, ["sub", "start", "end"])?;
+            let part = text(name, &required(name, "sub", part)?)?;
+            let range = window(name, subject, start.as_ref(), end.as_ref())?;
+            if name == "count" {
+                return Ok(Value::from(
+                    range.map_or(0, |(text, _)| text.matches(&part).count()),
+                ));
+            }
+            let found = range.and_then(|(text, skipped)| {
+                let at = if name.starts_with('r') {
+                    text.rfind(&part)
+                } else {
+                    text.find(&part)
+                }?;
+                i64::try_from(skipped + text[..at].chars().count()).ok()
+            });
+            match found {
+                None if name.ends_with("index") => return Err(error("substring not found")),
+                found => Value::from(found.unwrap_or(-1)),
+            }
+        }
+        "center" | "ljust" | "rjust" | "zfill" => {
+            let [width, fill] = arguments.bind(name, ["width", "fillchar"])?;
+            let width = int_or_none(name, Some(&required(name, "width", width)?))?.unwrap_or(0);
+            let width = usize::try_from(width).unwrap_or(0);
+            let fill = text_or_none(name, fill.as_ref())?.unwrap_or_else(|| " ".to_owned());
+            if fill.chars().count() != 1 {
+                return Err(error(
+                    "The fill character must be exactly one character long",
+                ));
+            }
+            let missing = width.saturating_sub(subject.chars().count());
+            if missing > 1_000_000 {
+                return Err(error("the padded text is too large"));
+            }
+            Value::from(match name {
+                "ljust" => subject.to_owned() + &fill.repeat(missing),
+                "rjust" => fill.repeat(missing) + subject,
+                "zfill" => {
+                    let digits = subject.strip_prefix(['-', '+']).unwrap_or(subject);
+                    let sign = &subject[..subject.len() - digits.len()];
+                    format!("{sign}{}{digits}", "0".repeat(missing))
+                }
+                _ => {
+                    let left = missing / 2 + (missing & width & 1);
+                    format!(
+                        "{}{subject}{}",
+                        fill.repeat(left),
+                        fill.repeat(missing - left)
+                    )
+                }
+            })
+        }
+        "expandtabs" => {
+            let [size] = arguments.bind(name, ["tabsize"])?;
+            let size = usize::try_from(int_or_none(name, size.as_ref())?.unwrap_or(8)).unwrap_or(0);
+            let tabs = subject.matches('\t').count();
+            budget::take(subject.len().saturating_add(tabs.saturating_mul(size)))?;
+            Value::from(expand_tabs(subject, size))
+        }
+        _ => unknown_method_callback(state, object, name, &arguments.into_values())?,
+    };
+    budget::spend_items(made.as_object().and_then(|_| made.len()).unwrap_or(0));
+    budget::take(subject.len() + made.as_str().map_or(0, str::len))?;
+    Ok(made)
+}
+
+/// `str.isspace` of one character: Unicode's white space and the four ASCII separators.
+fn is_space(c: char) -> bool {
+    c.is_whitespace() || ('\x1c'..='\x1f').contains(&c)
+}
+
+fn is_cased(c: char) -> bool {
+    c.is_lowercase() || c.is_uppercase()
+}
+
+/// Each run of letters starts with a capital; what is no letter ends a run, apostrophes too.
+fn title(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut inside = false;
+    for c in text.chars() {
+        if inside {
+            out.extend(c.to_lowercase());
+        } else {
+            out.extend(c.to_uppercase());
+        }
+        inside = is_cased(c);
+    }
+    out
+}
+
+fn swap_case(c: char) -> char {
+    let swapped = if c.is_uppercase() {
+        c.to_lowercase().next()
+    } else {
+        c.to_uppercase().next()
+    };
+    swapped.unwrap_or(c)
+}
+
+/// The characters from `start` to `end` as Python counts them, with how many come before; `None` where the range is void.
+fn window<'a>(
+    name: &str,
+    text: &'a str,
+    start: Option<&Value>,
+    end: Option<&Value>,
+) -> Result<Option<(&'a str, usize)>, Error> {
+    let (start, end) = (int_or_none(name, start)?, int_or_none(name, end)?);
+    if start.is_none() && end.is_none() {
+        return Ok(Some((text, 0)));
+    }
+    let len = text.chars().count() as i64;
+    let place = |at: i64| if at < 0 { (at + len).max(0) } else { at };
+    let (first, last) = (
+        place(start.unwrap_or(0)),
+        place(end.unwrap_or(len)).min(len),
+    );
+    let byte = |at: i64| {
+        text.char_indices()
+            .nth(at as usize)
+            .map_or(text.len(), |(byte, _)| byte)
+    };
+    Ok((first <= last).then(|| (&text[byte(first)..byte(last)], first as usize)))
+}
+
+fn split(
+    text: &str,
+    separator: Option<&str>,
+    limit: usize,
+    from_right: bool,
+) -> Result<Value, Error> {
+    let mut parts: Vec<&str> = match separator {
+        Some("") => return Err(error("empty separator")),
+        Some(separator) if from_right => text.rsplitn(limit + 1, separator).collect(),
+        Some(separator) => text.splitn(limit + 1, separator).collect(),
+        None => split_spaces(text, limit, from_right),
+    };
+    if from_right {
+        parts.reverse();
+    }
+    Ok(parts.into_iter().collect())
+}
+
+/// Splits at runs of white space, from one end. What the limit leaves unsplit keeps the spaces at its far end.
+fn split_spaces(text: &str, limit: usize, from_right: bool) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let mut rest = text;
+    loop {
+        let near = if from_right {
+            rest.trim_end_matches(is_space)
+        } else {
+            rest.trim_start_matches(is_space)
+        };
+        if near.is_empty() {
+            return parts;
+        }
+        let gap = if from_right {
+            near.rfind(is_space)
+        } else {
+            near.find(is_space)
+        };
+        let Some(gap) = gap.filter(|_| parts.len() < limit) else {
+            parts.push(near);
+            return parts;
+        };
+        let (before, after) = near.split_at(gap);
+        parts.push(if from_right {
+            after.trim_start_matches(is_space)
+        } else {
+            before
+        });
+        rest = if from_right { before } else { after };
+    }
+}
+
+/// `splitlines`, with the line ends or without.
+pub(super) fn split_lines(text: &str, keep_ends: bool) -> Vec<&str> {
+    let is_break = |c: char| {
+        matches!(
+            c,
+            '\n' | '\r' | '\x0b' | '\x0c' | '\x1c'..='\x1e' | '\u{85}' | '\u{2028}' | '\u{2029}'
+        )
+    };
+    let mut lines = Vec::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let end = rest.find(is_break).unwrap_or(rest.len());
+        let width = match &rest[end..] {
+            tail if tail.starts_with("\r\n") => 2,
+            tail => tail.chars().next().map_or(0, char::len_utf8),
+        };
+        lines.push(&rest[..if keep_ends { end + width } else { end }]);
+        rest = &rest[end + width..];
+    }
+    lines
+}
+
+fn expand_tabs(text: &str, size: usize) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut column = 0;
+    for c in text.chars() {
+        if c == '\t' {
+            let spaces = if size > 0 { size - column % size } else { 0 };
+            out.extend(std::iter::repeat_n(' ', spaces));
+            column += spaces;
+        } else {
+            out.push(c);
+            column = if matches!(c, '\n' | '\r') {
+                0
+            } else {
+                column + 1
+            };
+        }
+    }
+    out
+}
