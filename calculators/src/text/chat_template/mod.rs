@@ -1,8 +1,7 @@
 //! Hugging Face chat templates, rendered as Python's jinja2 renders them.
 //!
-//! minijinja parses, compiles and runs a template; `rewrite` makes its operators call Python's (`python`), and `builtins` has
-//! the filters, tests and functions of jinja2 and transformers. The same input gives the same text, byte for
-//! byte, and what fails there fails here: a template that would be misread must not reach a model.
+//! The same input gives the same text, byte for byte, and what fails there fails here: a template that would be misread must
+//! not reach a model. The module `jinja` has what that takes.
 //!
 //! ```
 //! use graphmill_calculators::text::chat_template::ChatTemplate;
@@ -20,6 +19,7 @@ pub use calculator::{ApplyChatTemplate, ApplyChatTemplatePorts};
 use std::sync::Arc;
 
 use graphmill_engine::CancelToken;
+use minijinja::value::{Serde, Value};
 use minijinja::{Environment, Error, ErrorKind};
 
 pub use super::jinja::Clock;
@@ -111,7 +111,7 @@ impl ChatTemplate {
         cancel: CancelToken,
     ) -> Result<String, TemplateError> {
         let bytes = jinja::bytes(variables);
-        let variables = jinja::from_json(variables);
+        let variables = Value::from(Serde(variables));
         let _budget = Budget::new(LEAST_BYTES + BYTES_OF_EACH * bytes, cancel);
         self.program
             .run(&self.environment, variables)

@@ -1,22 +1,24 @@
 //! Attributes, items, slices and methods: jinja2's sandboxed access to Python objects.
 
-use std::fmt::{Formatter, Result as Written};
 use std::sync::Arc;
 
-use minijinja::value::{Object, ObjectRepr, Tuple, Value};
+use minijinja::value::{Object, ObjectRepr, Value};
 use minijinja::{Error, ErrorKind, State};
 
-use super::arguments::{Arguments, required};
+use super::arguments::Arguments;
 use super::budget;
 use super::functions::bounded;
 use super::markup;
 use super::str_methods;
 use super::text;
 use super::value::{
-    Lazy, Type, as_float, as_int, dict_get, error, hashable, items, pairs, undefined_error,
+    Lazy, Type, as_float, as_int, dict_get, entries, error, hashable, items, list_like, pairs,
+    undefined_error,
 };
 
-const METHODS: &[(Type, &[&str])] = &[
+type Names = &'static [(Type, &'static [&'static str])];
+
+const METHODS: Names = &[
     (Type::Str, str_methods::NAMES),
     (Type::Dict, &["copy", "get", "items", "keys", "values"]),
     (Type::List, &["copy", "count", "index"]),
@@ -24,31 +26,21 @@ const METHODS: &[(Type, &[&str])] = &[
     (Type::Float, &["is_integer"]),
 ];
 /// Methods that change their object: the sandbox hides them.
-const FORBIDDEN: &[(Type, &[&str])] = &[
-    (
-        Type::Dict,
-        &["clear", "pop", "popitem", "setdefault", "update"],
-    ),
-    (
-        Type::List,
-        &[
-            "append", "clear", "extend", "insert", "pop", "remove", "reverse", "sort",
-        ],
-    ),
+#[rustfmt::skip]
+const FORBIDDEN: Names = &[
+    (Type::Dict, &["clear", "pop", "popitem", "setdefault", "update"]),
+    (Type::List, &["append", "clear", "extend", "insert", "pop", "remove", "reverse", "sort"]),
 ];
 
-fn has(table: &[(Type, &[&str])], kind: Type, name: &str) -> bool {
-    table
-        .iter()
-        .any(|(of, names)| *of == kind && names.contains(&name))
+fn has(table: Names, kind: Type, name: &str) -> bool {
+    let names = table.iter().find(|(of, _)| *of == kind);
+    names.is_some_and(|(_, names)| names.contains(&name))
 }
 
 /// Whether any type has a method of that name.
 pub(super) fn is_member(name: &str) -> bool {
-    METHODS
-        .iter()
-        .chain(FORBIDDEN)
-        .any(|(_, names)| names.contains(&name))
+    let mut all = METHODS.iter().chain(FORBIDDEN);
+    all.any(|(_, names)| names.contains(&name))
 }
 
 /// `object.name`: Python's attribute first, then the key.
@@ -68,12 +60,10 @@ pub(super) fn attribute(object: &Value, name: &str) -> Result<Value, Error> {
 pub(super) fn item(object: &Value, key: &Value) -> Result<Value, Error> {
     let found = match (Type::of(object), key.as_str()) {
         (Type::Undefined, _) => {
-            return Err(undefined_error(format!(
-                "item {} of an undefined value",
-                text::repr(key)
-            )));
+            return Err(undefined_error(format!("item {} of", text::repr(key))));
         }
         (Type::Dict, None) if hashable(key).is_err() => Value::UNDEFINED,
+        (Type::Str | Type::List | Type::Tuple, None) if as_int(key).is_none() => Value::UNDEFINED,
         _ => object.get_item(key)?,
     };
     match (found.as_str(), key.as_str()) {
@@ -84,29 +74,18 @@ pub(super) fn item(object: &Value, key: &Value) -> Result<Value, Error> {
 }
 
 /// `object[start:stop:step]`.
-pub(super) fn slice(
-    object: &Value,
-    start: &Value,
-    end: &Value,
-    step: &Value,
-) -> Result<Value, Error> {
+pub(super) fn slice(object: &Value, bounds: [&Value; 3]) -> Result<Value, Error> {
     let bound = |value: &Value| match as_int(value) {
-        None if !value.is_none() => Err(error(
-            "slice indices must be integers or None or have an __index__ method",
-        )),
+        None if !value.is_none() => Err(error("slice indices must be integers or None")),
         bound => Ok(bound),
     };
     let elements: Vec<Value> = match Type::of(object) {
-        Type::Undefined => return Err(undefined_error("slice of an undefined value")),
+        Type::Undefined => return Err(undefined_error("slice of")),
         Type::Str | Type::List | Type::Tuple => items(object),
-        other => {
-            return Err(error(format!(
-                "'{}' object is not subscriptable",
-                other.name()
-            )));
-        }
+        other => return Err(error(format!("'{other}' object is not subscriptable"))),
     };
-    let (from, to, by) = (bound(start)?, bound(end)?, bound(step)?.unwrap_or(1));
+    let [from, to, by] = bounds.map(bound);
+    let (from, to, by) = (from?, to?, by?.unwrap_or(1));
     if by == 0 {
         return Err(error("slice step cannot be zero"));
     }
@@ -120,14 +99,11 @@ pub(super) fn slice(
         taken.push(elements[at as usize].clone());
         at = at.saturating_add(by);
     }
-    Ok(match Type::of(object) {
-        Type::Str => markup::like(
-            object,
-            taken.iter().filter_map(Value::as_str).collect::<String>(),
-        ),
-        Type::Tuple => Value::from(Tuple::from(taken)),
-        _ => Value::from(taken),
-    })
+    if object.as_str().is_some() {
+        let text: String = taken.iter().filter_map(Value::as_str).collect();
+        return Ok(markup::like(object, text));
+    }
+    Ok(list_like(object, taken))
 }
 
 /// `object.name(arguments)`, where minijinja knows no such method.
@@ -142,20 +118,14 @@ pub(super) fn call_method(
     if has(METHODS, kind, name) {
         return bounded(|| method(state, object, name, Arguments::new(arguments.to_vec())));
     }
-    Err(if kind == Type::Undefined {
-        undefined_error(format!("method `{name}` of an undefined value"))
-    } else if has(FORBIDDEN, kind, name) {
-        error(format!(
-            "access to attribute '{name}' of '{}' object is unsafe",
-            kind.name()
-        ))
-    } else {
-        // minijinja goes on to what a dict has under that name
-        Error::new(
-            ErrorKind::UnknownMethod,
-            format!("'{} object' has no attribute '{name}'", kind.name()),
-        )
-    })
+    // For an unknown method minijinja goes on to what a dict has under that name.
+    let (code, what) = match kind {
+        Type::Undefined => return Err(undefined_error(format!("method `{name}` of"))),
+        _ if has(FORBIDDEN, kind, name) => (ErrorKind::InvalidOperation, "is unsafe"),
+        _ => (ErrorKind::UnknownMethod, "is missing"),
+    };
+    let message = format!("method '{name}' of '{kind}' object {what}");
+    Err(Error::new(code, message))
 }
 
 fn method(
@@ -168,53 +138,43 @@ fn method(
         (Type::Str, _) if markup::is_markup(object) => markup::call(state, object, name, arguments),
         (Type::Str, _) => str_methods::call(state, object, name, arguments),
         (Type::Dict, "get") => {
-            let [key, default] = arguments.bind(name, ["key", "default"])?;
-            let found = dict_get(object, hashable(&required(name, "key", key)?)?);
+            let [key, default] = arguments.bind(name, 1, ["key", "default"])?;
+            let found = dict_get(object, hashable(&key)?);
+            let default = Some(default).filter(|default| !default.is_undefined());
             Ok(found.or(default).unwrap_or_else(|| Value::from(())))
         }
         (Type::Dict, "items" | "keys" | "values") => {
-            let [] = arguments.bind(name, [])?;
-            let entries = pairs(object).into_iter();
+            let [] = arguments.bind(name, 0, [])?;
+            let (keys, values) = pairs(object).into_iter().unzip();
             let (view, items) = match name {
-                "items" => (
-                    "dict_items",
-                    entries
-                        .map(|(k, v)| Value::from(Tuple::from([k, v])))
-                        .collect(),
-                ),
-                "keys" => ("dict_keys", entries.map(|(key, _)| key).collect()),
-                _ => ("dict_values", entries.map(|(_, value)| value).collect()),
+                "items" => ("dict_items", entries(object)),
+                "keys" => ("dict_keys", keys),
+                _ => ("dict_values", values),
             };
-            Ok(Value::from_object(Lazy {
-                view: Some(view),
-                items,
-            }))
+            let view = Some(view);
+            Ok(Value::from_object(Lazy { view, items }))
         }
         (_, "copy") => {
-            let [] = arguments.bind(name, [])?;
+            let [] = arguments.bind(name, 0, [])?;
             Ok(object.clone())
         }
         (_, "count" | "index") => {
-            let [wanted] = arguments.bind(name, ["value"])?;
-            let wanted = required(name, "value", wanted)?;
+            let [wanted] = arguments.bind(name, 1, ["value"])?;
             budget::weigh(object)?;
-            let mut places = items(object)
-                .into_iter()
-                .enumerate()
-                .filter(|(_, item)| *item == wanted);
+            let items = items(object);
             if name == "count" {
-                return Ok(Value::from(places.count()));
+                return Ok(Value::from(
+                    items.iter().filter(|item| **item == wanted).count(),
+                ));
             }
-            let found = places.next().map(|(place, _)| place);
-            found
-                .map(Value::from)
-                .ok_or_else(|| error(format!("{} is not in list", text::repr(&wanted))))
+            let missing = || error(format!("{} is not in list", text::repr(&wanted)));
+            let found = items.iter().position(|item| *item == wanted);
+            found.map(Value::from).ok_or_else(missing)
         }
         _ => {
-            let [] = arguments.bind(name, [])?;
-            Ok(Value::from(
-                as_float(object).is_some_and(|float| float.fract() == 0.0),
-            ))
+            let [] = arguments.bind(name, 0, [])?;
+            let is_integer = as_float(object).is_some_and(|float| float.fract() == 0.0);
+            Ok(Value::from(is_integer))
         }
     }
 }
@@ -237,10 +197,5 @@ impl Object for Method {
         arguments: &[Value],
     ) -> Result<Value, Error> {
         call_method(state, &self.object, &self.name, arguments)
-    }
-
-    fn render(self: &Arc<Self>, f: &mut Formatter<'_>) -> Written {
-        let kind = Type::of(&self.object).name();
-        write!(f, "<built-in method {} of {kind} object>", self.name)
     }
 }

@@ -14,20 +14,16 @@ pub(super) struct Arguments {
 
 impl Arguments {
     /// Splits off the keyword arguments, which minijinja passes as a last value of their own.
-    pub(super) fn new(mut values: Vec<Value>) -> Self {
+    pub(super) fn new(mut positional: Vec<Value>) -> Self {
         let mut keyword = Vec::new();
-        if values.last().is_some_and(Value::is_kwargs)
-            && let Some(Ok(kwargs)) = values.pop().map(Kwargs::try_from)
+        if positional.last().is_some_and(Value::is_kwargs)
+            && let Some(Ok(kwargs)) = positional.pop().map(Kwargs::try_from)
         {
-            for name in kwargs.args() {
-                keyword.push((
-                    name.to_owned(),
-                    kwargs.peek::<Value>(name).unwrap_or_default(),
-                ));
-            }
+            let value = |name: &str| kwargs.peek::<Value>(name).unwrap_or_default();
+            keyword.extend(kwargs.args().map(|name| (name.to_owned(), value(name))));
         }
         Self {
-            positional: values,
+            positional,
             keyword,
         }
     }
@@ -41,81 +37,74 @@ impl Arguments {
         values
     }
 
-    /// Gives each parameter its argument. Too many, unknown or doubled arguments are an error.
+    /// Takes the first positional argument.
+    pub(super) fn next(&mut self) -> Option<Value> {
+        (!self.positional.is_empty()).then(|| self.positional.remove(0))
+    }
+
+    /// Gives each parameter its argument, and an undefined value to those beyond the first `required` that have none.
+    /// Too many, unknown or doubled arguments are an error.
     pub(super) fn bind<const N: usize>(
         self,
         function: &str,
+        required: usize,
         names: [&str; N],
-    ) -> Result<[Option<Value>; N], Error> {
+    ) -> Result<[Value; N], Error> {
         if self.positional.len() > N {
             return Err(error(format!(
                 "{function}() takes at most {N} arguments ({} given)",
                 self.positional.len()
             )));
         }
-        let mut bound = [const { None }; N];
-        for (slot, value) in bound.iter_mut().zip(self.positional) {
-            *slot = Some(value);
-        }
-        for (name, value) in self.keyword {
-            let index = names
-                .iter()
-                .position(|other| *other == name)
-                .ok_or_else(|| {
-                    error(format!(
-                        "{function}() got an unexpected keyword argument '{name}'"
-                    ))
-                })?;
-            if bound[index].replace(value).is_some() {
-                return Err(error(format!(
-                    "{function}() got multiple values for argument '{name}'"
-                )));
+        let mut bound = [const { Value::UNDEFINED }; N];
+        let mut given = [false; N];
+        let positional = names.iter().map(|name| (*name).to_owned());
+        for (name, value) in positional.zip(self.positional).chain(self.keyword) {
+            let place = names.iter().position(|other| *other == name);
+            let refused = |what| error(format!("{function}() got {what} argument '{name}'"));
+            let place = place.ok_or_else(|| refused("an unexpected keyword"))?;
+            if std::mem::replace(&mut given[place], true) {
+                return Err(refused("multiple values for"));
             }
+            bound[place] = value;
         }
-        Ok(bound)
+        let missing = given.iter().take(required).position(|given| !given);
+        missing.map_or(Ok(bound), |place| {
+            let name = names[place];
+            Err(error(format!(
+                "{function}() missing required argument: '{name}'"
+            )))
+        })
     }
-}
-
-pub(super) fn required(function: &str, name: &str, value: Option<Value>) -> Result<Value, Error> {
-    value.ok_or_else(|| error(format!("{function}() missing required argument: '{name}'")))
 }
 
 /// A text argument; `None` where it is absent or Python's `None`.
-pub(super) fn text_or_none(function: &str, value: Option<&Value>) -> Result<Option<String>, Error> {
-    match value {
-        None => Ok(None),
-        Some(value) if value.is_none() => Ok(None),
-        Some(value) => text(function, value).map(Some),
+pub(super) fn text_or_none(function: &str, value: &Value) -> Result<Option<String>, Error> {
+    if value.is_undefined() || value.is_none() {
+        return Ok(None);
     }
+    text(function, value).map(Some)
 }
 
 pub(super) fn text(function: &str, value: &Value) -> Result<String, Error> {
-    value.as_str().map(str::to_owned).ok_or_else(|| {
-        error(format!(
-            "{function}() argument must be str, not {}",
-            Type::of(value).name()
-        ))
-    })
+    let found = Type::of(value);
+    let wrong = || error(format!("{function}() argument must be str, not {found}"));
+    value.as_str().map(str::to_owned).ok_or_else(wrong)
 }
 
 /// An integer argument; `None` where it is absent or Python's `None`.
-pub(super) fn int_or_none(function: &str, value: Option<&Value>) -> Result<Option<i64>, Error> {
-    match value {
-        None => Ok(None),
-        Some(value) if value.is_none() => Ok(None),
-        Some(value) => as_int(value)
-            .and_then(|int| i64::try_from(int).ok())
-            .map(Some)
-            .ok_or_else(|| {
-                error(format!(
-                    "{function}() argument must be int, not {}",
-                    Type::of(value).name()
-                ))
-            }),
+pub(super) fn int_or_none(function: &str, value: &Value) -> Result<Option<i64>, Error> {
+    if value.is_undefined() || value.is_none() {
+        return Ok(None);
     }
+    let int = as_int(value).and_then(|int| i64::try_from(int).ok());
+    let found = Type::of(value);
+    let wrong = || error(format!("{function}() argument must be int, not {found}"));
+    int.map(Some).ok_or_else(wrong)
 }
 
-/// A flag, false where absent.
-pub(super) fn flag(value: Option<&Value>) -> bool {
-    value.is_some_and(Value::is_true)
+/// A size: not negative.
+pub(super) fn size_or(function: &str, value: &Value, default: usize) -> Result<usize, Error> {
+    let size = int_or_none(function, value)?;
+    Ok(size.map_or(default, |size| usize::try_from(size).unwrap_or(0)))
 }

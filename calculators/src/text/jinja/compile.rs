@@ -15,6 +15,7 @@ use minijinja::value::Value;
 use minijinja::{AutoEscape, Environment, Error};
 
 use super::access::is_member;
+use super::operators::OPERATORS;
 use super::{TemplateError, message_of};
 
 const NAME: &str = "chat_template";
@@ -182,20 +183,8 @@ fn replaced<'a>(code: &Instructions<'a>) -> Result<Instructions<'a>, TemplateErr
 fn replacement<'a>(instruction: &Instruction<'a>) -> Vec<Instruction<'a>> {
     let call = |name, arguments| Instruction::CallFunction(name, Some(arguments));
     match instruction {
-        Instruction::Add => vec![call("__py_+", 2)],
-        Instruction::Mul => vec![call("__py_*", 2)],
-        Instruction::Rem => vec![call("__py_%", 2)],
-        Instruction::StringConcat => vec![call("__py_~", 2)],
-        Instruction::Eq => vec![call("__py_==", 2)],
-        Instruction::Ne => vec![call("__py_!=", 2)],
-        Instruction::Lt => vec![call("__py_<", 2)],
-        Instruction::Lte => vec![call("__py_<=", 2)],
-        Instruction::Gt => vec![call("__py_>", 2)],
-        Instruction::Gte => vec![call("__py_>=", 2)],
-        Instruction::In => vec![call("__py_in", 2)],
-        Instruction::Neg => vec![call("__py_neg", 1)],
-        Instruction::GetItem => vec![call("__py_item", 2)],
-        Instruction::Slice => vec![call("__py_slice", 4)],
+        Instruction::Neg => vec![call("__py_Neg", 1)],
+        Instruction::Slice => vec![call("__py_Slice", 4)],
         // `a < b < c`: whether the first holds, and what the second compares
         Instruction::CompareAndPreserve(operator) => vec![
             Instruction::LoadConst(Value::from(format!("{operator:?}"))),
@@ -214,6 +203,10 @@ fn replacement<'a>(instruction: &Instruction<'a>) -> Vec<Instruction<'a>> {
         | Instruction::CallFunction("loop", Some(1)) => {
             vec![call("__py_iter", 1), instruction.clone()]
         }
-        _ => vec![instruction.clone()],
+        _ => {
+            let name = format!("{RESERVED}{instruction:?}");
+            let operator = OPERATORS.iter().find(|(of, _)| *of == name);
+            vec![operator.map_or_else(|| instruction.clone(), |(name, _)| call(name, 2))]
+        }
     }
 }

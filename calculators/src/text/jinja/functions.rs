@@ -2,24 +2,20 @@
 
 use std::fmt::Write;
 
-use minijinja::value::{Rest, Value, ValueOrKwargs};
+use minijinja::value::{Rest, Value, ValueKind};
 use minijinja::{Environment, Error};
 
 use super::Clock;
-use super::arguments::{Arguments, int_or_none, required};
 use super::budget;
 use super::json;
-use super::operators::{ordered, remainder};
+use super::operators::{OPERATORS, apply, remainder};
 use super::text::weighed;
-use super::value::{Type, as_int, contains, equal, error, iterate};
+use super::value::{Type, as_float, error, is_iterable, items};
 
 /// What a template said with `raise_exception`.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct Raised(pub(crate) String);
-
-/// Longest range, as in jinja2's sandbox.
-const MAX_RANGE: i64 = 100_000;
 
 /// Does something within the budget of the rendering: what takes too much of it fails, whatever it gives.
 pub(super) fn bounded<T>(work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
@@ -35,7 +31,7 @@ pub(super) fn install(environment: &mut Environment<'static>, clock: Clock) {
         minijinja_contrib::globals::cycler(items.0)
     });
     environment.add_function("joiner", minijinja_contrib::globals::joiner);
-    environment.add_function("range", |rest: Rest<ValueOrKwargs>| bounded(|| range(rest)));
+    environment.add_function("range", range);
     environment.add_function("from_json", |text: String| json::load(&text));
     environment.add_function(
         "raise_exception",
@@ -56,85 +52,47 @@ pub(super) fn install(environment: &mut Environment<'static>, clock: Clock) {
     install_tests(environment);
 }
 
-fn range(rest: Rest<ValueOrKwargs>) -> Result<Value, Error> {
-    let [first, second, step] =
-        Arguments::new(rest.into_values()).bind("range", ["start", "stop", "step"])?;
-    let first = int_or_none("range", Some(&required("range", "stop", first)?))?;
-    let first = first.ok_or_else(|| error("range() needs integers"))?;
-    let (from, end) = int_or_none("range", second.as_ref())?.map_or((0, first), |end| (first, end));
-    let by = int_or_none("range", step.as_ref())?.unwrap_or(1);
-    if by == 0 {
-        return Err(error("range() arg 3 must not be zero"));
-    }
-    let span = if by > 0 {
-        end.saturating_sub(from)
-    } else {
-        from.saturating_sub(end)
-    };
-    let len = span.max(0).unsigned_abs().div_ceil(by.unsigned_abs());
-    if len > MAX_RANGE.unsigned_abs() {
-        return Err(error(format!(
-            "range too big; the sandbox blocks ranges larger than {MAX_RANGE}"
-        )));
-    }
-    budget::spend_items(len as usize);
-    budget::check()?;
-    Ok((0..len as i64).map(|index| from + index * by).collect())
+/// A list: Python's ranges have a length and an index.
+fn range(from: i32, to: Option<i32>, step: Option<i32>) -> Result<Value, Error> {
+    let wide = |bound: i32| bound as isize;
+    let range = minijinja::functions::range(wide(from), to.map(wide), step.map(wide))?;
+    bounded(|| Ok(Value::from(items(&range))))
 }
 
-type Test = fn(&Value, &Value) -> Result<bool, Error>;
-
-/// Tests against another value that fail where Python's operators fail, and count what they take.
-const AGAINST: &[(&str, Test)] = &[
-    ("divisibleby", |value, divisor| {
-        Ok(as_int(&remainder(value, divisor)?) == Some(0))
-    }),
-    ("eq", equal),
-    ("==", equal),
-    ("equalto", equal),
-    ("ne", |a, b| equal(a, b).map(|equal| !equal)),
-    ("!=", |a, b| equal(a, b).map(|equal| !equal)),
-    ("in", |a, b| contains(b, a)),
-    ("ge", |a, b| ordered(a, b, ">=")),
-    (">=", |a, b| ordered(a, b, ">=")),
-    ("gt", |a, b| ordered(a, b, ">")),
-    (">", |a, b| ordered(a, b, ">")),
-    ("greaterthan", |a, b| ordered(a, b, ">")),
-    ("le", |a, b| ordered(a, b, "<=")),
-    ("<=", |a, b| ordered(a, b, "<=")),
-    ("lt", |a, b| ordered(a, b, "<")),
-    ("<", |a, b| ordered(a, b, "<")),
-    ("lessthan", |a, b| ordered(a, b, "<")),
+/// Tests that are operators.
+const OPERATORS_AS_TESTS: &[(&str, &[&str])] = &[
+    ("__py_Eq", &["eq", "==", "equalto"]),
+    ("__py_Ne", &["ne", "!="]),
+    ("__py_Lt", &["lt", "<", "lessthan"]),
+    ("__py_Lte", &["le", "<="]),
+    ("__py_Gt", &["gt", ">", "greaterthan"]),
+    ("__py_Gte", &["ge", ">="]),
+    ("__py_In", &["in"]),
 ];
 
 fn install_tests(environment: &mut Environment<'static>) {
-    for &(name, test) in AGAINST {
-        environment.add_test(name, move |value: Value, other: Value| {
-            [&value, &other].into_iter().for_each(budget::search);
-            bounded(|| test(&value, &other))
-        });
+    for &(of, operator) in OPERATORS {
+        let names = OPERATORS_AS_TESTS.iter().find(|(other, _)| *other == of);
+        for name in names.map_or(&[][..], |(_, names)| names) {
+            environment.add_test(*name, move |a: &Value, b: &Value| apply(operator, a, b));
+        }
     }
-    for (name, of_two) in [("even", 0), ("odd", 1)] {
-        environment.add_test(name, move |value: Value| {
-            remainder(&value, &Value::from(2)).map(|rest| as_int(&rest) == Some(of_two))
-        });
-    }
-    environment.add_test("iterable", |value: Value| match Type::of(&value) {
-        Type::Str | Type::Iterable => true,
-        _ => iterate(&value).is_ok(),
-    });
-    environment.add_test("mapping", |value: Value| Type::of(&value) == Type::Dict);
-    environment.add_test("sequence", |value: Value| {
-        let kind = Type::of(&value);
-        matches!(
-            kind,
-            Type::Undefined | Type::Str | Type::List | Type::Tuple | Type::Dict
-        )
-    });
-    environment.add_test("callable", |value: Value| {
-        Type::of(&value) == Type::Object && value.kind() == minijinja::value::ValueKind::Plain
+    environment.add_test("divisibleby", |a: &Value, b: &Value| is_rest(a, b, 0));
+    environment.add_test("even", |value: &Value| is_rest(value, &Value::from(2), 0));
+    environment.add_test("odd", |value: &Value| is_rest(value, &Value::from(2), 1));
+    environment.add_test("callable", |value: &Value| value.kind() == ValueKind::Plain);
+    environment.add_test("iterable", |value: &Value| is_iterable(Type::of(value)));
+    environment.add_test("mapping", |value: &Value| Type::of(value) == Type::Dict);
+    environment.add_test("sequence", |value: &Value| {
+        is_iterable(Type::of(value)) && Type::of(value) != Type::Iterable
     });
     for name in ["endingwith", "int", "safe", "startingwith"] {
         environment.remove_test(name);
     }
+}
+
+fn is_rest(value: &Value, divisor: &Value, rest: i32) -> Result<bool, Error> {
+    let found = remainder(value, divisor)?;
+    let number = as_float(&found).ok_or_else(|| error("only a number has a rest"));
+    number.map(|_| found == Value::from(rest))
 }

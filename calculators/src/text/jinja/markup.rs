@@ -41,18 +41,16 @@ pub(super) fn escape(value: &Value) -> String {
 
 /// A text with HTML's special characters as entities.
 pub(super) fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&#34;"),
-            '\'' => out.push_str("&#39;"),
-            c => out.push(c),
-        }
-    }
-    out
+    let entities = [
+        ('&', "&amp;"),
+        ('<', "&lt;"),
+        ('>', "&gt;"),
+        ('"', "&#34;"),
+        ('\'', "&#39;"),
+    ];
+    entities
+        .into_iter()
+        .fold(text.to_owned(), |text, (c, entity)| text.replace(c, entity))
 }
 
 /// An argument that is put into a markup: numbers are formatted as they are, everything else is escaped first.
@@ -83,7 +81,7 @@ pub(super) fn call(
         }
         // What is put in.
         ("replace" | "ljust" | "rjust" | "center", [_, value, ..]) => {
-            *value = Value::from(escape(value))
+            *value = Value::from(escape(value));
         }
         _ => {}
     }

@@ -13,97 +13,83 @@ use super::functions::bounded;
 use super::markup::{self, is_markup};
 use super::text::{self, str};
 use super::value::{
-    Type, as_float, as_int, compare, contains, equal, error, from_int, items, iterate,
-    undefined_error,
+    Type, as_float, as_int, compare, contains, equal, error, from_int, is_iterable, items, iterate,
+    list_like, undefined_error,
 };
 
 /// Most that a template can make by repeating a string or a list; more is taken for an attack.
 const MAX_REPEATED_LEN: usize = 10_000_000;
 
-type Binary = fn(&Value, &Value) -> Result<Value, Error>;
+type Operator = fn(&Value, &Value) -> Result<Value, Error>;
 
-const BINARY: &[(&str, Binary)] = &[
-    ("__py_+", add),
-    ("__py_*", multiply),
-    ("__py_%", remainder),
-    ("__py_~", concat),
-    ("__py_==", |a, b| equal(a, b).map(Value::from)),
-    ("__py_!=", |a, b| {
-        equal(a, b).map(|equal| Value::from(!equal))
-    }),
-    ("__py_<", |a, b| ordered(a, b, "<").map(Value::from)),
-    ("__py_<=", |a, b| ordered(a, b, "<=").map(Value::from)),
-    ("__py_>", |a, b| ordered(a, b, ">").map(Value::from)),
-    ("__py_>=", |a, b| ordered(a, b, ">=").map(Value::from)),
-    ("__py_in", |a, b| contains(b, a).map(Value::from)),
-    ("__py_item", access::item),
-    ("__py_attr", |object, name| {
-        access::attribute(object, name.as_str().unwrap_or_default())
-    }),
+/// By the names of the instructions that they replace; templates cannot use these names.
+#[rustfmt::skip]
+pub(super) const OPERATORS: &[(&str, Operator)] = &[
+    ("__py_Add", add),
+    ("__py_Mul", multiply),
+    ("__py_Rem", remainder),
+    ("__py_StringConcat", concat),
+    ("__py_Eq", |a, b| equal(a, b).map(Value::from)),
+    ("__py_Ne", |a, b| equal(a, b).map(|equal| Value::from(!equal))),
+    ("__py_Lt", |a, b| ordered(a, b, "<", &[Ordering::Less])),
+    ("__py_Lte", |a, b| ordered(a, b, "<=", &[Ordering::Less, Ordering::Equal])),
+    ("__py_Gt", |a, b| ordered(a, b, ">", &[Ordering::Greater])),
+    ("__py_Gte", |a, b| ordered(a, b, ">=", &[Ordering::Greater, Ordering::Equal])),
+    ("__py_In", |a, b| contains(b, a).map(Value::from)),
+    ("__py_NotIn", |a, b| contains(b, a).map(|found| Value::from(!found))),
+    ("__py_GetItem", access::item),
+    ("__py_attr", |object, name| access::attribute(object, name.as_str().unwrap_or_default())),
 ];
 
+/// Applies one of [`OPERATORS`], within the budget.
+pub(super) fn apply(operator: Operator, a: &Value, b: &Value) -> Result<Value, Error> {
+    [a, b].into_iter().for_each(budget::search);
+    bounded(|| operator(a, b))
+}
+
 pub(super) fn install(environment: &mut Environment<'static>) {
-    for &(name, function) in BINARY {
-        environment.add_function(name, move |a: &Value, b: &Value| {
-            [a, b].into_iter().for_each(budget::search);
-            bounded(|| function(a, b))
-        });
+    for &(name, operator) in OPERATORS {
+        environment.add_function(name, move |a: &Value, b: &Value| apply(operator, a, b));
     }
-    environment.add_function("__py_neg", |value: &Value| negate(value));
+    environment.add_function("__py_chained", |a: &Value, b: &Value, name: &str| {
+        let is_meant = |(of, _): &&(&str, _)| of.strip_prefix("__py_") == Some(name);
+        let found = OPERATORS.iter().find(is_meant);
+        let (_, operator) = found.ok_or_else(|| error("unknown comparison"))?;
+        let pair = [apply(*operator, a, b)?, b.clone()];
+        Ok::<_, Error>(Value::from(Tuple::from(pair)))
+    });
+    environment.add_function("__py_Neg", |value: &Value| negate(value));
     environment.add_function("__py_iter", |value: &Value| bounded(|| loop_source(value)));
     environment.add_function(
-        "__py_slice",
+        "__py_Slice",
         |object: &Value, start: &Value, stop: &Value, step: &Value| {
-            bounded(|| access::slice(object, start, stop, step))
+            bounded(|| access::slice(object, [start, stop, step]))
         },
     );
-    environment.add_function("__py_chained", |a: &Value, b: &Value, operator: &str| {
-        bounded(|| {
-            let holds = match operator {
-                "Eq" => equal(a, b)?,
-                "Ne" => !equal(a, b)?,
-                "In" => contains(b, a)?,
-                "NotIn" => !contains(b, a)?,
-                "Lt" => ordered(a, b, "<")?,
-                "Lte" => ordered(a, b, "<=")?,
-                "Gt" => ordered(a, b, ">")?,
-                _ => ordered(a, b, ">=")?,
-            };
-            Ok(Value::from(Tuple::from([Value::from(holds), b.clone()])))
-        })
-    });
     environment.add_filter("__py_value", |value: &Value| value.clone());
 }
 
 /// What a `for` loop runs over: Python's iterables and nothing else.
 fn loop_source(value: &Value) -> Result<Value, Error> {
-    match Type::of(value) {
-        Type::List | Type::Tuple | Type::Dict | Type::Iterable | Type::Str => Ok(value.clone()),
-        _ => iterate(value).map(Value::from),
+    if is_iterable(Type::of(value)) {
+        return Ok(value.clone());
     }
+    iterate(value).map(Value::from)
 }
 
-pub(super) fn ordered(a: &Value, b: &Value, operator: &str) -> Result<bool, Error> {
-    let Some(order) = compare(a, b, operator)? else {
-        return Ok(false);
-    };
-    Ok(match operator {
-        "<" => order == Ordering::Less,
-        "<=" => order != Ordering::Greater,
-        ">" => order == Ordering::Greater,
-        _ => order != Ordering::Less,
-    })
+fn ordered(a: &Value, b: &Value, sign: &str, orders: &[Ordering]) -> Result<Value, Error> {
+    let order = compare(a, b, sign)?;
+    let holds = order.is_some_and(|order| orders.contains(&order));
+    Ok(Value::from(holds))
 }
 
 fn unsupported(operator: &str, a: &Value, b: &Value) -> Error {
     match (Type::of(a), Type::of(b)) {
         (Type::Undefined, _) | (_, Type::Undefined) => {
-            undefined_error(format!("an undefined value is used with `{operator}`"))
+            undefined_error(format!("`{operator}` with"))
         }
         (left, right) => error(format!(
-            "unsupported operand type(s) for {operator}: '{}' and '{}'",
-            left.name(),
-            right.name()
+            "unsupported operand type(s) for {operator}: '{left}' and '{right}'"
         )),
     }
 }
@@ -133,13 +119,12 @@ pub(super) fn add(a: &Value, b: &Value) -> Result<Value, Error> {
             Ok(markup::markup(parts.concat()))
         }
         (Type::Str, Type::Str) => concat(a, b),
-        (Type::List, Type::List) => Ok(Value::from([items(a), items(b)].concat())),
-        (Type::Tuple, Type::Tuple) => Ok(Value::from(Tuple::from([items(a), items(b)].concat()))),
+        (Type::List, Type::List) | (Type::Tuple, Type::Tuple) => {
+            Ok(list_like(a, [items(a), items(b)].concat()))
+        }
         (Type::Undefined, _) | (_, Type::Undefined) => Err(unsupported("+", a, b)),
         (kind @ (Type::Str | Type::List | Type::Tuple), other) => Err(error(format!(
-            "can only concatenate {} (not \"{}\") to {0}",
-            kind.name(),
-            other.name()
+            "can only concatenate {kind} (not \"{other}\") to {kind}"
         ))),
         _ => numbers("+", (a, b), i128::checked_add, |a, b| a + b),
     }
@@ -159,57 +144,42 @@ fn repeat(value: &Value, times: &Value) -> Result<Value, Error> {
         Some(text) => (text.len(), 1),
         None => (value.len().unwrap_or(0), size_of::<Value>()),
     };
-    let len = len
+    let repeated = len
         .checked_mul(times)
         .filter(|len| *len <= MAX_REPEATED_LEN);
-    budget::take(len.ok_or_else(|| error("the repeated value is too large"))? * size)?;
+    budget::take(repeated.ok_or_else(|| error("the repeated value is too large"))? * size)?;
     if let Some(text) = value.as_str() {
         return Ok(markup::like(value, text.repeat(times)));
     }
-    let items = items(value);
-    let repeated: Vec<Value> = std::iter::repeat_n(&items, times)
-        .flatten()
-        .cloned()
-        .collect();
-    Ok(if value.is_tuple() {
-        Value::from(Tuple::from(repeated))
-    } else {
-        Value::from(repeated)
-    })
+    let items = std::iter::repeat_n(items(value), times).flatten();
+    Ok(list_like(value, items.collect()))
 }
 
 pub(super) fn remainder(a: &Value, b: &Value) -> Result<Value, Error> {
     if let Some(pattern) = a.as_str() {
-        let positional = if b.is_tuple() {
+        let values = if b.is_tuple() {
             items(b)
         } else {
             vec![b.clone()]
         };
-        let arguments = Arguments {
-            positional,
-            keyword: Vec::new(),
-        };
-        return formatted(FormatStyle::Printf, a, pattern, arguments);
+        return formatted(FormatStyle::Printf, a, pattern, Arguments::new(values));
     }
-    if as_float(b) == Some(0.0) && as_float(a).is_some() {
+    // The rest has the sign of the divisor.
+    let ints = |a: i128, b: i128| match b {
+        0.. => a.checked_rem_euclid(b),
+        _ => a
+            .checked_neg()?
+            .checked_rem_euclid(b.checked_neg()?)
+            .map(|rest| -rest),
+    };
+    let floats = |a: f64, b: f64| match b {
+        0.0.. => a.rem_euclid(b),
+        _ => -(-a).rem_euclid(-b),
+    };
+    if as_float(a).is_some() && as_float(b) == Some(0.0) {
         return Err(error("division by zero"));
     }
-    let ints = |a: i128, b: i128| {
-        let rest = a.checked_rem(b).unwrap_or(0);
-        Some(if rest != 0 && (rest < 0) != (b < 0) {
-            rest + b
-        } else {
-            rest
-        })
-    };
-    numbers("%", (a, b), ints, |a, b| {
-        let rest = a % b;
-        if rest != 0.0 && (rest < 0.0) != (b < 0.0) {
-            rest + b
-        } else {
-            rest
-        }
-    })
+    numbers("%", (a, b), ints, floats)
 }
 
 /// Fills in a format string, which may be markup. minijinja does so; what it would print its own way is text before.
@@ -228,27 +198,20 @@ pub(super) fn formatted(
             _ => Value::from(str(value)),
         })
     };
-    let mut values = arguments
-        .positional
-        .iter()
-        .map(printable)
-        .collect::<Result<Vec<_>, Error>>()?;
+    let values = arguments.positional.iter().map(printable);
+    let mut values = values.collect::<Result<Vec<_>, Error>>()?;
     // Widths count before anything is as wide.
     let digits = pattern.split(|c: char| !c.is_ascii_digit());
     let spelled = digits.filter(|digits| !digits.is_empty());
     spelled.for_each(|digits| budget::spend(digits.parse().unwrap_or(usize::MAX)));
     if pattern.contains('*') || pattern.contains(":{") {
-        let widths = values.iter().filter_map(as_int);
-        widths.for_each(|width| {
-            budget::spend(usize::try_from(width.unsigned_abs()).unwrap_or(usize::MAX))
-        });
+        let widths = values.iter().filter_map(as_int).map(i128::unsigned_abs);
+        widths.for_each(|width| budget::spend(usize::try_from(width).unwrap_or(usize::MAX)));
     }
     budget::check()?;
     if !arguments.keyword.is_empty() {
-        let keyword = arguments
-            .keyword
-            .iter()
-            .map(|(name, value)| Ok((name.clone(), printable(value)?)));
+        let keyword = arguments.keyword.into_iter();
+        let keyword = keyword.map(|(name, value)| Ok((name, printable(&value)?)));
         values.push(Value::from(keyword.collect::<Result<Kwargs, Error>>()?));
     }
     let text = format(style, pattern, &values)?;
@@ -257,13 +220,17 @@ pub(super) fn formatted(
 }
 
 fn negate(value: &Value) -> Result<Value, Error> {
-    match (as_int(value), as_float(value)) {
-        (Some(int), _) => Ok(from_int(-int)),
-        (None, Some(float)) => Ok(Value::from(-float)),
-        (None, None) => Err(error(format!(
+    let refused = || {
+        error(format!(
             "bad operand type for unary -: '{}'",
-            Type::of(value).name()
-        ))),
+            Type::of(value)
+        ))
+    };
+    match as_int(value) {
+        Some(int) => Ok(from_int(-int)),
+        None => as_float(value)
+            .map(|float| Value::from(-float))
+            .ok_or_else(refused),
     }
 }
 

@@ -5,18 +5,17 @@ use minijinja::value::{Tuple, Value};
 use minijinja::{Error, State};
 use minijinja_contrib::pycompat::unknown_method_callback;
 
-use super::arguments::{Arguments, flag, int_or_none, required, text, text_or_none};
+use super::arguments::{Arguments, int_or_none, size_or, text, text_or_none};
 use super::budget;
 use super::operators::formatted;
-use super::text::is_printable;
 use super::value::{Type, error, items, iterate};
 
 /// Every method there is: what tells `"text".upper` from an attribute that does not exist.
 #[rustfmt::skip]
 pub(super) const NAMES: &[&str] = &[
     "capitalize", "casefold", "center", "count", "endswith", "expandtabs", "find", "format", "index", "isalnum",
-    "isalpha", "isascii", "isdecimal", "isdigit", "isidentifier", "islower", "isnumeric", "isprintable", "isspace",
-    "istitle", "isupper", "join", "ljust", "lower", "lstrip", "partition", "removeprefix", "removesuffix", "replace",
+    "isalpha", "isascii", "isdecimal", "isdigit", "islower", "isnumeric", "isspace",
+    "isupper", "join", "ljust", "lower", "lstrip", "partition", "removeprefix", "removesuffix", "replace",
     "rfind", "rindex", "rjust", "rpartition", "rsplit", "rstrip", "split", "splitlines", "startswith", "strip",
     "swapcase", "title", "upper", "zfill",
 ];
@@ -29,78 +28,58 @@ pub(super) fn call(
     arguments: Arguments,
 ) -> Result<Value, Error> {
     let subject = object.as_str().unwrap_or_default();
-    let is_name = |c: char| c.is_alphanumeric() || c == '_';
     let made = match name {
         "format" => {
             let plain = Value::from(subject);
             let like = if object.is_safe() { object } else { &plain };
             return formatted(FormatStyle::StrFormat, like, subject, arguments);
         }
-        "casefold" | "title" | "swapcase" | "isdecimal" | "isidentifier" | "isprintable"
-        | "istitle" => {
-            let [] = arguments.bind(name, [])?;
-            match name {
-                "casefold" => Value::from(subject.to_lowercase()),
-                "title" => Value::from(title(subject)),
-                "swapcase" => Value::from(subject.chars().map(swap_case).collect::<String>()),
-                "isdecimal" => {
-                    Value::from(!subject.is_empty() && subject.chars().all(char::is_numeric))
-                }
-                "isidentifier" => Value::from(
-                    !subject.is_empty()
-                        && subject.chars().all(is_name)
-                        && !subject.starts_with(char::is_numeric),
-                ),
-                "isprintable" => Value::from(subject.chars().all(is_printable)),
-                _ => Value::from(subject.chars().any(is_cased) && title(subject) == subject),
-            }
+        "casefold" | "title" | "swapcase" => {
+            let [] = arguments.bind(name, 0, [])?;
+            Value::from(match name {
+                "casefold" => subject.to_lowercase(),
+                "title" => title(subject),
+                _ => subject.chars().map(swap_case).collect(),
+            })
         }
+        "isdecimal" => unknown_method_callback(state, object, "isdigit", &arguments.into_values())?,
         "removeprefix" | "removesuffix" => {
-            let [part] = arguments.bind(name, ["part"])?;
-            let part = text(name, &required(name, "part", part)?)?;
-            let rest = if name == "removeprefix" {
-                subject.strip_prefix(&*part)
-            } else {
-                subject.strip_suffix(&*part)
+            let [part] = arguments.bind(name, 1, ["part"])?;
+            let part = text(name, &part)?;
+            let rest = match name {
+                "removeprefix" => subject.strip_prefix(&*part),
+                _ => subject.strip_suffix(&*part),
             };
             Value::from(rest.unwrap_or(subject))
         }
         "replace" => {
-            let [old, new, count] = arguments.bind(name, ["old", "new", "count"])?;
-            let (old, new) = (required(name, "old", old)?, required(name, "new", new)?);
+            let [old, new, count] = arguments.bind(name, 2, ["old", "new", "count"])?;
             let (old, new) = (text(name, &old)?, text(name, &new)?);
-            let most =
-                int_or_none(name, count.as_ref())?.and_then(|count| usize::try_from(count).ok());
+            let most = int_or_none(name, &count)?.and_then(|count| usize::try_from(count).ok());
             let most = most.unwrap_or(usize::MAX);
             let found = subject.matches(&old).take(most).count();
             budget::take(
-                subject
-                    .len()
-                    .saturating_add(found.saturating_mul(new.len())),
+                found
+                    .saturating_mul(new.len())
+                    .saturating_add(subject.len()),
             )?;
             return Ok(Value::from(subject.replacen(&old, &new, most)));
         }
         "split" | "rsplit" => {
-            let [separator, limit] = arguments.bind(name, ["sep", "maxsplit"])?;
-            let separator = text_or_none(name, separator.as_ref())?;
-            let limit =
-                int_or_none(name, limit.as_ref())?.and_then(|limit| usize::try_from(limit).ok());
-            split(
-                subject,
-                separator.as_deref(),
-                limit.unwrap_or(usize::MAX - 1),
-                name == "rsplit",
-            )?
+            let [separator, limit] = arguments.bind(name, 0, ["sep", "maxsplit"])?;
+            let separator = text_or_none(name, &separator)?;
+            let limit = int_or_none(name, &limit)?.and_then(|limit| usize::try_from(limit).ok());
+            let limit = limit.unwrap_or(usize::MAX - 1);
+            split(subject, separator.as_deref(), limit, name == "rsplit")?
         }
         "splitlines" => {
-            let [keep_ends] = arguments.bind(name, ["keepends"])?;
-            split_lines(subject, flag(keep_ends.as_ref()))
-                .into_iter()
-                .collect()
+            let [keep_ends] = arguments.bind(name, 0, ["keepends"])?;
+            let lines = split_lines(subject, keep_ends.is_true());
+            lines.into_iter().collect()
         }
         "partition" | "rpartition" => {
-            let [separator] = arguments.bind(name, ["sep"])?;
-            let separator = text(name, &required(name, "sep", separator)?)?;
+            let [separator] = arguments.bind(name, 1, ["sep"])?;
+            let separator = text(name, &separator)?;
             let found = match name {
                 _ if separator.is_empty() => return Err(error("empty separator")),
                 "partition" => subject.find(&separator),
@@ -114,19 +93,15 @@ pub(super) fn call(
             Value::from(Tuple::from(parts.map(Value::from)))
         }
         "join" => {
-            let [parts] = arguments.bind(name, ["iterable"])?;
+            let [parts] = arguments.bind(name, 1, ["iterable"])?;
             let mut joined = String::new();
-            for (index, part) in iterate(&required(name, "iterable", parts)?)?
-                .iter()
-                .enumerate()
-            {
-                let found = Type::of(part).name();
-                let wrong = || {
-                    error(format!(
-                        "sequence item {index}: expected str instance, {found} found"
-                    ))
+            for (index, part) in iterate(&parts)?.iter().enumerate() {
+                let Some(part) = part.as_str() else {
+                    let (what, found) = (format!("sequence item {index}"), Type::of(part));
+                    return Err(error(format!(
+                        "{what}: expected str instance, {found} found"
+                    )));
                 };
-                let part = part.as_str().ok_or_else(wrong)?;
                 budget::take(subject.len() + part.len())?;
                 joined.push_str(if index > 0 { subject } else { "" });
                 joined.push_str(part);
@@ -134,9 +109,8 @@ pub(super) fn call(
             return Ok(Value::from(joined));
         }
         "startswith" | "endswith" => {
-            let [part, start, end] = arguments.bind(name, ["part", "start", "end"])?;
-            let part = required(name, "part", part)?;
-            let range = window(name, subject, start.as_ref(), end.as_ref())?;
+            let [part, start, end] = arguments.bind(name, 1, ["part", "start", "end"])?;
+            let range = window(name, subject, [&start, &end])?;
             let parts = if part.is_tuple() {
                 items(&part)
             } else {
@@ -153,19 +127,17 @@ pub(super) fn call(
             Value::from(matches)
         }
         "count" | "find" | "rfind" | "index" | "rindex" => {
-            let [part, start, end] = arguments.bind(name, ["sub", "start", "end"])?;
-            let part = text(name, &required(name, "sub", part)?)?;
-            let range = window(name, subject, start.as_ref(), end.as_ref())?;
+            let [part, start, end] = arguments.bind(name, 1, ["sub", "start", "end"])?;
+            let part = text(name, &part)?;
+            let range = window(name, subject, [&start, &end])?;
             if name == "count" {
-                return Ok(Value::from(
-                    range.map_or(0, |(text, _)| text.matches(&part).count()),
-                ));
+                let count = range.map_or(0, |(text, _)| text.matches(&part).count());
+                return Ok(Value::from(count));
             }
             let found = range.and_then(|(text, skipped)| {
-                let at = if name.starts_with('r') {
-                    text.rfind(&part)
-                } else {
-                    text.find(&part)
+                let at = match name {
+                    "rfind" | "rindex" => text.rfind(&part),
+                    _ => text.find(&part),
                 }?;
                 i64::try_from(skipped + text[..at].chars().count()).ok()
             });
@@ -175,14 +147,11 @@ pub(super) fn call(
             }
         }
         "center" | "ljust" | "rjust" | "zfill" => {
-            let [width, fill] = arguments.bind(name, ["width", "fillchar"])?;
-            let width = int_or_none(name, Some(&required(name, "width", width)?))?.unwrap_or(0);
-            let width = usize::try_from(width).unwrap_or(0);
-            let fill = text_or_none(name, fill.as_ref())?.unwrap_or_else(|| " ".to_owned());
+            let [width, fill] = arguments.bind(name, 1, ["width", "fillchar"])?;
+            let width = size_or(name, &width, 0)?;
+            let fill = text_or_none(name, &fill)?.unwrap_or_else(|| " ".to_owned());
             if fill.chars().count() != 1 {
-                return Err(error(
-                    "The fill character must be exactly one character long",
-                ));
+                return Err(error("the fill must be exactly one character long"));
             }
             let missing = width.saturating_sub(subject.chars().count());
             if missing > 1_000_000 {
@@ -198,17 +167,13 @@ pub(super) fn call(
                 }
                 _ => {
                     let left = missing / 2 + (missing & width & 1);
-                    format!(
-                        "{}{subject}{}",
-                        fill.repeat(left),
-                        fill.repeat(missing - left)
-                    )
+                    fill.repeat(left) + subject + &fill.repeat(missing - left)
                 }
             })
         }
         "expandtabs" => {
-            let [size] = arguments.bind(name, ["tabsize"])?;
-            let size = usize::try_from(int_or_none(name, size.as_ref())?.unwrap_or(8)).unwrap_or(0);
+            let [size] = arguments.bind(name, 0, ["tabsize"])?;
+            let size = size_or(name, &size, 8)?;
             let tabs = subject.matches('\t').count();
             budget::take(subject.len().saturating_add(tabs.saturating_mul(size)))?;
             Value::from(expand_tabs(subject, size))
@@ -245,20 +210,17 @@ fn title(text: &str) -> String {
 }
 
 fn swap_case(c: char) -> char {
-    let swapped = if c.is_uppercase() {
-        c.to_lowercase().next()
-    } else {
-        c.to_uppercase().next()
-    };
-    swapped.unwrap_or(c)
+    if c.is_uppercase() {
+        return c.to_lowercase().next().unwrap_or(c);
+    }
+    c.to_uppercase().next().unwrap_or(c)
 }
 
 /// The characters from `start` to `end` as Python counts them, with how many come before; `None` where the range is void.
 fn window<'a>(
     name: &str,
     text: &'a str,
-    start: Option<&Value>,
-    end: Option<&Value>,
+    [start, end]: [&Value; 2],
 ) -> Result<Option<(&'a str, usize)>, Error> {
     let (start, end) = (int_or_none(name, start)?, int_or_none(name, end)?);
     if start.is_none() && end.is_none() {
@@ -266,28 +228,18 @@ fn window<'a>(
     }
     let len = text.chars().count() as i64;
     let place = |at: i64| if at < 0 { (at + len).max(0) } else { at };
-    let (first, last) = (
-        place(start.unwrap_or(0)),
-        place(end.unwrap_or(len)).min(len),
-    );
-    let byte = |at: i64| {
-        text.char_indices()
-            .nth(at as usize)
-            .map_or(text.len(), |(byte, _)| byte)
-    };
+    let first = place(start.unwrap_or(0));
+    let last = place(end.unwrap_or(len)).min(len);
+    let nth = |at: i64| text.char_indices().nth(at as usize);
+    let byte = |at: i64| nth(at).map_or(text.len(), |(byte, _)| byte);
     Ok((first <= last).then(|| (&text[byte(first)..byte(last)], first as usize)))
 }
 
-fn split(
-    text: &str,
-    separator: Option<&str>,
-    limit: usize,
-    from_right: bool,
-) -> Result<Value, Error> {
-    let mut parts: Vec<&str> = match separator {
+fn split(text: &str, mark: Option<&str>, limit: usize, from_right: bool) -> Result<Value, Error> {
+    let mut parts: Vec<&str> = match mark {
         Some("") => return Err(error("empty separator")),
-        Some(separator) if from_right => text.rsplitn(limit + 1, separator).collect(),
-        Some(separator) => text.splitn(limit + 1, separator).collect(),
+        Some(mark) if from_right => text.rsplitn(limit + 1, mark).collect(),
+        Some(mark) => text.splitn(limit + 1, mark).collect(),
         None => split_spaces(text, limit, from_right),
     };
     if from_right {
@@ -301,30 +253,25 @@ fn split_spaces(text: &str, limit: usize, from_right: bool) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut rest = text;
     loop {
-        let near = if from_right {
-            rest.trim_end_matches(is_space)
+        let (near, gap) = if from_right {
+            let near = rest.trim_end_matches(is_space);
+            (near, near.rfind(is_space))
         } else {
-            rest.trim_start_matches(is_space)
-        };
-        if near.is_empty() {
-            return parts;
-        }
-        let gap = if from_right {
-            near.rfind(is_space)
-        } else {
-            near.find(is_space)
+            let near = rest.trim_start_matches(is_space);
+            (near, near.find(is_space))
         };
         let Some(gap) = gap.filter(|_| parts.len() < limit) else {
-            parts.push(near);
+            parts.extend(Some(near).filter(|near| !near.is_empty()));
             return parts;
         };
         let (before, after) = near.split_at(gap);
-        parts.push(if from_right {
-            after.trim_start_matches(is_space)
+        let (part, remainder) = if from_right {
+            (after, before)
         } else {
-            before
-        });
-        rest = if from_right { before } else { after };
+            (before, after)
+        };
+        parts.push(part.trim_start_matches(is_space));
+        rest = remainder;
     }
 }
 
@@ -360,11 +307,8 @@ fn expand_tabs(text: &str, size: usize) -> String {
             column += spaces;
         } else {
             out.push(c);
-            column = if matches!(c, '\n' | '\r') {
-                0
-            } else {
-                column + 1
-            };
+            column += 1;
+            column *= usize::from(!matches!(c, '\n' | '\r'));
         }
     }
     out

@@ -112,7 +112,7 @@ fn write_quoted(out: &mut String, text: &str) {
 
 /// `str.isprintable` of one character. Rust's `Debug` keeps the same table; a letter in front keeps it from escaping
 /// combining marks.
-pub(super) fn is_printable(c: char) -> bool {
+fn is_printable(c: char) -> bool {
     if c.is_ascii() {
         return !c.is_ascii_control();
     }

@@ -1,14 +1,13 @@
 //! Python's view of a value: its type, order, membership and iteration.
 
 use std::cmp::Ordering;
-use std::fmt::{Formatter, Result as Written};
+use std::fmt::{Display, Formatter, Result as Written};
 use std::sync::{Arc, LazyLock};
 
-use minijinja::value::{DynObject, Enumerator, Object, ObjectRepr, Value, ValueKind};
+use minijinja::value::{DynObject, Enumerator, Object, ObjectRepr, Tuple, Value, ValueKind};
 use minijinja::{Error, ErrorKind};
 
 use super::budget;
-use super::text;
 
 /// The Python types a template can meet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,9 +44,15 @@ impl Type {
         }
     }
 
-    /// The name Python's error messages use.
-    pub(super) fn name(self) -> &'static str {
-        match self {
+    fn is_number(self) -> bool {
+        matches!(self, Self::Bool | Self::Int | Self::Float)
+    }
+}
+
+/// The name Python's error messages use.
+impl Display for Type {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Written {
+        f.write_str(match self {
             Self::Undefined => "Undefined",
             Self::None => "NoneType",
             Self::Bool => "bool",
@@ -59,11 +64,7 @@ impl Type {
             Self::Dict => "dict",
             Self::Iterable => "generator",
             Self::Object => "object",
-        }
-    }
-
-    fn is_number(self) -> bool {
-        matches!(self, Self::Bool | Self::Int | Self::Float)
+        })
     }
 }
 
@@ -82,8 +83,11 @@ pub(super) fn error(message: impl Into<String>) -> Error {
 }
 
 /// jinja2's `UndefinedError`.
-pub(super) fn undefined_error(message: impl Into<String>) -> Error {
-    Error::new(ErrorKind::UndefinedError, message.into())
+pub(super) fn undefined_error(what: impl Display) -> Error {
+    Error::new(
+        ErrorKind::UndefinedError,
+        format!("{what} an undefined value"),
+    )
 }
 
 /// What filters and `dict.items()` give: it can be iterated, and has no index.
@@ -109,10 +113,6 @@ impl Object for Lazy {
 
     fn is_true(self: &Arc<Self>) -> bool {
         self.view.is_none() || !self.items.is_empty()
-    }
-
-    fn render(self: &Arc<Self>, f: &mut Formatter<'_>) -> Written {
-        f.write_str(&text::repr(&Value::from_dyn_object(Arc::clone(self))))
     }
 }
 
@@ -158,9 +158,9 @@ pub(super) fn equal(a: &Value, b: &Value) -> Result<bool, Error> {
 /// `a < b` and its like; `Ok(None)` where Python compares and neither is less (NaN).
 pub(super) fn compare(a: &Value, b: &Value, operator: &str) -> Result<Option<Ordering>, Error> {
     match (Type::of(a), Type::of(b)) {
-        (Type::Undefined, _) | (_, Type::Undefined) => Err(undefined_error(format!(
-            "an undefined value is used with `{operator}`"
-        ))),
+        (Type::Undefined, _) | (_, Type::Undefined) => {
+            Err(undefined_error(format!("`{operator}` with")))
+        }
         (Type::Str, Type::Str) => Ok(Some(a.as_str().cmp(&b.as_str()))),
         (left, right) if left.is_number() && right.is_number() => {
             Ok(match (as_int(a), as_int(b)) {
@@ -178,35 +178,30 @@ pub(super) fn compare(a: &Value, b: &Value, operator: &str) -> Result<Option<Ord
             Ok(Some(a.len().cmp(&b.len())))
         }
         (left, right) => Err(error(format!(
-            "'{operator}' not supported between instances of '{}' and '{}'",
-            left.name(),
-            right.name()
+            "'{operator}' not supported between instances of '{left}' and '{right}'"
         ))),
     }
 }
 
 /// `needle in container`.
 pub(super) fn contains(container: &Value, needle: &Value) -> Result<bool, Error> {
-    match Type::of(container) {
-        Type::Undefined => Ok(false),
-        Type::Str => match (container.as_str(), needle.as_str()) {
-            (Some(container), Some(needle)) => Ok(container.contains(needle)),
-            _ => Err(error(format!(
-                "'in <string>' requires string as left operand, not {}",
-                Type::of(needle).name()
-            ))),
-        },
-        Type::Dict => Ok(dict_get(container, hashable(needle)?).is_some()),
-        Type::List | Type::Tuple | Type::Iterable => {
+    match (Type::of(container), Type::of(needle)) {
+        (Type::Undefined, _) => Ok(false),
+        (Type::Str, Type::Str) => {
+            let texts = container.as_str().zip(needle.as_str());
+            Ok(texts.is_some_and(|(container, needle)| container.contains(needle)))
+        }
+        (Type::Str, other) => Err(error(format!(
+            "'in <string>' requires string as left operand, not {other}"
+        ))),
+        (Type::Dict, _) => Ok(dict_get(container, hashable(needle)?).is_some()),
+        (Type::List | Type::Tuple | Type::Iterable, _) => {
             if needle.as_object().is_some() {
                 budget::weigh(container)?;
             }
             Ok(items(container).contains(needle))
         }
-        other => Err(error(format!(
-            "argument of type '{}' is not iterable",
-            other.name()
-        ))),
+        (other, _) => Err(error(format!("argument of type '{other}' is not iterable"))),
     }
 }
 
@@ -218,19 +213,28 @@ pub(super) fn dict_get(dict: &Value, key: &Value) -> Option<Value> {
 /// Refuses a key that Python cannot hash.
 pub(super) fn hashable(key: &Value) -> Result<&Value, Error> {
     match Type::of(key) {
-        kind @ (Type::List | Type::Dict) => {
-            Err(error(format!("unhashable type: '{}'", kind.name())))
-        }
+        kind @ (Type::List | Type::Dict) => Err(error(format!("unhashable type: '{kind}'"))),
         _ => Ok(key),
     }
+}
+
+/// What Python can iterate; an undefined value has no items.
+pub(super) fn is_iterable(kind: Type) -> bool {
+    let sized = [
+        Type::Undefined,
+        Type::Str,
+        Type::List,
+        Type::Tuple,
+        Type::Dict,
+    ];
+    kind == Type::Iterable || sized.contains(&kind)
 }
 
 /// `iter(value)`, collected.
 pub(super) fn iterate(value: &Value) -> Result<Vec<Value>, Error> {
     match Type::of(value) {
-        Type::Undefined => Ok(Vec::new()),
-        Type::Str | Type::List | Type::Tuple | Type::Dict | Type::Iterable => Ok(items(value)),
-        other => Err(error(format!("'{}' object is not iterable", other.name()))),
+        kind if is_iterable(kind) => Ok(items(value)),
+        kind => Err(error(format!("'{kind}' object is not iterable"))),
     }
 }
 
@@ -238,12 +242,10 @@ pub(super) fn iterate(value: &Value) -> Result<Vec<Value>, Error> {
 pub(super) fn length(value: &Value) -> Result<usize, Error> {
     match Type::of(value) {
         Type::Undefined => Ok(0),
-        Type::Str | Type::List | Type::Tuple | Type::Dict => Ok(value.len().unwrap_or(0)),
-        Type::Iterable if !is_generator(value) => Ok(items(value).len()),
-        other => Err(error(format!(
-            "object of type '{}' has no len()",
-            other.name()
-        ))),
+        kind if is_iterable(kind) && !is_generator(value) => {
+            Ok(value.len().unwrap_or_else(|| items(value).len()))
+        }
+        kind => Err(error(format!("object of type '{kind}' has no len()"))),
     }
 }
 
@@ -268,4 +270,18 @@ pub(super) fn pairs(dict: &Value) -> Vec<(Value, Value)> {
     }
     let entries = dict.as_object().and_then(DynObject::try_iter_pairs);
     entries.map(Iterator::collect).unwrap_or_default()
+}
+
+/// The entries of a `dict` as tuples.
+pub(super) fn entries(dict: &Value) -> Vec<Value> {
+    let tuple = |(key, value)| Value::from(Tuple::from([key, value]));
+    pairs(dict).into_iter().map(tuple).collect()
+}
+
+/// A list, or a tuple if that is what `model` is.
+pub(super) fn list_like(model: &Value, items: Vec<Value>) -> Value {
+    if model.is_tuple() {
+        return Value::from(Tuple::from(items));
+    }
+    Value::from(items)
 }
