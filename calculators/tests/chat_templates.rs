@@ -202,6 +202,10 @@ fn a_template_that_takes_too_much_is_stopped() {
         "{{ range(100000) | unique | list | length }}".to_owned(),
         "{% set x %}{% for i in range(100000) %}{{ 'a' * 999999 }}{% endfor %}{% endset %}"
             .to_owned(),
+        format!(
+            "{{% for i in range(100000) %}}{}{{% endfor %}}",
+            "raw ".repeat(256)
+        ),
     ];
     let input = serde_json::json!({ "messages": [{ "role": "user", "content": "a" }] });
     let mut failures = Vec::new();

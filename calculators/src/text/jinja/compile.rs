@@ -198,6 +198,13 @@ fn replacement<'a>(instruction: &Instruction<'a>) -> Vec<Instruction<'a>> {
                 call("__py_attr", 2),
             ]
         }
+        // text of the template counts like any other that is written
+        Instruction::EmitRaw(text) => {
+            vec![
+                Instruction::LoadConst(Value::from(*text)),
+                Instruction::Emit,
+            ]
+        }
         Instruction::PushLoop(_)
         | Instruction::FastRecurse
         | Instruction::CallFunction("loop", Some(1)) => {
