@@ -60,7 +60,10 @@ pub(super) fn attribute(object: &Value, name: &str) -> Result<Value, Error> {
 pub(super) fn item(object: &Value, key: &Value) -> Result<Value, Error> {
     let found = match (Type::of(object), key.as_str()) {
         (Type::Undefined, _) => {
-            return Err(undefined_error(format!("item {} of", text::repr(key))));
+            return Err(undefined_error(format!(
+                "item {} of an undefined value",
+                text::repr(key)
+            )));
         }
         (Type::Dict, None) if hashable(key).is_err() => Value::UNDEFINED,
         (Type::Str | Type::List | Type::Tuple, None) if as_int(key).is_none() => Value::UNDEFINED,
@@ -80,7 +83,7 @@ pub(super) fn slice(object: &Value, bounds: [&Value; 3]) -> Result<Value, Error>
         bound => Ok(bound),
     };
     let elements: Vec<Value> = match Type::of(object) {
-        Type::Undefined => return Err(undefined_error("slice of")),
+        Type::Undefined => return Err(undefined_error("slice of an undefined value")),
         Type::Str | Type::List | Type::Tuple => items(object),
         other => return Err(error(format!("'{other}' object is not subscriptable"))),
     };
@@ -118,14 +121,19 @@ pub(super) fn call_method(
     if has(METHODS, kind, name) {
         return bounded(|| method(state, object, name, Arguments::new(arguments.to_vec())));
     }
-    // For an unknown method minijinja goes on to what a dict has under that name.
-    let (code, what) = match kind {
-        Type::Undefined => return Err(undefined_error(format!("method `{name}` of"))),
-        _ if has(FORBIDDEN, kind, name) => (ErrorKind::InvalidOperation, "is unsafe"),
-        _ => (ErrorKind::UnknownMethod, "is missing"),
-    };
-    let message = format!("method '{name}' of '{kind}' object {what}");
-    Err(Error::new(code, message))
+    if kind == Type::Undefined {
+        return Err(undefined_error(format!(
+            "method `{name}` of an undefined value"
+        )));
+    }
+    if has(FORBIDDEN, kind, name) {
+        return Err(error(format!(
+            "method '{name}' of '{kind}' object is unsafe"
+        )));
+    }
+    // minijinja goes on to what a dict has under that name
+    let message = format!("'{kind}' object has no method '{name}'");
+    Err(Error::new(ErrorKind::UnknownMethod, message))
 }
 
 fn method(

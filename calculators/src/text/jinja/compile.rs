@@ -98,6 +98,7 @@ fn prepared(template: &str, syntax: &SyntaxConfig) -> Result<String, TemplateErr
     let mut out = String::with_capacity(template.len());
     let mut copied = 0;
     let mut previous = None;
+    let mut in_targets = false;
     // What is no template at all fails where it is parsed.
     for (token, span) in tokenize(&template, false, syntax.clone()).map_while(Result::ok) {
         let (start, end) = (span.start_offset as usize, span.end_offset as usize);
@@ -108,27 +109,14 @@ fn prepared(template: &str, syntax: &SyntaxConfig) -> Result<String, TemplateErr
                 let message = format!("`{{% {tag} %}}` is not available in chat templates");
                 return Err(syntax_error(span.start_line.into(), message));
             }
-            (
-                Some(
-                    Token::Str(_)
-                    | Token::String(_)
-                    | Token::Int(_)
-                    | Token::Int128(_)
-                    | Token::Float(_)
-                    | Token::ParenClose
-                    | Token::BracketClose
-                    | Token::BraceClose
-                    | Token::Ident("true" | "True" | "false" | "False" | "none" | "None"),
-                ),
-                Token::Plus
-                | Token::Mul
-                | Token::Tilde
-                | Token::Lt
-                | Token::Lte
-                | Token::Gt
-                | Token::Gte
-                | Token::Ident("in" | "not"),
-            ) => Some(("|__py_value ", start)),
+            (Some(Token::BlockStart), Token::Ident("for")) => {
+                in_targets = true;
+                None
+            }
+            (_, Token::Ident("in")) if std::mem::take(&mut in_targets) => None,
+            (Some(before), operator) if may_be_computed(before, operator) => {
+                Some(("|__py_value ", start))
+            }
             _ => None,
         };
         if let Some((text, rest)) = edit {
@@ -140,6 +128,22 @@ fn prepared(template: &str, syntax: &SyntaxConfig) -> Result<String, TemplateErr
     }
     out.push_str(&template[copied..]);
     Ok(out)
+}
+
+/// Whether minijinja may compute an operator at compile time: a constant can end before it.
+fn may_be_computed(before: &Token<'_>, operator: &Token<'_>) -> bool {
+    use Token::{BraceClose, BracketClose, Float, Ident, Int, Int128, ParenClose, Str, String};
+    use Token::{Gt, Gte, Lt, Lte, Mul, Plus, Tilde};
+    let is_end = match before {
+        Str(_) | String(_) | Int(_) | Int128(_) | Float(_) => true,
+        Ident(name) => matches!(*name, "true" | "True" | "false" | "False" | "none" | "None"),
+        other => matches!(other, ParenClose | BracketClose | BraceClose),
+    };
+    let differs = matches!(
+        operator,
+        Plus | Mul | Tilde | Lt | Lte | Gt | Gte | Ident("in" | "not")
+    );
+    is_end && differs
 }
 
 /// The instructions with calls in place of operators.

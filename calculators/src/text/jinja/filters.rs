@@ -56,28 +56,17 @@ pub(super) fn install(environment: &mut Environment<'static>) {
     }
 }
 
-/// Applies minijinja's filter of that name, with arguments that have Python's names.
-fn native<const N: usize>(
-    name: &str,
-    value: Value,
-    arguments: Arguments,
-    names: [&str; N],
-) -> Result<Value, Error> {
-    let given = arguments.bind(name, 0, names)?;
-    let given = given
-        .into_iter()
-        .take_while(|argument| !argument.is_undefined());
+/// Applies minijinja's filter of that name, with the arguments before the first that is not given.
+fn native<const N: usize>(name: &str, value: Value, given: [Value; N]) -> Result<Value, Error> {
+    let given = given.into_iter().take_while(|value| !value.is_undefined());
     let values: Vec<Value> = std::iter::once(value).chain(given).collect();
     NATIVE.empty_state().apply_filter(name, &values)
 }
 
 /// The value, or what stands in for an argument that is not given.
 fn or(value: Value, default: impl Into<Value>) -> Value {
-    if value.is_undefined() || value.is_none() {
-        default.into()
-    } else {
-        value
-    }
+    let is_given = !value.is_undefined() && !value.is_none();
+    if is_given { value } else { default.into() }
 }
 
 fn filter(
@@ -106,12 +95,11 @@ fn filter(
         "d" | "default" => {
             let [default, boolean] = arguments.bind(name, 0, ["default_value", "boolean"])?;
             let replaced = value.is_undefined() || (boolean.is_true() && !value.is_true());
-            let given = if default.is_undefined() {
-                Value::from("")
-            } else {
-                default
-            };
-            Ok(if replaced { given } else { value.clone() })
+            Ok(match replaced {
+                false => value.clone(),
+                true if default.is_undefined() => Value::from(""),
+                true => default,
+            })
         }
         "float" => {
             let [default] = arguments.bind(name, 0, ["default"])?;
@@ -143,16 +131,7 @@ fn filter(
         "replace" => {
             let [old, new, count] = arguments.bind(name, 2, ["old", "new", "count"])?;
             let positional = vec![plain_text(&old)?, plain_text(&new)?, count];
-            let keyword = Vec::new();
-            str_methods::call(
-                state,
-                &plain_text(value)?,
-                name,
-                Arguments {
-                    positional,
-                    keyword,
-                },
-            )
+            str_methods::call(state, &plain_text(value)?, name, Arguments::new(positional))
         }
         "sort" => sequences::sort(name, value, arguments),
         "sum" => sequences::sum(name, value, arguments),
@@ -162,51 +141,43 @@ fn filter(
         "dictsort" => sequences::dictsort(name, value, arguments),
         "min" | "max" => sequences::extreme(name, value, arguments),
         "batch" | "slice" => {
-            let count = if name == "batch" {
-                "linecount"
-            } else {
-                "slices"
-            };
-            let size = arguments
-                .positional
-                .first()
-                .or(arguments.keyword.first().map(|(_, size)| size));
-            if size
-                .and_then(as_int)
-                .is_none_or(|size| !(1..=MAX_PARTS).contains(&size))
-            {
+            let names = [
+                if name == "batch" {
+                    "linecount"
+                } else {
+                    "slices"
+                },
+                "fill_with",
+            ];
+            let [size, fill] = arguments.bind(name, 1, names)?;
+            if as_int(&size).is_none_or(|size| !(1..=MAX_PARTS).contains(&size)) {
                 return Err(error(format!(
                     "`{name}` needs a number from 1 to {MAX_PARTS}"
                 )));
             }
-            let items = Value::from(iterate(value)?);
-            native(name, items, arguments, [count, "fill_with"]).map(|list| generated(&list))
+            let parts = native(name, Value::from(iterate(value)?), [size, fill])?;
+            Ok(generator(items(&parts)))
         }
-        "abs" => native(
-            name,
-            as_int(value).map_or_else(|| value.clone(), from_int),
-            arguments,
-            [],
-        ),
+        "abs" => {
+            let number = as_int(value).map_or_else(|| value.clone(), from_int);
+            native(name, number, arguments.bind(name, 0, [])?)
+        }
         "round" => {
-            let is_method = |(name, _): &(String, Value)| name == "method";
-            let has_method =
-                arguments.positional.len() > 1 || arguments.keyword.iter().any(is_method);
-            let whole = as_int(value).filter(|_| !has_method).map(from_int);
+            let given = arguments.bind(name, 0, ["precision", "method"])?;
+            let whole = as_int(value)
+                .filter(|_| given[1].is_undefined())
+                .map(from_int);
             let number = whole.or_else(|| as_float(value).map(Value::from));
+            let precision = or(given[0].clone(), 0);
             native(
                 name,
-                number.unwrap_or_default(),
-                arguments,
-                ["precision", "method"],
+                number.unwrap_or_else(|| value.clone()),
+                [precision, given[1].clone()],
             )
         }
-        "reverse" if value.as_str().is_none() => {
-            native(name, Value::from(iterate(value)?), arguments, []).map(|list| generated(&list))
-        }
-        "urlencode" if Type::of(value) == Type::Dict => native(name, value.clone(), arguments, []),
-        "capitalize" | "lower" | "reverse" | "title" | "trim" | "upper" | "urlencode" => {
-            native(name, like(value, weighed(value)?), arguments, ["chars"])
+        "trim" => {
+            let given = arguments.bind(name, 0, ["chars"])?;
+            native(name, like(value, weighed(value)?), given)
         }
         _ if !plain => Err(error(format!("`{name}` takes no arguments here"))),
         "count" | "length" => length(value).map(Value::from),
@@ -222,6 +193,15 @@ fn filter(
         "pprint" => weighed(value).map(|_| Value::from(repr(value))),
         "forceescape" => Ok(markup::markup(markup::escaped(&weighed(value)?))),
         "e" | "escape" => weighed(value).map(|_| markup::markup(markup::escape(value))),
+        "reverse" if value.as_str().is_none() => {
+            let mut items = iterate(value)?;
+            items.reverse();
+            Ok(generator(items))
+        }
+        "urlencode" if Type::of(value) == Type::Dict => native(name, value.clone(), []),
+        "capitalize" | "lower" | "reverse" | "title" | "upper" | "urlencode" => {
+            native(name, like(value, weighed(value)?), [])
+        }
         "wordcount" => {
             let text = weighed(value)?;
             let words = text.split(|c: char| !(c.is_alphanumeric() || c == '_'));
@@ -236,10 +216,6 @@ fn filter(
 
 fn plain_text(value: &Value) -> Result<Value, Error> {
     weighed(value).map(Value::from)
-}
-
-fn generated(list: &Value) -> Value {
-    generator(items(list))
 }
 
 /// `int(text, base)`: white space around, a sign, a prefix and single underscores between digits are fine.

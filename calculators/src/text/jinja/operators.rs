@@ -86,7 +86,7 @@ fn ordered(a: &Value, b: &Value, sign: &str, orders: &[Ordering]) -> Result<Valu
 fn unsupported(operator: &str, a: &Value, b: &Value) -> Error {
     match (Type::of(a), Type::of(b)) {
         (Type::Undefined, _) | (_, Type::Undefined) => {
-            undefined_error(format!("`{operator}` with"))
+            undefined_error(format!("an undefined value is used with `{operator}`"))
         }
         (left, right) => error(format!(
             "unsupported operand type(s) for {operator}: '{left}' and '{right}'"

@@ -83,11 +83,8 @@ pub(super) fn error(message: impl Into<String>) -> Error {
 }
 
 /// jinja2's `UndefinedError`.
-pub(super) fn undefined_error(what: impl Display) -> Error {
-    Error::new(
-        ErrorKind::UndefinedError,
-        format!("{what} an undefined value"),
-    )
+pub(super) fn undefined_error(message: impl Into<String>) -> Error {
+    Error::new(ErrorKind::UndefinedError, message.into())
 }
 
 /// What filters and `dict.items()` give: it can be iterated, and has no index.
@@ -159,7 +156,8 @@ pub(super) fn equal(a: &Value, b: &Value) -> Result<bool, Error> {
 pub(super) fn compare(a: &Value, b: &Value, operator: &str) -> Result<Option<Ordering>, Error> {
     match (Type::of(a), Type::of(b)) {
         (Type::Undefined, _) | (_, Type::Undefined) => {
-            Err(undefined_error(format!("`{operator}` with")))
+            let message = format!("an undefined value is used with `{operator}`");
+            Err(undefined_error(message))
         }
         (Type::Str, Type::Str) => Ok(Some(a.as_str().cmp(&b.as_str()))),
         (left, right) if left.is_number() && right.is_number() => {
