@@ -141,15 +141,8 @@ fn filter(
         "dictsort" => sequences::dictsort(name, value, arguments),
         "min" | "max" => sequences::extreme(name, value, arguments),
         "batch" | "slice" => {
-            let names = [
-                if name == "batch" {
-                    "linecount"
-                } else {
-                    "slices"
-                },
-                "fill_with",
-            ];
-            let [size, fill] = arguments.bind(name, 1, names)?;
+            let size = ["linecount", "slices"][usize::from(name == "slice")];
+            let [size, fill] = arguments.bind(name, 1, [size, "fill_with"])?;
             if as_int(&size).is_none_or(|size| !(1..=MAX_PARTS).contains(&size)) {
                 return Err(error(format!(
                     "`{name}` needs a number from 1 to {MAX_PARTS}"
@@ -163,17 +156,12 @@ fn filter(
             native(name, number, arguments.bind(name, 0, [])?)
         }
         "round" => {
-            let given = arguments.bind(name, 0, ["precision", "method"])?;
-            let whole = as_int(value)
-                .filter(|_| given[1].is_undefined())
-                .map(from_int);
-            let number = whole.or_else(|| as_float(value).map(Value::from));
-            let precision = or(given[0].clone(), 0);
-            native(
-                name,
-                number.unwrap_or_else(|| value.clone()),
-                [precision, given[1].clone()],
-            )
+            let [precision, method] = arguments.bind(name, 0, ["precision", "method"])?;
+            let number = match as_int(value) {
+                Some(int) if method.is_undefined() => from_int(int),
+                _ => as_float(value).map_or_else(|| value.clone(), Value::from),
+            };
+            native(name, number, [or(precision, 0), method])
         }
         "trim" => {
             let given = arguments.bind(name, 0, ["chars"])?;
