@@ -74,7 +74,7 @@ fn syntax_error(line: usize, message: String) -> TemplateError {
     TemplateError::Syntax { line, message }
 }
 
-/// The same text for as long as the process lives. Instructions borrow from their source, and a server has few templates.
+/// The same text for as long as the process lives, because instructions borrow from it. A server has few templates.
 fn interned(source: String) -> &'static str {
     static SOURCES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
     let mut sources = SOURCES
@@ -88,18 +88,18 @@ fn interned(source: String) -> &'static str {
     source
 }
 
-/// The template as minijinja is given it; every line keeps its number.
+/// The template as minijinja is given it. Every line keeps its number.
 ///
-/// `{% generation %}` marks what the assistant said, for training; `{% with %}` has the scope that it has in transformers.
-/// `*` and comparisons of constants get a filter that does nothing: minijinja would compute them here, where it
-/// compares everything with everything, and where nothing counts what they take.
+/// `{% generation %}` marks what the assistant said, for training. `{% with %}` gives it the scope that it has in transformers.
+/// An operator after a constant has a filter before it that does nothing. Otherwise minijinja would compute it while it compiles,
+/// in its own way, and nothing would count what that takes.
 fn prepared(template: &str, syntax: &SyntaxConfig) -> Result<String, TemplateError> {
     let template = template.replace("\r\n", "\n").replace('\r', "\n");
     let mut out = String::with_capacity(template.len());
     let mut copied = 0;
     let mut previous = None;
     let mut in_targets = false;
-    // What is no template at all fails where it is parsed.
+    // What cannot be read here fails where it is parsed.
     for (token, span) in tokenize(&template, false, syntax.clone()).map_while(Result::ok) {
         let (start, end) = (span.start_offset as usize, span.end_offset as usize);
         let edit = match (&previous, &token) {
