@@ -1,11 +1,12 @@
 //! Attributes, items, slices and methods: jinja2's sandboxed access to Python objects.
 
+use std::fmt::{Formatter, Result as Written};
 use std::sync::Arc;
 
 use minijinja::value::{Object, ObjectRepr, Value};
 use minijinja::{Error, ErrorKind, State};
 
-use super::arguments::Arguments;
+use super::arguments::{Arguments, is_given};
 use super::budget;
 use super::functions::bounded;
 use super::markup;
@@ -148,7 +149,7 @@ fn method(
         (Type::Dict, "get") => {
             let [key, default] = arguments.bind(name, 1, ["key", "default"])?;
             let found = dict_get(object, hashable(&key)?);
-            let default = Some(default).filter(|default| !default.is_undefined());
+            let default = Some(default).filter(is_given);
             Ok(found.or(default).unwrap_or_else(|| Value::from(())))
         }
         (Type::Dict, "items" | "keys" | "values") => {
@@ -205,5 +206,10 @@ impl Object for Method {
         arguments: &[Value],
     ) -> Result<Value, Error> {
         call_method(state, &self.object, &self.name, arguments)
+    }
+
+    fn render(self: &Arc<Self>, f: &mut Formatter<'_>) -> Written {
+        let kind = Type::of(&self.object);
+        write!(f, "<built-in method {} of {kind} object>", self.name)
     }
 }

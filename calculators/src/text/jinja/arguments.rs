@@ -1,7 +1,9 @@
 //! Arguments of a call, bound to parameter names the way Python binds them.
 
+use std::sync::Arc;
+
 use minijinja::Error;
-use minijinja::value::{Kwargs, Value};
+use minijinja::value::{Kwargs, Object, ObjectRepr, Value};
 
 use super::value::{Type, as_int, error};
 
@@ -42,7 +44,7 @@ impl Arguments {
         (!self.positional.is_empty()).then(|| self.positional.remove(0))
     }
 
-    /// Gives each parameter its argument, and an undefined value to those beyond the first `required` that have none.
+    /// Gives each parameter its argument. Those beyond the first `required` may have none.
     /// Too many, unknown or doubled arguments are an error.
     pub(super) fn bind<const N: usize>(
         self,
@@ -56,7 +58,7 @@ impl Arguments {
                 self.positional.len()
             )));
         }
-        let mut bound = [const { Value::UNDEFINED }; N];
+        let mut bound = std::array::from_fn(|_| Value::from_object(Absent));
         let mut given = [false; N];
         let positional = names.iter().map(|name| (*name).to_owned());
         for (name, value) in positional.zip(self.positional).chain(self.keyword) {
@@ -78,9 +80,36 @@ impl Arguments {
     }
 }
 
+/// What a parameter has without an argument. An undefined value is an argument.
+#[derive(Debug)]
+struct Absent;
+
+impl Object for Absent {
+    fn repr(self: &Arc<Self>) -> ObjectRepr {
+        ObjectRepr::Plain
+    }
+
+    fn is_true(self: &Arc<Self>) -> bool {
+        false
+    }
+}
+
+/// Whether a parameter has an argument.
+pub(super) fn is_given(value: &Value) -> bool {
+    value.downcast_object_ref::<Absent>().is_none()
+}
+
+/// The argument, or what stands in for one that is not given.
+pub(super) fn or(value: Value, default: impl Into<Value>) -> Value {
+    if is_given(&value) {
+        return value;
+    }
+    default.into()
+}
+
 /// A text argument; `None` where it is absent or Python's `None`.
 pub(super) fn text_or_none(function: &str, value: &Value) -> Result<Option<String>, Error> {
-    if value.is_undefined() || value.is_none() {
+    if !is_given(value) || value.is_none() {
         return Ok(None);
     }
     text(function, value).map(Some)
@@ -94,7 +123,7 @@ pub(super) fn text(function: &str, value: &Value) -> Result<String, Error> {
 
 /// An integer argument; `None` where it is absent or Python's `None`.
 pub(super) fn int_or_none(function: &str, value: &Value) -> Result<Option<i64>, Error> {
-    if value.is_undefined() || value.is_none() {
+    if !is_given(value) || value.is_none() {
         return Ok(None);
     }
     let int = as_int(value).and_then(|int| i64::try_from(int).ok());

@@ -7,7 +7,7 @@ use minijinja::value::{Rest, Value, ValueOrKwargs};
 use minijinja::{Environment, Error, State};
 
 use super::access;
-use super::arguments::{Arguments, int_or_none, size_or, text};
+use super::arguments::{Arguments, int_or_none, is_given, or, size_or, text};
 use super::budget;
 use super::functions::bounded;
 use super::json::{self, Layout};
@@ -58,15 +58,9 @@ pub(super) fn install(environment: &mut Environment<'static>) {
 
 /// Applies minijinja's filter of that name, with the arguments before the first that is not given.
 fn native<const N: usize>(name: &str, value: Value, given: [Value; N]) -> Result<Value, Error> {
-    let given = given.into_iter().take_while(|value| !value.is_undefined());
+    let given = given.into_iter().take_while(is_given);
     let values: Vec<Value> = std::iter::once(value).chain(given).collect();
     NATIVE.empty_state().apply_filter(name, &values)
-}
-
-/// The value, or what stands in for an argument that is not given.
-fn or(value: Value, default: impl Into<Value>) -> Value {
-    let is_given = !value.is_undefined() && !value.is_none();
-    if is_given { value } else { default.into() }
 }
 
 fn filter(
@@ -95,11 +89,8 @@ fn filter(
         "d" | "default" => {
             let [default, boolean] = arguments.bind(name, 0, ["default_value", "boolean"])?;
             let replaced = value.is_undefined() || (boolean.is_true() && !value.is_true());
-            Ok(match replaced {
-                false => value.clone(),
-                true if default.is_undefined() => Value::from(""),
-                true => default,
-            })
+            let default = or(default, "");
+            Ok(if replaced { default } else { value.clone() })
         }
         "float" => {
             let [default] = arguments.bind(name, 0, ["default"])?;
@@ -158,10 +149,11 @@ fn filter(
         "round" => {
             let [precision, method] = arguments.bind(name, 0, ["precision", "method"])?;
             let number = match as_int(value) {
-                Some(int) if method.is_undefined() => from_int(int),
+                Some(int) if !is_given(&method) => from_int(int),
                 _ => as_float(value).map_or_else(|| value.clone(), Value::from),
             };
-            native(name, number, [or(precision, 0), method])
+            let precision = int_or_none(name, &precision)?.unwrap_or(0);
+            native(name, number, [Value::from(precision), method])
         }
         "trim" => {
             let given = arguments.bind(name, 0, ["chars"])?;
@@ -279,7 +271,8 @@ fn tojson(name: &str, value: &Value, arguments: Arguments) -> Result<Value, Erro
     let [ascii, indent, separators, sort_keys] = arguments.bind(name, 0, names)?;
     let indent = indention(name, &indent)?;
     let default = [if indent.is_some() { "," } else { ", " }, ": "].map(Value::from);
-    let separators = iterate(&or(separators, default.to_vec()))?;
+    let separators = Some(separators).filter(|pair| is_given(pair) && !pair.is_none());
+    let separators = separators.map_or_else(|| Ok(default.to_vec()), |pair| iterate(&pair))?;
     let [item_separator, key_separator] = separators.as_slice() else {
         return Err(error("`separators` must be two strings"));
     };

@@ -6,7 +6,7 @@ use minijinja::value::{Tuple, Value};
 use minijinja::{Error, State};
 
 use super::access;
-use super::arguments::{Arguments, text, text_or_none};
+use super::arguments::{Arguments, is_given, or, text, text_or_none};
 use super::budget;
 use super::operators::add;
 use super::text::{str, weighed};
@@ -15,13 +15,13 @@ use super::value::{Type, compare, entries, error, generator, iterate};
 /// Follows `a.b.0`: names and indices with dots between them. No path is the value itself.
 fn follow(value: &Value, path: &Value, missing: &Value) -> Result<Value, Error> {
     let mut current = value.clone();
-    if path.is_undefined() || path.is_none() {
+    if !is_given(path) || path.is_none() {
         return Ok(current);
     }
     for part in str(path).split('.') {
         let index = part.parse::<i64>().map(Value::from);
         current = access::item(&current, &index.unwrap_or_else(|_| Value::from(part)))?;
-        if current.is_undefined() {
+        if current.is_undefined() && is_given(missing) && !missing.is_none() {
             current = missing.clone();
         }
     }
@@ -72,14 +72,14 @@ fn items_of(keyed: Vec<(Value, Value)>) -> Vec<Value> {
 pub(super) fn sort(name: &str, value: &Value, arguments: Arguments) -> Result<Value, Error> {
     let names = ["reverse", "case_sensitive", "attribute"];
     let [reverse, exact, paths] = arguments.bind(name, 0, names)?;
-    let is_path = !paths.is_undefined() && !paths.is_none();
+    let is_path = is_given(&paths) && !paths.is_none();
     let paths = str(&paths);
     let keys = |item: &Value| {
         let keys = paths.split(',').map(Value::from);
         let keys = keys.map(|path| folded(item, &path, &Value::UNDEFINED, &exact));
         keys.collect::<Result<Vec<_>, Error>>().map(Value::from)
     };
-    let none = &Value::UNDEFINED;
+    let none = &Value::from(());
     let keyed = if is_path {
         keyed(value, keys)?
     } else {
@@ -98,11 +98,7 @@ pub(super) fn extreme(name: &str, value: &Value, arguments: Arguments) -> Result
 
 pub(super) fn sum(name: &str, value: &Value, arguments: Arguments) -> Result<Value, Error> {
     let [path, start] = arguments.bind(name, 0, ["attribute", "start"])?;
-    let mut total = if start.is_undefined() {
-        Value::from(0)
-    } else {
-        start
-    };
+    let mut total = or(start, 0);
     for item in iterate(value)? {
         total = add(&total, &follow(&item, &path, &Value::UNDEFINED)?)?;
     }
@@ -143,12 +139,12 @@ pub(super) fn select(
         return Ok(Vec::new());
     }
     let path = match name {
-        "select" | "reject" => Value::UNDEFINED,
+        "select" | "reject" => Value::from(()),
         _ => arguments
             .next()
             .ok_or_else(|| error(format!("`{name}` needs an attribute")))?,
     };
-    let test = text_or_none(name, &arguments.next().unwrap_or_default())?;
+    let test = text_or_none(name, &arguments.next().unwrap_or_else(|| Value::from(())))?;
     let mut values = [vec![Value::UNDEFINED], arguments.into_values()].concat();
     let mut kept = Vec::new();
     for item in iterate(value)? {
@@ -166,8 +162,8 @@ pub(super) fn select(
 
 pub(super) fn dictsort(name: &str, value: &Value, arguments: Arguments) -> Result<Value, Error> {
     let [exact, by, reverse] = arguments.bind(name, 0, ["case_sensitive", "by", "reverse"])?;
-    let place = match (Type::of(value), str(&by).as_str()) {
-        (Type::Dict, "" | "key") => Value::from(0),
+    let place = match (Type::of(value), str(&or(by, "key")).as_str()) {
+        (Type::Dict, "key") => Value::from(0),
         (Type::Dict, "value") => Value::from(1),
         (kind, by) => return Err(error(format!("cannot sort '{kind}' by '{by}'"))),
     };
@@ -217,6 +213,7 @@ pub(super) fn unique(name: &str, value: &Value, arguments: Arguments) -> Result<
 
 pub(super) fn join(name: &str, value: &Value, arguments: Arguments) -> Result<Value, Error> {
     let [separator, path] = arguments.bind(name, 0, ["d", "attribute"])?;
+    let separator = or(separator, "");
     let separator = weighed(&separator)?;
     let mut joined = String::new();
     for (index, item) in iterate(value)?.iter().enumerate() {
