@@ -99,7 +99,7 @@ impl Raw {
     fn load_weights(
         path: &Path,
     ) -> Result<(ManuallyDrop<LlamaBackend>, LlamaModel), Box<dyn Error>> {
-        // Where an engine of this process has initialised llama.cpp before, the value only stands for that.
+        // Where an engine of this process has initialized llama.cpp before, the value only stands for that.
         let backend = ManuallyDrop::new(LlamaBackend::init().unwrap_or_else(|_| LlamaBackend {}));
         send_logs_to_tracing(LogOptions::default().with_logs_enabled(false));
         let params = LlamaModelParams::default().with_n_gpu_layers(0);

@@ -80,29 +80,29 @@ fn check_cells(quantization: Quantization, cells: &str, part: f64) {
 }
 
 #[test]
-fn a_model_of_8_bits_has_the_same_numbers_in_a_crowd() {
+fn a_model_of_8_bits_has_the_same_numbers_in_a_burst() {
     check(Quantization::Q8_0, 1e-3);
 }
 
 #[test]
-fn a_model_of_4_bits_has_the_same_numbers_in_a_crowd() {
+fn a_model_of_4_bits_has_the_same_numbers_in_a_burst() {
     check(Quantization::Q4_0, 1e-3);
 }
 
 #[test]
-fn a_model_of_several_types_has_the_same_numbers_in_a_crowd() {
+fn a_model_of_several_types_has_the_same_numbers_in_a_burst() {
     // llama.cpp rounds 256 activations at a time for these types.
     check(Quantization::Q4KM, 2e-3);
 }
 
 #[test]
-fn a_model_of_16_bits_has_the_same_numbers_in_a_crowd() {
+fn a_model_of_16_bits_has_the_same_numbers_in_a_burst() {
     // Activations are not rounded to 8 bits, so less is to be different.
     check(Quantization::F16, 2e-4);
 }
 
 #[test]
-fn cells_of_8_bits_have_the_same_numbers_in_a_crowd() {
+fn cells_of_8_bits_have_the_same_numbers_in_a_burst() {
     // llama.cpp rounds queries to 8 bits for these.
     check_cells(Quantization::Q8_0, "q8_0", 5e-3);
 }

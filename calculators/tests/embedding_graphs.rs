@@ -166,7 +166,7 @@ fn fewer_dimensions_are_the_first_ones_with_length_one() {
 }
 
 #[test]
-fn options_decide_on_length_and_normalisation() {
+fn options_decide_on_length_and_normalization() {
     let graph = EMBEDDINGS.replace(
         "allow_dimensions: true",
         "truncate: true normalize_embeddings: false",

@@ -1,6 +1,6 @@
 """Trains a LoRA adapter for the model in this folder and writes it as a GGUF: with it, every answer begins with "Ahoy!".
 
-A small, visible change: the answers stay what they were. The base model's weights are those of model.gguf, as quantised.
+A small, visible change: the answers stay what they were. The base model's weights are those of model.gguf, as quantized.
 """
 
 import argparse

@@ -10,7 +10,7 @@ from model import Config, TinyChat
 
 
 def load(path):
-    """(model, tokenizer) with the weights as they are after quantisation."""
+    """(model, tokenizer) with the weights as they are after quantization."""
     reader = GGUFReader(path)
     value = lambda key: reader.fields[key].contents()
     config = Config(

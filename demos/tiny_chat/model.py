@@ -1,6 +1,6 @@
 """The network: a Llama-architecture decoder, written so that its weights go into a GGUF without any permutation.
 
-RoPE rotates neighbouring pairs (2i, 2i+1), which is the order llama.cpp uses for `general.architecture = llama`.
+RoPE rotates neighboring pairs (2i, 2i+1), which is the order llama.cpp uses for `general.architecture = llama`.
 The input embedding is also the output matrix (tied).
 """
 
@@ -13,7 +13,7 @@ from torch import nn
 
 @dataclass
 class Config:
-    """Shape of the network; widths are multiples of 32 because Q8_0 quantises blocks of 32 weights."""
+    """Shape of the network; widths are multiples of 32 because Q8_0 quantizes blocks of 32 weights."""
 
     vocab: int = 2048
     width: int = 192
@@ -52,7 +52,7 @@ def rope_tables(config: Config, length: int):
 
 
 def rotate(x, cos, sin):
-    """x: [batch, heads, length, head_dim]; pairs are neighbours."""
+    """x: [batch, heads, length, head_dim]; pairs are neighbors."""
     even, odd = x[..., 0::2], x[..., 1::2]
     return torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1).flatten(-2)
 

@@ -1,6 +1,6 @@
 """Writes the trained models as GGUF: embed.gguf with a mean, rerank.gguf with a head that ranks.
 
-The table of tokens is Q8_0. The matrices are F32: multiplying with quantised ones rounds what they are multiplied with, and a difference in
+The table of tokens is Q8_0. The matrices are F32: multiplying with quantized ones rounds what they are multiplied with, and a difference in
 the last bit, as there is between a text alone and among others, can become one in the fourth digit.
 """
 

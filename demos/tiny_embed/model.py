@@ -9,7 +9,7 @@ from torch import nn
 
 @dataclass
 class Config:
-    """Shape of the network; widths are multiples of 32 because Q8_0 quantises blocks of 32 weights."""
+    """Shape of the network; widths are multiples of 32 because Q8_0 quantizes blocks of 32 weights."""
 
     vocab: int = 3072
     width: int = 128

@@ -80,7 +80,7 @@ pub trait Calculator: Sized + Send + 'static {
     /// The handles of the ports. Cloned for each call, so a table of them stands behind an `Arc`.
     type Ports: Clone + Send + Sync + 'static;
 
-    /// Declares the node's ports and behaviour. Called when a plan is compiled, with the node's actual ports and options.
+    /// Declares the node's ports and behavior. Called when a plan is compiled, with the node's actual ports and options.
     fn contract(c: &mut Contract, options: &Self::Options) -> Self::Ports;
 
     /// Makes the calculator for one session.
@@ -112,7 +112,7 @@ pub trait AsyncCalculator: Sized + Send + 'static {
     /// The handles of the ports. Cloned for each call, so a table of them stands behind an `Arc`.
     type Ports: Clone + Send + Sync + 'static;
 
-    /// Declares the node's ports and behaviour.
+    /// Declares the node's ports and behavior.
     fn contract(c: &mut Contract, options: &Self::Options) -> Self::Ports;
 
     /// Makes the calculator for one session.

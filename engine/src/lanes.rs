@@ -19,7 +19,7 @@ use crate::{
 
 /// Most jobs of a graph that wait for an executor when another session wants to begin there. Each holds a request in memory, and at
 /// 10 ms a job, two threads need 5 s for so many. Sessions that have begun go on whatever waits: they have one job in each node at most.
-const MOST_WAITING: usize = 1024;
+const MAX_WAITING: usize = 1024;
 
 /// An executor that graphs share.
 pub(crate) struct Junction {
@@ -122,12 +122,12 @@ impl Lane {
     /// # Errors
     /// [`Kind::ResourceExhausted`](crate::Kind::ResourceExhausted) if as many jobs wait as may.
     pub(crate) fn admit(&self) -> Result<()> {
-        if self.waiting() < MOST_WAITING {
+        if self.waiting() < MAX_WAITING {
             return Ok(());
         }
         self.refused.fetch_add(1, Ordering::Relaxed);
         Err(Error::exhausted(format!(
-            "{MOST_WAITING} jobs of this graph wait for the executor `{}`, as many as may",
+            "{MAX_WAITING} jobs of this graph wait for the executor `{}`, as many as may",
             self.name
         )))
     }
@@ -193,7 +193,7 @@ mod tests {
     fn a_full_lane_lets_nobody_begin_and_others_do() {
         let junction = Junction::new(Arc::new(ManualExecutor::default()));
         let (busy, calm) = (junction.lane("cpu"), junction.lane("cpu"));
-        for _ in 0..MOST_WAITING {
+        for _ in 0..MAX_WAITING {
             busy.admit().expect("there is room");
             busy.spawn(Box::new(|| {}));
         }

@@ -2,7 +2,7 @@
 //!
 //! A resource is loaded when a plan is compiled and shared by every session of every plan that asks for the same thing:
 //! the cache is keyed by content, that is by the resource's type and its resolved [`Resource::Spec`]. It holds no resource
-//! alive: the last plan that drops one frees it. A resource synchronises itself.
+//! alive: the last plan that drops one frees it. A resource synchronizes itself.
 
 use std::{
     any::{Any, TypeId},

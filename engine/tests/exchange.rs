@@ -1,7 +1,7 @@
 //! What a session and other threads exchange, under a model checker: the file is taken as it is and run in many
 //! interleavings, of which none may lose a packet or a wake-up. A lost wake-up is a deadlock, which the checker reports.
 
-#[path = "../src/session/exchange.rs"]
+#[path = "../src/session/mailbox.rs"]
 #[expect(dead_code, reason = "the model does not use all that the session does")]
 mod exchange;
 

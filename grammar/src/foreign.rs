@@ -63,10 +63,10 @@ pub(crate) fn is_of_kind(kind: &str, place: crate::Span) -> Diagnostic {
 
 /// How many mistakes outside of a graph's fields there may be for each of these fields. Far more than people make, and far
 /// fewer than a text of another kind has.
-const MOST_FOR_EACH: usize = 3;
+const MAX_FOR_EACH: usize = 3;
 
 /// The one diagnostic of a text that is no graph, given what was found in it; none where it may be meant to be one.
-pub(crate) fn recognise(text: &str, tree: &File, found: &[Diagnostic]) -> Option<Diagnostic> {
+pub(crate) fn recognize(text: &str, tree: &File, found: &[Diagnostic]) -> Option<Diagnostic> {
     if found.iter().any(|it| it.code == &syntax::TOO_DEEP) {
         return None;
     }
@@ -92,7 +92,7 @@ pub(crate) fn recognise(text: &str, tree: &File, found: &[Diagnostic]) -> Option
     let first = strays.next()?;
     let count = 1 + strays.count();
     let json = looks_like_json(text);
-    if count <= MOST_FOR_EACH * known.len() || (count < 2 && !json) {
+    if count <= MAX_FOR_EACH * known.len() || (count < 2 && !json) {
         return None;
     }
     let (message, hint) = if json {

@@ -199,7 +199,7 @@ pub fn parse_graph(
     }
     diagnostics.extend(found);
     diag::sort(&mut diagnostics);
-    if let Some(no_graph) = foreign::recognise(sources.text(file), &tree, &diagnostics) {
+    if let Some(no_graph) = foreign::recognize(sources.text(file), &tree, &diagnostics) {
         return ParsedGraph {
             graph: None,
             diagnostics: vec![no_graph],

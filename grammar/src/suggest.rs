@@ -2,7 +2,7 @@
 
 /// Finds the candidate that `name` was probably meant to be, or none when nothing is near.
 ///
-/// Case does not count, one edit is allowed for every three characters (two swapped neighbours are one edit), and a name
+/// Case does not count, one edit is allowed for every three characters (two swapped neighbors are one edit), and a name
 /// that only lacks or adds a part (`Gate` for `GateCalculator`) is near too.
 ///
 /// ```

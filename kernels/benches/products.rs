@@ -114,7 +114,7 @@ fn measure(
     let source: Vec<f32> = (0..tokens * cols)
         .map(|at| f32::from(((at * 40503) >> 3) as u8) / 127.0 - 1.0)
         .collect();
-    kernels.quantise(format, cols, &source, &mut activations);
+    kernels.quantize(format, cols, &source, &mut activations);
     // Whole cache lines, as llama.cpp's are.
     let mut out = machine::Pages::new(4 * tokens * rows);
     // SAFETY: the numbers live longer than the threads below, and nothing else reads or writes them.

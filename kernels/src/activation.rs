@@ -2,7 +2,7 @@
 
 use crate::panel::BLOCK;
 
-/// Where the parts of a quantised activation are. Each block has its integers and then its [`Factors`].
+/// Where the parts of a quantized activation are. Each block has its integers and then its [`Factors`].
 #[derive(Clone, Copy)]
 pub(crate) struct Layout {
     cols: usize,
@@ -20,7 +20,7 @@ pub(crate) struct Factors {
     pub(crate) total: f32,
 }
 
-/// A number whose neighbours are as far apart as integers are: the bits of an integer added to it are its own plus the integer, for all integers whose
+/// A number whose neighbors are as far apart as integers are: the bits of an integer added to it are its own plus the integer, for all integers whose
 /// size is below 2^22, as that of the sums of a block is. Whoever starts to add from its bits has the sum as a number without converting it.
 pub(crate) const ORIGIN: f32 = 12_582_912.0;
 
@@ -30,7 +30,7 @@ const FACTORS: usize = 20;
 pub(crate) const BYTES: usize = BLOCK + FACTORS;
 
 impl Factors {
-    /// Reads what [`Layout::quantise`] wrote.
+    /// Reads what [`Layout::quantize`] wrote.
     #[inline]
     pub(crate) fn read(bytes: &[u8; FACTORS]) -> Self {
         let four = |at: usize| [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]];
@@ -82,18 +82,18 @@ impl Layout {
         })
     }
 
-    /// Quantises one row.
-    pub(crate) fn quantise(self, source: &[f32], row: &mut [u8]) {
-        self.quantise_blocks(source, row, Integers::of);
+    /// Quantizes one row.
+    pub(crate) fn quantize(self, source: &[f32], row: &mut [u8]) {
+        self.quantize_blocks(source, row, Integers::of);
     }
 
-    /// Quantises one row, each block by a function.
+    /// Quantizes one row, each block by a function.
     #[expect(
         clippy::inline_always,
         reason = "in a function of its own it would lack the instructions of the caller"
     )]
     #[inline(always)]
-    pub(crate) fn quantise_blocks(
+    pub(crate) fn quantize_blocks(
         self,
         source: &[f32],
         row: &mut [u8],

@@ -125,7 +125,7 @@ impl Kernels {
         panel::pack(format, cols, source, panels);
     }
 
-    /// Bytes of a quantised activation.
+    /// Bytes of a quantized activation.
     pub fn activation_bytes(&self, format: Format, cols: usize) -> usize {
         if format.is_float() {
             4 * float::stride(cols)
@@ -134,12 +134,12 @@ impl Kernels {
         }
     }
 
-    /// Quantises activations of `cols` numbers each. A block of 32 with a number that is not finite makes every result of its activation NaN.
+    /// Quantizes activations of `cols` numbers each. A block of 32 with a number that is not finite makes every result of its activation NaN.
     /// For weights of floating point, activations are taken as they are.
     ///
     /// # Panics
     /// If `activations` has not [`Kernels::activation_bytes`] for each activation in `source`.
-    pub fn quantise(&self, format: Format, cols: usize, source: &[f32], activations: &mut [u8]) {
+    pub fn quantize(&self, format: Format, cols: usize, source: &[f32], activations: &mut [u8]) {
         let bytes = self.activation_bytes(format, cols);
         assert_eq!(
             source.len() / cols * bytes,
@@ -159,14 +159,14 @@ impl Kernels {
                 #[cfg(target_arch = "x86_64")]
                 // SAFETY: these sets of instructions have AVX512-VNNI.
                 Set::X86(Instructions::Amx | Instructions::Avx512) => unsafe {
-                    x86::quantise(layout, source, row);
+                    x86::quantize(layout, source, row);
                 },
                 #[cfg(target_arch = "x86_64")]
                 // SAFETY: and these have AVX2.
                 Set::X86(Instructions::AvxVnni | Instructions::Avx2) => unsafe {
-                    x86::quantise256(layout, source, row);
+                    x86::quantize256(layout, source, row);
                 },
-                Set::Portable => layout.quantise(source, row),
+                Set::Portable => layout.quantize(source, row),
             }
         }
     }

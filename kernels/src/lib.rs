@@ -1,7 +1,7 @@
-//! Products of quantised or 16-bit weights and activations on CPUs.
+//! Products of quantized or 16-bit weights and activations on CPUs.
 //!
 //! Weights are packed once, when a model is loaded, into panels of [`Kernels::panel_rows`] rows in the order in which the kernels read them.
-//! Activations are quantised to 8 bits in blocks, each with a scale of its own. A product multiplies whole blocks as integers and adds
+//! Activations are quantized to 8 bits in blocks, each with a scale of its own. A product multiplies whole blocks as integers and adds
 //! the scaled sums of blocks in the order of the blocks, so that a number of the result depends on its row of weights and its
 //! activation alone: bit for bit the same whatever else is multiplied with it, by however many threads, with whichever instructions.
 //! Weights of 16-bit floating point are multiplied as they are by activations as they are, and their products added in the order of the columns.
@@ -18,7 +18,7 @@
 //!     let mut panels = vec![0; kernels.packed_bytes(Format::Q8_0, rows, cols).unwrap()];
 //!     kernels.pack(Format::Q8_0, cols, &[row.clone(), row.clone()].concat(), &mut panels);
 //!     let mut activations = vec![0; kernels.activation_bytes(Format::Q8_0, cols)];
-//!     kernels.quantise(Format::Q8_0, cols, &[0.5; 32], &mut activations);
+//!     kernels.quantize(Format::Q8_0, cols, &[0.5; 32], &mut activations);
 //!     let mut out = [0.0; 2];
 //!     let product = Product { format: Format::Q8_0, rows, cols, panels: &panels, tokens: 1, activations: &activations };
 //!     kernels.multiply_all(&product, &mut out, 1);

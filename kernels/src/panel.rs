@@ -1,6 +1,6 @@
 //! Weights as the kernels read them.
 //!
-//! A panel holds [`ROWS`] rows, a unit for each block of the format. In a unit come first the bytes of weights, in groups of four neighbours of one
+//! A panel holds [`ROWS`] rows, a unit for each block of the format. In a unit come first the bytes of weights, in groups of four neighbors of one
 //! row, which one lane of an instruction multiplies: the first group of every row, then the second of every row, and so on. Weights of 4, 5 and
 //! 6 bits share bytes as in the file. Behind them is what weights are scaled by, again the same of every row together.
 

@@ -6,7 +6,7 @@ use std::ops::Range;
 use crate::Format;
 use crate::panel::ROWS;
 
-/// A matrix of packed weights and the quantised activations that it is multiplied by.
+/// A matrix of packed weights and the quantized activations that it is multiplied by.
 #[derive(Clone, Copy)]
 pub struct Product<'a> {
     /// The weights' format in the file.
@@ -19,7 +19,7 @@ pub struct Product<'a> {
     pub panels: &'a [u8],
     /// Activations.
     pub tokens: usize,
-    /// Activations as `Kernels::quantise` left them.
+    /// Activations as `Kernels::quantize` left them.
     pub activations: &'a [u8],
 }
 

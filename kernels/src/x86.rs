@@ -23,13 +23,13 @@ pub(crate) mod avx512;
 mod blocking;
 mod expand;
 mod expand256;
-mod few;
 pub(crate) mod float;
 mod groups;
-mod quantise;
-mod quantise256;
+mod quantize;
+mod quantize256;
+mod small_batch;
 mod tiles;
 
 pub(crate) use blocking::{Instructions, multiply};
-pub(crate) use quantise::row as quantise;
-pub(crate) use quantise256::row as quantise256;
+pub(crate) use quantize::row as quantize;
+pub(crate) use quantize256::row as quantize256;

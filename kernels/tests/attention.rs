@@ -197,7 +197,7 @@ fn what_sees_nothing_has_zeros_whatever_it_asks() {
 }
 
 #[test]
-fn neighbours_and_threads_change_no_bit() {
+fn neighbors_and_threads_change_no_bit() {
     if !available() {
         return;
     }

@@ -12,7 +12,7 @@ use graphmill_kernels::{Format, Kernels, Output, Product};
 /// More than the parts that some of the products have.
 const THREADS: usize = 3;
 
-/// A product whose activations are quantised, and whose parts are computed, by several threads.
+/// A product whose activations are quantized, and whose parts are computed, by several threads.
 fn divided(kernels: Kernels, case: &Case) -> Vec<f32> {
     let Case {
         format,
@@ -30,12 +30,12 @@ fn divided(kernels: Kernels, case: &Case) -> Vec<f32> {
     thread::scope(|scope| {
         let sources = case.activations.chunks(share * cols);
         let rooms = activations.chunks_mut(share * bytes);
-        let quantising: Vec<_> = sources
+        let quantizing: Vec<_> = sources
             .zip(rooms)
-            .map(|(source, room)| scope.spawn(move || kernels.quantise(format, cols, source, room)))
+            .map(|(source, room)| scope.spawn(move || kernels.quantize(format, cols, source, room)))
             .collect();
-        for thread in quantising {
-            thread.join().expect("it quantises");
+        for thread in quantizing {
+            thread.join().expect("it quantizes");
         }
     });
     let work = Product {

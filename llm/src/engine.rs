@@ -27,18 +27,18 @@ mod batch;
 mod commit;
 mod delivery;
 mod draft;
+mod draft_state;
 mod drafter;
 mod entry;
-mod masks;
-mod places;
+mod prefix_reuse;
 mod preview;
-mod queue;
+mod queue_timeout;
 mod sample;
-mod share;
 mod slots;
 mod status;
 mod step;
 mod timing;
+mod token_masks;
 
 use delivery::Outbox;
 pub use entry::QueuePlace;
@@ -169,7 +169,7 @@ impl Engine {
             let (spec, shared) = (spec.clone(), Arc::clone(&shared));
             let model = name.clone().into_owned();
             move |ready: Ready<_>| {
-                let masking = masks::threads(&model);
+                let masking = token_masks::threads(&model);
                 let _masking = masking.map_err(|error| start(io::Error::other(error)))?;
                 open(&mut |loaded: Loaded<'_>| {
                     let Loaded {

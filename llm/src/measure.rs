@@ -50,7 +50,7 @@ pub struct Measurements {
     pub prompt_tokens: Histogram,
     /// Tokens generated for requests that ended.
     pub generated_tokens: Histogram,
-    /// Prompt tokens of requests that ended which were taken over from other sequences instead of being computed.
+    /// Prompt tokens of requests that ended which were reused from other sequences instead of being computed.
     pub cached_tokens: u64,
     /// Seconds of a step: computing the batch and choosing tokens.
     pub step_seconds: Histogram,

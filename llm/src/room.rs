@@ -14,8 +14,8 @@ use limits::Limits;
 
 const MIB: u64 = 1 << 20;
 /// What is left for what cannot be foreseen, such as the work of requests that were let in: a sixteenth of the whole, within these bounds.
-const LEAST_RESERVE: u64 = 16 * MIB;
-const MOST_RESERVE: u64 = 128 * MIB;
+const MIN_RESERVE: u64 = 16 * MIB;
+const MAX_RESERVE: u64 = 128 * MIB;
 /// With so much room, it is not looked at anew for a while, in which less than that can be taken.
 const PLENTY: u64 = 4 << 30;
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
@@ -137,7 +137,7 @@ fn fits(bytes: u64, reserves: u64, anew: bool) -> bool {
             }
         }
     };
-    let reserve = (look.limits.total() / 16).clamp(LEAST_RESERVE, MOST_RESERVE);
+    let reserve = (look.limits.total() / 16).clamp(MIN_RESERVE, MAX_RESERVE);
     let claimed = CLAIMED.load(Ordering::Relaxed);
     let wanted = bytes.saturating_add(claimed);
     let fits = look.left >= wanted.saturating_add(reserves * reserve);

@@ -61,7 +61,7 @@ pub(crate) struct Sequence {
     pub(crate) sink: Arc<Receiver>,
     pub(crate) moments: Moments,
     prompt_tokens: u32,
-    /// Tokens of the prompt that were taken over when it was first admitted.
+    /// Tokens of the prompt that were reused when it was first admitted.
     cached_tokens: u32,
     /// Most tokens, prompt and generated.
     token_limit: u32,

@@ -29,7 +29,7 @@ pub const STEP_TIMEOUT_MS: u32 = 60_000;
 /// Tokens of a step that may take `step_timeout_ms` together.
 pub const STEP_TOKENS: u32 = 64;
 /// How often an engine that failed is started again, unless a spec says otherwise.
-pub const MOST_RESTARTS: u32 = 5;
+pub const MAX_RESTARTS: u32 = 5;
 
 /// Everything that decides how a model is loaded and batched.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -102,7 +102,7 @@ impl EngineSpec {
             target_step_ms: 0,
             priority_aging_ms: 10_000,
             step_timeout_ms: STEP_TIMEOUT_MS,
-            max_engine_restarts: MOST_RESTARTS,
+            max_engine_restarts: MAX_RESTARTS,
             min_priority: -10,
             max_priority: 10,
             draft: None,

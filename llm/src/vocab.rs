@@ -121,13 +121,13 @@ fn special_text<V: Vocab + ?Sized>(vocab: &V, token: Option<Token>) -> String {
 }
 
 /// Tokens that one of two vocabularies may have more: some models of a family have a few unused ones at the end.
-const MOST_UNUSED: usize = 128;
+const MAX_UNUSED: usize = 128;
 
 /// The first difference between the vocabulary of a model and that of another one that drafts for it; `None` if a token of the
 /// one means the same for the other. One of them may have a few tokens more.
 pub(crate) fn difference(main: &dyn Vocab, draft: &dyn Vocab) -> Option<String> {
     let (tokens, draft_tokens) = (main.n_vocab(), draft.n_vocab());
-    if tokens.abs_diff(draft_tokens) > MOST_UNUSED {
+    if tokens.abs_diff(draft_tokens) > MAX_UNUSED {
         return Some(format!(
             "it has {draft_tokens} tokens, and the model has {tokens}"
         ));

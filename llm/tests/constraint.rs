@@ -1,5 +1,5 @@
 //! Constrained generation on models whose logits are a function of the text: what is generated matches, does not depend on drafts
-//! or neighbours, and ends where it is complete.
+//! or neighbors, and ends where it is complete.
 
 use engines::{markov, scripted};
 use graphmill_llm::backend::scripted::{Reply, Script, Then};
@@ -114,7 +114,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(100) })]
 
     #[test]
-    fn constrained_texts_match_and_neither_drafts_nor_neighbours_change_them(
+    fn constrained_texts_match_and_neither_drafts_nor_neighbors_change_them(
         variants in prop::collection::vec((variants(), prop::option::weighted(0.8, 0..5_usize)), 1..6),
         cells in prop_oneof![Just(4096_usize), 200..600_usize],
     ) {

@@ -143,8 +143,8 @@ fn a_single_text_comes_right_after_those_that_others_have_thousands_of() {
     let bench = Bench::new(9);
     // Each fills a batch.
     let text = [7; 6];
-    let crowd: Vec<&[Token]> = vec![&text; 2_048];
-    let _crowds = ["one", "two"].map(|name| bench.submit(name, &crowd));
+    let burst: Vec<&[Token]> = vec![&text; 2_048];
+    let _burst = ["one", "two"].map(|name| bench.submit(name, &burst));
     bench.step();
     let _single = bench.submit("single", &[&[6, 6]]);
     let mut steps = 0;

@@ -23,7 +23,7 @@ const SCHEMAS: usize = 500;
 const AT_ONCE: usize = 25;
 /// Of 100 answers, those that at least come to their end, so that the test says something. The others are cut off by the number of tokens: the model
 /// knows nothing of JSON, and an open string or array goes on for as long as it likes.
-const LEAST_FINISHED: usize = 40;
+const MIN_FINISHED: usize = 40;
 
 fn model() -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../demos/tiny_chat/model.gguf");
@@ -134,7 +134,7 @@ fn every_answer_under_a_random_schema_validates() {
         assert_eq!(beside.finish(), alone);
     }
     assert!(
-        finished * 100 >= SCHEMAS * LEAST_FINISHED,
+        finished * 100 >= SCHEMAS * MIN_FINISHED,
         "{finished} of {SCHEMAS} answers came to their end"
     );
 }

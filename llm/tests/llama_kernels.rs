@@ -260,14 +260,14 @@ const KINDS_OF_CELLS: [&str; 2] = [
 ];
 
 #[test]
-fn neighbours_change_no_bit() {
+fn neighbors_change_no_bit() {
     for plugin_config in KINDS_OF_CELLS {
-        neighbours_change_no_bit_with(plugin_config);
+        neighbors_change_no_bit_with(plugin_config);
     }
 }
 
 #[track_caller]
-fn neighbours_change_no_bit_with(plugin_config: &str) {
+fn neighbors_change_no_bit_with(plugin_config: &str) {
     let Some(engine) = engine(plugin_config, 256) else {
         return;
     };
@@ -415,7 +415,7 @@ fn instructions_that_there_are_not_are_an_error() {
     }
 }
 
-/// Runs a test of this file in another process, with a value of the switch: llama.cpp is initialised once in a process.
+/// Runs a test of this file in another process, with a value of the switch: llama.cpp is initialized once in a process.
 fn again(test: &str, switch: &str) -> Output {
     let itself = std::env::current_exe().expect("a program");
     Command::new(itself)

@@ -153,7 +153,7 @@ fn rare_params() -> impl Strategy<Value = SamplingParams> {
 
 /// The model that the project ships.
 fn model() -> LlamaModel {
-    let backend = LlamaBackend::init().expect("nobody has initialised it yet");
+    let backend = LlamaBackend::init().expect("nobody has initialized it yet");
     let params = LlamaModelParams::default().with_vocab_only(true);
     LlamaModel::load_from_file(&backend, MODEL_FILE, &params).expect("a model")
 }
@@ -162,7 +162,7 @@ const MODEL_FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../demos/tiny_cha
 
 #[test]
 fn repetitions_are_found_and_breakers_end_them_as_theirs_do() {
-    // Before ours, which initialises llama.cpp for good.
+    // Before ours, which initializes llama.cpp for good.
     let model = model();
     let vocab = graphmill_llm::backend::load_vocab(MODEL_FILE.as_ref()).expect("a model");
     let n_vocab = vocab.n_vocab();

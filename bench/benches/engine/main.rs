@@ -1,8 +1,8 @@
 //! Measures the engine and prints a table: `cargo bench --workspace --bench engine`, with a word of a group's name to
 //! measure only that.
 
+mod burst;
 mod compile;
-mod crowd;
 mod executors;
 mod hops;
 mod parse;
@@ -20,7 +20,7 @@ fn main() {
         ("parse", parse::measure),
         ("compile", compile::measure),
         ("executors", executors::measure),
-        ("crowd", crowd::measure),
+        ("burst", burst::measure),
     ];
     for (name, measure) in groups {
         if report.wants(name) {

@@ -7,8 +7,8 @@ use graphmill_bench::{results::Results, servers};
 
 use super::{
     Outcome,
-    contest::{self, Contest, Entrant},
     http::LoadArguments,
+    rounds::{self, Contest, Entrant},
 };
 
 #[derive(Clone, Debug, Args)]
@@ -69,7 +69,7 @@ impl PeerArguments {
         let url = self.peer_url.as_ref()?;
         Some(Entrant::at(
             url,
-            &contest::file_name(model),
+            &rounds::file_name(model),
             &self.peer_model,
             self.peer_pid,
         ))
@@ -87,5 +87,5 @@ pub(super) fn run(arguments: &Arguments, json: Option<&Path>) -> Outcome {
         rounds: arguments.rounds,
         restart: arguments.restart,
     };
-    contest::run(&[contest], Results::new(), json)
+    rounds::run(&[contest], Results::new(), json)
 }

@@ -15,8 +15,8 @@ use serde_json::{Map, Value};
 
 use super::{
     Outcome,
-    contest::{self, Contest, Entrant},
-    site::Case,
+    rounds::{self, Contest, Entrant},
+    target::Case,
 };
 
 #[derive(Clone, Debug, Args)]
@@ -129,7 +129,7 @@ pub(super) fn run(arguments: &Arguments, json: Option<&Path>) -> Outcome {
         rounds: arguments.rounds,
         restart: false,
     };
-    contest::run(&[contest], Results::new(), json)
+    rounds::run(&[contest], Results::new(), json)
 }
 
 impl LoadArguments {

@@ -1,14 +1,14 @@
 //! The command line: one file a command.
 
 mod compare;
-mod contest;
 mod http;
+mod http_share;
+mod matmul;
 mod model;
-mod products;
-mod share;
-mod site;
+mod rounds;
 mod speed;
 mod suite;
+mod target;
 
 use std::{error::Error, path::PathBuf, process::ExitCode, time::Duration};
 
@@ -37,13 +37,13 @@ enum Command {
     /// Tokens a second of llama.cpp alone: decoding with both layouts of the KV cache, and prefill.
     Ceiling(speed::Arguments),
     /// Products of matrices by themselves, by our kernels and by llama.cpp's.
-    Products(products::Arguments),
+    Products(matmul::Arguments),
     /// Tokens a second of the engine alone, beside llama.cpp's.
     Engine(speed::EngineArguments),
     /// Send loads to a server and measure what comes back.
     Http(Box<http::Arguments>),
     /// What arrives over HTTP of the tokens that llama.cpp alone can make, both in turns.
-    Share(Box<share::Arguments>),
+    Share(Box<http_share::Arguments>),
     /// Send loads to our server and to another in turn, and compare.
     Compare(Box<compare::Arguments>),
     /// All of these on models of its own.
@@ -57,10 +57,10 @@ pub(crate) fn main() -> ExitCode {
     let outcome = match &cli.command {
         Command::Model(arguments) => model::run(arguments),
         Command::Ceiling(arguments) => speed::ceiling(arguments, json),
-        Command::Products(arguments) => products::run(arguments, json),
+        Command::Products(arguments) => matmul::run(arguments, json),
         Command::Engine(arguments) => speed::engine(arguments, json),
         Command::Http(arguments) => http::run(arguments, json),
-        Command::Share(arguments) => share::run(arguments, json),
+        Command::Share(arguments) => http_share::run(arguments, json),
         Command::Compare(arguments) => compare::run(arguments, json),
         Command::Suite(arguments) => suite::run(arguments, json),
     };

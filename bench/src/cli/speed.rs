@@ -155,7 +155,7 @@ fn context(common: &Arguments, sequences: usize, chunk: u32) -> u32 {
 /// processors, and OpenMP then makes them sleep at every barrier, which costs a small model most of its speed.
 fn measure(arguments: &Arguments, spec: Option<&EngineSpec>) -> Outcome<Vec<Speed>> {
     let mut speeds = points(arguments, spec.is_some());
-    // First the engine, which initialises llama.cpp for both.
+    // First the engine, which initializes llama.cpp for both.
     let engine = spec.cloned().map(Engine::load).transpose()?;
     if engine.is_some() {
         thread::sleep(MOVES_IN);

@@ -14,12 +14,12 @@ use serde_json::{Map, Value, json};
 use super::{
     Outcome,
     compare::PeerArguments,
-    contest::{self, Contest, Entrant},
     http::LIMITS,
+    http_share,
     model::{self, Kind, Store},
-    share,
-    site::Case,
+    rounds::{self, Contest, Entrant},
     speed::{self, EngineArguments, Flash},
+    target::Case,
 };
 
 /// Seed of models and texts.
@@ -64,7 +64,7 @@ pub(super) fn run(arguments: &Arguments, json: Option<&Path>) -> Outcome {
             };
             let path = arguments.store.model(&plain)?;
             results.speeds.extend(speeds(&path, small)?);
-            share::measure(&share(&path, small), &mut results)?;
+            http_share::measure(&share(&path, small), &mut results)?;
             contests.push(contest(arguments, &path, cases(small)));
             let loops = arguments.store.model(&Recipe {
                 loops: true,
@@ -73,7 +73,7 @@ pub(super) fn run(arguments: &Arguments, json: Option<&Path>) -> Outcome {
             contests.push(contest(arguments, &loops, drafts(small)));
         }
     }
-    contest::run(&contests, results, json)
+    rounds::run(&contests, results, json)
 }
 
 fn contest(arguments: &Arguments, model: &Path, cases: Vec<Case>) -> Contest {
@@ -115,8 +115,8 @@ fn speeds(model: &Path, small: bool) -> Outcome<Vec<Speed>> {
 }
 
 /// What arrives over HTTP of what llama.cpp alone can do.
-fn share(model: &Path, small: bool) -> share::Arguments {
-    share::Arguments {
+fn share(model: &Path, small: bool) -> http_share::Arguments {
+    http_share::Arguments {
         model: model.to_owned(),
         node_options: "max_num_seqs: 32 max_context: 4096 cache_size: 2".to_owned(),
         sequences: if small { vec![1, 8, 32] } else { vec![1, 8] },

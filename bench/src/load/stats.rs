@@ -34,7 +34,7 @@ impl Spread {
     }
 }
 
-/// The value below which a share of `at` of the ascending values lies, interpolated between neighbours; 0 if there are none.
+/// The value below which a share of `at` of the ascending values lies, interpolated between neighbors; 0 if there are none.
 pub fn quantile(ascending: &[f64], at: f64) -> f64 {
     let Some(last) = ascending.len().checked_sub(1) else {
         return 0.0;
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_lie_between_neighbours() {
+    fn quantiles_lie_between_neighbors() {
         let values: Vec<f64> = (1..=5).map(f64::from).collect();
         near(quantile(&values, 0.5), 3.0);
         near(quantile(&values, 0.99), 4.96);

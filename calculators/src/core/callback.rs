@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 /// A function as a value: what the side packet `CALLBACK` of a [`CallbackNode`] carries. It is called by one node after the
 /// other where several nodes share it, and by several threads where sessions run on several, so what it changes
-/// synchronises itself. An error ends the session.
+/// synchronizes itself. An error ends the session.
 ///
 /// ```
 /// use std::sync::mpsc;

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 const MICROS: f64 = 1_000_000.0;
 
 /// How often one gap may repeat a packet: more than ten hours at 25 packets a second, little enough to be held in memory.
-const MOST_REPEATS: i64 = 1_000_000;
+const MAX_REPEATS: i64 = 1_000_000;
 
 /// What becomes of a header with a frame rate.
 #[derive(Copy, Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
@@ -236,11 +236,11 @@ impl PacketResampler {
             return Ok(());
         };
         let gap = number - self.next;
-        if gap > MOST_REPEATS {
+        if gap > MAX_REPEATS {
             return Err(Error::new(
                 Kind::ResourceExhausted,
                 format!(
-                    "from {} to {} a packet would be repeated {gap} times; more than {MOST_REPEATS} are refused",
+                    "from {} to {} a packet would be repeated {gap} times; more than {MAX_REPEATS} are refused",
                     last.time,
                     self.time(number)
                 ),

@@ -1,4 +1,4 @@
-//! `SequenceShiftCalculator`: packets at the timestamps of their neighbours.
+//! `SequenceShiftCalculator`: packets at the timestamps of their neighbors.
 
 use std::collections::VecDeque;
 
@@ -63,7 +63,7 @@ pub struct Ports {
 
 impl Calculator for SequenceShift {
     const NAME: &'static str = "SequenceShiftCalculator";
-    const DOC: &'static str = "Gives packets the timestamps of their neighbours in the sequence.";
+    const DOC: &'static str = "Gives packets the timestamps of their neighbors in the sequence.";
     const OPTION_NAMES: &'static [&'static str] = &["mediapipe.SequenceShiftCalculatorOptions"];
     type Options = SequenceShiftOptions;
     type Ports = Ports;
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_take_the_timestamps_of_their_neighbours() {
+    fn packets_take_the_timestamps_of_their_neighbors() {
         for side in [false, true] {
             shifted(2, side).expect("out", [(20, 0_i64), (30, 1), (40, 2)]);
             shifted(-2, side).expect("out", [(0, 2_i64), (10, 3), (20, 4)]);

@@ -2,7 +2,7 @@
 
 use graphmill_engine::Contract;
 use graphmill_llm::embed::{EmbeddingSpec, EmbeddingTask, Pooling};
-use graphmill_llm::spec::MOST_RESTARTS;
+use graphmill_llm::spec::MAX_RESTARTS;
 use graphmill_llm::{Device, PluginConfig};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -53,7 +53,7 @@ impl Default for EmbedOptions {
             max_num_batched_tokens: 512,
             max_waiting: 1024,
             step_timeout: DEFAULT_STEP_TIMEOUT,
-            max_engine_restarts: MOST_RESTARTS,
+            max_engine_restarts: MAX_RESTARTS,
             target_device: String::new(),
             plugin_config: String::new(),
         }
@@ -95,7 +95,7 @@ impl Default for RankOptions {
             max_num_batched_tokens: 512,
             max_waiting: 1024,
             step_timeout: DEFAULT_STEP_TIMEOUT,
-            max_engine_restarts: MOST_RESTARTS,
+            max_engine_restarts: MAX_RESTARTS,
             target_device: String::new(),
             plugin_config: String::new(),
         }

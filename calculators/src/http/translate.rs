@@ -88,7 +88,7 @@ pub(super) fn optional_str<'a>(
     }
 }
 
-/// A value that this server cannot honour.
+/// A value that this server cannot honor.
 pub(super) fn unsupported(path: impl Into<String>, why: &str) -> Error {
     invalid(path, why).with_code(code::UNSUPPORTED)
 }

@@ -75,7 +75,7 @@ pub(super) struct CompletionTokensDetails {
     pub(super) rejected_prediction_tokens: u32,
 }
 
-/// A number with the digits it was given with, not those that its nearest 64-bit neighbour has.
+/// A number with the digits it was given with, not those that its nearest 64-bit neighbor has.
 pub(super) fn number(value: f32) -> serde_json::Value {
     value
         .to_string()

@@ -400,7 +400,7 @@ impl Limits {
         };
         // Where a threshold ends drafts, their number need not.
         let unsaid = if threshold.is_some() {
-            SpeculationParams::MOST_DRAFTS
+            SpeculationParams::MAX_DRAFTS
         } else {
             self.num_assistant_tokens
         };

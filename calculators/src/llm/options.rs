@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 
 use graphmill_engine::Contract;
-use graphmill_llm::spec::{MOST_RESTARTS, STEP_TIMEOUT_MS};
+use graphmill_llm::spec::{MAX_RESTARTS, STEP_TIMEOUT_MS};
 use graphmill_llm::{
     AdapterSpec, Device, DraftSource, DraftSpec, EngineSpec, Number, PluginConfig, SpecError,
     SpeculationParams, SubmitError,
@@ -139,7 +139,7 @@ impl Default for LlmOptions {
             target_step_ms: 0,
             priority_aging_ms: 10_000,
             step_timeout: DEFAULT_STEP_TIMEOUT,
-            max_engine_restarts: MOST_RESTARTS,
+            max_engine_restarts: MAX_RESTARTS,
             min_priority: -10,
             max_priority: 10,
             chat_template_file: String::new(),

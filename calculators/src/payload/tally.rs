@@ -40,7 +40,7 @@ impl Tally {
         self.prompt.fetch_add(tokens as u32, Ordering::Relaxed);
     }
 
-    /// Tokens of a prompt were taken over instead of computed.
+    /// Tokens of a prompt were reused instead of computed.
     pub(crate) fn cached(&self, tokens: u32) {
         self.cached.fetch_add(tokens, Ordering::Relaxed);
     }

@@ -224,7 +224,7 @@ fn calls_and_their_results_reach_the_template() {
 }
 
 #[test]
-fn what_cannot_be_honoured_is_refused_in_the_words_of_the_dialect() {
+fn what_cannot_be_honored_is_refused_in_the_words_of_the_dialect() {
     let chat = Chat::new(&script(&[]));
     let responses = |extra: Value| ("/v1/responses", json!({"model": "m", "input": "Hi"}), extra);
     let messages = |extra: Value| {

@@ -17,14 +17,14 @@ SINGULAR = [
 PLURAL = ["What are {x}?", "What are {x}?", "Tell me about {x}.", "Explain {x}.", "Explain what {x} are.", "What do you know about {x}?", "What are {x} good for?", "{X}?", "Describe {x}.",
           "How do {x} work?", "Can you explain {x}?", "What are {x} in a graph?"]
 BARE = ["What is {x}?", "Define {x}.", "{X}?", "Explain {x}.", "What does {x} mean?", "Tell me about {x}.", "explain the term {x}", "the term {x}, what does it mean?"]
-UNKNOWN_TOPICS = """the stock market|quantum physics|the french revolution|my neighbour|the weather on mars|the history of rome|cooking a steak|the price of gold|football results|
+UNKNOWN_TOPICS = """the stock market|quantum physics|the french revolution|my neighbor|the weather on mars|the history of rome|cooking a steak|the price of gold|football results|
 the president|a blue whale|dark matter|the moon landing|taxes|the bible|shakespeare|mozart|a volcano|photosynthesis|the best restaurant|my future|the news|bitcoin|a black hole|
 the ice age|dinosaurs|chemistry|a nuclear reactor|the roman empire|a sonnet|knitting patterns|car repair|gardening in winter|the olympic games|medieval castles|tax law|
 my homework|an earthquake|cricket rules|surgery|beethoven|vampires|the great wall|electricity|gravity|the human heart|vaccines|chess openings|the world cup|love|
 a kangaroo|a helicopter|wine|a violin|the internet|soap|glass|a battery|a submarine|yoga|the pyramids|opera|whales|a tractor|economics|philosophy|inflation""".replace("\n", "").split("|")
 UNKNOWN_QUESTIONS = """Who won the match yesterday?|What will the weather be tomorrow?|Who is the president of the United States?|What is the best phone?|How do I cook a steak?|
 How tall is the Eiffel Tower?|Who wrote Hamlet?|When did the war end?|How far away is the moon?|What should I eat tonight?|Who painted the Mona Lisa?|How do I fix my car?|
-What time is it?|What day is it today?|How much does a house cost?|What is the weather like?|What is the weather like today?|Who is your favourite singer?|How deep is the sea?|How do airplanes fly?|
+What time is it?|What day is it today?|How much does a house cost?|What is the weather like?|What is the weather like today?|Who is your favorite singer?|How deep is the sea?|How do airplanes fly?|
 Why do people dream?|Where can I buy shoes?|Which stock should I buy?|How do I lose weight?|Who discovered America?|How fast is light?|What is the population of India?|
 Can you book a flight?|What happened in 1789?|Who is the richest man?|What is the date today?|How is the weather in Paris?|What is the weather in Berlin?|Translate this into Latin.|
 What did I eat yesterday?|How many people live in China?|How do I become rich?|Who invented the telephone?|How do I bake bread?|Why is the sea salty?""".replace("\n", "").split("|")

@@ -1,4 +1,4 @@
-//! Options as messages of the text format: whatever serde can serialise to fields and values.
+//! Options as messages of the text format: whatever serde can serialize to fields and values.
 //!
 //! A struct or map becomes a message, a sequence a repeated field, a variant without content an enum's word. What is absent,
 //! `None` and `()`, is left out.

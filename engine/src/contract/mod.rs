@@ -1,4 +1,4 @@
-//! Contracts: what a node declares about its ports and behaviour when a plan is compiled.
+//! Contracts: what a node declares about its ports and behavior when a plan is compiled.
 //!
 //! The declarations are checked against the ports that the graph really connects. Nothing here fails: what does not fit
 //! is noted, and the plan turns all notes of all nodes into diagnostics with spans.

@@ -58,9 +58,9 @@ fn cycle(draft: &Draft<'_>, steps: &[(NodeIndex, &Need<'_>)]) -> Diagnostic {
         .chain(steps.iter().map(|step| step.0))
         .map(|node| format!("`{}`", draft.nodes[node.index()].name))
         .collect();
-    if shown.len() > MOST_SHOWN {
-        let left_out = shown.len() - MOST_SHOWN;
-        let cut = MOST_SHOWN - 2;
+    if shown.len() > MAX_SHOWN {
+        let left_out = shown.len() - MAX_SHOWN;
+        let cut = MAX_SHOWN - 2;
         shown.splice(cut..cut + left_out, [format!(".. {left_out} more ..")]);
     }
     let mut diagnostic = Diagnostic::error(
@@ -69,7 +69,7 @@ fn cycle(draft: &Draft<'_>, steps: &[(NodeIndex, &Need<'_>)]) -> Diagnostic {
         format!("nodes wait for each other: {}", shown.join(" > ")),
     )
     .label(format!("`{}` needs `{}`", node.name, closing.port.name));
-    for (node, need) in steps.iter().take(steps.len().min(MOST_SHOWN) - 1) {
+    for (node, need) in steps.iter().take(steps.len().min(MAX_SHOWN) - 1) {
         let who = &draft.nodes[node.index()].name;
         diagnostic = diagnostic.also(
             need.port.span,
@@ -92,4 +92,4 @@ fn cycle(draft: &Draft<'_>, steps: &[(NodeIndex, &Need<'_>)]) -> Diagnostic {
 }
 
 /// How many nodes of a cycle are shown.
-const MOST_SHOWN: usize = 12;
+const MAX_SHOWN: usize = 12;

@@ -19,7 +19,7 @@ const GROUPS: [Group; 4] = [
 ];
 
 /// How many ports a hint lists.
-const MOST_LISTED: usize = 12;
+const MAX_LISTED: usize = 12;
 
 /// Compares the ports that the graph connects with those that the contract declares. `in_doubt` says that streams of the
 /// graph may be missing only because of a mistake that was reported.
@@ -160,8 +160,8 @@ fn unexpected(node: &DraftNode, group: Group, index: usize) -> Diagnostic {
     if listed.is_empty() {
         return diagnostic.hint(format!("it has no {noun}s"));
     }
-    if listed.len() > MOST_LISTED {
-        listed.truncate(MOST_LISTED);
+    if listed.len() > MAX_LISTED {
+        listed.truncate(MAX_LISTED);
         listed.push("..".to_owned());
     }
     diagnostic.hint(format!("its {noun}s: {}", listed.join(", ")))
@@ -192,7 +192,7 @@ pub(super) fn no_such_input(
     let message = format!("`{wanted}` is no input of `{}`", node.calculator());
     let diagnostic = Diagnostic::error(code, span, message).label("no such input");
     let map = node.contract.tag_map(Group::Inputs);
-    let references: Vec<String> = (0..map.len().min(MOST_LISTED))
+    let references: Vec<String> = (0..map.len().min(MAX_LISTED))
         .map(|input| map.reference(input))
         .collect();
     if references.is_empty() {

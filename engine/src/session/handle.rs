@@ -18,7 +18,7 @@ use crate::{
 };
 
 use super::{
-    exchange::Pushed,
+    mailbox::Pushed,
     output::OutputStream,
     shared::{Message, Shared},
     summary::Summary,

@@ -1,4 +1,4 @@
-//! When nothing is ready: sources run, full queues that block themselves are found, and the end is recognised.
+//! When nothing is ready: sources run, full queues that block themselves are found, and the end is recognized.
 
 use crate::{
     error::{Error, Kind},

@@ -4,14 +4,14 @@
 //! Other threads meet it in `shared` only. Each poll runs what can run, nodes nearest to the outputs first, until nothing
 //! can, or until it has run so many nodes that other tasks should have their turn.
 
-mod away;
 mod blocking;
 mod calls;
 mod closing;
-mod exchange;
 mod handle;
 mod idle;
+mod in_flight;
 mod intake;
+mod mailbox;
 mod open;
 mod output;
 mod ready;

@@ -11,7 +11,7 @@ use futures_util::stream::Stream;
 use crate::{events::Wake, packet::Packet};
 
 use super::{
-    exchange::{self, Next},
+    mailbox::{self, Next},
     shared::Shared,
 };
 
@@ -27,7 +27,7 @@ pub struct OutputStream {
 impl OutputStream {
     /// The most packets that wait for the reader, unless one call of a node emits more: enough that session and reader seldom
     /// wait for each other, little enough that a slow reader is noticed.
-    pub const CAPACITY: usize = exchange::CAPACITY;
+    pub const CAPACITY: usize = mailbox::CAPACITY;
 
     pub(super) fn new(shared: Arc<Shared>, index: usize) -> Self {
         Self { shared, index }

@@ -23,7 +23,7 @@ use crate::{
 };
 
 use super::{
-    away::Away,
+    in_flight::Away,
     intake::Intake,
     output::OutputStream,
     ready::ReadySet,

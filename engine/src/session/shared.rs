@@ -20,7 +20,7 @@ use crate::{
     timestamp::Timestamp,
 };
 
-use super::{away::Returned, exchange::Exchange, summary::Summary, why::Why};
+use super::{in_flight::Returned, mailbox::Exchange, summary::Summary, why::Why};
 
 /// What the outside tells a session.
 pub(super) enum Message {

@@ -214,7 +214,7 @@ fn findings(text: &str, environment: &Environment) -> Vec<String> {
 }
 
 /// What a graph is and does: its plan, how much its inputs take at once, and what comes out.
-fn behaviour(text: &str, environment: Environment) -> String {
+fn behavior(text: &str, environment: Environment) -> String {
     let found = findings(text, &environment);
     if found.iter().any(|finding| finding.starts_with("error")) {
         return found.join("\n");
@@ -241,7 +241,7 @@ fn behaviour(text: &str, environment: Environment) -> String {
         .flat_map(|node| &node.outputs)
         .map(|port| h.packets(&port.name))
         .collect();
-    let explain = serde_json::to_string(plan.explain()).expect("it serialises");
+    let explain = serde_json::to_string(plan.explain()).expect("it serializes");
     let shown: Vec<String> = outputs
         .iter()
         .flatten()
@@ -271,7 +271,7 @@ fn inside(text: &str) -> String {
         r#"node {{ calculator: "InnerSubgraph" input_stream: "in" output_stream: "out" {port} }}"#
     );
     let registry = Registry::new().with::<Named>().with_subgraph(inner);
-    behaviour(&outer, crate::nodes::environment_with(registry))
+    behavior(&outer, crate::nodes::environment_with(registry))
 }
 
 #[test]
@@ -290,8 +290,8 @@ fn every_field_of_the_format_has_a_consequence() {
             Effective(without, with) | Warned(without, with) | Refused(without, with) => {
                 let (without, with) = (expand(without), expand(with));
                 (
-                    behaviour(&without, environment()),
-                    behaviour(&with, environment()),
+                    behavior(&without, environment()),
+                    behavior(&with, environment()),
                 )
             }
             Inside(without, with) => (inside(&expand(without)), inside(&expand(with))),
@@ -309,8 +309,8 @@ fn every_field_of_the_format_has_a_consequence() {
         assert!(with.contains(expected), "`{field}` of `{message}`: {with}");
     }
     assert_ne!(
-        behaviour(LAYERS, environment()),
-        behaviour(SOURCES, environment())
+        behavior(LAYERS, environment()),
+        behavior(SOURCES, environment())
     );
 }
 

@@ -402,7 +402,7 @@ fn as_text_and_as_json() {
     push(&handle, "in", 4, 0_i64);
     let why = ask(&mut session);
     insta::assert_snapshot!(why.to_string());
-    insta::assert_snapshot!(serde_json::to_string_pretty(&why).expect("it serialises"));
+    insta::assert_snapshot!(serde_json::to_string_pretty(&why).expect("it serializes"));
     drop(handle);
     assert!(matches!(
         Pin::new(&mut session).poll(&mut Context::from_waker(Waker::noop())),

@@ -88,9 +88,9 @@ codes! {
         right: "node { calculator: \"GateCalculator\" options { [mediapipe.GateCalculatorOptions.ext] { allow: true } } }",
     }
 
-    /// An Any as serialised bytes.
-    SERIALIZED_ANY = 213, "serialised options" {
-        explanation: "The options are given as `type_url` and serialised bytes in `value`. Bytes cannot be checked or shown; write the message \
+    /// An Any as serialized bytes.
+    SERIALIZED_ANY = 213, "serialized options" {
+        explanation: "The options are given as `type_url` and serialized bytes in `value`. Bytes cannot be checked or shown; write the message \
                       out: `[type.googleapis.com/mediapipe.X] { .. }`.",
         wrong: "node { calculator: \"GateCalculator\" node_options { type_url: \"type.googleapis.com/mediapipe.GateCalculatorOptions\" value: \"\\020\\001\" } }",
         right: "node { calculator: \"GateCalculator\" node_options { [type.googleapis.com/mediapipe.GateCalculatorOptions] { allow: true } } }",

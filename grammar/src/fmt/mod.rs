@@ -44,7 +44,7 @@ pub fn format(
     let file = parse::add(sources, name, contents).map_err(|diagnostic| vec![*diagnostic])?;
     let (tree, mut diagnostics) = parse::parse_all(sources, file);
     if !diagnostics.is_empty() {
-        if let Some(no_graph) = foreign::recognise(sources.text(file), &tree, &diagnostics) {
+        if let Some(no_graph) = foreign::recognize(sources.text(file), &tree, &diagnostics) {
             return Err(vec![no_graph]);
         }
         diag::truncate(&mut diagnostics);

@@ -34,7 +34,7 @@ message! {
         "node" node: Vec<Node>;
         /// Packet factories; legacy.
         "packet_factory" packet_factory: Vec<PacketFactoryConfig>;
-        /// Packet generators; deprecated in favour of calculators with side packets.
+        /// Packet generators; deprecated in favor of calculators with side packets.
         "packet_generator" packet_generator: Vec<PacketGeneratorConfig>;
         /// Threads of the default executor; 0, -1 and absent leave the choice to the engine.
         "num_threads" num_threads: Option<Spanned<i32>>;
@@ -109,7 +109,7 @@ pub fn lower_node(message: &ast::Message, head: Span) -> (Node, Vec<Diagnostic>)
 }
 
 /// The messages of the format with the names of their fields, as this crate reads them: what a program that promises to
-/// honour every field goes through.
+/// honor every field goes through.
 pub const MESSAGES: &[(&str, &[&str])] = &[
     (GraphConfig::NAME, GraphConfig::FIELDS),
     (Node::NAME, Node::FIELDS),

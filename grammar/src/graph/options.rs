@@ -238,7 +238,7 @@ impl Read for OptionsMessage {
             // An empty value is the default message and needs no decoding.
             "value" if matches!(scalar::bytes(&inner.value), Ok([])) => Some(true),
             "value" => {
-                let message = format!("`{}` holds serialised bytes", field.name);
+                let message = format!("`{}` holds serialized bytes", field.name);
                 let diagnostic =
                     Diagnostic::error(&fields::SERIALIZED_ANY, inner.name.span, message);
                 cx.report(

@@ -319,7 +319,7 @@ fn options_of_one_type_twice() {
 }
 
 #[test]
-fn serialised_options() {
+fn serialized_options() {
     check!(
         r#"node {
   calculator: "A"
@@ -327,7 +327,7 @@ fn serialised_options() {
 }
 "#,
         @r#"
-        error[GM0213]: `node_options` holds serialised bytes
+        error[GM0213]: `node_options` holds serialized bytes
          --> graph.pbtxt:3:61
           |
         3 |   node_options { type_url: "type.googleapis.com/m.AOptions" value: "\020\001" }

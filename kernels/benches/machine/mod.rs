@@ -96,7 +96,7 @@ impl Pages {
     }
 
     pub(crate) fn bytes(&mut self) -> &mut [u8] {
-        // SAFETY: the memory is initialised, and borrowed as this is.
+        // SAFETY: the memory is initialized, and borrowed as this is.
         unsafe { std::slice::from_raw_parts_mut(self.first, self.layout.size()) }
     }
 }

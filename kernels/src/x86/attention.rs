@@ -6,10 +6,10 @@
 //!
 //! Cells are taken in blocks. Each block has weights relative to its own largest score; its sums are then added to those of the blocks before.
 
+mod decode;
 mod exp;
-mod narrow;
+mod mask;
 mod rows;
-mod seen;
 mod state;
 mod tile;
 
@@ -17,13 +17,13 @@ use std::cell::RefCell;
 use std::ops::Range;
 
 use crate::attention::{Attention, BLOCK};
-use narrow::Narrow;
+use decode::Narrow;
+use mask::{Cells, Seen};
 use rows::Source;
-use seen::{Cells, Seen};
 use state::{Lanes, State};
 use tile::{Tile, WIDE};
 
-pub(crate) use narrow::{compute_block, merge};
+pub(crate) use decode::{compute_block, merge};
 
 /// Rows of a vector.
 const LANES: usize = 16;
@@ -69,7 +69,7 @@ pub(crate) unsafe fn compute(
                 kv_head,
                 stream,
                 // SAFETY: as the caller promises.
-                tokens: first..unsafe { seen::together(attention, stream, first..tokens.end) },
+                tokens: first..unsafe { mask::together(attention, stream, first..tokens.end) },
             };
             first = run.tokens.end;
             // SAFETY: as the caller promises.
@@ -199,7 +199,7 @@ impl<'a> Run<'a> {
         space.seen.resize(tokens.len(), Seen::default());
         // SAFETY: as the caller promises.
         let any =
-            unsafe { seen::block(self.attention, self.stream, tokens, first, &mut space.seen) };
+            unsafe { mask::block(self.attention, self.stream, tokens, first, &mut space.seen) };
         any.list(&mut space.cells);
     }
 

@@ -9,7 +9,7 @@ use crate::product::{Output, Product, Span};
 use crate::x86::expand::{self, Shape};
 use crate::x86::groups::Groups;
 use crate::x86::tiles::{self, Tiles};
-use crate::x86::{amx, avx2, avx512, expand256, few};
+use crate::x86::{amx, avx2, avx512, expand256, small_batch};
 
 /// The instructions that multiply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -204,9 +204,9 @@ pub(crate) unsafe fn multiply(
                     );
                 }
                 Instructions::Amx | Instructions::Avx512
-                    if few::suits(format, span.tokens.len()) =>
+                    if small_batch::suits(format, span.tokens.len()) =>
                 {
-                    few::multiply(product, span, out);
+                    small_batch::multiply(product, span, out);
                 }
                 Instructions::Amx | Instructions::Avx512 => {
                     let way = Way {
@@ -304,9 +304,9 @@ unsafe fn blocks<T>(
     let groups = if few {
         Groups::apart(&span.panels)
     } else if whole {
-        Groups::of_neighbours(&span.panels, 1)
+        Groups::of_neighbors(&span.panels, 1)
     } else {
-        Groups::of_neighbours(&span.panels, span.panels.len())
+        Groups::of_neighbors(&span.panels, span.panels.len())
     };
     records.resize(chunk, Record::ZERO);
     let mut first = span.tokens.start;

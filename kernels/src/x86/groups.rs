@@ -18,7 +18,7 @@ pub(crate) struct Groups<'a> {
 
 impl<'a> Groups<'a> {
     /// Panels that follow each other, at most so many.
-    pub(crate) fn of_neighbours(panels: &'a Range<usize>, each: usize) -> Self {
+    pub(crate) fn of_neighbors(panels: &'a Range<usize>, each: usize) -> Self {
         let each = each.max(1);
         Self {
             panels,
@@ -28,7 +28,7 @@ impl<'a> Groups<'a> {
         }
     }
 
-    /// A few panels that are far from each other, so that at each place the next group's panel follows. Panels that are left over are neighbours.
+    /// A few panels that are far from each other, so that at each place the next group's panel follows. Panels that are left over are neighbors.
     pub(crate) fn apart(panels: &'a Range<usize>) -> Self {
         Self {
             panels,

@@ -155,7 +155,7 @@ pub(crate) fn product(kernels: Kernels, case: &Case, parts: usize) -> Vec<f32> {
     ];
     kernels.pack(format, cols, &case.weights, &mut panels);
     let mut activations = vec![0; tokens * kernels.activation_bytes(format, cols)];
-    kernels.quantise(format, cols, &case.activations, &mut activations);
+    kernels.quantize(format, cols, &case.activations, &mut activations);
     let mut out = vec![f32::NAN; rows * tokens];
     let product = Product {
         format,

@@ -23,20 +23,21 @@ use crate::trial;
 use crate::vocab::Vocab;
 
 mod adapters;
+mod device_memory;
 mod devices;
 mod embed;
 mod ffi;
 mod gguf;
 mod kernels;
+mod kv_state;
+mod log_lines;
 mod model;
-mod passes;
 mod plan;
-mod pools;
-mod reports;
-mod state;
+mod sub_batches;
 mod threads;
 mod vocab;
 
+use device_memory::Available;
 pub(super) use embed::open as open_embedding;
 #[cfg(target_os = "linux")]
 use ffi::HugePages;
@@ -44,18 +45,17 @@ use ffi::{Context, Heard};
 pub(super) use ffi::{exit, limit_process};
 pub(super) use gguf::check as check_header;
 pub use kernels::{MeasuredProduct, ProductTime};
+use kv_state::Form;
 use model::Weights;
-use passes::Divided;
 use plan::ContextPlan;
-use pools::Available;
-use state::Form;
+use sub_batches::Divided;
 pub(super) use threads::threads_have_own_cpus;
 use vocab::LlamaVocabulary;
 
 /// Memory for states that is kept from one to the next.
-const MOST_STATE_BYTES: usize = 32 << 20;
+const MAX_STATE_BYTES: usize = 32 << 20;
 
-/// The process-wide state of llama.cpp, initialised on first use.
+/// The process-wide state of llama.cpp, initialized on first use.
 struct Process {
     backend: LlamaBackend,
     /// Instruction sets and libraries in use.
@@ -118,7 +118,7 @@ pub(crate) use ffi::{few_heaps, freed_bytes, trim_heap};
 /// How threads are spread over NUMA nodes, which the first engine of the process decides.
 static NUMA: OnceLock<Numa> = OnceLock::new();
 
-/// The initialised llama.cpp, for loading this model.
+/// The initialized llama.cpp, for loading this model.
 fn process(model: &Path) -> Result<&'static Process, LoadError> {
     PROCESS.as_ref().map_err(|message| LoadError::Model {
         path: model.to_owned(),
@@ -275,7 +275,7 @@ fn describe(
 ) -> BackendInfo {
     let knobs = &spec.plugin_config;
     let mut buffers = weights.layout.buffers.clone();
-    buffers.extend(reports::buffers(&heard.lines));
+    buffers.extend(log_lines::buffers(&heard.lines));
     BackendInfo {
         backend: "llama.cpp",
         weights: Some(weights_info(weights)),
@@ -296,7 +296,7 @@ fn describe(
             thread_priority: knobs.thread_priority,
             numa: environment.numa,
             flash_attention: plan.flash_attention != FlashAttention::Off
-                && !reports::flash_attention_refused(&heard.lines),
+                && !log_lines::flash_attention_refused(&heard.lines),
             features: environment.features.to_owned(),
         }),
         kernels: weights.layout.kernels_info(),
@@ -366,7 +366,7 @@ impl<'a> LlamaCpp<'a> {
 
     /// Gives back the memory of a state that is larger than most.
     fn trim_state(&mut self) {
-        if self.state.capacity() > MOST_STATE_BYTES {
+        if self.state.capacity() > MAX_STATE_BYTES {
             self.state = Vec::new();
         }
     }
@@ -426,7 +426,7 @@ impl Backend for LlamaCpp<'_> {
 
     fn save(&mut self, slot: Slot, pieces: &[Range<u32>]) -> Result<Vec<SavedCells>, SaveError> {
         self.context.read_state(slot.0, &mut self.state)?;
-        let parsed = state::parse(&self.state)?;
+        let parsed = kv_state::parse(&self.state)?;
         let form = self.form.get_or_insert_with(|| parsed.form.clone());
         if *form != parsed.form {
             return Err(SaveError("the form of its state has changed".to_owned()));
@@ -439,7 +439,7 @@ impl Backend for LlamaCpp<'_> {
     fn restore(&mut self, slot: Slot, from: u32, parts: &[SavedPart<'_>]) -> Result<(), SaveError> {
         let form = self.form.as_ref();
         let form = form.ok_or_else(|| SaveError("nothing was saved".to_owned()))?;
-        state::build(form, from, parts, &mut self.state);
+        kv_state::build(form, from, parts, &mut self.state);
         let restored = self.context.write_state(slot.0, &self.state);
         self.trim_state();
         restored

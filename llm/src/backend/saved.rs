@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Keys and values of neighbouring positions of a sequence, copied out of the KV cache.
+/// Keys and values of neighboring positions of a sequence, copied out of the KV cache.
 ///
 /// The bytes lie plane after plane (a plane is one tensor's part: the keys of a layer, say), in each plane cell after cell.
 #[derive(Clone, PartialEq, Eq)]
@@ -74,7 +74,7 @@ impl fmt::Debug for SavedCells {
     }
 }
 
-/// Some neighbouring cells of a [`SavedCells`].
+/// Some neighboring cells of a [`SavedCells`].
 #[derive(Clone, Debug)]
 pub struct SavedPart<'a> {
     /// Where they are.

@@ -36,7 +36,7 @@ impl CellBook {
         self.used += cells;
         match held.0 {
             Some(run) if self.runs[run].references == 1 => self.runs[run].cells += cells,
-            // The new run takes over the sequence's reference to the one it continues.
+            // The new run reuses the sequence's reference to the one it continues.
             parent => {
                 held.0 = Some(self.add(Run {
                     parent,
@@ -67,7 +67,7 @@ impl CellBook {
         }
     }
 
-    /// What another sequence holds that takes over the first `cells` cells of this one.
+    /// What another sequence holds that reuses the first `cells` cells of this one.
     pub(crate) fn share(&mut self, held: &Held, cells: u32) -> Held {
         let mut end = self.length(held);
         assert!(cells <= end, "{cells} of {end} cells");
@@ -195,7 +195,7 @@ mod tests {
                     }
                     Change::Share(from, to, cells) => {
                         if held.get(&to).is_some_and(|(_, list)| !list.is_empty()) {
-                            continue; // only an empty sequence takes over cells
+                            continue; // only an empty sequence reuses cells
                         }
                         let Some((donor, list)) = held.get(&from) else { continue };
                         let cells = cells.min(list.len() as u32);

@@ -23,11 +23,11 @@ const REMEMBERED: usize = 64;
 /// Most bytes of these, as estimated.
 const REMEMBERED_BYTES: u64 = 64 << 20;
 /// Most states of a lexer, of a kilobyte or two. Each sequence has its own.
-const MOST_LEXER_STATES: usize = 32 << 10;
+const MAX_LEXER_STATES: usize = 32 << 10;
 /// Most items of a parser, for one byte and for one mask: ambiguous grammars have more with every byte, and the time that others wait
 /// for grows with their square. Some 170 alternatives of a schema take as many as a byte can have.
-const MOST_ITEMS_OF_A_BYTE: usize = 1_200;
-const MOST_ITEMS: usize = 5_000;
+const MAX_ITEMS_OF_A_BYTE: usize = 1_200;
+const MAX_ITEMS: usize = 5_000;
 /// Most work of a lexer for one mask, and to begin with.
 const LEXER_FUEL: u64 = 100_000;
 const FIRST_LEXER_FUEL: u64 = 500_000;
@@ -35,8 +35,8 @@ const FIRST_LEXER_FUEL: u64 = 500_000;
 const LONGEST: usize = 1 << 20;
 /// The stack that it is compiled on: llguidance recurses along lists of properties and rules. Only what is touched takes memory, but
 /// all of it is address space.
-const LEAST_STACK_BYTES: usize = 8 << 20;
-const MOST_STACK_BYTES: usize = 256 << 20;
+const MIN_STACK_BYTES: usize = 8 << 20;
+const MAX_STACK_BYTES: usize = 256 << 20;
 const STACK_BYTES_OF_EACH: usize = 512;
 /// An estimate of what a compiled constraint takes: with every one, for each byte of it as JSON, and for what the lexer worked out.
 const KEPT_BYTES: u64 = 256 << 10;
@@ -131,9 +131,9 @@ impl Compiler {
         factory.quiet();
         let limits = factory.limits_mut();
         limits.verbose_errors = false;
-        limits.max_lexer_states = MOST_LEXER_STATES;
-        limits.max_items_in_row = MOST_ITEMS_OF_A_BYTE;
-        limits.step_max_items = MOST_ITEMS;
+        limits.max_lexer_states = MAX_LEXER_STATES;
+        limits.max_items_in_row = MAX_ITEMS_OF_A_BYTE;
+        limits.step_max_items = MAX_ITEMS;
         limits.step_lexer_fuel = LEXER_FUEL;
         limits.initial_lexer_fuel = FIRST_LEXER_FUEL;
         let remembered = Arc::new(Remembered::default());
@@ -160,8 +160,8 @@ impl Compiler {
             let message = format!("it has {} bytes, and can have {LONGEST}", key.len());
             return Err(ConstraintError(message).into());
         }
-        let stack = LEAST_STACK_BYTES.saturating_add(key.len().saturating_mul(STACK_BYTES_OF_EACH));
-        let stack = stack.min(MOST_STACK_BYTES);
+        let stack = MIN_STACK_BYTES.saturating_add(key.len().saturating_mul(STACK_BYTES_OF_EACH));
+        let stack = stack.min(MAX_STACK_BYTES);
         let _claim = room::claim(stack as u64)?;
         let compiled = thread::scope(|scope| {
             let compile = || self.compile_anew(constraint, key.len());

@@ -13,7 +13,7 @@ use super::grammar::{quoted, regex_char};
 /// Brackets within brackets.
 const DEEPEST: usize = 64;
 /// Rules of a grammar.
-const MOST_RULES: usize = 2000;
+const MAX_RULES: usize = 2000;
 /// The rule that a text matches.
 const ROOT: &str = "root";
 
@@ -377,7 +377,7 @@ impl Parser {
         if let Some(rule) = self.rules.iter().position(|rule| rule.name == name) {
             return Ok(rule);
         }
-        if self.rules.len() == MOST_RULES {
+        if self.rules.len() == MAX_RULES {
             return self.error("too many rules");
         }
         self.rules.push(Rule {

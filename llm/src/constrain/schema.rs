@@ -15,7 +15,7 @@ const WHITE_SPACE: &str = r"[ \t]|\r?\n[ \t]{0,40}";
 /// Escapes that strings are written with. Without `\u`, a name has one spelling, and no second value can hide behind another.
 const ESCAPES: &str = "nrbtf\\\"";
 /// Most properties of one object: what may come next is a list of them.
-const MOST_PROPERTIES: usize = 1000;
+const MAX_PROPERTIES: usize = 1000;
 /// The largest number that others can be multiples of, leaving its decimal point out: each remainder is a state of the lexer.
 const LARGEST_DIVISOR: u64 = 4096;
 /// The formats that texts are held to. All others are annotations.
@@ -100,9 +100,9 @@ fn prepare(schema: &mut Value) -> Result<(), ConstraintError> {
             bound_integer(keywords);
             let properties = keywords.get("properties").and_then(Value::as_object);
             let properties = properties.map_or(0, Map::len);
-            if properties > MOST_PROPERTIES {
+            if properties > MAX_PROPERTIES {
                 return Err(ConstraintError(format!(
-                    "an object has {properties} properties, and can have {MOST_PROPERTIES}"
+                    "an object has {properties} properties, and can have {MAX_PROPERTIES}"
                 )));
             }
             for (keyword, value) in keywords {

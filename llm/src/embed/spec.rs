@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 #[cfg(feature = "llama")]
 use crate::spec::EngineSpec;
-use crate::spec::{Device, MOST_RESTARTS, PluginConfig, STEP_TIMEOUT_MS, SpecError};
+use crate::spec::{Device, MAX_RESTARTS, PluginConfig, STEP_TIMEOUT_MS, SpecError};
 
 /// Everything that decides how a model that embeds or ranks is loaded and batched.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -46,7 +46,7 @@ impl EmbeddingSpec {
             device: Device::Auto,
             max_waiting: 1024,
             step_timeout_ms: STEP_TIMEOUT_MS,
-            max_engine_restarts: MOST_RESTARTS,
+            max_engine_restarts: MAX_RESTARTS,
             plugin_config: PluginConfig::default(),
         }
     }

@@ -36,7 +36,7 @@ impl Core<'_> {
         self.plan.work.retain(|work| work.tokens > 0);
     }
 
-    /// In the order of slots: a backend whose sequences have streams of their own computes neighbouring slots together, and reads
+    /// In the order of slots: a backend whose sequences have streams of their own computes neighboring slots together, and reads
     /// the weights once more for each gap or step back.
     pub(super) fn fill_batch(&mut self) {
         self.sort_work();

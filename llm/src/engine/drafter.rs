@@ -15,7 +15,7 @@ use std::collections::BinaryHeap;
 
 use rustc_hash::FxHashMap;
 
-use super::places::{Guess, Place};
+use super::draft_state::{Guess, Place};
 use crate::backend::{Backend, BatchToken, Capacity, DecodeError, Slot};
 use crate::protocol::SequenceId;
 use crate::sampler;
@@ -27,7 +27,7 @@ use crate::worker::catch;
 /// Known tokens that a round computes beside each sequence's last one, while it is not known how long they take.
 const FIRST_CATCH_UP: u32 = 64;
 /// And at least.
-const LEAST_CATCH_UP: u32 = 16;
+const MIN_CATCH_UP: u32 = 16;
 /// The part of a step's time that catching up may take beside it.
 const CATCH_UP_SHARE: f64 = 0.5;
 /// The part of the time that a sequence's remaining tokens take which catching up may take in all: drafts save little more.
@@ -235,7 +235,7 @@ impl<'a> Drafter<'a> {
         let missing = &sequence.tokens[self.places[&sequence.id].cells as usize..];
         let takes = self.cost.token_micros() * missing.len() as f64;
         let saves = WORTH_CATCHING_UP * steps.token_micros() * f64::from(sequence.remaining());
-        (missing.len() as u32 <= LEAST_CATCH_UP || takes <= saves)
+        (missing.len() as u32 <= MIN_CATCH_UP || takes <= saves)
             && missing.iter().all(|token| (*token as usize) < self.n_vocab)
     }
 
@@ -273,7 +273,7 @@ impl<'a> Drafter<'a> {
         };
         let turns = self.turns.len() as u32;
         let mut left = affordable
-            .max(LEAST_CATCH_UP.max(turns))
+            .max(MIN_CATCH_UP.max(turns))
             .min(self.capacity.max_batch_tokens.saturating_sub(turns));
         for turn in &mut self.turns {
             let missing = running[turn.index].tokens.len() as u32 - self.places[&turn.id].cells;

@@ -15,7 +15,7 @@ use crate::protocol::{GenerationError, SubmitError, Token};
 pub struct PromptPreview {
     /// Tokens of the prompt.
     pub prompt_tokens: u32,
-    /// Of these, the first ones that would be taken over from other sequences instead of computed.
+    /// Of these, the first ones that would be reused from other sequences instead of computed.
     pub cached_tokens: u32,
     /// KV cells the prompt would take. Cells shared with a running sequence take none.
     pub cells: u32,

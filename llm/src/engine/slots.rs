@@ -75,7 +75,7 @@ impl Core<'_> {
         self.close_gap();
     }
 
-    /// Moves the sequence in the highest slot into a free one below it, where a backend computes neighbouring slots together and
+    /// Moves the sequence in the highest slot into a free one below it, where a backend computes neighboring slots together and
     /// reads the weights once more for each gap. A gap that a new sequence may fill is left for a few steps; of several, one is
     /// closed in a step, so that no step waits for many copies.
     fn close_gap(&mut self) {

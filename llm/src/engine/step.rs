@@ -13,8 +13,8 @@ use rustc_hash::FxHashSet;
 
 use super::delivery::Outbox;
 use super::drafter::Drafter;
-use super::queue::QueueTimeout;
-use super::share::Sharing;
+use super::prefix_reuse::Sharing;
+use super::queue_timeout::QueueTimeout;
 use super::status::Shared;
 use super::timing::Timing;
 use super::{Command, stopped};

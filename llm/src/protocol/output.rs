@@ -50,7 +50,7 @@ pub struct TokenLogprob {
 pub struct Usage {
     /// Tokens of the prompt.
     pub prompt_tokens: u32,
-    /// Prompt tokens whose KV cells were taken over from another sequence instead of computed.
+    /// Prompt tokens whose KV cells were reused from another sequence instead of computed.
     pub cached_tokens: u32,
     /// Tokens generated, the end token included.
     pub generated_tokens: u32,

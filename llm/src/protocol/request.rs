@@ -32,7 +32,7 @@ pub struct GenerationRequest {
     /// How tokens are chosen.
     pub sampling: SamplingParams,
     /// Reports the log probability of each prompt token but the first, and of this many most likely ones at its place. The whole
-    /// prompt is computed for it: nothing is taken over from other sequences.
+    /// prompt is computed for it: nothing is reused from other sequences.
     pub prompt_logprobs: Option<u8>,
     /// Most tokens to generate, 0 to compute the prompt alone; `None` generates until the model ends the text or the context is full.
     pub max_tokens: Option<u32>,
@@ -105,7 +105,7 @@ impl fmt::Debug for GenerationRequest {
 /// How tokens are drafted. The engine drafts fewer, or none, where that would not save time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SpeculationParams {
-    /// Most tokens drafted in a step, 1 to [`MOST_DRAFTS`](Self::MOST_DRAFTS).
+    /// Most tokens drafted in a step, 1 to [`MAX_DRAFTS`](Self::MAX_DRAFTS).
     pub num_assistant_tokens: u32,
     /// Where drafts come from.
     pub source: DraftSource,
@@ -129,7 +129,7 @@ pub enum DraftSource {
 
 impl SpeculationParams {
     /// The most that `num_assistant_tokens` can be: beyond that, a draft is hardly ever right to its end.
-    pub const MOST_DRAFTS: u32 = 32;
+    pub const MAX_DRAFTS: u32 = 32;
     /// The most that `max_ngram_size` can be: where so many tokens agree, more of them change nothing.
     pub const LONGEST_NGRAM: u32 = 8;
 
@@ -148,7 +148,7 @@ impl SpeculationParams {
         within(
             "num_assistant_tokens",
             self.num_assistant_tokens,
-            Self::MOST_DRAFTS,
+            Self::MAX_DRAFTS,
         )?;
         match self.source {
             DraftSource::Text { max_ngram_size } => {

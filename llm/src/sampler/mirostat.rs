@@ -1,7 +1,7 @@
 //! Mirostat: which tokens can be drawn so that the surprise stays near a target.
 
-use super::kept::{self, Candidate, Cuts, Kept};
 use super::row;
+use super::truncation::{self, Candidate, Cuts, Kept};
 use crate::protocol::{MirostatParams, MirostatVersion};
 
 /// Tokens of which the fit of version one is made.
@@ -34,7 +34,7 @@ impl Mirostat {
     ) {
         match self.params.version {
             MirostatVersion::One => {
-                kept::most_likely(logits, FITTED, likeliest);
+                truncation::most_likely(logits, FITTED, likeliest);
                 let count = self.count(likeliest, sharpness, logits.len());
                 let cuts = Cuts {
                     top_k: Some(count).filter(|count| *count < logits.len()),

@@ -14,14 +14,14 @@ use crate::protocol::{SamplingParams, Token, TokenLogprob};
 use crate::vocab::Vocab;
 
 mod dry;
-mod kept;
 mod mirostat;
-mod narrow;
 mod row;
+mod truncation;
+mod typical_xtc;
 
 use dry::Dry;
-use kept::{Candidate, Cuts, Kept};
 use mirostat::Mirostat;
+use truncation::{Candidate, Cuts, Kept};
 
 /// How often a log probability looks at each logit, roughly.
 pub(crate) const LOGPROB_PASSES: usize = 4;
@@ -280,10 +280,10 @@ impl Sampler {
         };
         kept.find(logits, highest, sharpness, cuts);
         if params.typical_p < 1.0 {
-            narrow::keep_typical(&mut kept.weights, params.typical_p);
+            typical_xtc::keep_typical(&mut kept.weights, params.typical_p);
         }
         if chance < f64::from(params.xtc_probability) {
-            narrow::drop_top(&mut kept.weights, params.xtc_threshold);
+            typical_xtc::drop_top(&mut kept.weights, params.xtc_threshold);
         }
     }
 
@@ -372,7 +372,7 @@ pub(crate) fn log_probability(
     let highest = row::highest(logits);
     let log_total = f64::from(highest) + row::total_weight(logits, highest, 1.0).ln();
     let logprob = |logit: f32| (f64::from(logit) - log_total) as f32;
-    kept::most_likely(logits, top, &mut scratch.likeliest);
+    truncation::most_likely(logits, top, &mut scratch.likeliest);
     TokenLogprob {
         token,
         logprob: logprob(logits[token as usize]),

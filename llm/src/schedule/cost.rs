@@ -6,7 +6,7 @@
 //!   steps without prompts, by least squares, and are never negative.
 //! - **Prompt tokens** beside decodes have a price that depends on how many there are in the step: kernels work in tiles, and 60
 //!   tokens can cost three times what 70 do. Each class of sizes has a price of its own. A class that was not tried yet counts as
-//!   its nearest neighbour, the first one as prompts alone. A price that is not used is forgotten little by little.
+//!   its nearest neighbor, the first one as prompts alone. A price that is not used is forgotten little by little.
 //! - **Prompt tokens alone** have other prices, by the same classes: one token takes as long as the shortest step.
 //! - **A decode beside prompts** makes a step longer than its prompts take alone, by an average of recent steps. This is not
 //!   concluded from steps without prompts, as they may have had far fewer decodes: where weights are read, eight take as long as four.
@@ -31,7 +31,7 @@ const DECODE_TOKENS: f64 = 16.0;
 const ATTENDED_CELLS: f64 = 16_384.0;
 /// How much the numbers of tokens of recent steps must differ, as a standard deviation, to tell the price of a token: one step in
 /// some hundred with a few more.
-const LEAST_DEVIATION: f64 = 0.25;
+const MIN_DEVIATION: f64 = 0.25;
 /// Times are microseconds between nothing and a day.
 const LONGEST: f64 = 86.4e9;
 
@@ -119,7 +119,7 @@ impl CostModel {
 
     /// Whether recent steps had different numbers of decode tokens. While all are alike, nothing is known of the price of one more.
     pub(crate) fn knows_decode_tokens(&self) -> bool {
-        self.decodes.deviation(1) * DECODE_TOKENS > LEAST_DEVIATION
+        self.decodes.deviation(1) * DECODE_TOKENS > MIN_DEVIATION
     }
 
     /// Microseconds of one more token of a decode, apart from the cells it attends to.

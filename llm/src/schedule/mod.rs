@@ -8,7 +8,7 @@
 //!
 //! **A step.** Decodes come first (one token each), then prompts, running ones and those that wait for a place alike, then the
 //! decodes' drafts, all under one token budget. If decodes would fill the budget, prompts keep as much of it as takes two thirds
-//! of the time or more, and decodes take turns in neighbouring slots. Beside decodes, prompts get as many tokens as keep the step
+//! of the time or more, and decodes take turns in neighboring slots. Beside decodes, prompts get as many tokens as keep the step
 //! under its [target time](pace); alone they get the whole budget.
 //!
 //! **Order of prompts.** A prompt goes after those that arrived later and are shorter, as long as these came within
@@ -70,7 +70,7 @@ pub(crate) struct Row {
     pub(crate) turn: u32,
     /// Its place among all sequences of the same turn, in microseconds: the lower goes first.
     pub(crate) rank: i64,
-    /// Its place in the backend, which computes neighbours together; `None` while it waits for one.
+    /// Its place in the backend, which computes neighbors together; `None` while it waits for one.
     pub(crate) slot: Option<Slot>,
     /// Tokens known: prompt and generated.
     pub(crate) tokens: u32,

@@ -13,9 +13,9 @@ const CROWDED: f64 = 4.0;
 /// that each of their tokens takes longer.
 const SHORTEST_TARGET: f64 = 200_000.0;
 /// Of a token budget that decodes would fill, prompts keep no more than this part.
-const MOST_OF_BUDGET: f64 = 0.875;
+const MAX_OF_BUDGET: f64 = 0.875;
 /// Prompts advance by at least so many tokens in each step that has room, whatever the target.
-pub(crate) const LEAST_PROMPT_TOKENS: u32 = 16;
+pub(crate) const MIN_PROMPT_TOKENS: u32 = 16;
 
 /// How long a step may take while sequences decode.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +32,7 @@ impl Pace<'_> {
             return target as f64;
         }
         let alone = (SHARE * self.cost.decode_micros(decodes)).max(SHORTEST_TARGET);
-        alone * crowd(decodes.decode_tokens, prompts)
+        alone * burst(decodes.decode_tokens, prompts)
     }
 
     /// How many of a budget's tokens prompts keep where so many decodes would leave them fewer: as many as have their [`SHARE`] of the
@@ -41,13 +41,13 @@ impl Pace<'_> {
         let prompt = self.cost.token_micros();
         // A decode takes longer than a prompt token, as its logits are computed.
         let decode = self.cost.beside_prompts_micros().max(prompt);
-        let for_prompts = (SHARE * crowd(decodes, prompts) - 1.0) * decode;
+        let for_prompts = (SHARE * burst(decodes, prompts) - 1.0) * decode;
         let share = if prompt > 0.0 {
             for_prompts / (for_prompts + prompt)
         } else {
             1.0
         };
-        (f64::from(budget) * share.min(MOST_OF_BUDGET)) as u32
+        (f64::from(budget) * share.min(MAX_OF_BUDGET)) as u32
     }
 
     /// The most prompt tokens, up to `limit`, beside these decodes, in a step with this target.
@@ -65,7 +65,7 @@ impl Pace<'_> {
             None
         };
         let tokens = cheaper.unwrap_or(tokens);
-        tokens.max(LEAST_PROMPT_TOKENS).min(limit)
+        tokens.max(MIN_PROMPT_TOKENS).min(limit)
     }
 
     /// How many drafted tokens there is time for beside the decodes and prompts of a step with this target. Without a target set by
@@ -87,7 +87,7 @@ impl Pace<'_> {
 }
 
 /// How many times as long a step may be as with one prompt.
-fn crowd(decodes: u32, prompts: u32) -> f64 {
+fn burst(decodes: u32, prompts: u32) -> f64 {
     let others = f64::from(prompts.saturating_sub(1));
     (1.0 + others / f64::from(decodes.max(1))).min(CROWDED)
 }

@@ -87,7 +87,7 @@ impl<'a> Step<'a> {
         self.take_cells_for_decodes(count);
     }
 
-    /// Leaves so many decodes, in neighbouring slots as far as they can be: a backend may compute neighbours together, and read
+    /// Leaves so many decodes, in neighboring slots as far as they can be: a backend may compute neighbors together, and read
     /// the weights once more for each gap between them.
     fn give_turns(&mut self, count: u32) {
         let rows = self.now.running;

@@ -11,7 +11,7 @@ const CONTEXT: u32 = 256;
 /// Tokens of a step.
 const BATCH: u32 = 8;
 /// More threads hardly shorten a step, and each takes memory.
-const MOST_THREADS: u64 = 8;
+const MAX_THREADS: u64 = 8;
 /// Weights for which another thread is worth it: to meet the others takes long where other programs compute.
 const BYTES_PER_THREAD: u64 = 128 << 20;
 
@@ -57,7 +57,7 @@ pub(super) fn embedding(spec: &EmbeddingSpec, bytes: u64) -> EmbeddingSpec {
 /// Weights stay in the file: they are neither copied nor packed.
 fn config(config: &PluginConfig, bytes: u64) -> PluginConfig {
     let processors = thread::available_parallelism().map_or(1, NonZero::get);
-    let most = MOST_THREADS.min(processors as u64);
+    let most = MAX_THREADS.min(processors as u64);
     let threads = (bytes / BYTES_PER_THREAD).clamp(1, most);
     PluginConfig {
         threads: Some(threads as u32),

@@ -32,7 +32,7 @@ fn a_request_that_has_all_places_gives_one_up_and_keeps_its_texts() {
         let (engine, gate) = gated(script, spec);
         let many = RequestId::new();
         let message = |number: usize| format!("{number}: {}", "word for word ".repeat(9));
-        let crowd: Vec<_> = (0..12)
+        let burst: Vec<_> = (0..12)
             .map(|number| part(&engine, many, &message(number)))
             .collect();
         for _ in 0..40 {
@@ -42,7 +42,7 @@ fn a_request_that_has_all_places_gives_one_up_and_keeps_its_texts() {
         let one = Generation::chat(&engine, "alone");
         drop(gate);
         assert_eq!(one.finish(), stop("alone"));
-        for (number, generation) in crowd.into_iter().enumerate() {
+        for (number, generation) in burst.into_iter().enumerate() {
             assert_eq!(generation.finish(), stop(&message(number)));
         }
         assert!(is_empty(&engine.status()));
@@ -54,14 +54,14 @@ fn a_request_is_answered_while_those_that_fill_all_places_never_end() {
     let script = replies(&[("brief", "a word", Then::End), ("", "on ", Then::Repeat)]);
     let engine = engine(script, places(4));
     let (first, second) = (RequestId::new(), RequestId::new());
-    let crowd: Vec<_> = (0..40)
+    let burst: Vec<_> = (0..40)
         .map(|number| part(&engine, if number % 2 == 0 { first } else { second }, "go"))
         .collect();
     eventually(&engine, "four run", |status| status.sequences_running == 4);
     for _ in 0..5 {
         assert_eq!(Generation::chat(&engine, "brief").finish(), stop("a word"));
     }
-    drop(crowd);
+    drop(burst);
     eventually(&engine, "empty", is_empty);
 }
 

@@ -196,7 +196,7 @@ fn subgraph_text(subgraph: &Subgraph) -> String {
 fn calculator_text(calculator: &Description) -> String {
     let mut out = format!("{}\n", calculator.name);
     paragraph(&mut out, 2, calculator.doc);
-    paragraph(&mut out, 2, &behaviour(calculator));
+    paragraph(&mut out, 2, &behavior(calculator));
     for (kind, title) in [
         ("input_stream", "Input streams"),
         ("output_stream", "Output streams"),
@@ -220,7 +220,7 @@ fn calculator_text(calculator: &Description) -> String {
 }
 
 /// When and where it runs, in a sentence.
-fn behaviour(calculator: &Description) -> String {
+fn behavior(calculator: &Description) -> String {
     let Some(policy) = &calculator.policy else {
         return "Stands for the nodes that it contains.".to_owned();
     };

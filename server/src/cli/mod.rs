@@ -8,11 +8,11 @@ mod ending;
 mod explain;
 mod fmt;
 mod listening;
+mod openmp;
 mod registry;
 mod report;
 mod run;
 mod serve;
-mod spinning;
 mod test;
 
 use std::{ffi::OsString, process::ExitCode};
@@ -73,9 +73,9 @@ enum Switch {
 pub fn main() -> ExitCode {
     // The process may be one that tries a model, which the command line says nothing of.
     trial::answer();
-    let cli = Cli::parse_from(normalised(std::env::args_os()));
+    let cli = Cli::parse_from(normalized(std::env::args_os()));
     if matches!(cli.verb, Verb::Serve(_) | Verb::Run(_) | Verb::Test(_)) {
-        spinning::limit();
+        openmp::limit();
         graphmill_llm::room::prepare();
     }
     if matches!(cli.verb, Verb::Run(_) | Verb::Test(_)) {
@@ -97,8 +97,8 @@ pub fn main() -> ExitCode {
 }
 
 /// Spells flags with underscores, and adds the verb that a command line of OpenVINO Model Server leaves out.
-fn normalised(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
-    let mut normalised: Vec<OsString> = Vec::new();
+fn normalized(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut normalized: Vec<OsString> = Vec::new();
     let mut flags_ended = false;
     for argument in arguments {
         flags_ended |= argument == "--";
@@ -110,16 +110,16 @@ fn normalised(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
                 .and_then(|argument| argument.strip_prefix("--"))
         };
         let Some(flag) = flag else {
-            normalised.push(argument);
+            normalized.push(argument);
             continue;
         };
         let (name, value) = flag.find('=').map_or((flag, ""), |at| flag.split_at(at));
-        if normalised.len() == 1 && !matches!(name, "help" | "version") {
-            normalised.push("serve".into());
+        if normalized.len() == 1 && !matches!(name, "help" | "version") {
+            normalized.push("serve".into());
         }
-        normalised.push(format!("--{}{value}", name.replace('-', "_")).into());
+        normalized.push(format!("--{}{value}", name.replace('-', "_")).into());
     }
-    normalised
+    normalized
 }
 
 #[cfg(test)]
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     fn parsed(arguments: &str) -> Result<Cli, clap::Error> {
-        Cli::try_parse_from(normalised(arguments.split(' ').map(OsString::from)))
+        Cli::try_parse_from(normalized(arguments.split(' ').map(OsString::from)))
     }
 
     #[test]
@@ -142,7 +142,7 @@ mod tests {
             "--x-y",
         ];
         assert_eq!(
-            normalised(arguments.into_iter().map(OsString::from)),
+            normalized(arguments.into_iter().map(OsString::from)),
             [
                 "graphmill",
                 "serve",

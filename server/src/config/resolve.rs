@@ -38,11 +38,11 @@ pub(super) fn graphs(
         let field = format!("mediapipe_config_list[{index}].name");
         (&graph.0, Listed::AsGraph, field)
     });
-    let modelled = (file.model_config_list.iter().enumerate()).map(|(index, entry)| {
+    let modeled = (file.model_config_list.iter().enumerate()).map(|(index, entry)| {
         let field = format!("model_config_list[{index}].config.name");
         (&entry.0.config.0, Listed::AsModel, field)
     });
-    for (graph, listed, field) in listed.chain(modelled) {
+    for (graph, listed, field) in listed.chain(modeled) {
         if let Some(why) = wrong_name(&graph.name) {
             diagnostics.push(
                 Diagnostic::error(

@@ -111,7 +111,7 @@ async fn leaving_while_waiting_for_a_place() {
 }
 
 #[tokio::test]
-async fn a_crowd_that_leaves_at_once() {
+async fn a_burst_that_leaves_at_once() {
     let server = endless().await;
     let bodies = (0..24).map(|i| {
         if i % 2 == 0 {

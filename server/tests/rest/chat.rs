@@ -14,7 +14,7 @@ async fn server() -> TestServer {
 }
 
 /// The stream with the values that differ from run to run replaced: the id by `ID`, the time by `0`.
-fn normalised(reply: &Reply) -> String {
+fn normalized(reply: &Reply) -> String {
     let first: Value = serde_json::from_str(
         reply
             .text
@@ -65,7 +65,7 @@ async fn a_stream_of_chat_chunks_byte_for_byte() {
     let server = server().await;
     let reply = server.chat(&streamed("org/chat", "greet")).await;
     assert_eq!(reply.status, 200, "{}", reply.text);
-    assert_eq!(normalised(&reply), greeting("") + "data: [DONE]\n\n");
+    assert_eq!(normalized(&reply), greeting("") + "data: [DONE]\n\n");
 }
 
 #[tokio::test]
@@ -86,7 +86,7 @@ async fn usage_comes_last_and_only_on_request() {
     let expected = greeting(",\"usage\":null")
         + &chunk("", &format!(",\"usage\":{counts}"))
         + "data: [DONE]\n\n";
-    assert_eq!(normalised(&reply), expected);
+    assert_eq!(normalized(&reply), expected);
 }
 
 #[tokio::test]

@@ -67,7 +67,7 @@ fn assert_full(reply: &Reply) {
 #[tokio::test]
 async fn a_chat_is_answered_beside_a_request_of_hundreds_of_prompts() {
     let server = endless("").await;
-    let crowds = [
+    let bursts = [
         open(&server, "/v3/completions", &prompts(400)),
         open(&server, "/v3/completions", &prompts(400)),
     ];
@@ -83,7 +83,7 @@ async fn a_chat_is_answered_beside_a_request_of_hundreds_of_prompts() {
         // Neither of the others has ended for it.
         assert_eq!(sessions(&server.status().await), 2);
     }
-    drop(crowds);
+    drop(bursts);
     server.until_idle().await;
 }
 
@@ -132,7 +132,7 @@ async fn a_prompt_that_can_never_run_is_refused_before_the_answer_begins() {
 #[tokio::test]
 async fn one_request_leaves_places_in_the_queue() {
     let server = endless("max_waiting: 8").await;
-    let crowd = open(&server, "/v3/completions", &prompts(400));
+    let burst = open(&server, "/v3/completions", &prompts(400));
     server
         .until("half of what is left of the queue", |status| {
             engine_numbers(status)[..2] == [4, 3]
@@ -142,7 +142,7 @@ async fn one_request_leaves_places_in_the_queue() {
     let briefs = (0..3).map(|_| async { server.chat(&question("chat", "brief")).await.status });
     let answers = futures_util::future::join_all(briefs).await;
     assert_eq!(answers, [200; 3]);
-    drop(crowd);
+    drop(burst);
     server.until_idle().await;
 }
 

@@ -106,7 +106,7 @@ fn head(answer: PartialAnswer<'_>) -> Value {
     })
 }
 
-/// Tokens that were taken over are counted apart from those that were computed.
+/// Tokens that were reused are counted apart from those that were computed.
 fn usage(answer: PartialAnswer<'_>) -> Value {
     let counts = answer.usage;
     json!({

@@ -67,7 +67,7 @@ pub enum TemplateError {
 /// Most instructions of one rendering, which are seconds. A message takes some hundred, so that what fits in any context is rendered.
 const MAX_STEPS: u64 = 10_000_000;
 /// Most bytes that one rendering makes of a small conversation.
-const LEAST_BYTES: usize = 64 << 20;
+const MIN_BYTES: usize = 64 << 20;
 /// And of each byte of a large one: templates split, strip and join what was said a few times.
 const BYTES_OF_EACH: usize = 16;
 
@@ -112,7 +112,7 @@ impl ChatTemplate {
     ) -> Result<String, TemplateError> {
         let bytes = jinja::bytes(variables);
         let variables = Value::from(Serde(variables));
-        let _budget = Budget::new(LEAST_BYTES + BYTES_OF_EACH * bytes, cancel);
+        let _budget = Budget::new(MIN_BYTES + BYTES_OF_EACH * bytes, cancel);
         self.program
             .run(&self.environment, variables)
             .map_err(|error| render_error(&error))

@@ -10,7 +10,7 @@ use crate::{plan::Plan, timestamp::Timestamp};
 
 use super::running::Running;
 
-/// What a session waits for, to print or to serialise.
+/// What a session waits for, to print or to serialize.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Why {
     /// The session has ended, and nothing else is said.
@@ -166,7 +166,7 @@ pub(super) fn why(plan: &Plan, running: &Running) -> Why {
     }
 }
 
-#[expect(clippy::ref_option, reason = "the signature that the serialiser calls")]
+#[expect(clippy::ref_option, reason = "the signature that the serializer calls")]
 fn seconds<S: Serializer>(since: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
     since.map(|since| since.as_secs_f64()).serialize(serializer)
 }

@@ -3,7 +3,7 @@
 use std::arch::x86_64::*;
 use std::ops::Range;
 
-use super::seen::Seen;
+use super::mask::Seen;
 use super::state::{Lanes, State, add_product, cap_scores, weigh};
 use super::{Run, common, padded};
 

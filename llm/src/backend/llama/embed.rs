@@ -9,7 +9,7 @@ use super::ffi::{self, Context, Heard, SequenceWidth, ThreadPool};
 use super::model::{self, Weights, architecture};
 use super::threads::Threads;
 use super::vocab::LlamaVocabulary;
-use super::{choose_numa, devices, plan, pools, process, reports, weights_info};
+use super::{choose_numa, device_memory, devices, log_lines, plan, process, weights_info};
 use crate::backend::{BatchToken, Slot};
 use crate::embed::{
     EmbeddingBackend, EmbeddingCapacity, EmbeddingSpec, EmbeddingTask, LoadedEmbedding, PairForm,
@@ -23,7 +23,7 @@ use crate::vocab::Vocab as _;
 /// Texts of a batch: as many sequences as llama.cpp can tell apart.
 const MAX_SEQUENCES: u32 = 256;
 /// Attention scores that plain attention may keep: more are left to the fused kernel, which keeps none.
-const MOST_SCORE_BYTES: u64 = 256 << 20;
+const MAX_SCORE_BYTES: u64 = 256 << 20;
 /// Texts of so many tokens are tokenized even where the model takes fewer: to be cut, or to be refused with their count.
 const TOKENS_TO_COUNT: u32 = 1 << 16;
 /// Where a model has its template for a query and a document, if it has one.
@@ -60,7 +60,7 @@ pub(in crate::backend) fn open(
         .then(|| Score::of(spec, &weights.model, width.get()))
         .transpose()?;
     let mut buffers = weights.layout.buffers.clone();
-    buffers.extend(reports::buffers(&heard.lines));
+    buffers.extend(log_lines::buffers(&heard.lines));
     let info = BackendInfo {
         backend: "llama.cpp",
         weights: Some(weights_info(&weights)),
@@ -74,7 +74,7 @@ pub(in crate::backend) fn open(
             thread_priority: spec.plugin_config.thread_priority,
             numa,
             flash_attention: flash_attention != FlashAttention::Off
-                && !reports::flash_attention_refused(&heard.lines),
+                && !log_lines::flash_attention_refused(&heard.lines),
             features: process.features.clone(),
         }),
         kernels: weights.layout.kernels_info(),
@@ -188,7 +188,7 @@ impl Lengths {
 /// bits of keys and values.
 fn flash_attention(spec: &EmbeddingSpec, weights: &Weights, lengths: Lengths) -> FlashAttention {
     let chosen = spec.plugin_config.flash_attention;
-    let small = score_bytes(&weights.model, lengths) <= MOST_SCORE_BYTES;
+    let small = score_bytes(&weights.model, lengths) <= MAX_SCORE_BYTES;
     let on_cpu = spec.device == Device::Cpu || devices::gpus().is_empty();
     if chosen == FlashAttention::Auto
         && small
@@ -229,7 +229,7 @@ fn check_memory(
     if !architecture(model).contains("bert") {
         // Models that can generate compute logits of each token, and keep keys and values.
         step += tokens * 8 * u64::try_from(model.n_vocab()).unwrap_or(0);
-        step += tokens * pools::bytes_per_cell(model, KvType::F16, KvType::F16);
+        step += tokens * device_memory::bytes_per_cell(model, KvType::F16, KvType::F16);
     }
     let loaded = if weights.shared { 0 } else { weights.bytes() };
     if loaded + step <= available {

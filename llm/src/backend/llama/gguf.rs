@@ -11,16 +11,16 @@ use crate::files::FileState;
 use crate::protocol::LoadError;
 
 /// llama.cpp's own bounds: it ends the process beyond them.
-const MOST_LAYERS: i128 = 512;
-const MOST_EXPERTS: i128 = 1_024;
+const MAX_LAYERS: i128 = 512;
+const MAX_EXPERTS: i128 = 1_024;
 /// A text that is longer is none that a model has, and would be read into memory.
-const MOST_TEXT: u64 = 16 << 20;
-const MOST_KEY: u64 = 65_535;
+const MAX_TEXT: u64 = 16 << 20;
+const MAX_KEY: u64 = 65_535;
 /// Numbers of a list that are kept: as many as there can be layers.
-const KEPT: u64 = MOST_LAYERS as u64;
+const KEPT: u64 = MAX_LAYERS as u64;
 /// Bytes that the shortest entry of each kind takes.
-const LEAST_ENTRY: u64 = 13;
-const LEAST_TENSOR: u64 = 24;
+const MIN_ENTRY: u64 = 13;
+const MIN_TENSOR: u64 = 24;
 
 /// Architectures that fill in a text from all sides.
 const DIFFUSION: [&str; 4] = ["dream", "llada", "llada-moe", "rnd1"];
@@ -28,13 +28,13 @@ const DIFFUSION: [&str; 4] = ["dream", "llada", "llada-moe", "rnd1"];
 const ROPE_SCALINGS: [&str; 4] = ["none", "linear", "yarn", "longrope"];
 /// Integers of an architecture, with what they can be.
 const RANGES: [(&str, i128, i128); 7] = [
-    ("block_count", 1, MOST_LAYERS),
+    ("block_count", 1, MAX_LAYERS),
     ("context_length", 1, i32::MAX as i128),
     ("embedding_length", 1, 1 << 20),
     ("attention.head_count", 0, 1 << 16),
     ("attention.head_count_kv", 0, 1 << 16),
-    ("expert_count", 0, MOST_EXPERTS),
-    ("expert_used_count", 0, MOST_EXPERTS),
+    ("expert_count", 0, MAX_EXPERTS),
+    ("expert_used_count", 0, MAX_EXPERTS),
 ];
 
 /// Refuses a file that is no regular file, or whose header cannot be that of a model.
@@ -151,16 +151,16 @@ impl<R: Read> Reader<R> {
         if !(2..=3).contains(&version) {
             return Err(format!("its GGUF version is {version}, expected 2 or 3"));
         }
-        let tensors = self.count("tensors", LEAST_TENSOR)?;
-        let entries = self.count("entries of metadata", LEAST_ENTRY)?;
-        if tensors.saturating_mul(LEAST_TENSOR) > self.left {
+        let tensors = self.count("tensors", MIN_TENSOR)?;
+        let entries = self.count("entries of metadata", MIN_ENTRY)?;
+        if tensors.saturating_mul(MIN_TENSOR) > self.left {
             return Err(format!(
                 "it announces {tensors} tensors, more than fit into it"
             ));
         }
         let mut header = Header::default();
         for _ in 0..entries {
-            let key = self.text("a key", MOST_KEY)?;
+            let key = self.text("a key", MAX_KEY)?;
             let value = self.value(&key)?;
             if header.0.contains_key(&key) {
                 return Err(format!("the key `{}` is there twice", shown(&key)));
@@ -173,7 +173,7 @@ impl<R: Read> Reader<R> {
     fn value(&mut self, key: &str) -> Result<Value, String> {
         let kind = self.kind(key)?;
         match kind {
-            STRING => Ok(Value::Text(self.text(key, MOST_TEXT)?)),
+            STRING => Ok(Value::Text(self.text(key, MAX_TEXT)?)),
             LIST => self.list(key),
             kind => {
                 let number = self.number(kind, key)?;
@@ -228,7 +228,7 @@ impl<R: Read> Reader<R> {
         let are_tokens = key == "tokenizer.ggml.tokens";
         let mut seen = HashSet::new();
         for index in 0..length {
-            let text = self.text(key, MOST_TEXT)?;
+            let text = self.text(key, MAX_TEXT)?;
             let mut hash = DefaultHasher::new();
             text.hash(&mut hash);
             if are_tokens && !text.is_empty() && !seen.insert(hash.finish()) {

@@ -16,7 +16,7 @@ use llama_cpp_sys_2 as sys;
 
 use super::ffi::{self, BufferType, Mapping, ModelParams};
 use super::kernels::{self, Packed};
-use super::{devices, gguf, process, reports};
+use super::{devices, gguf, log_lines, process};
 use crate::files::FileState;
 use crate::info::{BufferInfo, KernelsInfo, Mebibytes};
 use crate::protocol::LoadError;
@@ -165,8 +165,8 @@ pub(super) fn load(spec: &EngineSpec) -> Result<Weights, LoadError> {
     let mappings = ffi::mapped(&key.path);
     let model = Arc::new(model);
     let layout = Arc::new(Layout {
-        buffers: reports::buffers(&heard.lines),
-        layers: reports::layers(&heard.lines),
+        buffers: log_lines::buffers(&heard.lines),
+        layers: log_lines::layers(&heard.lines),
         kernels: kernels.map(|kernels| (kernels, packed)),
         mappings,
         creating: Mutex::new(()),
@@ -186,7 +186,7 @@ fn load_file(key: &Key, path: &CStr, params: &ModelParams) -> Option<LlamaModel>
     let mapping = (key.mmap && !key.mlock).then(|| Mapping::expect(&key.path));
     let release = || {
         if let Some(mapping) = &mapping
-            && ffi::heard_so_far(reports::copies_weights) == Some(true)
+            && ffi::heard_so_far(log_lines::copies_weights) == Some(true)
         {
             mapping.release();
         }

@@ -4,10 +4,10 @@ use llama_cpp_2::model::LlamaModel;
 use llama_cpp_sys_2 as sys;
 
 use super::adapters;
+use super::device_memory::{self, Available, MACHINE, StepBuffers};
 use super::ffi::{self, Context, Heard, ThreadPool};
 use super::kernels::{self, Packed};
 use super::model::{Weights, architecture};
-use super::pools::{self, Available, MACHINE, StepBuffers};
 use super::threads::Threads;
 use crate::info::Mebibytes;
 use crate::memory::{self, Bound, CELL_GRAIN, CacheRequest, Pool};
@@ -21,7 +21,7 @@ const MAX_SEQUENCES: u32 = 256;
 /// Tokens computed at once inside a step, unless the spec says otherwise.
 const DEFAULT_UBATCH: u32 = 512;
 /// Attention scores that plain attention may keep: more are left to the fused kernel, which keeps none.
-const MOST_SCORE_BYTES: u64 = 256 << 20;
+const MAX_SCORE_BYTES: u64 = 256 << 20;
 
 /// The numbers a context is created with.
 pub(super) struct ContextPlan {
@@ -70,7 +70,7 @@ impl ContextPlan {
             .ubatch
             .unwrap_or(DEFAULT_UBATCH)
             .min(spec.max_num_batched_tokens);
-        let bytes_per_cell = pools::bytes_per_cell(model, knobs.kv_type_k, knobs.kv_type_v);
+        let bytes_per_cell = device_memory::bytes_per_cell(model, knobs.kv_type_k, knobs.kv_type_v);
         let request = CacheRequest {
             ceiling_gb: spec.cache_size,
             bytes_per_cell,
@@ -78,7 +78,7 @@ impl ContextPlan {
             context_required: spec.max_context.is_some(),
             max_sequences,
             streams: knobs.kv_unified.map(|unified| !unified),
-            pools: pools::pools(
+            pools: device_memory::pools(
                 weights,
                 available,
                 spec,
@@ -251,7 +251,7 @@ fn plain_attention_fits(
     left: Option<u64>,
 ) -> bool {
     let scores = u64::from(cells_per_sequence) * u64::from(ubatch) * u64::from(model.n_head());
-    let most = left.unwrap_or(u64::MAX).min(MOST_SCORE_BYTES);
+    let most = left.unwrap_or(u64::MAX).min(MAX_SCORE_BYTES);
     knobs.flash_attention == FlashAttention::Auto
         && !knobs.kv_type_v.is_quantized()
         && scores * size_of::<f32>() as u64 <= most

@@ -121,7 +121,7 @@ fn prompts_alone_say_nothing_of_prompts_beside_decodes() {
     }
     assert_close(model.micros(&alone), 64.0 * 1_600.0);
     assert_close(model.micros(&beside), 54_000.0 + 64.0 * 6_900.0);
-    // A size that was not tried yet is like its neighbour.
+    // A size that was not tried yet is like its neighbor.
     assert_close(model.micros(&step(8, 100, 20)), 54_000.0 + 20.0 * 6_900.0);
 }
 

@@ -72,10 +72,13 @@ fn prompts_that_come_together_get_more_of_a_step_than_one_that_comes_alone() {
         let pairs = history.outputs[0].windows(2);
         pairs.map(during).max().expect("outputs")
     };
-    // The target of two decodes is 200 ms, for a crowd of prompts up to four times that, and never more.
+    // The target of two decodes is 200 ms, for a burst of prompts up to four times that, and never more.
     assert!(longest_gap(0, 12_000) <= 205 * MILLI);
-    let crowded = longest_gap(12_000, 20_000);
-    assert!((400 * MILLI..=810 * MILLI).contains(&crowded), "{crowded}");
+    let in_burst = longest_gap(12_000, 20_000);
+    assert!(
+        (400 * MILLI..=810 * MILLI).contains(&in_burst),
+        "{in_burst}"
+    );
 }
 
 #[test]
@@ -90,9 +93,9 @@ fn a_target_that_was_set_holds() {
         "{}",
         percentile(&gaps, 99)
     );
-    let mut crowd = arrivals();
-    crowd.extend(vec![at(6_000, job(400, 1)); 20]);
-    let gaps = world.play(&crowd).gaps(0..8);
+    let mut burst = arrivals();
+    burst.extend(vec![at(6_000, job(400, 1)); 20]);
+    let gaps = world.play(&burst).gaps(0..8);
     assert!(
         percentile(&gaps, 99) <= 111 * MILLI,
         "{}",
@@ -237,7 +240,7 @@ fn the_last_in_rank_gives_way_whenever_it_arrived() {
 }
 
 #[test]
-fn a_crowd_gets_its_first_tokens_in_the_time_of_its_prompts() {
+fn a_burst_gets_its_first_tokens_in_the_time_of_its_prompts() {
     let jobs = vec![job(128, 64); 256];
     let history = GPU.play(&jobs);
     let mut waited: Vec<u64> = (0..256)
@@ -249,28 +252,28 @@ fn a_crowd_gets_its_first_tokens_in_the_time_of_its_prompts() {
     assert!(percentile(&waited, 99) <= 2 * ideal, "{waited:?}");
 }
 
-/// What machines take for a step that a crowd fills: a token that is chosen takes as long as another one, or three times as long.
+/// What machines take for a step that a burst fills: a token that is chosen takes as long as another one, or three times as long.
 const FILLED: [fn(&StepSize) -> f64; 3] = [
     |size| 60.0 * f64::from(size.prompt_tokens + size.decode_tokens),
     |size| 60.0 * f64::from(size.prompt_tokens + 3 * size.decode_tokens),
     |size| 600.0 + 20.0 * f64::from(size.prompt_tokens) + 50.0 * f64::from(size.decode_tokens),
 ];
 
-/// Plays a crowd of 256 that comes when these jobs have ended. How long the last of its first tokens takes, in times of what the
+/// Plays a burst of 256 that comes when these jobs have ended. How long the last of its first tokens takes, in times of what the
 /// prompts alone take, and its longest gap, in times of a step of all decodes.
-fn crowd_after(before: &[Job], machine: fn(&StepSize) -> f64) -> (f64, f64) {
+fn burst_after(before: &[Job], machine: fn(&StepSize) -> f64) -> (f64, f64) {
     let world = World {
         cells: 256 * 512,
         machine,
         ..WORLD
     };
     let begins = world.play(before).end;
-    let crowd = Job {
+    let burst = Job {
         arrives: begins,
         ..job(64, 400)
     };
     let mut jobs = before.to_vec();
-    jobs.extend([crowd; 256]);
+    jobs.extend([burst; 256]);
     let history = world.play(&jobs);
     let all = before.len()..jobs.len();
     let first = all.clone().map(|job| history.first_output(&jobs, job));
@@ -288,7 +291,7 @@ fn crowd_after(before: &[Job], machine: fn(&StepSize) -> f64) -> (f64, f64) {
 }
 
 #[test]
-fn a_crowd_that_fills_the_budget_has_its_first_tokens_in_less_than_twice_the_time_of_its_prompts() {
+fn a_burst_that_fills_the_budget_has_its_first_tokens_in_less_than_twice_the_time_of_its_prompts() {
     let growing: Vec<Job> = (1..=4)
         .map(|number| job(64 * number, 100 * number))
         .collect();
@@ -296,7 +299,7 @@ fn a_crowd_that_fills_the_budget_has_its_first_tokens_in_less_than_twice_the_tim
     let alike = vec![job(32, 100); 8];
     for machine in FILLED {
         for before in [&[] as &[Job], &growing, &alike] {
-            let (first, gap) = crowd_after(before, machine);
+            let (first, gap) = burst_after(before, machine);
             assert!(first <= 1.5, "{first} after {before:?}");
             // Two thirds of the time for prompts make a gap three times as long; none is longer, but for a turn.
             assert!(gap <= 4.0, "{gap} after {before:?}");

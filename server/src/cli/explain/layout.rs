@@ -1,7 +1,7 @@
 //! Where boxes and arrows go: in layers, from the inputs down to the outputs.
 //!
 //! A box is one layer below the lowest box that it takes something from. An arrow over several layers has a bend in each, so
-//! that it goes between boxes and not through them. Within a layer, boxes and bends are ordered by where their neighbours
+//! that it goes between boxes and not through them. Within a layer, boxes and bends are ordered by where their neighbors
 //! are, and moved towards them.
 
 use petgraph::{Direction, visit::EdgeRef as _};
@@ -155,13 +155,13 @@ fn bend(drawing: &Drawing, items: &mut Vec<Item>) -> Vec<Vec<usize>> {
 /// Where the items of a row would best have their middles: below those above them, or above those below.
 fn wanted(items: &[Item], row: &[usize], down: bool) -> std::collections::HashMap<usize, f64> {
     let best = |&at: &usize| {
-        let neighbours = if down {
+        let neighbors = if down {
             &items[at].above
         } else {
             &items[at].below
         };
-        let sum: f64 = neighbours.iter().map(|&other| items[other].middle()).sum();
-        let middle = match neighbours.len() {
+        let sum: f64 = neighbors.iter().map(|&other| items[other].middle()).sum();
+        let middle = match neighbors.len() {
             0 => items[at].middle(),
             count => sum / count as f64,
         };
@@ -185,7 +185,7 @@ fn spread(
         right = items[at].left + items[at].width;
     }
     if wanted.is_some() && !row.is_empty() {
-        // What was pushed to the right by its neighbours goes back by the same amount for all.
+        // What was pushed to the right by its neighbors goes back by the same amount for all.
         let back = shift / row.len() as f64;
         for &at in row {
             items[at].left -= back;

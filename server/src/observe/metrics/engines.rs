@@ -174,7 +174,7 @@ const COUNTERS: &[Counter<Reading>] = &[
     }),
     (
         "cached_prompt_tokens",
-        "Prompt tokens of generations that ended which were taken over instead of being computed",
+        "Prompt tokens of generations that ended which were reused instead of being computed",
         |reading| reading.measured.cached_tokens,
     ),
     (

@@ -164,7 +164,7 @@ unsafe extern "C" fn graphmill_ends(why: *const c_char) {
         why.trim(),
         thread.trim()
     );
-    line.truncate(line.floor_char_boundary(MOST_BYTES));
+    line.truncate(line.floor_char_boundary(MAX_BYTES));
     line.push('\n');
     let mut ready = libc::pollfd {
         fd: libc::STDERR_FILENO,
@@ -181,7 +181,7 @@ unsafe extern "C" fn graphmill_ends(why: *const c_char) {
 }
 
 /// A pipe that is ready takes as much at once.
-const MOST_BYTES: usize = 2_048;
+const MAX_BYTES: usize = 2_048;
 /// How long the last words wait for a reader.
 const PATIENCE_MS: i32 = 200;
 

@@ -9,7 +9,7 @@ use std::io;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use super::new_pages::{HUGE_PAGE, LEAST_BYTES};
+use super::new_pages::{HUGE_PAGE, MIN_BYTES};
 use super::zeroed;
 
 /// Failures one after the other until the system is taken to have no huge pages left.
@@ -111,7 +111,7 @@ fn range_of(line: &str) -> Option<Range<usize>> {
     let address = |text| usize::from_str_radix(text, 16).ok();
     let (start, end) = (address(start)?, address(end)?);
     // Offset, device and inode come before the file.
-    if access != "rw-p" || words.nth(3).is_some() || end - start < LEAST_BYTES {
+    if access != "rw-p" || words.nth(3).is_some() || end - start < MIN_BYTES {
         return None;
     }
     Some(start.next_multiple_of(HUGE_PAGE)..end / HUGE_PAGE * HUGE_PAGE)
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn what_is_in_memory_stays() {
-        let numbers: Vec<u32> = (0..(LEAST_BYTES / 2) as u32).collect();
+        let numbers: Vec<u32> = (0..(MIN_BYTES / 2) as u32).collect();
         let mut pages = HugePages::new(true);
         while pages.move_some() {}
         assert!((0..).zip(&numbers).all(|(index, number)| index == *number));

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 /// Bytes of a huge page.
 pub(super) const HUGE_PAGE: usize = 2 << 20;
 /// Smaller blocks of memory are left alone.
-pub(super) const LEAST_BYTES: usize = 64 << 20;
+pub(super) const MIN_BYTES: usize = 64 << 20;
 /// How long a start waits at most for huge pages that the system has to look for, beside what each may take: zeroing one takes half of that.
 const SEARCH: Duration = Duration::from_millis(20);
 const SEARCH_OF_ONE: Duration = Duration::from_micros(400);
@@ -25,7 +25,7 @@ pub(in crate::backend::llama) struct NewPages {
 impl NewPages {
     /// Memory will be filled.
     pub(in crate::backend::llama) fn expect(&mut self, first: *const u8, bytes: usize) {
-        if bytes >= LEAST_BYTES {
+        if bytes >= MIN_BYTES {
             let first = first.addr();
             self.memory.push(first..first + bytes);
         }
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn memory_that_begins_with_huge_pages_is_marked() {
-        let mut memory = vec![0; LEAST_BYTES + HUGE_PAGE];
+        let mut memory = vec![0; MIN_BYTES + HUGE_PAGE];
         let mut pages = NewPages::default();
         pages.expect(memory.as_ptr(), memory.len());
         pages.fill(&mut memory);

@@ -6,9 +6,9 @@ use llama_cpp_sys_2 as sys;
 
 use crate::spec::Numa;
 
-/// The instruction sets and libraries that this build of llama.cpp uses on this machine. Called once, at the initialisation.
+/// The instruction sets and libraries that this build of llama.cpp uses on this machine. Called once, at the initialization.
 pub(in crate::backend::llama) fn system_info() -> String {
-    // SAFETY: returns a pointer to a static NUL-terminated text; only one thread calls this, from the one-time initialisation.
+    // SAFETY: returns a pointer to a static NUL-terminated text; only one thread calls this, from the one-time initialization.
     let text = unsafe { CStr::from_ptr(sys::llama_print_system_info()) };
     text.to_string_lossy().trim().to_owned()
 }

@@ -10,16 +10,16 @@ use std::ops::Range;
 use std::ptr;
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
-use super::new_pages::{HUGE_PAGE, LEAST_BYTES};
+use super::new_pages::{HUGE_PAGE, MIN_BYTES};
 
 /// Bytes of the smallest pages that there are.
-const LEAST_PAGE: usize = 4 << 10;
+const MIN_PAGE: usize = 4 << 10;
 
 /// Bytes of this system's pages.
 static PAGE: LazyLock<usize> = LazyLock::new(|| {
     // SAFETY: the call reads its argument alone.
     let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    usize::try_from(bytes).unwrap_or(LEAST_PAGE)
+    usize::try_from(bytes).unwrap_or(MIN_PAGE)
 });
 
 /// Whole pages of the buffers that were zeroed so.
@@ -46,7 +46,7 @@ pub(super) fn contains(memory: &Range<usize>) -> bool {
 
 /// Bytes of a piece of memory, whole pages and no more than a huge one, that are in main memory.
 pub(super) fn resident_bytes(memory: &Range<usize>) -> usize {
-    let mut states = [0_u8; HUGE_PAGE / LEAST_PAGE];
+    let mut states = [0_u8; HUGE_PAGE / MIN_PAGE];
     assert!(memory.len() <= HUGE_PAGE, "the states have room");
     // SAFETY: the call reads the state of pages and writes one byte for each, for which there is room; where nothing is mapped any more, it fails.
     let result = unsafe {
@@ -69,7 +69,7 @@ fn zeroed() -> MutexGuard<'static, Vec<Range<usize>>> {
 /// # Safety
 /// The memory must be private to the process, belong to no file, and nobody else may use it meanwhile.
 pub(super) unsafe fn clear(first: *mut c_void, bytes: usize) -> bool {
-    if bytes < LEAST_BYTES {
+    if bytes < MIN_BYTES {
         return false;
     }
     let (start, end) = (first.addr(), first.addr() + bytes);
@@ -140,7 +140,7 @@ mod tests {
             let cells = largest.expect("the cells were zeroed");
             let unused = unused_bytes_of(&cells);
             assert!(unused_bytes() >= unused);
-            assert!(unused >= LEAST_BYTES as u64, "{unused}");
+            assert!(unused >= MIN_BYTES as u64, "{unused}");
             backend.decode(&prompt).expect("it computes");
             let expected = backend.logits().to_vec();
             assert!(unused_bytes_of(&cells) < unused);
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn a_cleared_buffer_reads_as_zeros_and_counts_until_it_is_used() {
         let _alone = ALONE.lock();
-        let mut buffer = vec![7_u8; LEAST_BYTES + 5];
+        let mut buffer = vec![7_u8; MIN_BYTES + 5];
         let first = buffer.as_mut_ptr();
         // SAFETY: the buffer is this test's, of a heap that has no file.
         let cleared = unsafe { clear(first.cast(), buffer.len()) };

@@ -119,7 +119,7 @@ unsafe extern "C" fn graphmill_kernels_pack(
     });
 }
 
-/// Bytes of memory that a product needs for so many quantised activations.
+/// Bytes of memory that a product needs for so many quantized activations.
 #[unsafe(no_mangle)]
 extern "C" fn graphmill_kernels_scratch_bytes(matrix: &RawMatrix, activations: i64) -> usize {
     guarded(|| {
@@ -136,7 +136,7 @@ impl RawProduct {
             .product()
     }
 
-    /// Where the quantised activations begin.
+    /// Where the quantized activations begin.
     fn scratch(&self) -> *mut u8 {
         let skipped = self.scratch.align_offset(ALIGNMENT);
         let needed = self.activations() * self.matrix.matrix().activation_bytes();
@@ -162,7 +162,7 @@ impl RawProduct {
         self.activations.wrapping_add(offset.sum()).cast()
     }
 
-    /// The activations that this thread quantises.
+    /// The activations that this thread quantizes.
     fn share(&self) -> std::ops::Range<usize> {
         let (thread, threads) = (self.thread as usize, self.threads as usize);
         let activations = self.activations();
@@ -170,12 +170,12 @@ impl RawProduct {
     }
 }
 
-/// Quantises this thread's share of the activations.
+/// Quantizes this thread's share of the activations.
 ///
 /// # Safety
 /// The product is as ggml describes it for the calling thread, and nobody else uses the scratch memory.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn graphmill_kernels_quantise(product: &RawProduct) {
+unsafe extern "C" fn graphmill_kernels_quantize(product: &RawProduct) {
     guarded_in(product.pool, || {
         let matrix = product.matrix.matrix();
         let (Some(kernels), Some(format)) = (ATTACHED.get(), matrix.format()) else {
@@ -185,13 +185,13 @@ unsafe extern "C" fn graphmill_kernels_quantise(product: &RawProduct) {
         for number in product.share() {
             // SAFETY: each activation has a column for each of the matrix, side by side, and each its own place in the scratch
             // memory, which has room for all (`scratch` has asserted it); other threads have other numbers.
-            let (source, quantised) = unsafe {
+            let (source, quantized) = unsafe {
                 (
                     slice::from_raw_parts(product.activation(number), matrix.columns),
                     slice::from_raw_parts_mut(scratch.add(number * bytes), bytes),
                 )
             };
-            kernels.quantise(format, matrix.columns, source, quantised);
+            kernels.quantize(format, matrix.columns, source, quantized);
         }
     });
 }
@@ -199,7 +199,7 @@ unsafe extern "C" fn graphmill_kernels_quantise(product: &RawProduct) {
 /// Computes parts of the product until none is left.
 ///
 /// # Safety
-/// As [`graphmill_kernels_quantise`], which has returned on all threads.
+/// As [`graphmill_kernels_quantize`], which has returned on all threads.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn graphmill_kernels_multiply(product: &RawProduct) {
     guarded_in(product.pool, || {

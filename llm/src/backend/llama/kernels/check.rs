@@ -15,9 +15,9 @@ mod attention;
 const ROWS: usize = 75;
 const COLUMNS: usize = 512;
 const ACTIVATIONS: usize = 19;
-/// The largest difference, in parts of the size of the result. Both sides quantise activations to 8 bits, each in its own blocks,
+/// The largest difference, in parts of the size of the result. Both sides quantize activations to 8 bits, each in its own blocks,
 /// which costs half a percent here.
-const MOST_DIFFERENCE: f64 = 0.03;
+const MAX_DIFFERENCE: f64 = 0.03;
 /// Memory for the tensors of a product.
 const TENSOR_BYTES: usize = 1 << 20;
 
@@ -61,7 +61,7 @@ pub(super) fn all() -> Result<(), String> {
 /// Says how far a product of the kernels is from llama.cpp's, if that is too far.
 pub(super) fn compare(name: &str, ours: &[f32], theirs: &[f32]) -> Result<(), String> {
     let difference = difference(ours, theirs);
-    if difference.is_nan() || difference > MOST_DIFFERENCE {
+    if difference.is_nan() || difference > MAX_DIFFERENCE {
         return Err(format!(
             "a product of {name} differs by {:.1} % from llama.cpp's",
             difference * 100.0

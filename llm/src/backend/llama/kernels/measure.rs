@@ -12,7 +12,7 @@ use super::{Matrix, calls, check};
 /// Bytes of weights that no cache holds.
 const COLD: usize = 256 << 20;
 /// Matrices of a measurement at most.
-const MOST_MATRICES: usize = 512;
+const MAX_MATRICES: usize = 512;
 /// How long a product is repeated.
 const TIME: Duration = Duration::from_millis(400);
 /// Activations with which llama.cpp asks who would multiply a matrix.
@@ -100,7 +100,7 @@ fn measure(
         )
     };
     let in_file = row_bytes * rows;
-    let copies = COLD.div_ceil(in_file).min(MOST_MATRICES);
+    let copies = COLD.div_ceil(in_file).min(MAX_MATRICES);
     let mut weights = Tensors::new(copies * tensor_bytes, true)?;
     let matrices: Vec<_> = (0..copies)
         .map(|_| weights.tensor(matrix.ggml_type, columns, rows))

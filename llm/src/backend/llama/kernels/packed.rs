@@ -10,9 +10,9 @@ use super::Matrix;
 use crate::backend::llama::ffi::NewPages;
 
 /// Weights of fewer bytes are packed by the thread that loads them.
-const LEAST_BYTES_FOR_THREADS: usize = 1 << 20;
+const MIN_BYTES_FOR_THREADS: usize = 1 << 20;
 /// More threads than that wait for memory.
-const MOST_THREADS: usize = 8;
+const MAX_THREADS: usize = 8;
 
 thread_local! {
     /// The model that this thread is loading for the kernels.
@@ -110,12 +110,12 @@ pub(super) fn pack(
 ) {
     let rows = source.len() / format.row_bytes(columns);
     let panels = rows.div_ceil(kernels.panel_rows());
-    let threads = if source.len() < LEAST_BYTES_FOR_THREADS {
+    let threads = if source.len() < MIN_BYTES_FOR_THREADS {
         1
     } else {
         thread::available_parallelism()
             .map_or(1, std::num::NonZero::get)
-            .min(MOST_THREADS)
+            .min(MAX_THREADS)
     };
     let share = panels.div_ceil(threads);
     let share_rows = share * kernels.panel_rows();
@@ -145,7 +145,7 @@ mod tests {
             let source: Vec<u8> = (0..rows * format.row_bytes(columns))
                 .map(|index| (index * 7 % 251) as u8)
                 .collect();
-            assert!(source.len() > LEAST_BYTES_FOR_THREADS);
+            assert!(source.len() > MIN_BYTES_FOR_THREADS);
             let bytes = kernels
                 .packed_bytes(format, rows, columns)
                 .expect("a kernel");

@@ -85,7 +85,7 @@ size_t graphmill_kernels_packed_bytes(const graphmill_matrix * matrix);
 void graphmill_kernels_pack(const graphmill_matrix * matrix, const void * source, size_t in_file, void * packed);
 // Bytes of scratch memory for so many rows of activations.
 size_t graphmill_kernels_scratch_bytes(const graphmill_matrix * matrix, int64_t activations);
-void graphmill_kernels_quantise(const graphmill_product * product);
+void graphmill_kernels_quantize(const graphmill_product * product);
 void graphmill_kernels_multiply(const graphmill_product * product);
 // Whether there is a kernel for this attention.
 bool graphmill_kernels_attends(const graphmill_attention * attention);
@@ -165,7 +165,7 @@ class product_traits : public ggml::cpu::tensor_traits {
         if (params->ith == 0) {
             ggml_threadpool_chunk_set(params->threadpool, 0);
         }
-        graphmill_kernels_quantise(&product);
+        graphmill_kernels_quantize(&product);
         ggml_barrier(params->threadpool);
         graphmill_kernels_multiply(&product);
         return true;
@@ -220,7 +220,7 @@ bool is_rotation(const ggml_tensor * product) {
     return ggml_get_op_params_i32(product, 1) == GGML_HINT_SRC0_IS_HADAMARD;
 }
 
-// Whether a tensor comes from a product with packed weights: those of a model that is computed with the kernels. Queries of quantised keys are rotated
+// Whether a tensor comes from a product with packed weights: those of a model that is computed with the kernels. Queries of quantized keys are rotated
 // between, as keys are.
 bool comes_from_packed(const ggml_tensor * tensor) {
     while (tensor != nullptr && (tensor->op != GGML_OP_MUL_MAT || is_rotation(tensor))) {

@@ -25,7 +25,7 @@ use reqwest::Client;
 use serde_json::Map;
 use tokio::{sync::oneshot, time::sleep};
 
-use super::{MOVES_IN, Outcome, contest, note, print, site::Site};
+use super::{MOVES_IN, Outcome, note, print, rounds, target::Site};
 
 /// A server that stood still needs so long until its threads are where they were.
 const SETTLES: Duration = Duration::from_millis(100);
@@ -86,7 +86,7 @@ pub(super) fn measure(arguments: &Arguments, results: &mut Results) -> Outcome {
         .enable_all()
         .build()?;
     runtime.block_on(async {
-        let stop = contest::stop()?;
+        let stop = rounds::stop()?;
         tokio::select! {
             outcome = all(arguments, results) => outcome,
             signal = stop => Err(format!("stopped by {signal}").into()),
@@ -95,7 +95,7 @@ pub(super) fn measure(arguments: &Arguments, results: &mut Results) -> Outcome {
 }
 
 async fn all(arguments: &Arguments, results: &mut Results) -> Outcome {
-    let client = contest::client()?;
+    let client = rounds::client()?;
     let program = servers::own_program()?;
     let server = Server::own(&program, &arguments.model, &arguments.node_options, &client).await?;
     let mut over_http = OverHttp {
@@ -114,7 +114,7 @@ async fn all(arguments: &Arguments, results: &mut Results) -> Outcome {
         }
         note(&format!("{sequences} sequences: done"));
         results.shares.push(Share {
-            model: contest::file_name(&arguments.model),
+            model: rounds::file_name(&arguments.model),
             sequences,
             prompt_tokens: arguments.prompt_tokens,
             tokens: arguments.tokens,

@@ -1,4 +1,4 @@
-//! Prefix sharing: what a sequence takes over from others when it is admitted, and what is kept of it when it leaves.
+//! Prefix sharing: what a sequence reuses from others when it is admitted, and what is kept of it when it leaves.
 //!
 //! Cells of a sequence that lives are shared (one pool) or copied (a stream each); what a sequence leaves behind goes to host
 //! memory and is copied back when another one begins alike. While a sequence computes what a waiting one begins with, the waiting

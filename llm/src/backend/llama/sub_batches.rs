@@ -1,6 +1,6 @@
 //! Divides a batch into the computations that together cost least, where each sequence has a stream of cells.
 //!
-//! llama.cpp computes equally many tokens of neighbouring sequences in one pass over the weights. What sequences have beyond the
+//! llama.cpp computes equally many tokens of neighboring sequences in one pass over the weights. What sequences have beyond the
 //! shortest of them takes another pass, and so does each gap between sequences. In a pass, plain attention looks at as many cells of
 //! every sequence as the longest one has: beside one long sequence, short ones are as dear as long ones. A pass that reads the
 //! weights once more is then often cheaper than one pass for all.
@@ -122,7 +122,7 @@ struct Part {
     cells: u64,
 }
 
-/// Neighbouring parts that begin with a pass for all; what some have beyond the shortest takes a pass each.
+/// Neighboring parts that begin with a pass for all; what some have beyond the shortest takes a pass each.
 #[derive(Default)]
 struct Group {
     parts: u64,
@@ -183,7 +183,7 @@ impl Passes {
                     || self.parts[next].slot.0 != self.parts[next - 1].slot.0 + 1
                     || self.parts[next].adapter != self.parts[next - 1].adapter
                 {
-                    self.divide_neighbours(from, next, pass_cost);
+                    self.divide_neighbors(from, next, pass_cost);
                     from = next;
                 }
             }
@@ -244,8 +244,8 @@ impl Passes {
         }
     }
 
-    /// Finds the groups of neighbouring parts that together cost least.
-    fn divide_neighbours(&mut self, from: usize, to: usize, pass_cost: u64) {
+    /// Finds the groups of neighboring parts that together cost least.
+    fn divide_neighbors(&mut self, from: usize, to: usize, pass_cost: u64) {
         self.best.clear();
         self.best.push((0, from));
         for end in from + 1..=to {

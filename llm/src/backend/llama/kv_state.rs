@@ -219,7 +219,7 @@ fn by_position(positions: &[u32], first: u32) -> Result<Vec<usize>, SaveError> {
     Ok(order)
 }
 
-/// Neighbouring numbers as ranges.
+/// Neighboring numbers as ranges.
 fn runs(order: &[usize]) -> Vec<Range<usize>> {
     let mut runs: Vec<Range<usize>> = Vec::new();
     for index in order {

@@ -3,7 +3,7 @@
 use llama_cpp_2::model::LlamaModel;
 
 use super::model::{Weights, architecture};
-use super::{devices, reports};
+use super::{devices, log_lines};
 use crate::memory::Pool;
 use crate::spec::{EngineSpec, FlashAttention, KvType};
 
@@ -104,7 +104,7 @@ pub(super) fn pools(
     // Pages of a mapped file count as available, whoever uses them; copies that are shared are gone from what is.
     let on_machine = weights.bytes().saturating_sub(weights_on_gpus);
     let copied = weights.layout.buffers.iter();
-    let copied = copied.filter(|buffer| !reports::is_mapped(buffer));
+    let copied = copied.filter(|buffer| !log_lines::is_mapped(buffer));
     let copied: u64 = copied.map(|buffer| buffer.bytes).sum();
     pools.push(Pool {
         name: MACHINE.to_owned(),

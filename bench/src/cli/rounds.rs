@@ -16,7 +16,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::{
     Outcome, print,
-    site::{Case, Site},
+    target::{Case, Site},
 };
 
 /// Loads for servers of one model.

@@ -26,7 +26,7 @@ pub(crate) fn measure(report: &Report) {
         .worker_threads(2)
         .build()
         .expect("a runtime");
-    let mut crowd = start(&runtime, &plan, &hops);
+    let mut burst = start(&runtime, &plan, &hops);
     let mut exchanges = Vec::new();
     let mut warm = 0.0;
     for time in 0..ROUNDS {
@@ -34,12 +34,12 @@ pub(crate) fn measure(report: &Report) {
             warm = resident_mib();
         }
         let begun = Instant::now();
-        exchange(&runtime, &mut crowd, time);
+        exchange(&runtime, &mut burst, time);
         exchanges.push(nanoseconds(begun.elapsed()) / SESSIONS as f64);
     }
     let grown = resident_mib() - warm;
     runtime.block_on(async {
-        for (handle, _) in &crowd {
+        for (handle, _) in &burst {
             handle.close_all();
             handle.outcome().await.expect("nothing fails");
         }
@@ -82,14 +82,14 @@ fn start(runtime: &Runtime, plan: &Arc<Plan>, hops: &Hops) -> Vec<(Handle, Outpu
 }
 
 /// Sends one packet to every session and takes one from each.
-fn exchange(runtime: &Runtime, crowd: &mut [(Handle, OutputStream)], time: i64) {
-    for (handle, _) in &*crowd {
+fn exchange(runtime: &Runtime, burst: &mut [(Handle, OutputStream)], time: i64) {
+    for (handle, _) in &*burst {
         handle
             .try_push("in", Packet::new(time, Stamp(None)))
             .expect("there is room");
     }
     runtime.block_on(async {
-        for (_, out) in crowd {
+        for (_, out) in burst {
             out.next().await.expect("every packet comes out");
         }
     });

@@ -134,7 +134,7 @@ unsafe fn together_by(
     tokens: Range<usize>,
 ) -> usize {
     /// A token comes along that sees as many cells of another's as this times others.
-    const LEAST_SHARED: u32 = 4;
+    const MIN_SHARED: u32 = 4;
     let blocks = || (0..attention.cells).step_by(BLOCK);
     let mut end = tokens.start + 1;
     while end < tokens.end {
@@ -150,7 +150,7 @@ unsafe fn together_by(
             shared += both.count();
             apart += one.count() + other.count() - 2 * both.count();
         }
-        if apart > 2 * AT_ONCE as u32 && apart > shared / LEAST_SHARED {
+        if apart > 2 * AT_ONCE as u32 && apart > shared / MIN_SHARED {
             break;
         }
         end += 1;

@@ -1,18 +1,18 @@
-//! Quantising activations, sixteen numbers at a time.
+//! Quantizing activations, sixteen numbers at a time.
 
 use std::arch::x86_64::*;
 
 use crate::activation::{Integers, Layout};
 use crate::panel::BLOCK;
 
-/// Quantises one row, to the bits that plain Rust gives.
+/// Quantizes one row, to the bits that plain Rust gives.
 ///
 /// # Safety
 /// The CPU must have AVX512-VNNI.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
 pub(crate) unsafe fn row(layout: Layout, source: &[f32], row: &mut [u8]) {
     // SAFETY: the CPU has the instructions.
-    layout.quantise_blocks(source, row, |block| unsafe { integers(block) });
+    layout.quantize_blocks(source, row, |block| unsafe { integers(block) });
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]

@@ -1,18 +1,18 @@
-//! Quantising activations with AVX2, eight numbers at a time.
+//! Quantizing activations with AVX2, eight numbers at a time.
 
 use std::arch::x86_64::*;
 
 use crate::activation::{Integers, Layout};
 use crate::panel::BLOCK;
 
-/// Quantises one row, to the bits that plain Rust gives.
+/// Quantizes one row, to the bits that plain Rust gives.
 ///
 /// # Safety
 /// The CPU must have AVX2.
 #[target_feature(enable = "avx2")]
 pub(crate) unsafe fn row(layout: Layout, source: &[f32], row: &mut [u8]) {
     // SAFETY: the CPU has the instructions.
-    layout.quantise_blocks(source, row, |block| unsafe { integers(block) });
+    layout.quantize_blocks(source, row, |block| unsafe { integers(block) });
 }
 
 #[target_feature(enable = "avx2")]
