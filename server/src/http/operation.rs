@@ -102,7 +102,7 @@ impl Body {
     }
 }
 
-/// The fields that make a prompt.
+/// The fields that make a prompt, and `n`, whose name is so short that a client can hit on it by chance.
 const OF_PROMPTS: &[&str] = &[
     "add_generation_prompt",
     "chat_template_kwargs",
@@ -112,6 +112,7 @@ const OF_PROMPTS: &[&str] = &[
     "instructions",
     "messages",
     "model",
+    "n",
     "prompt",
     "reasoning_effort",
     "system",

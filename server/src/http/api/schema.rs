@@ -1,6 +1,6 @@
 //! The schema of a body: its fields, and which of them go together.
 
-use graphmill_calculators::http::table;
+use graphmill_calculators::http::table::{self, Form};
 use serde_json::{Map, Value, json};
 
 use super::field;
@@ -28,7 +28,14 @@ pub(super) fn body(body: Body, known: &Known<'_>) -> Value {
     let mut others = Map::new();
     for field in table::fields().filter(|field| field.endpoints.contains(&endpoint)) {
         let is_shown = only.is_none_or(|only| only.contains(&field.name));
-        let schema = field::schema(endpoint, field, known).filter(|_| is_shown);
+        let schema = match field.form {
+            // A graph's own limit counts where it generates.
+            Form::Integer(min, max) if only.is_some() => {
+                Some(json!({ "type": "integer", "minimum": min, "maximum": max }))
+            }
+            _ => field::schema(endpoint, field, known),
+        };
+        let schema = schema.filter(|_| is_shown);
         let is_property = schema.is_some();
         let mut schema = match schema {
             Some(schema) if required.contains(&field.name) => schema,
@@ -51,6 +58,10 @@ pub(super) fn body(body: Body, known: &Known<'_>) -> Value {
     }
     model["description"] = json!("The graph that answers.");
     properties.insert("model".to_owned(), model);
+    if matches!(endpoint, "messages" | "responses") {
+        let one = json!({ "enum": [1, null], "description": "There is one answer.", "x-form": "only `1`" });
+        properties.insert("n".to_owned(), one);
+    }
     let rules = rules(&properties);
     let mut schema = json!({ "type": "object", "properties": properties, "required": required });
     if !rules.is_empty() {
