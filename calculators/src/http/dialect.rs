@@ -148,14 +148,17 @@ pub fn error(failure: &Failure<'_>) -> Value {
 
 /// The dialect that a path belongs to, whether or not something is served there.
 pub fn of_path(path: &str) -> Option<&'static dyn Dialect> {
-    let behind = PREFIXES.iter().find_map(|prefix| {
-        let path = path.strip_prefix(prefix)?.strip_prefix('/')?;
-        ALL.iter().find(|dialect| {
-            let rest = path.strip_prefix(dialect.endpoint());
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        })
-    });
-    behind.copied()
+    let mut dialects = ALL.iter().copied();
+    dialects.find(|dialect| is_under(path, dialect.endpoint()))
+}
+
+/// Whether a path is this one behind one of the prefixes, or below it.
+pub fn is_under(path: &str, name: &str) -> bool {
+    PREFIXES.iter().any(|prefix| {
+        let behind = path.strip_prefix(prefix);
+        let behind = behind.and_then(|path| path.strip_prefix('/')?.strip_prefix(name));
+        behind.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    })
 }
 
 /// The dialect with this endpoint.

@@ -15,7 +15,7 @@ pub mod dialect;
 mod embeddings;
 mod fields;
 mod inspect;
-mod limits;
+pub mod limits;
 mod logprobs;
 mod messages;
 mod named_events;

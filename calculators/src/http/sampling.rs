@@ -6,14 +6,10 @@ use serde_json::Value;
 
 use super::{
     fields::{Fields, at_most, invalid, written, wrong_type},
-    limits::MAX_BIASES,
+    limits::{MAX_BIASES, MAX_BREAKER_CHARS, MAX_BREAKERS},
     params::token_id,
     request::OpenAIRequestOptions,
 };
-
-/// Every token is searched for every one of these.
-const MAX_BREAKERS: usize = 32;
-const MAX_BREAKER_CHARS: usize = 64;
 
 /// Reads the fields; `defaults` fills in what the request leaves open.
 pub(super) fn read(body: Fields<'_>, defaults: &OpenAIRequestOptions) -> Result<SamplingParams> {

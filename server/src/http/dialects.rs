@@ -71,17 +71,9 @@ pub(crate) async fn layer(request: Request, next: Next) -> Response {
 /// The dialect of a request. The paths of models are nobody's alone: clients of Anthropic's say who they are.
 fn dialect_of(request: &Request) -> Option<&'static dyn Dialect> {
     let path = request.uri().path();
-    let is_of_models = || {
-        let mut prefixes = dialect::PREFIXES.iter();
-        prefixes.any(|prefix| {
-            let rest = path
-                .strip_prefix(prefix)
-                .and_then(|path| path.strip_prefix("/models"));
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        })
-    };
     dialect::of_path(path).or_else(|| {
-        let is_anthropic = anthropic::is_asked(request.headers()) && is_of_models();
+        let is_anthropic =
+            anthropic::is_asked(request.headers()) && dialect::is_under(path, "models");
         is_anthropic.then(|| dialect::named("messages")).flatten()
     })
 }

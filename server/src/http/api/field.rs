@@ -1,7 +1,10 @@
 //! Schemas of the fields of a body, made of the table that requests are checked against.
 
 use graphmill_calculators::{
-    http::table::{Field, Form},
+    http::{
+        limits,
+        table::{Field, Form},
+    },
     llm::LlmOptions,
 };
 use serde_json::{Value, json};
@@ -43,7 +46,7 @@ pub(super) fn schema(endpoint: &str, field: &Field, known: &Known<'_>) -> Option
 fn form(endpoint: &str, name: &str, form: Form, known: &Known<'_>) -> Value {
     let options = LlmOptions::default();
     match form {
-        // Shorter ones are taken, too, but who meets them is a matter of luck.
+        // Shorter deadlines are accepted, but a request may miss them.
         Form::Above(_) if name == "timeout" => json!({ "type": "number", "minimum": 1 }),
         Form::Boolean => json!({ "type": "boolean" }),
         Form::Number(min, max) => json!({ "type": "number", "minimum": min, "maximum": max }),
@@ -116,10 +119,10 @@ fn array(endpoint: &str, name: &str, max: usize, known: &Known<'_>) -> Value {
             json!({ "type": "array", "items": { "enum": ["float", "base64"] }, "maxItems": max })
         }
         (_, "stop_sequences") => {
-            json!({ "type": "array", "items": short_text(1024), "maxItems": max })
+            json!({ "type": "array", "items": short_text(limits::MAX_STOP_CHARS), "maxItems": max })
         }
         (_, "dry_sequence_breakers") => {
-            json!({ "type": "array", "items": short_text(64), "maxItems": max })
+            json!({ "type": "array", "items": short_text(limits::MAX_BREAKER_CHARS), "maxItems": max })
         }
         (_, "stop_token_ids") => {
             json!({ "type": "array", "items": token(known.vocabulary), "maxItems": max })
@@ -204,17 +207,17 @@ fn own(endpoint: &str, name: &str, known: &Known<'_>) -> Value {
         }
         (_, "prompt") => json!({ "anyOf": [
             some, tokens,
-            { "type": "array", "items": { "anyOf": [some, tokens] }, "minItems": 1, "maxItems": 1024 },
+            { "type": "array", "items": { "anyOf": [some, tokens] }, "minItems": 1, "maxItems": limits::MAX_PROMPTS },
         ] }),
         (_, "input") => json!({ "anyOf": [
             text, tokens,
-            { "type": "array", "items": { "anyOf": [text, tokens] }, "minItems": 1, "maxItems": 2048 },
+            { "type": "array", "items": { "anyOf": [text, tokens] }, "minItems": 1, "maxItems": limits::MAX_TEXTS },
         ] }),
         (_, "tokens") => json!({ "type": "array", "items": token(known.vocabulary) }),
         // A call can be demanded, too, if the request has the tool.
         (_, "tool_choice") => json!({ "type": "string", "enum": ["none", "auto"] }),
         (_, "stop") => json!({ "anyOf": [
-            short_text(1024), { "type": "array", "items": short_text(1024), "maxItems": 16 },
+            short_text(limits::MAX_STOP_CHARS), { "type": "array", "items": short_text(limits::MAX_STOP_CHARS), "maxItems": limits::MAX_STOPS },
         ] }),
         (_, "response_format") => response_format(),
         (_, "text") => json!({ "anyOf": [text, texts] }),
