@@ -1,4 +1,4 @@
-//! Compiles what attaches the kernels to llama.cpp, against the sources that the binding brings.
+//! Compiles what guards llama.cpp and what attaches the kernels to it, against the sources that the binding brings.
 
 #[cfg(feature = "llama")]
 mod shim {
@@ -10,16 +10,21 @@ mod shim {
 
     /// The version whose internal interfaces the shim uses.
     const BINDING: (&str, &str) = ("llama-cpp-sys-2", "0.1.161");
-    const SHIM: &str = "src/backend/llama/kernels/shim.cpp";
-    const BUFFERS: &str = "src/backend/llama/ffi/buffers.cpp";
+    const SHIM: &str = "src/backend/llama/cpu_kernels/shim.cpp";
+    const BUFFERS: &str = "src/backend/llama/cpu_kernels/buffers.cpp";
     const GUARD: &str = "src/backend/llama/ffi/guard.cpp";
     /// More flags for its compiler, separated by spaces.
     const FLAGS: &str = "GRAPHMILL_SHIM_FLAGS";
 
     pub(super) fn build() {
-        println!("cargo:rerun-if-changed={SHIM}");
-        println!("cargo:rerun-if-changed={BUFFERS}");
-        println!("cargo:rerun-if-changed={GUARD}");
+        let sources: &[_] = if cfg!(feature = "cpu-kernels") {
+            &[SHIM, BUFFERS, GUARD]
+        } else {
+            &[GUARD]
+        };
+        for source in sources {
+            println!("cargo:rerun-if-changed={source}");
+        }
         println!("cargo:rerun-if-env-changed={FLAGS}");
         let ggml = binding().join("llama.cpp/ggml");
         assert!(
@@ -28,7 +33,7 @@ mod shim {
             ggml.display()
         );
         let mut shim = cc::Build::new();
-        shim.cpp(true).std("c++17").files([SHIM, BUFFERS, GUARD]);
+        shim.cpp(true).std("c++17").files(sources);
         for folder in ["include", "src", "src/ggml-cpu", "../include"] {
             // Headers that are not ours, so without warnings.
             shim.flag("-isystem").flag(ggml.join(folder));

@@ -24,7 +24,9 @@ pub mod scripted;
 #[cfg(all(feature = "llama", target_os = "linux"))]
 pub(crate) use llama::unbacked_bytes;
 #[cfg(feature = "llama")]
-pub use llama::{MeasuredProduct, ProductTime, product_time, with_cpu_kernels};
+pub use llama::with_cpu_kernels;
+#[cfg(feature = "cpu-kernels")]
+pub use llama::{MeasuredProduct, ProductTime, product_time};
 #[cfg(all(feature = "llama", target_os = "linux", target_env = "gnu"))]
 pub(crate) use llama::{few_heaps, freed_bytes, trim_heap};
 pub use saved::{SavedCells, SavedPart};

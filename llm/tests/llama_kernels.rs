@@ -1,6 +1,6 @@
 //! The CPU kernels on llama.cpp with the repository's small model: who uses them, and that what they compute is what llama.cpp does.
 
-#![cfg(feature = "llama")]
+#![cfg(feature = "cpu-kernels")]
 
 use std::fs;
 use std::path::{Path, PathBuf};

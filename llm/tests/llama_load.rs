@@ -115,7 +115,7 @@ fn knobs_take_effect() {
     let Some(path) = model() else { return };
     let knobs = r#"{
         "threads": 1, "batch_threads": 2, "ubatch": 32, "flash_attention": "on", "kv_type_k": "q8_0", "kv_type_v": "q8_0",
-        "kv_unified": true, "thread_priority": "low", "cpu_affinity": [0], "poll": 0, "swa_full": true, "numa": "off",
+        "kv_unified": true, "thread_priority": "low", "cpu_affinity": [0], "swa_full": true, "numa": "off",
         "rope_scaling": "yarn", "rope_freq_base": 20000, "rope_freq_scale": 0.5, "yarn_ext_factor": 1, "yarn_attn_factor": 1,
         "yarn_beta_fast": 32, "yarn_beta_slow": 1, "yarn_orig_ctx": 512, "tensor_split": [1], "op_offload": true
     }"#;

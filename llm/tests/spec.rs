@@ -123,7 +123,10 @@ fn a_wrong_value_names_its_knob_and_what_was_expected() {
         (r#"{"thread": 4}"#, ["`thread`", "did you mean `threads`"]),
         (r#"{"threads": "many"}"#, ["`threads`", "expected u32"]),
         (r#"{"threads": 0}"#, ["`threads`", "from 1 to 512, not 0"]),
-        (r#"{"poll": 101}"#, ["`poll`", "from 0 to 100, not 101"]),
+        (
+            r#"{"batch_threads": 513}"#,
+            ["`batch_threads`", "from 1 to 512, not 513"],
+        ),
         (r#"{"rope_freq_base": -1}"#, ["`rope_freq_base`", "above 0"]),
         (
             r#"{"yarn_ext_factor": 2}"#,

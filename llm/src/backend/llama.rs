@@ -7,7 +7,6 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, LazyLock, OnceLock};
 
-use graphmill_kernels::Kernels;
 use llama_cpp_2::llama_backend::LlamaBackend;
 use llama_cpp_2::model::LlamaModel;
 
@@ -23,12 +22,16 @@ use crate::trial;
 use crate::vocab::Vocab;
 
 mod adapters;
+#[cfg(feature = "cpu-kernels")]
+mod cpu_kernels;
+#[cfg(not(feature = "cpu-kernels"))]
+#[path = "llama/no_cpu_kernels.rs"]
+mod cpu_kernels;
 mod device_memory;
 mod devices;
 mod embed;
 mod ffi;
 mod gguf;
-mod kernels;
 mod kv_state;
 mod log_lines;
 mod model;
@@ -37,14 +40,16 @@ mod sub_batches;
 mod threads;
 mod vocab;
 
+#[cfg(target_os = "linux")]
+use cpu_kernels::HugePages;
+use cpu_kernels::Kernels;
+#[cfg(feature = "cpu-kernels")]
+pub use cpu_kernels::{MeasuredProduct, ProductTime};
 use device_memory::Available;
 pub(super) use embed::open as open_embedding;
-#[cfg(target_os = "linux")]
-use ffi::HugePages;
 use ffi::{Context, Heard};
 pub(super) use ffi::{exit, limit_process};
 pub(super) use gguf::check as check_header;
-pub use kernels::{MeasuredProduct, ProductTime};
 use kv_state::Form;
 use model::Weights;
 use plan::ContextPlan;
@@ -69,7 +74,7 @@ static PROCESS: LazyLock<Result<Process, String>> = LazyLock::new(|| {
     ffi::attach_guard();
     ffi::attach_to_cuts();
     let backend = LlamaBackend::init().map_err(|error| error.to_string())?;
-    ffi::attach_to_buffers();
+    cpu_kernels::attach_to_buffers();
     Ok(Process {
         backend,
         features: ffi::system_info(),
@@ -77,7 +82,7 @@ static PROCESS: LazyLock<Result<Process, String>> = LazyLock::new(|| {
         kernels: if trial::is_one() {
             None
         } else {
-            kernels::attach()?
+            cpu_kernels::attach()?
         },
     })
 });
@@ -86,19 +91,20 @@ static PROCESS: LazyLock<Result<Process, String>> = LazyLock::new(|| {
 /// project where a spec with this choice has them, in pages of 2 MiB where the system has some. For measurements of llama.cpp itself with the same kernels.
 pub fn with_cpu_kernels<T>(choice: CpuKernels, load: impl FnOnce() -> T) -> T {
     let attached = PROCESS.as_ref().ok().and_then(|process| process.kernels);
-    kernels::load(kernels::wanted(choice, attached).is_some(), true, load).0
+    cpu_kernels::load(cpu_kernels::wanted(choice, attached).is_some(), true, load).0
 }
 
 /// Measures a product of matrices by itself: by the kernels of this project, or by what llama.cpp has without them.
 ///
 /// # Errors
 /// If the kernels are off, or what is wrong with the product.
+#[cfg(feature = "cpu-kernels")]
 pub fn product_time(product: &MeasuredProduct, by_kernels: bool) -> Result<ProductTime, String> {
     let process = PROCESS.as_ref().map_err(Clone::clone)?;
     if by_kernels && process.kernels.is_none() {
         return Err("the kernels are off".to_owned());
     }
-    kernels::product_time(product, by_kernels)
+    cpu_kernels::product_time(product, by_kernels)
 }
 
 /// Main memory that can still be taken; `None` where the system does not say. Cells that were allocated are taken, whether they were used or not.
@@ -109,7 +115,7 @@ fn available_bytes() -> Option<u64> {
 /// Bytes of KV cells that were allocated and not used yet.
 #[cfg(target_os = "linux")]
 pub(crate) fn unbacked_bytes() -> u64 {
-    ffi::unused_bytes()
+    cpu_kernels::unused_bytes()
 }
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]

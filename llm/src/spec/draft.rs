@@ -70,7 +70,6 @@ impl EngineSpec {
             cpu_affinity: main.cpu_affinity.clone(),
             cpu_strict: main.cpu_strict,
             thread_priority: main.thread_priority,
-            poll: main.poll,
             numa: main.numa,
             ubatch: main.ubatch,
             flash_attention: main.flash_attention,

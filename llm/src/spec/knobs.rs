@@ -28,8 +28,6 @@ pub struct PluginConfig {
     /// How the system schedules the threads that compute. `low` lets every other thread go first; what is above `normal` is real-time
     /// and needs the right to it.
     pub thread_priority: ThreadPriority,
-    /// How long idle threads poll for work before they sleep, from 0 (not at all) to 100. Has no effect in builds with OpenMP.
-    pub poll: Option<u32>,
     /// How threads are spread over the nodes of a machine with several memories. The same for all models of a process.
     pub numa: Option<Numa>,
     /// Most tokens computed at once inside a step. The default is 512, and it is never more than `max_num_batched_tokens`.
@@ -109,7 +107,6 @@ impl PluginConfig {
         let whole = [
             ("threads", self.threads, 1, MAX_THREADS),
             ("batch_threads", self.batch_threads, 1, MAX_THREADS),
-            ("poll", self.poll, 0, 100),
             ("ubatch", self.ubatch, 1, u32::MAX),
             ("yarn_orig_ctx", self.yarn_orig_ctx, 1, u32::MAX),
         ];

@@ -9,13 +9,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::SystemTime;
 
-use graphmill_kernels::Kernels;
 use llama_cpp_2::model::LlamaModel;
 use llama_cpp_2::model::params::LlamaModelParams;
 use llama_cpp_sys_2 as sys;
 
+use super::cpu_kernels::{self, Kernels, Packed};
 use super::ffi::{self, BufferType, Mapping, ModelParams};
-use super::kernels::{self, Packed};
 use super::{devices, gguf, log_lines, process};
 use crate::files::FileState;
 use crate::info::{BufferInfo, KernelsInfo, Mebibytes};
@@ -138,10 +137,10 @@ pub(super) fn load(spec: &EngineSpec) -> Result<Weights, LoadError> {
         path: spec.model.clone(),
         message: "the path has a NUL character".to_owned(),
     })?;
-    let watch = kernels::Watch::thread();
+    let watch = cpu_kernels::Watch::thread();
     let huge_pages = spec.plugin_config.huge_pages != Some(false);
     let ((model, packed), heard) = ffi::listen(|| {
-        kernels::load(kernels.is_some(), huge_pages, || {
+        cpu_kernels::load(kernels.is_some(), huge_pages, || {
             load_file(&key, &path, &params)
         })
     });
@@ -248,7 +247,7 @@ impl Key {
 
     /// The kernels that the weights are packed for, of those that are attached.
     fn kernels(&self, attached: Option<Kernels>) -> Result<Option<Kernels>, LoadError> {
-        let wanted = kernels::wanted(self.cpu_kernels, attached);
+        let wanted = cpu_kernels::wanted(self.cpu_kernels, attached);
         let usable = wanted.filter(|_| !self.uses_gpus());
         if self.cpu_kernels == CpuKernels::On && usable.is_none() {
             let message = if wanted.is_some() {

@@ -4,9 +4,9 @@ use llama_cpp_2::model::LlamaModel;
 use llama_cpp_sys_2 as sys;
 
 use super::adapters;
+use super::cpu_kernels::{self, Packed};
 use super::device_memory::{self, Available, MACHINE, StepBuffers};
 use super::ffi::{self, Context, Heard, ThreadPool};
-use super::kernels::{self, Packed};
 use super::model::{Weights, architecture};
 use super::threads::Threads;
 use crate::info::Mebibytes;
@@ -222,7 +222,7 @@ fn on_cpu_in_streams(weights: &Weights, available: &Available, unified: bool) ->
 pub(super) fn kernels_attend(weights: &Weights, type_k: KvType, type_v: KvType) -> bool {
     let packs = |(_, packed): &(_, Packed)| packed.matrices > packed.left.values().sum();
     weights.layout.kernels.as_ref().is_some_and(packs)
-        && kernels::attends(cache_type(type_k), cache_type(type_v))
+        && cpu_kernels::attends(cache_type(type_k), cache_type(type_v))
         && !has_linear_biases(&weights.model)
 }
 

@@ -67,7 +67,6 @@ impl Threads {
                 cpus,
                 strict,
                 priority: knobs.thread_priority,
-                poll: knobs.poll,
             },
         })
     }

@@ -8,9 +8,9 @@ use std::slice;
 use llama_cpp_2::model::LlamaModel;
 use llama_cpp_sys_2 as sys;
 
-use super::super::kernels;
+use super::super::cpu_kernels;
 use super::{Adapter, ThreadPool};
-use super::{Cuts, guard, logits};
+use super::{Cuts, guard};
 use crate::backend::{self, BatchToken, DecodeError, SaveError};
 
 /// llama.cpp's defaults.
@@ -116,10 +116,10 @@ impl<'a> Context<'a> {
         self.kept = None;
         let rows = tokens.iter().filter(|token| token.logits).count();
         let batch = self.batch.fill(tokens);
-        let watch = kernels::Watch::pool(self.threads.as_ptr());
+        let watch = cpu_kernels::Watch::pool(self.threads.as_ptr());
         // SAFETY: the context is alive and not shared; the batch's arrays have as many entries as it says and outlive the call.
         let decode = || unsafe { guard::decode(self.raw.as_ptr(), &batch) };
-        let (status, kept) = logits::computed(rows, self.n_vocab, decode);
+        let (status, kept) = cpu_kernels::computed(rows, self.n_vocab, decode);
         match status {
             0 if watch.panicked() => Err(DecodeError::Failed(
                 "a product of matrices failed".to_owned(),
@@ -182,7 +182,7 @@ impl<'a> Context<'a> {
                 slice::from_raw_parts(kept.as_ptr(), numbers),
             )
         };
-        logits::in_order(rows, self.n_vocab, kept)
+        cpu_kernels::in_order(rows, self.n_vocab, kept)
     }
 
     /// The pooled output of a sequence of the last batch, of as many numbers as the model's pooling makes; `None` if it had none.

@@ -19,8 +19,6 @@ pub(in crate::backend::llama) struct ThreadPoolParams {
     /// One CPU for each thread.
     pub(in crate::backend::llama) strict: bool,
     pub(in crate::backend::llama) priority: ThreadPriority,
-    /// From 0 to 100; `None` is ggml's default.
-    pub(in crate::backend::llama) poll: Option<u32>,
 }
 
 /// Threads of ggml, which wait for graphs to compute. The thread that computes is one of them.
@@ -50,9 +48,6 @@ impl ThreadPool {
             ThreadPriority::High => sys::GGML_SCHED_PRIO_HIGH,
             ThreadPriority::Realtime => sys::GGML_SCHED_PRIO_REALTIME,
         };
-        if let Some(poll) = params.poll {
-            raw.poll = poll;
-        }
         // SAFETY: `raw` is filled in, and only read during the call.
         let raw = NonNull::new(unsafe { sys::ggml_threadpool_new(&raw mut raw) })?;
         Some(Self {
@@ -197,7 +192,6 @@ mod tests {
             cpus: Vec::new(),
             strict: false,
             priority: ThreadPriority::Normal,
-            poll: None,
         };
         ThreadPool::new(&params).expect("the threads start")
     }

@@ -31,7 +31,7 @@ enum State {
 /// Computes a batch that has so many `rows` of logits, each of `row` numbers, on this thread. Says where they are then; `None` if llama.cpp has copied
 /// them. They stay until the next computation of the same context. llama.cpp has numbered its rows instead of filling them: the first number
 /// of each has the bits of the row that belongs there.
-pub(super) fn computed<T>(
+pub(in crate::backend::llama) fn computed<T>(
     rows: usize,
     row: usize,
     compute: impl FnOnce() -> T,
@@ -91,7 +91,7 @@ pub(super) fn copy() {
 }
 
 /// Whether rows of llama.cpp's that were numbered are in order. If not, they get what belongs there.
-pub(super) fn in_order(rows: &mut [f32], row: usize, kept: &[f32]) -> bool {
+pub(in crate::backend::llama) fn in_order(rows: &mut [f32], row: usize, kept: &[f32]) -> bool {
     let number = |row: &[f32]| row[0].to_bits() as usize;
     let mut numbers = rows.chunks_exact(row).map(number).enumerate();
     if numbers.all(|(place, number)| place == number) {

@@ -7,7 +7,7 @@ use std::thread;
 use graphmill_kernels::{Format, Kernels};
 
 use super::Matrix;
-use crate::backend::llama::ffi::NewPages;
+use super::new_pages::NewPages;
 
 /// Weights of fewer bytes are packed by the thread that loads them.
 const MIN_BYTES_FOR_THREADS: usize = 1 << 20;

@@ -7,34 +7,51 @@
 //!
 //! Attention that ggml computes by one operation goes to them too (`attention`), where queries come from packed weights.
 //!
+//! What goes with them is here too, and behind the same feature: weights and cells in huge pages (`new_pages`, `huge_pages`), cells
+//! that are zeroed by forgetting them (`zeroed`), and logits that are not copied (`logits`). `buffers.cpp` tells of ggml's buffers.
+//!
 //! The list is the process's. Which model wants the kernels is said beside the load ([`load`]), so that two models can differ.
 
 #![allow(unsafe_code)]
 
 mod attention;
+mod buffers;
 mod calls;
 mod check;
+#[cfg(target_os = "linux")]
+mod huge_pages;
+mod logits;
 mod measure;
+mod new_pages;
 mod packed;
 mod panics;
 mod tensors;
 #[cfg(test)]
 mod tests;
+#[cfg(target_os = "linux")]
+mod zeroed;
 
 use std::env;
 use std::ffi::CStr;
 use std::sync::OnceLock;
 
-use graphmill_kernels::{Format, Kernels};
+use graphmill_kernels::Format;
 use llama_cpp_sys_2 as sys;
 
 use crate::spec::CpuKernels;
 
 pub(super) use attention::attends;
+pub(super) use buffers::attach as attach_to_buffers;
+pub(super) use graphmill_kernels::Kernels;
+#[cfg(target_os = "linux")]
+pub(super) use huge_pages::HugePages;
+pub(super) use logits::{computed, in_order};
 pub(super) use measure::product_time;
 pub use measure::{MeasuredProduct, ProductTime};
 pub(super) use packed::Packed;
 pub(super) use panics::Watch;
+#[cfg(target_os = "linux")]
+pub(super) use zeroed::unused_bytes;
 
 /// Turns the kernels off for all models of a process, whatever they say, or names the instructions that they use.
 const SWITCH: &str = "GRAPHMILL_CPU_KERNELS";

@@ -1,0 +1,108 @@
+//! What a build without the feature `cpu-kernels` has in place of that module: llama.cpp computes everything by itself.
+
+use std::collections::BTreeMap;
+use std::ptr::NonNull;
+
+use llama_cpp_sys_2 as sys;
+
+use crate::spec::CpuKernels;
+
+/// There are none.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Kernels {}
+
+impl Kernels {
+    pub(super) fn name(self) -> &'static str {
+        match self {}
+    }
+}
+
+/// What the kernels have packed of a model: nothing.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Packed {
+    pub(super) matrices: u32,
+    pub(super) bytes: u64,
+    pub(super) in_file: u64,
+    pub(super) left: BTreeMap<String, u32>,
+}
+
+/// Attaches nothing.
+///
+/// # Errors
+/// None.
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "with kernels the environment can be wrong"
+)]
+pub(super) fn attach() -> Result<Option<Kernels>, String> {
+    Ok(None)
+}
+
+/// Leaves ggml's buffers as they are.
+pub(super) fn attach_to_buffers() {}
+
+pub(super) fn wanted(_: CpuKernels, attached: Option<Kernels>) -> Option<Kernels> {
+    attached
+}
+
+pub(super) fn load<T>(_wanted: bool, _huge_pages: bool, load: impl FnOnce() -> T) -> (T, Packed) {
+    (load(), Packed::default())
+}
+
+pub(super) fn attends(_keys: sys::ggml_type, _values: sys::ggml_type) -> bool {
+    false
+}
+
+/// Watches nothing: no code of this project runs inside of a computation.
+pub(super) struct Watch;
+
+impl Watch {
+    pub(super) fn thread() -> Self {
+        Self
+    }
+
+    pub(super) fn pool(_: *mut sys::ggml_threadpool) -> Self {
+        Self
+    }
+
+    #[expect(clippy::unused_self, reason = "with kernels something can panic")]
+    pub(super) fn panicked(&self) -> bool {
+        false
+    }
+}
+
+/// Logits are copied by llama.cpp, as always.
+pub(super) fn computed<T>(
+    _rows: usize,
+    _row: usize,
+    compute: impl FnOnce() -> T,
+) -> (T, Option<NonNull<f32>>) {
+    (compute(), None)
+}
+
+pub(super) fn in_order(_rows: &mut [f32], _row: usize, _kept: &[f32]) -> bool {
+    true
+}
+
+/// Memory stays in the pages that it is in.
+#[cfg(target_os = "linux")]
+#[derive(Debug)]
+pub(super) struct HugePages;
+
+#[cfg(target_os = "linux")]
+impl HugePages {
+    pub(super) fn new(_wanted: bool) -> Self {
+        Self
+    }
+
+    #[expect(clippy::unused_self, reason = "with kernels pages are moved")]
+    pub(super) fn move_some(&mut self) -> bool {
+        false
+    }
+}
+
+/// llama.cpp writes to all cells when it allocates them.
+#[cfg(target_os = "linux")]
+pub(super) fn unused_bytes() -> u64 {
+    0
+}
