@@ -5,13 +5,11 @@ use super::cost::{CostModel, StepSize};
 /// A target chosen here is this many times what the decodes alone take: two thirds of the time go to prompts, which end sooner
 /// and then share their steps with the other decodes.
 const SHARE: f64 = 3.0;
-/// A step may take as much longer as its decodes alone take, if prompt tokens then cost a quarter less each.
-const QUARTER_LESS: f64 = 0.75;
 /// Up to this many times, if more than one prompt waits: each of them waits as long as a stream does.
-const CROWDED: f64 = 4.0;
+const MAX_BURST: f64 = 4.0;
 /// A target chosen here is never shorter: five tokens a second are a reader's pace. In shorter steps, pieces of prompts are so small
 /// that each of their tokens takes longer.
-const SHORTEST_TARGET: f64 = 200_000.0;
+const MIN_TARGET: f64 = 200_000.0;
 /// Of a token budget that decodes would fill, prompts keep no more than this part.
 const MAX_OF_BUDGET: f64 = 0.875;
 /// Prompts advance by at least so many tokens in each step that has room, whatever the target.
@@ -31,7 +29,7 @@ impl Pace<'_> {
         if let Some(target) = self.target {
             return target as f64;
         }
-        let alone = (SHARE * self.cost.decode_micros(decodes)).max(SHORTEST_TARGET);
+        let alone = (SHARE * self.cost.decode_micros(decodes)).max(MIN_TARGET);
         alone * burst(decodes.decode_tokens, prompts)
     }
 
@@ -55,16 +53,13 @@ impl Pace<'_> {
         if decodes.decode_tokens == 0 {
             return limit;
         }
-        let decoding = self.cost.decode_micros(decodes);
-        let left = target - decoding;
-        let (tokens, price) = self.cost.prompt_tokens_within(left, limit);
-        let cheaper = if self.target.is_none() {
-            self.cost
-                .cheaper_prompt_tokens(tokens, price * QUARTER_LESS, target, limit)
+        let left = (target - self.cost.decode_micros(decodes)).max(0.0);
+        let token = self.cost.beside_decodes_micros();
+        let tokens = if token > 0.0 {
+            (left / token) as u32
         } else {
-            None
+            limit
         };
-        let tokens = cheaper.unwrap_or(tokens);
         tokens.max(MIN_PROMPT_TOKENS).min(limit)
     }
 
@@ -89,5 +84,5 @@ impl Pace<'_> {
 /// How many times as long a step may be as with one prompt.
 fn burst(decodes: u32, prompts: u32) -> f64 {
     let others = f64::from(prompts.saturating_sub(1));
-    (1.0 + others / f64::from(decodes.max(1))).min(CROWDED)
+    (1.0 + others / f64::from(decodes.max(1))).min(MAX_BURST)
 }

@@ -128,31 +128,6 @@ fn a_machine_that_does_not_mind_large_steps_gets_them() {
 }
 
 #[test]
-fn the_chunk_that_fills_the_kernels_tiles_is_found() {
-    let world = World {
-        machine: |size| {
-            let price = if size.prompt_tokens > 64 {
-                2_000.0
-            } else {
-                6_000.0
-            };
-            20_000.0
-                + 5_500.0 * f64::from(size.decode_tokens)
-                + price * f64::from(size.prompt_tokens)
-        },
-        ..CPU
-    };
-    let jobs = arrivals();
-    let history = world.play(&jobs);
-    for prompt in 9..16 {
-        let waited = history.first_output(&jobs, prompt);
-        // 65 tokens in 194 ms; in chunks of 21 tokens of the same length it would be 18 seconds.
-        assert!(waited <= 8_000 * MILLI, "{waited}");
-    }
-    assert!(percentile(&history.gaps(0..8), 99) <= 4 * 64 * MILLI);
-}
-
-#[test]
 fn a_machine_that_becomes_slower_is_followed() {
     // Attention over what the eight streams have generated makes their steps four times as long in the end.
     let world = World {
