@@ -163,6 +163,13 @@ pub(crate) struct PlanSide {
     pub(crate) check: Box<[TypeInfo]>,
 }
 
+impl PlanSide {
+    /// Whether the packet has one of its types.
+    pub(crate) fn takes(&self, packet: &Packet) -> bool {
+        self.check.is_empty() || self.check.contains(&packet.type_info())
+    }
+}
+
 /// Where the value of a node's input side packet comes from.
 #[derive(Clone)]
 pub(crate) enum SideSource {

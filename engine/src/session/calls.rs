@@ -1,64 +1,39 @@
 //! Calls of nodes: when a node is due, with what, and what follows from its answer.
 //!
-//! Every call is guarded: an error or a panic ends the session and nothing else. An inline call is a plain function call;
-//! those that go on after it was made are in `away`.
-
-use std::{
-    any::Any,
-    panic::{AssertUnwindSafe, catch_unwind},
-};
+//! An inline call is a plain function call; those that go on after it was made are in `in_flight`.
 
 use crate::{
     calculator::Flow,
-    context::{Cx, Site},
     emits::{Emission, Emits},
-    error::{Error, Result},
-    input::InputSet,
-    node::{Answer, Instance, Node},
+    error::Result,
+    node::{Answer, Instance},
     plan::{Place, PlanNode},
     policy::Readiness,
     timestamp::Timestamp,
 };
 
-use super::running::{ANY, Frame, Running, Status};
-
-/// Why a node is called.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) enum Call {
-    /// An input set at this timestamp is complete.
-    Inputs(Timestamp),
-    Event,
-    /// The node is a source, and nothing else is to be done.
-    Source,
-    Close,
-}
+use super::{guard::Call, running::Running, shared::Frame};
 
 impl Running {
     /// Looks at a node and calls it if it is due. True if it was.
     pub(super) fn visit(&mut self, frame: Frame<'_>, node: usize) -> bool {
         let plan = &frame.plan.nodes[node];
         let state = &mut self.nodes[node];
-        if state.status != Status::Open {
+        if !state.is_callable() {
             return false;
         }
-        if state.away.as_ref().is_some_and(|away| away.is_stopped()) {
-            return false;
-        }
-        let mut close = state.holds <= 0;
+        let mut close = !state.is_held();
         if !plan.inputs.is_empty() {
-            match state.readiness(&self.queues[plan.inputs.clone()]) {
-                Readiness::Process(_) if state.full_edges > 0 => return false,
+            match state.readiness(self.queues.of(&plan.inputs)) {
+                Readiness::Process(_) if !state.has_room() => return false,
                 Readiness::Process(at) => {
-                    state.laggard = ANY;
                     self.fill(frame, node, at);
                     self.call(frame, node, Call::Inputs(at));
                     return true;
                 }
                 Readiness::Waiting(waiting) => {
                     close = false;
-                    if state.policy.waits_for_laggard() {
-                        state.laggard = waiting.stream;
-                    }
+                    state.wait_for(waiting.stream);
                     // The outputs of calls that are away come first.
                     if waiting.until.is_range() && !state.is_away() {
                         self.pass_bound(frame, node, |offset| waiting.until.shift(offset));
@@ -71,11 +46,10 @@ impl Running {
             return false;
         }
         let state = &mut self.nodes[node];
-        if state.full_edges > 0 || state.is_away() {
+        if !state.has_room() || state.is_away() {
             return false;
         }
-        if let Some(event) = state.events.pop_front() {
-            state.set.set_event(event);
+        if state.take_event() {
             self.call(frame, node, Call::Event);
             return true;
         }
@@ -99,66 +73,47 @@ impl Running {
         }
     }
 
-    /// The first timestamp, from 0, that is free on all outputs of a node.
-    fn free_time(&self, frame: Frame<'_>, node: usize) -> Timestamp {
-        let outputs = &frame.plan.outputs[frame.plan.nodes[node].outputs.clone()];
-        let streams = outputs.iter().map(|&stream| &self.streams[stream as usize]);
-        let bounds = streams
-            .filter(|stream| !stream.closed)
-            .map(|stream| stream.bound);
-        bounds.max().unwrap_or(Timestamp::ZERO).max(Timestamp::ZERO)
-    }
-
     /// Calls an open node whose input set is filled.
     pub(super) fn call(&mut self, frame: Frame<'_>, node: usize, call: Call) {
+        let plan = &frame.plan.nodes[node];
         let free = match call {
             Call::Inputs(at) => at,
-            Call::Event | Call::Source | Call::Close => self.free_time(frame, node),
+            Call::Event | Call::Source | Call::Close => {
+                let outputs = &frame.plan.outputs[plan.outputs.clone()];
+                self.streams.free_time(outputs)
+            }
         };
         let state = &mut self.nodes[node];
-        state.set.set_time(match call {
-            Call::Inputs(at) => at,
-            Call::Event => free,
-            Call::Source => Timestamp::ZERO,
-            Call::Close => Timestamp::DONE,
-        });
-        match (&mut state.instance, frame.plan.nodes[node].place) {
-            (Some(Instance::Sync(instance)), Place::Inline) => {
-                self.timer.before(state.runs);
-                let mut emits = std::mem::take(&mut self.emits);
-                emits.start(free);
-                let set = &mut state.set;
-                let flow = guarded(frame, node, &mut **instance, set, &mut emits, call);
-                self.account(node);
-                self.finish(frame, node, call, flow, &mut emits);
-                self.emits = emits;
+        state.set_time(call, free);
+        match (state.instance(), plan.place) {
+            (Some(Instance::Sync(_)), Place::Inline) => self.call_here(frame, node, call, free),
+            (Some(Instance::Async(_)), _) if call == Call::Close => {
+                self.call_here(frame, node, call, free);
             }
+            (Some(Instance::Async(_)), _) => self.start_async(frame, node, call, free),
             (Some(Instance::Sync(_)), Place::Executor(executor)) => {
                 self.offload(frame, node, usize::from(executor), call, free);
             }
-            (Some(Instance::Async(_)), _) if call == Call::Close => {
-                self.close_async(frame, node, free);
-            }
-            (Some(Instance::Async(_)), _) => self.start_async(frame, node, call, free),
             // All instances are away, and the node may be called once more: another one is made.
-            (None, Place::Executor(executor)) if frame.plan.nodes[node].lanes > 1 => {
+            (None, Place::Executor(executor)) if plan.lanes > 1 => {
                 self.offload(frame, node, usize::from(executor), call, free);
             }
-            (None, Place::Inline) if frame.plan.nodes[node].lanes > 1 => {
-                self.start_async(frame, node, call, free);
-            }
+            (None, Place::Inline) if plan.lanes > 1 => self.start_async(frame, node, call, free),
             (None, _) => {}
         }
     }
 
-    /// Counts a call, which has ended now, and charges the node with it.
-    pub(super) fn account(&mut self, node: usize) {
+    /// Calls a node in the session's own task.
+    #[inline]
+    fn call_here(&mut self, frame: Frame<'_>, node: usize, call: Call, free: Timestamp) {
+        let mut emits = std::mem::take(&mut self.emits);
+        emits.start(free);
         let state = &mut self.nodes[node];
-        if let Some(time) = self.timer.after(state.runs) {
-            state.time += time;
-        }
-        state.runs += 1;
-        state.since = Some(self.timer.read());
+        state.before_call(&mut self.timer);
+        let flow = state.call(frame.site(node), &mut emits, call);
+        state.after_call(&mut self.timer);
+        self.finish(frame, node, call, flow, &mut emits);
+        self.emits = emits;
     }
 
     /// Draws the consequences of a call.
@@ -170,9 +125,7 @@ impl Running {
         flow: Answer<Flow>,
         emits: &mut Emits,
     ) {
-        let state = &mut self.nodes[node];
-        state.set.clear();
-        state.holds += emits.holds as i32;
+        self.nodes[node].call_over(emits.holds);
         let flow = match flow {
             Ok(flow) => flow,
             Err(error) => {
@@ -183,8 +136,9 @@ impl Running {
             }
         };
         emits.merge_bounds();
-        if frame.plan.nodes[node].by_stream {
-            order_by_stream(&frame.plan.nodes[node], call, flow, emits);
+        let plan = &frame.plan.nodes[node];
+        if plan.by_stream {
+            order_by_stream(plan, call, flow, emits);
         }
         for emission in emits.list.drain(..) {
             if let Err(error) = self.emitted(frame, node, emission) {
@@ -203,34 +157,20 @@ impl Running {
         match (call, flow) {
             (Call::Close, _) => self.closed(frame, node),
             (_, Flow::Stop) => {
-                if !frame.plan.nodes[node].is_source() {
+                if !plan.is_source() {
                     self.stop_sources(frame);
                 }
-                match &mut self.nodes[node].away {
-                    Some(away) if away.any() => away.stop(),
-                    _ => self.call(frame, node, Call::Close),
+                if self.nodes[node].stop() {
+                    self.call(frame, node, Call::Close);
                 }
             }
-            (Call::Inputs(at), Flow::Continue) if self.is_exhausted(frame, node, at) => {}
+            (Call::Inputs(at), Flow::Continue)
+                if self.nodes[node].is_exhausted(self.queues.of(&plan.inputs), at) => {}
             (_, Flow::Continue) => {
-                self.ready.insert(node as u16);
+                self.nodes.look_at(node as u16);
                 self.resume(frame, node);
             }
         }
-    }
-
-    /// Whether a node that was called for `at` can only be due again after its input changes. Decided without a look at
-    /// its policy for the nodes that make most of a graph, those with one input.
-    fn is_exhausted(&self, frame: Frame<'_>, node: usize, at: Timestamp) -> bool {
-        let (inputs, state) = (&frame.plan.nodes[node].inputs, &self.nodes[node]);
-        let queue = &self.queues[inputs.start];
-        let next = at.next();
-        inputs.len() == 1
-            && state.policy.waits_for_laggard()
-            && queue.is_empty()
-            && queue.bound() == next
-            && next.is_range()
-            && state.events.is_empty()
     }
 
     #[inline]
@@ -255,57 +195,6 @@ impl Running {
             ),
         }
     }
-
-    /// A node is done: its outputs close and its queues are emptied.
-    fn closed(&mut self, frame: Frame<'_>, node: usize) {
-        let plan = &frame.plan.nodes[node];
-        let state = &mut self.nodes[node];
-        state.status = Status::Closed;
-        state.events.clear();
-        let instance = state.instance.take();
-        if let Err(error) = catch(|| {
-            drop(instance);
-            Ok::<_, Error>(())
-        }) {
-            self.fail(frame, node, error);
-        }
-        for input in plan.inputs.clone() {
-            self.queues[input].clear();
-            self.refresh(frame, input);
-        }
-        for &stream in &frame.plan.outputs[plan.outputs.clone()] {
-            if let Err(error) = self.close_stream(frame, stream as usize) {
-                self.fail(frame, node, error);
-            }
-        }
-    }
-
-    pub(super) fn stop_sources(&mut self, frame: Frame<'_>) {
-        self.stopping = true;
-        for source in 0..self.nodes.len() {
-            if self.nodes[source].status == Status::Open && frame.plan.nodes[source].is_source() {
-                self.call(frame, source, Call::Close);
-            }
-        }
-    }
-
-    /// Drops a node that must not be called any more.
-    pub(super) fn give_up(&mut self, node: usize) {
-        let state = &mut self.nodes[node];
-        state.status = Status::Closed;
-        let instance = state.instance.take();
-        if let Err(error) = catch(move || {
-            drop(instance);
-            Ok::<(), Error>(())
-        }) {
-            tracing::debug!(%error, "a node that failed could not be dropped");
-        }
-    }
-
-    pub(super) fn fail(&mut self, frame: Frame<'_>, node: usize, error: Error) {
-        self.failed
-            .get_or_insert(error.at_node(&frame.plan.nodes[node].name));
-    }
 }
 
 /// Lets what a call puts out leave one stream after the other, each with the bound that follows from the call.
@@ -322,52 +211,4 @@ fn order_by_stream(plan: &PlanNode, call: Call, flow: Flow, emits: &mut Emits) {
         }
     }
     emits.list.sort_by_key(Emission::stream);
-}
-
-pub(super) fn site(frame: Frame<'_>, node: usize) -> Site<'_> {
-    Site {
-        node: node as u16,
-        name: &frame.plan.nodes[node].name,
-        session: frame.shared,
-        ended: None,
-    }
-}
-
-pub(super) fn guarded(
-    frame: Frame<'_>,
-    node: usize,
-    instance: &mut dyn Node,
-    set: &mut InputSet,
-    out: &mut Emits,
-    call: Call,
-) -> Answer<Flow> {
-    let site = site(frame, node);
-    let called = catch_unwind(AssertUnwindSafe(|| {
-        let out = &mut *out;
-        let mut cx = Cx { site, set, out };
-        match call {
-            Call::Close => instance.close(&mut cx).map(|()| Flow::Stop),
-            Call::Inputs(_) | Call::Event | Call::Source => instance.process(&mut cx),
-        }
-    }));
-    called.unwrap_or_else(|panic| {
-        out.panicked = true;
-        Err(panicked(&*panic).into())
-    })
-}
-
-/// Turns a panic into an error.
-pub(super) fn catch<T, E: From<Error>>(call: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
-    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| Err(panicked(&*panic).into()))
-}
-
-pub(super) fn panicked(panic: &(dyn Any + Send)) -> Error {
-    let text = panic
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    Error::internal(format!(
-        "the calculator panicked: {}",
-        text.unwrap_or("no message")
-    ))
 }

@@ -18,10 +18,7 @@ use crate::{
 };
 
 use super::{
-    mailbox::Pushed,
-    output::OutputStream,
-    shared::{Message, Shared},
-    summary::Summary,
+    mailbox::Pushed, message::Message, output::OutputStream, shared::Shared, summary::Summary,
     why::Why,
 };
 

@@ -6,10 +6,7 @@ use crate::{
     policy::Readiness,
 };
 
-use super::{
-    calls::Call,
-    running::{Frame, Running, Status},
-};
+use super::{node::Status, running::Running, shared::Frame};
 
 /// What a session that has nothing ready does next.
 pub(super) enum Idle {
@@ -23,34 +20,29 @@ pub(super) enum Idle {
 
 impl Running {
     pub(super) fn idle(&mut self, frame: Frame<'_>) -> Idle {
-        if self.unopened > 0 && std::mem::take(&mut self.sides_changed) {
+        if self.nodes.any_unopened() && self.sides.take_changed() {
             self.open_nodes(frame);
             return Idle::Again;
         }
         if let Some(source) = self.next_source(frame) {
-            let call = if self.stopping {
-                Call::Close
-            } else {
-                Call::Source
-            };
-            self.call(frame, source, call);
+            self.call(frame, source, self.nodes.source_call());
             return Idle::Again;
         }
-        if self.busy > 0 {
+        if self.in_flight.any() {
             return Idle::Waiting;
         }
         if self.grow(frame) {
             return Idle::Again;
         }
-        if self.open_inputs > 0 {
+        if self.has_open_inputs() {
             return Idle::Waiting;
         }
-        let waits = |node: &super::running::NodeState| {
-            node.status == Status::Open && (node.holds > 0 || !node.events.is_empty())
+        let may_go_on = |node: usize| {
+            let state = &self.nodes[node];
+            let waits = state.is_held() || state.has_events();
+            (state.status() == Status::Open && waits) || self.is_blocked(frame, node)
         };
-        let may_go_on = (0..self.nodes.len())
-            .any(|node| waits(&self.nodes[node]) || self.is_blocked(frame, node));
-        if may_go_on {
+        if (0..self.nodes.len()).any(may_go_on) {
             return Idle::Waiting;
         }
         if self.never_starts(frame) {
@@ -62,8 +54,8 @@ impl Running {
     /// Reports a source that waits for one of a lower layer, which never opens.
     fn never_starts(&mut self, frame: Frame<'_>) -> bool {
         let sources = || frame.plan.sources.iter().map(|&node| usize::from(node));
-        let waiting = sources().find(|&node| self.nodes[node].status == Status::Open);
-        let lower = sources().find(|&node| self.nodes[node].status == Status::Unopened);
+        let waiting = sources().find(|&node| self.nodes[node].status() == Status::Open);
+        let lower = sources().find(|&node| self.nodes[node].status() == Status::Unopened);
         let (Some(waiting), Some(lower)) = (waiting, lower) else {
             return false;
         };
@@ -79,7 +71,7 @@ impl Running {
     /// The source to call: of the lowest layer that is not done, the one that lags most, of equals the first.
     fn next_source(&self, frame: Frame<'_>) -> Option<usize> {
         let sources = frame.plan.sources.iter().map(|&node| usize::from(node));
-        let open = sources.filter(|&node| self.nodes[node].status != Status::Closed);
+        let open = sources.filter(|&node| self.nodes[node].status() != Status::Closed);
         let layer = open
             .clone()
             .map(|node| frame.plan.nodes[node].layer)
@@ -87,54 +79,44 @@ impl Running {
         let due = open.filter(|&node| {
             let state = &self.nodes[node];
             frame.plan.nodes[node].layer == layer
-                && state.status == Status::Open
-                && state.full_edges == 0
+                && state.status() == Status::Open
+                && state.has_room()
         });
         due.min_by_key(|&node| {
-            let outputs = &frame.plan.outputs[frame.plan.nodes[node].outputs.clone()];
-            outputs
-                .iter()
-                .map(|&stream| self.streams[stream as usize].bound)
-                .min()
+            let outputs = frame.plan.nodes[node].outputs.clone();
+            self.streams.least_bound(&frame.plan.outputs[outputs])
         })
     }
 
     /// Whether a node would run if no queue that it feeds were full.
-    pub(super) fn is_blocked(&self, frame: Frame<'_>, node: usize) -> bool {
+    fn is_blocked(&self, frame: Frame<'_>, node: usize) -> bool {
         let (plan, state) = (&frame.plan.nodes[node], &self.nodes[node]);
-        if state.status != Status::Open || state.full_edges == 0 {
-            return false;
-        }
-        plan.is_source()
-            || !state.events.is_empty()
-            || (!plan.inputs.is_empty()
-                && !matches!(
-                    state.readiness(&self.queues[plan.inputs.clone()]),
-                    Readiness::Waiting(_)
-                ))
+        state.status() == Status::Open
+            && !state.has_room()
+            && state.would_run(plan, self.queues.of(&plan.inputs))
     }
 
     /// A full queue whose consumer waits for another stream never empties by itself. Lets it take one more packet, or, if
     /// the graph wants that, reports it. True if a node can go on.
     fn grow(&mut self, frame: Frame<'_>) -> bool {
-        if self.full_queues == 0 {
+        if !self.queues.any_full() {
             return false;
         }
         let mut grown = false;
-        for input in 0..self.queues.len() {
+        for input in 0..frame.plan.inputs.len() {
             let plan_input = &frame.plan.inputs[input];
             let consumer = usize::from(plan_input.node);
-            if !self.limits[input].full || !self.is_waiting(frame, consumer) {
+            if !self.queues.is_full(input) || !self.is_waiting(frame, consumer) {
                 continue;
             }
             let producer = frame.plan.streams[plan_input.stream as usize].producer;
             let by_node = match producer {
                 Producer::Graph(_) => false,
                 // Its producer is not held up yet, but would be by the next packet from outside.
-                Producer::Node(_) if frame.plan.report_deadlock && self.open_inputs > 0 => true,
+                Producer::Node(_) if frame.plan.report_deadlock && self.has_open_inputs() => true,
                 Producer::Node(node) => {
                     if !self.is_blocked(frame, usize::from(node))
-                        || self.is_held_elsewhere(usize::from(node))
+                        || self.nodes.is_held_elsewhere(usize::from(node))
                     {
                         continue;
                     }
@@ -146,10 +128,9 @@ impl Running {
                 self.fail(frame, consumer, error);
                 return true;
             }
-            self.limits[input].limit = self.queues[input].len() + 1;
+            let limit = self.queues.raise_limit(input);
             self.refresh(frame, input);
             grown |= by_node;
-            let limit = self.limits[input].limit;
             if limit.is_multiple_of(100) {
                 let stream = &*frame.plan.streams[plan_input.stream as usize].name;
                 let node = &*frame.plan.nodes[consumer].name;
@@ -166,20 +147,12 @@ impl Running {
 
     fn is_waiting(&self, frame: Frame<'_>, node: usize) -> bool {
         let state = &self.nodes[node];
-        let queues = &self.queues[frame.plan.nodes[node].inputs.clone()];
-        state.status == Status::Unopened
-            || (state.status == Status::Open
-                && matches!(state.readiness(queues), Readiness::Waiting(_)))
-    }
-
-    /// Whether a node other than `node` may still be called from outside.
-    fn is_held_elsewhere(&self, node: usize) -> bool {
-        let mut others = self
-            .nodes
-            .iter()
-            .enumerate()
-            .filter(|(other, _)| *other != node);
-        others.any(|(_, state)| state.status == Status::Open && state.holds > 0)
+        let queues = self.queues.of(&frame.plan.nodes[node].inputs);
+        match state.status() {
+            Status::Unopened => true,
+            Status::Open => matches!(state.readiness(queues), Readiness::Waiting(_)),
+            Status::Busy | Status::Closed => false,
+        }
     }
 
     fn deadlock(&self, frame: Frame<'_>, input: usize) -> Error {

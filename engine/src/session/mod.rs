@@ -4,23 +4,29 @@
 //! Other threads meet it in `shared` only. Each poll runs what can run, nodes nearest to the outputs first, until nothing
 //! can, or until it has run so many nodes that other tasks should have their turn.
 
+mod away;
 mod blocking;
 mod calls;
-mod closing;
+mod flow;
+mod guard;
 mod handle;
 mod idle;
 mod in_flight;
-mod intake;
+mod lifecycle;
 mod mailbox;
-mod open;
+mod message;
+mod node;
+mod nodes;
 mod output;
-mod ready;
+mod queues;
 mod running;
 mod shared;
 mod sides;
 mod streams;
 mod summary;
+mod taps;
 mod timer;
+mod trace;
 mod why;
 
 use std::{
@@ -45,12 +51,9 @@ use crate::{
     timestamp::Timestamp,
 };
 
-use idle::Idle;
-use running::{Frame, Running};
-use shared::Shared;
-
-/// After this many calls a session lets other tasks run: a runtime cannot see how long its own loop takes.
-const CALLS_PER_POLL: usize = 128;
+use running::Running;
+use shared::{Frame, Shared, cancelled};
+use sides::SideValues;
 
 /// One run of a plan. Spawn it; it resolves when all of it is done, or with the error that ended it.
 ///
@@ -69,7 +72,7 @@ impl Session {
     /// A session of `plan`, not started yet, and the handle to talk to it. Fails if a side packet that the graph needs is
     /// missing or has the wrong type.
     pub fn new(plan: &Arc<Plan>, run: RunCx, sides: SidePackets) -> Result<(Self, Handle)> {
-        let given = sides::check(plan, sides)?;
+        let given = SideValues::given(plan, sides)?;
         let deadline = run.deadline.map(|at| run.clock.sleep_until(at));
         let shared = Arc::new(Shared::new(Arc::new(run), plan));
         let handle = Handle::new(Arc::clone(plan), Arc::clone(&shared));
@@ -140,14 +143,10 @@ impl Session {
 
     /// What the session waits for.
     pub fn why(&self) -> Why {
-        why::why(&self.plan, &self.running)
+        self.running.why(&self.plan)
     }
 
     fn step(&mut self, cx: &mut Context<'_>) -> Poll<Result<Summary>> {
-        let frame = Frame {
-            plan: &self.plan,
-            shared: &self.shared,
-        };
         if let Some(deadline) = &mut self.deadline
             && deadline.as_mut().poll(cx).is_ready()
         {
@@ -156,43 +155,11 @@ impl Session {
         if self.shared.run.cancel.poll_cancelled(cx).is_ready() {
             return Poll::Ready(Err(cancelled()));
         }
-        let running = &mut self.running;
-        running.begin(frame);
-        let mut calls = 0;
-        while calls < CALLS_PER_POLL {
-            running.receive(frame);
-            while calls < CALLS_PER_POLL
-                && running.failed.is_none()
-                && let Some(node) = running.ready.pop()
-            {
-                calls += usize::from(running.visit(frame, usize::from(node)));
-                if self.shared.run.cancel.is_cancelled() {
-                    return Poll::Ready(Err(cancelled()));
-                }
-            }
-            if let Some(error) = running.failed.take() {
-                return Poll::Ready(Err(error));
-            }
-            if !running.ready.is_empty() {
-                continue;
-            }
-            match running.idle(frame) {
-                Idle::Again => calls += 1,
-                Idle::Finished => {
-                    let closed = running.close_rest(frame, None);
-                    return Poll::Ready(closed.map(|()| running.summary(&self.plan)));
-                }
-                Idle::Waiting => {
-                    if running.publish(frame, Some(cx)) {
-                        running.tell_idle();
-                        return Poll::Pending;
-                    }
-                }
-            }
-        }
-        running.publish(frame, None);
-        cx.waker().wake_by_ref();
-        Poll::Pending
+        let frame = Frame {
+            plan: &self.plan,
+            shared: &self.shared,
+        };
+        self.running.run(frame, cx)
     }
 
     fn end(&mut self, outcome: Result<Summary>) {
@@ -201,20 +168,16 @@ impl Session {
         }
         self.running.flush(&self.shared);
         // The nodes go first: what they hold may still send, and is told that the session has ended.
-        if let Err(error) = calls::catch(|| {
+        if let Err(error) = guard::catch(|| {
             self.running.clear();
             Ok::<_, Error>(())
         }) {
             tracing::error!(request = %self.shared.run.id, %error, "a node could not be dropped");
         }
         self.shared.end(outcome);
-        self.running.idle_waiters.clear();
+        self.running.forget_idle_waiters();
         self.plan.session_closed();
     }
-}
-
-fn cancelled() -> Error {
-    Error::cancelled("the session was cancelled")
 }
 
 impl Future for Session {

@@ -7,43 +7,51 @@ use std::{
 };
 
 use smallvec::SmallVec;
-use tokio::sync::oneshot;
 
 use crate::{
-    context::Host,
+    context::{Host, Site},
     error::{Error, Result},
     events::{Held, Hold, SessionEnded, Wake},
     input::Event,
     packet::Packet,
-    plan::Plan,
+    plan::{GraphPort, Plan},
     run::RunCx,
-    timestamp::Timestamp,
 };
 
-use super::{in_flight::Returned, mailbox::Exchange, summary::Summary, why::Why};
+use super::{mailbox::Exchange, message::Message, summary::Summary};
 
-/// What the outside tells a session.
-pub(super) enum Message {
-    /// A packet for a graph input.
-    Packet { input: u16, packet: Packet },
-    /// No packet before this will come on a graph input.
-    Bound { input: u16, at: Timestamp },
-    /// Nothing will come on a graph input.
-    CloseInput { input: u16 },
-    /// The graph's sources are to be closed.
-    StopSources,
-    /// A thing for an event port of a node.
-    Event { node: u16, event: Event },
-    /// A hold on a node was dropped.
-    Released { node: u16 },
-    /// The future of a call of an async node wants to be polled.
-    Poll { node: u16, slot: u16 },
-    /// A node is back from its executor.
-    Returned { node: u16, returned: Box<Returned> },
-    /// Somebody asks what the session waits for.
-    Why(oneshot::Sender<Why>),
-    /// Somebody wants to know when the session has nothing to do.
-    Idle(oneshot::Sender<()>),
+/// What all of a session's work needs to see and never changes.
+#[derive(Copy, Clone)]
+pub(super) struct Frame<'a> {
+    pub(super) plan: &'a Arc<Plan>,
+    pub(super) shared: &'a Arc<Shared>,
+}
+
+impl<'a> Frame<'a> {
+    /// What the contexts of a node's calls see.
+    #[inline]
+    pub(super) fn site(self, node: usize) -> Site<'a> {
+        Site {
+            node: node as u16,
+            name: &self.plan.nodes[node].name,
+            session: self.shared,
+            ended: None,
+        }
+    }
+
+    /// An error if the session was cancelled.
+    #[inline]
+    pub(super) fn check_cancelled(self) -> Result<()> {
+        if self.shared.run.cancel.is_cancelled() {
+            return Err(cancelled());
+        }
+        Ok(())
+    }
+}
+
+/// The error of a session that was cancelled.
+pub(super) fn cancelled() -> Error {
+    Error::cancelled("the session was cancelled")
 }
 
 /// The part of a session that other threads can reach.
@@ -66,7 +74,7 @@ pub(super) struct State {
 
 impl Shared {
     pub(super) fn new(run: Arc<RunCx>, plan: &Plan) -> Self {
-        let room = |port: &crate::plan::GraphPort| {
+        let room = |port: &GraphPort| {
             let consumers = plan.streams[port.stream as usize].consumers.iter();
             let limits = consumers.map(|&input| plan.inputs[input as usize].limit);
             limits.min().unwrap_or(usize::MAX)

@@ -1,4 +1,4 @@
-//! The side packets a session is started with.
+//! The side packets of a session: those it is started with, and those that its nodes make.
 
 use std::collections::HashMap;
 
@@ -40,42 +40,82 @@ impl Packet {
     }
 }
 
-/// The values by position among the plan's side packets. Names that the graph does not use are ignored.
-pub(super) fn check(plan: &Plan, mut given: SidePackets) -> Result<Vec<Option<Packet>>> {
-    if let Some(name) = &plan.unloaded {
-        return Err(Error::precondition(format!(
-            "the resource `{name}` was not loaded with the plan"
-        )));
-    }
-    let mut problems = Vec::new();
-    let mut values = Vec::with_capacity(plan.sides.len());
-    for side in &plan.sides {
-        let value = given.0.remove(&*side.name);
-        match &value {
-            Some(_) if side.produced => problems.push(format!(
-                "side packet `{}` is given, but a node of the graph makes it",
-                side.name
-            )),
-            Some(packet) if !side.check.is_empty() && !side.check.contains(&packet.type_info()) => {
-                let wanted: Vec<String> = side.check.iter().map(|of| format!("`{of}`")).collect();
-                problems.push(format!(
-                    "side packet `{}` is `{}`, but the graph takes {}",
-                    side.name,
-                    packet.type_info(),
-                    wanted.join(" or ")
-                ));
-            }
-            None if side.required => problems.push(format!(
-                "side packet `{}` is required, but not given",
-                side.name
-            )),
-            Some(_) | None => {}
+/// The values, by position among the plan's side packets.
+pub(super) struct SideValues {
+    values: Vec<Option<Packet>>,
+    /// A node has set one that others may wait for.
+    changed: bool,
+}
+
+impl SideValues {
+    /// Those that are given. Names that the graph does not use are ignored.
+    pub(super) fn given(plan: &Plan, mut given: SidePackets) -> Result<Self> {
+        if let Some(name) = &plan.unloaded {
+            return Err(Error::precondition(format!(
+                "the resource `{name}` was not loaded with the plan"
+            )));
         }
-        values.push(value);
+        let mut problems = Vec::new();
+        let mut values = Vec::with_capacity(plan.sides.len());
+        for side in &plan.sides {
+            let value = given.0.remove(&*side.name);
+            match &value {
+                Some(_) if side.produced => problems.push(format!(
+                    "side packet `{}` is given, but a node of the graph makes it",
+                    side.name
+                )),
+                Some(packet) if !side.takes(packet) => {
+                    let wanted: Vec<String> =
+                        side.check.iter().map(|of| format!("`{of}`")).collect();
+                    problems.push(format!(
+                        "side packet `{}` is `{}`, but the graph takes {}",
+                        side.name,
+                        packet.type_info(),
+                        wanted.join(" or ")
+                    ));
+                }
+                None if side.required => problems.push(format!(
+                    "side packet `{}` is required, but not given",
+                    side.name
+                )),
+                Some(_) | None => {}
+            }
+            values.push(value);
+        }
+        if problems.is_empty() {
+            let changed = false;
+            Ok(Self { values, changed })
+        } else {
+            Err(Error::invalid(problems.join("; ")))
+        }
     }
-    if problems.is_empty() {
-        Ok(values)
-    } else {
-        Err(Error::invalid(problems.join("; ")))
+
+    pub(super) fn get(&self, side: usize) -> Option<&Packet> {
+        self.values[side].as_ref()
+    }
+
+    /// Sets an output side packet of a node, once.
+    pub(super) fn set(&mut self, plan: &Plan, side: usize, packet: Packet) -> Result<&Packet> {
+        let (plan, value) = (&plan.sides[side], &mut self.values[side]);
+        if value.is_some() {
+            return Err(Error::precondition(format!(
+                "output side packet `{}` is already set",
+                plan.name
+            )));
+        }
+        if !plan.takes(&packet) {
+            return Err(Error::invalid(format!(
+                "output side packet `{}` is `{}`, which its consumers do not take",
+                plan.name,
+                packet.type_info()
+            )));
+        }
+        self.changed = true;
+        Ok(value.insert(packet.at_unset()))
+    }
+
+    /// Whether one was set since this was last asked.
+    pub(super) fn take_changed(&mut self) -> bool {
+        std::mem::take(&mut self.changed)
     }
 }

@@ -14,15 +14,36 @@ pub(super) struct Timer {
     read: Instant,
     /// No call was made since.
     fresh: bool,
+    /// When the session was first polled.
+    started: Option<Instant>,
 }
 
 impl Timer {
-    /// Reads the clock.
-    pub(super) fn start() -> Self {
+    pub(super) fn new() -> Self {
         Self {
             read: Instant::now(),
             fresh: true,
+            started: None,
         }
+    }
+
+    fn read_clock(&mut self) {
+        self.read = Instant::now();
+        self.fresh = true;
+    }
+
+    /// The beginning of a poll. True in the first one.
+    pub(super) fn begin(&mut self) -> bool {
+        self.read_clock();
+        let first = self.started.is_none();
+        self.started.get_or_insert(self.read);
+        first
+    }
+
+    /// How long ago the first poll began.
+    pub(super) fn elapsed(&self) -> Duration {
+        self.started
+            .map_or(Duration::ZERO, |started| started.elapsed())
     }
 
     /// When the clock was last read: at most one poll ago.
@@ -33,7 +54,7 @@ impl Timer {
     /// Before a call of a node that has been called `runs` times.
     pub(super) fn before(&mut self, runs: u64) {
         if !self.fresh && weight(runs) > 0 {
-            *self = Self::start();
+            self.read_clock();
         }
     }
 
@@ -45,7 +66,7 @@ impl Timer {
             return None;
         }
         let before = self.read;
-        *self = Self::start();
+        self.read_clock();
         Some((self.read - before) * weight)
     }
 }

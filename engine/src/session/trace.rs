@@ -10,15 +10,42 @@ use crate::{
 };
 
 use super::{
-    super::running::{Running, Status, TapTo},
-    Reason, Wait,
+    node::Status,
+    running::Running,
+    why::{OpenInput, Reason, Wait, Why},
 };
+
+impl Running {
+    /// What the session waits for.
+    pub(super) fn why(&self, plan: &Plan) -> Why {
+        if self.nodes.len() < plan.nodes.len() {
+            return Why::ended();
+        }
+        let trace = Trace {
+            plan,
+            running: self,
+        };
+        let open = plan.graph_inputs.iter().filter_map(|port| {
+            let stream = &self.streams[port.stream as usize];
+            (!stream.is_closed()).then(|| OpenInput {
+                stream: port.name.to_string(),
+                bound: stream.bound(),
+            })
+        });
+        Why {
+            ended: false,
+            chains: trace.chains(),
+            nodes: trace.nodes(),
+            open_inputs: open.collect(),
+        }
+    }
+}
 
 /// A look at a session that does not move meanwhile.
 #[derive(Copy, Clone)]
-pub(super) struct Trace<'a> {
-    pub(super) plan: &'a Plan,
-    pub(super) running: &'a Running,
+struct Trace<'a> {
+    plan: &'a Plan,
+    running: &'a Running,
 }
 
 /// What a node waits for, and the node that this is up to; none for a root.
@@ -62,15 +89,15 @@ enum Asked {
 
 impl Trace<'_> {
     /// Every node that is not closed.
-    pub(super) fn nodes(self) -> Vec<Wait> {
+    fn nodes(self) -> Vec<Wait> {
         let open = (0..self.plan.nodes.len())
-            .filter(|&node| self.running.nodes[node].status != Status::Closed);
+            .filter(|&node| self.running.nodes[node].status() != Status::Closed);
         open.map(|node| self.wait(node, self.find(node, Asked::Itself).reason))
             .collect()
     }
 
     /// The chains from nodes that are held up to the roots, each root once.
-    pub(super) fn chains(self) -> Vec<Vec<Wait>> {
+    fn chains(self) -> Vec<Vec<Wait>> {
         let mut chains: Vec<Vec<Wait>> = Vec::new();
         let all = 0..self.plan.nodes.len();
         // What has work goes first; what is away on a call matters by itself only if nobody waits for it.
@@ -94,9 +121,9 @@ impl Trace<'_> {
     /// Whether a node has something to do that it cannot do.
     fn is_held_up(self, node: usize) -> bool {
         let (plan, state) = (&self.plan.nodes[node], &self.running.nodes[node]);
-        match state.status {
+        match state.status() {
             Status::Unopened => true,
-            Status::Open if state.full_edges > 0 => self.would_run(node),
+            Status::Open if !state.has_room() => self.would_run(node),
             Status::Open => plan.is_source() || self.first(node).is_some(),
             Status::Busy | Status::Closed => false,
         }
@@ -104,7 +131,7 @@ impl Trace<'_> {
 
     fn is_away(self, node: usize) -> bool {
         let state = &self.running.nodes[node];
-        state.is_away() || (state.status == Status::Open && state.holds > 0)
+        state.is_away() || (state.status() == Status::Open && state.is_held())
     }
 
     fn chain(self, start: usize) -> Vec<Wait> {
@@ -152,8 +179,8 @@ impl Trace<'_> {
 
     fn wait(self, node: usize, reason: Reason) -> Wait {
         let state = &self.running.nodes[node];
-        let since: Option<Duration> = state.since.map(|since| since.elapsed());
-        let queues = &self.running.queues[self.plan.nodes[node].inputs.clone()];
+        let since: Option<Duration> = state.since().map(|since| since.elapsed());
+        let queues = self.running.queues.of(&self.plan.nodes[node].inputs);
         Wait {
             node: self.name(node),
             packets: queues.iter().map(InputQueue::len).sum(),
@@ -173,27 +200,25 @@ impl Trace<'_> {
 
     /// The timestamp of the first packet in a node's queues.
     fn first(self, node: usize) -> Option<Timestamp> {
-        let queues = &self.running.queues[self.plan.nodes[node].inputs.clone()];
+        let queues = self.running.queues.of(&self.plan.nodes[node].inputs);
         queues.iter().filter_map(InputQueue::head).min()
     }
 
     fn readiness(self, node: usize) -> Readiness {
-        let inputs = self.plan.nodes[node].inputs.clone();
-        self.running.nodes[node].readiness(&self.running.queues[inputs])
+        let inputs = &self.plan.nodes[node].inputs;
+        self.running.nodes[node].readiness(self.running.queues.of(inputs))
     }
 
     /// Whether a node would be called if there were room for what it makes.
     fn would_run(self, node: usize) -> bool {
         let plan = &self.plan.nodes[node];
-        plan.is_source()
-            || !self.running.nodes[node].events.is_empty()
-            || (!plan.inputs.is_empty() && !matches!(self.readiness(node), Readiness::Waiting(_)))
+        self.running.nodes[node].would_run(plan, self.running.queues.of(&plan.inputs))
     }
 
     /// What a node waits for.
     fn find(self, node: usize, asked: Asked) -> Found {
         let state = &self.running.nodes[node];
-        match state.status {
+        match state.status() {
             Status::Unopened => self.unopened(node),
             Status::Open | Status::Busy if state.is_away() => {
                 let runs = match self.plan.nodes[node].place {
@@ -202,7 +227,7 @@ impl Trace<'_> {
                 };
                 Found::root(Reason::Executor { runs })
             }
-            Status::Open if state.full_edges > 0 && self.would_run(node) => self.full(node),
+            Status::Open if !state.has_room() && self.would_run(node) => self.full(node),
             Status::Open if self.plan.nodes[node].is_source() => self.source(node),
             Status::Open => self.open(node, asked),
             Status::Busy => Found::root(Reason::Turn),
@@ -220,7 +245,7 @@ impl Trace<'_> {
             let SideSource::Packet(side) = source else {
                 continue;
             };
-            if self.running.sides[*side as usize].is_some() {
+            if self.running.sides.get(*side as usize).is_some() {
                 continue;
             }
             let mut makers = self.plan.nodes.iter();
@@ -238,7 +263,7 @@ impl Trace<'_> {
         }
         let mut before = self.plan.nodes[node].upstream.iter();
         let unopened = before
-            .find(|&&before| self.running.nodes[usize::from(before)].status == Status::Unopened);
+            .find(|&&before| self.running.nodes[usize::from(before)].status() == Status::Unopened);
         match unopened {
             Some(&before) => {
                 let of = self.name(usize::from(before));
@@ -252,7 +277,7 @@ impl Trace<'_> {
     fn full(self, node: usize) -> Found {
         for &stream in &self.plan.outputs[self.plan.nodes[node].outputs.clone()] {
             for &input in &self.plan.streams[stream as usize].consumers {
-                if !self.running.limits[input as usize].full {
+                if !self.running.queues.is_full(input as usize) {
                     continue;
                 }
                 let at = usize::from(self.plan.inputs[input as usize].node);
@@ -265,10 +290,7 @@ impl Trace<'_> {
                     at,
                 );
             }
-            let is_full = |tap: &super::super::running::Tap| {
-                tap.stream == stream && matches!(tap.to, TapTo::Output { full: true, .. })
-            };
-            if self.running.taps.iter().any(is_full) {
+            if self.running.taps.is_full(stream) {
                 return Found::root(Reason::Reader {
                     stream: self.stream(stream),
                 });
@@ -287,7 +309,7 @@ impl Trace<'_> {
             .map(|&source| usize::from(source))
             .find(|&source| {
                 self.plan.nodes[source].layer < layer
-                    && self.running.nodes[source].status != Status::Closed
+                    && self.running.nodes[source].status() != Status::Closed
             });
         match lower {
             Some(lower) => Found::by(
@@ -303,7 +325,7 @@ impl Trace<'_> {
 
     fn open(self, node: usize, asked: Asked) -> Found {
         let (plan, state) = (&self.plan.nodes[node], &self.running.nodes[node]);
-        let held = state.holds > 0;
+        let held = state.is_held();
         if plan.inputs.is_empty() {
             return Found::root(if held { Reason::Event } else { Reason::End });
         }
@@ -322,7 +344,7 @@ impl Trace<'_> {
             } else {
                 Reason::Nothing {
                     stream: self.stream(stream as u32),
-                    bound: self.running.streams[stream].bound,
+                    bound: self.running.streams[stream].bound(),
                     dealt: waiting.until,
                 }
             });

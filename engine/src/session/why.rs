@@ -1,14 +1,10 @@
 //! Why a session does not go on, in terms of its graph: which node waits for what, and what that waits for, down to the root.
 
-mod trace;
-
 use std::{fmt, time::Duration};
 
 use serde::{Serialize, Serializer};
 
-use crate::{plan::Plan, timestamp::Timestamp};
-
-use super::running::Running;
+use crate::timestamp::Timestamp;
 
 /// What a session waits for, to print or to serialize.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -143,26 +139,6 @@ impl Why {
     /// What everything else waits for in the end; none if nothing that is on its way is held up.
     pub fn roots(&self) -> impl Iterator<Item = &Wait> {
         self.chains.iter().filter_map(|chain| chain.last())
-    }
-}
-
-pub(super) fn why(plan: &Plan, running: &Running) -> Why {
-    if running.nodes.is_empty() && !plan.nodes.is_empty() {
-        return Why::ended();
-    }
-    let trace = trace::Trace { plan, running };
-    let open = plan.graph_inputs.iter().filter_map(|port| {
-        let stream = &running.streams[port.stream as usize];
-        (!stream.closed).then(|| OpenInput {
-            stream: port.name.to_string(),
-            bound: stream.bound,
-        })
-    });
-    Why {
-        ended: false,
-        chains: trace.chains(),
-        nodes: trace.nodes(),
-        open_inputs: open.collect(),
     }
 }
 

@@ -1,0 +1,183 @@
+//! The calls of one node that go on elsewhere: on executors, or as futures of an async node.
+
+use std::{
+    collections::VecDeque,
+    future::Future,
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll, Wake, Waker},
+};
+
+use crate::{
+    calculator::Flow,
+    emits::Emits,
+    error::{Error, Result},
+    node::{Answer, Instance, Returned},
+};
+
+use super::{
+    guard::{Call, panicked},
+    message::Message,
+    shared::Shared,
+};
+
+/// Asks the session to poll the future of one call of an async node.
+struct PollNode {
+    shared: Arc<Shared>,
+    node: u16,
+    slot: u16,
+    /// A message is on its way.
+    asked: AtomicBool,
+}
+
+impl Wake for PollNode {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        // Release pairs with the Acquire in `Away::poll`: the poll sees what was written before the wake.
+        if !self.asked.swap(true, Ordering::AcqRel) {
+            let (node, slot) = (self.node, self.slot);
+            // If the session has ended, the future is gone.
+            drop(self.shared.send(Message::Poll { node, slot }));
+        }
+    }
+}
+
+pub(super) type NodeFuture = Pin<Box<dyn Future<Output = Returned> + Send>>;
+
+#[derive(Default)]
+pub(super) struct Away {
+    /// As many as calls were ever away at once.
+    slots: Vec<Slot>,
+    /// The slots in use, in the order in which their calls were made.
+    order: VecDeque<u16>,
+    /// Free instances, besides that of the node itself.
+    spare: Vec<Instance>,
+    /// The node has stopped: what later calls put out no longer matters.
+    stopped: bool,
+}
+
+/// The place of one call.
+struct Slot {
+    call: Call,
+    work: Work,
+    poll: Option<Arc<PollNode>>,
+}
+
+enum Work {
+    /// On an executor, or nothing.
+    Elsewhere,
+    Future(NodeFuture),
+    /// Over, but an earlier one is not.
+    Done(Answer<Flow>, Emits),
+}
+
+impl Away {
+    /// How many calls are away.
+    pub(super) fn calls(&self) -> usize {
+        self.order.len()
+    }
+
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stopped
+    }
+
+    /// Lets the calls that are away end; after them the node is closed.
+    pub(super) fn stop(&mut self) {
+        self.stopped = true;
+    }
+
+    pub(super) fn take_spare(&mut self) -> Option<Instance> {
+        self.spare.pop()
+    }
+
+    pub(super) fn add_spare(&mut self, instance: Instance) {
+        self.spare.push(instance);
+    }
+
+    /// Takes a free slot for a call.
+    pub(super) fn begin(&mut self, call: Call) -> u16 {
+        let free = (0..self.slots.len() as u16).find(|slot| !self.order.contains(slot));
+        let slot = free.unwrap_or_else(|| {
+            self.slots.push(Slot {
+                call,
+                work: Work::Elsewhere,
+                poll: None,
+            });
+            self.slots.len() as u16 - 1
+        });
+        self.slots[usize::from(slot)].call = call;
+        self.order.push_back(slot);
+        slot
+    }
+
+    /// Leaves the future of a call in its slot.
+    pub(super) fn start(&mut self, slot: u16, future: NodeFuture) {
+        self.slots[usize::from(slot)].work = Work::Future(future);
+    }
+
+    /// Polls the call in a slot. `None` if it is no future or is pending, an error if it panicked.
+    pub(super) fn poll(
+        &mut self,
+        shared: &Arc<Shared>,
+        node: u16,
+        slot: u16,
+    ) -> Option<Result<Returned, Error>> {
+        let Slot { work, poll, .. } = &mut self.slots[usize::from(slot)];
+        let Work::Future(future) = work else {
+            return None;
+        };
+        let poll = poll.get_or_insert_with(|| {
+            Arc::new(PollNode {
+                shared: Arc::clone(shared),
+                node,
+                slot,
+                asked: AtomicBool::new(false),
+            })
+        });
+        // Acquire pairs with the Release in `wake_by_ref`. Cleared before the poll, so that a wake during it asks again.
+        poll.asked.swap(false, Ordering::Acquire);
+        let waker = Waker::from(Arc::clone(poll));
+        let polled = catch_unwind(AssertUnwindSafe(|| {
+            future.as_mut().poll(&mut Context::from_waker(&waker))
+        }));
+        match polled {
+            Ok(Poll::Pending) => None,
+            Ok(Poll::Ready(returned)) => Some(Ok(returned)),
+            Err(panic) => {
+                *work = Work::Elsewhere;
+                Some(Err(panicked(&*panic)))
+            }
+        }
+    }
+
+    /// Keeps the answer of a call until those before it are over.
+    pub(super) fn finish(&mut self, slot: u16, flow: Answer<Flow>, emits: Emits) {
+        self.slots[usize::from(slot)].work = Work::Done(flow, emits);
+    }
+
+    /// The answer of the earliest call, once it is there; nothing that a node put out after it has stopped.
+    pub(super) fn next(&mut self) -> Option<(Call, Answer<Flow>, Emits)> {
+        loop {
+            let slot = &mut self.slots[usize::from(*self.order.front()?)];
+            match std::mem::replace(&mut slot.work, Work::Elsewhere) {
+                Work::Done(flow, emits) => {
+                    self.order.pop_front();
+                    if !self.stopped || slot.call == Call::Close {
+                        return Some((slot.call, flow, emits));
+                    }
+                }
+                going_on => {
+                    slot.work = going_on;
+                    return None;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Guarded calls: an error or a panic of a node ends its session and nothing else.
+
+use std::{
+    any::Any,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
+
+use crate::{
+    calculator::Flow,
+    context::{Cx, Site},
+    emits::Emits,
+    error::{Error, Result},
+    input::InputSet,
+    node::{Answer, Node},
+    timestamp::Timestamp,
+};
+
+/// Why a node is called.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Call {
+    /// An input set at this timestamp is complete.
+    Inputs(Timestamp),
+    Event,
+    /// The node is a source, and nothing else is to be done.
+    Source,
+    Close,
+}
+
+/// Calls a node. After a panic, `out` says so.
+pub(super) fn guarded(
+    site: Site<'_>,
+    node: &mut dyn Node,
+    set: &mut InputSet,
+    out: &mut Emits,
+    call: Call,
+) -> Answer<Flow> {
+    let called = catch_unwind(AssertUnwindSafe(|| {
+        let out = &mut *out;
+        let mut cx = Cx { site, set, out };
+        match call {
+            Call::Close => node.close(&mut cx).map(|()| Flow::Stop),
+            Call::Inputs(_) | Call::Event | Call::Source => node.process(&mut cx),
+        }
+    }));
+    called.unwrap_or_else(|panic| {
+        out.panicked = true;
+        Err(panicked(&*panic).into())
+    })
+}
+
+/// Turns a panic into an error.
+pub(super) fn catch<T, E: From<Error>>(call: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| Err(panicked(&*panic).into()))
+}
+
+/// Drops what a calculator made, whose destructor may panic.
+pub(super) fn catch_drop<T>(value: T) -> Result<()> {
+    catch(move || {
+        drop(value);
+        Ok(())
+    })
+}
+
+pub(super) fn panicked(panic: &(dyn Any + Send)) -> Error {
+    let text = panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    Error::internal(format!(
+        "the calculator panicked: {}",
+        text.unwrap_or("no message")
+    ))
+}

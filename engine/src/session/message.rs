@@ -1,0 +1,50 @@
+//! What the outside tells a session.
+
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+
+use crate::{
+    calculator::Flow,
+    emits::Emits,
+    input::{Event, InputSet},
+    node::{Answer, Node},
+    packet::Packet,
+    timestamp::Timestamp,
+};
+
+use super::why::Why;
+
+/// One thing in the inbox of a session.
+pub(super) enum Message {
+    /// A packet for a graph input.
+    Packet { input: u16, packet: Packet },
+    /// No packet before this will come on a graph input.
+    Bound { input: u16, at: Timestamp },
+    /// Nothing will come on a graph input.
+    CloseInput { input: u16 },
+    /// The graph's sources are to be closed.
+    StopSources,
+    /// A thing for an event port of a node.
+    Event { node: u16, event: Event },
+    /// A hold on a node was dropped.
+    Released { node: u16 },
+    /// The future of a call of an async node wants to be polled.
+    Poll { node: u16, slot: u16 },
+    /// A node is back from its executor.
+    Returned { node: u16, returned: Box<Returned> },
+    /// Somebody asks what the session waits for.
+    Why(oneshot::Sender<Why>),
+    /// Somebody wants to know when the session has nothing to do.
+    Idle(oneshot::Sender<()>),
+}
+
+/// A node that was away on an executor, and what came of its call.
+pub(super) struct Returned {
+    pub(super) slot: u16,
+    pub(super) node: Box<dyn Node>,
+    pub(super) set: InputSet,
+    pub(super) emits: Emits,
+    pub(super) flow: Answer<Flow>,
+    pub(super) time: Duration,
+}

@@ -1,0 +1,464 @@
+//! One node of a session: where it is in its life, what it waits for, and what its calls cost.
+
+use std::{
+    collections::VecDeque,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use crate::{
+    calculator::Flow,
+    context::{Cx, Site},
+    emits::Emits,
+    error::{Error, Result},
+    input::{Event, InputQueue, InputSet},
+    node::{self, Answer, Instance},
+    plan::PlanNode,
+    policy::{Policy, Readiness, Rule},
+    timestamp::Timestamp,
+};
+
+use super::{
+    away::{Away, NodeFuture},
+    guard::{Call, catch, catch_drop, guarded},
+    shared::Shared,
+    timer::Timer,
+};
+
+/// Where a node is in its life.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Status {
+    /// Waits for its side packets or for the nodes before it.
+    Unopened,
+    Open,
+    /// In as many calls that go on elsewhere as it may be.
+    Busy,
+    Closed,
+}
+
+/// When a node takes the inputs of its next call out of the queues.
+///
+/// As a rule when it is called, but a node with the Immediate policy takes what is there as soon as something arrives. What
+/// arrives between that and its call comes with the next one.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Intake {
+    /// When it is called.
+    OnCall,
+    /// When something arrives.
+    OnArrival,
+    /// As [`Self::OnArrival`], once the node is open and its call is over.
+    Later,
+    /// They are in its input set, at this timestamp.
+    Taken(Timestamp),
+}
+
+pub(super) struct NodeState {
+    status: Status,
+    /// Present while the node is open and not away on a call.
+    instance: Option<Instance>,
+    policy: Rule,
+    intake: Intake,
+    timed: bool,
+    /// The one input, counted within the node, that has to change before the node is due; [`ANY`] if it is not known.
+    laggard: u16,
+    set: InputSet,
+    events: VecDeque<Event>,
+    /// Holds that exist. May be below zero for a moment: a hold that a call on an executor made and dropped is reported
+    /// before the call's end is.
+    holds: i32,
+    /// How many queues that it feeds are full; while there is one, it does not run.
+    full_edges: u16,
+    /// Calls that go on elsewhere; present since the first.
+    away: Option<Box<Away>>,
+    runs: u64,
+    time: Duration,
+    /// When its last call ended, or the poll in which it did began.
+    since: Option<Instant>,
+}
+
+/// Of a node that may be due after a change of any of its inputs.
+const ANY: u16 = u16::MAX;
+
+impl NodeState {
+    pub(super) fn new(plan: &PlanNode) -> Self {
+        let policy = plan.policy.build(plan.inputs.len(), plan.bounds);
+        Self {
+            status: Status::Unopened,
+            instance: None,
+            timed: policy.timed(),
+            intake: match plan.policy {
+                Policy::Immediate => Intake::Later,
+                _ => Intake::OnCall,
+            },
+            policy,
+            laggard: ANY,
+            set: InputSet::new(plan.inputs.len()),
+            events: VecDeque::new(),
+            holds: 0,
+            full_edges: 0,
+            away: None,
+            runs: 0,
+            time: Duration::ZERO,
+            since: None,
+        }
+    }
+
+    #[inline]
+    pub(super) fn status(&self) -> Status {
+        self.status
+    }
+
+    /// Whether the session may call the node if it is due.
+    #[inline]
+    pub(super) fn is_callable(&self) -> bool {
+        self.status == Status::Open && !self.away.as_ref().is_some_and(|away| away.is_stopped())
+    }
+
+    pub(super) fn instance(&self) -> Option<&Instance> {
+        self.instance.as_ref()
+    }
+
+    /// How often it was called, and how long that took.
+    pub(super) fn counts(&self) -> (u64, Duration) {
+        (self.runs, self.time)
+    }
+
+    pub(super) fn since(&self) -> Option<Instant> {
+        self.since
+    }
+}
+
+/// Opening and closing.
+impl NodeState {
+    pub(super) fn open(&mut self, instance: Instance) {
+        self.instance = Some(instance);
+        self.status = Status::Open;
+    }
+
+    /// Drops the node. The error is that of a destructor that panicked.
+    pub(super) fn close(&mut self) -> Result<()> {
+        self.status = Status::Closed;
+        catch_drop((std::mem::take(&mut self.events), self.instance.take()))
+    }
+
+    /// Closes an open node at the end of the session. It goes without a call if it is away.
+    pub(super) fn close_at_end(&mut self, site: Site<'_>, out: &mut Emits) -> Answer<()> {
+        self.status = Status::Closed;
+        let Some(mut instance) = self.instance.take() else {
+            return Ok(());
+        };
+        self.runs += 1;
+        self.set.clear();
+        self.set.set_time(Timestamp::DONE);
+        let set = &mut self.set;
+        catch(move || {
+            let mut cx = Cx { site, set, out };
+            match &mut instance {
+                Instance::Sync(node) => node.close(&mut cx),
+                Instance::Async(node) => node.close(&mut cx),
+            }
+        })
+    }
+
+    /// Adds holds that a call has made.
+    #[inline]
+    pub(super) fn hold(&mut self, holds: u32) {
+        self.holds += holds as i32;
+    }
+
+    pub(super) fn release(&mut self) {
+        self.holds -= 1;
+    }
+
+    #[inline]
+    pub(super) fn is_held(&self) -> bool {
+        self.holds > 0
+    }
+}
+
+/// Readiness.
+impl NodeState {
+    /// Whether packets have to arrive in the order of their timestamps.
+    #[inline]
+    pub(super) fn is_timed(&self) -> bool {
+        self.timed
+    }
+
+    /// Whether the node can be called: that it can is settled once it has taken its inputs.
+    #[inline]
+    pub(super) fn readiness(&self, queues: &[InputQueue]) -> Readiness {
+        match self.intake {
+            Intake::Taken(at) => Readiness::Process(at),
+            Intake::OnCall | Intake::OnArrival | Intake::Later => self.policy.readiness(queues),
+        }
+    }
+
+    /// Notes the input whose bound has to move before the node is due.
+    #[inline]
+    pub(super) fn wait_for(&mut self, input: u16) {
+        if self.policy.waits_for_laggard() {
+            self.laggard = input;
+        }
+    }
+
+    /// Whether a change of this input may make the node due.
+    #[inline]
+    pub(super) fn may_wait_for(&self, input: usize) -> bool {
+        self.laggard == ANY || usize::from(self.laggard) == input
+    }
+
+    /// Whether a node that was called for `at` can only be due again after its input changes. Decided without a look at
+    /// its policy for the nodes that make most of a graph, those with one input.
+    pub(super) fn is_exhausted(&self, queues: &[InputQueue], at: Timestamp) -> bool {
+        let [queue] = queues else {
+            return false;
+        };
+        let next = at.next();
+        self.policy.waits_for_laggard()
+            && queue.is_empty()
+            && queue.bound() == next
+            && next.is_range()
+            && self.events.is_empty()
+    }
+
+    /// Tells the policy that a packet has arrived. True if that may have changed any of the queues.
+    #[inline]
+    pub(super) fn arrived(&mut self, queues: &mut [InputQueue]) -> bool {
+        self.policy.arrived(queues)
+    }
+
+    /// Fills the input set for the call at `at`. False if that was done on arrival.
+    #[inline]
+    pub(super) fn fill(&mut self, at: Timestamp, queues: &mut [InputQueue]) -> bool {
+        if let Intake::Taken(_) = self.intake {
+            self.intake = Intake::Later;
+            return false;
+        }
+        self.laggard = ANY;
+        self.policy.fill(at, queues, &mut self.set);
+        true
+    }
+
+    /// Something has arrived. If the node takes its inputs then, it does. True if it has.
+    #[inline]
+    pub(super) fn fill_on_arrival(&mut self, queues: &mut [InputQueue]) -> bool {
+        if self.intake == Intake::OnArrival
+            && self.status == Status::Open
+            && !self.is_away()
+            && let Readiness::Process(at) = self.policy.readiness(queues)
+        {
+            self.policy.fill(at, queues, &mut self.set);
+            self.intake = Intake::Taken(at);
+            return true;
+        }
+        false
+    }
+
+    /// The node has opened, or its call is over. True if from now on it takes its inputs on arrival.
+    #[inline]
+    pub(super) fn resume(&mut self) -> bool {
+        let resumes = self.intake == Intake::Later;
+        if resumes {
+            self.intake = Intake::OnArrival;
+        }
+        resumes
+    }
+
+    /// A queue that it feeds has become full.
+    pub(super) fn edge_filled(&mut self) {
+        self.full_edges += 1;
+    }
+
+    /// A queue that it feeds is no longer full.
+    pub(super) fn edge_emptied(&mut self) {
+        self.full_edges -= 1;
+    }
+
+    /// Whether no queue that it feeds is full.
+    #[inline]
+    pub(super) fn has_room(&self) -> bool {
+        self.full_edges == 0
+    }
+
+    /// Keeps an event for the next call. False if the node is closed.
+    pub(super) fn add_event(&mut self, event: Event) -> bool {
+        let open = self.status != Status::Closed;
+        if open {
+            self.events.push_back(event);
+        }
+        open
+    }
+
+    /// Puts the next event, if there is one, into the input set.
+    #[inline]
+    pub(super) fn take_event(&mut self) -> bool {
+        let event = self.events.pop_front();
+        let taken = event.is_some();
+        if let Some(event) = event {
+            self.set.set_event(event);
+        }
+        taken
+    }
+
+    pub(super) fn has_events(&self) -> bool {
+        !self.events.is_empty()
+    }
+
+    /// Whether it would run if no queue that it feeds were full.
+    pub(super) fn would_run(&self, plan: &PlanNode, queues: &[InputQueue]) -> bool {
+        plan.is_source()
+            || self.has_events()
+            || (!plan.inputs.is_empty() && !matches!(self.readiness(queues), Readiness::Waiting(_)))
+    }
+}
+
+/// Calls in the session's own task.
+impl NodeState {
+    /// Gives the input set the time that the call has; `free` is the first free timestamp of the outputs.
+    #[inline]
+    pub(super) fn set_time(&mut self, call: Call, free: Timestamp) {
+        self.set.set_time(match call {
+            Call::Inputs(at) => at,
+            Call::Event => free,
+            Call::Source => Timestamp::ZERO,
+            Call::Close => Timestamp::DONE,
+        });
+    }
+
+    /// Calls the node here. Async nodes are only closed this way.
+    #[inline]
+    pub(super) fn call(&mut self, site: Site<'_>, out: &mut Emits, call: Call) -> Answer<Flow> {
+        let set = &mut self.set;
+        match &mut self.instance {
+            Some(Instance::Sync(node)) => guarded(site, &mut **node, set, out, call),
+            Some(Instance::Async(node)) => {
+                catch(|| node.close(&mut Cx { site, set, out })).map(|()| Flow::Stop)
+            }
+            None => Ok(Flow::Stop),
+        }
+    }
+
+    #[inline]
+    pub(super) fn before_call(&self, timer: &mut Timer) {
+        timer.before(self.runs);
+    }
+
+    /// Counts a call, which has ended now, and charges the node with it.
+    #[inline]
+    pub(super) fn after_call(&mut self, timer: &mut Timer) {
+        if let Some(time) = timer.after(self.runs) {
+            self.time += time;
+        }
+        self.runs += 1;
+        self.since = Some(timer.read());
+    }
+
+    /// Empties the input set of a call that is over, and adds the holds that it made.
+    #[inline]
+    pub(super) fn call_over(&mut self, holds: u32) {
+        self.set.clear();
+        self.hold(holds);
+    }
+}
+
+/// Calls that go on elsewhere.
+impl NodeState {
+    #[inline]
+    pub(super) fn is_away(&self) -> bool {
+        self.away.as_ref().is_some_and(|away| away.calls() > 0)
+    }
+
+    /// Takes a free instance for a call that goes away.
+    pub(super) fn take_instance(&mut self) -> Option<Instance> {
+        let away = self.away.get_or_insert_default();
+        self.instance.take().or_else(|| away.take_spare())
+    }
+
+    /// Takes a slot for a call that goes away now.
+    pub(super) fn depart(&mut self, plan: &PlanNode, call: Call, now: Instant) -> u16 {
+        let away = self.away.get_or_insert_default();
+        let slot = away.begin(call);
+        if away.calls() >= usize::from(plan.lanes) || call == Call::Close {
+            self.status = Status::Busy;
+        }
+        self.since = Some(now);
+        slot
+    }
+
+    /// Takes the input set for a call that goes away, and leaves one of this size.
+    pub(super) fn take_set(&mut self, inputs: usize) -> InputSet {
+        std::mem::replace(&mut self.set, InputSet::new(inputs))
+    }
+
+    /// Starts a call of an async node in its slot.
+    pub(super) fn start(&mut self, slot: u16, future: NodeFuture) {
+        self.away.get_or_insert_default().start(slot, future);
+    }
+
+    /// Polls the call in a slot, and charges the node with it once it is over.
+    pub(super) fn poll(
+        &mut self,
+        shared: &Arc<Shared>,
+        node: u16,
+        slot: u16,
+        timer: &mut Timer,
+    ) -> Option<Result<node::Returned, Error>> {
+        let away = self.away.as_mut()?;
+        timer.before(self.runs);
+        let polled = away.poll(shared, node, slot)?;
+        if polled.is_ok() {
+            self.after_call(timer);
+        }
+        Some(polled)
+    }
+
+    /// Takes back the input set of a call on an executor, and charges the node with the call.
+    pub(super) fn charge(&mut self, set: InputSet, time: Duration, now: Instant) {
+        self.set = set;
+        self.runs += 1;
+        self.time += time;
+        self.since = Some(now);
+    }
+
+    /// Takes an instance back, with the answer of its call.
+    pub(super) fn arrive(
+        &mut self,
+        slot: u16,
+        instance: Instance,
+        flow: Answer<Flow>,
+        emits: Emits,
+    ) {
+        let away = self.away.get_or_insert_default();
+        match &self.instance {
+            None => self.instance = Some(instance),
+            Some(_) => away.add_spare(instance),
+        }
+        self.status = Status::Open;
+        away.finish(slot, flow, emits);
+    }
+
+    /// The answer of the earliest call that was away, once it is there.
+    pub(super) fn next_answer(&mut self) -> Option<(Call, Answer<Flow>, Emits)> {
+        self.away.as_mut()?.next()
+    }
+
+    /// The node wants to be closed. False if calls have to end before that.
+    pub(super) fn stop(&mut self) -> bool {
+        match &mut self.away {
+            Some(away) if away.calls() > 0 => {
+                away.stop();
+                false
+            }
+            _ => true,
+        }
+    }
+
+    /// Whether the node has stopped, and its last call is over.
+    pub(super) fn has_stopped(&self) -> bool {
+        self.status == Status::Open
+            && self
+                .away
+                .as_ref()
+                .is_some_and(|away| away.is_stopped() && away.calls() == 0)
+    }
+}

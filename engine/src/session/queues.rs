@@ -1,0 +1,115 @@
+//! The queues of all inputs of a session, and how much they may hold.
+
+use std::ops::{Index, IndexMut, Range};
+
+use crate::{
+    input::InputQueue,
+    plan::{Plan, PlanInput},
+};
+
+/// The queues, in the order of the plan's inputs.
+pub(super) struct Queues {
+    /// Those of one node are adjacent, as policies see them.
+    queues: Vec<InputQueue>,
+    limits: Vec<Limit>,
+    /// How many are full.
+    full: usize,
+}
+
+/// The limit of one queue; `usize::MAX` for none, as on a back edge.
+struct Limit {
+    packets: usize,
+    full: bool,
+}
+
+impl Queues {
+    pub(super) fn new(plan: &Plan) -> Self {
+        let limit = |input: &PlanInput| Limit {
+            packets: if input.back_edge {
+                usize::MAX
+            } else {
+                input.limit
+            },
+            full: false,
+        };
+        Self {
+            queues: plan.inputs.iter().map(|_| InputQueue::default()).collect(),
+            limits: plan.inputs.iter().map(limit).collect(),
+            full: 0,
+        }
+    }
+
+    /// The queues of one node.
+    #[inline]
+    pub(super) fn of(&self, inputs: &Range<usize>) -> &[InputQueue] {
+        &self.queues[inputs.clone()]
+    }
+
+    #[inline]
+    pub(super) fn of_mut(&mut self, inputs: &Range<usize>) -> &mut [InputQueue] {
+        &mut self.queues[inputs.clone()]
+    }
+
+    /// Sets the limits of the queues of a stream.
+    pub(super) fn limit(&mut self, plan: &Plan, stream: u32, packets: usize) {
+        for &input in &plan.streams[stream as usize].consumers {
+            if !plan.inputs[input as usize].back_edge {
+                self.limits[input as usize].packets = packets;
+            }
+        }
+    }
+
+    /// Lets a full queue take one more packet, and gives its new limit.
+    pub(super) fn raise_limit(&mut self, input: usize) -> usize {
+        let limit = &mut self.limits[input].packets;
+        *limit = self.queues[input].len() + 1;
+        *limit
+    }
+
+    /// Notes whether a queue is full, and says so if that has changed.
+    #[inline]
+    pub(super) fn refresh(&mut self, input: usize) -> Option<bool> {
+        let limit = &mut self.limits[input];
+        let now = self.queues[input].len() >= limit.packets;
+        let before = std::mem::replace(&mut limit.full, now);
+        self.full = self.full + usize::from(now) - usize::from(before);
+        (now != before).then_some(now)
+    }
+
+    /// Whether a queue has been found full.
+    #[inline]
+    pub(super) fn is_full(&self, input: usize) -> bool {
+        self.limits[input].full
+    }
+
+    /// How many more packets a queue takes.
+    #[inline]
+    pub(super) fn room(&self, input: usize) -> usize {
+        let limit = self.limits[input].packets;
+        limit.saturating_sub(self.queues[input].len())
+    }
+
+    pub(super) fn any_full(&self) -> bool {
+        self.full > 0
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.queues.clear();
+    }
+}
+
+impl Index<usize> for Queues {
+    type Output = InputQueue;
+
+    #[inline]
+    fn index(&self, input: usize) -> &InputQueue {
+        &self.queues[input]
+    }
+}
+
+impl IndexMut<usize> for Queues {
+    #[inline]
+    fn index_mut(&mut self, input: usize) -> &mut InputQueue {
+        &mut self.queues[input]
+    }
+}
