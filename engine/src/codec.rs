@@ -9,6 +9,9 @@ use graphmill_grammar::suggest;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
+#[doc(hidden)]
+pub use inventory;
+
 use crate::{
     packet::{Packet, Payload, TypeInfo},
     timestamp::Timestamp,
@@ -60,15 +63,15 @@ inventory::collect!(PayloadCodec);
 #[macro_export]
 macro_rules! register_payload {
     ($payload:ty as $name:literal) => {
-        $crate::inventory::submit! { $crate::codec::PayloadCodec::serde::<$payload>($name) }
+        $crate::codec::inventory::submit! { $crate::codec::PayloadCodec::serde::<$payload>($name) }
     };
     ($payload:ty as $name:literal, $encode:expr, $decode:expr) => {
-        $crate::inventory::submit! {
+        $crate::codec::inventory::submit! {
             $crate::codec::PayloadCodec {
                 name: $name,
-                of: $crate::TypeInfo::of::<$payload>(),
+                of: $crate::packet::TypeInfo::of::<$payload>(),
                 encode: |packet| packet.get::<$payload>().map($encode),
-                decode: |value| $decode(value).map($crate::Packet::side::<$payload>),
+                decode: |value| $decode(value).map($crate::packet::Packet::side::<$payload>),
             }
         }
     };

@@ -3,13 +3,9 @@
 //! An executor runs jobs and knows nothing of sessions; a job reports back to its session's inbox.
 
 use std::{
-    collections::BTreeMap,
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Arc, Mutex, PoisonError},
     thread::available_parallelism,
 };
-
-use crate::lanes::{Junction, Lane};
 
 /// A piece of work.
 pub type Job = Box<dyn FnOnce() + Send>;
@@ -63,52 +59,4 @@ impl Executor for ThreadPool {
 
 fn cores() -> usize {
     available_parallelism().map_or(1, usize::from)
-}
-
-/// The executors that exist without a declaration in the graph, made when first used.
-#[derive(Default)]
-pub struct Executors {
-    named: Mutex<BTreeMap<String, Arc<Junction>>>,
-}
-
-impl Executors {
-    /// The name of the executor for work that computes.
-    pub const CPU: &'static str = "cpu";
-
-    /// Only `cpu`.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Gives an executor a name, `cpu` included.
-    pub fn insert(&self, name: impl Into<String>, executor: Arc<dyn Executor>) {
-        self.named().insert(name.into(), Junction::new(executor));
-    }
-
-    /// The executor of this name, if there is one.
-    pub fn get(&self, name: &str) -> Option<Arc<dyn Executor>> {
-        Some(Arc::clone(self.junction(name)?.executor()))
-    }
-
-    /// A graph's own lane of the executor of this name.
-    pub(crate) fn lane(&self, name: &str) -> Option<Lane> {
-        Some(self.junction(name)?.lane(name))
-    }
-
-    fn junction(&self, name: &str) -> Option<Arc<Junction>> {
-        let mut named = self.named();
-        if let Some(junction) = named.get(name) {
-            return Some(Arc::clone(junction));
-        }
-        if name != Self::CPU {
-            return None;
-        }
-        let junction = Junction::new(Arc::new(ThreadPool::new(name, None).ok()?));
-        named.insert(name.to_owned(), Arc::clone(&junction));
-        Some(junction)
-    }
-
-    fn named(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Arc<Junction>>> {
-        self.named.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }

@@ -1,10 +1,11 @@
-//! Lanes: the graphs that share an executor take turns on it, and what waits for it is counted and bounded.
+//! Executors by name, and their lanes: the graphs that share an executor take turns on it, and what waits for it is counted
+//! and bounded.
 //!
 //! An executor runs jobs in the order in which it gets them. Without lanes, the jobs of one graph that many ask for would be in front of
 //! those of all others.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{BTreeMap, HashMap, VecDeque},
     fmt,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -14,7 +15,7 @@ use std::{
 
 use crate::{
     error::{Error, Result},
-    executor::{Executor, Job},
+    executor::{Executor, Job, ThreadPool},
 };
 
 /// Most jobs of a graph that wait for an executor when another session wants to begin there. Each holds a request in memory, and at
@@ -157,6 +158,54 @@ impl fmt::Debug for Lane {
             .field("name", &self.name)
             .field("waiting", &self.waiting())
             .finish_non_exhaustive()
+    }
+}
+
+/// The executors that exist without a declaration in the graph, made when first used.
+#[derive(Default)]
+pub struct Executors {
+    named: Mutex<BTreeMap<String, Arc<Junction>>>,
+}
+
+impl Executors {
+    /// The name of the executor for work that computes.
+    pub const CPU: &'static str = "cpu";
+
+    /// Only `cpu`.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Gives an executor a name, `cpu` included.
+    pub fn insert(&self, name: impl Into<String>, executor: Arc<dyn Executor>) {
+        self.named().insert(name.into(), Junction::new(executor));
+    }
+
+    /// The executor of this name, if there is one.
+    pub fn get(&self, name: &str) -> Option<Arc<dyn Executor>> {
+        Some(Arc::clone(self.junction(name)?.executor()))
+    }
+
+    /// A graph's own lane of the executor of this name.
+    pub(crate) fn lane(&self, name: &str) -> Option<Lane> {
+        Some(self.junction(name)?.lane(name))
+    }
+
+    fn junction(&self, name: &str) -> Option<Arc<Junction>> {
+        let mut named = self.named();
+        if let Some(junction) = named.get(name) {
+            return Some(Arc::clone(junction));
+        }
+        if name != Self::CPU {
+            return None;
+        }
+        let junction = Junction::new(Arc::new(ThreadPool::new(name, None).ok()?));
+        named.insert(name.to_owned(), Arc::clone(&junction));
+        Some(junction)
+    }
+
+    fn named(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Junction>>> {
+        self.named.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

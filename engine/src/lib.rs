@@ -7,17 +7,15 @@ pub mod builder;
 pub mod calculator;
 pub mod codec;
 pub mod codes;
-pub mod container;
+mod compile;
 pub mod context;
 pub mod contract;
 pub mod emits;
-pub mod environment;
 pub mod error;
 pub mod events;
 pub mod executor;
 pub mod input;
 mod lanes;
-mod node;
 pub mod packet;
 pub mod plan;
 pub mod policy;
@@ -26,7 +24,6 @@ pub mod registry;
 pub mod resource;
 pub mod run;
 pub mod session;
-pub mod subgraph;
 mod tags;
 #[cfg(feature = "testing")]
 pub mod testing;
@@ -34,29 +31,24 @@ pub mod timestamp;
 pub mod world;
 
 pub use builder::{BuildError, GraphBuilder, NodeBuilder, SideWire, Wire};
-pub use calculator::{AsyncCalculator, Calculator, Flow, NoOptions, Run};
-pub use container::Container;
+pub use calculator::{AsyncCalculator, Calculator, Flow, NoOptions};
 pub use context::{Cx, OpenCx};
-pub use contract::{Arity, Contract, Group, Offset};
+pub use contract::{Arity, Contract, Group, Offset, Run};
 pub use emits::Emits;
-pub use environment::Environment;
 pub use error::{Error, Kind, Result, shortened};
 pub use events::{EventSender, Hold, SessionEnded, Wake};
-pub use executor::{Executor, Executors, ThreadPool};
+pub use executor::{Executor, ThreadPool};
 pub use input::{InputQueue, InputSet};
+pub use lanes::Executors;
 pub use packet::{Packet, Payload, TypeInfo};
 pub use plan::{Explain, Plan};
 pub use policy::{FixedSize, InputPolicy, Policy, Readiness, Waiting};
 pub use port::{Events, In, Ins, Out, OutSide, OutSides, Outs, Res, Side, Sides};
-pub use registry::Registry;
+pub use registry::{Registry, container::Container, environment::Environment, subgraph::Subgraph};
 pub use resource::{Resource, ResourceCache};
 pub use run::{CancelToken, Clock, Priority, RequestId, RunCx, SystemClock, TraceContext};
 pub use session::{
     Handle, OutputStream, Reason, Session, SidePackets, Summary, Wait, Why, block_on, block_on_for,
 };
-pub use subgraph::Subgraph;
 pub use timestamp::Timestamp;
 pub use world::{Files, World};
-
-#[doc(hidden)]
-pub use inventory;

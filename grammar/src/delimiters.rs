@@ -12,8 +12,8 @@ use pest::iterators::Pair;
 
 use crate::codes::syntax;
 use crate::diag::{Diagnostic, Findings};
-use crate::parse::{MAX_DEPTH, Rule, TextFormat};
 use crate::span::{FileId, Span};
+use crate::text_format::{MAX_DEPTH, Rule, TextFormat};
 
 /// A text whose delimiters match.
 pub(crate) struct Matched<'t> {

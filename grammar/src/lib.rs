@@ -21,7 +21,6 @@ pub mod de;
 mod delimiters;
 pub mod diag;
 pub mod fmt;
-mod foreign;
 pub mod graph;
 mod literal;
 pub mod parse;
@@ -29,6 +28,7 @@ pub mod render;
 mod scalar;
 pub mod span;
 pub mod suggest;
+mod text_format;
 mod tree;
 
 pub use codes::Code;

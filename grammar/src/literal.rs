@@ -5,7 +5,7 @@ use std::ops::Range;
 use pest::iterators::Pair;
 
 use crate::ast::{Literal, Radix};
-use crate::parse::Rule;
+use crate::text_format::Rule;
 
 /// Resolves an escape sequence, sound or not, and appends its bytes.
 pub(crate) fn unescape(written: &str, bytes: &mut Vec<u8>) -> Result<(), String> {

@@ -63,10 +63,10 @@ pub use wire::{Fits, SideWire, Wire};
 use crate::{
     calculator::{AsyncCalculator, Calculator},
     contract::Contract,
-    environment::Environment,
     plan::Plan,
     port::PortType,
     registry::Registration,
+    registry::environment::Environment,
 };
 
 use draft::{Draft, Port};

@@ -6,7 +6,6 @@
 use std::any::{Any, TypeId};
 
 use crate::{
-    calculator::Run,
     packet::{Payload, TypeInfo},
     policy::Policy,
     port::{Events, In, Ins, Out, OutSide, OutSides, Outs, PortType, Res, Side, Sides},
@@ -16,7 +15,7 @@ use crate::{
 
 mod spec;
 
-pub use spec::{Arity, Group, Offset};
+pub use spec::{Arity, Group, Offset, Run};
 pub(crate) use spec::{Declared, PortSpec};
 
 #[derive(Debug, Default)]

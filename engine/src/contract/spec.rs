@@ -1,6 +1,15 @@
-//! The words of a contract: what it can say of a port.
+//! The words of a contract: what it can say of a node and its ports.
 
 use crate::{packet::TypeInfo, port::PortType};
+
+/// Where a calculator runs; `executor:` in the graph file overrides it.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Run {
+    /// In the session's own task. For work below 100 microseconds.
+    Inline,
+    /// On the executor of this name, `"cpu"` for instance, while the session's other nodes go on.
+    Offload(&'static str),
+}
 
 /// How the timestamp bounds of a node's outputs follow from its inputs.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]

@@ -1,15 +1,6 @@
 //! The expanded graph with all that compilation resolved, for people and tools.
 
-use graphmill_grammar::SourceMap;
 use serde::Serialize;
-
-use crate::contract::Group;
-
-use super::{
-    Place,
-    draft::{Draft, DraftNode},
-    types,
-};
 
 /// An expanded graph.
 #[derive(Clone, Debug, Serialize)]
@@ -62,68 +53,4 @@ pub struct ExplainPort {
     pub ty: String,
     /// Whether it closes a loop.
     pub back_edge: bool,
-}
-
-pub(super) fn explain(draft: &Draft<'_>, sources: &SourceMap) -> Explain {
-    let names = |ports: &[graphmill_grammar::PortSpec]| {
-        ports.iter().map(|port| port.name.value.clone()).collect()
-    };
-    Explain {
-        nodes: draft
-            .nodes
-            .iter()
-            .map(|node| explain_node(draft, node, sources))
-            .collect(),
-        inputs: names(&draft.graph.input_stream),
-        outputs: names(&draft.graph.output_stream),
-        side_inputs: names(&draft.graph.input_side_packet),
-        side_outputs: names(&draft.graph.output_side_packet),
-    }
-}
-
-fn explain_node(draft: &Draft<'_>, node: &DraftNode, sources: &SourceMap) -> ExplainNode {
-    let ports = |group: Group| -> Vec<ExplainPort> {
-        let map = node.contract.tag_map(group);
-        let port = |(index, entry): (usize, &crate::tags::TagEntry)| {
-            let known = match group {
-                Group::Inputs | Group::Outputs => draft
-                    .stream_ids
-                    .get(&entry.name)
-                    .map(|&id| &draft.streams[id as usize].types),
-                Group::InputSides | Group::OutputSides => draft
-                    .side_ids
-                    .get(&entry.name)
-                    .map(|&id| &draft.sides[id as usize].types),
-            };
-            let ty = match known {
-                Some(known) if !known.is_empty() => types::names(known).replace('`', ""),
-                _ => "any".to_owned(),
-            };
-            ExplainPort {
-                port: map.label(index),
-                name: entry.name.clone(),
-                ty,
-                back_edge: group == Group::Inputs && node.back_edges[index],
-            }
-        };
-        map.entries().iter().enumerate().map(port).collect()
-    };
-    ExplainNode {
-        name: node.name.clone(),
-        calculator: node.calculator().to_owned(),
-        within: node.within.clone(),
-        place: sources.locate(node.config.place()),
-        policy: format!("{:?}", node.policy),
-        runs: match node.place {
-            Place::Inline => "inline".to_owned(),
-            Place::Executor(number) => match draft.executors[usize::from(number)].0.as_str() {
-                "" => "on the default executor".to_owned(),
-                name => format!("on `{name}`"),
-            },
-        },
-        inputs: ports(Group::Inputs),
-        outputs: ports(Group::Outputs),
-        side_inputs: ports(Group::InputSides),
-        side_outputs: ports(Group::OutputSides),
-    }
 }

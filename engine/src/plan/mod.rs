@@ -2,25 +2,9 @@
 //!
 //! A plan is immutable. Everything a session needs is resolved to an index here: which queue a stream feeds, which packet
 //! type it carries, which resource a side packet names. Nodes are numbered in topological order, so that a higher number
-//! is nearer to the outputs. Compilation goes on after a mistake for as long as what follows would not lie.
+//! is nearer to the outputs. [`Plan::compile`] makes one.
 
-mod assemble;
-mod contracts;
-mod cycles;
-mod draft;
-mod executors;
-mod expand;
 mod explain;
-mod fields;
-mod loops;
-mod order;
-mod policies;
-mod ports;
-mod queues;
-mod sides;
-mod streams;
-mod types;
-mod warnings;
 
 use std::{
     any::Any,
@@ -32,15 +16,12 @@ use std::{
 };
 
 use crossbeam_utils::CachePadded;
-use graphmill_grammar::{Diagnostic, GraphConfig, SourceMap, diag};
-
 pub use explain::{Explain, ExplainNode, ExplainPort};
 
 use crate::{
-    environment::Environment,
+    calculator::erased::Factory,
     error::{Error, Result},
     lanes::Lane,
-    node::Factory,
     packet::{Packet, TypeInfo},
     policy::Policy,
     resource::{AnyResource, Resource},
@@ -65,7 +46,7 @@ pub struct Plan {
     /// A node needs a resource that was not loaded.
     pub(crate) unloaded: Option<String>,
     /// On a cache line of its own: every session changes it, and all read what is beside it for every packet.
-    open_sessions: CachePadded<AtomicUsize>,
+    pub(crate) open_sessions: CachePadded<AtomicUsize>,
 }
 
 /// A node of a plan.
@@ -189,45 +170,6 @@ pub(crate) struct GraphPort {
 }
 
 impl Plan {
-    /// Compiles a graph. Files of subgraphs are added to `sources`, so that diagnostics can point into them. There is a plan
-    /// if the graph could be read as a whole and there is no error among the diagnostics.
-    pub fn compile(
-        graph: &GraphConfig,
-        sources: &mut SourceMap,
-        environment: &Environment,
-    ) -> (Option<Arc<Self>>, Vec<Diagnostic>) {
-        let mut draft = draft::Draft::new(graph, environment);
-        expand::expand(&mut draft, sources);
-        contracts::resolve(&mut draft);
-        fields::check(&mut draft);
-        streams::connect(&mut draft);
-        order::sort(&mut draft);
-        types::check(&mut draft);
-        policies::resolve(&mut draft);
-        executors::resolve(&mut draft);
-        fields::lanes(&mut draft);
-        sides::connect(&mut draft);
-        // What could not be read has been reported by the grammar, and is no graph to run.
-        if !draft.incomplete && !diag::has_errors(&draft.diagnostics) {
-            warnings::check(&mut draft);
-            loops::check(&mut draft);
-            queues::check(&mut draft);
-            sides::load(&mut draft);
-        } else {
-            sides::look(&mut draft);
-        }
-        let mut diagnostics = std::mem::take(&mut draft.diagnostics);
-        let complete = !draft.incomplete && !diag::has_errors(&diagnostics);
-        let plan = complete.then(|| Arc::new(assemble::assemble(draft, sources)));
-        diag::sort(&mut diagnostics);
-        // What is wrong in a subgraph is wrong once, however often the subgraph is used.
-        diagnostics.dedup();
-        if plan.is_none() {
-            diag::truncate(&mut diagnostics);
-        }
-        (plan, diagnostics)
-    }
-
     /// The streams that the graph takes in, in order.
     pub fn graph_inputs(&self) -> impl Iterator<Item = &str> {
         self.graph_inputs.iter().map(|port| &*port.name)

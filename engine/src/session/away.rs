@@ -1,4 +1,4 @@
-//! The calls of one node that go on elsewhere: on executors, or as futures of an async node.
+//! Calls that go on elsewhere, on executors or as futures of async nodes: those of a session, and those of one node.
 
 use std::{
     collections::VecDeque,
@@ -14,9 +14,10 @@ use std::{
 
 use crate::{
     calculator::Flow,
+    calculator::erased::{Answer, Instance, Returned},
     emits::Emits,
     error::{Error, Result},
-    node::{Answer, Instance, Returned},
+    lanes::Lane,
 };
 
 use super::{
@@ -24,6 +25,37 @@ use super::{
     message::Message,
     shared::Shared,
 };
+
+/// The calls of all nodes that go on elsewhere.
+#[derive(Default)]
+pub(super) struct InFlight {
+    calls: usize,
+    /// The session has been let in on an executor.
+    admitted: bool,
+}
+
+impl InFlight {
+    pub(super) fn departed(&mut self) {
+        self.calls += 1;
+    }
+
+    pub(super) fn arrived(&mut self) {
+        self.calls -= 1;
+    }
+
+    pub(super) fn any(&self) -> bool {
+        self.calls > 0
+    }
+
+    /// Has the session let in on an executor, once.
+    pub(super) fn admit(&mut self, executor: &Lane) -> Result<()> {
+        if !self.admitted {
+            executor.admit()?;
+            self.admitted = true;
+        }
+        Ok(())
+    }
+}
 
 /// Asks the session to poll the future of one call of an async node.
 struct PollNode {
@@ -51,6 +83,7 @@ impl Wake for PollNode {
 
 pub(super) type NodeFuture = Pin<Box<dyn Future<Output = Returned> + Send>>;
 
+/// The calls of one node that go on elsewhere.
 #[derive(Default)]
 pub(super) struct Away {
     /// As many as calls were ever away at once.

@@ -4,9 +4,9 @@
 
 use crate::{
     calculator::Flow,
+    calculator::erased::{Answer, Instance},
     emits::{Emission, Emits},
     error::Result,
-    node::{Answer, Instance},
     plan::{Place, PlanNode},
     policy::Readiness,
     timestamp::Timestamp,

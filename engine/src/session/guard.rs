@@ -7,11 +7,11 @@ use std::{
 
 use crate::{
     calculator::Flow,
+    calculator::erased::{Answer, Node},
     context::{Cx, Site},
     emits::Emits,
     error::{Error, Result},
     input::InputSet,
-    node::{Answer, Node},
     timestamp::Timestamp,
 };
 

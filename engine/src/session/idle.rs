@@ -6,17 +6,11 @@ use crate::{
     policy::Readiness,
 };
 
-use super::{node::Status, running::Running, shared::Frame};
-
-/// What a session that has nothing ready does next.
-pub(super) enum Idle {
-    /// Something became ready.
-    Again,
-    /// Something outside has to happen first.
-    Waiting,
-    /// All is done.
-    Finished,
-}
+use super::{
+    node::Status,
+    running::{Idle, Running},
+    shared::Frame,
+};
 
 impl Running {
     pub(super) fn idle(&mut self, frame: Frame<'_>) -> Idle {

@@ -6,7 +6,7 @@
 
 use std::{sync::Arc, time::Instant};
 
-use crate::{emits::Emits, error::Result, lanes::Lane, node::Instance, timestamp::Timestamp};
+use crate::{calculator::erased::Instance, emits::Emits, timestamp::Timestamp};
 
 use super::{
     guard::{Call, guarded},
@@ -14,29 +14,6 @@ use super::{
     running::Running,
     shared::Frame,
 };
-
-/// The calls of all nodes that go on elsewhere.
-#[derive(Default)]
-pub(super) struct InFlight {
-    calls: usize,
-    /// The session has been let in on an executor.
-    admitted: bool,
-}
-
-impl InFlight {
-    pub(super) fn any(&self) -> bool {
-        self.calls > 0
-    }
-
-    /// Has the session let in on an executor, once.
-    fn admit(&mut self, executor: &Lane) -> Result<()> {
-        if !self.admitted {
-            executor.admit()?;
-            self.admitted = true;
-        }
-        Ok(())
-    }
-}
 
 impl Running {
     /// Takes an instance of a node for a call that goes away, and a slot for the call.
@@ -54,13 +31,13 @@ impl Running {
         let now = self.timer.read();
         let slot = self.nodes[node].depart(&frame.plan.nodes[node], call, now);
         self.nodes.look_at(node as u16);
-        self.in_flight.calls += 1;
+        self.in_flight.departed();
         Some((instance, slot))
     }
 
     /// Draws the consequences of the calls that are over and have none before them.
     fn arrived(&mut self, frame: Frame<'_>, node: usize) {
-        self.in_flight.calls -= 1;
+        self.in_flight.arrived();
         while !self.has_failed()
             && let Some((call, flow, mut emits)) = self.nodes[node].next_answer()
         {

@@ -1,10 +1,10 @@
 //! The life of nodes: each opens once, after the nodes before it and when its side packets are there, and is closed once.
 
 use crate::{
+    calculator::erased::Instance,
     context::{OpenCx, SideValue},
     emits::Emits,
     error::{Error, Result},
-    node::Instance,
     packet::Packet,
     plan::SideSource,
     timestamp::Timestamp,

@@ -6,9 +6,9 @@ use tokio::sync::oneshot;
 
 use crate::{
     calculator::Flow,
+    calculator::erased::{Answer, Node},
     emits::Emits,
     input::{Event, InputSet},
-    node::{Answer, Node},
     packet::Packet,
     timestamp::Timestamp,
 };

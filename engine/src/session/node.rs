@@ -8,11 +8,11 @@ use std::{
 
 use crate::{
     calculator::Flow,
+    calculator::erased::{Answer, Instance, Returned},
     context::{Cx, Site},
     emits::Emits,
     error::{Error, Result},
     input::{Event, InputQueue, InputSet},
-    node::{self, Answer, Instance},
     plan::PlanNode,
     policy::{Policy, Readiness, Rule},
     timestamp::Timestamp,
@@ -402,7 +402,7 @@ impl NodeState {
         node: u16,
         slot: u16,
         timer: &mut Timer,
-    ) -> Option<Result<node::Returned, Error>> {
+    ) -> Option<Result<Returned, Error>> {
         let away = self.away.as_mut()?;
         timer.before(self.runs);
         let polled = away.poll(shared, node, slot)?;

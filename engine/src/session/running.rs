@@ -16,8 +16,7 @@ use crate::{
 };
 
 use super::{
-    idle::Idle,
-    in_flight::InFlight,
+    away::InFlight,
     message::Message,
     node::Status,
     nodes::Nodes,
@@ -32,6 +31,16 @@ use super::{
 
 /// After this many calls a session lets other tasks run: a runtime cannot see how long its own loop takes.
 const CALLS_PER_POLL: usize = 128;
+
+/// What a session that has nothing ready does next.
+pub(super) enum Idle {
+    /// Something became ready.
+    Again,
+    /// Something outside has to happen first.
+    Waiting,
+    /// All is done.
+    Finished,
+}
 
 pub(super) struct Running {
     pub(super) nodes: Nodes,

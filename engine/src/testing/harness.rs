@@ -18,12 +18,12 @@ use graphmill_grammar::{GraphConfig, PortSpec, SourceMap, parse_graph, render};
 
 use crate::{
     calculator::{AsyncCalculator, Calculator},
-    environment::Environment,
     error::{Error, Result},
-    executor::Executors,
+    lanes::Executors,
     packet::{Packet, Payload},
     plan::Plan,
     registry::Registry,
+    registry::environment::Environment,
     run::RunCx,
     session::{Handle, Session, SidePackets, Summary, Why},
     timestamp::Timestamp,

@@ -23,13 +23,12 @@ mod printer;
 
 use crate::ast::Message;
 use crate::diag::{self, Diagnostic};
-use crate::foreign;
-use crate::parse;
+use crate::graph::GraphConfig;
+use crate::parse::{self, foreign};
 use crate::span::SourceMap;
 use printer::Printer;
 
-/// Lines are not longer than this, in characters, where a message, a list or several strings could be broken.
-pub const MAX_WIDTH: usize = 80;
+pub use printer::MAX_WIDTH;
 
 /// Adds a file to the source map and gives its text as it should be written, or its syntax errors: a file that cannot be
 /// read is left alone.
@@ -60,4 +59,11 @@ pub fn format(
 /// Nothing in the message may be [`crate::ast::ValueKind::Invalid`], which has no text and is left empty.
 pub fn print(message: &Message) -> String {
     Printer::of_values().print(message)
+}
+
+impl std::fmt::Display for GraphConfig {
+    /// Writes the graph as a file that means the same.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&print(&self.to_message()))
+    }
 }

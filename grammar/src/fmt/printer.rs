@@ -1,8 +1,11 @@
 //! Where lines begin and end, and where comments go.
 
-use super::{MAX_WIDTH, leaf};
+use super::leaf;
 use crate::ast::{Field, Message, StringPiece, Value, ValueKind};
 use crate::span::{Source, Span};
+
+/// Lines are not longer than this, in characters, where a message, a list or several strings could be broken.
+pub const MAX_WIDTH: usize = 80;
 
 /// Writes one file or message.
 ///

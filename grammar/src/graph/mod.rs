@@ -73,13 +73,6 @@ message! {
     }
 }
 
-impl std::fmt::Display for GraphConfig {
-    /// Writes the graph as a file that means the same.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&crate::fmt::print(&self.to_message()))
-    }
-}
-
 impl GraphConfig {
     /// The file that the graph was read from.
     pub fn file(&self) -> FileId {

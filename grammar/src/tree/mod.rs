@@ -13,8 +13,8 @@ use pest::iterators::{Pair, Pairs};
 use crate::ast::{Field, Message, Name, NameKind, Value, ValueKind};
 use crate::codes::syntax;
 use crate::diag::{Diagnostic, Findings};
-use crate::parse::Rule;
 use crate::span::{FileId, Span};
+use crate::text_format::Rule;
 
 /// Reads the pairs of one file.
 pub(crate) struct Reader<'t> {

@@ -6,8 +6,8 @@ use super::Reader;
 use crate::ast::{Name, NameKind};
 use crate::codes::syntax;
 use crate::diag::Diagnostic;
-use crate::parse::Rule;
 use crate::span::Span;
+use crate::text_format::Rule;
 
 impl Reader<'_> {
     /// Reads the name of an extension or message type.

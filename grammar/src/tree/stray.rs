@@ -6,8 +6,8 @@ use super::Reader;
 use crate::ast::{Field, Value, ValueKind};
 use crate::codes::syntax;
 use crate::diag::Diagnostic;
-use crate::parse::Rule;
 use crate::span::Span;
+use crate::text_format::Rule;
 
 impl Reader<'_> {
     /// Reports what is no field and no separator; `answered` is the field that it follows directly.

@@ -8,8 +8,8 @@ use crate::ast::{Message, Number, StringPiece, StringValue, Value, ValueKind};
 use crate::codes::syntax;
 use crate::diag::Diagnostic;
 use crate::literal;
-use crate::parse::Rule;
 use crate::span::Span;
+use crate::text_format::Rule;
 
 impl Reader<'_> {
     /// Reads a value.

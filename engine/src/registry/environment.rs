@@ -3,11 +3,12 @@
 use std::{any::Any, collections::HashMap, sync::Arc};
 
 use crate::{
-    executor::Executors,
-    registry::Registry,
+    lanes::Executors,
     resource::{AnyResource, Resource, ResourceCache},
     world::{Files, World},
 };
+
+use super::Registry;
 
 /// What a plan is compiled against: calculators, files, shared resources, executors. Cheap to clone.
 #[derive(Clone)]

@@ -3,6 +3,8 @@
 //! Parsing never fails as a whole and never panics: whatever the text is, there is a tree of what could be read and a list
 //! of what could not. It takes linear time, and stack for at most [`MAX_DEPTH`] nested messages.
 
+pub(crate) mod foreign;
+
 use std::collections::HashSet;
 
 use pest::Parser;
@@ -13,23 +15,12 @@ use crate::ast::{File, Message};
 use crate::codes::syntax;
 use crate::delimiters;
 use crate::diag::{self, Diagnostic};
-use crate::foreign;
 use crate::graph::{self, GraphConfig};
 use crate::span::{FileId, SourceMap, Span};
+use crate::text_format::{Rule, TextFormat};
 use crate::tree::Reader;
 
-/// How deep messages and lists may be nested.
-pub const MAX_DEPTH: usize = 100;
-
-mod grammar {
-    #![allow(missing_docs, unreachable_pub, reason = "the derive documents no rule")]
-
-    /// The grammar of the text format.
-    #[derive(pest_derive::Parser)]
-    #[grammar = "text_format.pest"]
-    pub struct TextFormat;
-}
-pub(crate) use grammar::{Rule, TextFormat};
+pub use crate::text_format::MAX_DEPTH;
 
 /// Parses a file of the source map and reports all of its syntax errors.
 pub fn parse(sources: &SourceMap, file: FileId) -> (File, Vec<Diagnostic>) {

@@ -15,10 +15,7 @@ use crate::{
     policy::{FixedSize, Policy},
 };
 
-use super::{
-    draft::{Draft, DraftNode},
-    ports,
-};
+use super::draft::{Draft, DraftNode, ports};
 
 const NAMES: [&str; 8] = [
     "DefaultInputStreamHandler",

@@ -2,10 +2,13 @@
 
 use graphmill_grammar::Diagnostic;
 
-use crate::{codes::streams, contract::Group, policy::Policy};
+use crate::{
+    plan::Producer,
+    {codes::streams, contract::Group, policy::Policy},
+};
 
 use super::{
-    Producer, assemble,
+    assemble,
     draft::{Draft, DraftNode},
 };
 

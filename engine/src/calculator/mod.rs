@@ -3,6 +3,8 @@
 //! A calculator is made afresh for every session, so its fields are the state of one request. It is never called by two
 //! threads at once, and after it failed only to be closed.
 
+pub(crate) mod erased;
+
 use std::future::Future;
 
 use schemars::JsonSchema;
@@ -23,15 +25,6 @@ pub enum Flow {
     Continue,
     /// The inputs no longer matter: the node is closed and with it its output streams, and so are the graph's sources.
     Stop,
-}
-
-/// Where a calculator runs; `executor:` in the graph file overrides it.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Run {
-    /// In the session's own task. For work below 100 microseconds.
-    Inline,
-    /// On the executor of this name, `"cpu"` for instance, while the session's other nodes go on.
-    Offload(&'static str),
 }
 
 /// The default of all calculators' `DOC`.

@@ -5,14 +5,11 @@ use graphmill_grammar::{Diagnostic, Span};
 use crate::{
     codes::{cycles, streams},
     contract::Group,
+    plan::Producer,
     tags::TagEntry,
 };
 
-use super::{
-    Producer,
-    draft::{Draft, DraftStream},
-    ports,
-};
+use super::draft::{Draft, DraftStream, ports};
 
 pub(super) fn connect(draft: &mut Draft<'_>) {
     produce(draft);

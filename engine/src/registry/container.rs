@@ -8,7 +8,9 @@ use graphmill_grammar::{Diagnostic, GraphConfig, Node, OptionsMessage};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
-use crate::{contract::Contract, registry::Description, registry::read_options};
+use crate::contract::Contract;
+
+use super::{Description, read_options};
 
 /// A node that is replaced by a graph of its own making.
 pub trait Container: 'static {
@@ -84,6 +86,6 @@ inventory::collect!(ContainerRegistration);
 #[macro_export]
 macro_rules! register_container {
     ($container:ty) => {
-        $crate::inventory::submit! { $crate::container::ContainerRegistration::of::<$container>() }
+        $crate::registry::inventory::submit! { $crate::registry::container::ContainerRegistration::of::<$container>() }
     };
 }

@@ -1,5 +1,8 @@
 //! A plan in the making: what the phases of compilation know so far.
 
+pub(super) mod contracts;
+pub(super) mod ports;
+
 use std::collections::HashMap;
 
 use graphmill_grammar::{
@@ -7,16 +10,16 @@ use graphmill_grammar::{
 };
 
 use crate::{
+    calculator::erased::Factory,
     contract::{Contract, Group},
-    environment::Environment,
-    node::Factory,
+    lanes::Lane,
     packet::TypeInfo,
+    plan::{Place, Producer},
     policy::Policy,
+    registry::environment::Environment,
     resource::AnyResource,
     tags::TagEntry,
 };
-
-use super::{Place, Producer};
 
 pub(super) struct Draft<'a> {
     pub(super) graph: &'a GraphConfig,
@@ -28,7 +31,7 @@ pub(super) struct Draft<'a> {
     pub(super) sides: Vec<DraftSide>,
     pub(super) side_ids: HashMap<String, u32>,
     /// Executors by name, in the order of their first use; the name of the default one is empty.
-    pub(super) executors: Vec<(String, crate::lanes::Lane)>,
+    pub(super) executors: Vec<(String, Lane)>,
     /// Something of the graph could not be read: there will be no plan.
     pub(super) incomplete: bool,
     /// A producer of a stream may be in what could not be read.

@@ -7,12 +7,9 @@ use graphmill_grammar::{
     graph::{OutputStreamHandlerConfig, PacketGeneratorConfig, ProfilerConfig},
 };
 
-use crate::codes::calculators;
+use crate::{codes::calculators, plan::Place};
 
-use super::{
-    Place,
-    draft::{Draft, DraftNode},
-};
+use super::draft::{Draft, DraftNode};
 
 pub(super) fn check(draft: &mut Draft<'_>) {
     let mut found = Vec::new();

@@ -14,17 +14,14 @@ use graphmill_grammar::{
 use serde::Deserialize;
 
 use crate::{
-    calculator::Run,
     codes::{calculators, executors},
-    executor::{Executors, ThreadPool},
-    lanes::{Junction, Lane},
+    contract::Run,
+    executor::ThreadPool,
+    lanes::{Executors, Junction, Lane},
+    plan::Place,
 };
 
-use super::{
-    Place,
-    draft::{Draft, DraftNode},
-    ports,
-};
+use super::draft::{Draft, DraftNode, ports};
 
 /// The name of the default executor.
 const DEFAULT: &str = "";

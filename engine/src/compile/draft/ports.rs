@@ -9,7 +9,7 @@ use crate::{
     tags::TagEntry,
 };
 
-use super::draft::DraftNode;
+use super::DraftNode;
 
 const GROUPS: [Group; 4] = [
     Group::Inputs,
@@ -23,7 +23,7 @@ const MAX_LISTED: usize = 12;
 
 /// Compares the ports that the graph connects with those that the contract declares. `in_doubt` says that streams of the
 /// graph may be missing only because of a mistake that was reported.
-pub(super) fn compare(node: &DraftNode, in_doubt: bool, found: &mut Vec<Diagnostic>) {
+pub(crate) fn compare(node: &DraftNode, in_doubt: bool, found: &mut Vec<Diagnostic>) {
     for group in GROUPS {
         let map = node.contract.tag_map(group);
         let mut unknown: Vec<usize> = (0..map.len())
@@ -183,7 +183,7 @@ fn missing(node: &DraftNode, missing: &Declared) -> Diagnostic {
 }
 
 /// The diagnostic for a tag and index that is none of a node's inputs; `span` is where it is written, quotes included or not.
-pub(super) fn no_such_input(
+pub(crate) fn no_such_input(
     node: &DraftNode,
     code: &'static Code,
     wanted: &str,
@@ -227,7 +227,7 @@ pub(super) fn no_such_input(
 }
 
 /// Reports what the calculator itself says is wrong.
-pub(super) fn problems(
+pub(crate) fn problems(
     node: &DraftNode,
     registration: &Registration,
     options: Option<&OptionsMessage>,
@@ -258,7 +258,7 @@ pub(super) fn problems(
 }
 
 /// Where the value at a path such as `field` or `message.field` is written.
-pub(super) fn value_span(message: &ast::Message, path: &str) -> Option<Span> {
+pub(crate) fn value_span(message: &ast::Message, path: &str) -> Option<Span> {
     let (name, rest) = path.split_once('.').unwrap_or((path, ""));
     let field = message.fields_named(name).last()?;
     match &field.value.value {

@@ -18,16 +18,14 @@ use graphmill_grammar::{
 
 use crate::{
     codes::{calculators, subgraphs},
-    container::ContainerRegistration,
     contract::{Contract, Group},
+    plan::Place,
     policy::Policy,
-    subgraph::Subgraph,
+    registry::container::ContainerRegistration,
+    registry::subgraph::Subgraph,
 };
 
-use super::{
-    Place, contracts,
-    draft::{Draft, DraftNode},
-};
+use super::draft::{Draft, DraftNode, contracts};
 use border::{Border, rename};
 use options::GraphOptions;
 

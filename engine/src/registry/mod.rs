@@ -3,19 +3,29 @@
 //! `register!(MyNode);` puts a calculator into every registry made by [`Registry::global`] in a program that links the crate
 //! it is written in; a crate that nothing names links to nothing, so a server names its node crates with `use my_nodes as _;`.
 
+pub mod container;
+pub mod environment;
+pub mod subgraph;
+
 use std::{collections::BTreeMap, sync::Arc};
+
+#[doc(hidden)]
+pub use inventory;
 
 use graphmill_grammar::{Diagnostic, OptionsMessage, de};
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
-    calculator::{AsyncCalculator, Calculator, Run},
-    container::{Container, ContainerRegistration},
-    contract::{Arity, Contract, Group, PortSpec},
-    node::{AsyncCompiled, Compiled, Factory},
+    calculator::{
+        AsyncCalculator, Calculator,
+        erased::{AsyncCompiled, Compiled, Factory},
+    },
+    contract::{Arity, Contract, Group, PortSpec, Run},
     packet::TypeInfo,
-    subgraph::{Subgraph, SubgraphRegistration},
 };
+
+use container::{Container, ContainerRegistration};
+use subgraph::{Subgraph, SubgraphRegistration};
 
 /// Reads a node's options and lets its calculator declare its contract.
 type Compile =
@@ -127,10 +137,10 @@ inventory::collect!(Registration);
 #[macro_export]
 macro_rules! register {
     ($calculator:ty) => {
-        $crate::inventory::submit! { $crate::registry::Registration::of::<$calculator>() }
+        $crate::registry::inventory::submit! { $crate::registry::Registration::of::<$calculator>() }
     };
     ($calculator:ty as $name:literal) => {
-        $crate::inventory::submit! { $crate::registry::Registration::of::<$calculator>().named($name) }
+        $crate::registry::inventory::submit! { $crate::registry::Registration::of::<$calculator>().named($name) }
     };
 }
 
@@ -138,7 +148,7 @@ macro_rules! register {
 #[macro_export]
 macro_rules! register_async {
     ($calculator:ty) => {
-        $crate::inventory::submit! { $crate::registry::Registration::of_async::<$calculator>() }
+        $crate::registry::inventory::submit! { $crate::registry::Registration::of_async::<$calculator>() }
     };
 }
 

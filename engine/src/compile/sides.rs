@@ -7,8 +7,8 @@ use graphmill_grammar::Diagnostic;
 use crate::{
     codes::sides,
     contract::{Arity, Group, PortSpec},
-    environment::Loading,
     error::Error,
+    registry::environment::Loading,
     resource::ResourceNeed,
     tags::TagEntry,
 };

@@ -9,9 +9,10 @@ use graphmill_grammar::{Diagnostic, PortSpec, suggest};
 use crate::{
     codes::{calculators, sides, streams},
     contract::Group,
+    plan::Producer,
 };
 
-use super::{Producer, draft::Draft};
+use super::draft::Draft;
 
 pub(super) fn check(draft: &mut Draft<'_>) {
     let mut found = Vec::new();

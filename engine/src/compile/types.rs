@@ -10,10 +10,10 @@ use crate::{
     codes::types,
     contract::{Group, PortSpec},
     packet::TypeInfo,
+    plan::Producer,
 };
 
 use super::{
-    Producer,
     draft::{Draft, DraftStream},
     streams::producer_name,
 };

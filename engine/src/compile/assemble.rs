@@ -7,11 +7,11 @@ use graphmill_grammar::SourceMap;
 
 use crate::{
     contract::{Group, Offset},
+    plan::{GraphPort, Plan, PlanInput, PlanNode, PlanSide, PlanStream, Producer, SideSource},
     policy::Policy,
 };
 
 use super::{
-    GraphPort, Plan, PlanInput, PlanNode, PlanSide, PlanStream, Producer, SideSource,
     draft::{Draft, DraftNode},
     explain, sides,
 };

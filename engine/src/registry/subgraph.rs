@@ -76,9 +76,9 @@ inventory::collect!(SubgraphRegistration);
 #[macro_export]
 macro_rules! register_subgraph {
     ($name:literal, $file:literal, primary: $primary:literal, doc: $doc:literal $(,)?) => {
-        $crate::inventory::submit! {
-            $crate::subgraph::SubgraphRegistration(|| {
-                $crate::Subgraph::new($name, $file, include_str!($file)).with_primary($primary).with_doc($doc)
+        $crate::registry::inventory::submit! {
+            $crate::registry::subgraph::SubgraphRegistration(|| {
+                $crate::registry::subgraph::Subgraph::new($name, $file, include_str!($file)).with_primary($primary).with_doc($doc)
             })
         }
     };

@@ -9,9 +9,12 @@ use petgraph::{
     visit::{EdgeRef, IntoEdgeReferences},
 };
 
-use crate::{contract::Group, tags::TagEntry};
+use crate::{
+    plan::Producer,
+    {contract::Group, tags::TagEntry},
+};
 
-use super::{Producer, cycles, draft::Draft};
+use super::{cycles, draft::Draft};
 
 /// Why one node needs another.
 pub(super) struct Need<'a> {

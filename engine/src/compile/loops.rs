@@ -17,13 +17,11 @@ use petgraph::{
 use crate::{
     codes::cycles,
     contract::{Group, Offset},
+    plan::Producer,
     policy::Policy,
 };
 
-use super::{
-    Producer,
-    draft::{Draft, DraftNode},
-};
+use super::draft::{Draft, DraftNode};
 
 /// The number of each node's strongly connected component: two nodes have the same if each can be reached from the other.
 fn components<G>(graph: G) -> Vec<usize>

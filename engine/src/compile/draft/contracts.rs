@@ -9,15 +9,12 @@ use crate::{
     tags::{TagEntry, TagMap},
 };
 
-use super::{
-    draft::{Draft, DraftNode},
-    ports,
-};
+use super::{Draft, DraftNode, ports};
 
 /// Nodes, graph inputs and the ports of a node are numbered with 16 bits.
-pub(super) const MOST: usize = u16::MAX as usize - 1;
+pub(crate) const MOST: usize = u16::MAX as usize - 1;
 
-pub(super) fn resolve(draft: &mut Draft<'_>) {
+pub(crate) fn resolve(draft: &mut Draft<'_>) {
     let package = draft.package();
     if let Some(diagnostic) = too_large(draft) {
         draft.report(diagnostic);
@@ -132,7 +129,7 @@ fn nearest_name<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<
 }
 
 /// The message with the calculator's options; any other is refused.
-pub(super) fn options(
+pub(crate) fn options(
     node: &Node,
     calculator: &str,
     option_names: &[&str],

@@ -1,0 +1,15 @@
+//! The rules of the text format, which are in `text_format.pest`.
+
+pub(crate) use grammar::{Rule, TextFormat};
+
+/// How deep messages and lists may be nested.
+pub const MAX_DEPTH: usize = 100;
+
+mod grammar {
+    #![allow(missing_docs, unreachable_pub, reason = "the derive documents no rule")]
+
+    /// The grammar of the text format.
+    #[derive(pest_derive::Parser)]
+    #[grammar = "text_format.pest"]
+    pub struct TextFormat;
+}
