@@ -30,7 +30,7 @@ pub struct PayloadCodec {
 }
 
 impl PayloadCodec {
-    /// That of a type whose JSON is what serde makes of it.
+    /// The codec of a type whose JSON is what serde makes of it.
     pub const fn serde<T: Payload + Serialize + DeserializeOwned>(name: &'static str) -> Self {
         Self {
             name,

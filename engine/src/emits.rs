@@ -136,7 +136,7 @@ impl Emits {
         }
     }
 
-    /// As [`Self::bound`], but does nothing if the output is further already.
+    /// Moves the bound of an output like [`Self::bound`], but does nothing if the output is further already.
     pub fn bound_at_least<T: ?Sized + PortType>(&mut self, port: Out<T>, at: Timestamp) {
         if let Some(output) = output(port) {
             self.bounds = true;

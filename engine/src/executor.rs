@@ -28,7 +28,7 @@ impl ThreadPool {
         Self::with_stack(name, threads, 0)
     }
 
-    /// As [`Self::new`], with threads that have a stack of this many bytes; 0 is the platform's default.
+    /// Makes a pool like [`Self::new`], whose threads have a stack of this many bytes; 0 is the platform's default.
     pub fn with_stack(
         name: &str,
         threads: Option<usize>,

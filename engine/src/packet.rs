@@ -101,7 +101,7 @@ pub struct TypeInfo {
 }
 
 impl TypeInfo {
-    /// That of `T`.
+    /// The type information of `T`.
     pub const fn of<T: 'static>() -> Self {
         Self {
             id: TypeId::of::<T>,

@@ -61,6 +61,11 @@ macro_rules! port {
                 Self(ABSENT, PhantomData)
             }
 
+            #[allow(dead_code, reason = "one macro makes all handle types; an event port is always there")]
+            pub(crate) fn at(index: Option<u16>) -> Self {
+                index.map_or(Self::absent(), Self::new)
+            }
+
             #[allow(dead_code, reason = "one macro makes all handle types; not every one is read by index")]
             pub(crate) const fn index(self) -> Option<usize> {
                 if self.0 == ABSENT { None } else { Some(self.0 as usize) }

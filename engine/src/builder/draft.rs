@@ -30,7 +30,7 @@ impl Port {
         }
     }
 
-    /// As a file says it.
+    /// The name as a graph file writes it.
     pub(super) fn text(&self) -> String {
         match (self.tag.as_str(), self.index) {
             ("", _) => self.name.to_string(),

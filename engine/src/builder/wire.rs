@@ -86,7 +86,7 @@ macro_rules! wire {
                 Self { name, of: PhantomData }
             }
 
-            /// The same, without its type.
+            /// The same wire without its type.
             #[must_use]
             pub fn any(&self) -> $name {
                 $name::new(Rc::clone(&self.name))
@@ -94,7 +94,7 @@ macro_rules! wire {
         }
 
         impl $name {
-            /// The same, as one of `T`. Where a port says otherwise, the graph does not compile.
+            /// The same wire with type `T`. Where a port says otherwise, the graph does not compile.
             #[must_use]
             pub fn of<T: Payload>(&self) -> $name<T> {
                 $name::new(Rc::clone(&self.name))

@@ -11,9 +11,7 @@ use crate::{
 };
 
 /// Makes the node of one session; part of the plan.
-pub(crate) trait Factory: Send + Sync {
-    fn open(&self, cx: &mut OpenCx<'_>) -> Result<Instance>;
-}
+pub(crate) type Factory = Box<dyn Fn(&mut OpenCx<'_>) -> Result<Instance> + Send + Sync>;
 
 /// A node of one session.
 pub(crate) enum Instance {
@@ -47,24 +45,17 @@ pub(crate) struct Returned {
 }
 
 /// The factory of a calculator.
-pub(crate) struct Compiled<C: Calculator> {
-    pub(crate) options: C::Options,
-    pub(crate) io: C::Ports,
+pub(crate) fn factory<C: Calculator>(options: C::Options, io: C::Ports) -> Factory {
+    Box::new(move |cx: &mut OpenCx<'_>| {
+        let calculator = C::open(&options, io.clone(), cx)?;
+        let io = io.clone();
+        Ok(Instance::Sync(Box::new(Bound::<C> { calculator, io })))
+    })
 }
 
 struct Bound<C: Calculator> {
     calculator: C,
     io: C::Ports,
-}
-
-impl<C: Calculator> Factory for Compiled<C> {
-    fn open(&self, cx: &mut OpenCx<'_>) -> Result<Instance> {
-        let calculator = C::open(&self.options, self.io.clone(), cx)?;
-        Ok(Instance::Sync(Box::new(Bound::<C> {
-            calculator,
-            io: self.io.clone(),
-        })))
-    }
 }
 
 impl<C: Calculator> Node for Bound<C> {
@@ -80,24 +71,20 @@ impl<C: Calculator> Node for Bound<C> {
 }
 
 /// The factory of an async calculator.
-pub(crate) struct AsyncCompiled<C: AsyncCalculator> {
-    pub(crate) options: C::Options,
-    pub(crate) io: C::Ports,
+pub(crate) fn async_factory<C: AsyncCalculator>(options: C::Options, io: C::Ports) -> Factory {
+    Box::new(move |cx: &mut OpenCx<'_>| {
+        let calculator = C::open(&options, io.clone(), cx)?;
+        let io = io.clone();
+        Ok(Instance::Async(Box::new(AsyncBound::<C> {
+            calculator,
+            io,
+        })))
+    })
 }
 
 struct AsyncBound<C: AsyncCalculator> {
     calculator: C,
     io: C::Ports,
-}
-
-impl<C: AsyncCalculator> Factory for AsyncCompiled<C> {
-    fn open(&self, cx: &mut OpenCx<'_>) -> Result<Instance> {
-        let calculator = C::open(&self.options, self.io.clone(), cx)?;
-        Ok(Instance::Async(Box::new(AsyncBound::<C> {
-            calculator,
-            io: self.io.clone(),
-        })))
-    }
 }
 
 impl<C: AsyncCalculator> AsyncNode for AsyncBound<C> {

@@ -27,8 +27,9 @@ use crate::{plan::Plan, registry::environment::Environment};
 use draft::{Draft, contracts};
 
 impl Plan {
-    /// Compiles a graph. Files of subgraphs are added to `sources`, so that diagnostics can point into them. There is a plan
-    /// if the graph could be read as a whole and there is no error among the diagnostics.
+    /// Compiles a graph. Files of subgraphs are added to `sources`, so that diagnostics can point
+    /// into them. There is a plan if the graph could be read as a whole and there is no error among
+    /// the diagnostics.
     pub fn compile(
         graph: &GraphConfig,
         sources: &mut SourceMap,

@@ -73,11 +73,11 @@ impl Group {
 pub(crate) enum PortSpec {
     /// Any type.
     Any,
-    /// This one.
+    /// This type only.
     Exact(TypeInfo),
-    /// One of these.
+    /// One of these types.
     OneOf(Vec<TypeInfo>),
-    /// That of another port of the same node.
+    /// The type that another port of the same node has.
     SameAs(Group, u16),
 }
 

@@ -52,7 +52,7 @@ pub struct Plan {
 /// A node of a plan.
 pub(crate) struct PlanNode {
     pub(crate) name: Arc<str>,
-    pub(crate) factory: Box<dyn Factory>,
+    pub(crate) factory: Factory,
     pub(crate) inputs: Range<usize>,
     pub(crate) outputs: Range<usize>,
     /// By output: the timestamp offset.
@@ -248,6 +248,12 @@ impl Plan {
             .iter()
             .position(|stream| &*stream.name == name)?;
         Some(found as u32)
+    }
+
+    /// The stream of this name, or an error that it does not exist.
+    pub(crate) fn find_stream(&self, name: &str) -> Result<u32> {
+        self.stream(name)
+            .ok_or_else(|| Error::not_found(format!("the graph has no stream `{name}`")))
     }
 
     pub(crate) fn session_opened(&self) {

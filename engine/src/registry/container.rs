@@ -52,7 +52,7 @@ pub struct ContainerRegistration {
 }
 
 impl ContainerRegistration {
-    /// That of a container.
+    /// The registration of a container.
     pub const fn of<C: Container>() -> Self {
         Self {
             name: C::NAME,
@@ -62,18 +62,10 @@ impl ContainerRegistration {
                 Err(found) => (None, found),
             },
             describe: || {
-                let mut contract = Contract::describing();
-                C::contract(&mut contract);
-                let described = Description::new(
-                    C::NAME,
-                    C::DOC,
-                    &contract,
-                    C::OPTION_NAMES,
-                    schemars::schema_for!(C::Options),
-                );
+                let declare = |contract: &mut Contract, _: &_| C::contract(contract);
                 Description {
                     policy: None,
-                    ..described
+                    ..Description::of::<C::Options>(C::NAME, C::DOC, C::OPTION_NAMES, declare)
                 }
             },
         }

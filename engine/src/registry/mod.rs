@@ -13,12 +13,13 @@ use std::{collections::BTreeMap, sync::Arc};
 pub use inventory;
 
 use graphmill_grammar::{Diagnostic, OptionsMessage, de};
+use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
     calculator::{
         AsyncCalculator, Calculator,
-        erased::{AsyncCompiled, Compiled, Factory},
+        erased::{Factory, async_factory, factory},
     },
     contract::{Arity, Contract, Group, PortSpec, Run},
     packet::TypeInfo,
@@ -28,8 +29,7 @@ use container::{Container, ContainerRegistration};
 use subgraph::{Subgraph, SubgraphRegistration};
 
 /// Reads a node's options and lets its calculator declare its contract.
-type Compile =
-    fn(&mut Contract, Option<&OptionsMessage>) -> Result<Box<dyn Factory>, Vec<Diagnostic>>;
+type Compile = fn(&mut Contract, Option<&OptionsMessage>) -> Result<Factory, Vec<Diagnostic>>;
 
 /// A calculator that can be named in a graph.
 #[derive(Copy, Clone)]
@@ -47,7 +47,7 @@ pub struct Registration {
 }
 
 impl Registration {
-    /// That of a calculator.
+    /// The registration of a calculator.
     pub const fn of<C: Calculator>() -> Self {
         Self {
             name: C::NAME,
@@ -58,23 +58,18 @@ impl Registration {
             compile: |contract, options| {
                 let options = read_options::<C::Options>(options)?;
                 let io = C::contract(contract, &options);
-                Ok(Box::new(Compiled::<C> { options, io }))
+                Ok(factory::<C>(options, io))
             },
             describe: |name| {
-                let mut contract = Contract::describing();
-                C::contract(&mut contract, &C::Options::default());
-                Description::new(
-                    name,
-                    C::DOC,
-                    &contract,
-                    C::OPTION_NAMES,
-                    schemars::schema_for!(C::Options),
-                )
+                let declare = |contract: &mut Contract, options: &_| {
+                    C::contract(contract, options);
+                };
+                Description::of::<C::Options>(name, C::DOC, C::OPTION_NAMES, declare)
             },
         }
     }
 
-    /// That of an async calculator.
+    /// The registration of an async calculator.
     pub const fn of_async<C: AsyncCalculator>() -> Self {
         Self {
             name: C::NAME,
@@ -85,18 +80,13 @@ impl Registration {
             compile: |contract, options| {
                 let options = read_options::<C::Options>(options)?;
                 let io = C::contract(contract, &options);
-                Ok(Box::new(AsyncCompiled::<C> { options, io }))
+                Ok(async_factory::<C>(options, io))
             },
             describe: |name| {
-                let mut contract = Contract::describing();
-                C::contract(&mut contract, &C::Options::default());
-                Description::new(
-                    name,
-                    C::DOC,
-                    &contract,
-                    C::OPTION_NAMES,
-                    schemars::schema_for!(C::Options),
-                )
+                let declare = |contract: &mut Contract, options: &_| {
+                    C::contract(contract, options);
+                };
+                Description::of::<C::Options>(name, C::DOC, C::OPTION_NAMES, declare)
             },
         }
     }
@@ -332,19 +322,21 @@ pub struct PortDescription {
 }
 
 impl Description {
-    pub(crate) fn new(
+    /// Describes what declares its contract, for default options, with `declare`.
+    pub(crate) fn of<O: JsonSchema + Default>(
         name: &'static str,
         doc: &'static str,
-        contract: &Contract,
         option_names: &[&str],
-        options: schemars::Schema,
+        declare: impl FnOnce(&mut Contract, &O),
     ) -> Self {
+        let mut contract = Contract::describing();
+        declare(&mut contract, &O::default());
         let mut ports: Vec<PortDescription> = Vec::new();
         for declared in &contract.declared {
             ports.push(PortDescription {
                 kind: declared.group.field(),
                 tag: declared.tag.clone(),
-                ty: describe_type(&declared.spec, contract),
+                ty: describe_type(&declared.spec, &contract),
                 optional: matches!(declared.arity, Arity::Optional | Arity::OptionalRepeated),
                 repeated: matches!(declared.arity, Arity::Repeated | Arity::OptionalRepeated),
             });
@@ -367,7 +359,7 @@ impl Description {
             runs,
             bounds: contract.bounds,
             option_names,
-            options,
+            options: schemars::schema_for!(O),
         }
     }
 }

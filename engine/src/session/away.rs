@@ -1,4 +1,5 @@
-//! Calls that go on elsewhere, on executors or as futures of async nodes: those of a session, and those of one node.
+//! Calls that go on elsewhere, on executors or as futures of async nodes: those of a session, and
+//! those of one node.
 
 use std::{
     collections::VecDeque,
@@ -72,7 +73,8 @@ impl Wake for PollNode {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        // Release pairs with the Acquire in `Away::poll`: the poll sees what was written before the wake.
+        // Release pairs with the Acquire in `Away::poll`: the poll sees what was written before the
+        // wake.
         if !self.asked.swap(true, Ordering::AcqRel) {
             let (node, slot) = (self.node, self.slot);
             // If the session has ended, the future is gone.
@@ -86,7 +88,7 @@ pub(super) type NodeFuture = Pin<Box<dyn Future<Output = Returned> + Send>>;
 /// The calls of one node that go on elsewhere.
 #[derive(Default)]
 pub(super) struct Away {
-    /// As many as calls were ever away at once.
+    /// There are as many slots as calls were ever away at once.
     slots: Vec<Slot>,
     /// The slots in use, in the order in which their calls were made.
     order: VecDeque<u16>,
@@ -174,7 +176,8 @@ impl Away {
                 asked: AtomicBool::new(false),
             })
         });
-        // Acquire pairs with the Release in `wake_by_ref`. Cleared before the poll, so that a wake during it asks again.
+        // Acquire pairs with the Release in `wake_by_ref`. Cleared before the poll, so that a wake
+        // during it asks again.
         poll.asked.swap(false, Ordering::Acquire);
         let waker = Waker::from(Arc::clone(poll));
         let polled = catch_unwind(AssertUnwindSafe(|| {
@@ -195,7 +198,8 @@ impl Away {
         self.slots[usize::from(slot)].work = Work::Done(flow, emits);
     }
 
-    /// The answer of the earliest call, once it is there; nothing that a node put out after it has stopped.
+    /// The answer of the earliest call, once it is there; nothing that a node put out after it has
+    /// stopped.
     pub(super) fn next(&mut self) -> Option<(Call, Answer<Flow>, Emits)> {
         loop {
             let slot = &mut self.slots[usize::from(*self.order.front()?)];

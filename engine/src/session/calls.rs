@@ -12,7 +12,7 @@ use crate::{
     timestamp::Timestamp,
 };
 
-use super::{guard::Call, running::Running, shared::Frame};
+use super::{guard::Call, running::Running, shared::Frame, streams::free_time};
 
 impl Running {
     /// Looks at a node and calls it if it is due. True if it was.
@@ -24,7 +24,7 @@ impl Running {
         }
         let mut close = !state.is_held();
         if !plan.inputs.is_empty() {
-            match state.readiness(self.queues.of(&plan.inputs)) {
+            match state.intake.readiness(self.queues.of(&plan.inputs)) {
                 Readiness::Process(_) if !state.has_room() => return false,
                 Readiness::Process(at) => {
                     self.fill(frame, node, at);
@@ -33,7 +33,7 @@ impl Running {
                 }
                 Readiness::Waiting(waiting) => {
                     close = false;
-                    state.wait_for(waiting.stream);
+                    state.intake.wait_for(waiting.stream);
                     // The outputs of calls that are away come first.
                     if waiting.until.is_range() && !state.is_away() {
                         self.pass_bound(frame, node, |offset| waiting.until.shift(offset));
@@ -42,7 +42,8 @@ impl Running {
                 Readiness::Close => {}
             }
         } else if !plan.has_events {
-            // Sources are called when nothing else is due; nodes without streams only open and close.
+            // Sources are called when nothing else is due; nodes without streams only open and
+            // close.
             return false;
         }
         let state = &mut self.nodes[node];
@@ -80,7 +81,7 @@ impl Running {
             Call::Inputs(at) => at,
             Call::Event | Call::Source | Call::Close => {
                 let outputs = &frame.plan.outputs[plan.outputs.clone()];
-                self.streams.free_time(outputs)
+                free_time(&self.streams, outputs)
             }
         };
         let state = &mut self.nodes[node];
@@ -109,9 +110,7 @@ impl Running {
         let mut emits = std::mem::take(&mut self.emits);
         emits.start(free);
         let state = &mut self.nodes[node];
-        state.before_call(&mut self.timer);
-        let flow = state.call(frame.site(node), &mut emits, call);
-        state.after_call(&mut self.timer);
+        let flow = state.call(frame.site(node), &mut emits, call, &mut self.timer);
         self.finish(frame, node, call, flow, &mut emits);
         self.emits = emits;
     }
@@ -165,7 +164,10 @@ impl Running {
                 }
             }
             (Call::Inputs(at), Flow::Continue)
-                if self.nodes[node].is_exhausted(self.queues.of(&plan.inputs), at) => {}
+                if !self.nodes[node].has_events()
+                    && self.nodes[node]
+                        .intake
+                        .is_exhausted(self.queues.of(&plan.inputs), at) => {}
             (_, Flow::Continue) => {
                 self.nodes.look_at(node as u16);
                 self.resume(frame, node);
@@ -197,7 +199,8 @@ impl Running {
     }
 }
 
-/// Lets what a call puts out leave one stream after the other, each with the bound that follows from the call.
+/// Lets what a call puts out leave one stream after the other, each with the bound that follows
+/// from the call.
 fn order_by_stream(plan: &PlanNode, call: Call, flow: Flow, emits: &mut Emits) {
     for (output, offset) in plan.offsets.iter().enumerate() {
         let output = output as u16;

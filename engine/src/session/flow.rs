@@ -51,15 +51,15 @@ impl Running {
         }
         let queue = &mut self.queues[input];
         let was_empty = queue.is_empty();
-        queue.add(packet, node.is_timed()).map_err(|bad| {
+        queue.add(packet, node.intake.is_timed()).map_err(|bad| {
             let name = &frame.plan.streams[plan_input.stream as usize].name;
             match bad.time {
                 Timestamp::POST_STREAM => alone_at_the_end(name),
                 time => out_of_order(name, bad.bound, time),
             }
         })?;
-        let lags = node.may_wait_for(input - plan.inputs.start);
-        if node.arrived(self.queues.of_mut(&plan.inputs)) {
+        let lags = node.intake.may_wait_for(input - plan.inputs.start);
+        if node.intake.arrived(self.queues.of_mut(&plan.inputs)) {
             plan.inputs
                 .clone()
                 .for_each(|input| self.refresh(frame, input));
@@ -105,11 +105,13 @@ impl Running {
         for &input in &frame.plan.streams[stream].consumers {
             let number = frame.plan.inputs[input as usize].node;
             let node = &self.nodes[usize::from(number)];
-            if node.status() == Status::Closed || !(node.is_timed() || bound == Timestamp::DONE) {
+            if node.status() == Status::Closed
+                || !(node.intake.is_timed() || bound == Timestamp::DONE)
+            {
                 continue;
             }
             let plan = &frame.plan.nodes[usize::from(number)];
-            let lags = node.may_wait_for(input as usize - plan.inputs.start);
+            let lags = node.intake.may_wait_for(input as usize - plan.inputs.start);
             let queue = &mut self.queues[input as usize];
             if queue.advance(bound) && (queue.is_empty() || plan.batches) && lags {
                 self.due(frame, number);
@@ -133,7 +135,7 @@ impl Running {
     #[inline]
     pub(super) fn fill(&mut self, frame: Frame<'_>, node: usize, at: Timestamp) {
         let inputs = &frame.plan.nodes[node].inputs;
-        if self.nodes[node].fill(at, self.queues.of_mut(inputs)) {
+        if self.nodes[node].intake.fill(at, self.queues.of_mut(inputs)) {
             self.refresh_full(frame, node);
         }
     }
@@ -142,7 +144,12 @@ impl Running {
     #[inline]
     pub(super) fn fill_on_arrival(&mut self, frame: Frame<'_>, node: usize) {
         let inputs = &frame.plan.nodes[node].inputs;
-        if self.nodes[node].fill_on_arrival(self.queues.of_mut(inputs)) {
+        let state = &mut self.nodes[node];
+        if state.intake.is_on_arrival()
+            && state.status() == Status::Open
+            && !state.is_away()
+            && state.intake.fill_on_arrival(self.queues.of_mut(inputs))
+        {
             self.refresh_full(frame, node);
         }
     }

@@ -41,11 +41,7 @@ impl Handle {
     /// Takes the packets of a stream, of the graph's outputs or any other, through a queue of
     /// [`OutputStream::CAPACITY`] packets. What nobody takes is thrown away. Only before the session is first polled.
     pub fn output(&self, stream: &str) -> Result<OutputStream> {
-        let Some(id) = self.plan.stream(stream) else {
-            return Err(Error::not_found(format!(
-                "the graph has no stream `{stream}`"
-            )));
-        };
+        let id = self.plan.find_stream(stream)?;
         let mut state = self.shared.lock();
         if state.started {
             let message = format!("output `{stream}` has to be taken before the session starts");

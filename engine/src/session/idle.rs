@@ -1,4 +1,5 @@
-//! When nothing is ready: sources run, full queues that block themselves are found, and the end is recognized.
+//! When nothing is ready: sources run, full queues that block themselves are found, and the end is
+//! recognized.
 
 use crate::{
     error::{Error, Kind},
@@ -62,7 +63,8 @@ impl Running {
         true
     }
 
-    /// The source to call: of the lowest layer that is not done, the one that lags most, of equals the first.
+    /// The source to call: of the lowest layer that is not done, the one that lags most, of equals
+    /// the first.
     fn next_source(&self, frame: Frame<'_>) -> Option<usize> {
         let sources = frame.plan.sources.iter().map(|&node| usize::from(node));
         let open = sources.filter(|&node| self.nodes[node].status() != Status::Closed);
@@ -77,8 +79,9 @@ impl Running {
                 && state.has_room()
         });
         due.min_by_key(|&node| {
-            let outputs = frame.plan.nodes[node].outputs.clone();
-            self.streams.least_bound(&frame.plan.outputs[outputs])
+            let outputs = &frame.plan.outputs[frame.plan.nodes[node].outputs.clone()];
+            let bound = |&stream: &u32| self.streams[stream as usize].bound();
+            outputs.iter().map(bound).min()
         })
     }
 
@@ -90,8 +93,8 @@ impl Running {
             && state.would_run(plan, self.queues.of(&plan.inputs))
     }
 
-    /// A full queue whose consumer waits for another stream never empties by itself. Lets it take one more packet, or, if
-    /// the graph wants that, reports it. True if a node can go on.
+    /// A full queue whose consumer waits for another stream never empties by itself. Lets it take
+    /// one more packet, or, if the graph wants that, reports it. True if a node can go on.
     fn grow(&mut self, frame: Frame<'_>) -> bool {
         if !self.queues.any_full() {
             return false;
@@ -144,7 +147,7 @@ impl Running {
         let queues = self.queues.of(&frame.plan.nodes[node].inputs);
         match state.status() {
             Status::Unopened => true,
-            Status::Open => matches!(state.readiness(queues), Readiness::Waiting(_)),
+            Status::Open => matches!(state.intake.readiness(queues), Readiness::Waiting(_)),
             Status::Busy | Status::Closed => false,
         }
     }

@@ -1,8 +1,9 @@
 //! Calls that are not over when they have been made: on executors, and of async nodes.
 //!
-//! A call on an executor takes the node along and brings it back through the inbox; the call of an async node is a future
-//! that the session polls when its own waker asks for it. A node whose calls are independent may be away on several at once,
-//! each with an instance of its own; what they put out leaves the node in the order in which they were made.
+//! A call on an executor takes the node along and brings it back through the inbox; the call of an
+//! async node is a future that the session polls when its own waker asks for it. A node whose calls
+//! are independent may be away on several at once, each with an instance of its own; what they put
+//! out leaves the node in the order in which they were made.
 
 use std::{sync::Arc, time::Instant};
 
@@ -105,10 +106,7 @@ impl Running {
 
     /// Takes a node back from its executor.
     pub(super) fn returned(&mut self, frame: Frame<'_>, node: usize, returned: Returned) {
-        let state = &mut self.nodes[node];
-        state.charge(returned.set, returned.time, self.timer.read());
-        let instance = Instance::Sync(returned.node);
-        state.arrive(returned.slot, instance, returned.flow, returned.emits);
+        self.nodes[node].returned(returned, self.timer.read());
         self.arrived(frame, node);
     }
 

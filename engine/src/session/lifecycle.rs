@@ -1,4 +1,5 @@
-//! The life of nodes: each opens once, after the nodes before it and when its side packets are there, and is closed once.
+//! The life of nodes: each opens once, after the nodes before it and when its side packets are
+//! there, and is closed once.
 
 use crate::{
     calculator::erased::Instance,
@@ -70,8 +71,8 @@ impl Running {
         Ok(())
     }
 
-    /// Another instance of a node that is open, for calls at the same time. What it emits while it opens the first one has
-    /// emitted.
+    /// Another instance of a node that is open, for calls at the same time. What it emits while it
+    /// opens the first one has emitted.
     pub(super) fn open_another(&mut self, frame: Frame<'_>, node: usize) -> Result<Instance> {
         let sides = self.side_values(frame, node).unwrap_or_default();
         let mut emits = Emits::default();
@@ -80,10 +81,11 @@ impl Running {
         Ok(instance)
     }
 
-    /// A node has opened, or its call is over: it takes its inputs on arrival again, if it does so at all.
+    /// A node has opened, or its call is over: it takes its inputs on arrival again, if it does so
+    /// at all.
     #[inline]
     pub(super) fn resume(&mut self, frame: Frame<'_>, node: usize) {
-        if self.nodes[node].resume() {
+        if self.nodes[node].intake.resume() {
             self.fill_on_arrival(frame, node);
         }
     }
@@ -128,9 +130,9 @@ impl Running {
         }
     }
 
-    /// Closes what is open at the end of the session, in order; what is emitted then has nowhere to go. After `error`, with
-    /// which the session ends, nodes are told of it, and what goes wrong while they close changes nothing; nodes that are
-    /// away on a call are not waited for.
+    /// Closes what is open at the end of the session, in order; what is emitted then has nowhere to
+    /// go. After `error`, with which the session ends, nodes are told of it, and what goes wrong
+    /// while they close changes nothing; nodes that are away on a call are not waited for.
     pub(super) fn close_rest(&mut self, frame: Frame<'_>, error: Option<&Error>) -> Result<()> {
         for node in 0..self.nodes.len() {
             if self.nodes[node].status() != Status::Open {
@@ -148,7 +150,9 @@ impl Running {
             }
             tracing::warn!(request = %frame.shared.run.id, error = %failed, "a node of a failed session could not be closed");
         }
-        self.streams.close_all();
+        for stream in &mut self.streams {
+            stream.close();
+        }
         Ok(())
     }
 }
@@ -161,5 +165,5 @@ fn make(frame: Frame<'_>, node: usize, sides: &[SideValue], emits: &mut Emits) -
         sides,
         out: emits,
     };
-    catch(|| frame.plan.nodes[node].factory.open(&mut cx))
+    catch(|| (frame.plan.nodes[node].factory)(&mut cx))
 }

@@ -1,8 +1,10 @@
 //! Sessions: one run of a plan, for one request.
 //!
-//! A session is one future, owned by one task. Inside it everything is plain data reached by index: queues, policies, nodes.
-//! Other threads meet it in `shared` only. Each poll runs what can run, nodes nearest to the outputs first, until nothing
-//! can, or until it has run so many nodes that other tasks should have their turn.
+//! A session is one future, owned by one task. Inside it everything is plain data reached by index:
+//! queues, policies, nodes. Its parts (nodes, queues, streams, taps, side packets, calls in flight)
+//! each own their state. Other threads meet it in `shared` only. Each poll runs what can run, nodes
+//! nearest to the outputs first, until nothing can, or until it has run so many nodes that other
+//! tasks should have their turn.
 
 mod away;
 mod blocking;
@@ -12,6 +14,7 @@ mod guard;
 mod handle;
 mod idle;
 mod in_flight;
+mod intake;
 mod lifecycle;
 mod mailbox;
 mod message;
@@ -55,10 +58,11 @@ use running::Running;
 use shared::{Frame, Shared, cancelled};
 use sides::SideValues;
 
-/// One run of a plan. Spawn it; it resolves when all of it is done, or with the error that ended it.
+/// One run of a plan. Spawn it; it resolves when all of it is done, or with the error that ended
+/// it.
 ///
-/// When it fails or is cancelled, its open nodes are closed and told why. Dropping it cancels too, but its nodes are only
-/// dropped, and with them all they hold.
+/// When it fails or is cancelled, its open nodes are closed and told why. Dropping it cancels too,
+/// but its nodes are only dropped, and with them all they hold.
 pub struct Session {
     plan: Arc<Plan>,
     shared: Arc<Shared>,
@@ -69,8 +73,8 @@ pub struct Session {
 }
 
 impl Session {
-    /// A session of `plan`, not started yet, and the handle to talk to it. Fails if a side packet that the graph needs is
-    /// missing or has the wrong type.
+    /// A session of `plan`, not started yet, and the handle to talk to it. Fails if a side packet
+    /// that the graph needs is missing or has the wrong type.
     pub fn new(plan: &Arc<Plan>, run: RunCx, sides: SidePackets) -> Result<(Self, Handle)> {
         let given = SideValues::given(plan, sides)?;
         let deadline = run.deadline.map(|at| run.clock.sleep_until(at));
@@ -87,31 +91,24 @@ impl Session {
         Ok((session, handle))
     }
 
-    /// Calls `observer` with every packet of a stream, inside the session. With `bounds`, also with the timestamps up to
-    /// which the stream is settled without one. Only before the session is first polled.
+    /// Calls `observer` with every packet of a stream, inside the session. With `bounds`, also with
+    /// the timestamps up to which the stream is settled without one. Only before the session is
+    /// first polled.
     pub fn observe(
         &mut self,
         stream: &str,
         bounds: bool,
         observer: impl FnMut(Timestamp, Option<&Packet>) -> Result<()> + Send + 'static,
     ) -> Result<()> {
-        let Some(stream) = self.plan.stream(stream) else {
-            return Err(Error::not_found(format!(
-                "the graph has no stream `{stream}`"
-            )));
-        };
+        let stream = self.plan.find_stream(stream)?;
         self.running.observe(stream, bounds, Box::new(observer));
         Ok(())
     }
 
-    /// Lets every queue of a stream hold `packets` packets, in place of what the graph says; `usize::MAX` is no limit. Only
-    /// before the session is first polled.
+    /// Lets every queue of a stream hold `packets` packets, in place of what the graph says;
+    /// `usize::MAX` is no limit. Only before the session is first polled.
     pub fn limit_queues(&mut self, stream: &str, packets: usize) -> Result<()> {
-        let Some(id) = self.plan.stream(stream) else {
-            return Err(Error::not_found(format!(
-                "the graph has no stream `{stream}`"
-            )));
-        };
+        let id = self.plan.find_stream(stream)?;
         if packets == 0 {
             let message = format!("a queue of stream `{stream}` has to hold at least one packet");
             return Err(Error::invalid(message));
@@ -137,7 +134,7 @@ impl Session {
         } else {
             drop(state);
         }
-        self.running.limit(&self.plan, id, packets);
+        self.running.queues.limit(&self.plan, id, packets);
         Ok(())
     }
 
@@ -167,7 +164,8 @@ impl Session {
             return;
         }
         self.running.flush(&self.shared);
-        // The nodes go first: what they hold may still send, and is told that the session has ended.
+        // The nodes go first: what they hold may still send, and is told that the session has
+        // ended.
         if let Err(error) = guard::catch(|| {
             self.running.clear();
             Ok::<_, Error>(())

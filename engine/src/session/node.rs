@@ -14,13 +14,15 @@ use crate::{
     error::{Error, Result},
     input::{Event, InputQueue, InputSet},
     plan::PlanNode,
-    policy::{Policy, Readiness, Rule},
+    policy::Readiness,
     timestamp::Timestamp,
 };
 
 use super::{
     away::{Away, NodeFuture},
     guard::{Call, catch, catch_drop, guarded},
+    intake::Intake,
+    message,
     shared::Shared,
     timer::Timer,
 };
@@ -36,35 +38,14 @@ pub(super) enum Status {
     Closed,
 }
 
-/// When a node takes the inputs of its next call out of the queues.
-///
-/// As a rule when it is called, but a node with the Immediate policy takes what is there as soon as something arrives. What
-/// arrives between that and its call comes with the next one.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-enum Intake {
-    /// When it is called.
-    OnCall,
-    /// When something arrives.
-    OnArrival,
-    /// As [`Self::OnArrival`], once the node is open and its call is over.
-    Later,
-    /// They are in its input set, at this timestamp.
-    Taken(Timestamp),
-}
-
 pub(super) struct NodeState {
     status: Status,
     /// Present while the node is open and not away on a call.
     instance: Option<Instance>,
-    policy: Rule,
-    intake: Intake,
-    timed: bool,
-    /// The one input, counted within the node, that has to change before the node is due; [`ANY`] if it is not known.
-    laggard: u16,
-    set: InputSet,
+    pub(super) intake: Intake,
     events: VecDeque<Event>,
-    /// Holds that exist. May be below zero for a moment: a hold that a call on an executor made and dropped is reported
-    /// before the call's end is.
+    /// Holds that exist. May be below zero for a moment: a hold that a call on an executor made and
+    /// dropped is reported before the call's end is.
     holds: i32,
     /// How many queues that it feeds are full; while there is one, it does not run.
     full_edges: u16,
@@ -76,23 +57,12 @@ pub(super) struct NodeState {
     since: Option<Instant>,
 }
 
-/// Of a node that may be due after a change of any of its inputs.
-const ANY: u16 = u16::MAX;
-
 impl NodeState {
     pub(super) fn new(plan: &PlanNode) -> Self {
-        let policy = plan.policy.build(plan.inputs.len(), plan.bounds);
         Self {
             status: Status::Unopened,
             instance: None,
-            timed: policy.timed(),
-            intake: match plan.policy {
-                Policy::Immediate => Intake::Later,
-                _ => Intake::OnCall,
-            },
-            policy,
-            laggard: ANY,
-            set: InputSet::new(plan.inputs.len()),
+            intake: Intake::new(plan),
             events: VecDeque::new(),
             holds: 0,
             full_edges: 0,
@@ -148,9 +118,9 @@ impl NodeState {
             return Ok(());
         };
         self.runs += 1;
-        self.set.clear();
-        self.set.set_time(Timestamp::DONE);
-        let set = &mut self.set;
+        self.intake.set.clear();
+        self.intake.set.set_time(Timestamp::DONE);
+        let set = &mut self.intake.set;
         catch(move || {
             let mut cx = Cx { site, set, out };
             match &mut instance {
@@ -176,102 +146,15 @@ impl NodeState {
     }
 }
 
-/// Readiness.
+/// What it is called for, and whether it may be.
 impl NodeState {
-    /// Whether packets have to arrive in the order of their timestamps.
-    #[inline]
-    pub(super) fn is_timed(&self) -> bool {
-        self.timed
-    }
-
-    /// Whether the node can be called: that it can is settled once it has taken its inputs.
-    #[inline]
-    pub(super) fn readiness(&self, queues: &[InputQueue]) -> Readiness {
-        match self.intake {
-            Intake::Taken(at) => Readiness::Process(at),
-            Intake::OnCall | Intake::OnArrival | Intake::Later => self.policy.readiness(queues),
+    /// A queue that it feeds has become full or has room again.
+    pub(super) fn edge_changed(&mut self, full: bool) {
+        if full {
+            self.full_edges += 1;
+        } else {
+            self.full_edges -= 1;
         }
-    }
-
-    /// Notes the input whose bound has to move before the node is due.
-    #[inline]
-    pub(super) fn wait_for(&mut self, input: u16) {
-        if self.policy.waits_for_laggard() {
-            self.laggard = input;
-        }
-    }
-
-    /// Whether a change of this input may make the node due.
-    #[inline]
-    pub(super) fn may_wait_for(&self, input: usize) -> bool {
-        self.laggard == ANY || usize::from(self.laggard) == input
-    }
-
-    /// Whether a node that was called for `at` can only be due again after its input changes. Decided without a look at
-    /// its policy for the nodes that make most of a graph, those with one input.
-    pub(super) fn is_exhausted(&self, queues: &[InputQueue], at: Timestamp) -> bool {
-        let [queue] = queues else {
-            return false;
-        };
-        let next = at.next();
-        self.policy.waits_for_laggard()
-            && queue.is_empty()
-            && queue.bound() == next
-            && next.is_range()
-            && self.events.is_empty()
-    }
-
-    /// Tells the policy that a packet has arrived. True if that may have changed any of the queues.
-    #[inline]
-    pub(super) fn arrived(&mut self, queues: &mut [InputQueue]) -> bool {
-        self.policy.arrived(queues)
-    }
-
-    /// Fills the input set for the call at `at`. False if that was done on arrival.
-    #[inline]
-    pub(super) fn fill(&mut self, at: Timestamp, queues: &mut [InputQueue]) -> bool {
-        if let Intake::Taken(_) = self.intake {
-            self.intake = Intake::Later;
-            return false;
-        }
-        self.laggard = ANY;
-        self.policy.fill(at, queues, &mut self.set);
-        true
-    }
-
-    /// Something has arrived. If the node takes its inputs then, it does. True if it has.
-    #[inline]
-    pub(super) fn fill_on_arrival(&mut self, queues: &mut [InputQueue]) -> bool {
-        if self.intake == Intake::OnArrival
-            && self.status == Status::Open
-            && !self.is_away()
-            && let Readiness::Process(at) = self.policy.readiness(queues)
-        {
-            self.policy.fill(at, queues, &mut self.set);
-            self.intake = Intake::Taken(at);
-            return true;
-        }
-        false
-    }
-
-    /// The node has opened, or its call is over. True if from now on it takes its inputs on arrival.
-    #[inline]
-    pub(super) fn resume(&mut self) -> bool {
-        let resumes = self.intake == Intake::Later;
-        if resumes {
-            self.intake = Intake::OnArrival;
-        }
-        resumes
-    }
-
-    /// A queue that it feeds has become full.
-    pub(super) fn edge_filled(&mut self) {
-        self.full_edges += 1;
-    }
-
-    /// A queue that it feeds is no longer full.
-    pub(super) fn edge_emptied(&mut self) {
-        self.full_edges -= 1;
     }
 
     /// Whether no queue that it feeds is full.
@@ -295,11 +178,12 @@ impl NodeState {
         let event = self.events.pop_front();
         let taken = event.is_some();
         if let Some(event) = event {
-            self.set.set_event(event);
+            self.intake.set.set_event(event);
         }
         taken
     }
 
+    #[inline]
     pub(super) fn has_events(&self) -> bool {
         !self.events.is_empty()
     }
@@ -308,16 +192,18 @@ impl NodeState {
     pub(super) fn would_run(&self, plan: &PlanNode, queues: &[InputQueue]) -> bool {
         plan.is_source()
             || self.has_events()
-            || (!plan.inputs.is_empty() && !matches!(self.readiness(queues), Readiness::Waiting(_)))
+            || (!plan.inputs.is_empty()
+                && !matches!(self.intake.readiness(queues), Readiness::Waiting(_)))
     }
 }
 
 /// Calls in the session's own task.
 impl NodeState {
-    /// Gives the input set the time that the call has; `free` is the first free timestamp of the outputs.
+    /// Gives the input set the time that the call has; `free` is the first free timestamp of the
+    /// outputs.
     #[inline]
     pub(super) fn set_time(&mut self, call: Call, free: Timestamp) {
-        self.set.set_time(match call {
+        self.intake.set.set_time(match call {
             Call::Inputs(at) => at,
             Call::Event => free,
             Call::Source => Timestamp::ZERO,
@@ -325,27 +211,31 @@ impl NodeState {
         });
     }
 
-    /// Calls the node here. Async nodes are only closed this way.
+    /// Calls the node here, and charges it with the call. Async nodes are only closed this way.
     #[inline]
-    pub(super) fn call(&mut self, site: Site<'_>, out: &mut Emits, call: Call) -> Answer<Flow> {
-        let set = &mut self.set;
-        match &mut self.instance {
+    pub(super) fn call(
+        &mut self,
+        site: Site<'_>,
+        out: &mut Emits,
+        call: Call,
+        timer: &mut Timer,
+    ) -> Answer<Flow> {
+        timer.before(self.runs);
+        let set = &mut self.intake.set;
+        let flow = match &mut self.instance {
             Some(Instance::Sync(node)) => guarded(site, &mut **node, set, out, call),
             Some(Instance::Async(node)) => {
                 catch(|| node.close(&mut Cx { site, set, out })).map(|()| Flow::Stop)
             }
             None => Ok(Flow::Stop),
-        }
-    }
-
-    #[inline]
-    pub(super) fn before_call(&self, timer: &mut Timer) {
-        timer.before(self.runs);
+        };
+        self.count(timer);
+        flow
     }
 
     /// Counts a call, which has ended now, and charges the node with it.
     #[inline]
-    pub(super) fn after_call(&mut self, timer: &mut Timer) {
+    fn count(&mut self, timer: &mut Timer) {
         if let Some(time) = timer.after(self.runs) {
             self.time += time;
         }
@@ -356,7 +246,7 @@ impl NodeState {
     /// Empties the input set of a call that is over, and adds the holds that it made.
     #[inline]
     pub(super) fn call_over(&mut self, holds: u32) {
-        self.set.clear();
+        self.intake.set.clear();
         self.hold(holds);
     }
 }
@@ -387,7 +277,7 @@ impl NodeState {
 
     /// Takes the input set for a call that goes away, and leaves one of this size.
     pub(super) fn take_set(&mut self, inputs: usize) -> InputSet {
-        std::mem::replace(&mut self.set, InputSet::new(inputs))
+        std::mem::replace(&mut self.intake.set, InputSet::new(inputs))
     }
 
     /// Starts a call of an async node in its slot.
@@ -407,17 +297,19 @@ impl NodeState {
         timer.before(self.runs);
         let polled = away.poll(shared, node, slot)?;
         if polled.is_ok() {
-            self.after_call(timer);
+            self.count(timer);
         }
         Some(polled)
     }
 
-    /// Takes back the input set of a call on an executor, and charges the node with the call.
-    pub(super) fn charge(&mut self, set: InputSet, time: Duration, now: Instant) {
-        self.set = set;
+    /// Takes the node back from an executor, and charges it with the call.
+    pub(super) fn returned(&mut self, returned: message::Returned, now: Instant) {
+        self.intake.set = returned.set;
         self.runs += 1;
-        self.time += time;
+        self.time += returned.time;
         self.since = Some(now);
+        let instance = Instance::Sync(returned.node);
+        self.arrive(returned.slot, instance, returned.flow, returned.emits);
     }
 
     /// Takes an instance back, with the answer of its call.

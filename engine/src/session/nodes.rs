@@ -43,7 +43,8 @@ impl Nodes {
         self.ready.insert(node);
     }
 
-    /// The node to look at next: the one nearest to the outputs, so that what is on its way leaves before more comes in.
+    /// The node to look at next: the one nearest to the outputs, so that what is on its way leaves
+    /// before more comes in.
     #[inline]
     pub(super) fn next(&mut self) -> Option<u16> {
         self.ready.pop()
@@ -84,10 +85,8 @@ impl Nodes {
             return;
         };
         let state = &mut self.states[usize::from(node)];
-        if full {
-            state.edge_filled();
-        } else {
-            state.edge_emptied();
+        state.edge_changed(full);
+        if !full {
             self.ready.insert(node);
         }
     }

@@ -9,7 +9,7 @@ use crate::{
 
 /// The queues, in the order of the plan's inputs.
 pub(super) struct Queues {
-    /// Those of one node are adjacent, as policies see them.
+    /// The queues of one node are adjacent, so that its policy sees them as a slice.
     queues: Vec<InputQueue>,
     limits: Vec<Limit>,
     /// How many are full.

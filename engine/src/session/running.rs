@@ -23,13 +23,14 @@ use super::{
     queues::Queues,
     shared::{Frame, Shared},
     sides::SideValues,
-    streams::Streams,
+    streams::StreamState,
     summary::Summary,
     taps::{Observer, Taps},
     timer::Timer,
 };
 
-/// After this many calls a session lets other tasks run: a runtime cannot see how long its own loop takes.
+/// After this many calls a session lets other tasks run: a runtime cannot see how long its own loop
+/// takes.
 const CALLS_PER_POLL: usize = 128;
 
 /// What a session that has nothing ready does next.
@@ -45,7 +46,8 @@ pub(super) enum Idle {
 pub(super) struct Running {
     pub(super) nodes: Nodes,
     pub(super) queues: Queues,
-    pub(super) streams: Streams,
+    /// In the order of the plan.
+    pub(super) streams: Vec<StreamState>,
     pub(super) taps: Taps,
     pub(super) sides: SideValues,
     pub(super) in_flight: InFlight,
@@ -64,7 +66,7 @@ impl Running {
         Self {
             nodes: Nodes::new(plan),
             queues: Queues::new(plan),
-            streams: Streams::new(plan),
+            streams: plan.streams.iter().map(|_| StreamState::new()).collect(),
             taps: Taps::default(),
             sides,
             in_flight: InFlight::default(),
@@ -77,11 +79,6 @@ impl Running {
         }
     }
 
-    /// Sets the limits of the queues of a stream.
-    pub(super) fn limit(&mut self, plan: &Plan, stream: u32, packets: usize) {
-        self.queues.limit(plan, stream, packets);
-    }
-
     pub(super) fn observe(&mut self, stream: u32, bounds: bool, observer: Observer) {
         self.streams[stream as usize].tap();
         self.taps.observe(stream, bounds, observer);
@@ -92,7 +89,8 @@ impl Running {
         self.idle_waiters.push(waiter);
     }
 
-    /// Runs what can run, nodes nearest to the outputs first, until nothing can or other tasks should have their turn.
+    /// Runs what can run, nodes nearest to the outputs first, until nothing can or other tasks
+    /// should have their turn.
     pub(super) fn run(&mut self, frame: Frame<'_>, cx: &Context<'_>) -> Poll<Result<Summary>> {
         self.begin(frame);
         let mut calls = 0;
@@ -202,7 +200,8 @@ impl Running {
         Ok(())
     }
 
-    /// Hands over packets, opens gates and, if `sleep` is given, goes to sleep. False if there is more to do instead.
+    /// Hands over packets, opens gates and, if `sleep` is given, goes to sleep. False if there is
+    /// more to do instead.
     fn publish(&mut self, frame: Frame<'_>, sleep: Option<&Context<'_>>) -> bool {
         let rooms: SmallVec<[usize; 2]> = frame
             .plan
@@ -237,7 +236,8 @@ impl Running {
         rooms.min().unwrap_or(usize::MAX)
     }
 
-    /// Tells those who wait for it that the session has nothing to do, if no call is under way elsewhere.
+    /// Tells those who wait for it that the session has nothing to do, if no call is under way
+    /// elsewhere.
     fn tell_idle(&mut self) {
         if !self.in_flight.any() {
             // Who asked may have given up since.

@@ -1,5 +1,5 @@
-//! Where a session meets other threads: what it exchanges with them, and its outcome, behind one lock that is never held
-//! while user code runs.
+//! Where a session meets other threads: what it exchanges with them, and its outcome, behind one
+//! lock that is never held while user code runs.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},

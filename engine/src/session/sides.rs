@@ -14,7 +14,7 @@ use crate::{
 pub struct SidePackets(HashMap<String, Packet>);
 
 impl SidePackets {
-    /// None.
+    /// No side packets.
     pub fn new() -> Self {
         Self::default()
     }
@@ -48,7 +48,7 @@ pub(super) struct SideValues {
 }
 
 impl SideValues {
-    /// Those that are given. Names that the graph does not use are ignored.
+    /// The values at the start, from what is given. Names that the graph does not use are ignored.
     pub(super) fn given(plan: &Plan, mut given: SidePackets) -> Result<Self> {
         if let Some(name) = &plan.unloaded {
             return Err(Error::precondition(format!(

@@ -1,17 +1,12 @@
-//! The producing ends of all streams of a session.
-
-use std::ops::{Index, IndexMut};
+//! The producing ends of the streams of a session.
 
 use crate::{
     error::{Error, Result},
     input::illegal_time,
     packet::Packet,
-    plan::{Plan, PlanStream},
+    plan::PlanStream,
     timestamp::Timestamp,
 };
-
-/// The streams, in the order of the plan.
-pub(super) struct Streams(Vec<StreamState>);
 
 /// The producing end of a stream.
 pub(super) struct StreamState {
@@ -22,57 +17,24 @@ pub(super) struct StreamState {
     tapped: bool,
 }
 
-impl Streams {
-    pub(super) fn new(plan: &Plan) -> Self {
-        let stream = |_| StreamState {
-            bound: Timestamp::PRE_STREAM,
-            closed: false,
-            tapped: false,
-        };
-        Self(plan.streams.iter().map(stream).collect())
-    }
-
-    /// The first timestamp, from 0, that is free on all of these streams.
-    pub(super) fn free_time(&self, streams: &[u32]) -> Timestamp {
-        let open = streams
-            .iter()
-            .map(|&stream| &self[stream as usize])
-            .filter(|stream| !stream.closed);
-        let bounds = open.map(|stream| stream.bound);
-        bounds.max().unwrap_or(Timestamp::ZERO).max(Timestamp::ZERO)
-    }
-
-    /// The least bound of these streams.
-    pub(super) fn least_bound(&self, streams: &[u32]) -> Option<Timestamp> {
-        let bounds = streams.iter().map(|&stream| self[stream as usize].bound);
-        bounds.min()
-    }
-
-    /// Closes all streams without a word to their consumers.
-    pub(super) fn close_all(&mut self) {
-        for stream in &mut self.0 {
-            stream.closed = true;
-        }
-    }
-}
-
-impl Index<usize> for Streams {
-    type Output = StreamState;
-
-    #[inline]
-    fn index(&self, stream: usize) -> &StreamState {
-        &self.0[stream]
-    }
-}
-
-impl IndexMut<usize> for Streams {
-    #[inline]
-    fn index_mut(&mut self, stream: usize) -> &mut StreamState {
-        &mut self.0[stream]
-    }
+/// The first timestamp, from 0, that is free on all of the streams `of`.
+pub(super) fn free_time(streams: &[StreamState], of: &[u32]) -> Timestamp {
+    let of = of.iter().map(|&stream| &streams[stream as usize]);
+    let bounds = of
+        .filter(|stream| !stream.closed)
+        .map(|stream| stream.bound);
+    bounds.max().unwrap_or(Timestamp::ZERO).max(Timestamp::ZERO)
 }
 
 impl StreamState {
+    pub(super) fn new() -> Self {
+        Self {
+            bound: Timestamp::PRE_STREAM,
+            closed: false,
+            tapped: false,
+        }
+    }
+
     #[inline]
     pub(super) fn bound(&self) -> Timestamp {
         self.bound
@@ -136,7 +98,7 @@ impl StreamState {
         moves
     }
 
-    /// Closes the stream. False if it is closed already.
+    /// Closes the stream, without a word to its consumers. False if it is closed already.
     pub(super) fn close(&mut self) -> bool {
         !std::mem::replace(&mut self.closed, true)
     }

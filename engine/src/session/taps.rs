@@ -7,7 +7,7 @@ use crate::{error::Result, packet::Packet, timestamp::Timestamp};
 use super::{
     mailbox::{CAPACITY, Exchange},
     message::Message,
-    streams::{Streams, alone_at_the_end, out_of_order},
+    streams::{StreamState, alone_at_the_end, out_of_order},
 };
 
 /// Is given each packet of a stream, or how far the stream is settled without one.
@@ -79,7 +79,8 @@ impl Taps {
         });
     }
 
-    /// Gives a packet to the taps of a stream, whose bound was `bound` before. `changed` is told of outputs that become full.
+    /// Gives a packet to the taps of a stream, whose bound was `bound` before. `changed` is told of
+    /// outputs that become full.
     pub(super) fn packet(
         &mut self,
         (stream, name): (u32, &str),
@@ -141,8 +142,8 @@ impl Taps {
         Ok(())
     }
 
-    /// Notes how far the readers of the outputs have come. `changed` is told of streams whose outputs become full or have
-    /// room again.
+    /// Notes how far the readers of the outputs have come. `changed` is told of streams whose
+    /// outputs become full or have room again.
     pub(super) fn look_at_readers(
         &mut self,
         exchange: &Exchange<Message, Packet>,
@@ -164,7 +165,7 @@ impl Taps {
     /// Hands the packets that were put out to their readers.
     pub(super) fn hand_over(
         &mut self,
-        streams: &Streams,
+        streams: &[StreamState],
         exchange: &mut Exchange<Message, Packet>,
         wakers: &mut Vec<Waker>,
     ) {

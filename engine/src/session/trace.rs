@@ -100,7 +100,8 @@ impl Trace<'_> {
     fn chains(self) -> Vec<Vec<Wait>> {
         let mut chains: Vec<Vec<Wait>> = Vec::new();
         let all = 0..self.plan.nodes.len();
-        // What has work goes first; what is away on a call matters by itself only if nobody waits for it.
+        // What has work goes first; what is away on a call matters by itself only if nobody waits
+        // for it.
         let mut starts: Vec<usize> = all.clone().filter(|&node| self.is_held_up(node)).collect();
         starts.extend(all.filter(|&node| self.is_away(node)));
         for start in starts {
@@ -152,7 +153,8 @@ impl Trace<'_> {
             asked = match (found.input, found.side) {
                 (Some(input), _) => {
                     let stream = self.plan.inputs[input].stream as usize;
-                    // What one node waits for without a packet of its own is what the one before it waits for.
+                    // What one node waits for without a packet of its own is what the one before it
+                    // waits for.
                     let passed_on = match asked {
                         Asked::Stream(_, needed) => needed,
                         Asked::Itself | Asked::Side(_) => None,
@@ -206,7 +208,9 @@ impl Trace<'_> {
 
     fn readiness(self, node: usize) -> Readiness {
         let inputs = &self.plan.nodes[node].inputs;
-        self.running.nodes[node].readiness(self.running.queues.of(inputs))
+        self.running.nodes[node]
+            .intake
+            .readiness(self.running.queues.of(inputs))
     }
 
     /// Whether a node would be called if there were room for what it makes.

@@ -1,4 +1,4 @@
-//! The harness: compile a graph text, push, expect.
+//! The harness: push packets into a graph and expect what comes of them.
 
 use std::{
     collections::BTreeMap,
@@ -14,7 +14,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use graphmill_grammar::{GraphConfig, PortSpec, SourceMap, parse_graph, render};
+use graphmill_grammar::{SourceMap, render};
 
 use crate::{
     calculator::{AsyncCalculator, Calculator},
@@ -29,64 +29,10 @@ use crate::{
     timestamp::Timestamp,
 };
 
-use super::{ManualExecutor, VirtualClock};
+use super::{ManualExecutor, VirtualClock, graph::compile};
 
 /// The longest [`Harness::block_until`] waits for other threads.
 const PATIENCE: Duration = Duration::from_secs(20);
-
-/// Renders the diagnostics of a graph text; empty if there are none.
-pub fn check(text: &str, environment: &Environment) -> String {
-    let mut sources = SourceMap::new();
-    let (_, diagnostics) = compile(text, &mut sources, environment);
-    render::human(&sources, &diagnostics, render::Color::Plain)
-}
-
-fn compile(
-    text: &str,
-    sources: &mut SourceMap,
-    environment: &Environment,
-) -> (Option<Arc<Plan>>, Vec<graphmill_grammar::Diagnostic>) {
-    let parsed = parse_graph(sources, "graph.pbtxt", text);
-    let mut diagnostics = parsed.diagnostics;
-    let Some(mut graph) = parsed.graph else {
-        return (None, diagnostics);
-    };
-    if graph.input_stream.is_empty() && graph.output_stream.is_empty() {
-        open_border(&mut graph);
-    }
-    let (plan, more) = Plan::compile(&graph, sources, environment);
-    diagnostics.extend(more);
-    let plan = plan.filter(|_| !graphmill_grammar::diag::has_errors(&diagnostics));
-    (plan, diagnostics)
-}
-
-/// Makes the streams without a producer the graph's inputs, and those without a consumer its outputs.
-fn open_border(graph: &mut GraphConfig) {
-    let read: Vec<&PortSpec> = graph
-        .node
-        .iter()
-        .flat_map(|node| &node.input_stream)
-        .collect();
-    let written: Vec<&PortSpec> = graph
-        .node
-        .iter()
-        .flat_map(|node| &node.output_stream)
-        .collect();
-    let rest = |of: &[&PortSpec], without: &[&PortSpec]| {
-        let mut names: Vec<&str> = Vec::new();
-        for port in of {
-            let name = port.name.as_str();
-            if !names.contains(&name) && !without.iter().any(|other| other.name.as_str() == name) {
-                names.push(name);
-            }
-        }
-        let ports = names
-            .into_iter()
-            .filter_map(|name| PortSpec::parse(name).ok());
-        ports.collect::<Vec<PortSpec>>()
-    };
-    (graph.input_stream, graph.output_stream) = (rest(&read, &written), rest(&written, &read));
-}
 
 /// What was observed on one stream and not yet asked for.
 #[derive(Default)]
@@ -353,9 +299,7 @@ impl Harness {
     #[track_caller]
     pub fn packets(&mut self, stream: &str) -> Vec<Packet> {
         self.start();
-        self.known(stream);
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::take(&mut seen.entry(stream.to_owned()).or_default().packets)
+        self.seen(stream, |seen| std::mem::take(&mut seen.packets))
     }
 
     /// How many packets were seen on a stream since the last look.
@@ -368,9 +312,7 @@ impl Harness {
     #[track_caller]
     pub fn bounds(&mut self, stream: &str) -> Vec<Timestamp> {
         self.start();
-        self.known(stream);
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::take(&mut seen.entry(stream.to_owned()).or_default().bounds)
+        self.seen(stream, |seen| std::mem::take(&mut seen.bounds))
     }
 
     /// Expects exactly these packets on a stream since the last look.
@@ -434,11 +376,13 @@ impl Harness {
     }
 
     #[track_caller]
-    fn known(&self, stream: &str) {
+    fn seen<T>(&self, stream: &str, look: impl FnOnce(&mut Seen) -> T) -> T {
         assert!(
             self.plan.stream(stream).is_some(),
             "the graph has no stream `{stream}`"
         );
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        look(seen.entry(stream.to_owned()).or_default())
     }
 
     /// What the session waits for.

@@ -30,8 +30,10 @@
 
 mod clock;
 mod executor;
+mod graph;
 mod harness;
 
 pub use clock::VirtualClock;
 pub use executor::ManualExecutor;
-pub use harness::{Harness, check};
+pub use graph::check;
+pub use harness::Harness;

@@ -48,7 +48,7 @@ pub struct Code {
     pub explanation: &'static str,
     /// A file, or an excerpt of one, that has the mistake.
     pub wrong: &'static str,
-    /// The same without the mistake.
+    /// The same text without the mistake.
     pub right: &'static str,
 }
 

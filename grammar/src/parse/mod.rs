@@ -29,7 +29,7 @@ pub fn parse(sources: &SourceMap, file: FileId) -> (File, Vec<Diagnostic>) {
     (tree, diagnostics)
 }
 
-/// As [`parse`], with the diagnostics that are too many to be listed.
+/// Parses a file like [`parse`], but gives also the diagnostics that are too many to be listed.
 pub(crate) fn parse_all(sources: &SourceMap, file: FileId) -> (File, Vec<Diagnostic>) {
     let text = sources.text(file);
     let whole = Span::new(file, 0..text.len().min(SourceMap::MAX_FILE_BYTES));

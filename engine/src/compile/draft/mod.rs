@@ -54,7 +54,7 @@ pub(super) struct DraftNode {
     pub(super) has_lines: bool,
     pub(super) contract: Contract,
     /// Absent if the calculator is unknown or its options are wrong.
-    pub(super) factory: Option<Box<dyn Factory>>,
+    pub(super) factory: Option<Factory>,
     /// Its calls are futures.
     pub(super) is_async: bool,
     /// By input: the stream, once it is known.
