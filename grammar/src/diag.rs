@@ -126,30 +126,31 @@ impl Diagnostic {
 
     /// Adds advice.
     #[must_use]
-    pub fn hint(mut self, text: impl Into<String>) -> Self {
-        self.hints.push(Hint {
-            text: text.into(),
-            edits: Vec::new(),
-        });
-        self
+    pub fn hint(self, text: impl Into<String>) -> Self {
+        self.advise(text, None)
     }
 
     /// Adds advice that one edit carries out.
     #[must_use]
-    pub fn fix(
-        mut self,
-        text: impl Into<String>,
-        span: Span,
-        replacement: impl Into<String>,
-    ) -> Self {
+    pub fn fix(self, text: impl Into<String>, span: Span, replacement: impl Into<String>) -> Self {
+        self.advise(text, Some((span, replacement.into())))
+    }
+
+    /// Adds advice, with the edit that carries it out where one can: a place and its new text.
+    #[must_use]
+    pub fn advise(mut self, text: impl Into<String>, edit: Option<(Span, String)>) -> Self {
+        let edit = edit.map(|(span, replacement)| Edit { span, replacement });
         self.hints.push(Hint {
             text: text.into(),
-            edits: vec![Edit {
-                span,
-                replacement: replacement.into(),
-            }],
+            edits: edit.into_iter().collect(),
         });
         self
+    }
+
+    /// Names what was probably meant, with the edit that writes it where one can.
+    #[must_use]
+    pub fn did_you_mean(self, meant: &str, edit: Option<(Span, String)>) -> Self {
+        self.advise(format!("did you mean `{meant}`?"), edit)
     }
 
     /// Tells whether this makes the file unusable.

@@ -85,10 +85,7 @@ fn cycle(draft: &Draft<'_>, steps: &[(NodeIndex, &Need<'_>)]) -> Diagnostic {
         "if this input brings back what an earlier round made, add `{field}` to `{}`",
         node.name
     );
-    match node.addition(&field) {
-        Some((span, text)) => diagnostic.fix(advice, span, text),
-        None => diagnostic.hint(advice),
-    }
+    diagnostic.advise(advice, node.addition(&field))
 }
 
 /// How many nodes of a cycle are shown.

@@ -192,12 +192,10 @@ fn unknown(
     names.sort_unstable();
     let is_written = node.config.executor.is_some() && node.is_top_level();
     match draft.nearest(wanted, names.into_iter()) {
-        Some(near) if is_written => diagnostic.fix(
-            format!("did you mean `{near}`?"),
-            span,
-            format!("\"{near}\""),
-        ),
-        Some(near) => diagnostic.hint(format!("did you mean `{near}`?")),
+        Some(near) => {
+            let edit = is_written.then(|| (span, format!("\"{near}\"")));
+            diagnostic.did_you_mean(near, edit)
+        }
         None if draft.graph.span.is_none() => diagnostic.hint(format!(
             "declare it with `{}`, or use `{}`",
             declaration(wanted),

@@ -149,10 +149,9 @@ fn closes_no_loop(node: &DraftNode, input: usize) -> Diagnostic {
             .map_or(":0".to_owned(), ToString::to_string);
         map.position(&wanted) == Some(input)
     });
-    match info.filter(|_| node.is_top_level()) {
-        Some(info) => diagnostic.fix(advice, info.head.to(info.span), ""),
-        None => diagnostic.hint(advice),
-    }
+    let info = info.filter(|_| node.is_top_level());
+    let edit = info.map(|info| (info.head.to(info.span), String::new()));
+    diagnostic.advise(advice, edit)
 }
 
 fn waits_for_itself(node: &DraftNode, input: usize) -> Diagnostic {
@@ -171,10 +170,8 @@ fn waits_for_itself(node: &DraftNode, input: usize) -> Diagnostic {
     let advice =
         "unless a node of the loop emits when it opens, give this input a sync set of its own";
     let addition = node.addition(&handler);
-    match addition.filter(|_| node.config.input_stream_handler.is_none()) {
-        Some((span, text)) => diagnostic.fix(advice, span, text),
-        None => diagnostic.hint(advice),
-    }
+    let edit = addition.filter(|_| node.config.input_stream_handler.is_none());
+    diagnostic.advise(advice, edit)
 }
 
 /// Loops of which every input comes from another such loop: no packet ever gets in.

@@ -216,19 +216,14 @@ fn no_resource(draft: &Draft<'_>, side: &DraftSide, resource: &DraftResource) ->
         );
     };
     let diagnostic = diagnostic.also(span, format!("`{}` is defined here", other.name));
-    let advice = format!("did you mean `{}`?", other.name);
-    let ports = draft
+    let mut ports = draft
         .nodes
         .iter()
         .flat_map(|node| node.contract.tag_map(Group::InputSides).entries());
-    match ports
-        .into_iter()
+    let place = ports
         .find(|port| port.span == side.span)
-        .and_then(TagEntry::name_span)
-    {
-        Some(span) => diagnostic.fix(advice, span, &other.name),
-        None => diagnostic.hint(advice),
-    }
+        .and_then(TagEntry::name_span);
+    diagnostic.did_you_mean(&other.name, place.map(|span| (span, other.name.clone())))
 }
 
 fn definition<'b>(

@@ -113,11 +113,9 @@ fn no_producer(draft: &Draft<'_>, node: usize, port: &TagEntry) -> Diagnostic {
     let field = format!("input_stream: \"{name}\"");
     let advice =
         format!("let a node write it, or add `{field}` to the graph if it comes from outside");
-    if draft.nodes[node].is_top_level() && !draft.graph.span.is_none() {
-        diagnostic.fix(advice, draft.graph.span.at_start(), format!("{field}\n"))
-    } else {
-        diagnostic.hint(advice)
-    }
+    let can_edit = draft.nodes[node].is_top_level() && !draft.graph.span.is_none();
+    let edit = can_edit.then(|| (draft.graph.span.at_start(), format!("{field}\n")));
+    diagnostic.advise(advice, edit)
 }
 
 fn mark_back_edges(draft: &mut Draft<'_>) {

@@ -47,13 +47,11 @@ fn did_you_mean<'a>(
     port: &PortSpec,
     names: impl Iterator<Item = &'a str>,
 ) -> Diagnostic {
-    match suggest::nearest(&port.name, names) {
-        Some(near) if port.name.span.len() == port.name.len() => {
-            diagnostic.fix(format!("did you mean `{near}`?"), port.name.span, near)
-        }
-        Some(near) => diagnostic.hint(format!("did you mean `{near}`?")),
-        None => diagnostic,
-    }
+    let Some(near) = suggest::nearest(&port.name, names) else {
+        return diagnostic;
+    };
+    let is_verbatim = port.name.span.len() == port.name.len();
+    diagnostic.did_you_mean(near, is_verbatim.then(|| (port.name.span, near.to_owned())))
 }
 
 fn graph_outputs(draft: &Draft<'_>, found: &mut Vec<Diagnostic>) {
@@ -139,11 +137,8 @@ fn side_packets(draft: &Draft<'_>, found: &mut Vec<Diagnostic>) {
             let message = format!("nothing makes or declares side packet `{}`", port.name);
             let diagnostic = Diagnostic::warning(&sides::UNKNOWN_SIDE, port.span, message)
                 .label("has to be given when the graph is started");
-            let advice = format!("did you mean `{near}`?");
-            found.push(match port.name_span() {
-                Some(span) => diagnostic.fix(advice, span, near),
-                None => diagnostic.hint(advice),
-            });
+            let edit = port.name_span().map(|span| (span, near.to_owned()));
+            found.push(diagnostic.did_you_mean(near, edit));
         }
     }
     for side in &draft.sides {

@@ -94,11 +94,8 @@ impl Text<'_> {
         let is_verbatim = self
             .literal
             .is_some_and(|it| it.pieces.len() == 1 && it.pieces[0].offsets.is_empty());
-        if is_verbatim && !range.is_empty() {
-            diagnostic.fix(advice, self.span_of(range), corrected)
-        } else {
-            diagnostic.hint(advice)
-        }
+        let can_edit = is_verbatim && !range.is_empty();
+        diagnostic.advise(advice, can_edit.then(|| (self.span_of(range), corrected)))
     }
 }
 
@@ -393,11 +390,7 @@ fn given_twice(first: &PortSpec, second: &PortSpec, free: Option<u32>) -> Diagno
     ]
     .iter()
     .any(|written| written.len() == second.span.len());
-    if is_verbatim {
-        diagnostic.fix(advice, second.span, free)
-    } else {
-        diagnostic.hint(advice)
-    }
+    diagnostic.advise(advice, is_verbatim.then_some((second.span, free)))
 }
 
 fn gap(port: &PortSpec, missing: u32) -> Diagnostic {

@@ -122,11 +122,8 @@ fn misnamed(node: &DraftNode, group: Group, index: usize, meant: &Declared) -> D
 }
 
 fn did_you_mean(diagnostic: Diagnostic, port: &TagEntry, meant: String) -> Diagnostic {
-    let advice = format!("did you mean `{meant}`?");
-    match port.whole_span() {
-        Some(span) => diagnostic.fix(advice, span, meant),
-        None => diagnostic.hint(advice),
-    }
+    let edit = port.whole_span().map(|span| (span, meant.clone()));
+    diagnostic.did_you_mean(&meant, edit)
 }
 
 fn unexpected(node: &DraftNode, group: Group, index: usize) -> Diagnostic {
@@ -209,21 +206,18 @@ pub(crate) fn no_such_input(
         let names = references.iter().map(String::as_str);
         suggest::nearest(wanted, names).map(str::to_owned)
     });
-    match near {
-        // Only a place that holds nothing but the reference can be replaced.
-        Some(near) if span.len() == wanted.len() && node.is_top_level() => {
-            diagnostic.fix(format!("did you mean `{near}`?"), span, near)
-        }
-        Some(near) if span.len() == wanted.len() + 2 && node.is_top_level() => {
-            let quoted = format!("\"{near}\"");
-            diagnostic.fix(format!("did you mean `{near}`?"), span, quoted)
-        }
-        Some(near) => diagnostic.hint(format!("did you mean `{near}`?")),
-        None => {
-            let listed: Vec<String> = references.iter().map(|name| format!("`{name}`")).collect();
-            diagnostic.hint(format!("its inputs are {}", listed.join(", ")))
-        }
-    }
+    let Some(near) = near else {
+        let listed: Vec<String> = references.iter().map(|name| format!("`{name}`")).collect();
+        return diagnostic.hint(format!("its inputs are {}", listed.join(", ")));
+    };
+    // Only a place that holds nothing but the reference can be replaced.
+    let text = match span.len().checked_sub(wanted.len()) {
+        Some(0) => Some(near.clone()),
+        Some(2) => Some(format!("\"{near}\"")),
+        _ => None,
+    };
+    let text = text.filter(|_| node.is_top_level());
+    diagnostic.did_you_mean(&near, text.map(|text| (span, text)))
 }
 
 /// Reports what the calculator itself says is wrong.
@@ -293,8 +287,5 @@ fn missing_option(
         let text = format!("node_options {{ [type.googleapis.com/{of}] {{ {field} }} }}");
         (format!("add `{text}`"), node.addition(&text))
     };
-    match addition {
-        Some((span, text)) => diagnostic.fix(advice, span, text),
-        None => diagnostic.hint(advice),
-    }
+    diagnostic.advise(advice, addition)
 }
