@@ -10,7 +10,7 @@ use crate::{
 /// The queues, in the order of the plan's inputs.
 pub(super) struct Queues {
     /// The queues of one node are adjacent, so that its policy sees them as a slice.
-    queues: Vec<InputQueue>,
+    all: Vec<InputQueue>,
     limits: Vec<Limit>,
     /// How many are full.
     full: usize,
@@ -33,7 +33,7 @@ impl Queues {
             full: false,
         };
         Self {
-            queues: plan.inputs.iter().map(|_| InputQueue::default()).collect(),
+            all: plan.inputs.iter().map(|_| InputQueue::default()).collect(),
             limits: plan.inputs.iter().map(limit).collect(),
             full: 0,
         }
@@ -42,12 +42,12 @@ impl Queues {
     /// The queues of one node.
     #[inline]
     pub(super) fn of(&self, inputs: &Range<usize>) -> &[InputQueue] {
-        &self.queues[inputs.clone()]
+        &self.all[inputs.clone()]
     }
 
     #[inline]
     pub(super) fn of_mut(&mut self, inputs: &Range<usize>) -> &mut [InputQueue] {
-        &mut self.queues[inputs.clone()]
+        &mut self.all[inputs.clone()]
     }
 
     /// Sets the limits of the queues of a stream.
@@ -62,7 +62,7 @@ impl Queues {
     /// Lets a full queue take one more packet, and gives its new limit.
     pub(super) fn raise_limit(&mut self, input: usize) -> usize {
         let limit = &mut self.limits[input].packets;
-        *limit = self.queues[input].len() + 1;
+        *limit = self.all[input].len() + 1;
         *limit
     }
 
@@ -70,7 +70,7 @@ impl Queues {
     #[inline]
     pub(super) fn refresh(&mut self, input: usize) -> Option<bool> {
         let limit = &mut self.limits[input];
-        let now = self.queues[input].len() >= limit.packets;
+        let now = self.all[input].len() >= limit.packets;
         let before = std::mem::replace(&mut limit.full, now);
         self.full = self.full + usize::from(now) - usize::from(before);
         (now != before).then_some(now)
@@ -86,7 +86,7 @@ impl Queues {
     #[inline]
     pub(super) fn room(&self, input: usize) -> usize {
         let limit = self.limits[input].packets;
-        limit.saturating_sub(self.queues[input].len())
+        limit.saturating_sub(self.all[input].len())
     }
 
     pub(super) fn any_full(&self) -> bool {
@@ -94,7 +94,7 @@ impl Queues {
     }
 
     pub(super) fn clear(&mut self) {
-        self.queues.clear();
+        self.all.clear();
     }
 }
 
@@ -103,13 +103,13 @@ impl Index<usize> for Queues {
 
     #[inline]
     fn index(&self, input: usize) -> &InputQueue {
-        &self.queues[input]
+        &self.all[input]
     }
 }
 
 impl IndexMut<usize> for Queues {
     #[inline]
     fn index_mut(&mut self, input: usize) -> &mut InputQueue {
-        &mut self.queues[input]
+        &mut self.all[input]
     }
 }

@@ -18,7 +18,7 @@ use crate::{
 use super::{
     away::InFlight,
     message::Message,
-    node::Status,
+    node::{NodeState, Status},
     nodes::Nodes,
     queues::Queues,
     shared::{Frame, Shared},
@@ -288,7 +288,7 @@ impl Running {
     fn summary(&self, plan: &Arc<Plan>) -> Summary {
         Summary {
             plan: Arc::clone(plan),
-            counts: self.nodes.iter().map(|node| node.counts()).collect(),
+            counts: self.nodes.iter().map(NodeState::counts).collect(),
             elapsed: self.timer.elapsed(),
         }
     }

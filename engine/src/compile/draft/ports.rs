@@ -118,12 +118,12 @@ fn misnamed(node: &DraftNode, group: Group, index: usize, meant: &Declared) -> D
     );
     let diagnostic =
         Diagnostic::error(&streams::UNEXPECTED_PORT, port.span, message).label("no such port");
-    did_you_mean(diagnostic, port, spelling(meant, &port.name))
+    did_you_mean(diagnostic, port, &spelling(meant, &port.name))
 }
 
-fn did_you_mean(diagnostic: Diagnostic, port: &TagEntry, meant: String) -> Diagnostic {
-    let edit = port.whole_span().map(|span| (span, meant.clone()));
-    diagnostic.did_you_mean(&meant, edit)
+fn did_you_mean(diagnostic: Diagnostic, port: &TagEntry, meant: &str) -> Diagnostic {
+    let edit = port.whole_span().map(|span| (span, meant.to_owned()));
+    diagnostic.did_you_mean(meant, edit)
 }
 
 fn unexpected(node: &DraftNode, group: Group, index: usize) -> Diagnostic {
@@ -145,7 +145,7 @@ fn unexpected(node: &DraftNode, group: Group, index: usize) -> Diagnostic {
     if let Some(near) = suggest::nearest(&port.tag, tags.filter(|tag| !tag.is_empty()))
         && node.contract.count(group, near) == 0
     {
-        return did_you_mean(diagnostic, port, format!("{near}:{}", port.name));
+        return did_you_mean(diagnostic, port, &format!("{near}:{}", port.name));
     }
     let mut listed: Vec<String> = declared_of(node, group)
         .map(|declared| match declared.tag.as_str() {
