@@ -1,6 +1,5 @@
 //! The engine as the rest of the program sees it: load, submit, status. The work happens on its thread, in [`step`].
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::{fmt, io, num::NonZero, thread};
 
@@ -10,29 +9,28 @@ use crate::backend::{self, Backend, Capacity, Loaded, Serve};
 use crate::constrain::{CompileError, CompiledConstraint, Compiler, Constraint, ConstraintError};
 use crate::files::ModelFiles;
 use crate::info::{DraftInfo, EngineInfo};
-use crate::live::{Live, Receiver, Waiter};
 use crate::measure::Measurements;
 use crate::protocol::{
-    DraftSource, Entry, ErrorKind, FinishReason, GenerationError, GenerationRequest, LoadError,
-    SequenceId, SubmitError, Token,
+    DraftSource, Entry, FinishReason, GenerationError, GenerationRequest, LoadError, SequenceId,
+    SubmitError, Token,
 };
 use crate::room::{self, Cache};
 use crate::sequence::Sequence;
 use crate::spec::EngineSpec;
 use crate::vocab::{self, Vocab};
-use crate::worker::{Pulse, Ready, Worker};
+use crate::worker::{
+    Command, Inbox, OutputReceiver, Pulse, Ready, Ticket, Waiter, Worker, stopped,
+};
 
 mod adapters;
+mod admission;
 mod batch;
 mod commit;
 mod delivery;
-mod draft;
-mod draft_state;
-mod drafter;
 mod entry;
-mod prefix_reuse;
+mod planner;
 mod preview;
-mod queue_timeout;
+mod queue;
 mod sample;
 mod slots;
 mod status;
@@ -59,10 +57,7 @@ pub struct Engine {
     capacity: Capacity,
     info: EngineInfo,
     shared: Arc<Shared>,
-    commands: Sender<Command>,
-    next_id: AtomicU64,
-    live: Arc<Live<Waiting>>,
-    thread: Worker,
+    worker: Worker<Order, Waiting>,
     /// Here for as long as the engine is.
     _prefixes: Arc<dyn Cache>,
 }
@@ -70,33 +65,30 @@ pub struct Engine {
 /// Who waits for the engine.
 #[derive(Debug)]
 enum Waiting {
-    Sequence(Arc<Receiver>),
+    Sequence(Arc<OutputReceiver>),
     Question(Arc<Waiter<PromptPreview>>),
 }
 
 /// About what a token of a prompt takes, in its sequence and where prefixes are looked up.
 const BYTES_OF_TOKEN: u64 = 32;
 
-/// What sessions tell the engine thread. The channel needs no bound of its own: submissions are bounded by `max_waiting` and
-/// `max_num_seqs`, a cancellation comes once per sequence, a grant comes at most once per delivered output, and a session asks about
-/// each of its prompts once, and for memory a few times.
-pub(crate) enum Command {
-    Submit(Box<Sequence>),
+/// What sessions tell the engine thread. These are bounded: submissions by `max_waiting` and `max_num_seqs`, grants by one for each
+/// delivered output, and a session asks about each of its prompts once, and for memory a few times.
+enum Order {
+    Generate(Box<Sequence>),
     Grant(SequenceId, u32),
-    Cancel(SequenceId),
     Preview(Box<Question>),
     /// Memory is short: what finished sequences left goes.
     Shrink,
-    Shutdown,
 }
 
 /// The prefix cache of an engine, as what asks for memory sees it.
-struct SavedPrefixes(Sender<Command>);
+struct SavedPrefixes(Sender<Command<Order>>);
 
 impl Cache for SavedPrefixes {
     fn shrink(&self) {
         // Fails only when the engine has stopped, and its cache with it.
-        self.0.send(Command::Shrink).ok();
+        self.0.send(Command::Order(Order::Shrink)).ok();
     }
 }
 
@@ -159,7 +151,6 @@ impl Engine {
     {
         spec.validate()?;
         let shared = Arc::new(Shared::new());
-        let (commands, inbox) = crossbeam_channel::unbounded();
         let name = spec.model.file_stem().unwrap_or_default().to_string_lossy();
         let start = |source| LoadError::Thread { source };
         let processors = thread::available_parallelism().map_or(1, NonZero::get);
@@ -168,7 +159,7 @@ impl Engine {
         let serve = {
             let (spec, shared) = (spec.clone(), Arc::clone(&shared));
             let model = name.clone().into_owned();
-            move |ready: Ready<_>| {
+            move |ready: Ready<_>, inbox: Inbox<_>| {
                 let masking = token_masks::threads(&model);
                 let _masking = masking.map_err(|error| start(io::Error::other(error)))?;
                 open(&mut |loaded: Loaded<'_>| {
@@ -178,6 +169,7 @@ impl Engine {
                         vocab,
                     } = loaded;
                     let (to_sessions, shared) = (Arc::clone(&vocab), Arc::clone(&shared));
+                    let capacity = backend.capacity();
                     let backend_info = backend.info();
                     let draft_info = draft
                         .as_deref()
@@ -185,13 +177,13 @@ impl Engine {
                     // As long as this call, not as long as the backend.
                     let draft = draft.map(|draft| -> &mut dyn Backend { draft });
                     let mut core = Core::new(&spec, backend, draft, vocab, shared, &mut outbox);
-                    ready.is((to_sessions, core.capacity(), backend_info, draft_info));
-                    core.run(&inbox);
+                    ready.is((to_sessions, capacity, backend_info, draft_info));
+                    inbox.serve(&mut core);
                 })
             }
         };
         let pulse = Arc::clone(&shared.pulse);
-        let (thread, opened) = Worker::start(format!("engine {name}"), pulse, serve)?;
+        let (worker, opened) = Worker::start(format!("engine {name}"), pulse, serve)?;
         let (vocab, capacity, backend, draft) = opened;
         let info = EngineInfo {
             model: vocab.model_name().to_owned(),
@@ -212,7 +204,7 @@ impl Engine {
             adapters: spec.adapters.clone(),
         };
         tracing::info!("engine\n{info}");
-        let prefixes: Arc<dyn Cache> = Arc::new(SavedPrefixes(commands.clone()));
+        let prefixes: Arc<dyn Cache> = Arc::new(SavedPrefixes(worker.commands().clone()));
         room::enroll(Arc::downgrade(&prefixes));
         Ok(Self {
             spec,
@@ -222,10 +214,7 @@ impl Engine {
             compiler: Arc::default(),
             capacity,
             shared,
-            commands,
-            next_id: AtomicU64::new(1),
-            live: Arc::new(Live::new()),
-            thread,
+            worker,
             _prefixes: prefixes,
         })
     }
@@ -256,7 +245,7 @@ impl Engine {
             room::ensure(constraint + BYTES_OF_TOKEN * request.prompt.len() as u64)?;
         }
         self.enter(&request.entry)?;
-        let id = SequenceId(self.next_id.fetch_add(1, Ordering::Relaxed));
+        let id = SequenceId(self.worker.number());
         let head_start = self.head_start(request.priority);
         let rank = self.shared.now().saturating_sub(head_start);
         let context = self.capacity.cells_per_sequence;
@@ -269,29 +258,21 @@ impl Engine {
             &self.vocab,
         ));
         let receiver = Waiting::Sequence(Arc::clone(&sequence.sink));
-        if let Err(why) = self.live.insert(id.0, receiver) {
+        let ticket = self.worker.ticket(id.0, receiver).map_err(|why| {
             self.shared.leave_queue();
-            return Err(SubmitError::Failed(why));
-        }
-        // From here on the sequence leaves `live` with its handle.
-        let handle = SequenceHandle {
-            id,
-            commands: self.commands.clone(),
-            live: Arc::clone(&self.live),
-        };
-        self.shared.pulse.given();
-        if self.commands.send(Command::Submit(sequence)).is_err() {
+            SubmitError::Failed(why)
+        })?;
+        if !self.worker.order(Order::Generate(sequence)) {
             self.shared.leave_queue();
             return Err(SubmitError::Stopped);
         }
-        Ok(handle)
+        Ok(SequenceHandle(ticket))
     }
 
     /// Gives up the engine's thread, which is dead or hangs: whoever waits for it is told why, and whatever it still does is ignored.
     pub(crate) fn abandon(&self, why: &GenerationError) {
-        self.shared.pulse.abandon();
         let finish = FinishReason::Error(why.clone());
-        for waiting in self.live.close(why) {
+        for waiting in self.worker.abandon(why) {
             match waiting {
                 Waiting::Sequence(receiver) => {
                     if receiver.fail(why) {
@@ -305,7 +286,7 @@ impl Engine {
 
     /// What shows whether the engine is alive.
     pub(crate) fn pulse(&self) -> &Arc<Pulse> {
-        &self.shared.pulse
+        self.worker.pulse()
     }
 
     /// Loads the model again, for an engine in the place of this one.
@@ -439,19 +420,9 @@ impl Engine {
     }
 }
 
-/// Why nobody gets an answer from an engine that was dropped.
-fn stopped() -> GenerationError {
-    GenerationError {
-        kind: ErrorKind::Unavailable,
-        message: "the engine has stopped".to_owned(),
-    }
-}
-
 impl Drop for Engine {
     fn drop(&mut self) {
-        // Fails only if the thread has ended already.
-        self.commands.send(Command::Shutdown).ok();
-        if !self.thread.join() {
+        if !self.worker.stop() {
             self.abandon(&stopped());
         }
     }
@@ -468,37 +439,17 @@ impl fmt::Debug for Engine {
 
 /// A generation in an engine. Dropping it cancels the generation: its cells are free after the step that is being computed, and
 /// no finish is delivered. Outputs of that step may still arrive.
-pub struct SequenceHandle {
-    id: SequenceId,
-    commands: Sender<Command>,
-    live: Arc<Live<Waiting>>,
-}
+#[derive(Debug)]
+pub struct SequenceHandle(Ticket<Order, Waiting>);
 
 impl SequenceHandle {
     /// The sequence's number.
     pub fn id(&self) -> SequenceId {
-        self.id
+        SequenceId(self.0.number())
     }
 
     /// Allows this many more outputs.
     pub fn grant(&self, credits: u32) {
-        // Fails only when the engine has stopped, which ended the sequence.
-        self.commands.send(Command::Grant(self.id, credits)).ok();
-    }
-}
-
-impl Drop for SequenceHandle {
-    fn drop(&mut self) {
-        self.live.remove(self.id.0);
-        // Fails only when the engine has stopped, which ended the sequence.
-        self.commands.send(Command::Cancel(self.id)).ok();
-    }
-}
-
-impl fmt::Debug for SequenceHandle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SequenceHandle")
-            .field("id", &self.id)
-            .finish_non_exhaustive()
+        self.0.say(Order::Grant(self.id(), credits));
     }
 }

@@ -44,7 +44,6 @@ pub mod embed;
 mod engine;
 mod files;
 pub mod info;
-mod live;
 pub mod measure;
 #[cfg(any(test, feature = "llama"))]
 mod memory;

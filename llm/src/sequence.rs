@@ -6,10 +6,8 @@ use std::time::Instant;
 
 use smallvec::SmallVec;
 
-use crate::backend::Slot;
-use crate::cache::{Held, ShareGroup};
+use crate::cache::{KvCells, Newcomer, ShareGroup};
 use crate::constrain::{Ending, Matching};
-use crate::live::Receiver;
 use crate::measure::Moments;
 use crate::protocol::{
     ErrorKind, FinishReason, GenerationError, GenerationRequest, RequestId, SequenceId, StepOutput,
@@ -17,9 +15,10 @@ use crate::protocol::{
 };
 use crate::reasoning::Reasoning;
 use crate::sampler::{Sampled, Sampler, Scratch};
-use crate::schedule::Row;
-use crate::speculate::{ModelDraft, Speculation};
+use crate::schedule::{Row, Work};
+use crate::speculate::{Drafting, ModelDraft, Speculation};
 use crate::vocab::Vocab;
+use crate::worker::OutputReceiver;
 
 /// A sequence from its submission to its end.
 pub(crate) struct Sequence {
@@ -33,11 +32,7 @@ pub(crate) struct Sequence {
     pub(crate) submitted: Instant,
     /// Prompt and generated tokens.
     pub(crate) tokens: Vec<Token>,
-    /// Cells held: the first `computed` tokens have theirs. Zero without a slot.
-    pub(crate) computed: u32,
-    pub(crate) slot: Option<Slot>,
-    /// The cells themselves.
-    pub(crate) held: Held,
+    pub(crate) cells: KvCells,
     /// Shares cells with sequences of the same group only, and computes with its adapter.
     pub(crate) group: ShareGroup,
     pub(crate) last_step: u64,
@@ -58,7 +53,7 @@ pub(crate) struct Sequence {
     pub(crate) sampled: SmallVec<[Option<Sampled>; 1]>,
     /// Whether it was admitted before, so that it no longer counts against the bound of the queue.
     pub(crate) was_admitted: bool,
-    pub(crate) sink: Arc<Receiver>,
+    pub(crate) sink: Arc<OutputReceiver>,
     pub(crate) moments: Moments,
     prompt_tokens: u32,
     /// Tokens of the prompt that were reused when it was first admitted.
@@ -115,8 +110,7 @@ impl Sequence {
                 .speculation
                 .map(|params| Box::new(Speculation::new(params, &request.prompt))),
             tokens: request.prompt,
-            computed: 0,
-            slot: None,
+            cells: KvCells::default(),
             rows: 0..0,
             prompt_rows: 0..0,
             prompt_logprobs: request.prompt_logprobs.map(|top| PromptLogprobs {
@@ -124,12 +118,11 @@ impl Sequence {
                 found: Vec::new(),
             }),
             sampled: SmallVec::new(),
-            held: Held::default(),
             group,
             cached_tokens: 0,
             last_step: 0,
             was_admitted: false,
-            sink: Arc::new(Receiver::new(request.sink)),
+            sink: Arc::new(OutputReceiver::new(request.sink)),
             moments: Moments::now(),
             prompt_tokens,
             token_limit,
@@ -146,10 +139,10 @@ impl Sequence {
             request: self.request,
             turn: 0,
             rank: self.rank,
-            slot: self.slot,
+            slot: self.cells.slot(),
             tokens: self.tokens.len() as u32,
-            computed: self.computed,
-            owned: self.computed,
+            computed: self.cells.computed(),
+            owned: self.cells.computed(),
             deferred: false,
             remaining: self.remaining(),
             drafts: self.drafts().len() as u32,
@@ -186,14 +179,25 @@ impl Sequence {
         self.credits
     }
 
-    pub(crate) fn has_credit(&self) -> bool {
-        self.credits > 0
+    /// As the prefix cache sees it when it is admitted.
+    pub(crate) fn newcomer(&self) -> Newcomer<'_> {
+        Newcomer {
+            id: self.id,
+            group: &self.group,
+            tokens: &self.tokens,
+            shareable: self.shareable(),
+            is_new: !self.was_admitted,
+        }
     }
 
-    /// Remembers, for the usage, how much of the prompt it need not compute; returns the number.
-    pub(crate) fn count_cached(&mut self) -> u32 {
-        self.cached_tokens = self.computed.min(self.prompt_tokens);
-        self.cached_tokens
+    /// Takes the cells that it is admitted with. The first time, the usage remembers how much of the prompt it need not compute.
+    pub(crate) fn admitted(&mut self, cells: KvCells, step: u64) {
+        self.cells = cells;
+        self.last_step = step;
+        if !self.was_admitted {
+            self.cached_tokens = self.cells.computed().min(self.prompt_tokens);
+        }
+        self.was_admitted = true;
     }
 
     pub(crate) fn grant(&mut self, credits: u32) {
@@ -255,6 +259,18 @@ impl Sequence {
         self.generated() + ahead < self.min_tokens || (self.ignore_eos && self.is_constrained())
     }
 
+    /// Takes the `asked` rows of logits from `first` on, which the batch has for its work.
+    pub(crate) fn take_rows(&mut self, work: &Work, first: usize, asked: usize) {
+        let reaches_end = (self.cells.computed() + work.tokens) as usize == self.tokens.len();
+        let chooses = if reaches_end {
+            1 + work.drafts as usize
+        } else {
+            0
+        };
+        self.prompt_rows = first..first + asked - chooses;
+        self.rows = self.prompt_rows.end..first + asked;
+    }
+
     /// Whether the batch has logits of it.
     pub(crate) fn has_rows(&self) -> bool {
         !self.rows.is_empty() || !self.prompt_rows.is_empty()
@@ -288,38 +304,6 @@ impl Sequence {
             .is_some_and(|matching| matching.ending().is_some())
     }
 
-    /// Gives up the drafts that the constraint does not allow.
-    pub(crate) fn cut_drafts(&mut self) {
-        if let (Some(matching), Some(speculation)) = (&mut self.matching, &mut self.speculation) {
-            speculation.keep(matching.valid(speculation.drafts()));
-        }
-    }
-
-    /// Whether its next token only awaits its last one's computation, and it may have it.
-    pub(crate) fn decodes(&self) -> bool {
-        self.credits > 0 && self.tokens.len() as u32 == self.computed + 1
-    }
-
-    /// Drafts tokens for the next step, if it asked for drafts from its text and the step decodes.
-    pub(crate) fn draft(&mut self) {
-        let limit = self.useful_drafts();
-        if let Some(speculation) = &mut self.speculation {
-            speculation.draft(&self.tokens, limit);
-        }
-    }
-
-    /// What it wants of the draft model for the next step.
-    pub(crate) fn model_draft(&self) -> Option<ModelDraft> {
-        self.speculation.as_ref()?.model_draft(self.useful_drafts())
-    }
-
-    /// Adds a token of the draft model, with the chance that it and all before it are accepted.
-    pub(crate) fn push_draft(&mut self, token: Token, chance: f32) {
-        if let Some(speculation) = &mut self.speculation {
-            speculation.push(token, chance);
-        }
-    }
-
     /// Drafts that the next step could use: if it decodes, it gives one token more than it has drafts that are accepted.
     fn useful_drafts(&self) -> u32 {
         if self.decodes() {
@@ -329,37 +313,9 @@ impl Sequence {
         }
     }
 
-    /// The tokens drafted behind the last one.
-    pub(crate) fn drafts(&self) -> &[Token] {
-        self.speculation
-            .as_ref()
-            .map_or(&[], |speculation| speculation.drafts())
-    }
-
-    /// The probabilities that they are accepted.
-    pub(crate) fn draft_chances(&self) -> &[f32] {
-        self.speculation
-            .as_ref()
-            .map_or(&[], |speculation| speculation.chances())
-    }
-
-    /// Gives up the drafts whose chance is below `least`.
-    pub(crate) fn keep_drafts_of(&mut self, least: f32) {
-        // A later draft's chance is never higher than an earlier one's.
-        let chances = self.draft_chances();
-        self.keep_drafts(chances.partition_point(|chance| *chance >= least));
-    }
-
-    /// Gives up the drafts after the first `count`.
-    pub(crate) fn keep_drafts(&mut self, count: usize) {
-        if let Some(speculation) = &mut self.speculation {
-            speculation.keep(count);
-        }
-    }
-
     /// Tokens of the prompt that have no cell yet.
     pub(crate) fn prompt_left(&self) -> u32 {
-        self.prompt_tokens.saturating_sub(self.computed)
+        self.prompt_tokens.saturating_sub(self.cells.computed())
     }
 
     /// Takes in what was sampled in a step, in order, until something ends the text; spends a credit and says what goes to the
@@ -464,11 +420,6 @@ impl Sequence {
         }
     }
 
-    /// Tokens that may still be generated.
-    pub(crate) fn remaining(&self) -> u32 {
-        self.token_limit - self.tokens.len() as u32
-    }
-
     fn generated(&self) -> u32 {
         self.tokens.len() as u32 - self.prompt_tokens
     }
@@ -484,6 +435,69 @@ impl Sequence {
                 .as_ref()
                 .map(|speculation| speculation.counts()),
         }
+    }
+}
+
+impl Drafting for Sequence {
+    fn id(&self) -> SequenceId {
+        self.id
+    }
+
+    fn tokens(&self) -> &[Token] {
+        &self.tokens
+    }
+
+    fn remaining(&self) -> u32 {
+        self.token_limit - self.tokens.len() as u32
+    }
+
+    fn has_credit(&self) -> bool {
+        self.credits > 0
+    }
+
+    fn decodes(&self) -> bool {
+        self.credits > 0 && self.tokens.len() as u32 == self.cells.computed() + 1
+    }
+
+    fn draft(&mut self) {
+        let limit = self.useful_drafts();
+        if let Some(speculation) = &mut self.speculation {
+            speculation.draft(&self.tokens, limit);
+        }
+    }
+
+    fn model_draft(&self) -> Option<ModelDraft> {
+        self.speculation.as_ref()?.model_draft(self.useful_drafts())
+    }
+
+    fn push_draft(&mut self, token: Token, chance: f32) {
+        if let Some(speculation) = &mut self.speculation {
+            speculation.push(token, chance);
+        }
+    }
+
+    fn cut_drafts(&mut self) {
+        if let (Some(matching), Some(speculation)) = (&mut self.matching, &mut self.speculation) {
+            speculation.keep(matching.valid(speculation.drafts()));
+        }
+    }
+
+    fn keep_drafts(&mut self, count: usize) {
+        if let Some(speculation) = &mut self.speculation {
+            speculation.keep(count);
+        }
+    }
+
+    fn drafts(&self) -> &[Token] {
+        self.speculation
+            .as_ref()
+            .map_or(&[], |speculation| speculation.drafts())
+    }
+
+    fn draft_chances(&self) -> &[f32] {
+        self.speculation
+            .as_ref()
+            .map_or(&[], |speculation| speculation.chances())
     }
 }
 

@@ -5,20 +5,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::Sender;
-
 use super::backend::{EmbeddingBackend, EmbeddingCapacity, LoadedEmbedding, ServeEmbedding};
 use super::info::{EmbeddingInfo, EmbeddingMeasurements, Recorders};
 use super::pair::PairForm;
-use super::request::{EmbeddingError, EmbeddingRefusal, EmbeddingRequest, stopped};
+use super::request::{EmbeddingError, EmbeddingRefusal, EmbeddingRequest};
 use super::spec::EmbeddingSpec;
 use super::step::{Core, Job};
 use crate::backend;
 use crate::files::ModelFiles;
-use crate::live::{Live, Waiter};
 use crate::protocol::LoadError;
 use crate::vocab::{self, Vocab};
-use crate::worker::{self, Pulse, Ready, Worker};
+use crate::worker::{self, Inbox, Pulse, Ready, Ticket, Waiter, Worker, stopped};
 
 /// A loaded model that embeds or ranks for many requests at once. Dropping it stops its thread; requests that still wait end with
 /// an error.
@@ -30,22 +27,11 @@ pub struct EmbeddingEngine {
     capacity: EmbeddingCapacity,
     info: EmbeddingInfo,
     shared: Arc<Shared>,
-    commands: Sender<Command>,
-    next_id: AtomicU64,
-    live: Arc<Live<Arc<Vectors>>>,
-    thread: Worker,
+    worker: Worker<Box<Job>, Arc<Vectors>>,
 }
 
 /// Who waits for the numbers of a request's texts.
 pub(super) type Vectors = Waiter<Vec<Vec<f32>>>;
-
-/// What sessions tell the engine thread. The channel needs no bound of its own: requests are bounded by `max_waiting`, and each is
-/// cancelled at most once.
-pub(super) enum Command {
-    Submit(Box<Job>),
-    Cancel(u64),
-    Shutdown,
-}
 
 /// Numbers that the engine thread publishes, independent of each other, hence `Relaxed` throughout. `requests` is also the bound on
 /// requests, and only changed by atomic read-modify-write.
@@ -138,10 +124,9 @@ impl EmbeddingEngine {
     {
         spec.validate()?;
         let shared = Arc::new(Shared::new());
-        let (commands, inbox) = crossbeam_channel::unbounded();
         let name = spec.model.file_stem().unwrap_or_default().to_string_lossy();
         let to_publish = Arc::clone(&shared);
-        let serve = move |ready: Ready<_>| {
+        let serve = move |ready: Ready<_>, inbox: Inbox<_>| {
             open(&mut |loaded: LoadedEmbedding<'_>| {
                 let LoadedEmbedding {
                     backend,
@@ -149,11 +134,11 @@ impl EmbeddingEngine {
                     pairs,
                 } = loaded;
                 ready.is((vocab, pairs, backend.capacity(), backend.info()));
-                Core::new(backend, Arc::clone(&to_publish)).run(&inbox);
+                inbox.serve(&mut Core::new(backend, Arc::clone(&to_publish)));
             })
         };
         let pulse = Arc::clone(&shared.pulse);
-        let (thread, opened) = Worker::start(format!("embed {name}"), pulse, serve)?;
+        let (worker, opened) = Worker::start(format!("embed {name}"), pulse, serve)?;
         let (vocab, pairs, capacity, backend) = opened;
         let info = EmbeddingInfo {
             model: vocab.model_name().to_owned(),
@@ -174,10 +159,7 @@ impl EmbeddingEngine {
             capacity,
             info,
             shared,
-            commands,
-            next_id: AtomicU64::new(1),
-            live: Arc::new(Live::new()),
-            thread,
+            worker,
         })
     }
 
@@ -199,18 +181,13 @@ impl EmbeddingEngine {
                 limit: limit as usize,
             });
         }
-        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let id = self.worker.number();
         let receiver = Arc::new(Waiter::new(request.sink));
-        if let Err(why) = self.live.insert(id, Arc::clone(&receiver)) {
-            counter.fetch_sub(1, Ordering::Relaxed);
-            return Err(EmbeddingRefusal::Failed(why));
-        }
-        // From here on the request leaves `live` with its handle.
-        let handle = EmbeddingHandle {
-            id,
-            commands: self.commands.clone(),
-            live: Arc::clone(&self.live),
-        };
+        let ticket = self.worker.ticket(id, Arc::clone(&receiver));
+        let ticket = ticket.map_err(|why| {
+            self.shared.leaves();
+            EmbeddingRefusal::Failed(why)
+        })?;
         let job = Box::new(Job {
             id,
             texts: request.texts,
@@ -218,25 +195,23 @@ impl EmbeddingEngine {
             submitted: Instant::now(),
             results: Vec::new(),
         });
-        self.shared.pulse.given();
-        if self.commands.send(Command::Submit(job)).is_err() {
-            counter.fetch_sub(1, Ordering::Relaxed);
+        if !self.worker.order(job) {
+            self.shared.leaves();
             return Err(EmbeddingRefusal::Stopped);
         }
-        Ok(handle)
+        Ok(EmbeddingHandle(ticket))
     }
 
     /// Gives up the engine's thread, as [`Engine::abandon`](crate::Engine) does.
     pub(crate) fn abandon(&self, why: &EmbeddingError) {
-        self.shared.pulse.abandon();
-        for receiver in self.live.close(why) {
+        for receiver in self.worker.abandon(why) {
             receiver.tell(Err(why.clone()));
         }
     }
 
     /// What shows whether the engine is alive.
     pub(crate) fn pulse(&self) -> &Arc<Pulse> {
-        &self.shared.pulse
+        self.worker.pulse()
     }
 
     /// The spec the engine was loaded from.
@@ -359,9 +334,7 @@ impl EmbeddingEngine {
 
 impl Drop for EmbeddingEngine {
     fn drop(&mut self) {
-        // Fails only if the thread has ended already.
-        self.commands.send(Command::Shutdown).ok();
-        if !self.thread.join() {
+        if !self.worker.stop() {
             self.abandon(&stopped());
         }
     }
@@ -377,24 +350,7 @@ impl fmt::Debug for EmbeddingEngine {
 }
 
 /// A request in an engine. Dropping it cancels the request, if it has not ended.
-pub struct EmbeddingHandle {
-    id: u64,
-    commands: Sender<Command>,
-    live: Arc<Live<Arc<Vectors>>>,
-}
-
-impl Drop for EmbeddingHandle {
-    fn drop(&mut self) {
-        self.live.remove(self.id);
-        // Fails only when the engine has stopped, which ended the request.
-        self.commands.send(Command::Cancel(self.id)).ok();
-    }
-}
-
-impl fmt::Debug for EmbeddingHandle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EmbeddingHandle")
-            .field("id", &self.id)
-            .finish_non_exhaustive()
-    }
-}
+#[derive(Debug)]
+pub struct EmbeddingHandle(
+    #[expect(dead_code, reason = "held for its drop")] Ticket<Box<Job>, Arc<Vectors>>,
+);

@@ -1,6 +1,6 @@
 //! What goes into an embedding engine and comes out of it.
 
-use crate::protocol::{ErrorKind, GenerationError, Token};
+use crate::protocol::{GenerationError, Token};
 
 /// The numbers of each text of a request in order, or why there are none.
 pub type EmbeddingOutcome = Result<Vec<Vec<f32>>, EmbeddingError>;
@@ -39,14 +39,6 @@ impl std::fmt::Debug for EmbeddingRequest {
 
 /// Why a request that was taken has no result.
 pub type EmbeddingError = GenerationError;
-
-/// The engine's thread has ended, or ends now.
-pub(super) fn stopped() -> EmbeddingError {
-    EmbeddingError {
-        kind: ErrorKind::Unavailable,
-        message: "the engine has stopped".to_owned(),
-    }
-}
 
 /// Why a request was not taken.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -3,19 +3,14 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
-
-use crossbeam_channel::{Receiver, RecvTimeoutError, TryRecvError};
+use std::time::Instant;
 
 use super::backend::{EmbeddingBackend, EmbeddingCapacity};
 use super::batch::{self, Texts};
-use super::engine::{Command, Shared, Vectors};
-use super::request::{EmbeddingError, EmbeddingOutcome, stopped};
+use super::engine::{Shared, Vectors};
+use super::request::{EmbeddingError, EmbeddingOutcome};
 use crate::protocol::{ErrorKind, Token};
-use crate::worker::catch;
-
-/// How long there is no work before the backend rests: longer than the pauses between the requests of one client.
-const REST_AFTER: Duration = Duration::from_millis(200);
+use crate::worker::{Stepper, catch, stopped};
 
 /// A request on the engine thread.
 pub(super) struct Job {
@@ -67,67 +62,7 @@ impl<'a> Core<'a> {
         }
     }
 
-    /// Steps until the engine is dropped. Every request that is left then ends with an error.
-    pub(super) fn run(&mut self, inbox: &Receiver<Command>) {
-        if let Err(message) = catch(|| self.serve(inbox)) {
-            tracing::error!(%message, "the embedding engine's thread panicked outside of a step");
-        }
-        while let Ok(command) = inbox.try_recv() {
-            self.take_in(command); // a request that came too late gets its answer below
-        }
-        for job in std::mem::take(&mut self.queue) {
-            self.end(&job, Err(stopped()));
-        }
-    }
-
-    fn serve(&mut self, inbox: &Receiver<Command>) {
-        loop {
-            let command = if self.queue.is_empty() {
-                self.shared.pulse.beat(true);
-                match inbox.recv_timeout(REST_AFTER) {
-                    Err(RecvTimeoutError::Timeout) => {
-                        self.backend.rest();
-                        inbox.recv().ok()
-                    }
-                    received => received.ok(),
-                }
-            } else {
-                match inbox.try_recv() {
-                    Err(TryRecvError::Empty) => {
-                        self.step();
-                        continue;
-                    }
-                    received => received.ok(),
-                }
-            };
-            match command {
-                None | Some(Command::Shutdown) => return,
-                Some(command) => self.take_in(command),
-            }
-        }
-    }
-
-    fn take_in(&mut self, command: Command) {
-        match command {
-            Command::Submit(job) => {
-                self.shared.pulse.taken();
-                self.queue.push_back(*job);
-            }
-            Command::Cancel(id) => {
-                let found = self.queue.iter().position(|job| job.id == id);
-                if found.and_then(|index| self.queue.remove(index)).is_some() {
-                    self.shared.leaves();
-                    self.shared
-                        .measured
-                        .cancelled
-                        .fetch_add(1, Ordering::Relaxed);
-                }
-            }
-            Command::Shutdown => {}
-        }
-    }
-
-    fn step(&mut self) {
+    fn compute(&mut self) {
         batch::fill(&self.capacity, &self.queue, &mut self.batch);
         let texts: Vec<&[Token]> = (self.queue.iter().zip(&self.batch))
             .flat_map(|(job, texts)| job.next(*texts))
@@ -178,7 +113,7 @@ impl<'a> Core<'a> {
                     message: "the model computed no number (NaN) for a text".to_owned(),
                 })
             };
-            self.end(&job, outcome);
+            self.end_job(&job, outcome);
         }
     }
 
@@ -195,7 +130,7 @@ impl<'a> Core<'a> {
         };
         let mut batch = std::mem::take(&mut self.batch).into_iter();
         for job in self.take(|_| batch.next().is_some_and(|texts| texts > 0)) {
-            self.end(&job, Err(error.clone()));
+            self.end_job(&job, Err(error.clone()));
         }
     }
 
@@ -206,9 +141,50 @@ impl<'a> Core<'a> {
         VecDeque::into(taken)
     }
 
-    fn end(&self, job: &Job, outcome: EmbeddingOutcome) {
+    fn end_job(&self, job: &Job, outcome: EmbeddingOutcome) {
         self.shared.leaves();
         self.shared.measured.ended(job.submitted, outcome.is_ok());
         job.receiver.tell(outcome);
+    }
+}
+
+impl Stepper for Core<'_> {
+    type Order = Box<Job>;
+    const NAME: &'static str = "the embedding engine's thread";
+
+    fn take_in(&mut self, job: Box<Job>) {
+        self.shared.pulse.taken();
+        self.queue.push_back(*job);
+    }
+
+    fn cancel(&mut self, number: u64) {
+        let found = self.queue.iter().position(|job| job.id == number);
+        if found.and_then(|index| self.queue.remove(index)).is_some() {
+            self.shared.leaves();
+            self.shared
+                .measured
+                .cancelled
+                .fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn step(&mut self) -> bool {
+        let has_work = !self.queue.is_empty();
+        if has_work {
+            self.compute();
+        } else {
+            self.shared.pulse.beat(true);
+        }
+        has_work
+    }
+
+    fn rest(&mut self) {
+        self.backend.rest();
+    }
+
+    fn end(&mut self) {
+        for job in std::mem::take(&mut self.queue) {
+            self.end_job(&job, Err(stopped()));
+        }
     }
 }

@@ -1,88 +1,127 @@
-//! Makes the batch of a step from the plan.
+//! Makes the batch of a step from the plan, and computes it.
 
-use super::step::Core;
-use crate::backend::BatchToken;
+use super::slots::Slots;
+use crate::backend::{Backend, BatchToken, DecodeError, Slot};
+use crate::schedule::{Plan, Work};
+use crate::sequence::Sequence;
+use crate::speculate::Drafting;
 
 /// Most bytes of logits of prompt tokens in a step, which llama.cpp keeps room for from then on.
 const PROMPT_ROWS_BYTES: usize = 64 << 20;
 
-impl Core<'_> {
-    /// Shortens prompts in the plan whose tokens' logits are asked for, to as many as there is memory for in a step.
-    pub(super) fn limit_prompt_rows(&mut self) {
-        let row_bytes = self.backend.n_vocab() * size_of::<f32>();
-        let mut left = (PROMPT_ROWS_BYTES / row_bytes.max(1)).max(1) as u32;
-        for number in 0..self.plan.work.len() {
-            let work = self.plan.work[number];
-            let Ok(index) = self.running_index(work.id) else {
-                continue;
-            };
-            let sequence = &self.running[index];
-            let first = sequence.computed;
-            let wanted = |position: &u32| sequence.wants_prompt_row(*position);
-            let rows = (first..first + work.tokens).filter(wanted).count() as u32;
-            if rows == 0 {
-                continue;
-            }
-            // Rows are asked for from some position on to the last but one, so those that are too many are at the end.
-            let mut tokens = work.tokens;
-            if rows > left {
-                let before = (first..first + work.tokens).take_while(|position| !wanted(position));
-                tokens = before.count() as u32 + left;
-            }
-            left -= rows.min(left);
-            self.plan.size.prompt_tokens -= work.tokens - tokens;
-            self.plan.work[number].tokens = tokens;
-        }
-        self.plan.work.retain(|work| work.tokens > 0);
+/// The batch of a step. Its memory is reused from step to step.
+#[derive(Default)]
+pub(super) struct Batch {
+    tokens: Vec<BatchToken>,
+    /// How many of the tokens are drafts.
+    drafted: u32,
+    by_slot: Vec<(Slot, Work)>,
+}
+
+impl Batch {
+    pub(super) fn tokens(&self) -> &[BatchToken] {
+        &self.tokens
     }
 
-    /// In the order of slots: a backend whose sequences have streams of their own computes neighboring slots together, and reads
-    /// the weights once more for each gap or step back.
-    pub(super) fn fill_batch(&mut self) {
-        self.sort_work();
-        self.batch.clear();
+    /// How many of the tokens are drafts.
+    pub(super) fn drafted(&self) -> u32 {
+        self.drafted
+    }
+
+    /// Fills the batch in the order of slots: a backend whose sequences have streams of their own computes neighboring slots together,
+    /// and reads the weights once more for each gap or step back.
+    pub(super) fn fill(&mut self, plan: &mut Plan, slots: &mut Slots, n_vocab: usize) {
+        limit_prompt_rows(plan, slots, n_vocab);
+        self.sort(plan, slots);
+        self.tokens.clear();
         self.drafted = 0;
-        for work in &self.plan.work {
-            let index = self
-                .running_index(work.id)
-                .expect("only running sequences have work");
-            let sequence = &mut self.running[index];
-            sequence.last_step = self.step;
-            let slot = sequence.slot.expect("running sequences have a slot");
+        let step = slots.step();
+        for work in &plan.work {
+            let sequence = slots.working_mut(work);
+            sequence.last_step = step;
+            let slot = sequence.cells.slot();
+            let slot = slot.expect("running sequences have a slot");
             sequence.keep_drafts(work.drafts as usize);
             self.drafted += work.drafts;
-            let known = &sequence.tokens[sequence.computed as usize..][..work.tokens as usize];
+            let computed = sequence.cells.computed();
+            let known = &sequence.tokens[computed as usize..][..work.tokens as usize];
             let adapter = sequence.group.adapter;
             let tokens = known.iter().chain(sequence.drafts());
-            self.batch
-                .extend(
-                    (sequence.computed..)
-                        .zip(tokens)
-                        .map(|(position, token)| BatchToken {
-                            token: *token,
-                            position,
-                            slot,
-                            logits: sequence.wants_row(position),
-                            adapter,
-                        }),
-                );
+            self.tokens.extend(
+                (computed..)
+                    .zip(tokens)
+                    .map(|(position, token)| BatchToken {
+                        token: *token,
+                        position,
+                        slot,
+                        logits: sequence.wants_row(position),
+                        adapter,
+                    }),
+            );
         }
     }
 
-    fn sort_work(&mut self) {
+    fn sort(&mut self, plan: &mut Plan, slots: &Slots) {
         self.by_slot.clear();
-        for work in &self.plan.work {
-            let index = self
-                .running_index(work.id)
-                .expect("only running sequences have work");
-            let slot = self.running[index].slot;
-            self.by_slot
-                .push((slot.expect("running sequences have a slot"), *work));
-        }
+        self.by_slot.extend(plan.work.iter().map(|work| {
+            let slot = slots.working(work).cells.slot();
+            (slot.expect("running sequences have a slot"), *work)
+        }));
         self.by_slot.sort_unstable_by_key(|(slot, _)| *slot);
-        self.plan.work.clear();
-        self.plan
-            .work
-            .extend(self.by_slot.iter().map(|(_, work)| *work));
+        plan.work.clear();
+        plan.work.extend(self.by_slot.iter().map(|(_, work)| *work));
     }
+
+    /// Decodes the batch, and works out beside it which tokens the sequences with a constraint can get from it. What a constraint
+    /// allows next depends on the tokens alone, not on their logits, so other threads find it out meanwhile.
+    pub(super) fn decode(
+        &self,
+        backend: &mut dyn Backend,
+        slots: &mut Slots,
+    ) -> Result<(), DecodeError> {
+        let step = slots.step();
+        let takes_part = |sequence: &&mut Sequence| sequence.last_step == step;
+        let mut constrained = slots
+            .running_mut()
+            .iter_mut()
+            .filter(takes_part)
+            .filter(|sequence| sequence.is_constrained())
+            .peekable();
+        if constrained.peek().is_none() {
+            return backend.decode(&self.tokens);
+        }
+        rayon_core::in_place_scope(|scope| {
+            for sequence in constrained {
+                scope.spawn(|_| sequence.prepare_masks());
+            }
+            backend.decode(&self.tokens)
+        })
+    }
+}
+
+/// Shortens prompts in the plan whose tokens' logits are asked for, to as many as there is memory for in a step.
+fn limit_prompt_rows(plan: &mut Plan, slots: &Slots, n_vocab: usize) {
+    let row_bytes = n_vocab * size_of::<f32>();
+    let mut left = (PROMPT_ROWS_BYTES / row_bytes.max(1)).max(1) as u32;
+    for work in &mut plan.work {
+        let Some(sequence) = slots.get(work.id) else {
+            continue;
+        };
+        let first = sequence.cells.computed();
+        let wanted = |position: &u32| sequence.wants_prompt_row(*position);
+        let rows = (first..first + work.tokens).filter(wanted).count() as u32;
+        if rows == 0 {
+            continue;
+        }
+        // Rows are asked for from some position on to the last but one, so those that are too many are at the end.
+        let mut tokens = work.tokens;
+        if rows > left {
+            let before = (first..first + work.tokens).take_while(|position| !wanted(position));
+            tokens = before.count() as u32 + left;
+        }
+        left -= rows.min(left);
+        plan.size.prompt_tokens -= work.tokens - tokens;
+        work.tokens = tokens;
+    }
+    plan.work.retain(|work| work.tokens > 0);
 }

@@ -12,27 +12,40 @@ impl Core<'_> {
     pub(super) fn commit(&mut self) {
         let mut prompt_tokens = 0;
         for work in &self.plan.work {
-            let index = self
-                .running_index(work.id)
-                .expect("only running sequences have work");
-            let sequence = &mut self.running[index];
+            let sequence = self.slots.working_mut(work);
             prompt_tokens += u64::from(sequence.prompt_left().min(work.tokens));
-            sequence.computed += work.tokens + work.drafts;
-            self.cells
-                .grow(&mut sequence.held, work.tokens + work.drafts);
+            self.prefixes
+                .grow(&mut sequence.cells, work.tokens + work.drafts);
         }
-        self.finished.clear();
+        let (generated, accepted) = self.put_out();
+        let shared = &self.shared;
+        let drafted = self.batch.drafted();
+        shared.steps.fetch_add(1, Ordering::Relaxed);
+        shared
+            .prompt_tokens
+            .fetch_add(prompt_tokens, Ordering::Relaxed);
+        shared
+            .generated_tokens
+            .fetch_add(u64::from(generated), Ordering::Relaxed);
+        shared
+            .drafted_tokens
+            .fetch_add(u64::from(drafted), Ordering::Relaxed);
+        shared
+            .accepted_tokens
+            .fetch_add(u64::from(accepted), Ordering::Relaxed);
+    }
+
+    /// Hands out what was sampled, and lets go the sequences that end with it. Returns how many tokens and accepted drafts these were.
+    fn put_out(&mut self) -> (u32, u32) {
         let now = Instant::now();
-        let mut generated = 0;
-        let mut accepted = 0;
-        let mut samples = self.samples.drain(..).peekable();
+        let (mut generated, mut accepted) = (0, 0);
+        let mut samples = self.sampling.take().peekable();
         while let Some((id, _)) = samples.peek() {
             let id = *id;
-            let index = self
-                .running
-                .binary_search_by_key(&id, |sequence| sequence.id)
+            let sequence = self
+                .slots
+                .get_mut(id)
                 .expect("only running sequences are sampled");
-            let sequence = &mut self.running[index];
             let before = sequence.usage();
             let mut run =
                 std::iter::from_fn(|| Some(samples.next_if(|(other, _)| *other == id)?.1));
@@ -42,15 +55,8 @@ impl Core<'_> {
             accepted += output.usage.accepted_drafts() - before.accepted_drafts();
             // Drafts that were not accepted leave cells behind.
             let kept = sequence.tokens.len() as u32 - 1;
-            if let Some(slot) = sequence.slot
-                && sequence.computed > kept
-            {
-                self.backend.remove(slot, kept);
-                self.cells
-                    .shrink(&mut sequence.held, sequence.computed - kept);
-                sequence.computed = kept;
-            }
-            self.sharing.tree.extend(id, &sequence.tokens);
+            self.prefixes.cut(self.backend, &mut sequence.cells, kept);
+            self.prefixes.extend(id, &sequence.tokens);
             self.shared
                 .measured
                 .output(&mut sequence.moments, now, &output);
@@ -63,46 +69,25 @@ impl Core<'_> {
         }
         drop(samples);
         while let Some(id) = self.finished.pop() {
-            self.cancel(id);
+            self.remove(id);
         }
-        self.shared.steps.fetch_add(1, Ordering::Relaxed);
-        self.shared
-            .prompt_tokens
-            .fetch_add(prompt_tokens, Ordering::Relaxed);
-        self.shared
-            .generated_tokens
-            .fetch_add(u64::from(generated), Ordering::Relaxed);
-        self.shared
-            .drafted_tokens
-            .fetch_add(u64::from(self.drafted), Ordering::Relaxed);
-        self.shared
-            .accepted_tokens
-            .fetch_add(u64::from(accepted), Ordering::Relaxed);
+        (generated, accepted)
     }
 
     /// The backend has fewer free cells than it should: plan with what it has shown to hold, which leaves drafts out first. If only
     /// one sequence holds cells, it can never go on.
     pub(super) fn retry_with_fewer_cells(&mut self) {
-        let tried = self.cells.used() + self.batch.len() as u32;
-        tracing::warn!(
-            tried,
-            usable = self.cells_usable,
-            "the KV cache is smaller than it reported"
-        );
-        self.cells_usable = self.cells_usable.min(tried - 1);
-        if self.drafted > 0 {
+        self.prefixes.ran_out(self.batch.tokens().len() as u32);
+        if self.batch.drafted() > 0 {
             return;
         }
-        if self.running.len() == 1 {
+        let running = self.slots.running();
+        if running.len() == 1 {
             self.fail_batch(
                 ErrorKind::ResourceExhausted,
                 "the KV cache cannot hold the sequence",
             );
-        } else if let Some(last) = self
-            .running
-            .iter()
-            .max_by_key(|sequence| sequence.row().order())
-        {
+        } else if let Some(last) = running.iter().max_by_key(|sequence| sequence.row().order()) {
             self.preempt(last.id);
         }
     }
@@ -110,31 +95,28 @@ impl Core<'_> {
     /// Ends the sequences of the batch. The cache's content is lost with the step, so the others are computed again.
     pub(super) fn fail_batch(&mut self, kind: ErrorKind, message: &str) {
         tracing::error!(
-            step = self.step,
+            step = self.slots.step(),
             sequences = self.plan.work.len(),
             message,
             "step failed"
         );
         self.shared.failed_steps.fetch_add(1, Ordering::Relaxed);
+        let finish = FinishReason::Error(GenerationError {
+            kind,
+            message: message.to_owned(),
+        });
         let plan = std::mem::take(&mut self.plan);
         for work in &plan.work {
-            let Ok(index) = self.running_index(work.id) else {
+            let Some(mut sequence) = self.slots.take(work.id) else {
                 continue;
             };
-            let mut sequence = self.running.remove(index);
-            self.left.insert(sequence.request);
+            self.queue.has_left(sequence.request);
             self.release(&mut sequence);
-            let error = GenerationError {
-                kind,
-                message: message.to_owned(),
-            };
-            let finish = FinishReason::Error(error);
             self.shared.measured.ended(&finish);
-            let output = sequence.end(finish);
-            self.outbox.push(sequence.id, sequence.sink, output, 0);
+            self.outbox.end(sequence, finish.clone());
         }
         self.plan = plan;
-        while let Some(sequence) = self.running.pop() {
+        while let Some(sequence) = self.slots.pop() {
             self.requeue(sequence);
         }
         self.backend.clear();

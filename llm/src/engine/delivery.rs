@@ -11,7 +11,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::protocol::{SequenceId, StepOutput, StepSink};
+use crate::protocol::{FinishReason, SequenceId, StepOutput, StepSink};
+use crate::sequence::Sequence;
 use crate::worker::catch;
 
 /// Outputs that nobody is kept waiting by go to their receivers so long after the ones before: less than a frame of a screen at 60 Hz.
@@ -190,6 +191,12 @@ impl Outbox {
         self.current.all.push(Delivery { from, sink, output });
     }
 
+    /// Adds the last output of a sequence that ends without a token.
+    pub(super) fn end(&mut self, sequence: Sequence, finish: FinishReason) {
+        let output = sequence.end(finish);
+        self.push(sequence.id, sequence.sink, output, 0);
+    }
+
     /// Hands over the outputs that were added, if any, all at once.
     pub(super) fn flush(&mut self) {
         if self.current.all.is_empty() {
@@ -220,7 +227,7 @@ mod tests {
     use std::sync::mpsc::{Sender, channel};
 
     use super::*;
-    use crate::protocol::{FinishReason, Usage};
+    use crate::protocol::Usage;
 
     /// An outbox that hands over no more, after its first outputs, than what is urgent.
     fn patient() -> Outbox {

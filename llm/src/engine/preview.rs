@@ -2,13 +2,12 @@
 //! prefix tree. Nothing is reserved or marked as used.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
-use super::step::Core;
-use super::{Command, Engine, Waiting, stopped};
-use crate::cache::ShareGroup;
-use crate::live::{Live, Waiter};
+use super::slots::Slots;
+use super::{Engine, Order, Waiting};
+use crate::cache::{PrefixCache, ShareGroup};
 use crate::protocol::{GenerationError, SubmitError, Token};
+use crate::worker::{Seat, Waiter, stopped};
 
 /// What a prompt would take if it were admitted now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,16 +24,14 @@ pub struct PromptPreview {
 pub(crate) struct Question {
     prompt: Vec<Token>,
     group: ShareGroup,
-    number: u64,
     answer: Arc<Waiter<PromptPreview>>,
-    live: Arc<Live<Waiting>>,
+    _seat: Seat<Waiting>,
 }
 
 impl Drop for Question {
     fn drop(&mut self) {
         // Does nothing unless the engine ends with the question in its hands.
         self.answer.tell(Err(stopped()));
-        self.live.remove(self.number);
     }
 }
 
@@ -52,30 +49,30 @@ impl Engine {
         answer: impl FnOnce(Result<PromptPreview, GenerationError>) + Send + 'static,
     ) -> Result<(), SubmitError> {
         self.check_prompt(&prompt, None)?;
+        let group = self.group(adapter, salt)?;
+        let answer = Arc::new(Waiter::new(Box::new(answer)));
+        let waiting = Waiting::Question(Arc::clone(&answer));
+        let seat = self.worker.seat(self.worker.number(), waiting);
         let question = Question {
             prompt,
-            group: self.group(adapter, salt)?,
-            number: self.next_id.fetch_add(1, Ordering::Relaxed),
-            answer: Arc::new(Waiter::new(Box::new(answer))),
-            live: Arc::clone(&self.live),
+            group,
+            answer,
+            _seat: seat.map_err(SubmitError::Failed)?,
         };
-        let waiting = Waiting::Question(Arc::clone(&question.answer));
-        let inserted = self.live.insert(question.number, waiting);
-        inserted.map_err(SubmitError::Failed)?;
-        self.shared.pulse.given();
-        self.commands
-            .send(Command::Preview(Box::new(question)))
-            .map_err(|_| SubmitError::Stopped)
+        if self.worker.order(Order::Preview(Box::new(question))) {
+            Ok(())
+        } else {
+            Err(SubmitError::Stopped)
+        }
     }
 }
 
-impl Core<'_> {
-    /// Answers a question about a prompt.
-    pub(super) fn answer(&self, question: &Question) {
-        self.shared.pulse.taken();
-        let prompt_tokens = question.prompt.len() as u32;
-        let (cached_tokens, copied) = self.would_take_over(&question.group, &question.prompt);
-        question.answer.tell(Ok(PromptPreview {
+impl Question {
+    /// Answers with what the prompt would take beside the sequences that run.
+    pub(super) fn answer(&self, prefixes: &PrefixCache, slots: &Slots) {
+        let prompt_tokens = self.prompt.len() as u32;
+        let (cached_tokens, copied) = prefixes.would_take_over(&self.group, &self.prompt, slots);
+        self.answer.tell(Ok(PromptPreview {
             prompt_tokens,
             cached_tokens,
             cells: prompt_tokens - cached_tokens + copied,

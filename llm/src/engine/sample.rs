@@ -3,10 +3,15 @@
 use std::cell::RefCell;
 use std::sync::{Mutex, PoisonError};
 
-use super::step::Core;
-use crate::protocol::Token;
-use crate::sampler::{self, Scratch};
+use super::batch::Batch;
+use super::slots::Slots;
+use crate::backend::Backend;
+use crate::protocol::{SequenceId, Token};
+use crate::sampler::{self, Sampled, Scratch};
+use crate::schedule::Work;
 use crate::sequence::Sequence;
+use crate::speculate::Drafting;
+use crate::vocab::Vocab;
 
 /// Logits that one thread looks at by itself: to meet the others takes as long as looking at some ten thousand, longer where one has gone
 /// to sleep.
@@ -16,45 +21,55 @@ thread_local! {
     static SCRATCH: RefCell<Scratch> = RefCell::default();
 }
 
-impl Core<'_> {
+/// Samples, and keeps what was sampled until the step is committed.
+pub(super) struct Sampling {
+    end_tokens: Vec<Token>,
+    samples: Vec<(SequenceId, Option<Sampled>)>,
+}
+
+impl Sampling {
+    pub(super) fn new(vocab: &dyn Vocab) -> Self {
+        Self {
+            end_tokens: (0..vocab.n_vocab() as Token)
+                .filter(|token| vocab.is_eog(*token))
+                .collect(),
+            samples: Vec::new(),
+        }
+    }
+
+    /// What was sampled in the step, sequence by sequence: `None` stands for logits that no token could be taken from.
+    pub(super) fn take(&mut self) -> impl Iterator<Item = (SequenceId, Option<Sampled>)> {
+        self.samples.drain(..)
+    }
+
     /// Samples the sequences whose last tokens were in the batch.
-    pub(super) fn sample(&mut self) {
-        let mut begin = 0;
+    pub(super) fn sample(
+        &mut self,
+        backend: &dyn Backend,
+        batch: &Batch,
+        works: &[Work],
+        slots: &mut Slots,
+    ) {
+        self.samples.clear();
+        let mut tokens = batch.tokens();
         let mut rows = 0;
-        for work in &self.plan.work {
-            let end = begin + (work.tokens + work.drafts) as usize;
-            let asked = self.batch[begin..end].iter().filter(|token| token.logits);
-            let asked = asked.count();
-            begin = end;
-            if asked == 0 {
-                continue;
+        for work in works {
+            let (own, after) = tokens.split_at((work.tokens + work.drafts) as usize);
+            tokens = after;
+            let asked = own.iter().filter(|token| token.logits).count();
+            if asked > 0 {
+                slots.working_mut(work).take_rows(work, rows, asked);
+                rows += asked;
             }
-            let index = self
-                .running_index(work.id)
-                .expect("only running sequences have work");
-            let sequence = &mut self.running[index];
-            let reaches_end = (sequence.computed + work.tokens) as usize == sequence.tokens.len();
-            let chooses = if reaches_end {
-                1 + work.drafts as usize
-            } else {
-                0
-            };
-            sequence.prompt_rows = rows..rows + asked - chooses;
-            sequence.rows = sequence.prompt_rows.end..rows + asked;
-            rows += asked;
         }
         let logits = Logits {
-            rows: self.backend.logits(),
-            n_vocab: self.backend.n_vocab(),
+            rows: backend.logits(),
+            n_vocab: backend.n_vocab(),
             end_tokens: &self.end_tokens,
         };
-        let several = self.plan.work.len() > 1;
-        let looks = logits.looks(&self.running);
-        let left = Mutex::new(
-            self.running
-                .iter_mut()
-                .filter(|sequence| sequence.has_rows()),
-        );
+        let looks = logits.looks(slots.running());
+        let running = slots.running_mut().iter_mut();
+        let left = Mutex::new(running.filter(|sequence| sequence.has_rows()));
         let sample = || {
             SCRATCH.with_borrow_mut(|scratch| {
                 let next = || left.lock().unwrap_or_else(PoisonError::into_inner).next();
@@ -63,16 +78,13 @@ impl Core<'_> {
                 }
             });
         };
-        if several && looks > GRAIN {
-            self.backend.on_threads(&sample);
+        if works.len() > 1 && looks > GRAIN {
+            backend.on_threads(&sample);
         } else {
             sample();
         }
-        for work in &self.plan.work {
-            let index = self
-                .running_index(work.id)
-                .expect("only running sequences have work");
-            let sampled = self.running[index].sampled.drain(..);
+        for work in works {
+            let sampled = slots.working_mut(work).sampled.drain(..);
             self.samples
                 .extend(sampled.map(|sampled| (work.id, sampled)));
         }

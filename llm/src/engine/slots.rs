@@ -1,121 +1,185 @@
-//! Who holds a place in the backend: admission into a slot, preemption, and giving cells back.
+//! The sequences that run, and their slots in the backend.
 
 use std::cmp::Reverse;
-use std::sync::atomic::Ordering;
+use std::collections::BinaryHeap;
 use std::time::Instant;
 
-use super::step::Core;
-use crate::protocol::SequenceId;
+use super::delivery::Outbox;
+use crate::backend::{Backend, Capacity, KvLayout, Slot};
+use crate::cache::{KvCells, Progress, Residents};
+use crate::protocol::{FinishReason, SequenceId};
+use crate::schedule::Work;
 use crate::sequence::Sequence;
+use crate::speculate::Drafting;
 
 /// A gap between slots is closed when it is so many steps old, and only for a sequence that may run for as many.
 const GAP_STEPS: u64 = 4;
 /// Copying that many cells takes less time than a step loses by a gap.
 const CELLS_A_STEP: u32 = 256;
+/// A sequence that took part in none of that many steps is not waited for.
+const PATIENCE_STEPS: u64 = 16;
 
-impl Core<'_> {
-    pub(super) fn leave_queue(&self, sequence: &Sequence) {
-        if !sequence.was_admitted {
-            self.shared.leave_queue();
+/// The sequences that run. Each holds a slot exactly while it is here.
+pub(super) struct Slots {
+    /// In order of arrival.
+    running: Vec<Sequence>,
+    /// The lowest is taken first.
+    free: BinaryHeap<Reverse<Slot>>,
+    /// Steps so far.
+    step: u64,
+    /// The step before which a slot was last taken or freed.
+    changed: u64,
+    /// Whether gaps between slots cost time and the backend can close them.
+    closes_gaps: bool,
+}
+
+impl Slots {
+    pub(super) fn new(capacity: &Capacity) -> Self {
+        Self {
+            running: Vec::new(),
+            free: (0..capacity.max_sequences)
+                .map(|slot| Reverse(Slot(slot)))
+                .collect(),
+            step: 0,
+            changed: 0,
+            closes_gaps: capacity.layout == KvLayout::Streams && capacity.reuses_cells,
         }
     }
 
-    /// Takes slot and cells away from a sequence.
-    pub(super) fn release(&mut self, sequence: &mut Sequence) {
-        if let Some(slot) = sequence.slot.take() {
-            self.backend.remove(slot, 0);
-            self.free_slots.push(Reverse(slot));
-            self.slots_changed = self.step;
-        }
-        if let Some(drafter) = &mut self.drafter {
-            drafter.forget(sequence.id);
-        }
-        self.sharing.tree.remove(sequence.id);
-        self.cells.release(&mut sequence.held);
-        sequence.computed = 0;
+    /// The number of the step that is computed, or was last.
+    pub(super) fn step(&self) -> u64 {
+        self.step
     }
 
-    pub(super) fn move_sequences(&mut self) {
-        let mut plan = std::mem::take(&mut self.plan);
-        for id in &plan.preempt {
-            self.preempt(*id);
+    pub(super) fn begin_step(&mut self) {
+        self.step += 1;
+    }
+
+    /// All that run, in order of arrival.
+    pub(super) fn running(&self) -> &[Sequence] {
+        &self.running
+    }
+
+    pub(super) fn running_mut(&mut self) -> &mut [Sequence] {
+        &mut self.running
+    }
+
+    pub(super) fn has_free(&self) -> bool {
+        !self.free.is_empty()
+    }
+
+    fn index(&self, id: SequenceId) -> Result<usize, usize> {
+        self.running
+            .binary_search_by_key(&id, |sequence| sequence.id)
+    }
+
+    pub(super) fn get(&self, id: SequenceId) -> Option<&Sequence> {
+        self.running.get(self.index(id).ok()?)
+    }
+
+    pub(super) fn get_mut(&mut self, id: SequenceId) -> Option<&mut Sequence> {
+        let index = self.index(id).ok()?;
+        self.running.get_mut(index)
+    }
+
+    /// The sequence of some work.
+    ///
+    /// # Panics
+    /// If it does not run.
+    pub(super) fn working(&self, work: &Work) -> &Sequence {
+        self.get(work.id).expect("only running sequences have work")
+    }
+
+    /// As [`working`](Self::working).
+    pub(super) fn working_mut(&mut self, work: &Work) -> &mut Sequence {
+        self.get_mut(work.id)
+            .expect("only running sequences have work")
+    }
+
+    /// Takes the lowest free slot.
+    pub(super) fn take_slot(&mut self) -> Slot {
+        let Reverse(slot) = self
+            .free
+            .pop()
+            .expect("no more sequences are admitted than there are slots");
+        self.changed = self.step;
+        slot
+    }
+
+    /// Takes back the slot of a sequence that has left.
+    pub(super) fn free_slot(&mut self, slot: Slot) {
+        self.free.push(Reverse(slot));
+        self.changed = self.step;
+    }
+
+    /// Lets a sequence run that has a slot.
+    pub(super) fn insert(&mut self, sequence: Sequence) {
+        let index = self.running.partition_point(|other| other.id < sequence.id);
+        self.running.insert(index, sequence);
+    }
+
+    /// Takes a sequence out. Its slot is still its own.
+    pub(super) fn take(&mut self, id: SequenceId) -> Option<Sequence> {
+        let index = self.index(id).ok()?;
+        Some(self.running.remove(index))
+    }
+
+    /// As [`take`](Self::take), for the last one.
+    pub(super) fn pop(&mut self) -> Option<Sequence> {
+        self.running.pop()
+    }
+
+    /// Ends all of them.
+    pub(super) fn end(&mut self, finish: &FinishReason, outbox: &mut Outbox) {
+        for sequence in self.running.drain(..) {
+            outbox.end(sequence, finish.clone());
         }
-        let tokens: u32 = plan.work.iter().map(|work| work.tokens + work.drafts).sum();
-        for id in &plan.admit {
-            let index = self
-                .waiting
-                .binary_search_by_key(id, |sequence| sequence.id)
-                .expect("only waiting sequences are admitted");
-            let mut sequence = self
-                .waiting
-                .remove(index)
-                .expect("the index was just found");
-            self.leave_queue(&sequence);
-            if !sequence.was_admitted {
-                self.shared.measured.admitted(&sequence.moments);
-            }
-            sequence.last_step = self.step;
-            let Reverse(slot) = self
-                .free_slots
-                .pop()
-                .expect("no more sequences are admitted than there are slots");
-            sequence.slot = Some(slot);
-            let room = self.cells_usable.saturating_sub(self.cells.used() + tokens);
-            self.take_over(&mut sequence, room);
-            sequence.was_admitted = true;
-            // Preemptions may have saved more than the plan knew of.
-            for work in plan.work.iter_mut().filter(|work| work.id == *id) {
-                work.tokens = work.tokens.min(sequence.row().pending());
-            }
-            let index = self.running.partition_point(|other| other.id < sequence.id);
-            self.running.insert(index, sequence);
-            self.slots_changed = self.step;
-        }
-        self.plan = plan;
-        self.close_gap();
     }
 
     /// Moves the sequence in the highest slot into a free one below it, where a backend computes neighboring slots together and
     /// reads the weights once more for each gap. A gap that a new sequence may fill is left for a few steps; of several, one is
-    /// closed in a step, so that no step waits for many copies.
-    fn close_gap(&mut self) {
-        let is_new = self.step < self.slots_changed + GAP_STEPS;
+    /// closed in a step, so that no step waits for many copies. Says whether it moved one.
+    pub(super) fn close_gap(&mut self, backend: &mut dyn Backend) -> bool {
+        let is_new = self.step < self.changed + GAP_STEPS;
         if !self.closes_gaps || is_new {
-            return;
+            return false;
         }
-        if let Some(Reverse(free)) = self.free_slots.peek().copied()
-            && let Some(last) = self.running.iter_mut().max_by_key(|last| last.slot)
-            && let Some(slot) = last.slot.filter(|slot| *slot > free)
-            && last.remaining() >= GAP_STEPS as u32 + last.computed / CELLS_A_STEP
+        if let Some(Reverse(free)) = self.free.peek().copied()
+            && let Some(last) = self.running.iter_mut().max_by_key(|last| last.cells.slot())
+            && let Some(slot) = last.cells.slot().filter(|slot| *slot > free)
+            && last.remaining() >= GAP_STEPS as u32 + last.cells.computed() / CELLS_A_STEP
         {
             let started = Instant::now();
-            if let Err(error) = self.backend.relocate(slot, free) {
+            if let Err(error) = backend.relocate(slot, free) {
                 tracing::warn!(%error, "the order of sequences stays as it is: the backend cannot move their cells");
                 self.closes_gaps = false;
-                return;
+                return false;
             }
-            last.slot = Some(free);
-            self.free_slots.pop();
-            self.free_slots.push(Reverse(slot));
-            self.shared.moves.fetch_add(1, Ordering::Relaxed);
-            tracing::debug!(id = %last.id, cells = last.computed, took = ?started.elapsed(), "moved");
+            last.cells.moved_to(free);
+            self.free.pop();
+            self.free.push(Reverse(slot));
+            tracing::debug!(id = %last.id, cells = last.cells.computed(), took = ?started.elapsed(), "moved");
+            return true;
+        }
+        false
+    }
+}
+
+impl Residents for Slots {
+    fn progress(&self, id: SequenceId) -> Progress {
+        match self.get(id) {
+            Some(sequence) => Progress {
+                computed: sequence.cells.computed(),
+                advances: sequence.has_credit() && self.step - sequence.last_step <= PATIENCE_STEPS,
+            },
+            None => Progress {
+                computed: 0,
+                advances: false,
+            },
         }
     }
 
-    pub(super) fn preempt(&mut self, id: SequenceId) {
-        let index = self
-            .running_index(id)
-            .expect("only running sequences are preempted");
-        let sequence = self.running.remove(index);
-        tracing::debug!(%id, cells = sequence.computed, "preempted");
-        self.keep(&sequence);
-        self.requeue(sequence);
-    }
-
-    /// Sends a sequence back to the queue without its cells.
-    pub(super) fn requeue(&mut self, mut sequence: Sequence) {
-        self.release(&mut sequence);
-        self.enqueue(sequence);
-        self.shared.preemptions.fetch_add(1, Ordering::Relaxed);
+    fn cells(&self, id: SequenceId) -> &KvCells {
+        &self.get(id).expect("the donor is running").cells
     }
 }

@@ -9,25 +9,67 @@
 //!
 //! - **Prompt lookup** ([`lookup`]): the text is likely to go on as it did where its end has occurred before. Every prediction is
 //!   compared with what was generated, drafted or not ([`acceptance`]), so that knowing when to draft costs no step.
-//! - **A draft model**, which the engine runs. How often it is right is learned from what it drafted ([`confidence`]), for each
+//! - **A draft model** ([`drafter`]). How often it is right is learned from what it drafted ([`confidence`]), for each
 //!   sequence, and for all together as what the next one begins with.
 //!
 //! How many drafts a step takes follows from their chances and from what its rows cost ([`worth`]).
 
 mod acceptance;
 mod confidence;
+mod drafter;
+mod drafts;
 mod lookup;
+mod place;
 mod share;
 mod worth;
 
 use smallvec::SmallVec;
 
 use acceptance::Acceptance;
-pub(crate) use confidence::Confidence;
+use confidence::Confidence;
+pub(crate) use drafts::Drafts;
 use lookup::Lookup;
-pub(crate) use worth::{LinearCost, Yield, worthwhile};
+use worth::{LinearCost, Yield, worthwhile};
 
-use crate::protocol::{DraftCounts, DraftSource, SpeculationParams, Token, Tokens};
+use crate::protocol::{DraftCounts, DraftSource, SequenceId, SpeculationParams, Token, Tokens};
+
+/// A running sequence, as far as drafts are concerned.
+pub(crate) trait Drafting {
+    fn id(&self) -> SequenceId;
+
+    /// Prompt and generated tokens.
+    fn tokens(&self) -> &[Token];
+
+    /// Tokens that may still be generated.
+    fn remaining(&self) -> u32;
+
+    /// Whether it may have another output.
+    fn has_credit(&self) -> bool;
+
+    /// Whether its next token only awaits its last one's computation, and it may have it.
+    fn decodes(&self) -> bool;
+
+    /// Drafts tokens for the next step, if it asked for drafts from its text and the step decodes.
+    fn draft(&mut self);
+
+    /// What it wants of the draft model for the next step.
+    fn model_draft(&self) -> Option<ModelDraft>;
+
+    /// Adds a token of the draft model, with the chance that it and all before it are accepted.
+    fn push_draft(&mut self, token: Token, chance: f32);
+
+    /// Gives up the drafts that its constraint does not allow.
+    fn cut_drafts(&mut self);
+
+    /// Gives up the drafts after the first `count`.
+    fn keep_drafts(&mut self, count: usize);
+
+    /// The tokens drafted behind the last one.
+    fn drafts(&self) -> &[Token];
+
+    /// The probabilities that they are accepted.
+    fn draft_chances(&self) -> &[f32];
+}
 
 /// What a sequence drafts, and how well.
 #[derive(Debug)]

@@ -2,9 +2,9 @@
 
 use smallvec::SmallVec;
 
+use super::Confidence;
 use crate::backend::Slot;
 use crate::protocol::Token;
-use crate::speculate::Confidence;
 
 /// Tokens of a text before drafts that did not pay are tried again, four times as many each time: a trial computes all that came
 /// since the last one.

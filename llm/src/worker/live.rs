@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustc_hash::FxBuildHasher;
 
+use super::panics::catch;
 use crate::protocol::{FinishReason, GenerationError, StepOutput, StepSink, Tokens, Usage};
-use crate::worker::catch;
 
 /// Everybody who waits for an engine, by number. Touched when a request comes and when it goes, not in between. It needs no bound of
 /// its own: each entry is of a request that the engine's queue has counted, and leaves with it.
@@ -28,22 +28,20 @@ impl<R> Live<R> {
         }))
     }
 
-    /// Adds somebody.
+    /// Adds somebody, for as long as the seat is there.
     ///
     /// # Errors
     /// Why the engine was given up, if it was.
-    pub(crate) fn insert(&self, number: u64, who: R) -> Result<(), GenerationError> {
+    pub(crate) fn enter(self: &Arc<Self>, number: u64, who: R) -> Result<Seat<R>, GenerationError> {
         let mut content = self.lock();
         if let Some(why) = &content.closed {
             return Err(why.clone());
         }
         content.waiting.insert(number, who);
-        Ok(())
-    }
-
-    /// Somebody waits no longer.
-    pub(crate) fn remove(&self, number: u64) {
-        self.lock().waiting.remove(&number);
+        Ok(Seat {
+            number,
+            live: Arc::clone(self),
+        })
     }
 
     /// Lets nobody in any more, and gives out those who are there.
@@ -59,6 +57,25 @@ impl<R> Live<R> {
     }
 }
 
+/// A place among those who wait. Dropping it leaves them.
+pub(crate) struct Seat<R> {
+    number: u64,
+    live: Arc<Live<R>>,
+}
+
+impl<R> Seat<R> {
+    /// By which its owner is known.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+}
+
+impl<R> Drop for Seat<R> {
+    fn drop(&mut self) {
+        self.live.lock().waiting.remove(&self.number);
+    }
+}
+
 impl<R> fmt::Debug for Live<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Live").finish_non_exhaustive()
@@ -66,12 +83,12 @@ impl<R> fmt::Debug for Live<R> {
 }
 
 /// A sink that ends once: what comes after the end, from an engine that was given up, goes nowhere.
-pub(crate) struct Receiver {
+pub(crate) struct OutputReceiver {
     sink: Box<dyn StepSink>,
     ended: AtomicBool,
 }
 
-impl Receiver {
+impl OutputReceiver {
     pub(crate) fn new(sink: Box<dyn StepSink>) -> Self {
         Self {
             sink,
@@ -100,7 +117,7 @@ impl Receiver {
     }
 }
 
-impl StepSink for Receiver {
+impl StepSink for OutputReceiver {
     fn deliver(&self, output: StepOutput) {
         // Who ends it and who was before decides the one flag, on which nothing else depends.
         let had_ended = if output.finish.is_some() {
@@ -114,9 +131,9 @@ impl StepSink for Receiver {
     }
 }
 
-impl fmt::Debug for Receiver {
+impl fmt::Debug for OutputReceiver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Receiver").finish_non_exhaustive()
+        f.debug_struct("OutputReceiver").finish_non_exhaustive()
     }
 }
 

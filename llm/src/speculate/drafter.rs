@@ -15,13 +15,12 @@ use std::collections::BinaryHeap;
 
 use rustc_hash::FxHashMap;
 
-use super::draft_state::{Guess, Place};
+use super::place::{Guess, Place};
+use super::{Confidence, Drafting, LinearCost, ModelDraft};
 use crate::backend::{Backend, BatchToken, Capacity, DecodeError, Slot};
 use crate::protocol::SequenceId;
 use crate::sampler;
 use crate::schedule::cost::{CostModel, StepSize};
-use crate::sequence::Sequence;
-use crate::speculate::{Confidence, LinearCost, ModelDraft};
 use crate::worker::catch;
 
 /// Known tokens that a round computes beside each sequence's last one, while it is not known how long they take.
@@ -113,7 +112,7 @@ impl<'a> Drafter<'a> {
     }
 
     /// Drafts for those of the running sequences that want it, where it pays.
-    pub(super) fn draft(&mut self, running: &mut [Sequence], steps: &Steps) {
+    pub(super) fn draft(&mut self, running: &mut [impl Drafting], steps: &Steps) {
         if self.failed {
             return;
         }
@@ -156,7 +155,7 @@ impl<'a> Drafter<'a> {
     }
 
     /// Decides who drafts in this round.
-    fn take_turns(&mut self, running: &[Sequence], steps: &Steps) {
+    fn take_turns(&mut self, running: &[impl Drafting], steps: &Steps) {
         self.turns.clear();
         let wanting = || {
             running
@@ -170,9 +169,9 @@ impl<'a> Drafter<'a> {
         let (mut means, mut due) = (0.0, false);
         for (sequence, _) in wanting() {
             self.settle(sequence);
-            let place = &self.places[&sequence.id];
+            let place = &self.places[&sequence.id()];
             means += place.learned.mean();
-            due |= place.is_due(sequence.tokens.len());
+            due |= place.is_due(sequence.tokens().len());
         }
         self.claimed = self.places.values().map(|place| place.cells).sum();
         let common = steps.same_length.then_some((means / count as f32, due));
@@ -181,13 +180,13 @@ impl<'a> Drafter<'a> {
             let Some(mut wanted) = sequence.model_draft() else {
                 continue;
             };
-            let length = sequence.tokens.len();
+            let length = sequence.tokens().len();
             let room = self
                 .capacity
                 .cells_per_sequence
                 .saturating_sub(length as u32);
             wanted.limit = wanted.limit.min(room);
-            let Some(place) = self.places.get_mut(&sequence.id) else {
+            let Some(place) = self.places.get_mut(&sequence.id()) else {
                 continue;
             };
             let (mean, due) = common.unwrap_or((place.learned.mean(), place.is_due(length)));
@@ -200,7 +199,7 @@ impl<'a> Drafter<'a> {
             if let Some(slot) = self.make_room(sequence, wanted.limit) {
                 self.turns.push(Turn {
                     index,
-                    id: sequence.id,
+                    id: sequence.id(),
                     slot,
                     wanted,
                     tokens: 0,
@@ -217,22 +216,22 @@ impl<'a> Drafter<'a> {
     }
 
     /// Compares what was drafted with what the text became, and removes what was wrong.
-    fn settle(&mut self, sequence: &Sequence) {
-        let length = sequence.tokens.len();
+    fn settle(&mut self, sequence: &impl Drafting) {
+        let length = sequence.tokens().len();
         let learned = &self.learned;
         let place = self
             .places
-            .entry(sequence.id)
+            .entry(sequence.id())
             .or_insert_with(|| Place::new(length, learned.as_assumption()));
-        let wrong = place.settle(&sequence.tokens, &mut self.learned);
+        let wrong = place.settle(sequence.tokens(), &mut self.learned);
         if let (Some(slot), true) = (place.slot, wrong > 0) {
             self.backend.remove(slot, place.cells);
         }
     }
 
     /// Whether a sequence's text can be computed here, and what is missing of it is not too much for what is left of it.
-    fn can_catch_up(&self, sequence: &Sequence, steps: &Steps) -> bool {
-        let missing = &sequence.tokens[self.places[&sequence.id].cells as usize..];
+    fn can_catch_up(&self, sequence: &impl Drafting, steps: &Steps) -> bool {
+        let missing = &sequence.tokens()[self.places[&sequence.id()].cells as usize..];
         let takes = self.cost.token_micros() * missing.len() as f64;
         let saves = WORTH_CATCHING_UP * steps.token_micros() * f64::from(sequence.remaining());
         (missing.len() as u32 <= MIN_CATCH_UP || takes <= saves)
@@ -241,10 +240,10 @@ impl<'a> Drafter<'a> {
 
     /// Finds a slot for the sequence and cells for its whole text and its drafts; others that do not draft now make room, those
     /// that have not for longest first.
-    fn make_room(&mut self, sequence: &Sequence, drafts: u32) -> Option<Slot> {
-        let more = sequence.tokens.len() as u32 + drafts - self.places[&sequence.id].cells;
+    fn make_room(&mut self, sequence: &impl Drafting, drafts: u32) -> Option<Slot> {
+        let more = sequence.tokens().len() as u32 + drafts - self.places[&sequence.id()].cells;
         loop {
-            let place = self.places.get_mut(&sequence.id)?;
+            let place = self.places.get_mut(&sequence.id())?;
             if self.claimed + more <= self.capacity.total_cells
                 && let Some(slot) = place.slot.or_else(|| Some(self.free_slots.pop()?.0))
             {
@@ -254,7 +253,7 @@ impl<'a> Drafter<'a> {
                 return Some(slot);
             }
             let others = self.places.iter_mut().filter(|(id, place)| {
-                **id != sequence.id && place.slot.is_some() && place.round < self.round
+                **id != sequence.id() && place.slot.is_some() && place.round < self.round
             });
             let (_, longest) = others.min_by_key(|(id, place)| (place.round, **id))?;
             self.claimed -= longest.cells;
@@ -264,7 +263,7 @@ impl<'a> Drafter<'a> {
     }
 
     /// Says how much of what they miss the sequences compute in this round.
-    fn share_catching_up(&mut self, running: &[Sequence], steps: &Steps) {
+    fn share_catching_up(&mut self, running: &[impl Drafting], steps: &Steps) {
         let price = self.cost.token_micros();
         let affordable = if price > 0.0 {
             (CATCH_UP_SHARE * steps.cost.of(steps.decodes) / price) as u32
@@ -276,7 +275,7 @@ impl<'a> Drafter<'a> {
             .max(MIN_CATCH_UP.max(turns))
             .min(self.capacity.max_batch_tokens.saturating_sub(turns));
         for turn in &mut self.turns {
-            let missing = running[turn.index].tokens.len() as u32 - self.places[&turn.id].cells;
+            let missing = running[turn.index].tokens().len() as u32 - self.places[&turn.id].cells;
             turn.tokens = missing.min(1 + left);
             turn.drafts = turn.tokens == missing;
             left -= turn.tokens - 1;
@@ -289,7 +288,7 @@ impl<'a> Drafter<'a> {
     }
 
     /// Drafts token by token.
-    fn run(&mut self, running: &mut [Sequence], steps: &Steps) -> Result<(), DecodeError> {
+    fn run(&mut self, running: &mut [impl Drafting], steps: &Steps) -> Result<(), DecodeError> {
         while !self.turns.is_empty() {
             self.decode(running)?;
             self.turns.retain(|turn| turn.drafts);
@@ -322,12 +321,12 @@ impl<'a> Drafter<'a> {
     }
 
     /// Computes the next tokens of all whose turn it is.
-    fn decode(&mut self, running: &[Sequence]) -> Result<(), DecodeError> {
+    fn decode(&mut self, running: &[impl Drafting]) -> Result<(), DecodeError> {
         self.batch.clear();
         let mut size = StepSize::default();
         for turn in &self.turns {
             let place = &self.places[&turn.id];
-            let known = &running[turn.index].tokens;
+            let known = running[turn.index].tokens();
             let drafted = place.drafted.iter().map(|guess| guess.token);
             let text = known
                 .iter()

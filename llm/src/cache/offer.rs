@@ -1,0 +1,58 @@
+//! What a sequence could take over from others, of what the prefix tree has.
+
+use super::Found;
+use crate::backend::KvLayout;
+use crate::protocol::SequenceId;
+
+/// Fewer tokens are not worth the bookkeeping of sharing, saving or waiting for them.
+pub(crate) const WORTHWHILE: u32 = 16;
+
+/// What a sequence could take over if it were admitted now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Offer {
+    /// Tokens in all.
+    pub(crate) tokens: u32,
+    /// Of these, the first ones come from this live sequence.
+    pub(crate) live: Option<(SequenceId, u32)>,
+    /// New cells they take.
+    pub(crate) cells: u32,
+    /// Whether much more will be there soon.
+    pub(crate) grows: bool,
+}
+
+impl Offer {
+    /// What is worth taking over of what was found, where the backend has this layout and saves cells or not.
+    pub(crate) fn of(found: &Found, layout: KvLayout, saves: bool) -> Self {
+        let saved = if saves { found.saved } else { 0 };
+        let live_tokens = found.live.map_or(0, |(_, tokens)| tokens);
+        let mut offer = match layout {
+            // What is shared takes no cells: copies only continue it.
+            KvLayout::Pool => {
+                let live = found.live.filter(|(_, tokens)| *tokens >= WORTHWHILE);
+                let shared = live.map_or(0, |(_, tokens)| tokens);
+                let copied = saved.saturating_sub(shared);
+                let cells = if copied >= WORTHWHILE { copied } else { 0 };
+                Self {
+                    tokens: shared + cells,
+                    live,
+                    cells,
+                    grows: false,
+                }
+            }
+            KvLayout::Streams => {
+                let is_ahead = saves && live_tokens >= saved + WORTHWHILE;
+                let tokens = if is_ahead { live_tokens } else { saved };
+                let tokens = if tokens >= WORTHWHILE { tokens } else { 0 };
+                Self {
+                    tokens,
+                    live: found.live.filter(|_| is_ahead),
+                    cells: tokens,
+                    grows: false,
+                }
+            }
+        };
+        let can_share = saves || layout == KvLayout::Pool;
+        offer.grows = can_share && found.coming >= offer.tokens + WORTHWHILE;
+        offer
+    }
+}

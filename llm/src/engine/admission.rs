@@ -1,0 +1,89 @@
+//! Who gets a slot and who gives it up: carries out what the plan says, across the parts that a sequence is in.
+
+use std::sync::atomic::Ordering;
+
+use super::step::Core;
+use crate::protocol::SequenceId;
+use crate::sequence::Sequence;
+
+impl Core<'_> {
+    /// Preempts and admits as planned, and then closes gaps between slots.
+    pub(super) fn move_sequences(&mut self) {
+        let mut plan = std::mem::take(&mut self.plan);
+        for id in &plan.preempt {
+            self.preempt(*id);
+        }
+        let tokens: u32 = plan.work.iter().map(|work| work.tokens + work.drafts).sum();
+        for id in &plan.admit {
+            let pending = self.admit(*id, tokens);
+            // Preemptions may have saved more than the plan knew of.
+            for work in plan.work.iter_mut().filter(|work| work.id == *id) {
+                work.tokens = work.tokens.min(pending);
+            }
+        }
+        self.plan = plan;
+        if self.slots.close_gap(self.backend) {
+            self.shared.moves.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Gives a waiting sequence a slot, and what others have of its beginning, where the step needs cells for so many tokens. Returns
+    /// how many of its own are left to compute.
+    fn admit(&mut self, id: SequenceId, step_tokens: u32) -> u32 {
+        let mut sequence = self
+            .queue
+            .take(id)
+            .expect("only waiting sequences are admitted");
+        if !sequence.was_admitted {
+            self.shared.measured.admitted(&sequence.moments);
+        }
+        let slot = self.slots.take_slot();
+        let room = self.prefixes.free_cells().saturating_sub(step_tokens);
+        let newcomer = sequence.newcomer();
+        let cells = self
+            .prefixes
+            .admit(self.backend, &newcomer, slot, room, &self.slots);
+        sequence.admitted(cells, self.slots.step());
+        let pending = sequence.row().pending();
+        self.slots.insert(sequence);
+        pending
+    }
+
+    /// Takes the slot of a running sequence away, and sends it back to the queue.
+    pub(super) fn preempt(&mut self, id: SequenceId) {
+        let sequence = self
+            .slots
+            .take(id)
+            .expect("only running sequences are preempted");
+        tracing::debug!(%id, cells = sequence.cells.computed(), "preempted");
+        self.prefixes.keep(self.backend, id, &sequence.cells);
+        self.requeue(sequence);
+    }
+
+    /// Sends a sequence back to the queue without its cells.
+    pub(super) fn requeue(&mut self, mut sequence: Sequence) {
+        self.release(&mut sequence);
+        self.queue.enqueue(sequence);
+        self.shared.preemptions.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Takes slot and cells away from a sequence.
+    pub(super) fn release(&mut self, sequence: &mut Sequence) {
+        let (id, cells) = (sequence.id, &mut sequence.cells);
+        if let Some(slot) = self.prefixes.release(self.backend, id, cells) {
+            self.slots.free_slot(slot);
+        }
+        self.drafts.forget(id);
+    }
+
+    /// Lets a sequence go, wherever it is, and keeps its cells for others. False if there is none.
+    pub(super) fn remove(&mut self, id: SequenceId) -> bool {
+        let Some(mut sequence) = self.slots.take(id) else {
+            return self.queue.take(id).is_some();
+        };
+        self.queue.has_left(sequence.request);
+        self.prefixes.keep(self.backend, id, &sequence.cells);
+        self.release(&mut sequence);
+        true
+    }
+}

@@ -1,0 +1,123 @@
+//! Plans the next step: brings the sequences, and what they could take over from each other, before the scheduler.
+
+use super::queue::Queue;
+use super::slots::Slots;
+use crate::backend::Capacity;
+use crate::cache::{PrefixCache, WORTHWHILE};
+use crate::protocol::{SequenceId, Token};
+use crate::schedule::pace::Pace;
+use crate::schedule::turns::Turns;
+use crate::schedule::{self, Limits, Now, Plan, Row};
+use crate::sequence::Sequence;
+
+/// Makes plans. Its memory is reused from step to step.
+pub(super) struct Planner {
+    limits: Limits,
+    turns: Turns,
+    running: Vec<Row>,
+    waiting: Vec<Row>,
+}
+
+impl Planner {
+    pub(super) fn new(capacity: &Capacity, split_prompts: bool) -> Self {
+        Self {
+            limits: Limits {
+                batch_tokens: capacity.max_batch_tokens,
+                max_sequences: capacity.max_sequences,
+                split_prompts,
+            },
+            turns: Turns::default(),
+            running: Vec::new(),
+            waiting: Vec::new(),
+        }
+    }
+
+    /// Puts the next step into `plan`, where the last one was.
+    pub(super) fn plan(
+        &mut self,
+        queue: &mut Queue,
+        slots: &Slots,
+        prefixes: &mut PrefixCache,
+        pace: Pace<'_>,
+        plan: &mut Plan,
+    ) {
+        self.running.clear();
+        self.running
+            .extend(slots.running().iter().map(|sequence| Row {
+                owned: prefixes.owned(&sequence.cells),
+                ..sequence.row()
+            }));
+        queue.fill_rows(&mut self.waiting);
+        self.turns.arrange(&mut self.running, &mut self.waiting);
+        self.waiting.truncate(self.limits.max_sequences as usize);
+        self.offer_prefixes(queue, slots, prefixes);
+        let prompt_had_turn = plan.prompt_turn;
+        let turn = plan.next_turn;
+        loop {
+            let now = Now {
+                step: slots.step(),
+                free_cells: prefixes.free_cells(),
+                running: &self.running,
+                waiting: &self.waiting,
+                prompt_had_turn,
+                turn,
+                pace,
+            };
+            schedule::plan_step(&self.limits, &now, plan);
+            if !prefixes.is_on() || !self.defer_followers(queue, &plan.admit) {
+                break;
+            }
+        }
+    }
+
+    /// Completes the rows of waiting sequences with what they could take over.
+    fn offer_prefixes(&mut self, queue: &Queue, slots: &Slots, prefixes: &mut PrefixCache) {
+        // Without a free place, only a request that has none may get one.
+        let is_full = !slots.has_free() && self.running.iter().all(|row| row.turn == 0);
+        if !prefixes.is_on() || is_full {
+            return;
+        }
+        for row in &mut self.waiting {
+            let Some(sequence) = queue.get(row.id) else {
+                continue;
+            };
+            let offer = prefixes.offer(&sequence.group, sequence.shareable(), slots);
+            row.computed = offer.tokens;
+            row.owned = offer.cells;
+            row.deferred = offer.grows;
+        }
+    }
+
+    /// Defers those of the planned admissions that begin like another one of them, so that only one computes what they share.
+    /// Says whether there were any, and so whether the plan has to be made again.
+    fn defer_followers(&mut self, queue: &Queue, admit: &[SequenceId]) -> bool {
+        if admit.len() < 2 {
+            return false;
+        }
+        let mut leaders: Vec<&Sequence> = Vec::with_capacity(admit.len());
+        let mut deferred = false;
+        for id in admit {
+            let sequence = queue.get(*id).expect("only waiting sequences are admitted");
+            let Some(row) = self.waiting.iter_mut().find(|row| row.id == *id) else {
+                continue;
+            };
+            let tokens = sequence.shareable();
+            let follows = leaders.iter().any(|leader| {
+                leader.group == sequence.group
+                    && common(&leader.tokens, tokens) >= row.computed + WORTHWHILE
+            });
+            if follows {
+                row.deferred = true;
+                deferred = true;
+            } else {
+                leaders.push(sequence);
+            }
+        }
+        deferred
+    }
+}
+
+fn common(one: &[Token], other: &[Token]) -> u32 {
+    let pairs = one.iter().zip(other);
+    pairs.take_while(|(one, other)| one == other).count() as u32
+}

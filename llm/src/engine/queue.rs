@@ -1,0 +1,145 @@
+//! The sequences that wait for a slot: in which order, and for how long at most.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustc_hash::FxHashSet;
+
+use super::delivery::Outbox;
+use super::status::Shared;
+use crate::protocol::{ErrorKind, FinishReason, GenerationError, RequestId, SequenceId};
+use crate::schedule::Row;
+use crate::schedule::turns::queue_again;
+use crate::sequence::Sequence;
+use crate::spec::EngineSpec;
+
+/// The sequences that wait.
+pub(super) struct Queue {
+    shared: Arc<Shared>,
+    /// In order of arrival.
+    waiting: VecDeque<Sequence>,
+    /// How long a sequence may wait for its first admission; `None` is for ever.
+    timeout: Option<Duration>,
+    /// Requests of which a sequence has left its slot since the last plan.
+    left: FxHashSet<RequestId>,
+}
+
+impl Queue {
+    pub(super) fn new(spec: &EngineSpec, shared: Arc<Shared>) -> Self {
+        let milliseconds = u64::from(spec.queue_timeout_ms);
+        Self {
+            shared,
+            waiting: VecDeque::new(),
+            timeout: (milliseconds > 0).then(|| Duration::from_millis(milliseconds)),
+            left: FxHashSet::default(),
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// How many have had a slot before.
+    pub(super) fn preempted(&self) -> usize {
+        let preempted = self.waiting.iter().filter(|sequence| sequence.was_admitted);
+        preempted.count()
+    }
+
+    /// Puts a sequence where its arrival says, which is the end for a new one.
+    pub(super) fn enqueue(&mut self, sequence: Sequence) {
+        let index = self.waiting.partition_point(|other| other.id < sequence.id);
+        self.waiting.insert(index, sequence);
+    }
+
+    pub(super) fn get(&self, id: SequenceId) -> Option<&Sequence> {
+        self.waiting.get(self.index(id)?)
+    }
+
+    pub(super) fn get_mut(&mut self, id: SequenceId) -> Option<&mut Sequence> {
+        let index = self.index(id)?;
+        self.waiting.get_mut(index)
+    }
+
+    /// Takes a sequence out, to be admitted or to end.
+    pub(super) fn take(&mut self, id: SequenceId) -> Option<Sequence> {
+        let index = self.index(id)?;
+        let sequence = self.waiting.remove(index)?;
+        if !sequence.was_admitted {
+            self.shared.leave_queue();
+        }
+        Some(sequence)
+    }
+
+    fn index(&self, id: SequenceId) -> Option<usize> {
+        let index = self.waiting.binary_search_by_key(&id, |other| other.id);
+        index.ok()
+    }
+
+    /// A sequence of this request has left its slot.
+    pub(super) fn has_left(&mut self, request: RequestId) {
+        self.left.insert(request);
+    }
+
+    /// Fills `rows` with the sequences that could run. Those of requests that have left a slot are behind who came meanwhile.
+    pub(super) fn fill_rows(&mut self, rows: &mut Vec<Row>) {
+        if !self.left.is_empty() {
+            let now = self.shared.now();
+            for sequence in &mut self.waiting {
+                if self.left.contains(&sequence.request) {
+                    sequence.rank = queue_again(sequence.rank, sequence.head_start, now);
+                }
+            }
+            self.left.clear();
+        }
+        rows.clear();
+        let all = self.waiting.iter().map(Sequence::row);
+        rows.extend(all.filter(|row| row.has_credit));
+    }
+
+    /// When a sequence will have waited too long, if one can.
+    pub(super) fn due(&self) -> Option<Instant> {
+        let bound = self.timeout?;
+        Some(self.longest_waiting()?.submitted + bound)
+    }
+
+    /// Ends the sequences that have waited too long while so many were running.
+    pub(super) fn expire(&mut self, running: usize, outbox: &mut Outbox) {
+        let Some(bound) = self.timeout else {
+            return;
+        };
+        let now = Instant::now();
+        while let Some(sequence) = self.longest_waiting()
+            && now.saturating_duration_since(sequence.submitted) >= bound
+        {
+            let message = format!(
+                "no place in the batches for {bound:?} (queue_timeout_ms); running: {running}, waiting: {}",
+                self.waiting.len()
+            );
+            let finish = FinishReason::Error(GenerationError {
+                kind: ErrorKind::ResourceExhausted,
+                message,
+            });
+            self.shared.measured.ended(&finish);
+            if let Some(sequence) = self.take(sequence.id) {
+                outbox.end(sequence, finish);
+            }
+        }
+        outbox.flush();
+    }
+
+    /// The sequence that waits for longest of those that never had a slot.
+    fn longest_waiting(&self) -> Option<&Sequence> {
+        self.waiting.iter().find(|sequence| !sequence.was_admitted)
+    }
+
+    /// Ends all of them.
+    pub(super) fn end(&mut self, finish: &FinishReason, outbox: &mut Outbox) {
+        for sequence in self.waiting.drain(..) {
+            if !sequence.was_admitted {
+                self.shared.leave_queue();
+            }
+            outbox.end(sequence, finish.clone());
+        }
+    }
+}

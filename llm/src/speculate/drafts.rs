@@ -1,0 +1,121 @@
+//! Drafts tokens for the sequences that decode, as many as are worth their rows.
+
+use super::drafter::{Drafter, Steps};
+use super::{Drafting, LinearCost, Yield, worthwhile};
+use crate::backend::{Backend, DraftSupport};
+use crate::protocol::SequenceId;
+use crate::schedule::cost::{CostModel, StepSize};
+
+/// What the engine drafts with.
+pub(crate) struct Drafts<'a> {
+    /// The draft model, if there is one.
+    drafter: Option<Drafter<'a>>,
+    /// Whether all sequences that decode have to draft equally many tokens.
+    same_length: bool,
+    /// The chances of all drafts, to choose among them. Memory reused from step to step.
+    chances: Vec<f32>,
+}
+
+impl<'a> Drafts<'a> {
+    /// Drafts for a main model, with a draft model or without.
+    pub(crate) fn new(main: &dyn Backend, model: Option<&'a mut dyn Backend>) -> Self {
+        Self {
+            drafter: model.map(|model| Drafter::new(model, main.n_vocab())),
+            same_length: main.draft_support() == DraftSupport::SameLength,
+            chances: Vec::new(),
+        }
+    }
+
+    /// Drafts for the next step. The draft model does so only in steps without prompts, which come before drafts; `admits` says that
+    /// the next step may admit one.
+    pub(crate) fn draft(&mut self, running: &mut [impl Drafting], cost: &CostModel, admits: bool) {
+        let mut decodes = StepSize::default();
+        let mut prompts = admits;
+        for sequence in &mut *running {
+            sequence.draft();
+            if sequence.decodes() {
+                decodes.decode_tokens += 1;
+                decodes.attended_cells += sequence.tokens().len() as u64;
+            } else {
+                prompts |= sequence.has_credit();
+            }
+        }
+        let steps = Steps {
+            decodes: decodes.decode_tokens,
+            cost: LinearCost::learned(cost, &decodes),
+            same_length: self.same_length,
+        };
+        // Before the first step without drafts, nobody knows what they could save.
+        if cost.decode_micros(&decodes) > 0.0
+            && !prompts
+            && let Some(drafter) = &mut self.drafter
+        {
+            drafter.draft(running, &steps);
+        }
+        for sequence in &mut *running {
+            sequence.cut_drafts();
+        }
+        self.choose(running, &steps);
+    }
+
+    /// Gives up what the draft model has of a sequence.
+    pub(crate) fn forget(&mut self, id: SequenceId) {
+        if let Some(drafter) = &mut self.drafter {
+            drafter.forget(id);
+        }
+    }
+
+    /// Gives up the drafts that are not worth their rows.
+    fn choose(&mut self, running: &mut [impl Drafting], steps: &Steps) {
+        self.chances.clear();
+        for sequence in &*running {
+            self.chances.extend_from_slice(sequence.draft_chances());
+        }
+        if self.chances.is_empty() {
+            return;
+        }
+        self.chances
+            .sort_unstable_by(|left, right| right.total_cmp(left));
+        let cost = |rows| steps.cost.of(rows);
+        let least = match worthwhile(&self.chances, steps.decodes, cost) {
+            0 => f32::INFINITY,
+            count => self.chances[count - 1],
+        };
+        for sequence in &mut *running {
+            // A later draft's chance is never higher than an earlier one's.
+            let chances = sequence.draft_chances();
+            sequence.keep_drafts(chances.partition_point(|chance| *chance >= least));
+        }
+        if steps.same_length {
+            level(running, steps);
+        }
+    }
+}
+
+/// Sequences that draft more than others take a pass of their own for it: levels the drafts unless these passes pay.
+fn level(running: &mut [impl Drafting], steps: &Steps) {
+    let drafting = || running.iter().filter(|sequence| sequence.decodes());
+    let shortest = drafting().map(|sequence| sequence.drafts().len()).min();
+    let shortest = shortest.unwrap_or(0);
+    let expected = |most: usize| -> f32 {
+        let chances = drafting().flat_map(|sequence| sequence.draft_chances().iter().take(most));
+        chances.sum()
+    };
+    let level = Yield {
+        tokens: f64::from(steps.decodes) + f64::from(expected(shortest)),
+        rows: steps.decodes * (1 + shortest as u32),
+        passes: 1,
+    };
+    let longer = drafting().filter(|sequence| sequence.drafts().len() > shortest);
+    let drafts = drafting().map(|sequence| sequence.drafts().len() as u32);
+    let apart = Yield {
+        tokens: f64::from(steps.decodes) + f64::from(expected(usize::MAX)),
+        rows: steps.decodes + drafts.sum::<u32>(),
+        passes: 1 + longer.count() as u32,
+    };
+    if level.rate(steps.cost) >= apart.rate(steps.cost) {
+        for sequence in running {
+            sequence.keep_drafts(shortest);
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! What the thread of an engine shows of itself, for who looks whether it is alive.
+
+use std::convert::Infallible;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, Sender, TryRecvError};
+
+/// What a thread shows of itself. The numbers are independent of each other, hence `Relaxed` throughout.
+#[derive(Debug)]
+pub(crate) struct Pulse {
+    started: Instant,
+    idle: AtomicBool,
+    /// Given up by others: whatever it does is ignored.
+    abandoned: AtomicBool,
+    beat_micros: AtomicU64,
+    /// Beats so far.
+    beats: AtomicU64,
+    /// Requests that were given to it, and those that it has taken in.
+    given: AtomicU64,
+    taken: AtomicU64,
+    /// Tokens of the step that is computed.
+    batch: AtomicU32,
+    /// Nothing is ever sent here: it is there until the thread has ended.
+    alive: Mutex<Option<Sender<Infallible>>>,
+    ended: Receiver<Infallible>,
+}
+
+/// A look at a pulse.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Seen {
+    /// The thread has ended.
+    pub(crate) stopped: bool,
+    /// There is nothing to do.
+    pub(crate) idle: bool,
+    /// Changes whenever the thread does something.
+    pub(crate) progress: u64,
+    /// Tokens of the step that is computed.
+    pub(crate) batch: u32,
+}
+
+impl Pulse {
+    pub(crate) fn new() -> Self {
+        let (alive, ended) = crossbeam_channel::bounded(0);
+        Self {
+            started: Instant::now(),
+            idle: AtomicBool::new(true),
+            abandoned: AtomicBool::new(false),
+            beat_micros: AtomicU64::new(0),
+            beats: AtomicU64::new(0),
+            given: AtomicU64::new(0),
+            taken: AtomicU64::new(0),
+            batch: AtomicU32::new(0),
+            alive: Mutex::new(Some(alive)),
+            ended,
+        }
+    }
+
+    /// The thread is about to compute so many tokens.
+    pub(crate) fn begins(&self, tokens: usize) {
+        self.batch.store(tokens as u32, Ordering::Relaxed);
+    }
+
+    /// The thread was given a request.
+    pub(crate) fn given(&self) {
+        self.given.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The thread has taken a request in.
+    pub(crate) fn taken(&self) {
+        self.taken.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Nobody waits for the thread any more.
+    pub(crate) fn abandon(&self) {
+        self.abandoned.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn abandoned(&self) -> bool {
+        self.abandoned.load(Ordering::Relaxed)
+    }
+
+    /// What can be seen of the thread now.
+    pub(crate) fn look(&self) -> Seen {
+        // What was given is read last: work that came in between is seen as not yet taken in.
+        let beats = self.beats.load(Ordering::Relaxed);
+        let taken = self.taken.load(Ordering::Relaxed);
+        let idle = self.idle();
+        Seen {
+            stopped: self.stopped(),
+            idle: idle && taken >= self.given.load(Ordering::Relaxed),
+            progress: beats.wrapping_add(taken),
+            batch: self.batch.load(Ordering::Relaxed),
+        }
+    }
+
+    /// The thread ends.
+    pub(super) fn end(&self) {
+        self.alive
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+    }
+
+    /// Disconnected when the thread has ended.
+    pub(crate) fn ended(&self) -> &Receiver<Infallible> {
+        &self.ended
+    }
+
+    /// The thread makes progress, or has nothing to do.
+    pub(crate) fn beat(&self, idle: bool) {
+        self.idle.store(idle, Ordering::Relaxed);
+        let micros = self.started.elapsed().as_micros() as u64;
+        self.beat_micros.store(micros, Ordering::Relaxed);
+        self.beats.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How long ago it was started.
+    pub(crate) fn age(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// Whether it had nothing to do at its last beat.
+    pub(crate) fn idle(&self) -> bool {
+        self.idle.load(Ordering::Relaxed)
+    }
+
+    /// Whether it has ended.
+    pub(crate) fn stopped(&self) -> bool {
+        self.ended.try_recv() == Err(TryRecvError::Disconnected)
+    }
+
+    /// When it last said that it makes progress.
+    pub(crate) fn last_beat(&self) -> Instant {
+        self.started + Duration::from_micros(self.beat_micros.load(Ordering::Relaxed))
+    }
+}
+
+/// How long an engine has had work without making progress; zero while it is idle.
+pub(crate) fn stalled_for(idle: bool, last_heartbeat: Instant) -> Duration {
+    if idle {
+        Duration::ZERO
+    } else {
+        last_heartbeat.elapsed()
+    }
+}
