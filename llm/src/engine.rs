@@ -1,14 +1,16 @@
 //! The engine as the rest of the program sees it: load, submit, status. The work happens on its thread, in [`step`].
 
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::{fmt, io, num::NonZero, thread};
 
 use crossbeam_channel::Sender;
 
-use crate::backend::{self, Backend, Capacity, Loaded, Serve};
+use crate::backend::{Backend, Capacity, Loaded, Serve};
 use crate::constrain::{CompileError, CompiledConstraint, Compiler, Constraint, ConstraintError};
 use crate::files::ModelFiles;
 use crate::info::{DraftInfo, EngineInfo};
+use crate::load;
 use crate::measure::Measurements;
 use crate::protocol::{
     DraftSource, Entry, FinishReason, GenerationError, GenerationRequest, LoadError, SequenceId,
@@ -16,7 +18,7 @@ use crate::protocol::{
 };
 use crate::room::{self, Cache};
 use crate::sequence::Sequence;
-use crate::spec::EngineSpec;
+use crate::spec::{DraftSpec, EngineSpec};
 use crate::vocab::{self, Vocab};
 use crate::worker::{
     Command, Inbox, OutputReceiver, Pulse, Ready, Ticket, Waiter, Worker, stopped,
@@ -39,7 +41,6 @@ mod timing;
 mod token_masks;
 
 use delivery::Outbox;
-pub use entry::QueuePlace;
 pub use preview::PromptPreview;
 use preview::Question;
 pub use status::EngineStatus;
@@ -99,9 +100,9 @@ impl Engine {
     /// [`LoadError`] says which file or option is wrong, and why.
     pub fn load(spec: EngineSpec) -> Result<Self, LoadError> {
         spec.validate()?;
-        let files = backend::prepare(&spec)?;
+        let files = load::prepare(&spec)?;
         let to_open = spec.clone();
-        Self::start(spec, files, move |serve| backend::open(&to_open, serve))
+        Self::start(spec, files, move |serve| load::open(&to_open, serve))
     }
 
     /// Starts an engine on a backend of the caller's own, which `open` creates on the engine thread.
@@ -173,7 +174,7 @@ impl Engine {
                     let backend_info = backend.info();
                     let draft_info = draft
                         .as_deref()
-                        .map(|draft| DraftInfo::new(spec.draft.as_ref(), draft));
+                        .map(|draft| draft_info(spec.draft.as_ref(), draft));
                     // As long as this call, not as long as the backend.
                     let draft = draft.map(|draft| -> &mut dyn Backend { draft });
                     let mut core = Core::new(&spec, backend, draft, vocab, shared, &mut outbox);
@@ -259,11 +260,11 @@ impl Engine {
         ));
         let receiver = Waiting::Sequence(Arc::clone(&sequence.sink));
         let ticket = self.worker.ticket(id.0, receiver).map_err(|why| {
-            self.shared.leave_queue();
+            self.shared.places.leave();
             SubmitError::Failed(why)
         })?;
         if !self.worker.order(Order::Generate(sequence)) {
-            self.shared.leave_queue();
+            self.shared.places.leave();
             return Err(SubmitError::Stopped);
         }
         Ok(SequenceHandle(ticket))
@@ -417,6 +418,19 @@ impl Engine {
     pub fn status(&self) -> EngineStatus {
         let model = self.vocab.model_name().to_owned();
         self.shared.status(model, &self.capacity)
+    }
+}
+
+/// What a draft model runs with.
+fn draft_info(spec: Option<&DraftSpec>, backend: &dyn Backend) -> DraftInfo {
+    let capacity = backend.capacity();
+    DraftInfo {
+        path: spec.map_or_else(PathBuf::new, |spec| spec.model.clone()),
+        context_length: capacity.cells_per_sequence,
+        max_num_seqs: capacity.max_sequences,
+        max_num_batched_tokens: capacity.max_batch_tokens,
+        kv_cells: capacity.total_cells,
+        backend: backend.info(),
     }
 }
 

@@ -6,8 +6,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::backend::Backend;
-use crate::spec::{AdapterSpec, DraftSpec, KvType, Numa, ThreadPriority};
+use crate::spec::{AdapterSpec, KvType, Numa, ThreadPriority};
 
 /// The effective values of an engine. They do not change while it lives.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -55,20 +54,6 @@ pub struct DraftInfo {
     /// What the backend says of itself.
     #[serde(flatten)]
     pub backend: BackendInfo,
-}
-
-impl DraftInfo {
-    pub(crate) fn new(spec: Option<&DraftSpec>, backend: &dyn Backend) -> Self {
-        let capacity = backend.capacity();
-        Self {
-            path: spec.map_or_else(PathBuf::new, |spec| spec.model.clone()),
-            context_length: capacity.cells_per_sequence,
-            max_num_seqs: capacity.max_sequences,
-            max_num_batched_tokens: capacity.max_batch_tokens,
-            kv_cells: capacity.total_cells,
-            backend: backend.info(),
-        }
-    }
 }
 
 /// What a backend runs with.

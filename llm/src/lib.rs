@@ -44,6 +44,7 @@ pub mod embed;
 mod engine;
 mod files;
 pub mod info;
+mod load;
 pub mod measure;
 #[cfg(any(test, feature = "llama"))]
 mod memory;
@@ -64,18 +65,17 @@ pub use backend::Backend;
 pub use constrain::{
     CompileError, CompiledConstraint, ConstrainedText, Constraint, ConstraintError, ReasoningMarks,
 };
-pub use engine::{Engine, EngineStatus, PromptPreview, QueuePlace, SequenceHandle};
+pub use engine::{Engine, EngineStatus, PromptPreview, SequenceHandle};
 pub use files::ModelFiles;
 pub use info::EngineInfo;
 pub use measure::{Histogram, Measurements};
 pub use protocol::{
     DraftCounts, DraftSource, DryParams, Entry, ErrorKind, FinishReason, GenerationError,
-    GenerationRequest, LoadError, LogitBias, MirostatParams, MirostatVersion, RequestId,
-    SamplingParams, SequenceId, SpeculationParams, StepOutput, StepSink, SubmitError, Token,
-    TokenLogprob, TokenSet, Tokens, Usage,
+    GenerationRequest, LoadError, LogitBias, MirostatParams, MirostatVersion, OutOfMemory,
+    RequestId, SamplingParams, SequenceId, SpeculationParams, StepOutput, StepSink, SubmitError,
+    Token, TokenLogprob, TokenSet, Tokens, Usage,
 };
 pub use reasoning::ReasoningLimit;
-pub use room::OutOfMemory;
 pub use sampler::{Sampled, Sampler, Scratch};
 pub use spec::{
     AdapterSpec, BackendKind, Device, DraftSpec, EngineSpec, FlashAttention, KvType, Numa, Number,
@@ -84,3 +84,4 @@ pub use spec::{
 };
 pub use supervise::{EngineState, Health, Supervised};
 pub use vocab::{GapMarks, TokenizeError, Vocab};
+pub use worker::QueuePlace;

@@ -1,47 +1,15 @@
 //! What crosses the border of the engine thread: requests in, step outputs out, and the errors of both directions.
 
 mod errors;
+mod ids;
 mod output;
 mod request;
 mod sampling;
 mod tokens;
 
-use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-use smallvec::SmallVec;
-
-pub use errors::{ErrorKind, GenerationError, LoadError, SubmitError};
+pub use errors::{ErrorKind, GenerationError, LoadError, OutOfMemory, SubmitError};
+pub use ids::{RequestId, SequenceId, Token, Tokens};
 pub use output::{DraftCounts, FinishReason, StepOutput, StepSink, TokenLogprob, Usage};
 pub use request::{DraftSource, Entry, GenerationRequest, SpeculationParams};
 pub use sampling::{DryParams, MirostatParams, MirostatVersion, SamplingParams};
 pub use tokens::{LogitBias, TokenSet};
-
-/// A token's id in the model's vocabulary.
-pub type Token = i32;
-
-/// Tokens of one step of one sequence: one without speculation, so kept inline.
-pub type Tokens = SmallVec<[Token; 4]>;
-
-/// A sequence's number: increases in order of submission.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SequenceId(pub u64);
-
-impl fmt::Display for SequenceId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0)
-    }
-}
-
-/// A request's number: all sequences of a request have the same, and requests take turns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RequestId(pub(crate) u64);
-
-impl RequestId {
-    /// A number that no other request of this process has.
-    #[expect(clippy::new_without_default, reason = "each is different")]
-    pub fn new() -> Self {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        Self(NEXT.fetch_add(1, Ordering::Relaxed))
-    }
-}

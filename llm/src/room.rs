@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 mod limits;
 
+pub use crate::protocol::OutOfMemory;
 use limits::Limits;
 
 const MIB: u64 = 1 << 20;
@@ -25,14 +26,6 @@ const LOOK_AGAIN_SOON: Duration = Duration::from_millis(5);
 pub trait Cache: Send + Sync {
     /// Gives back what it can.
     fn shrink(&self);
-}
-
-/// There is too little memory for what is asked for now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the memory that is left ({} MiB) is kept for requests that run; try again later", self.left / MIB)]
-pub struct OutOfMemory {
-    /// Bytes that are left.
-    pub left: u64,
 }
 
 /// Bytes that somebody is about to take. They are counted until it is dropped, which should be when they are taken.

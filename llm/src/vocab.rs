@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::protocol::Token;
+use crate::protocol::{LoadError, Token};
 
 /// A model's vocabulary and the texts stored with it.
 pub trait Vocab: Send + Sync + fmt::Debug {
@@ -118,6 +118,17 @@ fn special_text<V: Vocab + ?Sized>(vocab: &V, token: Option<Token>) -> String {
         vocab.piece(token, true, &mut bytes);
     }
     String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Refuses a draft model that has other tokens than the main model.
+pub(crate) fn check_vocabulary(main: &dyn Vocab, draft: &dyn Vocab) -> Result<(), LoadError> {
+    match difference(main, draft) {
+        None => Ok(()),
+        Some(difference) => Err(LoadError::Spec {
+            field: "draft_models_path",
+            message: format!("names a model with another vocabulary: {difference}"),
+        }),
+    }
 }
 
 /// Tokens that one of two vocabularies may have more: some models of a family have a few unused ones at the end.

@@ -12,14 +12,14 @@ use llama_cpp_2::model::LlamaModel;
 
 use super::{
     Backend, BatchToken, Capacity, DecodeError, DraftSupport, KvLayout, Loaded, SaveError,
-    SavedCells, SavedPart, Serve, Slot, check_vocabulary,
+    SavedCells, SavedPart, Serve, Slot,
 };
 use crate::info::{BackendInfo, ComputeInfo, KvInfo, WeightsInfo};
 use crate::protocol::LoadError;
 use crate::room;
 use crate::spec::{CpuKernels, EngineSpec, FlashAttention, Numa};
 use crate::trial;
-use crate::vocab::Vocab;
+use crate::vocab::{Vocab, check_vocabulary};
 
 mod adapters;
 #[cfg(feature = "cpu-kernels")]
@@ -46,10 +46,10 @@ use cpu_kernels::Kernels;
 #[cfg(feature = "cpu-kernels")]
 pub use cpu_kernels::{MeasuredProduct, ProductTime};
 use device_memory::Available;
-pub(super) use embed::open as open_embedding;
+pub(crate) use embed::open as open_embedding;
 use ffi::{Context, Heard};
 pub(super) use ffi::{exit, limit_process};
-pub(super) use gguf::check as check_header;
+pub(crate) use gguf::check as check_header;
 use kv_state::Form;
 use model::Weights;
 use plan::ContextPlan;
@@ -153,7 +153,7 @@ fn choose_numa(wanted: Option<Numa>) -> Result<Numa, LoadError> {
 }
 
 /// Loads the models and runs `serve` with a context on each.
-pub(super) fn open(spec: &EngineSpec, serve: &mut Serve<'_>) -> Result<(), LoadError> {
+pub(crate) fn open(spec: &EngineSpec, serve: &mut Serve<'_>) -> Result<(), LoadError> {
     let process = process(&spec.model)?;
     let numa = choose_numa(spec.plugin_config.numa)?;
     let mut available = Available::now();

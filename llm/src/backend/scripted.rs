@@ -24,12 +24,12 @@ use vocab::ByteVocab;
 
 use super::{
     Adapter, Backend, BatchToken, Capacity, DecodeError, KvLayout, Loaded, SaveError, SavedCells,
-    SavedPart, Serve, Slot, check_vocabulary,
+    SavedPart, Serve, Slot,
 };
 use crate::info::BackendInfo;
 use crate::protocol::{LoadError, Token};
 use crate::spec::EngineSpec;
-use crate::vocab::Vocab;
+use crate::vocab::{Vocab, check_vocabulary};
 
 const IM_START: Token = 256;
 const IM_END: Token = 257;
@@ -283,7 +283,7 @@ impl ScriptedBackend {
 }
 
 /// Plays the script of a spec, and that of its draft model.
-pub(super) fn open(spec: &EngineSpec, serve: &mut Serve<'_>) -> Result<(), LoadError> {
+pub(crate) fn open(spec: &EngineSpec, serve: &mut Serve<'_>) -> Result<(), LoadError> {
     let (mut backend, vocab) = ScriptedBackend::load(spec)?;
     let mut draft = match spec.draft_spec() {
         None => None,

@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use super::backend::{EmbeddingBackend, EmbeddingCapacity, LoadedEmbedding, ServeEmbedding};
@@ -11,11 +10,11 @@ use super::pair::PairForm;
 use super::request::{EmbeddingError, EmbeddingRefusal, EmbeddingRequest};
 use super::spec::EmbeddingSpec;
 use super::step::{Core, Job};
-use crate::backend;
 use crate::files::ModelFiles;
+use crate::load;
 use crate::protocol::LoadError;
 use crate::vocab::{self, Vocab};
-use crate::worker::{self, Inbox, Pulse, Ready, Ticket, Waiter, Worker, stopped};
+use crate::worker::{self, Inbox, Places, Pulse, Ready, Ticket, Waiter, Worker, stopped};
 
 /// A loaded model that embeds or ranks for many requests at once. Dropping it stops its thread; requests that still wait end with
 /// an error.
@@ -33,14 +32,13 @@ pub struct EmbeddingEngine {
 /// Who waits for the numbers of a request's texts.
 pub(super) type Vectors = Waiter<Vec<Vec<f32>>>;
 
-/// Numbers that the engine thread publishes, independent of each other, hence `Relaxed` throughout. `requests` is also the bound on
-/// requests, and only changed by atomic read-modify-write.
+/// What the engine thread publishes.
 #[derive(Debug)]
 pub(super) struct Shared {
     /// Shared with the thread's end, which comes after all else.
     pub(super) pulse: Arc<Pulse>,
-    requests: AtomicU32,
-    refused: AtomicU64,
+    /// Of requests that have not ended.
+    pub(super) places: Places,
     pub(super) measured: Recorders,
 }
 
@@ -48,15 +46,9 @@ impl Shared {
     fn new() -> Self {
         Self {
             pulse: Arc::new(Pulse::new()),
-            requests: AtomicU32::new(0),
-            refused: AtomicU64::new(0),
+            places: Places::default(),
             measured: Recorders::new(),
         }
-    }
-
-    /// A request has ended.
-    pub(super) fn leaves(&self) {
-        self.requests.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -91,10 +83,10 @@ impl EmbeddingEngine {
     /// [`LoadError`] says which file or option is wrong, and why.
     pub fn load(spec: EmbeddingSpec) -> Result<Self, LoadError> {
         spec.validate()?;
-        let files = backend::prepare_embedding(&spec)?;
+        let files = load::prepare_embedding(&spec)?;
         let to_open = spec.clone();
         Self::start(spec, files, move |serve| {
-            backend::open_embedding(&to_open, serve)
+            load::open_embedding(&to_open, serve)
         })
     }
 
@@ -169,23 +161,13 @@ impl EmbeddingEngine {
     /// [`EmbeddingRefusal`] for a request that cannot be computed, or not now because too many wait.
     pub fn submit(&self, request: EmbeddingRequest) -> Result<EmbeddingHandle, EmbeddingRefusal> {
         self.check(&request)?;
-        let limit = self.spec.max_waiting;
-        let below_limit = |requests: u32| (requests < limit).then_some(requests + 1);
-        let counter = &self.shared.requests;
-        if let Err(waiting) =
-            counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, below_limit)
-        {
-            self.shared.refused.fetch_add(1, Ordering::Relaxed);
-            return Err(EmbeddingRefusal::QueueFull {
-                waiting: waiting as usize,
-                limit: limit as usize,
-            });
-        }
+        let entered = self.shared.places.enter(self.spec.max_waiting);
+        entered.map_err(|waiting| self.full(waiting))?;
         let id = self.worker.number();
         let receiver = Arc::new(Waiter::new(request.sink));
         let ticket = self.worker.ticket(id, Arc::clone(&receiver));
         let ticket = ticket.map_err(|why| {
-            self.shared.leaves();
+            self.shared.places.leave();
             EmbeddingRefusal::Failed(why)
         })?;
         let job = Box::new(Job {
@@ -196,7 +178,7 @@ impl EmbeddingEngine {
             results: Vec::new(),
         });
         if !self.worker.order(job) {
-            self.shared.leaves();
+            self.shared.places.leave();
             return Err(EmbeddingRefusal::Stopped);
         }
         Ok(EmbeddingHandle(ticket))
@@ -243,15 +225,19 @@ impl EmbeddingEngine {
     /// # Errors
     /// [`EmbeddingRefusal::QueueFull`] if too many wait.
     pub fn check_room(&self) -> Result<(), EmbeddingRefusal> {
-        let waiting = self.shared.requests.load(Ordering::Relaxed);
+        let waiting = self.shared.places.taken();
         if waiting < self.spec.max_waiting {
             return Ok(());
         }
-        self.shared.refused.fetch_add(1, Ordering::Relaxed);
-        Err(EmbeddingRefusal::QueueFull {
+        self.shared.places.refuse();
+        Err(self.full(waiting))
+    }
+
+    fn full(&self, waiting: u32) -> EmbeddingRefusal {
+        EmbeddingRefusal::QueueFull {
             waiting: waiting as usize,
             limit: self.spec.max_waiting as usize,
-        })
+        }
     }
 
     fn check(&self, request: &EmbeddingRequest) -> Result<(), EmbeddingRefusal> {
@@ -323,8 +309,8 @@ impl EmbeddingEngine {
         let shared = &self.shared;
         EmbeddingStatus {
             model: self.info.model.clone(),
-            requests: shared.requests.load(Ordering::Relaxed),
-            refused: shared.refused.load(Ordering::Relaxed),
+            requests: shared.places.taken(),
+            refused: shared.places.refused(),
             idle: shared.pulse.idle(),
             stopped: shared.pulse.stopped(),
             last_heartbeat: shared.pulse.last_beat(),

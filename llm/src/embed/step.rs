@@ -142,7 +142,7 @@ impl<'a> Core<'a> {
     }
 
     fn end_job(&self, job: &Job, outcome: EmbeddingOutcome) {
-        self.shared.leaves();
+        self.shared.places.leave();
         self.shared.measured.ended(job.submitted, outcome.is_ok());
         job.receiver.tell(outcome);
     }
@@ -160,7 +160,7 @@ impl Stepper for Core<'_> {
     fn cancel(&mut self, number: u64) {
         let found = self.queue.iter().position(|job| job.id == number);
         if found.and_then(|index| self.queue.remove(index)).is_some() {
-            self.shared.leaves();
+            self.shared.places.leave();
             self.shared
                 .measured
                 .cancelled

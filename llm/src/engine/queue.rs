@@ -66,7 +66,7 @@ impl Queue {
         let index = self.index(id)?;
         let sequence = self.waiting.remove(index)?;
         if !sequence.was_admitted {
-            self.shared.leave_queue();
+            self.shared.places.leave();
         }
         Some(sequence)
     }
@@ -137,7 +137,7 @@ impl Queue {
     pub(super) fn end(&mut self, finish: &FinishReason, outbox: &mut Outbox) {
         for sequence in self.waiting.drain(..) {
             if !sequence.was_admitted {
-                self.shared.leave_queue();
+                self.shared.places.leave();
             }
             outbox.end(sequence, finish.clone());
         }

@@ -6,20 +6,15 @@ use std::time::{Duration, Instant};
 
 use crate::backend::Capacity;
 use crate::measure::Recorders;
-use crate::worker::{self, Pulse};
+use crate::worker::{self, Places, Pulse};
 
-/// Numbers that the engine thread publishes. Each is an independent counter for display, hence `Relaxed` throughout, except
-/// `queued`, which is also the queue's bound and is only changed by atomic read-modify-write.
+/// Numbers that the engine thread publishes. Each is an independent counter for display, hence `Relaxed` throughout.
 #[derive(Debug)]
 pub(super) struct Shared {
     /// Shared with the thread's end, which comes after all else.
     pub(super) pulse: Arc<Pulse>,
-    /// Places of the queue that are taken: by sequences not yet admitted for the first time, and by requests that make their prompt.
-    pub(super) queued: AtomicU32,
-    /// Those of requests that make their prompt.
-    pub(super) preparing: AtomicU32,
-    /// How often there was no place left.
-    pub(super) refused: AtomicU64,
+    /// Of the queue: taken by sequences not yet admitted for the first time, and by requests that make their prompt.
+    pub(super) places: Arc<Places>,
     /// Admitted before, preempted, waiting again.
     pub(super) preempted: AtomicU32,
     pub(super) running: AtomicU32,
@@ -48,9 +43,7 @@ impl Shared {
     pub(super) fn new() -> Self {
         Self {
             pulse: Arc::new(Pulse::new()),
-            queued: AtomicU32::new(0),
-            preparing: AtomicU32::new(0),
-            refused: AtomicU64::new(0),
+            places: Arc::default(),
             preempted: AtomicU32::new(0),
             running: AtomicU32::new(0),
             cells_used: AtomicU32::new(0),
@@ -84,18 +77,15 @@ impl Shared {
     pub(super) fn status(&self, model: String, capacity: &Capacity) -> EngineStatus {
         let number = |value: &AtomicU64| value.load(Ordering::Relaxed);
         let time = |value: &AtomicU64| Duration::from_micros(number(value));
-        let preparing = self.preparing.load(Ordering::Relaxed);
+        let preparing = self.places.preparing();
         // Each changes by itself, so what is read of them need not fit together.
-        let submitted = self
-            .queued
-            .load(Ordering::Relaxed)
-            .saturating_sub(preparing);
+        let submitted = self.places.taken().saturating_sub(preparing);
         EngineStatus {
             model,
             sequences_running: self.running.load(Ordering::Relaxed),
             sequences_waiting: submitted + self.preempted.load(Ordering::Relaxed),
             requests_preparing: preparing,
-            refused: number(&self.refused),
+            refused: self.places.refused(),
             kv_cells_used: self.cells_used.load(Ordering::Relaxed),
             kv_cells_total: capacity.total_cells,
             context_length: capacity.cells_per_sequence,

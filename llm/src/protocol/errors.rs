@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use super::Token;
-use crate::room::OutOfMemory;
 
 /// Why the engine gave up a sequence it had accepted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -176,4 +175,12 @@ pub enum LoadError {
         /// The panic's message.
         message: String,
     },
+}
+
+/// There is too little memory for what is asked for now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the memory that is left ({} MiB) is kept for requests that run; try again later", self.left >> 20)]
+pub struct OutOfMemory {
+    /// Bytes that are left.
+    pub left: u64,
 }

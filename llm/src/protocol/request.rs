@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::{RequestId, SamplingParams, StepSink, SubmitError, Token, TokenSet};
 use crate::constrain::CompiledConstraint;
-use crate::engine::QueuePlace;
 use crate::reasoning::ReasoningLimit;
+use crate::worker::QueuePlace;
 
 /// How a generation comes by its place in the queue.
 #[derive(Clone, Debug, Default)]

@@ -15,8 +15,10 @@ use std::collections::BinaryHeap;
 
 use rustc_hash::FxHashMap;
 
+use super::confidence::Confidence;
+use super::drafting::{Drafting, ModelDraft};
 use super::place::{Guess, Place};
-use super::{Confidence, Drafting, LinearCost, ModelDraft};
+use super::worth::LinearCost;
 use crate::backend::{Backend, BatchToken, Capacity, DecodeError, Slot};
 use crate::protocol::SequenceId;
 use crate::sampler;

@@ -1,7 +1,8 @@
 //! Drafts tokens for the sequences that decode, as many as are worth their rows.
 
 use super::drafter::{Drafter, Steps};
-use super::{Drafting, LinearCost, Yield, worthwhile};
+use super::drafting::Drafting;
+use super::worth::{LinearCost, Yield, worthwhile};
 use crate::backend::{Backend, DraftSupport};
 use crate::protocol::SequenceId;
 use crate::schedule::cost::{CostModel, StepSize};

@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::Confidence;
+use super::confidence::Confidence;
 use crate::backend::Slot;
 use crate::protocol::Token;
 

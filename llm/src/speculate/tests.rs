@@ -1,6 +1,10 @@
 //! Speculation on made-up texts, whose acceptance is known.
 
-use super::*;
+use super::Speculation;
+use super::confidence::Confidence;
+use super::lookup::Lookup;
+use super::worth::{LinearCost, Yield, worthwhile};
+use crate::protocol::{DraftCounts, DraftSource, SpeculationParams, Token, Tokens};
 use crate::schedule::cost::{CostModel, StepSize};
 
 const PARAMS: SpeculationParams = SpeculationParams {

@@ -6,6 +6,7 @@ use std::thread;
 
 use super::{Order, Task, VERDICT, Verdict};
 use crate::backend::{self, Adapter, Backend, BatchToken, Slot};
+use crate::load;
 use crate::protocol::{LoadError, Token};
 use crate::vocab::Vocab;
 
@@ -50,7 +51,7 @@ pub(super) fn answer() -> ! {
 fn attempt(task: &Task) -> Result<(), LoadError> {
     let mut stepped = Ok(());
     match task {
-        Task::Generates(spec) => backend::open(spec, &mut |loaded| {
+        Task::Generates(spec) => load::open(spec, &mut |loaded| {
             let tokens = tokens(&*loaded.vocab);
             stepped = match (loaded.draft, &spec.draft) {
                 (Some(backend), Some(draft)) => of(&draft.model, step(backend, &tokens, None)),
@@ -66,7 +67,7 @@ fn attempt(task: &Task) -> Result<(), LoadError> {
                 }
             }
         })?,
-        Task::Embeds(spec) => backend::open_embedding(spec, &mut |loaded| {
+        Task::Embeds(spec) => load::open_embedding(spec, &mut |loaded| {
             let mut tokens = tokens(&*loaded.vocab);
             tokens.truncate(loaded.backend.capacity().context_length as usize);
             let mut numbers = Vec::new();

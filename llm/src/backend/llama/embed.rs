@@ -30,10 +30,7 @@ const TOKENS_TO_COUNT: u32 = 1 << 16;
 const RANK_TEMPLATE: &str = "tokenizer.chat_template.rerank";
 
 /// Loads the model and runs `serve` with a context on it.
-pub(in crate::backend) fn open(
-    spec: &EmbeddingSpec,
-    serve: &mut ServeEmbedding<'_>,
-) -> Result<(), LoadError> {
+pub(crate) fn open(spec: &EmbeddingSpec, serve: &mut ServeEmbedding<'_>) -> Result<(), LoadError> {
     let process = process(&spec.model)?;
     let numa = choose_numa(spec.plugin_config.numa)?;
     let available = super::available_bytes();

@@ -41,7 +41,7 @@ const RANGES: [(&str, i128, i128); 7] = [
 ///
 /// # Errors
 /// [`LoadError::Read`] and [`LoadError::Model`], which name the file.
-pub(in crate::backend) fn check(path: &Path) -> Result<(), LoadError> {
+pub(crate) fn check(path: &Path) -> Result<(), LoadError> {
     let state = FileState::of(path)?;
     let file = File::open(path).map_err(|source| LoadError::Read {
         path: path.to_owned(),

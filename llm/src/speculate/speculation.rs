@@ -1,0 +1,139 @@
+//! What a sequence drafts, and how well.
+
+use smallvec::SmallVec;
+
+use super::acceptance::Acceptance;
+use super::drafting::ModelDraft;
+use super::lookup::Lookup;
+use crate::protocol::{DraftCounts, DraftSource, SpeculationParams, Token, Tokens};
+
+/// What a sequence drafts, and how well.
+#[derive(Debug)]
+pub(crate) struct Speculation {
+    /// Most tokens drafted in a step.
+    most: u32,
+    source: Source,
+    /// The tokens drafted for the next step, in order.
+    drafts: Tokens,
+    /// The probability that each of them is accepted, all before it included.
+    chances: SmallVec<[f32; 8]>,
+    counts: DraftCounts,
+}
+
+/// Where drafts come from, and what is known for that.
+#[derive(Debug)]
+enum Source {
+    Text {
+        lookup: Lookup,
+        acceptance: Acceptance,
+    },
+    Model {
+        confidence_threshold: f32,
+    },
+}
+
+impl Speculation {
+    /// The state of a sequence with this prompt.
+    pub(crate) fn new(params: SpeculationParams, prompt: &[Token]) -> Self {
+        let source = match params.source {
+            DraftSource::Text { max_ngram_size } => {
+                let mut lookup = Lookup::new(max_ngram_size as usize);
+                lookup.follow(prompt);
+                Source::Text {
+                    lookup,
+                    acceptance: Acceptance::new(),
+                }
+            }
+            DraftSource::Model {
+                confidence_threshold,
+            } => Source::Model {
+                confidence_threshold,
+            },
+        };
+        Self {
+            most: params.num_assistant_tokens,
+            source,
+            drafts: Tokens::new(),
+            chances: SmallVec::new(),
+            counts: DraftCounts::default(),
+        }
+    }
+
+    /// Forgets the drafts, and drafts anew what may follow `text`, at most `limit` tokens, if the text is where drafts come from.
+    pub(crate) fn draft(&mut self, text: &[Token], limit: u32) {
+        self.keep(0);
+        let Source::Text { lookup, acceptance } = &self.source else {
+            return;
+        };
+        let matched = lookup.matched();
+        let mut chance = 1.0;
+        for ahead in 0..self.most.min(limit) as usize {
+            let Some(token) = lookup.predict(text, &self.drafts) else {
+                return;
+            };
+            chance *= acceptance.chance(matched + ahead);
+            self.drafts.push(token);
+            self.chances.push(chance);
+        }
+    }
+
+    /// What the sequence wants of the draft model where at most `limit` tokens are of use; `None` if nothing.
+    pub(crate) fn model_draft(&self, limit: u32) -> Option<ModelDraft> {
+        match self.source {
+            Source::Model {
+                confidence_threshold,
+            } if limit > 0 => Some(ModelDraft {
+                limit: self.most.min(limit),
+                confidence_threshold,
+            }),
+            _ => None,
+        }
+    }
+
+    /// Adds a token of the draft model, with the chance that it and all before it are accepted.
+    pub(crate) fn push(&mut self, token: Token, chance: f32) {
+        self.drafts.push(token);
+        self.chances.push(chance);
+    }
+
+    /// Takes in that `text` now has one more token.
+    pub(crate) fn observe(&mut self, text: &[Token]) {
+        let Source::Text { lookup, acceptance } = &mut self.source else {
+            return;
+        };
+        if let Some((last, before)) = text.split_last()
+            && let Some(predicted) = lookup.predict(before, &[])
+        {
+            acceptance.observe(lookup.matched(), predicted == *last);
+        }
+        lookup.follow(text);
+    }
+
+    /// Counts what became of the drafts, now that the step generated `tokens`, and forgets them.
+    pub(crate) fn settle(&mut self, tokens: &[Token]) {
+        let pairs = self.drafts.iter().zip(tokens);
+        let accepted = pairs.take_while(|(draft, token)| draft == token).count();
+        self.counts.accepted += accepted as u32;
+        self.counts.rejected += (self.drafts.len() - accepted) as u32;
+        self.keep(0);
+    }
+
+    /// What became of all drafts so far.
+    pub(crate) fn counts(&self) -> DraftCounts {
+        self.counts
+    }
+
+    /// Keeps the first `count` drafts.
+    pub(crate) fn keep(&mut self, count: usize) {
+        self.drafts.truncate(count);
+        self.chances.truncate(count);
+    }
+
+    pub(crate) fn drafts(&self) -> &[Token] {
+        &self.drafts
+    }
+
+    pub(crate) fn chances(&self) -> &[f32] {
+        &self.chances
+    }
+}
