@@ -151,7 +151,7 @@ impl Engine {
         F: FnOnce(&mut Serve<'_>) -> Result<(), LoadError> + Send + 'static,
     {
         spec.validate()?;
-        let shared = Arc::new(Shared::new());
+        let shared = Arc::<Shared>::default();
         let name = spec.model.file_stem().unwrap_or_default().to_string_lossy();
         let start = |source| LoadError::Thread { source };
         let processors = thread::available_parallelism().map_or(1, NonZero::get);
@@ -296,12 +296,8 @@ impl Engine {
     /// As [`load`](Self::load), and if the file has become one of another vocabulary, which is not what sessions know.
     pub(crate) fn load_again(&self) -> Result<Self, LoadError> {
         let mut next = Self::load(self.spec.clone())?;
-        if let Some(difference) = vocab::difference(&*self.vocab, &*next.vocab) {
-            return Err(LoadError::Model {
-                path: self.spec.model.clone(),
-                message: format!("the file is another one than at the start: {difference}"),
-            });
-        }
+        let difference = vocab::difference(&*self.vocab, &*next.vocab);
+        vocab::check_loaded_again(&self.spec.model, difference)?;
         // Constraints that were compiled hold for the same vocabulary.
         next.compiler = Arc::clone(&self.compiler);
         Ok(next)

@@ -60,6 +60,24 @@ pub struct Measurements {
     pub finished: [(&'static str, u64); 4],
 }
 
+/// A number that any thread changes and reads, and on which nothing else depends.
+#[derive(Debug, Default)]
+pub(crate) struct Counter(AtomicU64);
+
+impl Counter {
+    pub(crate) fn add(&self, more: u64) {
+        self.0.fetch_add(more, Ordering::Relaxed);
+    }
+
+    pub(crate) fn set(&self, value: u64) {
+        self.0.store(value, Ordering::Relaxed);
+    }
+
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
 /// A histogram that one thread writes and others read. Each number is exact; a reader may see one of two that belong together.
 #[derive(Debug)]
 pub(crate) struct Recorder {
@@ -112,11 +130,11 @@ pub(crate) struct Recorders {
     generated_tokens: Recorder,
     step: Recorder,
     step_tokens: Recorder,
-    cached_tokens: AtomicU64,
-    stopped: AtomicU64,
-    full: AtomicU64,
-    failed: AtomicU64,
-    cancelled: AtomicU64,
+    cached_tokens: Counter,
+    stopped: Counter,
+    full: Counter,
+    failed: Counter,
+    cancelled: Counter,
 }
 
 /// The moments of a request.
@@ -137,8 +155,8 @@ impl Moments {
     }
 }
 
-impl Recorders {
-    pub(crate) fn new() -> Self {
+impl Default for Recorders {
+    fn default() -> Self {
         Self {
             queue: Recorder::new(REQUEST_SECONDS),
             first_token: Recorder::new(FIRST_TOKEN_SECONDS),
@@ -149,14 +167,16 @@ impl Recorders {
             generated_tokens: Recorder::new(TOKENS),
             step: Recorder::new(TOKEN_SECONDS),
             step_tokens: Recorder::new(TOKENS),
-            cached_tokens: AtomicU64::new(0),
-            stopped: AtomicU64::new(0),
-            full: AtomicU64::new(0),
-            failed: AtomicU64::new(0),
-            cancelled: AtomicU64::new(0),
+            cached_tokens: Counter::default(),
+            stopped: Counter::default(),
+            full: Counter::default(),
+            failed: Counter::default(),
+            cancelled: Counter::default(),
         }
     }
+}
 
+impl Recorders {
     /// A request was admitted for the first time.
     pub(crate) fn admitted(&self, moments: &Moments) {
         self.queue.record(moments.submitted.elapsed().as_secs_f64());
@@ -186,7 +206,7 @@ impl Recorders {
         self.prompt_tokens
             .record(f64::from(output.usage.prompt_tokens));
         self.cached_tokens
-            .fetch_add(u64::from(output.usage.cached_tokens), Ordering::Relaxed);
+            .add(u64::from(output.usage.cached_tokens));
         self.generated_tokens
             .record(f64::from(output.usage.generated_tokens));
         let further = output.usage.generated_tokens.saturating_sub(1);
@@ -202,16 +222,15 @@ impl Recorders {
             FinishReason::Length => &self.full,
             FinishReason::Error(_) => &self.failed,
         };
-        counter.fetch_add(1, Ordering::Relaxed);
+        counter.add(1);
     }
 
     /// A request was dropped by its owner.
     pub(crate) fn cancelled(&self) {
-        self.cancelled.fetch_add(1, Ordering::Relaxed);
+        self.cancelled.add(1);
     }
 
     pub(crate) fn read(&self) -> Measurements {
-        let number = |value: &AtomicU64| value.load(Ordering::Relaxed);
         Measurements {
             queue_seconds: self.queue.read(),
             first_token_seconds: self.first_token.read(),
@@ -220,14 +239,14 @@ impl Recorders {
             request_seconds: self.request.read(),
             prompt_tokens: self.prompt_tokens.read(),
             generated_tokens: self.generated_tokens.read(),
-            cached_tokens: number(&self.cached_tokens),
+            cached_tokens: self.cached_tokens.get(),
             step_seconds: self.step.read(),
             step_tokens: self.step_tokens.read(),
             finished: [
-                ("stop", number(&self.stopped)),
-                ("length", number(&self.full)),
-                ("error", number(&self.failed)),
-                ("cancelled", number(&self.cancelled)),
+                ("stop", self.stopped.get()),
+                ("length", self.full.get()),
+                ("error", self.failed.get()),
+                ("cancelled", self.cancelled.get()),
             ],
         }
     }

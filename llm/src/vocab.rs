@@ -1,6 +1,7 @@
 //! The vocabulary as sessions see it: shared between threads, independent of the engine thread.
 
 use std::fmt;
+use std::path::Path;
 
 use crate::protocol::{LoadError, Token};
 
@@ -127,6 +128,20 @@ pub(crate) fn check_vocabulary(main: &dyn Vocab, draft: &dyn Vocab) -> Result<()
         Some(difference) => Err(LoadError::Spec {
             field: "draft_models_path",
             message: format!("names a model with another vocabulary: {difference}"),
+        }),
+    }
+}
+
+/// Refuses a model that was loaded again, and differs in this from what sessions know.
+pub(crate) fn check_loaded_again(
+    model: &Path,
+    difference: Option<String>,
+) -> Result<(), LoadError> {
+    match difference {
+        None => Ok(()),
+        Some(difference) => Err(LoadError::Model {
+            path: model.to_owned(),
+            message: format!("the file is another one than at the start: {difference}"),
         }),
     }
 }

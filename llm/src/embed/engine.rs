@@ -33,23 +33,13 @@ pub struct EmbeddingEngine {
 pub(super) type Vectors = Waiter<Vec<Vec<f32>>>;
 
 /// What the engine thread publishes.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Shared {
     /// Shared with the thread's end, which comes after all else.
     pub(super) pulse: Arc<Pulse>,
     /// Of requests that have not ended.
     pub(super) places: Places,
     pub(super) measured: Recorders,
-}
-
-impl Shared {
-    fn new() -> Self {
-        Self {
-            pulse: Arc::new(Pulse::new()),
-            places: Places::default(),
-            measured: Recorders::new(),
-        }
-    }
 }
 
 /// What an embedding engine is doing.
@@ -115,7 +105,7 @@ impl EmbeddingEngine {
         F: FnOnce(&mut ServeEmbedding<'_>) -> Result<(), LoadError> + Send + 'static,
     {
         spec.validate()?;
-        let shared = Arc::new(Shared::new());
+        let shared = Arc::<Shared>::default();
         let name = spec.model.file_stem().unwrap_or_default().to_string_lossy();
         let to_publish = Arc::clone(&shared);
         let serve = move |ready: Ready<_>, inbox: Inbox<_>| {
@@ -211,13 +201,8 @@ impl EmbeddingEngine {
         if next.capacity.width != self.capacity.width {
             difference = Some("its vectors have another length".to_owned());
         }
-        match difference {
-            None => Ok(next),
-            Some(difference) => Err(LoadError::Model {
-                path: self.spec.model.clone(),
-                message: format!("the file is another one than at the start: {difference}"),
-            }),
-        }
+        vocab::check_loaded_again(&self.spec.model, difference)?;
+        Ok(next)
     }
 
     /// Whether a request would be taken now, before its texts are made tokens.

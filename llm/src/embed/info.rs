@@ -2,14 +2,13 @@
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
 use super::spec::Pooling;
 use crate::info::{BackendInfo, Mebibytes};
-use crate::measure::{Histogram, REQUEST_SECONDS, Recorder, TOKEN_SECONDS, TOKENS};
+use crate::measure::{Counter, Histogram, REQUEST_SECONDS, Recorder, TOKEN_SECONDS, TOKENS};
 
 /// The effective values of an embedding engine. They do not change while it lives.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -86,26 +85,28 @@ pub(super) struct Recorders {
     step: Recorder,
     step_tokens: Recorder,
     step_texts: Recorder,
-    pub(super) failed_steps: AtomicU64,
-    done: AtomicU64,
-    failed: AtomicU64,
-    pub(super) cancelled: AtomicU64,
+    pub(super) failed_steps: Counter,
+    done: Counter,
+    failed: Counter,
+    pub(super) cancelled: Counter,
 }
 
-impl Recorders {
-    pub(super) fn new() -> Self {
+impl Default for Recorders {
+    fn default() -> Self {
         Self {
             request: Recorder::new(REQUEST_SECONDS),
             step: Recorder::new(TOKEN_SECONDS),
             step_tokens: Recorder::new(TOKENS),
             step_texts: Recorder::new(TOKENS),
-            failed_steps: AtomicU64::new(0),
-            done: AtomicU64::new(0),
-            failed: AtomicU64::new(0),
-            cancelled: AtomicU64::new(0),
+            failed_steps: Counter::default(),
+            done: Counter::default(),
+            failed: Counter::default(),
+            cancelled: Counter::default(),
         }
     }
+}
 
+impl Recorders {
     pub(super) fn step(&self, took: Duration, texts: usize, tokens: usize) {
         self.step.record(took.as_secs_f64());
         self.step_texts.record(texts as f64);
@@ -115,21 +116,20 @@ impl Recorders {
     pub(super) fn ended(&self, submitted: Instant, well: bool) {
         self.request.record(submitted.elapsed().as_secs_f64());
         let counter = if well { &self.done } else { &self.failed };
-        counter.fetch_add(1, Ordering::Relaxed);
+        counter.add(1);
     }
 
     pub(super) fn read(&self) -> EmbeddingMeasurements {
-        let number = |value: &AtomicU64| value.load(Ordering::Relaxed);
         EmbeddingMeasurements {
             request_seconds: self.request.read(),
             step_seconds: self.step.read(),
             step_tokens: self.step_tokens.read(),
             step_texts: self.step_texts.read(),
-            failed_steps: number(&self.failed_steps),
+            failed_steps: self.failed_steps.get(),
             finished: [
-                ("done", number(&self.done)),
-                ("error", number(&self.failed)),
-                ("cancelled", number(&self.cancelled)),
+                ("done", self.done.get()),
+                ("error", self.failed.get()),
+                ("cancelled", self.cancelled.get()),
             ],
         }
     }

@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use super::backend::{EmbeddingBackend, EmbeddingCapacity};
@@ -120,10 +119,7 @@ impl<'a> Core<'a> {
     /// Ends the requests of a batch that failed, and no others.
     fn fail(&mut self, message: &str) {
         tracing::error!(%message, "a batch of texts could not be computed");
-        self.shared
-            .measured
-            .failed_steps
-            .fetch_add(1, Ordering::Relaxed);
+        self.shared.measured.failed_steps.add(1);
         let error = EmbeddingError {
             kind: ErrorKind::Internal,
             message: message.to_owned(),
@@ -161,10 +157,7 @@ impl Stepper for Core<'_> {
         let found = self.queue.iter().position(|job| job.id == number);
         if found.and_then(|index| self.queue.remove(index)).is_some() {
             self.shared.places.leave();
-            self.shared
-                .measured
-                .cancelled
-                .fetch_add(1, Ordering::Relaxed);
+            self.shared.measured.cancelled.add(1);
         }
     }
 

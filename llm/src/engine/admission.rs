@@ -1,7 +1,5 @@
 //! Who gets a slot and who gives it up: carries out what the plan says, across the parts that a sequence is in.
 
-use std::sync::atomic::Ordering;
-
 use super::step::Core;
 use crate::protocol::SequenceId;
 use crate::sequence::Sequence;
@@ -23,7 +21,7 @@ impl Core<'_> {
         }
         self.plan = plan;
         if self.slots.close_gap(self.backend) {
-            self.shared.moves.fetch_add(1, Ordering::Relaxed);
+            self.shared.moves.add(1);
         }
     }
 
@@ -64,7 +62,7 @@ impl Core<'_> {
     pub(super) fn requeue(&mut self, mut sequence: Sequence) {
         self.release(&mut sequence);
         self.queue.enqueue(sequence);
-        self.shared.preemptions.fetch_add(1, Ordering::Relaxed);
+        self.shared.preemptions.add(1);
     }
 
     /// Takes slot and cells away from a sequence.

@@ -1,7 +1,6 @@
 //! Books what a step computed and hands out what was sampled; or, if the step failed, ends the sequences it concerned.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use super::step::Core;
@@ -20,19 +19,11 @@ impl Core<'_> {
         let (generated, accepted) = self.put_out();
         let shared = &self.shared;
         let drafted = self.batch.drafted();
-        shared.steps.fetch_add(1, Ordering::Relaxed);
-        shared
-            .prompt_tokens
-            .fetch_add(prompt_tokens, Ordering::Relaxed);
-        shared
-            .generated_tokens
-            .fetch_add(u64::from(generated), Ordering::Relaxed);
-        shared
-            .drafted_tokens
-            .fetch_add(u64::from(drafted), Ordering::Relaxed);
-        shared
-            .accepted_tokens
-            .fetch_add(u64::from(accepted), Ordering::Relaxed);
+        shared.steps.add(1);
+        shared.prompt_tokens.add(prompt_tokens);
+        shared.generated_tokens.add(u64::from(generated));
+        shared.drafted_tokens.add(u64::from(drafted));
+        shared.accepted_tokens.add(u64::from(accepted));
     }
 
     /// Hands out what was sampled, and lets go the sequences that end with it. Returns how many tokens and accepted drafts these were.
@@ -100,7 +91,7 @@ impl Core<'_> {
             message,
             "step failed"
         );
-        self.shared.failed_steps.fetch_add(1, Ordering::Relaxed);
+        self.shared.failed_steps.add(1);
         let finish = FinishReason::Error(GenerationError {
             kind,
             message: message.to_owned(),

@@ -1,73 +1,44 @@
 //! What an engine says of itself: the numbers that its thread publishes, and how they are read.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::backend::Capacity;
-use crate::measure::Recorders;
+use crate::measure::{Counter, Recorders};
 use crate::worker::{self, Places, Pulse};
 
-/// Numbers that the engine thread publishes. Each is an independent counter for display, hence `Relaxed` throughout.
-#[derive(Debug)]
+/// Numbers that the engine thread publishes, each for display by itself.
+#[derive(Debug, Default)]
 pub(super) struct Shared {
     /// Shared with the thread's end, which comes after all else.
     pub(super) pulse: Arc<Pulse>,
     /// Of the queue: taken by sequences not yet admitted for the first time, and by requests that make their prompt.
     pub(super) places: Arc<Places>,
     /// Admitted before, preempted, waiting again.
-    pub(super) preempted: AtomicU32,
-    pub(super) running: AtomicU32,
-    pub(super) cells_used: AtomicU32,
-    pub(super) steps: AtomicU64,
-    pub(super) prompt_tokens: AtomicU64,
-    pub(super) generated_tokens: AtomicU64,
-    pub(super) drafted_tokens: AtomicU64,
-    pub(super) accepted_tokens: AtomicU64,
-    pub(super) preemptions: AtomicU64,
-    pub(super) moves: AtomicU64,
-    pub(super) failed_steps: AtomicU64,
-    pub(super) prefix_queries: AtomicU64,
-    pub(super) prefix_hits: AtomicU64,
-    pub(super) prefix_evicted: AtomicU64,
-    pub(super) saved_cells: AtomicU64,
-    pub(super) saved_bytes: AtomicU64,
-    pub(super) target_micros: AtomicU64,
-    pub(super) expected_micros: AtomicU64,
-    pub(super) median_micros: AtomicU64,
-    pub(super) prompt_limit: AtomicU32,
+    pub(super) preempted: Counter,
+    pub(super) running: Counter,
+    pub(super) cells_used: Counter,
+    pub(super) steps: Counter,
+    pub(super) prompt_tokens: Counter,
+    pub(super) generated_tokens: Counter,
+    pub(super) drafted_tokens: Counter,
+    pub(super) accepted_tokens: Counter,
+    pub(super) preemptions: Counter,
+    pub(super) moves: Counter,
+    pub(super) failed_steps: Counter,
+    pub(super) prefix_queries: Counter,
+    pub(super) prefix_hits: Counter,
+    pub(super) prefix_evicted: Counter,
+    pub(super) saved_cells: Counter,
+    pub(super) saved_bytes: Counter,
+    pub(super) target_micros: Counter,
+    pub(super) expected_micros: Counter,
+    pub(super) median_micros: Counter,
+    pub(super) prompt_limit: Counter,
     pub(super) measured: Recorders,
 }
 
 impl Shared {
-    pub(super) fn new() -> Self {
-        Self {
-            pulse: Arc::new(Pulse::new()),
-            places: Arc::default(),
-            preempted: AtomicU32::new(0),
-            running: AtomicU32::new(0),
-            cells_used: AtomicU32::new(0),
-            steps: AtomicU64::new(0),
-            prompt_tokens: AtomicU64::new(0),
-            generated_tokens: AtomicU64::new(0),
-            drafted_tokens: AtomicU64::new(0),
-            accepted_tokens: AtomicU64::new(0),
-            preemptions: AtomicU64::new(0),
-            moves: AtomicU64::new(0),
-            failed_steps: AtomicU64::new(0),
-            prefix_queries: AtomicU64::new(0),
-            prefix_hits: AtomicU64::new(0),
-            prefix_evicted: AtomicU64::new(0),
-            saved_cells: AtomicU64::new(0),
-            saved_bytes: AtomicU64::new(0),
-            target_micros: AtomicU64::new(0),
-            expected_micros: AtomicU64::new(0),
-            median_micros: AtomicU64::new(0),
-            prompt_limit: AtomicU32::new(0),
-            measured: Recorders::new(),
-        }
-    }
-
     /// Microseconds since the engine was started.
     pub(super) fn now(&self) -> i64 {
         self.pulse.age().as_micros() as i64
@@ -75,37 +46,36 @@ impl Shared {
 
     /// What the engine of a model with this name is doing.
     pub(super) fn status(&self, model: String, capacity: &Capacity) -> EngineStatus {
-        let number = |value: &AtomicU64| value.load(Ordering::Relaxed);
-        let time = |value: &AtomicU64| Duration::from_micros(number(value));
+        let time = |micros: &Counter| Duration::from_micros(micros.get());
         let preparing = self.places.preparing();
         // Each changes by itself, so what is read of them need not fit together.
         let submitted = self.places.taken().saturating_sub(preparing);
         EngineStatus {
             model,
-            sequences_running: self.running.load(Ordering::Relaxed),
-            sequences_waiting: submitted + self.preempted.load(Ordering::Relaxed),
+            sequences_running: self.running.get() as u32,
+            sequences_waiting: submitted + self.preempted.get() as u32,
             requests_preparing: preparing,
             refused: self.places.refused(),
-            kv_cells_used: self.cells_used.load(Ordering::Relaxed),
+            kv_cells_used: self.cells_used.get() as u32,
             kv_cells_total: capacity.total_cells,
             context_length: capacity.cells_per_sequence,
-            steps: number(&self.steps),
-            prompt_tokens: number(&self.prompt_tokens),
-            generated_tokens: number(&self.generated_tokens),
-            drafted_tokens: number(&self.drafted_tokens),
-            accepted_tokens: number(&self.accepted_tokens),
-            preemptions: number(&self.preemptions),
-            moves: number(&self.moves),
-            failed_steps: number(&self.failed_steps),
-            prefix_queries: number(&self.prefix_queries),
-            prefix_hits: number(&self.prefix_hits),
-            prefix_tokens: number(&self.saved_cells),
-            prefix_bytes: number(&self.saved_bytes),
-            prefix_evicted: number(&self.prefix_evicted),
+            steps: self.steps.get(),
+            prompt_tokens: self.prompt_tokens.get(),
+            generated_tokens: self.generated_tokens.get(),
+            drafted_tokens: self.drafted_tokens.get(),
+            accepted_tokens: self.accepted_tokens.get(),
+            preemptions: self.preemptions.get(),
+            moves: self.moves.get(),
+            failed_steps: self.failed_steps.get(),
+            prefix_queries: self.prefix_queries.get(),
+            prefix_hits: self.prefix_hits.get(),
+            prefix_tokens: self.saved_cells.get(),
+            prefix_bytes: self.saved_bytes.get(),
+            prefix_evicted: self.prefix_evicted.get(),
             step_target: time(&self.target_micros),
             step_expected: time(&self.expected_micros),
             step_median: time(&self.median_micros),
-            prompt_chunk: self.prompt_limit.load(Ordering::Relaxed),
+            prompt_chunk: self.prompt_limit.get() as u32,
             idle: self.pulse.idle(),
             stopped: self.pulse.stopped(),
             last_heartbeat: self.pulse.last_beat(),

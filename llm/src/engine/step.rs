@@ -4,7 +4,6 @@
 //! once; what fails in a step ends the sequences of its batch and no others.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use super::Order;
@@ -125,22 +124,14 @@ impl<'a> Core<'a> {
         let shared = &self.shared;
         let cells = self.prefixes.counts();
         let (running, preempted) = (self.slots.running().len(), self.queue.preempted());
-        shared.preempted.store(preempted as u32, Ordering::Relaxed);
-        shared.running.store(running as u32, Ordering::Relaxed);
-        shared.cells_used.store(cells.used, Ordering::Relaxed);
-        shared
-            .prefix_queries
-            .store(cells.queries, Ordering::Relaxed);
-        shared.prefix_hits.store(cells.hits, Ordering::Relaxed);
-        shared
-            .prefix_evicted
-            .store(cells.evicted, Ordering::Relaxed);
-        shared
-            .saved_cells
-            .store(cells.saved_cells, Ordering::Relaxed);
-        shared
-            .saved_bytes
-            .store(cells.saved_bytes, Ordering::Relaxed);
+        shared.preempted.set(preempted as u64);
+        shared.running.set(running as u64);
+        shared.cells_used.set(cells.used.into());
+        shared.prefix_queries.set(cells.queries);
+        shared.prefix_hits.set(cells.hits);
+        shared.prefix_evicted.set(cells.evicted);
+        shared.saved_cells.set(cells.saved_cells);
+        shared.saved_bytes.set(cells.saved_bytes);
         shared.pulse.beat(idle);
     }
 }

@@ -1,6 +1,5 @@
 //! How long steps take: what the cost model learns from, and what the status shows.
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::status::Shared;
@@ -43,11 +42,9 @@ impl Timing {
     pub(super) fn announce(&self, plan: &Plan, shared: &Shared) {
         let target = plan.target_micros as u64;
         let expected = self.cost.micros(&plan.size) as u64;
-        shared.target_micros.store(target, Ordering::Relaxed);
-        shared.expected_micros.store(expected, Ordering::Relaxed);
-        shared
-            .prompt_limit
-            .store(plan.prompt_limit, Ordering::Relaxed);
+        shared.target_micros.set(target);
+        shared.expected_micros.set(expected);
+        shared.prompt_limit.set(plan.prompt_limit.into());
     }
 
     /// Takes in a step that was computed, from the start of its decode to its last sampled token: some backends compute on
@@ -64,7 +61,7 @@ impl Timing {
         self.cost.observe(size, time.as_secs_f64() * 1e6);
         self.recent[self.recorded % RECENT] = time.as_micros() as u64;
         self.recorded += 1;
-        shared.median_micros.store(self.median(), Ordering::Relaxed);
+        shared.median_micros.set(self.median());
     }
 
     /// Of at least one step.

@@ -40,8 +40,8 @@ pub(crate) struct Seen {
     pub(crate) batch: u32,
 }
 
-impl Pulse {
-    pub(crate) fn new() -> Self {
+impl Default for Pulse {
+    fn default() -> Self {
         let (alive, ended) = crossbeam_channel::bounded(0);
         Self {
             started: Instant::now(),
@@ -56,7 +56,9 @@ impl Pulse {
             ended,
         }
     }
+}
 
+impl Pulse {
     /// The thread is about to compute so many tokens.
     pub(crate) fn begins(&self, tokens: usize) {
         self.batch.store(tokens as u32, Ordering::Relaxed);
