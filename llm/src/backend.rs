@@ -1,4 +1,5 @@
-//! What computes the batches of an engine: the interface that it asks for, and what there is behind it.
+//! What computes the batches of an engine: the interface that it asks for, and what there is behind
+//! it.
 
 #[cfg(feature = "llama")]
 use std::path::Path;
@@ -30,8 +31,8 @@ pub use llama::{MeasuredProduct, ProductTime, product_time};
 pub(crate) use llama::{few_heaps, freed_bytes, trim_heap};
 pub use saved::{SavedCells, SavedPart};
 
-/// Ends the process at once. A thread that still loads a model or computes does not notice: when `main` returns instead, C++ drops what
-/// llama.cpp has in statics, under the hands of that thread.
+/// Ends the process at once. A thread that still loads a model or computes does not notice: when
+/// `main` returns instead, C++ drops what llama.cpp has in statics, under the hands of that thread.
 pub fn exit(code: u8) -> ! {
     #[cfg(feature = "llama")]
     llama::exit(code.into());
@@ -47,7 +48,8 @@ pub(crate) fn limit_process(bytes: u64) {
     let _ = bytes;
 }
 
-/// Whether the threads of an engine have a CPU each, where neither its spec says otherwise nor a GPU takes part.
+/// Whether the threads of an engine have a CPU each, where neither its spec says otherwise nor a
+/// GPU takes part.
 pub fn threads_have_own_cpus() -> bool {
     #[cfg(feature = "llama")]
     return llama::threads_have_own_cpus();
@@ -55,7 +57,8 @@ pub fn threads_have_own_cpus() -> bool {
     false
 }
 
-/// Loads only the vocabulary of a GGUF file: its tokens, special tokens and chat template, without the weights.
+/// Loads only the vocabulary of a GGUF file: its tokens, special tokens and chat template, without
+/// the weights.
 ///
 /// # Errors
 /// [`LoadError`] if the file cannot be read or is not a model.

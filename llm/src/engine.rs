@@ -1,4 +1,5 @@
-//! The engine as the rest of the program sees it: load, submit, status. The work happens on its thread, in [`step`].
+//! The engine as the rest of the program sees it: load, submit, status. The work happens on its
+//! thread, in [`step`].
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -47,8 +48,8 @@ pub use status::EngineStatus;
 use status::Shared;
 use step::Core;
 
-/// A loaded model that generates for many requests at once. Dropping it stops its thread; sequences that still run end with an
-/// error.
+/// A loaded model that generates for many requests at once. Dropping it stops its thread; sequences
+/// that still run end with an error.
 pub struct Engine {
     spec: EngineSpec,
     files: ModelFiles,
@@ -73,8 +74,9 @@ enum Waiting {
 /// About what a token of a prompt takes, in its sequence and where prefixes are looked up.
 const BYTES_OF_TOKEN: u64 = 32;
 
-/// What sessions tell the engine thread. These are bounded: submissions by `max_waiting` and `max_num_seqs`, grants by one for each
-/// delivered output, and a session asks about each of its prompts once, and for memory a few times.
+/// What sessions tell the engine thread. These are bounded: submissions by `max_waiting` and
+/// `max_num_seqs`, grants by one for each delivered output, and a session asks about each of its
+/// prompts once, and for memory a few times.
 enum Order {
     Generate(Box<Sequence>),
     Grant(SequenceId, u32),
@@ -105,7 +107,8 @@ impl Engine {
         Self::start(spec, files, move |serve| load::open(&to_open, serve))
     }
 
-    /// Starts an engine on a backend of the caller's own, which `open` creates on the engine thread.
+    /// Starts an engine on a backend of the caller's own, which `open` creates on the engine
+    /// thread.
     ///
     /// # Errors
     /// Whatever `open` returns, and [`LoadError::Spec`] for values out of range.
@@ -125,7 +128,8 @@ impl Engine {
         })
     }
 
-    /// As [`with_backend`](Self::with_backend), with a second backend that drafts. Its vocabulary has to be that of the first.
+    /// As [`with_backend`](Self::with_backend), with a second backend that drafts. Its vocabulary
+    /// has to be that of the first.
     ///
     /// # Errors
     /// As there.
@@ -220,11 +224,13 @@ impl Engine {
         })
     }
 
-    /// Compiles what a text has to match, for [`GenerationRequest::constraint`]. The last ones are remembered. It takes up to a
-    /// second, more the first time, so it is not for a thread that others wait for.
+    /// Compiles what a text has to match, for [`GenerationRequest::constraint`]. The last ones are
+    /// remembered. It takes up to a second, more the first time, so it is not for a thread that
+    /// others wait for.
     ///
     /// # Errors
-    /// [`CompileError`] says what is wrong with the constraint, or why no text can be held to it, or that memory is short.
+    /// [`CompileError`] says what is wrong with the constraint, or why no text can be held to it,
+    /// or that memory is short.
     pub fn compile(&self, constraint: &Constraint) -> Result<CompiledConstraint, CompileError> {
         let compiler = self
             .compiler
@@ -232,7 +238,8 @@ impl Engine {
         compiler.as_ref().map_err(Clone::clone)?.compile(constraint)
     }
 
-    /// Adds a generation. Its outputs go to its sink until one with a finish reason; dropping the handle cancels it.
+    /// Adds a generation. Its outputs go to its sink until one with a finish reason; dropping the
+    /// handle cancels it.
     ///
     /// # Errors
     /// [`SubmitError`] for a request that cannot be run, or not now because too many wait.
@@ -270,7 +277,8 @@ impl Engine {
         Ok(SequenceHandle(ticket))
     }
 
-    /// Gives up the engine's thread, which is dead or hangs: whoever waits for it is told why, and whatever it still does is ignored.
+    /// Gives up the engine's thread, which is dead or hangs: whoever waits for it is told why, and
+    /// whatever it still does is ignored.
     pub(crate) fn abandon(&self, why: &GenerationError) {
         let finish = FinishReason::Error(why.clone());
         for waiting in self.worker.abandon(why) {
@@ -293,7 +301,8 @@ impl Engine {
     /// Loads the model again, for an engine in the place of this one.
     ///
     /// # Errors
-    /// As [`load`](Self::load), and if the file has become one of another vocabulary, which is not what sessions know.
+    /// As [`load`](Self::load), and if the file has become one of another vocabulary, which is not
+    /// what sessions know.
     pub(crate) fn load_again(&self) -> Result<Self, LoadError> {
         let mut next = Self::load(self.spec.clone())?;
         let difference = vocab::difference(&*self.vocab, &*next.vocab);
@@ -303,7 +312,8 @@ impl Engine {
         Ok(next)
     }
 
-    /// By how many microseconds a request ranks before others of its time: a point of priority is worth some time of waiting.
+    /// By how many microseconds a request ranks before others of its time: a point of priority is
+    /// worth some time of waiting.
     fn head_start(&self, priority: i32) -> i64 {
         let point = i64::from(self.spec.priority_aging_ms) * 1_000;
         point.saturating_mul(i64::from(priority))
@@ -447,8 +457,8 @@ impl fmt::Debug for Engine {
     }
 }
 
-/// A generation in an engine. Dropping it cancels the generation: its cells are free after the step that is being computed, and
-/// no finish is delivered. Outputs of that step may still arrive.
+/// A generation in an engine. Dropping it cancels the generation: its cells are free after the step
+/// that is being computed, and no finish is delivered. Outputs of that step may still arrive.
 #[derive(Debug)]
 pub struct SequenceHandle(Ticket<Order, Waiting>);
 

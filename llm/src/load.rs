@@ -1,4 +1,5 @@
-//! Opens what a spec names: looks at its files, tries its models, and picks the backend that runs them.
+//! Opens what a spec names: looks at its files, tries its models, and picks the backend that runs
+//! them.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +12,8 @@ use crate::protocol::LoadError;
 use crate::spec::{BackendKind, EngineSpec};
 use crate::trial;
 
-/// Looks at the files of a spec, which is cheap, and then tries its models. To be called before [`open`].
+/// Looks at the files of a spec, which is cheap, and then tries its models. To be called before
+/// [`open`].
 ///
 /// # Errors
 /// [`LoadError`] for a file that cannot be loaded.
@@ -53,8 +55,8 @@ fn look_at<'a>(
     Ok(files)
 }
 
-/// Loads the models of a spec on the calling thread and runs `serve` with their backends, which borrow the weights and are dropped
-/// before this returns.
+/// Loads the models of a spec on the calling thread and runs `serve` with their backends, which
+/// borrow the weights and are dropped before this returns.
 pub(crate) fn open(spec: &EngineSpec, serve: &mut Serve<'_>) -> Result<(), LoadError> {
     if let Some(draft) = spec.draft_spec()
         && draft.backend != spec.backend
@@ -81,7 +83,8 @@ pub(crate) fn open(spec: &EngineSpec, serve: &mut Serve<'_>) -> Result<(), LoadE
     }
 }
 
-/// Loads the model of a spec on the calling thread and runs `serve` with its backend, as [`open`] does.
+/// Loads the model of a spec on the calling thread and runs `serve` with its backend, as [`open`]
+/// does.
 pub(crate) fn open_embedding(
     spec: &EmbeddingSpec,
     serve: &mut ServeEmbedding<'_>,

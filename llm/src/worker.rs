@@ -1,5 +1,6 @@
-//! What the engines have in common: a thread that opens a model, says that it is ready, serves until it is told to stop, and shows
-//! that it is alive; and its outside, which gives it orders and knows who waits for it.
+//! What the engines have in common: a thread that opens a model, says that it is ready, serves
+//! until it is told to stop, and shows that it is alive; and its outside, which gives it orders and
+//! knows who waits for it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -23,10 +24,12 @@ pub(crate) use places::Places;
 pub use places::QueuePlace;
 pub(crate) use pulse::{Pulse, Seen, stalled_for};
 
-/// How long the end of a thread that was told to stop is waited for. It stops between two steps, which take less on most machines;
-/// one that takes longer is left behind, for nothing may keep the process from its end.
+/// How long the end of a thread that was told to stop is waited for. It stops between two steps,
+/// which take less on most machines; one that takes longer is left behind, for nothing may keep the
+/// process from its end.
 const JOIN_PATIENCE: Duration = Duration::from_secs(5);
-/// How long there is no work before a thread rests: longer than the pauses between the requests of one client.
+/// How long there is no work before a thread rests: longer than the pauses between the requests of
+/// one client.
 const REST_AFTER: Duration = Duration::from_millis(200);
 
 /// What runs on the thread of an engine.
@@ -61,8 +64,8 @@ pub(crate) trait Stepper {
     fn end(&mut self);
 }
 
-/// What reaches the thread of an engine. The channel needs no bound of its own: what waits in it is bounded by the engine's queue, and
-/// each that waits is cancelled at most once.
+/// What reaches the thread of an engine. The channel needs no bound of its own: what waits in it is
+/// bounded by the engine's queue, and each that waits is cancelled at most once.
 pub(crate) enum Command<O> {
     Order(O),
     Cancel(u64),
@@ -92,8 +95,8 @@ pub(crate) struct Ticket<O, W> {
 }
 
 impl<O: Send + 'static, W> Worker<O, W> {
-    /// Starts a thread and waits until it is ready. `serve` opens the model, tells [`Ready`] what it has opened, and returns when it
-    /// has served its [`Inbox`].
+    /// Starts a thread and waits until it is ready. `serve` opens the model, tells [`Ready`] what
+    /// it has opened, and returns when it has served its [`Inbox`].
     ///
     /// # Errors
     /// What `serve` returns before it is ready, and that it panicked or that there is no thread.
@@ -173,14 +176,15 @@ impl<O: Send + 'static, W> Worker<O, W> {
         self.commands.send(Command::Order(order)).is_ok()
     }
 
-    /// Gives the thread up, which is dead or hangs: nobody can wait for it any more, and whoever does is given out, to be told why.
+    /// Gives the thread up, which is dead or hangs: nobody can wait for it any more, and whoever
+    /// does is given out, to be told why.
     pub(crate) fn abandon(&self, why: &GenerationError) -> Vec<W> {
         self.pulse.abandon();
         self.live.close(why)
     }
 
-    /// Tells the thread to stop, and waits for its end for a bounded time; not if the thread itself calls this, or was given up.
-    /// False if it runs on.
+    /// Tells the thread to stop, and waits for its end for a bounded time; not if the thread itself
+    /// calls this, or was given up. False if it runs on.
     pub(crate) fn stop(&mut self) -> bool {
         // Fails only if the thread has ended already.
         self.commands.send(Command::Shutdown).ok();
@@ -237,7 +241,8 @@ impl<T> Ready<T> {
 }
 
 impl<O> Inbox<O> {
-    /// Steps until the engine is dropped. Everybody who still waits is then told that it has stopped.
+    /// Steps until the engine is dropped. Everybody who still waits is then told that it has
+    /// stopped.
     pub(crate) fn serve<S: Stepper<Order = O>>(&self, stepper: &mut S) {
         if let Err(message) = catch(|| self.step_until_shutdown(stepper)) {
             tracing::error!(%message, "{} panicked outside of a step", S::NAME);

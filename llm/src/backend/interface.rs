@@ -1,7 +1,7 @@
 //! What the engine asks of a model: decode a batch, read logits, move KV cells around.
 //!
-//! A backend lives on one engine thread: it is created, used and dropped there. It keeps no notion of requests; the engine
-//! names sequences by [`Slot`] and decides which cells they hold.
+//! A backend lives on one engine thread: it is created, used and dropped there. It keeps no notion
+//! of requests; the engine names sequences by [`Slot`] and decides which cells they hold.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -33,7 +33,8 @@ pub struct Capacity {
     pub max_batch_tokens: u32,
     /// How slots hold cells.
     pub layout: KvLayout,
-    /// Whether a sequence can go on from the first cells of another one. Models whose state is not one cell a token cannot.
+    /// Whether a sequence can go on from the first cells of another one. Models whose state is not
+    /// one cell a token cannot.
     pub reuses_cells: bool,
     /// Bytes of host memory for saved cells, unless the spec says otherwise.
     pub host_cache_bytes: u64,
@@ -63,12 +64,14 @@ pub struct BatchToken {
     pub adapter: Option<Adapter>,
 }
 
-/// Whether a batch may hold drafted tokens behind a sequence's last one, whose cells are removed again if they prove wrong.
+/// Whether a batch may hold drafted tokens behind a sequence's last one, whose cells are removed
+/// again if they prove wrong.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DraftSupport {
     /// No: cells cannot be removed from a sequence's end alone.
     Never,
-    /// Equally many for all sequences: those that have more than others are computed in passes of their own.
+    /// Equally many for all sequences: those that have more than others are computed in passes of
+    /// their own.
     SameLength,
     /// Any number for each.
     #[default]
@@ -96,8 +99,8 @@ pub trait Backend {
     /// Computes the batch and stores one KV cell per token.
     ///
     /// # Errors
-    /// [`DecodeError::NoCells`] leaves the cache as it was; after [`DecodeError::Failed`] its content is undefined until
-    /// [`clear`](Self::clear).
+    /// [`DecodeError::NoCells`] leaves the cache as it was; after [`DecodeError::Failed`] its
+    /// content is undefined until [`clear`](Self::clear).
     fn decode(&mut self, batch: &[BatchToken]) -> Result<(), DecodeError>;
 
     /// The time that batches take is measured by this clock. Tests have clocks of their own.
@@ -105,11 +108,13 @@ pub trait Backend {
         Instant::now()
     }
 
-    /// The rows of logits of the last batch, one behind the other: one for each token that asked for them, in the batch's order.
+    /// The rows of logits of the last batch, one behind the other: one for each token that asked
+    /// for them, in the batch's order.
     fn logits(&self) -> &[f32];
 
-    /// Calls `work` on each thread that computes batches, the calling one among them, and waits for all of them. They compute nothing
-    /// meanwhile, and mostly have not gone to sleep since the last batch.
+    /// Calls `work` on each thread that computes batches, the calling one among them, and waits for
+    /// all of them. They compute nothing meanwhile, and mostly have not gone to sleep since the
+    /// last batch.
     fn on_threads(&self, work: &(dyn Fn() + Sync)) {
         work();
     }
@@ -117,16 +122,18 @@ pub trait Backend {
     /// Frees the slot's cells from this position on.
     fn remove(&mut self, slot: Slot, from: u32);
 
-    /// Frees the slot's cells before this position. What is left can be saved or removed, nothing else.
+    /// Frees the slot's cells before this position. What is left can be saved or removed, nothing
+    /// else.
     ///
     /// This and the next four are called only if [`Capacity::reuses_cells`] says so.
     fn remove_before(&mut self, slot: Slot, position: u32);
 
-    /// Makes the first `cells` cells of `from` cells of `to`, too, which has none at these positions. Only for the layout
-    /// [`KvLayout::Pool`].
+    /// Makes the first `cells` cells of `from` cells of `to`, too, which has none at these
+    /// positions. Only for the layout [`KvLayout::Pool`].
     fn share(&mut self, from: Slot, to: Slot, cells: u32);
 
-    /// Copies cells of a slot to host memory, cut into pieces: the positions of each, in order, one behind the other.
+    /// Copies cells of a slot to host memory, cut into pieces: the positions of each, in order, one
+    /// behind the other.
     ///
     /// # Errors
     /// [`SaveError`] if the backend cannot, now or ever.
@@ -156,14 +163,14 @@ pub trait Backend {
     /// Frees all cells of all slots.
     fn clear(&mut self);
 
-    /// Does a little of what can wait until there is nothing to compute, a few milliseconds at most; says whether there is more.
-    /// Called again and again until there is not, or work comes.
+    /// Does a little of what can wait until there is nothing to compute, a few milliseconds at
+    /// most; says whether there is more. Called again and again until there is not, or work comes.
     fn tidy(&mut self) -> bool {
         false
     }
 
-    /// Called when there has been no work for a while: gives up what would only be in the way of others, such as threads. The next
-    /// batch may take a little longer.
+    /// Called when there has been no work for a while: gives up what would only be in the way of
+    /// others, such as threads. The next batch may take a little longer.
     fn rest(&mut self) {}
 }
 

@@ -1,4 +1,5 @@
-//! What sequences have in common: which KV cells they share, and which finished prefixes are kept in host memory.
+//! What sequences have in common: which KV cells they share, and which finished prefixes are kept
+//! in host memory.
 
 mod cells;
 mod group;

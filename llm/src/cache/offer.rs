@@ -21,9 +21,10 @@ pub(crate) struct Offer {
 }
 
 impl Offer {
-    /// What is worth taking over of what was found, where the backend has this layout and saves cells or not.
-    pub(crate) fn of(found: &Found, layout: KvLayout, saves: bool) -> Self {
-        let saved = if saves { found.saved } else { 0 };
+    /// What is worth taking over of what was found, where the backend has this layout, and can save
+    /// and restore cells or not.
+    pub(crate) fn of(found: &Found, layout: KvLayout, can_save: bool) -> Self {
+        let saved = if can_save { found.saved } else { 0 };
         let live_tokens = found.live.map_or(0, |(_, tokens)| tokens);
         let mut offer = match layout {
             // What is shared takes no cells: copies only continue it.
@@ -40,7 +41,7 @@ impl Offer {
                 }
             }
             KvLayout::Streams => {
-                let is_ahead = saves && live_tokens >= saved + WORTHWHILE;
+                let is_ahead = can_save && live_tokens >= saved + WORTHWHILE;
                 let tokens = if is_ahead { live_tokens } else { saved };
                 let tokens = if tokens >= WORTHWHILE { tokens } else { 0 };
                 Self {
@@ -51,7 +52,7 @@ impl Offer {
                 }
             }
         };
-        let can_share = saves || layout == KvLayout::Pool;
+        let can_share = can_save || layout == KvLayout::Pool;
         offer.grows = can_share && found.coming >= offer.tokens + WORTHWHILE;
         offer
     }

@@ -1,8 +1,10 @@
-//! The prefix cache: what a sequence reuses from others when it is admitted, and what is kept of it when it leaves.
+//! The prefix cache: what a sequence reuses from others when it is admitted, and what is kept of it
+//! when it leaves.
 //!
-//! Cells of a sequence that lives are shared (one pool) or copied (a stream each); what a sequence leaves behind goes to host
-//! memory and is copied back when another one begins alike. While a sequence computes what a waiting one begins with, the waiting
-//! one is deferred, so that many prompts that come at once and begin alike compute their beginning once.
+//! Cells of a sequence that lives are shared (one pool) or copied (a stream each); what a sequence
+//! leaves behind goes to host memory and is copied back when another one begins alike. While a
+//! sequence computes what a waiting one begins with, the waiting one is deferred, so that many
+//! prompts that come at once and begin alike compute their beginning once.
 
 use std::time::Instant;
 
@@ -154,7 +156,8 @@ impl PrefixCache {
         cells.computed += tokens;
     }
 
-    /// Gives up the cells of a sequence behind its first `kept`, which drafts that were not accepted have left.
+    /// Gives up the cells of a sequence behind its first `kept`, which drafts that were not
+    /// accepted have left.
     pub(crate) fn cut(&mut self, backend: &mut dyn Backend, cells: &mut KvCells, kept: u32) {
         if let Some(slot) = cells.slot
             && cells.computed > kept
@@ -165,7 +168,8 @@ impl PrefixCache {
         }
     }
 
-    /// The backend had too few cells for this batch: from now on, no more are planned with than it has shown to hold.
+    /// The backend had too few cells for this batch: from now on, no more are planned with than it
+    /// has shown to hold.
     pub(crate) fn ran_out(&mut self, batch: u32) {
         let tried = self.book.used() + batch;
         tracing::warn!(
@@ -187,7 +191,8 @@ impl PrefixCache {
         Offer::of(&found, self.layout, self.saves)
     }
 
-    /// How many tokens a prompt would take over if it were admitted now, and the new cells these would take.
+    /// How many tokens a prompt would take over if it were admitted now, and the new cells these
+    /// would take.
     pub(crate) fn would_take_over(
         &self,
         group: &ShareGroup,
@@ -206,7 +211,8 @@ impl PrefixCache {
         (offer.tokens, offer.cells)
     }
 
-    /// Gives a sequence that gets this slot what others have of its beginning. `room` cells are free for copies.
+    /// Gives a sequence that gets this slot what others have of its beginning. `room` cells are
+    /// free for copies.
     pub(crate) fn admit(
         &mut self,
         backend: &mut dyn Backend,
@@ -319,7 +325,8 @@ impl PrefixCache {
         self.tree.extend(id, tokens);
     }
 
-    /// Saves the cells of a sequence that is about to lose its slot, as far as they are not saved yet.
+    /// Saves the cells of a sequence that is about to lose its slot, as far as they are not saved
+    /// yet.
     pub(crate) fn keep(&mut self, backend: &mut dyn Backend, id: SequenceId, cells: &KvCells) {
         let Some(slot) = cells.slot.filter(|_| self.host_limit > 0) else {
             return;
@@ -359,7 +366,8 @@ impl PrefixCache {
         self.book = CellBook::default();
     }
 
-    /// Saves what is not saved yet of a live sequence's first cells. Says whether the backend could.
+    /// Saves what is not saved yet of a live sequence's first cells. Says whether the backend
+    /// could.
     fn save(&mut self, backend: &mut dyn Backend, id: SequenceId, slot: Slot, end: u32) -> bool {
         let started = Instant::now();
         let pieces = self.tree.pieces(id, end);

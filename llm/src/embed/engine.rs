@@ -1,4 +1,5 @@
-//! The embedding engine as the rest of the program sees it: load, submit, status. The work happens on its thread, in `step`.
+//! The embedding engine as the rest of the program sees it: load, submit, status. The work happens
+//! on its thread, in `step`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,8 +17,8 @@ use crate::protocol::LoadError;
 use crate::vocab::{self, Vocab};
 use crate::worker::{self, Inbox, Places, Pulse, Ready, Ticket, Waiter, Worker, stopped};
 
-/// A loaded model that embeds or ranks for many requests at once. Dropping it stops its thread; requests that still wait end with
-/// an error.
+/// A loaded model that embeds or ranks for many requests at once. Dropping it stops its thread;
+/// requests that still wait end with an error.
 pub struct EmbeddingEngine {
     spec: EmbeddingSpec,
     files: ModelFiles,
@@ -80,7 +81,8 @@ impl EmbeddingEngine {
         })
     }
 
-    /// Starts an engine on a backend of the caller's own, which `open` creates on the engine thread.
+    /// Starts an engine on a backend of the caller's own, which `open` creates on the engine
+    /// thread.
     ///
     /// # Errors
     /// Whatever `open` returns, and [`LoadError::Spec`] for values out of range.
@@ -145,10 +147,12 @@ impl EmbeddingEngine {
         })
     }
 
-    /// Adds a request. Its sink is called once; dropping the handle before that cancels the request, and then it may never be.
+    /// Adds a request. Its sink is called once; dropping the handle before that cancels the
+    /// request, and then it may never be.
     ///
     /// # Errors
-    /// [`EmbeddingRefusal`] for a request that cannot be computed, or not now because too many wait.
+    /// [`EmbeddingRefusal`] for a request that cannot be computed, or not now because too many
+    /// wait.
     pub fn submit(&self, request: EmbeddingRequest) -> Result<EmbeddingHandle, EmbeddingRefusal> {
         self.check(&request)?;
         let entered = self.shared.places.enter(self.spec.max_waiting);
@@ -194,7 +198,8 @@ impl EmbeddingEngine {
     /// Loads the model again, for an engine in the place of this one.
     ///
     /// # Errors
-    /// As [`load`](Self::load), and if the file has become one of another vocabulary or width, which is not what sessions know.
+    /// As [`load`](Self::load), and if the file has become one of another vocabulary or width,
+    /// which is not what sessions know.
     pub(crate) fn load_again(&self) -> Result<Self, LoadError> {
         let next = Self::load(self.spec.clone())?;
         let mut difference = vocab::difference(&*self.vocab, &*next.vocab);

@@ -1,4 +1,5 @@
-//! The engine thread: takes requests in, computes a batch, hands out the results of those that are complete.
+//! The engine thread: takes requests in, computes a batch, hands out the results of those that are
+//! complete.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! Who gets a slot and who gives it up: carries out what the plan says, across the parts that a sequence is in.
+//! Who gets a slot and who gives it up: carries out what the plan says, across the parts that a
+//! sequence is in.
 
 use super::step::Core;
 use crate::protocol::SequenceId;
@@ -25,8 +26,8 @@ impl Core<'_> {
         }
     }
 
-    /// Gives a waiting sequence a slot, and what others have of its beginning, where the step needs cells for so many tokens. Returns
-    /// how many of its own are left to compute.
+    /// Gives a waiting sequence a slot, and what others have of its beginning, where the step needs
+    /// cells for so many tokens. Returns how many of its own are left to compute.
     fn admit(&mut self, id: SequenceId, step_tokens: u32) -> u32 {
         let mut sequence = self
             .queue

@@ -28,8 +28,9 @@ impl Batch {
         self.drafted
     }
 
-    /// Fills the batch in the order of slots: a backend whose sequences have streams of their own computes neighboring slots together,
-    /// and reads the weights once more for each gap or step back.
+    /// Fills the batch in the order of slots: a backend whose sequences have streams of their own
+    /// computes neighboring slots together, and reads the weights once more for each gap or step
+    /// back.
     pub(super) fn fill(&mut self, plan: &mut Plan, slots: &mut Slots, n_vocab: usize) {
         limit_prompt_rows(plan, slots, n_vocab);
         self.sort(plan, slots);
@@ -72,8 +73,9 @@ impl Batch {
         plan.work.extend(self.by_slot.iter().map(|(_, work)| *work));
     }
 
-    /// Decodes the batch, and works out beside it which tokens the sequences with a constraint can get from it. What a constraint
-    /// allows next depends on the tokens alone, not on their logits, so other threads find it out meanwhile.
+    /// Decodes the batch, and works out beside it which tokens the sequences with a constraint can
+    /// get from it. What a constraint allows next depends on the tokens alone, not on their logits,
+    /// so other threads find it out meanwhile.
     pub(super) fn decode(
         &self,
         backend: &mut dyn Backend,
@@ -99,7 +101,8 @@ impl Batch {
     }
 }
 
-/// Shortens prompts in the plan whose tokens' logits are asked for, to as many as there is memory for in a step.
+/// Shortens prompts in the plan whose tokens' logits are asked for, to as many as there is memory
+/// for in a step.
 fn limit_prompt_rows(plan: &mut Plan, slots: &Slots, n_vocab: usize) {
     let row_bytes = n_vocab * size_of::<f32>();
     let mut left = (PROMPT_ROWS_BYTES / row_bytes.max(1)).max(1) as u32;
@@ -113,7 +116,8 @@ fn limit_prompt_rows(plan: &mut Plan, slots: &Slots, n_vocab: usize) {
         if rows == 0 {
             continue;
         }
-        // Rows are asked for from some position on to the last but one, so those that are too many are at the end.
+        // Rows are asked for from some position on to the last but one, so those that are too many
+        // are at the end.
         let mut tokens = work.tokens;
         if rows > left {
             let before = (first..first + work.tokens).take_while(|position| !wanted(position));

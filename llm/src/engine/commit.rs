@@ -1,4 +1,5 @@
-//! Books what a step computed and hands out what was sampled; or, if the step failed, ends the sequences it concerned.
+//! Books what a step computed and hands out what was sampled; or, if the step failed, ends the
+//! sequences it concerned.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -26,7 +27,8 @@ impl Core<'_> {
         shared.accepted_tokens.add(u64::from(accepted));
     }
 
-    /// Hands out what was sampled, and lets go the sequences that end with it. Returns how many tokens and accepted drafts these were.
+    /// Hands out what was sampled, and lets go the sequences that end with it. Returns how many
+    /// tokens and accepted drafts these were.
     fn put_out(&mut self) -> (u32, u32) {
         let now = Instant::now();
         let (mut generated, mut accepted) = (0, 0);
@@ -65,8 +67,8 @@ impl Core<'_> {
         (generated, accepted)
     }
 
-    /// The backend has fewer free cells than it should: plan with what it has shown to hold, which leaves drafts out first. If only
-    /// one sequence holds cells, it can never go on.
+    /// The backend has fewer free cells than it should: plan with what it has shown to hold, which
+    /// leaves drafts out first. If only one sequence holds cells, it can never go on.
     pub(super) fn retry_with_fewer_cells(&mut self) {
         self.prefixes.ran_out(self.batch.tokens().len() as u32);
         if self.batch.drafted() > 0 {
@@ -83,7 +85,8 @@ impl Core<'_> {
         }
     }
 
-    /// Ends the sequences of the batch. The cache's content is lost with the step, so the others are computed again.
+    /// Ends the sequences of the batch. The cache's content is lost with the step, so the others
+    /// are computed again.
     pub(super) fn fail_batch(&mut self, kind: ErrorKind, message: &str) {
         tracing::error!(
             step = self.slots.step(),

@@ -1,4 +1,5 @@
-//! Plans the next step: brings the sequences, and what they could take over from each other, before the scheduler.
+//! Plans the next step: brings the sequences, and what they could take over from each other, before
+//! the scheduler.
 
 use super::queue::Queue;
 use super::slots::Slots;
@@ -88,8 +89,9 @@ impl Planner {
         }
     }
 
-    /// Defers those of the planned admissions that begin like another one of them, so that only one computes what they share.
-    /// Says whether there were any, and so whether the plan has to be made again.
+    /// Defers those of the planned admissions that begin like another one of them, so that only one
+    /// computes what they share. Says whether there were any, and so whether the plan has to be
+    /// made again.
     fn defer_followers(&mut self, queue: &Queue, admit: &[SequenceId]) -> bool {
         if admit.len() < 2 {
             return false;

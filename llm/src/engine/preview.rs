@@ -1,5 +1,5 @@
-//! What a prompt would take if it were admitted now: asked from outside, answered by the engine's thread, which alone knows the
-//! prefix tree. Nothing is reserved or marked as used.
+//! What a prompt would take if it were admitted now: asked from outside, answered by the engine's
+//! thread, which alone knows the prefix tree. Nothing is reserved or marked as used.
 
 use std::sync::Arc;
 
@@ -36,8 +36,9 @@ impl Drop for Question {
 }
 
 impl Engine {
-    /// Asks what a prompt would take if it were admitted now, with this cache salt and adapter. `answer` is called on the engine's thread,
-    /// between two steps; with an error, on any thread, if the engine fails first.
+    /// Asks what a prompt would take if it were admitted now, with this cache salt and adapter.
+    /// `answer` is called on the engine's thread, between two steps; with an error, on any thread,
+    /// if the engine fails first.
     ///
     /// # Errors
     /// As [`submit`](Self::submit), for prompts that can never run.

@@ -81,7 +81,8 @@ impl Queue {
         self.left.insert(request);
     }
 
-    /// Fills `rows` with the sequences that could run. Those of requests that have left a slot are behind who came meanwhile.
+    /// Fills `rows` with the sequences that could run. Those of requests that have left a slot are
+    /// behind who came meanwhile.
     pub(super) fn fill_rows(&mut self, rows: &mut Vec<Row>) {
         if !self.left.is_empty() {
             let now = self.shared.now();

@@ -1,4 +1,5 @@
-//! Chooses tokens for the sequences whose last tokens were in the batch, on several threads where there is enough to look at.
+//! Chooses tokens for the sequences whose last tokens were in the batch, on several threads where
+//! there is enough to look at.
 
 use std::cell::RefCell;
 use std::sync::{Mutex, PoisonError};
@@ -13,8 +14,8 @@ use crate::sequence::Sequence;
 use crate::speculate::Drafting;
 use crate::vocab::Vocab;
 
-/// Logits that one thread looks at by itself: to meet the others takes as long as looking at some ten thousand, longer where one has gone
-/// to sleep.
+/// Logits that one thread looks at by itself: to meet the others takes as long as looking at some
+/// ten thousand, longer where one has gone to sleep.
 const GRAIN: usize = 75_000;
 
 thread_local! {
@@ -37,7 +38,8 @@ impl Sampling {
         }
     }
 
-    /// What was sampled in the step, sequence by sequence: `None` stands for logits that no token could be taken from.
+    /// What was sampled in the step, sequence by sequence: `None` stands for logits that no token
+    /// could be taken from.
     pub(super) fn take(&mut self) -> impl Iterator<Item = (SequenceId, Option<Sampled>)> {
         self.samples.drain(..)
     }
@@ -127,14 +129,16 @@ impl Logits<'_> {
         }
     }
 
-    /// Samples each row with the state that the rows before it left, as long as the drafts prove right.
+    /// Samples each row with the state that the rows before it left, as long as the drafts prove
+    /// right.
     fn sample_one(&self, sequence: &mut Sequence, scratch: &mut Scratch) {
         self.find_prompt_logprobs(sequence, scratch);
         for (ahead, row) in (0..).zip(std::mem::take(&mut sequence.rows)) {
             let sampled = sequence.choose(self.row(row), ahead, self.end_tokens, scratch);
             let token = sampled.as_ref().map(|sampled| sampled.token);
             sequence.sampled.push(sampled);
-            // The next row is that of a draft: its logits count only if the draft is what was sampled.
+            // The next row is that of a draft: its logits count only if the draft is what was
+            // sampled.
             let drafted = sequence.drafts().get(ahead as usize).copied();
             if token != drafted || sequence.has_matched() {
                 return;

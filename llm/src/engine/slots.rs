@@ -12,7 +12,8 @@ use crate::schedule::Work;
 use crate::sequence::Sequence;
 use crate::speculate::Drafting;
 
-/// A gap between slots is closed when it is so many steps old, and only for a sequence that may run for as many.
+/// A gap between slots is closed when it is so many steps old, and only for a sequence that may run
+/// for as many.
 const GAP_STEPS: u64 = 4;
 /// Copying that many cells takes less time than a step loses by a gap.
 const CELLS_A_STEP: u32 = 256;
@@ -136,9 +137,10 @@ impl Slots {
         }
     }
 
-    /// Moves the sequence in the highest slot into a free one below it, where a backend computes neighboring slots together and
-    /// reads the weights once more for each gap. A gap that a new sequence may fill is left for a few steps; of several, one is
-    /// closed in a step, so that no step waits for many copies. Says whether it moved one.
+    /// Moves the sequence in the highest slot into a free one below it, where a backend computes
+    /// neighboring slots together and reads the weights once more for each gap. A gap that a new
+    /// sequence may fill is left for a few steps; of several, one is closed in a step, so that no
+    /// step waits for many copies. Says whether it moved one.
     pub(super) fn close_gap(&mut self, backend: &mut dyn Backend) -> bool {
         let is_new = self.step < self.changed + GAP_STEPS;
         if !self.closes_gaps || is_new {

@@ -12,7 +12,8 @@ use crate::worker::{self, Places, Pulse};
 pub(super) struct Shared {
     /// Shared with the thread's end, which comes after all else.
     pub(super) pulse: Arc<Pulse>,
-    /// Of the queue: taken by sequences not yet admitted for the first time, and by requests that make their prompt.
+    /// Of the queue: taken by sequences not yet admitted for the first time, and by requests that
+    /// make their prompt.
     pub(super) places: Arc<Places>,
     /// Admitted before, preempted, waiting again.
     pub(super) preempted: Counter,
@@ -128,7 +129,8 @@ pub struct EngineStatus {
     pub prefix_bytes: u64,
     /// Tokens whose cells were dropped from host memory to keep its limit.
     pub prefix_evicted: u64,
-    /// The time that a step beside decodes should not exceed: `target_step_ms`, or what the engine chose for the last step.
+    /// The time that a step beside decodes should not exceed: `target_step_ms`, or what the engine
+    /// chose for the last step.
     pub step_target: Duration,
     /// The time that the last planned step was expected to take.
     pub step_expected: Duration,

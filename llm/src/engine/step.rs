@@ -1,7 +1,9 @@
-//! The engine thread: take in what arrived, plan, compute, sample, commit; once per step, until told to stop.
+//! The engine thread: take in what arrived, plan, compute, sample, commit; once per step, until
+//! told to stop.
 //!
-//! Invariants: a sequence holds a slot exactly while it runs; the prefix cache says which cells sequences hold, shared ones counted
-//! once; what fails in a step ends the sequences of its batch and no others.
+//! Invariants: a sequence holds a slot exactly while it runs; the prefix cache says which cells
+//! sequences hold, shared ones counted once; what fails in a step ends the sequences of its batch
+//! and no others.
 
 use std::sync::Arc;
 use std::time::Instant;

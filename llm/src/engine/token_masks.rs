@@ -1,4 +1,5 @@
-//! The threads that work out, beside a decode, which tokens sequences with a constraint can get from it.
+//! The threads that work out, beside a decode, which tokens sequences with a constraint can get
+//! from it.
 
 use std::num::NonZero;
 use std::thread;
@@ -8,7 +9,8 @@ use rayon_core::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 /// Most threads that work out masks.
 const MAX_THREADS: usize = 8;
 
-/// Threads that work out masks with the calling one, which is one of them as long as they are there. Without work they sleep.
+/// Threads that work out masks with the calling one, which is one of them as long as they are
+/// there. Without work they sleep.
 pub(super) fn threads(model: &str) -> Result<ThreadPool, ThreadPoolBuildError> {
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
     let model = model.to_owned();

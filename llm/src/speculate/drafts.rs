@@ -27,8 +27,8 @@ impl<'a> Drafts<'a> {
         }
     }
 
-    /// Drafts for the next step. The draft model does so only in steps without prompts, which come before drafts; `admits` says that
-    /// the next step may admit one.
+    /// Drafts for the next step. The draft model does so only in steps without prompts, which come
+    /// before drafts; `admits` says that the next step may admit one.
     pub(crate) fn draft(&mut self, running: &mut [impl Drafting], cost: &CostModel, admits: bool) {
         let mut decodes = StepSize::default();
         let mut prompts = admits;
@@ -93,7 +93,8 @@ impl<'a> Drafts<'a> {
     }
 }
 
-/// Sequences that draft more than others take a pass of their own for it: levels the drafts unless these passes pay.
+/// Sequences that draft more than others take a pass of their own for it: levels the drafts unless
+/// these passes pay.
 fn level(running: &mut [impl Drafting], steps: &Steps) {
     let drafting = || running.iter().filter(|sequence| sequence.decodes());
     let shortest = drafting().map(|sequence| sequence.drafts().len()).min();

@@ -59,7 +59,8 @@ impl Speculation {
         }
     }
 
-    /// Forgets the drafts, and drafts anew what may follow `text`, at most `limit` tokens, if the text is where drafts come from.
+    /// Forgets the drafts, and drafts anew what may follow `text`, at most `limit` tokens, if the
+    /// text is where drafts come from.
     pub(crate) fn draft(&mut self, text: &[Token], limit: u32) {
         self.keep(0);
         let Source::Text { lookup, acceptance } = &self.source else {
@@ -77,7 +78,8 @@ impl Speculation {
         }
     }
 
-    /// What the sequence wants of the draft model where at most `limit` tokens are of use; `None` if nothing.
+    /// What the sequence wants of the draft model where at most `limit` tokens are of use; `None`
+    /// if nothing.
     pub(crate) fn model_draft(&self, limit: u32) -> Option<ModelDraft> {
         match self.source {
             Source::Model {

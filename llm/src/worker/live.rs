@@ -1,4 +1,5 @@
-//! Who waits for an engine, kept outside of its thread: when the thread is dead or hangs, they learn it from somebody else.
+//! Who waits for an engine, kept outside of its thread: when the thread is dead or hangs, they
+//! learn it from somebody else.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -10,8 +11,9 @@ use rustc_hash::FxBuildHasher;
 use super::panics::catch;
 use crate::protocol::{FinishReason, GenerationError, StepOutput, StepSink, Tokens, Usage};
 
-/// Everybody who waits for an engine, by number. Touched when a request comes and when it goes, not in between. It needs no bound of
-/// its own: each entry is of a request that the engine's queue has counted, and leaves with it.
+/// Everybody who waits for an engine, by number. Touched when a request comes and when it goes, not
+/// in between. It needs no bound of its own: each entry is of a request that the engine's queue has
+/// counted, and leaves with it.
 pub(crate) struct Live<R>(Mutex<Content<R>>);
 
 struct Content<R> {

@@ -1,4 +1,5 @@
-//! The places of an engine's queue: counted, so that the queue is bounded, and to be had before the work that leads to a submission.
+//! The places of an engine's queue: counted, so that the queue is bounded, and to be had before the
+//! work that leads to a submission.
 
 use std::fmt;
 use std::sync::Arc;
@@ -78,7 +79,8 @@ impl Places {
 }
 
 impl QueuePlace {
-    /// Hands the place on to a sequence. False if it is not one of these places, or another one has it.
+    /// Hands the place on to a sequence. False if it is not one of these places, or another one has
+    /// it.
     pub(crate) fn hand_on(&self, to: &Arc<Places>) -> bool {
         let is_held = Arc::ptr_eq(&self.places, to) && self.is_held.swap(false, Ordering::Relaxed);
         if is_held {

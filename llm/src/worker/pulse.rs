@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, TryRecvError};
 
-/// What a thread shows of itself. The numbers are independent of each other, hence `Relaxed` throughout.
+/// What a thread shows of itself. The numbers are independent of each other, hence `Relaxed`
+/// throughout.
 #[derive(Debug)]
 pub(crate) struct Pulse {
     started: Instant,
