@@ -4,7 +4,7 @@ use super::Speculation;
 use super::confidence::Confidence;
 use super::lookup::Lookup;
 use super::worth::{LinearCost, Yield, worthwhile};
-use crate::protocol::{DraftCounts, DraftSource, SpeculationParams, Token, Tokens};
+use crate::protocol::{DraftCounts, DraftSource, SpeculationParams, Token};
 use crate::schedule::cost::{CostModel, StepSize};
 
 const PARAMS: SpeculationParams = SpeculationParams {
