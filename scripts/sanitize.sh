@@ -29,7 +29,7 @@ shim() {
         RUSTC_WORKSPACE_WRAPPER="$PWD/scripts/sanitize-rustc.sh" \
         GRAPHMILL_SHIM_FLAGS="-fsanitize=address,undefined -fno-sanitize=vptr -fsanitize-undefined-trap-on-error" \
         CARGO_TARGET_DIR=target/sanitize-shim \
-        cargo test --release -p graphmill-llm --features cpu-kernels --test llama_kernels -- --test-threads 1
+        cargo test --release -p graphmill-llm --features cpu-kernels --test llama kernels:: -- --test-threads 1
 }
 
 [ $# -gt 0 ] || set -- address thread shim

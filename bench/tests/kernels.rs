@@ -21,7 +21,7 @@ fn model(folder: &Path, shape: &str, quantization: Quantization) -> Option<PathB
         eprintln!("skipped: there are no kernels for this processor");
         return None;
     }
-    asking::model(folder, shape, quantization)
+    Some(asking::model(folder, shape, quantization))
 }
 
 fn bits(logprobs: &[f32]) -> Vec<u32> {

@@ -4,13 +4,11 @@ use std::{fs, path::Path, process::Command};
 
 use serde_json::Value;
 
+mod built;
+
 #[test]
 fn a_server_and_llama_decode_in_turns() {
-    let bench = Path::new(env!("CARGO_BIN_EXE_graphmill-bench"));
-    if !bench.with_file_name("graphmill").exists() {
-        eprintln!("skipped: our server is not built");
-        return;
-    }
+    let bench = built::bench();
     let folder = tempfile::tempdir().expect("a folder");
     let json = folder.path().join("results.json");
     // Each of its tokens is a piece of text, so that all of them can be seen to arrive.

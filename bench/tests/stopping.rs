@@ -9,13 +9,11 @@ use std::{
     time::Duration,
 };
 
+mod built;
+
 #[test]
 fn servers_end_with_the_bench() {
-    let bench = Path::new(env!("CARGO_BIN_EXE_graphmill-bench"));
-    if !bench.with_file_name("graphmill").exists() {
-        eprintln!("skipped: our server is not built");
-        return;
-    }
+    let bench = built::bench();
     for (signal, name) in [("-TERM", "SIGTERM"), ("-INT", "SIGINT")] {
         let folder = tempfile::tempdir().expect("a folder");
         let pipe = folder.path().join("started");

@@ -47,10 +47,7 @@ fn generate(engine: &Engine) {
 #[test]
 fn threads_have_a_cpu_each_where_there_is_one_for_each() {
     let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("../demos/tiny_chat/model.gguf");
-    if !model.exists() {
-        eprintln!("skipped: there is no model at `{}`", model.display());
-        return;
-    }
+    assert!(model.exists(), "`{}` is missing", model.display());
     let folder = tempfile::tempdir().expect("a folder");
     let all = cpus(&fs::read_to_string("/proc/self/status").expect("Linux says"));
     // Engines are told apart by the names of their models.

@@ -13,13 +13,10 @@ use graphmill_llm::{
 /// Tokens of prompts of different lengths: the longest is computed in several steps.
 pub(crate) const PROMPTS: [i32; 5] = [3, 40, 7, 700, 90];
 
-/// Makes a model of a shape in a folder, where the repository's own is there for the vocabulary.
-pub(crate) fn model(folder: &Path, shape: &str, quantization: Quantization) -> Option<PathBuf> {
+/// Makes a model of a shape in a folder, with the vocabulary of the repository's own.
+pub(crate) fn model(folder: &Path, shape: &str, quantization: Quantization) -> PathBuf {
     let vocabulary = Path::new(env!("CARGO_MANIFEST_DIR")).join("../demos/tiny_chat/model.gguf");
-    if !vocabulary.exists() {
-        eprintln!("skipped: there is no model at `{}`", vocabulary.display());
-        return None;
-    }
+    assert!(vocabulary.exists(), "`{}` is missing", vocabulary.display());
     let shape = SHAPES.into_iter().find(|known| known.name == shape);
     let recipe = Recipe {
         shape: shape.expect("a shape of this name"),
@@ -27,7 +24,7 @@ pub(crate) fn model(folder: &Path, shape: &str, quantization: Quantization) -> O
         loops: false,
         seed: 1,
     };
-    Some(recipe.make(folder, &vocabulary).expect("it is written"))
+    recipe.make(folder, &vocabulary).expect("it is written")
 }
 
 pub(crate) fn engine(model: &Path, plugin_config: &str) -> Engine {

@@ -103,7 +103,7 @@ pub trait Backend {
     /// content is undefined until [`clear`](Self::clear).
     fn decode(&mut self, batch: &[BatchToken]) -> Result<(), DecodeError>;
 
-    /// The time that batches take is measured by this clock. Tests have clocks of their own.
+    /// The time that batches take, and that requests have waited, by this clock. Tests have clocks of their own.
     fn now(&self) -> Instant {
         Instant::now()
     }

@@ -105,11 +105,10 @@ impl Queue {
     }
 
     /// Ends the sequences that have waited too long while so many were running.
-    pub(super) fn expire(&mut self, running: usize, outbox: &mut Outbox) {
+    pub(super) fn expire(&mut self, now: Instant, running: usize, outbox: &mut Outbox) {
         let Some(bound) = self.timeout else {
             return;
         };
-        let now = Instant::now();
         while let Some(sequence) = self.longest_waiting()
             && now.saturating_duration_since(sequence.submitted) >= bound
         {

@@ -175,7 +175,7 @@ impl Stepper for Core<'_> {
         let moves = !self.plan.preempt.is_empty();
         self.move_sequences();
         let running = self.slots.running().len();
-        self.queue.expire(running, self.outbox);
+        self.queue.expire(self.backend.now(), running, self.outbox);
         if self.plan.work.is_empty() {
             if !moves {
                 self.publish(true);

@@ -1,9 +1,10 @@
 //! Sequences that wait: for a place, for cells, for credit, and an engine that has nothing to do.
 
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
-use graphmill_llm::backend::scripted::{Script, Then};
+use graphmill_llm::backend::scripted::{Script, ScriptedBackend, Then};
 use graphmill_llm::{
     EngineSpec, ErrorKind, FinishReason, GenerationRequest, SequenceHandle, StepOutput, Token,
 };
@@ -107,24 +108,50 @@ fn a_higher_priority_is_admitted_first() {
     drop((handles, running));
 }
 
+/// A clock that moves when a test says so.
+#[derive(Clone)]
+struct Clock {
+    begun: Instant,
+    passed_ms: Arc<AtomicU64>,
+}
+
+impl Clock {
+    fn new() -> Self {
+        Self {
+            begun: Instant::now(),
+            passed_ms: Arc::default(),
+        }
+    }
+
+    fn pass(&self, time: Duration) {
+        let ms = time.as_millis() as u64;
+        self.passed_ms.fetch_add(ms, Ordering::Relaxed);
+    }
+
+    fn now(&self) -> Instant {
+        self.begun + Duration::from_millis(self.passed_ms.load(Ordering::Relaxed))
+    }
+}
+
 #[test]
 fn a_request_that_waited_too_long_ends_with_the_numbers_of_the_queue() {
-    let (engine, gate) = gated(
-        replies(&[]),
-        EngineSpec {
-            max_num_seqs: 1,
-            queue_timeout_ms: 1,
-            ..spec()
-        },
-    );
+    let spec = EngineSpec {
+        max_num_seqs: 1,
+        queue_timeout_ms: 600_000,
+        ..spec()
+    };
+    let clock = Clock::new();
+    let (gate, permits) = mpsc::channel::<()>();
+    let wait = move |_: &ScriptedBackend| {
+        permits.recv().ok(); // without a gate, steps run freely
+    };
+    let told = clock.clone();
+    let engine = support::watched(replies(&[]), spec, wait, || {}, move || told.now());
     // A place is free at once: no wait, even if the step takes longer than the bound.
     let running = Generation::chat(&engine, "first");
     eventually(&engine, "running", |status| status.sequences_running == 1);
-    let submitted = Instant::now();
     let waiting = [(), ()].map(|()| Generation::chat(&engine, "second"));
-    while submitted.elapsed() < Duration::from_millis(10) {
-        std::thread::yield_now();
-    }
+    clock.pass(Duration::from_hours(1));
     gate.send(()).expect("the engine runs");
     for waiting in waiting {
         let FinishReason::Error(error) = waiting.finish().1 else {
@@ -167,7 +194,7 @@ fn a_backend_without_work_is_told_to_rest_and_goes_on_after_it() {
         resting.send(()).ok(); // the test may have ended
     };
     let script = replies(&[("hi", "an answer", Then::End)]);
-    let engine = support::watched(script, spec(), |_| {}, at_rest);
+    let engine = support::watched(script, spec(), |_| {}, at_rest, Instant::now);
     let rests = || rests.recv_timeout(Duration::from_secs(20));
     rests().expect("nothing has come yet");
     for _ in 0..2 {
@@ -179,15 +206,14 @@ fn a_backend_without_work_is_told_to_rest_and_goes_on_after_it() {
 
 #[test]
 fn the_status_shows_how_steps_are_paced() {
-    let script = Script {
-        step_micros: 2_000,
-        ..replies(&[])
-    };
     let spec = EngineSpec {
         target_step_ms: 40,
         ..spec()
     };
-    let engine = engine(script, spec);
+    let clock = Clock::new();
+    let told = clock.clone();
+    let step = move |_: &ScriptedBackend| clock.pass(Duration::from_millis(2));
+    let engine = support::watched(replies(&[]), spec, step, || {}, move || told.now());
     Generation::chat(&engine, "hello").finish();
     eventually(&engine, "idle", |status| status.idle);
     let status = engine.status();
@@ -220,7 +246,7 @@ fn a_sequence_without_credit_sits_out() {
 }
 
 #[test]
-fn more_sequences_than_cells_take_turns_and_keep_their_texts() {
+fn more_sequences_than_cells_preempt_each_other_and_keep_their_texts() {
     let script = Script {
         cells: 400,
         ..Script::default()

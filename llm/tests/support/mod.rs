@@ -1,6 +1,7 @@
 //! A scripted backend that a test can hold between steps.
 
 use std::ops::Range;
+use std::time::Instant;
 
 use graphmill_llm::backend::scripted::{Script, ScriptedBackend};
 use graphmill_llm::backend::{
@@ -8,14 +9,15 @@ use graphmill_llm::backend::{
 };
 use graphmill_llm::{Backend, Engine, EngineSpec};
 
-/// A scripted backend that calls the test before each step, and when it rests.
-struct Gated<F, R> {
+/// A scripted backend that calls the test before each step and when it rests, and asks it for the time.
+struct Gated<F, R, N> {
     inner: ScriptedBackend,
     before_step: F,
     at_rest: R,
+    now: N,
 }
 
-impl<F: FnMut(&ScriptedBackend), R: FnMut()> Backend for Gated<F, R> {
+impl<F: FnMut(&ScriptedBackend), R: FnMut(), N: Fn() -> Instant> Backend for Gated<F, R, N> {
     fn capacity(&self) -> Capacity {
         self.inner.capacity()
     }
@@ -64,6 +66,10 @@ impl<F: FnMut(&ScriptedBackend), R: FnMut()> Backend for Gated<F, R> {
     fn rest(&mut self) {
         (self.at_rest)();
     }
+
+    fn now(&self) -> Instant {
+        (self.now)()
+    }
 }
 
 /// An engine on a script that calls `before_step`, which may wait, on its own thread.
@@ -72,15 +78,16 @@ pub(crate) fn gated(
     spec: EngineSpec,
     before_step: impl FnMut(&ScriptedBackend) + Send + 'static,
 ) -> Engine {
-    watched(script, spec, before_step, || {})
+    watched(script, spec, before_step, || {}, Instant::now)
 }
 
-/// As [`gated`]; also calls `at_rest` when the backend is told to rest.
+/// As [`gated`]; also calls `at_rest` when the backend is told to rest, and takes the time from `now`.
 pub(crate) fn watched(
     script: Script,
     spec: EngineSpec,
     before_step: impl FnMut(&ScriptedBackend) + Send + 'static,
     at_rest: impl FnMut() + Send + 'static,
+    now: impl Fn() -> Instant + Send + 'static,
 ) -> Engine {
     let to_open = spec.clone();
     let open = move || {
@@ -89,6 +96,7 @@ pub(crate) fn watched(
             inner,
             before_step,
             at_rest,
+            now,
         };
         Ok((backend, vocab))
     };

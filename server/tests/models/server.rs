@@ -13,16 +13,10 @@ use crate::serving::{self, CHAT, Process};
 /// How long anything may take, on a machine that does other things too.
 const PATIENCE: Duration = Duration::from_mins(5);
 
-/// The model of this repository; `None`, with a line that says so, where it is not.
-pub(crate) fn tiny_model() -> Option<Vec<u8>> {
+/// The model of this repository.
+pub(crate) fn tiny_model() -> Vec<u8> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../demos/tiny_chat/model.gguf");
-    match fs::read(&path) {
-        Ok(model) => Some(model),
-        Err(error) => {
-            eprintln!("skipped: no model at `{}`: {error}", path.display());
-            None
-        }
-    }
+    fs::read(&path).unwrap_or_else(|error| panic!("`{}`: {error}", path.display()))
 }
 
 /// Graphs that are to be served.

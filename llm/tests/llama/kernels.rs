@@ -1,12 +1,9 @@
 //! The CPU kernels on llama.cpp with the repository's small model: who uses them, and that what they compute is what llama.cpp does.
 
-#![cfg(feature = "cpu-kernels")]
-
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Output};
-use std::sync::mpsc::{self, Receiver};
-use std::time::Duration;
+use std::sync::mpsc;
 
 use graphmill_kernels::Kernels;
 use graphmill_llm::embed::{
@@ -14,12 +11,10 @@ use graphmill_llm::embed::{
 };
 use graphmill_llm::info::KernelsInfo;
 use graphmill_llm::{
-    AdapterSpec, Engine, EngineSpec, FinishReason, GenerationRequest, LoadError, Number,
-    PluginConfig, SequenceHandle, StepOutput, Token,
+    AdapterSpec, Engine, EngineSpec, LoadError, Number, PluginConfig, Token, TokenLogprob,
 };
-use messages::MESSAGES;
 
-mod messages;
+use crate::support::{self, Generation, MESSAGES, chat};
 
 /// Turns the kernels off for a process, or names their instructions.
 const SWITCH: &str = "GRAPHMILL_CPU_KERNELS";
@@ -28,19 +23,14 @@ const ON: &str = r#"{"cpu_kernels": "on"}"#;
 
 /// The model, where this processor has kernels.
 fn model() -> Option<PathBuf> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../demos/tiny_chat/model.gguf");
-    if !path.exists() {
-        eprintln!("skipped: there is no model at `{}`", path.display());
-        return None;
-    }
     if Kernels::detect().is_none() {
         eprintln!("skipped: there are no kernels for this processor");
         return None;
     }
-    Some(path)
+    Some(support::model())
 }
 
-/// An engine with a whole context, and so a stream of cells, for each sequence.
+/// An engine with a whole context, and so a KV cache, for each sequence.
 fn engine(plugin_config: &str, max_num_batched_tokens: u32) -> Option<Engine> {
     engine_of(model()?, plugin_config, max_num_batched_tokens)
 }
@@ -75,65 +65,25 @@ fn kernels(engine: &Engine) -> Option<&KernelsInfo> {
     engine.info().backend.kernels.as_ref()
 }
 
-fn start(engine: &Engine, text: &str) -> (Receiver<StepOutput>, SequenceHandle) {
-    let prompt = engine.vocab().tokenize(text, true, true).expect("short");
-    start_with(engine, prompt)
+fn start(engine: &Engine, prompt: Vec<Token>) -> Generation {
+    Generation::start(engine, prompt, |request| {
+        request.max_tokens = Some(32);
+        request.sampling.logprobs = Some(3);
+        request.prompt_logprobs = Some(1);
+    })
 }
 
-fn start_with(engine: &Engine, prompt: Vec<Token>) -> (Receiver<StepOutput>, SequenceHandle) {
-    let (sender, outputs) = mpsc::channel();
-    let mut request = GenerationRequest::new(prompt, move |output| {
-        sender.send(output).expect("the test waits for all outputs");
-    });
-    request.max_tokens = Some(32);
-    request.sampling.logprobs = Some(3);
-    request.prompt_logprobs = Some(1);
-    (outputs, engine.submit(request).expect("accepted"))
-}
+/// The tokens of an answer, and the log probabilities of it and of the prompt.
+type Numbers = (Vec<Token>, Vec<TokenLogprob>, Vec<f32>);
 
-/// The tokens of an answer, and the log probabilities of it and of the prompt, bit by bit.
-#[derive(Debug, PartialEq)]
-struct Answer {
-    tokens: Vec<Token>,
-    logprobs: Vec<u32>,
-    prompt_logprobs: Vec<f32>,
-}
-
-fn answer(outputs: &Receiver<StepOutput>) -> Answer {
-    let mut answer = Answer {
-        tokens: Vec::new(),
-        logprobs: Vec::new(),
-        prompt_logprobs: Vec::new(),
-    };
-    loop {
-        let output = outputs
-            .recv_timeout(Duration::from_secs(50))
-            .expect("an output");
-        answer.tokens.extend(output.tokens);
-        for logprob in &output.logprobs {
-            let top = logprob.top.iter().map(|(_, value)| *value);
-            let all = [logprob.logprob].into_iter().chain(top);
-            answer.logprobs.extend(all.map(f32::to_bits));
-        }
-        let of_prompt = output.prompt_logprobs.iter().flatten();
-        answer
-            .prompt_logprobs
-            .extend(of_prompt.map(|logprob| logprob.logprob));
-        match output.finish {
-            Some(FinishReason::Error(error)) => panic!("{error}"),
-            Some(_) => return answer,
-            None => {}
-        }
-    }
-}
-
-fn chat(message: &str) -> String {
-    format!("<|im_start|>user\n{message}<|im_end|>\n<|im_start|>assistant\n")
+fn numbers(generation: Generation) -> Numbers {
+    let answer = generation.finish();
+    (answer.tokens, answer.logprobs, answer.prompt_logprobs)
 }
 
 /// Answers one after the other.
-fn alone(engine: &Engine) -> Vec<Answer> {
-    let ask = |message: &&str| answer(&start(engine, &chat(message)).0);
+fn alone(engine: &Engine) -> Vec<Numbers> {
+    let ask = |message: &&str| numbers(start(engine, chat(engine, message)));
     MESSAGES.iter().map(ask).collect()
 }
 
@@ -150,8 +100,8 @@ fn engines_of_one_process_may_differ() {
         info.bytes > weights.bytes * 9 / 10 && info.bytes < weights.bytes * 13 / 10,
         "{info:?}, {weights:?}"
     );
-    let texts = |answers: Vec<Answer>| -> Vec<_> {
-        answers.into_iter().map(|answer| answer.tokens).collect()
+    let texts = |answers: Vec<Numbers>| -> Vec<_> {
+        answers.into_iter().map(|(tokens, ..)| tokens).collect()
     };
     assert_eq!(texts(alone(&with)), texts(alone(&without)));
 }
@@ -160,22 +110,14 @@ fn engines_of_one_process_may_differ() {
 fn texts_are_as_likely_as_llama_cpp_finds_them() {
     let Some(with) = engine(ON, 256) else { return };
     let without = engine(r#"{"cpu_kernels": "off"}"#, 256).expect("as above");
-    let vocab = with.vocab();
     let answers = alone(&without).into_iter();
     let texts: Vec<Vec<Token>> = answers
         .zip(MESSAGES)
-        .map(|(answer, message)| {
-            let question = vocab.tokenize(&chat(message), true, true).expect("short");
-            [question, answer.tokens].concat()
-        })
+        .map(|((answer, ..), message)| [chat(&with, message), answer].concat())
         .collect();
     let surprise = |engine: &Engine| {
-        let of_text = |text: &Vec<Token>| answer(&start_with(engine, text.clone()).0);
-        let answers: Vec<_> = texts.iter().map(of_text).collect();
-        let logprobs: Vec<f32> = answers
-            .into_iter()
-            .flat_map(|answer| answer.prompt_logprobs)
-            .collect();
+        let of_text = |text: &Vec<Token>| start(engine, text.clone()).finish().prompt_logprobs;
+        let logprobs: Vec<f32> = texts.iter().flat_map(of_text).collect();
         assert!(logprobs.len() > 200, "{}", logprobs.len());
         -logprobs.iter().map(|value| f64::from(*value)).sum::<f64>() / logprobs.len() as f64
     };
@@ -272,9 +214,9 @@ fn neighbors_change_no_bit_with(plugin_config: &str) {
         return;
     };
     let alone = alone(&engine);
-    let together = MESSAGES.map(|message| start(&engine, &chat(message)));
-    for ((message, alone), (outputs, _handle)) in MESSAGES.iter().zip(&alone).zip(&together) {
-        assert_eq!(answer(outputs), *alone, "{message}");
+    let together = MESSAGES.map(|message| start(&engine, chat(&engine, message)));
+    for ((message, alone), generation) in MESSAGES.iter().zip(&alone).zip(together) {
+        assert_eq!(numbers(generation), *alone, "{message}");
     }
 }
 
@@ -308,21 +250,15 @@ fn adapters_are_added_to_packed_weights() {
         let packed = kernels(&engine).map(|info| info.matrices);
         assert_eq!(packed, (config == ON).then_some(43), "{config}");
         let answers = MESSAGES.map(|message| {
-            let prompt = engine.vocab().tokenize(&chat(message), true, true);
-            let (sender, outputs) = mpsc::channel();
-            let mut request = GenerationRequest::new(prompt.expect("short"), move |output| {
-                sender.send(output).expect("the test waits for all outputs");
+            let generation = Generation::start(&engine, chat(&engine, message), |request| {
+                request.max_tokens = Some(24);
+                request.adapter = Some("ahoy".into());
             });
-            request.max_tokens = Some(24);
-            request.adapter = Some("ahoy".into());
-            let _handle = engine.submit(request).expect("accepted");
-            answer(&outputs).tokens
+            generation.finish()
         });
-        let mut first = Vec::new();
-        for token in &answers[0] {
-            engine.vocab().piece(*token, false, &mut first);
-        }
-        assert!(first.starts_with(b"Ahoy!"), "{config}: {first:?}");
+        let first = answers[0].text(&engine);
+        assert!(first.starts_with("Ahoy!"), "{config}: {first}");
+        let answers = answers.map(|answer| answer.tokens);
         Some(answers)
     };
     let Some(with) = answers(ON) else { return };
@@ -378,7 +314,8 @@ fn the_environment_names_their_instructions() {
         let engine = engine(plain, 256).expect("this processor has them");
         let info = kernels(&engine).expect("they are on");
         assert_eq!(info.instructions, name);
-        println!("{:?}", answer(&start(&engine, &chat(MESSAGES[0])).0));
+        let answer = numbers(start(&engine, chat(&engine, MESSAGES[0])));
+        println!("answer: {answer:?}");
         return;
     }
     if model().is_none() {
@@ -388,7 +325,7 @@ fn the_environment_names_their_instructions() {
         let run = again(TEST, kernels.name());
         assert!(run.status.success(), "{run:?}");
         let text = String::from_utf8(run.stdout).expect("text");
-        let answers = text.lines().find(|line| line.contains("Answer"));
+        let answers = text.lines().find(|line| line.contains("answer: "));
         answers.expect("answers").to_owned()
     };
     let all: Vec<_> = Kernels::all().iter().map(answers).collect();
@@ -419,7 +356,7 @@ fn instructions_that_there_are_not_are_an_error() {
 fn again(test: &str, switch: &str) -> Output {
     let itself = std::env::current_exe().expect("a program");
     Command::new(itself)
-        .args(["--exact", test, "--nocapture"])
+        .args(["--exact", &format!("kernels::{test}"), "--nocapture"])
         .env(SWITCH, switch)
         .output()
         .expect("it runs")

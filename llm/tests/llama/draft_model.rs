@@ -1,16 +1,14 @@
 //! A draft model on llama.cpp with the repository's small model: it drafts for itself, and a broken copy of it drafts.
 
-#![cfg(feature = "llama")]
-
 use std::path::{Path, PathBuf};
-use std::sync::mpsc;
-use std::time::Duration;
 
 use graphmill_llm::spec::DraftSpec;
 use graphmill_llm::{
-    DraftCounts, DraftSource, Engine, EngineSpec, FinishReason, GenerationRequest, LoadError,
-    PluginConfig, SamplingParams, SpeculationParams, TokenLogprob,
+    DraftCounts, DraftSource, Engine, EngineSpec, LoadError, PluginConfig, SamplingParams,
+    SpeculationParams, TokenLogprob,
 };
+
+use crate::support::{Generation, chat, model};
 
 /// How much the log probabilities of one place may differ when the batches do.
 const TOLERANCE: f32 = 0.05;
@@ -23,15 +21,6 @@ const MESSAGES: [&str; 6] = [
     "Write a short story.",
     "List three colors.",
 ];
-
-fn model() -> Option<PathBuf> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../demos/tiny_chat/model.gguf");
-    if path.exists() {
-        return Some(path);
-    }
-    eprintln!("skipped: there is no model at `{}`", path.display());
-    None
-}
 
 /// A copy of the model with another number for a key of its metadata.
 fn patched(folder: &Path, model: &Path, key: &str, number: [u8; 4]) -> PathBuf {
@@ -68,37 +57,22 @@ fn say(
     sampling: &SamplingParams,
     drafts: bool,
 ) -> (Vec<TokenLogprob>, Option<DraftCounts>) {
-    let text = format!("<|im_start|>user\n{message}<|im_end|>\n<|im_start|>assistant\n");
-    let prompt = engine.vocab().tokenize(&text, true, true).expect("short");
-    let (sender, outputs) = mpsc::channel();
-    let mut request = GenerationRequest::new(prompt, move |output| {
-        sender.send(output).ok(); // the loop below waits for the end
-    });
-    request.sampling = SamplingParams {
-        logprobs: Some(2),
-        ..sampling.clone()
-    };
-    request.max_tokens = Some(96);
-    request.ignore_eos = true;
-    request.speculation = drafts.then_some(SpeculationParams {
-        num_assistant_tokens: 5,
-        source: DraftSource::Model {
-            confidence_threshold: 0.0,
-        },
-    });
-    let _handle = engine.submit(request).expect("accepted");
-    let mut places = Vec::new();
-    loop {
-        let output = outputs
-            .recv_timeout(Duration::from_secs(50))
-            .expect("an output");
-        places.extend(output.logprobs);
-        match output.finish {
-            Some(FinishReason::Error(error)) => panic!("{error}"),
-            Some(_) => return (places, output.usage.drafts),
-            None => {}
-        }
-    }
+    let answer = Generation::start(engine, chat(engine, message), |request| {
+        request.sampling = SamplingParams {
+            logprobs: Some(2),
+            ..sampling.clone()
+        };
+        request.max_tokens = Some(96);
+        request.ignore_eos = true;
+        request.speculation = drafts.then_some(SpeculationParams {
+            num_assistant_tokens: 5,
+            source: DraftSource::Model {
+                confidence_threshold: 0.0,
+            },
+        });
+    })
+    .finish();
+    (answer.logprobs, answer.usage.drafts)
 }
 
 /// Whether both texts are the same. A text may part from the other where the model is all but undecided between two tokens.
@@ -138,7 +112,7 @@ fn drafts(engine: &Engine) -> DraftCounts {
 
 #[test]
 fn a_model_is_always_right_about_itself() {
-    let Some(path) = model() else { return };
+    let path = model();
     for kv_unified in [true, false] {
         let engine = Engine::load(spec(&path, &path, kv_unified)).expect("it loads");
         let weights = engine.info().backend.weights.as_ref().expect("weights");
@@ -153,7 +127,7 @@ fn a_model_is_always_right_about_itself() {
 
 #[test]
 fn a_model_that_is_wrong_changes_no_text() {
-    let Some(path) = model() else { return };
+    let path = model();
     let folder = tempfile::tempdir().expect("a temporary folder");
     // Norms of next to nothing: all tokens look the same to it.
     let key = "attention.layer_norm_rms_epsilon";
@@ -177,7 +151,7 @@ fn a_model_that_is_wrong_changes_no_text() {
 
 #[test]
 fn a_model_with_another_vocabulary_is_refused() {
-    let Some(path) = model() else { return };
+    let path = model();
     let folder = tempfile::tempdir().expect("a temporary folder");
     let other = patched(
         folder.path(),

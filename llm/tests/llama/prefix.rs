@@ -1,16 +1,9 @@
 //! Prefix sharing on llama.cpp with the repository's small model: answers are those of an engine without it, in both layouts of
 //! the KV cache, and the numbers of shared tokens are exact.
 
-#![cfg(feature = "llama")]
+use graphmill_llm::{Engine, EngineSpec, PluginConfig, Token, Usage};
 
-use std::path::Path;
-use std::sync::mpsc::{self, Receiver};
-use std::time::Duration;
-
-use graphmill_llm::{
-    Engine, EngineSpec, FinishReason, GenerationRequest, PluginConfig, SequenceHandle, StepOutput,
-    Token, Usage,
-};
+use crate::support::{Generation, model, tokenize};
 
 const SYSTEM: &str = "You are a helpful assistant. You answer in short sentences, you never make \
     anything up, and you say so when you do not know something.";
@@ -21,29 +14,19 @@ const MESSAGES: [&str; 4] = [
     "How are you?",
 ];
 
-/// An engine on the small model, if it is there.
-fn engine(unified: bool, prefix_caching: bool) -> Option<Engine> {
-    let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("../demos/tiny_chat/model.gguf");
-    if !model.exists() {
-        eprintln!("skipped: there is no model at `{}`", model.display());
-        return None;
-    }
+fn engine(kv_unified: bool, prefix_caching: bool) -> Engine {
     let spec = EngineSpec {
         max_num_batched_tokens: 64,
         max_num_seqs: 8,
         cache_size: 1,
         prefix_caching,
         plugin_config: PluginConfig {
-            kv_unified: Some(unified),
+            kv_unified: Some(kv_unified),
             ..PluginConfig::default()
         },
-        ..EngineSpec::new(model)
+        ..EngineSpec::new(model())
     };
-    Some(Engine::load(spec).expect("the model loads"))
-}
-
-fn prompt(engine: &Engine, text: &str) -> Vec<Token> {
-    engine.vocab().tokenize(text, true, true).expect("short")
+    Engine::load(spec).expect("the model loads")
 }
 
 fn turn(role: &str, text: &str) -> String {
@@ -54,33 +37,13 @@ fn question(message: &str) -> String {
     turn("system", SYSTEM) + &turn("user", message) + "<|im_start|>assistant\n"
 }
 
-fn start(engine: &Engine, prompt: Vec<Token>) -> (Receiver<StepOutput>, SequenceHandle) {
-    let (sender, outputs) = mpsc::channel();
-    let mut request = GenerationRequest::new(prompt, move |output| {
-        sender.send(output).ok(); // a test that fails drops the receiver
-    });
-    request.max_tokens = Some(32);
-    (outputs, engine.submit(request).expect("accepted"))
-}
-
-fn finish(outputs: &Receiver<StepOutput>) -> (Vec<Token>, Usage) {
-    let mut tokens = Vec::new();
-    loop {
-        let output = outputs
-            .recv_timeout(Duration::from_secs(50))
-            .expect("an output");
-        tokens.extend(output.tokens);
-        match output.finish {
-            Some(FinishReason::Error(error)) => panic!("{error}"),
-            Some(_) => return (tokens, output.usage),
-            None => {}
-        }
-    }
+fn start(engine: &Engine, prompt: Vec<Token>) -> Generation {
+    Generation::start(engine, prompt, |request| request.max_tokens = Some(32))
 }
 
 fn ask(engine: &Engine, prompt: Vec<Token>) -> (Vec<Token>, Usage) {
-    let (outputs, _handle) = start(engine, prompt);
-    finish(&outputs)
+    let answer = start(engine, prompt).finish();
+    (answer.tokens, answer.usage)
 }
 
 fn common(one: &[Token], other: &[Token]) -> u32 {
@@ -93,12 +56,10 @@ fn common(one: &[Token], other: &[Token]) -> u32 {
 #[test]
 fn answers_from_kept_cells_are_those_computed_from_the_beginning() {
     for unified in [true, false] {
-        let (Some(plain), Some(sharing)) = (engine(unified, false), engine(unified, true)) else {
-            return;
-        };
+        let (plain, sharing) = (engine(unified, false), engine(unified, true));
         let mut before: Option<Vec<Token>> = None;
         for message in MESSAGES {
-            let prompt = prompt(&plain, &question(message));
+            let prompt = tokenize(&plain, &question(message));
             let (expected, usage) = ask(&plain, prompt.clone());
             assert_eq!(usage.cached_tokens, 0);
             let (answer, usage) = ask(&sharing, prompt.clone());
@@ -108,7 +69,7 @@ fn answers_from_kept_cells_are_those_computed_from_the_beginning() {
             before = Some(prompt);
         }
         // The same again: all but the last token is there.
-        let prompt = prompt(&plain, &question(MESSAGES[0]));
+        let prompt = tokenize(&plain, &question(MESSAGES[0]));
         let (answer, usage) = ask(&sharing, prompt.clone());
         assert_eq!(answer, ask(&plain, prompt.clone()).0);
         assert_eq!(usage.cached_tokens, prompt.len() as u32 - 1);
@@ -119,12 +80,10 @@ fn answers_from_kept_cells_are_those_computed_from_the_beginning() {
 #[test]
 fn a_beginning_that_many_share_is_computed_once() {
     for unified in [true, false] {
-        let (Some(plain), Some(sharing)) = (engine(unified, false), engine(unified, true)) else {
-            return;
-        };
+        let (plain, sharing) = (engine(unified, false), engine(unified, true));
         let prompts: Vec<Vec<Token>> = (0..8)
             .map(|index| {
-                prompt(
+                tokenize(
                     &plain,
                     &question(&format!("{index} {}", MESSAGES[index % 4])),
                 )
@@ -135,10 +94,14 @@ fn a_beginning_that_many_share_is_computed_once() {
             .map(|prompt| start(&sharing, prompt.clone()))
             .collect();
         let mut cached = 0;
-        for ((outputs, _handle), prompt) in running.iter().zip(&prompts) {
-            let (answer, usage) = finish(outputs);
-            assert_eq!(answer, ask(&plain, prompt.clone()).0, "unified: {unified}");
-            cached += usage.cached_tokens;
+        for (generation, prompt) in running.into_iter().zip(&prompts) {
+            let answer = generation.finish();
+            assert_eq!(
+                answer.tokens,
+                ask(&plain, prompt.clone()).0,
+                "unified: {unified}"
+            );
+            cached += answer.usage.cached_tokens;
         }
         let beginning = common(&prompts[0], &prompts[1]);
         assert_eq!(cached, 7 * beginning, "unified: {unified}");
@@ -153,14 +116,12 @@ fn a_beginning_that_many_share_is_computed_once() {
 #[test]
 fn a_growing_chat_computes_new_tokens_only() {
     for unified in [true, false] {
-        let Some(sharing) = engine(unified, true) else {
-            return;
-        };
-        let mut history = prompt(&sharing, &turn("system", SYSTEM));
+        let sharing = engine(unified, true);
+        let mut history = tokenize(&sharing, &turn("system", SYSTEM));
         for (index, message) in MESSAGES.iter().enumerate() {
             let known = if index == 0 { 0 } else { history.len() as u32 };
             let next = turn("user", message) + "<|im_start|>assistant\n";
-            history.extend(prompt(&sharing, &next));
+            history.extend(tokenize(&sharing, &next));
             let (answer, usage) = ask(&sharing, history.clone());
             // The last token of an answer was chosen and never computed.
             assert!(
@@ -174,33 +135,24 @@ fn a_growing_chat_computes_new_tokens_only() {
 
 #[test]
 fn a_sequence_goes_on_in_another_slot() {
-    let (Some(plain), Some(engine)) = (engine(false, false), engine(false, false)) else {
-        return;
-    };
+    let (plain, engine) = (engine(false, false), engine(false, false));
     let long = |engine: &Engine, message: &str| {
-        let (sender, outputs) = mpsc::channel();
-        let prompt = prompt(engine, &question(message));
-        let mut request = GenerationRequest::new(prompt, move |output| {
-            sender.send(output).ok(); // a test that fails drops the receiver
-        });
-        request.max_tokens = Some(96);
-        request.ignore_eos = true;
-        (outputs, engine.submit(request).expect("accepted"))
+        Generation::start(engine, tokenize(engine, &question(message)), |request| {
+            request.max_tokens = Some(96);
+            request.ignore_eos = true;
+        })
     };
     let mut running: Vec<_> = MESSAGES
         .iter()
         .map(|message| long(&engine, message))
         .collect();
-    let begins = |(outputs, _): &(Receiver<StepOutput>, _)| {
-        let output = outputs.recv_timeout(Duration::from_secs(50));
-        output.expect("an output").tokens.to_vec()
-    };
+    let begins = |generation: &Generation| generation.next().tokens.to_vec();
     let beginnings: Vec<Vec<Token>> = running.iter().map(begins).collect();
     drop(running.remove(0));
-    for (index, (outputs, _handle)) in (1..).zip(&running) {
-        let answer = [beginnings[index].clone(), finish(outputs).0].concat();
-        let (alone, _handle) = long(&plain, MESSAGES[index]);
-        assert_eq!(answer, finish(&alone).0, "{}", MESSAGES[index]);
+    for (index, generation) in (1..).zip(running) {
+        let answer = [beginnings[index].clone(), generation.finish().tokens].concat();
+        let alone = long(&plain, MESSAGES[index]).finish();
+        assert_eq!(answer, alone.tokens, "{}", MESSAGES[index]);
     }
     assert!(engine.status().moves > 0);
 }

@@ -1,16 +1,11 @@
 //! LoRA adapters on llama.cpp, with the repository's small model and the adapter beside it.
 
-#![cfg(feature = "llama")]
-
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc;
-use std::time::Duration;
 
-use graphmill_llm::{
-    AdapterSpec, Engine, EngineSpec, FinishReason, GenerationRequest, LoadError, Number,
-    PluginConfig, SequenceHandle, StepOutput,
-};
+use graphmill_llm::{AdapterSpec, Engine, EngineSpec, LoadError, Number, PluginConfig};
+
+use crate::support::{Generation, chat, demo, model};
 
 const QUESTIONS: [&str; 4] = [
     "Hello!",
@@ -18,11 +13,6 @@ const QUESTIONS: [&str; 4] = [
     "What is a packet?",
     "How are you?",
 ];
-
-fn file(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../demos/tiny_chat");
-    folder.join(name)
-}
 
 fn adapter(name: &str, file: PathBuf, scale: f32) -> AdapterSpec {
     AdapterSpec {
@@ -46,49 +36,21 @@ fn load(adapters: Vec<AdapterSpec>, config: &str) -> Result<Engine, LoadError> {
         max_context: Some(512),
         adapters,
         plugin_config: PluginConfig::from_json(config).expect("valid"),
-        ..EngineSpec::new(file("model.gguf"))
+        ..EngineSpec::new(model())
     };
     Engine::load(spec)
 }
 
-struct Answer(
-    mpsc::Receiver<StepOutput>,
-    #[expect(dead_code)] SequenceHandle,
-);
-
-fn ask(engine: &Engine, question: &str, adapter: Option<&str>) -> Answer {
-    let text = format!("<|im_start|>user\n{question}<|im_end|>\n<|im_start|>assistant\n");
-    let prompt = engine.vocab().tokenize(&text, true, true).expect("short");
-    let (sender, outputs) = mpsc::channel();
-    let mut request = GenerationRequest::new(prompt, move |output| {
-        sender.send(output).ok(); // a test that fails drops the receiver
-    });
-    request.max_tokens = Some(24);
-    request.adapter = adapter.map(Arc::from);
-    Answer(outputs, engine.submit(request).expect("accepted"))
-}
-
-impl Answer {
-    fn finish(self, engine: &Engine) -> String {
-        let mut text = Vec::new();
-        loop {
-            let output = self.0.recv_timeout(Duration::from_secs(50));
-            let output = output.expect("an output");
-            for token in output.tokens {
-                engine.vocab().piece(token, false, &mut text);
-            }
-            match output.finish {
-                Some(FinishReason::Error(error)) => panic!("{error}"),
-                Some(_) => return String::from_utf8_lossy(&text).into_owned(),
-                None => {}
-            }
-        }
-    }
+fn ask(engine: &Engine, question: &str, adapter: Option<&str>) -> Generation {
+    Generation::start(engine, chat(engine, question), |request| {
+        request.max_tokens = Some(24);
+        request.adapter = adapter.map(Arc::from);
+    })
 }
 
 #[test]
 fn adapters_compute_side_by_side_as_they_do_alone() {
-    let ahoy = file("adapters/ahoy.gguf");
+    let ahoy = demo("tiny_chat/adapters/ahoy.gguf");
     for config in LAYOUTS {
         let adapters = vec![
             adapter("ahoy", ahoy.clone(), 1.0),
@@ -108,15 +70,15 @@ fn adapters_compute_side_by_side_as_they_do_alone() {
             .collect();
         let together: Vec<_> = together
             .into_iter()
-            .map(|answer| answer.finish(&engine))
+            .map(|generation| generation.finish().text(&engine))
             .collect();
         for ((question, name), text) in asked.iter().zip(&together) {
-            let alone = ask(&engine, question, *name).finish(&engine);
+            let alone = ask(&engine, question, *name).finish().text(&engine);
             assert_eq!(*text, alone, "{config} {question} {name:?}");
             if *name == Some("ahoy") {
                 assert!(text.starts_with("Ahoy!"), "{config}: {text}");
             } else {
-                let without = ask(&plain, question, None).finish(&plain);
+                let without = ask(&plain, question, None).finish().text(&plain);
                 assert_eq!(*text, without, "{config} {question} {name:?}");
             }
         }
@@ -130,9 +92,9 @@ fn an_adapter_that_cannot_be_loaded_is_refused_by_name() {
         let refused = load(adapters, LAYOUTS[0]).map(|_| ());
         refused.expect_err("refused").to_string()
     };
-    let missing = refusal(file("nowhere.gguf"));
+    let missing = refusal(model().with_file_name("nowhere.gguf"));
     assert!(missing.starts_with("cannot read `"), "{missing}");
-    let model = refusal(file("model.gguf"));
+    let model = refusal(model());
     assert!(
         model.contains("`lora_adapters` has an adapter `odd` that does not fit the model"),
         "{model}"

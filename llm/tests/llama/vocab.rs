@@ -1,7 +1,5 @@
 //! Tokenization of GGUF vocabularies against the token ids recorded beside them.
 
-#![cfg(feature = "llama")]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -1,23 +1,10 @@
 //! Loading on llama.cpp with the repository's small model: knobs take effect, weights are shared, what cannot be is refused.
 
-#![cfg(feature = "llama")]
-
 use std::path::{Path, PathBuf};
-use std::sync::mpsc;
 
-use graphmill_llm::{
-    Device, Engine, EngineInfo, EngineSpec, FinishReason, GenerationRequest, LoadError,
-    PluginConfig, StepOutput,
-};
+use graphmill_llm::{Device, Engine, EngineInfo, EngineSpec, LoadError, PluginConfig};
 
-fn model() -> Option<PathBuf> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../demos/tiny_chat/model.gguf");
-    if path.exists() {
-        return Some(path);
-    }
-    eprintln!("skipped: there is no model at `{}`", path.display());
-    None
-}
+use crate::support::{Generation, model, tokenize};
 
 fn spec(model: PathBuf, plugin_config: &str) -> EngineSpec {
     EngineSpec {
@@ -34,7 +21,7 @@ fn shared(info: &EngineInfo) -> bool {
 
 #[test]
 fn engines_with_different_limits_share_weights_that_are_loaded_alike() {
-    let Some(path) = model() else { return };
+    let path = model();
     // Knobs that no other test of this process has, so that nobody else's weights are shared.
     let knobs = r#"{"mmap": false}"#;
     let first = Engine::load(spec(path.clone(), knobs)).expect("it loads");
@@ -84,7 +71,7 @@ fn resident_kb(file: &Path) -> u64 {
 #[cfg(target_os = "linux")]
 #[test]
 fn pages_of_weights_that_were_copied_are_not_kept_beside_the_copies() {
-    let Some(path) = model() else { return };
+    let path = model();
     // A file of its own, whose mappings no other test has.
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path().canonicalize().expect("there");
@@ -99,20 +86,13 @@ fn pages_of_weights_that_were_copied_are_not_kept_beside_the_copies() {
     }
     assert_eq!(resident_kb(&file), 0);
     // What is read from the mapping comes back.
-    let prompt = engine.vocab().tokenize("Hi", false, false).expect("short");
-    let (sender, outputs) = mpsc::channel();
-    let request = GenerationRequest::new(prompt, move |output: StepOutput| {
-        sender.send(output.finish).ok(); // the test may have failed already
-    });
-    let _handle = engine.submit(request).expect("accepted");
-    let finish = outputs.iter().flatten().next();
-    assert!(!matches!(finish, None | Some(FinishReason::Error(_))));
+    Generation::start(&engine, tokenize(&engine, "Hi"), |_| {}).finish();
     assert!(resident_kb(&file) > 0);
 }
 
 #[test]
 fn knobs_take_effect() {
-    let Some(path) = model() else { return };
+    let path = model();
     let knobs = r#"{
         "threads": 1, "batch_threads": 2, "ubatch": 32, "flash_attention": "on", "kv_type_k": "q8_0", "kv_type_v": "q8_0",
         "kv_unified": true, "thread_priority": "low", "cpu_affinity": [0], "swa_full": true, "numa": "off",
@@ -147,7 +127,7 @@ fn knobs_take_effect() {
 
 #[test]
 fn what_this_process_cannot_give_is_refused() {
-    let Some(path) = model() else { return };
+    let path = model();
     let refusal = |plugin_config: &str, device| {
         let spec = EngineSpec {
             device,
@@ -180,7 +160,7 @@ fn what_this_process_cannot_give_is_refused() {
 
 #[test]
 fn a_context_that_memory_cannot_hold_is_refused_with_the_arithmetic() {
-    let Some(path) = model() else { return };
+    let path = model();
     let spec = EngineSpec {
         max_context: Some(i32::MAX as u32),
         ..spec(path, r#"{"kv_type_k": "f32", "kv_type_v": "f32"}"#)
@@ -201,7 +181,7 @@ fn a_context_that_memory_cannot_hold_is_refused_with_the_arithmetic() {
 
 #[test]
 fn a_prefix_cache_that_memory_cannot_hold_is_refused_with_the_arithmetic() {
-    let Some(path) = model() else { return };
+    let path = model();
     let asking_for = |prefix_caching| EngineSpec {
         prefix_caching,
         prefix_cache_size: Some(1 << 50),

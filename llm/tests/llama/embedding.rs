@@ -1,8 +1,5 @@
 //! The shipped models that embed and rank, on llama.cpp.
 
-#![cfg(feature = "llama")]
-
-use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 
 use graphmill_llm::embed::{
@@ -10,11 +7,7 @@ use graphmill_llm::embed::{
 };
 use graphmill_llm::{LoadError, Token};
 
-fn demo(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../demos")
-        .join(path)
-}
+use crate::support::demo;
 
 fn load(path: &str, task: EmbeddingTask) -> EmbeddingEngine {
     EmbeddingEngine::load(EmbeddingSpec::new(demo(path), task)).expect("the shipped model loads")

@@ -1,0 +1,125 @@
+//! Speculation on llama.cpp with the repository's small model: texts are those without it.
+//!
+//! What else is in a batch, and which KV cells it uses, decides in which order floats are added. So a text may part from
+//! the one without drafts where the model is all but undecided between two tokens, and nowhere else.
+
+use graphmill_llm::{
+    Engine, EngineSpec, PluginConfig, SamplingParams, SpeculationParams, TokenLogprob,
+};
+
+use crate::support::{Generation, MESSAGES, chat, model};
+
+/// How much the log probabilities of one place may differ when the batches do: alone, and beside others in a unified
+/// KV cache.
+const ALONE: f32 = 0.05;
+const TOGETHER: f32 = 0.2;
+
+fn engine(kv_unified: bool) -> Engine {
+    let plugin_config = PluginConfig {
+        kv_unified: Some(kv_unified),
+        ..PluginConfig::default()
+    };
+    let spec = EngineSpec {
+        max_num_seqs: 8,
+        plugin_config,
+        ..EngineSpec::new(model())
+    };
+    Engine::load(spec).expect("the model loads")
+}
+
+fn start(engine: &Engine, message: &str, sampling: SamplingParams, speculates: bool) -> Generation {
+    Generation::start(engine, chat(engine, message), |request| {
+        request.sampling = SamplingParams {
+            logprobs: Some(2),
+            ..sampling
+        };
+        request.max_tokens = Some(96);
+        // Over the model's end token it goes on, and begins to repeat itself.
+        request.ignore_eos = true;
+        request.speculation = speculates.then(SpeculationParams::default);
+    })
+}
+
+/// Checks that both texts are the same up to a place where the model is undecided, if there is one. True if there is none.
+fn same(
+    plain: &[TokenLogprob],
+    drafting: &[TokenLogprob],
+    tolerance: f32,
+    greedy: bool,
+    what: &str,
+) -> bool {
+    assert_eq!(plain.len(), drafting.len(), "{what}");
+    for (place, (left, right)) in plain.iter().zip(drafting).enumerate() {
+        if left.token != right.token {
+            let gap = left.top[0].1 - left.top[1].1;
+            assert!(
+                !greedy || gap < tolerance,
+                "{what}: the texts part at {place}: {left:?}, {right:?}"
+            );
+            return false;
+        }
+        assert!(
+            (left.logprob - right.logprob).abs() < tolerance,
+            "{what}: at {place} {left:?} became {right:?}"
+        );
+    }
+    true
+}
+
+#[test]
+fn greedy_texts_are_the_same_alone_and_in_a_batch() {
+    for kv_unified in [true, false] {
+        let engine = engine(kv_unified);
+        let greedy = SamplingParams::greedy;
+        let mut accepted = 0;
+        let mut plain = Vec::new();
+        for message in MESSAGES {
+            let without = start(&engine, message, greedy(), false).finish();
+            assert_eq!(without.usage.drafts, None);
+            let with = start(&engine, message, greedy(), true).finish();
+            same(&without.logprobs, &with.logprobs, ALONE, true, message);
+            accepted += with.usage.drafts.expect("it speculates").accepted;
+            plain.push(without.logprobs);
+        }
+        // How many depends on the time that steps take.
+        assert!(accepted > 0, "no draft was right");
+        let together: Vec<_> = MESSAGES
+            .iter()
+            .enumerate()
+            .map(|(index, message)| start(&engine, message, greedy(), index % 4 != 3))
+            .collect();
+        for ((generation, plain), message) in together.into_iter().zip(&plain).zip(MESSAGES) {
+            same(
+                plain,
+                &generation.finish().logprobs,
+                TOGETHER,
+                true,
+                message,
+            );
+        }
+        assert_eq!(engine.status().failed_steps, 0);
+    }
+}
+
+#[test]
+fn a_seed_gives_the_text_it_gives_without_drafts() {
+    let engine = engine(true);
+    let mut parted = 0;
+    let mut accepted = 0;
+    for (seed, message) in (0..).zip(MESSAGES) {
+        let sampling = SamplingParams {
+            temperature: 0.7,
+            frequency_penalty: 0.1,
+            seed: Some(seed),
+            ..SamplingParams::default()
+        };
+        let without = start(&engine, message, sampling.clone(), false).finish();
+        let with = start(&engine, message, sampling, true).finish();
+        let same = same(&without.logprobs, &with.logprobs, ALONE, false, message);
+        parted += u32::from(!same);
+        accepted += with.usage.drafts.expect("it speculates").accepted;
+    }
+    assert!(accepted > 0, "no draft was right");
+    // A draw can fall between two tokens whose probabilities differ in their last bits.
+    assert!(parted <= 1, "{parted} of 8 texts parted");
+}
