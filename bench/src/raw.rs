@@ -42,10 +42,10 @@ pub struct Attention {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Layout {
-    /// One pool of cells; a sequence's attention runs over all that are used.
-    Pool,
-    /// A stream of cells for each sequence.
-    Streams,
+    /// Unified: a sequence's attention runs over all cells that are used.
+    Unified,
+    /// A cache for each sequence.
+    PerSequence,
 }
 
 /// What to compute.
@@ -202,7 +202,7 @@ impl Raw {
             .with_n_seq_max(work.sequences as u32)
             .with_n_threads(self.threads)
             .with_n_threads_batch(self.threads)
-            .with_kv_unified(attention.layout == Layout::Pool)
+            .with_kv_unified(attention.layout == Layout::Unified)
             .with_flash_attention_policy(flash)
             .with_offload_kqv(false)
             .with_op_offload(false)

@@ -202,10 +202,10 @@ impl By {
             return "engine";
         };
         match (attention.layout, attention.flash) {
-            (Layout::Streams, true) => "streams, flash",
-            (Layout::Streams, false) => "streams, plain",
-            (Layout::Pool, true) => "pool, flash",
-            (Layout::Pool, false) => "pool, plain",
+            (Layout::PerSequence, true) => "per sequence, flash",
+            (Layout::PerSequence, false) => "per sequence, plain",
+            (Layout::Unified, true) => "unified, flash",
+            (Layout::Unified, false) => "unified, plain",
         }
     }
 }

@@ -1,17 +1,13 @@
 //! Public chat templates give the text that Python's jinja2 gives, and fail where it fails.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use graphmill_calculators::text::chat_template::{ChatTemplate, Clock, TemplateError};
 use serde_json::Value;
 
-fn shared() -> PathBuf {
-    std::env::var_os("GRAPHMILL_SHARED").map_or_else(
-        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared")),
-        PathBuf::from,
-    )
-}
+mod shared;
+
+use shared::shared;
 
 fn clock() -> Clock {
     let date = chrono::NaiveDate::from_ymd_opt(2026, 1, 2).expect("a date");

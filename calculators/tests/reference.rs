@@ -13,6 +13,10 @@ use graphmill_engine::{
 };
 use serde_json::Value;
 
+mod sources;
+
+use sources::rust_files;
+
 /// The folders of calculators, with their headings.
 const FOLDERS: [(&str, &str); 5] = [
     ("core", "Core: any graph"),
@@ -229,19 +233,4 @@ fn documentation(source: &str) -> (String, String) {
 /// Documentation without what only rustdoc understands: links to items.
 fn plain(text: &str) -> String {
     text.replace("[`", "`").replace("`]", "`")
-}
-
-/// The source files of a folder and of those in it, by name.
-fn rust_files(folder: &Path) -> Vec<PathBuf> {
-    let mut files = Vec::new();
-    for entry in std::fs::read_dir(folder).expect("a source folder") {
-        let path = entry.expect("an entry").path();
-        if path.is_dir() {
-            files.extend(rust_files(&path));
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            files.push(path);
-        }
-    }
-    files.sort();
-    files
 }

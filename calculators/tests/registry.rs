@@ -1,11 +1,17 @@
 //! What the crate registers: its names, their documentation, and the graphs that use them.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use graphmill_calculators as _;
 use graphmill_engine::testing::check;
 use graphmill_engine::{Environment, Registry, registry::Registration};
+
+mod shared;
+mod sources;
+
+use shared::shared;
+use sources::rust_files;
 
 /// The node that defines the model, for examples of nodes that only use it.
 const MODEL: &str = r#"
@@ -223,11 +229,7 @@ fn shipped_graphs_compile() {
 
 #[test]
 fn the_graph_of_the_ovms_demo_compiles_as_it_is() {
-    let shared = std::env::var_os("GRAPHMILL_SHARED").map_or_else(
-        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared")),
-        PathBuf::from,
-    );
-    let path = shared.join("reference/ovms_demo/graph.pbtxt");
+    let path = shared().join("reference/ovms_demo/graph.pbtxt");
     let Ok(text) = std::fs::read_to_string(&path) else {
         println!("skipped: no {}", path.display());
         return;
@@ -257,19 +259,6 @@ fn wrong_options_are_named() {
         let problems = check(&graph(options), &environment());
         assert!(problems.contains(named), "{options}:\n{problems}");
     }
-}
-
-fn rust_files(folder: &Path) -> Vec<PathBuf> {
-    let mut files = Vec::new();
-    for entry in std::fs::read_dir(folder).expect("a source folder") {
-        let path = entry.expect("an entry").path();
-        if path.is_dir() {
-            files.extend(rust_files(&path));
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            files.push(path);
-        }
-    }
-    files
 }
 
 /// The `pbtxt` blocks of a file's documentation comments.

@@ -230,7 +230,7 @@ fn cells_of_others_change_no_bit() {
         return;
     }
     let mut case = Case::prompt(Numbers::F16, 12, 512, 8);
-    // Tokens of three sequences in one pool.
+    // Tokens of three sequences in a unified KV cache.
     case.see(|_, token, cell| cell % 3 == token % 3 && cell < 400 + token);
     case.assert_exact();
     let before = case.compute(1);

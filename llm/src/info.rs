@@ -116,7 +116,7 @@ pub struct KvInfo {
     pub type_k: KvType,
     /// Type of the values.
     pub type_v: KvType,
-    /// Whether all sequences share one pool of cells, or each has a stream of its own.
+    /// Whether the KV cache is unified, or each sequence has its own.
     pub unified: bool,
     /// What bounds the number of cells.
     pub bound: String,
@@ -196,9 +196,9 @@ impl fmt::Display for EngineInfo {
                 kv.type_v,
                 Mebibytes(kv.bytes),
                 if kv.unified {
-                    "one pool"
+                    "unified"
                 } else {
-                    "a stream for each sequence"
+                    "per sequence"
                 },
                 kv.bound
             )?;

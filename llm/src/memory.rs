@@ -23,7 +23,7 @@ pub(crate) struct CacheRequest {
     /// Whether the user asked for that context, which the cache then has to hold.
     pub(crate) context_required: bool,
     pub(crate) max_sequences: u32,
-    /// Whether each sequence has a stream of its own; `None` if the size decides.
+    /// Whether each sequence has a KV cache of its own; `None` if the size decides.
     pub(crate) streams: Option<bool>,
     /// The memories that hold the model.
     pub(crate) pools: Vec<Pool>,

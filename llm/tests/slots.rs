@@ -1,4 +1,4 @@
-//! Gaps between the slots of running sequences, which cost a backend with streams of cells time, are closed.
+//! Gaps between the slots of running sequences, which cost a backend with a per-sequence KV cache time, are closed.
 
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;

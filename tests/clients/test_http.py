@@ -108,14 +108,14 @@ def test_leaving_a_unary_request_frees_everything(server):
     server.wait_until(server.is_idle, "idle after a unary client left", seconds=5)
 
 
-def test_leaving_in_a_crowd_frees_everything(server):
+def test_leaving_in_a_burst_frees_everything(server):
     """Some of these wait, some prefill, some decode when their clients leave."""
     prompt = {"messages": [{"role": "user", "content": "Tell me a story " * 100}]}
-    crowd = [post(server, LONG | prompt | {"stream": bool(i % 2)}) for i in range(48)]
+    burst = [post(server, LONG | prompt | {"stream": bool(i % 2)}) for i in range(48)]
     server.wait_until(lambda: server.engine()["sequences_running"] > 0, "running", seconds=10)
-    for connection in crowd:
+    for connection in burst:
         connection.close()
-    server.wait_until(server.is_idle, "idle after a crowd left", seconds=10)
+    server.wait_until(server.is_idle, "idle after a burst left", seconds=10)
     graphs = server.status()["graphs"]
     assert all(graph["open_sessions"] == 0 for graph in graphs)
 

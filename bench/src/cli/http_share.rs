@@ -229,7 +229,7 @@ impl Alone {
 
 fn decode_alone(raw: &Raw, arguments: &Arguments, sequences: usize) -> Result<f64, String> {
     let attention = Attention {
-        layout: Layout::Streams,
+        layout: Layout::PerSequence,
         flash: !arguments.plain_attention,
     };
     let work = Work {

@@ -1,4 +1,4 @@
-//! `graphmill-bench products`.
+//! `graphmill-bench matmul`.
 
 use std::{fs, path::Path, thread::available_parallelism};
 
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{Outcome, note, print};
 
-/// Which products.
+/// Which multiplications.
 #[derive(Clone, Debug, Args)]
 pub(super) struct Arguments {
     /// The types of the weights.

@@ -36,8 +36,8 @@ enum Command {
     Model(model::Arguments),
     /// Tokens a second of llama.cpp alone: decoding with both layouts of the KV cache, and prefill.
     Ceiling(speed::Arguments),
-    /// Products of matrices by themselves, by our kernels and by llama.cpp's.
-    Products(matmul::Arguments),
+    /// Single matmuls, by our kernels and by llama.cpp's.
+    Matmul(matmul::Arguments),
     /// Tokens a second of the engine alone, beside llama.cpp's.
     Engine(speed::EngineArguments),
     /// Send loads to a server and measure what comes back.
@@ -57,7 +57,7 @@ pub(crate) fn main() -> ExitCode {
     let outcome = match &cli.command {
         Command::Model(arguments) => model::run(arguments),
         Command::Ceiling(arguments) => speed::ceiling(arguments, json),
-        Command::Products(arguments) => matmul::run(arguments, json),
+        Command::Matmul(arguments) => matmul::run(arguments, json),
         Command::Engine(arguments) => speed::engine(arguments, json),
         Command::Http(arguments) => http::run(arguments, json),
         Command::Share(arguments) => http_share::run(arguments, json),

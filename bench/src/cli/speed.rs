@@ -135,7 +135,7 @@ pub(super) fn with_engine(arguments: &EngineArguments) -> Outcome<Vec<Speed>> {
 }
 
 /// A context that the longest sequence fits into, as llama.cpp by itself gets: with a longer one, the cache may have no room for
-/// all of them, and their cells are then in one pool.
+/// all of them, and is then unified.
 fn context(common: &Arguments, sequences: usize, chunk: u32) -> u32 {
     let work = Work {
         sequences,
@@ -251,13 +251,13 @@ fn points(arguments: &Arguments, engine: bool) -> Vec<Speed> {
     let mut points = Vec::new();
     if arguments.prefill_tokens > 0 {
         let prefill = |by| speed("prefill", by, 1, arguments.prefill_tokens, 0);
-        points.extend(ways(&[Layout::Streams]).into_iter().map(prefill));
+        points.extend(ways(&[Layout::PerSequence]).into_iter().map(prefill));
     }
     for &sequences in &arguments.sequences {
         let layouts = if sequences == 1 {
-            &[Layout::Streams][..]
+            &[Layout::PerSequence][..]
         } else {
-            &[Layout::Streams, Layout::Pool]
+            &[Layout::PerSequence, Layout::Unified]
         };
         let decode = |by| {
             speed(

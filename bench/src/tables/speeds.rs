@@ -93,11 +93,11 @@ mod tests {
         let llama = |layout, flash| By::Llama(Attention { layout, flash });
         let text = speeds(&[
             speed(By::Engine, 90.0),
-            speed(llama(Layout::Streams, false), 100.0),
-            speed(llama(Layout::Pool, true), 50.0),
+            speed(llama(Layout::PerSequence, false), 100.0),
+            speed(llama(Layout::Unified, true), 50.0),
         ]);
         assert!(text.starts_with(
-            "| model | work | sequences | streams, plain | pool, flash | engine | engine's share |"
+            "| model | work | sequences | per sequence, plain | unified, flash | engine | engine's share |"
         ));
         assert!(
             text.contains("| m | decode 64 after 128 | 4 | 100 | 50.0 | 90.0 | 0.90 |"),

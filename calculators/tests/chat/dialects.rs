@@ -1,7 +1,6 @@
 //! OpenAI's responses and Anthropic's messages, asked of the shipped chat graph.
 
-use super::{Chat, body, events, script};
-use graphmill_calculators::payload::HttpResponse;
+use super::{Chat, body, events, script, wire};
 use graphmill_engine::Kind;
 use serde_json::{Value, json};
 
@@ -9,20 +8,6 @@ fn rendered(chat: &Chat, uri: &str, request: &Value) -> String {
     let answer = body(&chat.ask(&format!("{uri}?explain=1"), request));
     let prompt = &answer["prompts"][0]["prompt"];
     prompt.as_str().expect("a prompt").to_owned()
-}
-
-/// The names of a stream's events, runs of the same one shortened to it.
-fn names(out: &[HttpResponse]) -> Vec<&str> {
-    let mut names: Vec<&str> = out
-        .iter()
-        .map(|response| match response {
-            HttpResponse::NamedEvent { name, .. } => *name,
-            HttpResponse::End => "end",
-            other => panic!("a named event was expected, not {other:?}"),
-        })
-        .collect();
-    names.dedup();
-    names
 }
 
 #[test]
@@ -58,37 +43,12 @@ fn a_response_has_the_answer_and_what_was_asked() {
 
 #[test]
 fn a_streamed_response_tells_its_parts_in_order() {
-    let chat = Chat::new(&script(&[("", "Grüße, 世界 🙂!")]));
+    let chat = Chat::new(&script(&[("", "Hé🙂")]));
     let request = json!({"model": "m", "input": "Hi", "stream": true});
     let out = chat.ask("/v3/responses", &request);
-    assert_eq!(
-        names(&out),
-        [
-            "response.created",
-            "response.in_progress",
-            "response.output_item.added",
-            "response.content_part.added",
-            "response.output_text.delta",
-            "response.output_text.done",
-            "response.content_part.done",
-            "response.output_item.done",
-            "response.completed",
-            "end",
-        ]
-    );
+    insta::assert_snapshot!(wire(&out), @"");
     let events = events(&out);
-    for (event, number) in events.iter().zip(0..) {
-        assert_eq!(event["sequence_number"], number);
-    }
-    let text: String = events
-        .iter()
-        .filter(|event| event["type"] == "response.output_text.delta")
-        .map(|event| event["delta"].as_str().expect("text"))
-        .collect();
-    assert_eq!(text, "Grüße, 世界 🙂!");
-    let last = &events[events.len() - 1]["response"];
-    assert_eq!(last["output"][0]["content"][0]["text"], text);
-    assert_eq!(last["output"][0]["id"], events[2]["item"]["id"]);
+    let last = &events.last().expect("events")["response"];
     let mut whole = body(&chat.ask("/v3/responses", &json!({"model": "m", "input": "Hi"})));
     let mut streamed = last.clone();
     for answer in [&mut whole, &mut streamed] {
@@ -159,36 +119,12 @@ fn a_last_message_of_the_assistant_without_text_is_continued_too() {
 
 #[test]
 fn a_streamed_message_tells_its_blocks_in_order() {
-    let chat = Chat::new(&script(&[("", "one two three")]));
+    let chat = Chat::new(&script(&[("", "a b c")]));
     let request = json!({
-        "model": "m", "max_tokens": 40, "stream": true, "stop_sequences": ["zz", " three"],
+        "model": "m", "max_tokens": 40, "stream": true, "stop_sequences": ["zz", " c"],
         "messages": [{"role": "user", "content": "Hi"}],
     });
-    let out = chat.ask("/v1/messages", &request);
-    assert_eq!(
-        names(&out),
-        [
-            "message_start",
-            "ping",
-            "content_block_start",
-            "content_block_delta",
-            "content_block_stop",
-            "message_delta",
-            "message_stop",
-            "end",
-        ]
-    );
-    let events = events(&out);
-    let text: String = events
-        .iter()
-        .filter_map(|event| event["delta"]["text"].as_str())
-        .collect();
-    assert_eq!(text, "one two");
-    assert_eq!(
-        events[events.len() - 2]["delta"],
-        json!({"stop_reason": "stop_sequence", "stop_sequence": " three"})
-    );
-    assert_eq!(events[0]["message"]["content"], json!([]));
+    insta::assert_snapshot!(wire(&chat.ask("/v1/messages", &request)), @"");
 }
 
 #[test]

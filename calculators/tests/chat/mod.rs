@@ -160,6 +160,37 @@ pub(crate) fn events(out: &[HttpResponse]) -> Vec<Value> {
     out.iter().filter_map(event).collect()
 }
 
+/// What differs from run to run: what stands before it, and the character behind it.
+const VARYING: [(&str, char); 5] = [
+    ("\"id\":\"", '"'),
+    ("\"item_id\":\"", '"'),
+    ("\"created\":", ','),
+    ("\"created_at\":", ','),
+    ("\"system_fingerprint\":\"", '"'),
+];
+
+/// A stream as the client sees it, a line for each event, with `*` for what differs from run to run.
+pub(crate) fn wire(out: &[HttpResponse]) -> String {
+    let line = |response: &HttpResponse| match response {
+        HttpResponse::Event(data) => data.to_string(),
+        HttpResponse::NamedEvent { name, data } => format!("{name} {data}"),
+        other => format!("{other:?}"),
+    };
+    let mut wire = out.iter().map(line).collect::<Vec<_>>().join("\n");
+    for (before, end) in VARYING {
+        let mut pieces = wire.split(before);
+        let mut masked = pieces.next().unwrap_or_default().to_owned();
+        for piece in pieces {
+            let (_, rest) = piece.split_once(end).expect("the end of a value");
+            masked.extend([before, "*"]);
+            masked.push(end);
+            masked.push_str(rest);
+        }
+        wire = masked;
+    }
+    wire
+}
+
 /// The text of a stream's first choice.
 pub(crate) fn contents(events: &[Value]) -> String {
     events

@@ -7,12 +7,15 @@
 
 mod compare;
 mod replay;
+#[path = "../shared/mod.rs"]
+mod shared;
 mod values;
 
 use std::path::{Path, PathBuf};
 
 use graphmill_calculators as _;
 use serde_json::Value;
+use shared::shared;
 
 #[test]
 fn conformance_with_own_recordings() {
@@ -25,11 +28,7 @@ fn conformance_with_own_recordings() {
 
 #[test]
 fn conformance_with_shared_recordings() {
-    let shared = std::env::var_os("GRAPHMILL_SHARED").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared"),
-        PathBuf::from,
-    );
-    let folder = shared.join("conformance/graph");
+    let folder = shared().join("conformance/graph");
     match files(&folder) {
         Some(files) => agree(&folder, &files),
         None => println!("skipped: there is no {}", folder.display()),

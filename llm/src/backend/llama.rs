@@ -317,7 +317,7 @@ struct LlamaCpp<'a> {
     context: Context<'a>,
     capacity: Capacity,
     drafts: DraftSupport,
-    /// Divides batches into passes, where that can be cheaper than to compute them at once.
+    /// Divides batches into sub-batches, where that can be cheaper than to compute them at once.
     divided: Option<Divided>,
     #[cfg(target_os = "linux")]
     huge_pages: HugePages,

@@ -1,7 +1,7 @@
 //! The prefix cache: what a sequence reuses from others when it is admitted, and what is kept of it
 //! when it leaves.
 //!
-//! Cells of a sequence that lives are shared (one pool) or copied (a stream each); what a sequence
+//! Cells of a sequence that lives are shared (unified KV cache) or copied (per-sequence KV cache); what a sequence
 //! leaves behind goes to host memory and is copied back when another one begins alike. While a
 //! sequence computes what a waiting one begins with, the waiting one is deferred, so that many
 //! prompts that come at once and begin alike compute their beginning once.

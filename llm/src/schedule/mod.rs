@@ -8,7 +8,7 @@
 //!
 //! **A step.** Decodes come first (one token each), then prompts, running ones and those that wait for a place alike, then the
 //! decodes' drafts, all under one token budget. If decodes would fill the budget, prompts keep as much of it as takes two thirds
-//! of the time or more, and decodes take turns in neighboring slots. Beside decodes, prompts get as many tokens as keep the step
+//! of the time or more, and decodes go round-robin in neighboring slots. Beside decodes, prompts get as many tokens as keep the step
 //! under its [target time](pace); alone they get the whole budget.
 //!
 //! **Order of prompts.** A prompt goes after those that arrived later and are shorter, as long as these came within
@@ -134,7 +134,7 @@ pub(crate) struct Now<'a> {
     pub(crate) waiting: &'a [Row],
     /// Whether the last step was kept for a whole prompt.
     pub(crate) prompt_had_turn: bool,
-    /// Where decodes take turns, those in this slot and behind it come first.
+    /// Where decodes go round-robin, those in this slot and behind it come first.
     pub(crate) turn: Slot,
     /// How long the step may take.
     pub(crate) pace: Pace<'a>,

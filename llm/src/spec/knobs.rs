@@ -38,8 +38,8 @@ pub struct PluginConfig {
     pub kv_type_k: KvType,
     /// Type of the cached values. Quantized types need flash attention.
     pub kv_type_v: KvType,
-    /// One pool of KV cells for all sequences (`true`), or a stream of its own for each of the `max_num_seqs` (`false`). Without
-    /// it, sequences have their own streams where the cache is large enough to give each a whole context: what a sequence
+    /// A unified KV cache for all sequences (`true`), or a KV cache for each of the `max_num_seqs` (`false`). Without it,
+    /// sequences have KV caches of their own where there are cells enough to give each a whole context: what a sequence
     /// computes then does not depend on which others are there.
     pub kv_unified: Option<bool>,
     /// Drafts tokens by prompt lookup, for requests that do not say otherwise.
@@ -317,8 +317,8 @@ names! {
     /// When attention is computed by the fused kernel.
     #[derive(Default)]
     FlashAttention {
-        /// Where it is the faster one: on GPUs that support it, and on the CPU unless each sequence has a stream of cells of its own
-        /// that is short enough for plain attention.
+        /// Where it is the faster one: on GPUs that support it, and on the CPU unless the KV cache is per sequence and
+        /// short enough for plain attention.
         #[default]
         Auto "auto",
         /// Always.

@@ -22,7 +22,7 @@ pub(crate) fn worthwhile(chances: &[f32], sequences: u32, cost: impl Fn(u32) -> 
     best
 }
 
-/// What a step could compute: the tokens it is expected to yield, its rows, and the passes over the weights that these take.
+/// What a step could compute: the tokens it is expected to yield, its rows, and the sub-batches that these take.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Yield {
     pub(crate) tokens: f64,

@@ -151,7 +151,7 @@ impl StepBuffers {
             FlashAttention::Off => 4 + 4 * u64::from(model.n_head()),
             FlashAttention::Auto | FlashAttention::On => 2,
         };
-        // In a stream of its own, a token sees only the cells of its sequence.
+        // In a per-sequence KV cache, a token sees only the cells of its sequence.
         let streams = match spec.plugin_config.kv_unified {
             Some(false) => u64::from(max_sequences),
             Some(true) | None => 1,

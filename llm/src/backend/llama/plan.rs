@@ -210,7 +210,7 @@ impl ContextPlan {
     }
 }
 
-/// Whether each sequence has a stream of its own and no GPU holds layers. There, llama.cpp's fused kernel takes one and a half to
+/// Whether the KV cache is per sequence and no GPU holds layers. There, llama.cpp's fused kernel takes one and a half to
 /// two times as long to decode as its plain attention, and plain attention a third longer for prompts.
 fn on_cpu_in_streams(weights: &Weights, available: &Available, unified: bool) -> bool {
     let on_gpu = |(device, layers): &(String, u32)| *layers > 0 && available.is_gpu(device);

@@ -328,7 +328,7 @@ fn check(limits: &Limits, now: &Now<'_>, plan: &Plan) {
         let begins = takes_part.iter().zip(next).filter(|(a, b)| !**a && **b);
         assert!(
             begins.count() <= 1,
-            "gaps between decodes that take turns: {now:?} {plan:?}"
+            "gaps between decodes in round-robin: {now:?} {plan:?}"
         );
     }
     assert_eq!(
