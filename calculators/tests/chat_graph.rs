@@ -37,7 +37,15 @@ fn a_stream_says_the_same_piece_by_piece() {
         "messages": [{"role": "user", "content": "Hi"}]
     });
     let out = chat.ask("/v3/chat/completions", &request);
-    insta::assert_snapshot!(wire(&out), @"");
+    insta::assert_snapshot!(wire(&out), @r#"
+    {"id":"*0","object":"chat.completion.chunk","created":*1,"model":"m","system_fingerprint":"*2","choices":[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}],"usage":null}
+    {"id":"*0","object":"chat.completion.chunk","created":*1,"model":"m","system_fingerprint":"*2","choices":[{"index":0,"delta":{"content":"H"},"logprobs":null,"finish_reason":null}],"usage":null}
+    {"id":"*0","object":"chat.completion.chunk","created":*1,"model":"m","system_fingerprint":"*2","choices":[{"index":0,"delta":{"content":"é"},"logprobs":null,"finish_reason":null}],"usage":null}
+    {"id":"*0","object":"chat.completion.chunk","created":*1,"model":"m","system_fingerprint":"*2","choices":[{"index":0,"delta":{"content":"🙂"},"logprobs":null,"finish_reason":null}],"usage":null}
+    {"id":"*0","object":"chat.completion.chunk","created":*1,"model":"m","system_fingerprint":"*2","choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":"stop"}],"usage":null}
+    {"id":"*0","object":"chat.completion.chunk","created":*1,"model":"m","system_fingerprint":"*2","choices":[],"usage":{"prompt_tokens":21,"completion_tokens":8,"total_tokens":29,"prompt_tokens_details":{"cached_tokens":0}}}
+    Done
+    "#);
 }
 
 #[test]

@@ -10,13 +10,12 @@
 //! ```
 //!
 //! In this crate, and only here, wire formats and status codes are known. [`config`] reads what to serve, `servable` holds the
-//! graphs and opens their sessions, `http` has a folder for each dialect, `stack` puts the layers around it, `site` says whose
-//! requests are taken, `listen` holds the connections, `rescue` is the error table, and `app` builds everything.
+//! graphs and opens their sessions, `http` has a folder for each dialect, `site` says whose
+//! requests are taken, `listen` holds the connections, `rescue` is the error table, and `app` puts the layers around all of it, starts and stops it.
 
 mod app;
 mod cli;
 pub mod config;
-pub mod diagnostics;
 mod http;
 mod listen;
 mod observe;
@@ -24,10 +23,11 @@ mod offline;
 mod rescue;
 mod servable;
 mod site;
-mod stack;
 
-pub use app::{Options, Server, StartError};
+pub use app::{Server, StartError};
 pub use cli::main;
+pub use config::diagnostics;
+pub use http::state::Options;
 pub use listen::Limits;
 
 // The nodes that come with Graphmill register themselves, if only their crate is named.

@@ -46,7 +46,20 @@ fn a_streamed_response_tells_its_parts_in_order() {
     let chat = Chat::new(&script(&[("", "Hé🙂")]));
     let request = json!({"model": "m", "input": "Hi", "stream": true});
     let out = chat.ask("/v3/responses", &request);
-    insta::assert_snapshot!(wire(&out), @"");
+    insta::assert_snapshot!(wire(&out), @r#"
+    response.created {"response":{"id":"*0","object":"response","created_at":*2,"model":"m","error":null,"status":"in_progress","incomplete_details":null,"output":[],"usage":null,"instructions":null,"max_output_tokens":null,"parallel_tool_calls":true,"previous_response_id":null,"reasoning":{"effort":null,"summary":null},"background":false,"store":false,"text":{"format":{"type":"text"}},"tool_choice":"auto","tools":[],"top_logprobs":0,"truncation":"disabled","user":null,"metadata":{},"service_tier":"default","temperature":1.0,"top_p":1.0},"type":"response.created","sequence_number":0}
+    response.in_progress {"response":{"id":"*0","object":"response","created_at":*2,"model":"m","error":null,"status":"in_progress","incomplete_details":null,"output":[],"usage":null,"instructions":null,"max_output_tokens":null,"parallel_tool_calls":true,"previous_response_id":null,"reasoning":{"effort":null,"summary":null},"background":false,"store":false,"text":{"format":{"type":"text"}},"tool_choice":"auto","tools":[],"top_logprobs":0,"truncation":"disabled","user":null,"metadata":{},"service_tier":"default","temperature":1.0,"top_p":1.0},"type":"response.in_progress","sequence_number":1}
+    response.output_item.added {"output_index":0,"item":{"id":"*1","type":"message","role":"assistant","content":[],"status":"in_progress"},"type":"response.output_item.added","sequence_number":2}
+    response.content_part.added {"part":{"type":"output_text","text":"","annotations":[],"logprobs":[]},"item_id":"*1","output_index":0,"content_index":0,"type":"response.content_part.added","sequence_number":3}
+    response.output_text.delta {"delta":"H","item_id":"*1","output_index":0,"content_index":0,"logprobs":[],"type":"response.output_text.delta","sequence_number":4}
+    response.output_text.delta {"delta":"é","item_id":"*1","output_index":0,"content_index":0,"logprobs":[],"type":"response.output_text.delta","sequence_number":5}
+    response.output_text.delta {"delta":"🙂","item_id":"*1","output_index":0,"content_index":0,"logprobs":[],"type":"response.output_text.delta","sequence_number":6}
+    response.output_text.done {"text":"Hé🙂","logprobs":[],"item_id":"*1","output_index":0,"content_index":0,"type":"response.output_text.done","sequence_number":7}
+    response.content_part.done {"part":{"type":"output_text","text":"Hé🙂","annotations":[],"logprobs":[]},"item_id":"*1","output_index":0,"content_index":0,"type":"response.content_part.done","sequence_number":8}
+    response.output_item.done {"output_index":0,"item":{"id":"*1","type":"message","role":"assistant","content":[{"type":"output_text","text":"Hé🙂","annotations":[],"logprobs":[]}],"status":"completed"},"type":"response.output_item.done","sequence_number":9}
+    response.completed {"response":{"id":"*0","object":"response","created_at":*2,"model":"m","error":null,"status":"completed","incomplete_details":null,"output":[{"id":"*1","type":"message","role":"assistant","content":[{"type":"output_text","text":"Hé🙂","annotations":[],"logprobs":[]}],"status":"completed"}],"usage":{"input_tokens":21,"input_tokens_details":{"cached_tokens":0,"cache_write_tokens":0},"output_tokens":8,"output_tokens_details":{"reasoning_tokens":0},"total_tokens":29},"instructions":null,"max_output_tokens":null,"parallel_tool_calls":true,"previous_response_id":null,"reasoning":{"effort":null,"summary":null},"background":false,"store":false,"text":{"format":{"type":"text"}},"tool_choice":"auto","tools":[],"top_logprobs":0,"truncation":"disabled","user":null,"metadata":{},"service_tier":"default","temperature":1.0,"top_p":1.0},"type":"response.completed","sequence_number":10}
+    End
+    "#);
     let events = events(&out);
     let last = &events.last().expect("events")["response"];
     let mut whole = body(&chat.ask("/v3/responses", &json!({"model": "m", "input": "Hi"})));
@@ -124,7 +137,17 @@ fn a_streamed_message_tells_its_blocks_in_order() {
         "model": "m", "max_tokens": 40, "stream": true, "stop_sequences": ["zz", " c"],
         "messages": [{"role": "user", "content": "Hi"}],
     });
-    insta::assert_snapshot!(wire(&chat.ask("/v1/messages", &request)), @"");
+    insta::assert_snapshot!(wire(&chat.ask("/v1/messages", &request)), @r#"
+    message_start {"type":"message_start","message":{"id":"*0","type":"message","role":"assistant","model":"m","content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":21,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":0}}}
+    ping {"type":"ping"}
+    content_block_start {"type":"content_block_start","content_block":{"type":"text","text":""},"index":0}
+    content_block_delta {"type":"content_block_delta","delta":{"type":"text_delta","text":"a"},"index":0}
+    content_block_delta {"type":"content_block_delta","delta":{"type":"text_delta","text":" b"},"index":0}
+    content_block_stop {"type":"content_block_stop","index":0}
+    message_delta {"type":"message_delta","delta":{"stop_reason":"stop_sequence","stop_sequence":" c"},"usage":{"input_tokens":21,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":5}}
+    message_stop {"type":"message_stop"}
+    End
+    "#);
 }
 
 #[test]

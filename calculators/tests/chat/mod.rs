@@ -169,7 +169,7 @@ const VARYING: [(&str, char); 5] = [
     ("\"system_fingerprint\":\"", '"'),
 ];
 
-/// A stream as the client sees it, a line for each event, with `*` for what differs from run to run.
+/// A stream as the client sees it, a line for each event. What differs from run to run is `*` and a number, the same for the same.
 pub(crate) fn wire(out: &[HttpResponse]) -> String {
     let line = |response: &HttpResponse| match response {
         HttpResponse::Event(data) => data.to_string(),
@@ -177,14 +177,18 @@ pub(crate) fn wire(out: &[HttpResponse]) -> String {
         other => format!("{other:?}"),
     };
     let mut wire = out.iter().map(line).collect::<Vec<_>>().join("\n");
+    let mut seen: Vec<String> = Vec::new();
     for (before, end) in VARYING {
         let mut pieces = wire.split(before);
         let mut masked = pieces.next().unwrap_or_default().to_owned();
         for piece in pieces {
-            let (_, rest) = piece.split_once(end).expect("the end of a value");
-            masked.extend([before, "*"]);
-            masked.push(end);
-            masked.push_str(rest);
+            let (value, rest) = piece.split_once(end).expect("the end of a value");
+            let known = seen.iter().position(|other| other == value);
+            let number = known.unwrap_or_else(|| {
+                seen.push(value.to_owned());
+                seen.len() - 1
+            });
+            masked.push_str(&format!("{before}*{number}{end}{rest}"));
         }
         wire = masked;
     }

@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 
 use super::{Format, registry, report};
 use crate::{
-    config, diagnostics,
-    servable::{answers_http, compile, subgraphs::Named},
+    config::{self, diagnostics, subgraphs::Named},
+    servable::{answers_http, compile},
 };
 
 #[derive(Debug, Args)]

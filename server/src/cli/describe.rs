@@ -19,7 +19,7 @@ use graphmill_llm::EngineInfo;
 use serde_json::{Value, json};
 
 use super::{Format, report};
-use crate::servable::{compile, subgraphs::Named};
+use crate::{config::subgraphs::Named, servable::compile};
 
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]

@@ -7,7 +7,10 @@ use std::{
 
 use clap::{Args, value_parser};
 
-use crate::{Limits, app::Options, listen};
+use crate::{
+    http::state::Options,
+    listen::{self, Limits},
+};
 
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::servable::subgraphs::Named;
+use crate::config::subgraphs::Named;
 
 /// Flags of all verbs that compile graphs.
 #[derive(Debug, Args)]

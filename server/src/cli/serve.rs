@@ -17,8 +17,9 @@ use super::{
     report,
 };
 use crate::{
-    app::{CUT_GRACE, Options, Server},
+    app::{CUT_GRACE, Server},
     config,
+    http::state::Options,
     observe::log::{self, Format, Level},
 };
 

@@ -12,8 +12,10 @@
 //! loaded is no error of this file: it is reported with its own diagnostics, and the other graphs are served.
 
 pub mod codes;
+pub mod diagnostics;
 mod resolve;
 mod schema;
+pub(crate) mod subgraphs;
 
 use std::path::{Path, PathBuf};
 

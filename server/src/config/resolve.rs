@@ -11,8 +11,7 @@ use std::{
 use graphmill_engine::Subgraph;
 use graphmill_grammar::{diag::Diagnostic, span::Span};
 
-use super::{GraphEntry, codes, schema};
-use crate::servable::subgraphs::listed;
+use super::{GraphEntry, codes, schema, subgraphs::listed};
 
 /// The file that describes a graph when `graph_path` does not name another.
 const GRAPH_FILE: &str = "graph.pbtxt";

@@ -1,46 +1,17 @@
-//! What the server knows of dialects: their routes, and that each tells failures in its own form. All of it comes from
-//! [`dialect::ALL`].
+//! Failures in the form of the dialect that a request is written in.
 
 use axum::{
     body::Body as AnswerBody,
     extract::Request,
-    http::{HeaderName, HeaderValue, header},
+    http::{HeaderMap, HeaderName, HeaderValue, header},
     middleware::Next,
     response::Response,
 };
 use bytes::BytesMut;
 use graphmill_calculators::http::dialect::{self, Dialect};
 
-use super::{
-    anthropic, graph,
-    operation::{Answer, Body, Group, Operation},
-    sse,
-};
+use super::sse;
 use crate::{observe::request_id::Id, rescue::Failure};
-
-pub(super) fn operations() -> Vec<Operation> {
-    let mut operations = Vec::new();
-    for dialect in dialect::ALL {
-        for route in dialect.routes() {
-            let body = Body::new(dialect.endpoint(), route.required);
-            let (group, body, answer) = if route.asked.is_generation() {
-                (Group::Generation, body, Answer::JsonOrEvents(route.answer))
-            } else {
-                (Group::Prompts, body.of_prompt(), Answer::Json(route.answer))
-            };
-            for prefix in dialect::PREFIXES {
-                let path = format!("{prefix}/{}", route.path);
-                operations.push(
-                    Operation::post(path, graph::endpoint, body)
-                        .about(group, route.summary)
-                        .answers(answer)
-                        .listed(*prefix == dialect.shown_under()),
-                );
-            }
-        }
-    }
-    operations
-}
 
 /// Tells every failure under the paths of a dialect in its own form, whoever refused the request: the graph, the router or a layer.
 pub(crate) async fn layer(request: Request, next: Next) -> Response {
@@ -72,10 +43,14 @@ pub(crate) async fn layer(request: Request, next: Next) -> Response {
 fn dialect_of(request: &Request) -> Option<&'static dyn Dialect> {
     let path = request.uri().path();
     dialect::of_path(path).or_else(|| {
-        let is_anthropic =
-            anthropic::is_asked(request.headers()) && dialect::is_under(path, "models");
+        let is_anthropic = is_anthropic(request.headers()) && dialect::is_under(path, "models");
         is_anthropic.then(|| dialect::named("messages")).flatten()
     })
+}
+
+/// Whether a request comes from a client of Anthropic's: all of them say the version that they speak.
+pub(super) fn is_anthropic(headers: &HeaderMap) -> bool {
+    headers.contains_key("anthropic-version")
 }
 
 /// Appends the event that says why a stream has no more; `number` counts the named events before it. Streams of no dialect, which nodes

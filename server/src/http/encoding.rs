@@ -6,10 +6,7 @@ use std::io::Read;
 use axum::http::{HeaderMap, header};
 use flate2::bufread::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 
-use crate::rescue::{Cause, Failure};
-
-/// The encodings that are read, as an answer's `accept-encoding` names them.
-pub(crate) const READ: &str = "gzip, deflate, identity";
+use crate::rescue::{Cause, ENCODINGS, Failure};
 
 /// Bytes that are plain before the next are asked for.
 const STEP_BYTES: usize = 64 << 10;
@@ -79,6 +76,6 @@ fn has_zlib_header(bytes: &[u8]) -> bool {
 }
 
 fn unknown() -> Failure {
-    let why = format!("`content-encoding` is none that is read: {READ}");
+    let why = format!("`content-encoding` is none that is read: {ENCODINGS}");
     Failure::new(Cause::UnknownEncoding, why).of_field("content-encoding")
 }

@@ -1,36 +1,36 @@
-//! REST. `graph` answers requests that go to a graph, whatever their dialect; `dialects` knows the routes and the failures of all dialects;
-//! the other folders have the remaining paths of a family of servers each.
+//! REST. `graph` answers requests that go to a graph, whatever their dialect; `dialects` tells failures in the form of each;
+//! the other modules have the remaining paths of a family of servers each.
 
-mod anthropic;
-pub(crate) mod api;
+pub(crate) mod access;
+mod api;
 pub(crate) mod bodies;
-mod cohere;
 pub(crate) mod dialects;
-pub(crate) mod encoding;
-mod error;
-pub(crate) mod graph;
-pub(crate) mod kserve;
-pub(crate) mod openai;
+mod encoding;
+mod graph;
+mod kserve;
+mod openai;
 mod operation;
-pub(crate) mod ovms;
-pub(crate) mod sse;
-pub(crate) mod status;
+mod ovms;
+mod sse;
+pub(crate) mod state;
+mod status;
 
 use std::sync::Arc;
 
 use axum::{
     Router,
     extract::State,
-    http::{Method, Uri},
+    http::{HeaderMap, Method, Uri},
+    response::IntoResponse,
 };
 use graphmill_engine::shortened;
 use graphmill_grammar::suggest;
 
 pub(crate) use operation::Side;
 use operation::{Answer, Group, Operation};
+use state::App;
 
 use crate::{
-    app::App,
     observe::metrics,
     rescue::{Cause, Failure},
 };
@@ -38,7 +38,7 @@ use crate::{
 /// Everything that can be asked.
 fn operations() -> Vec<Operation> {
     let health = ["/health", "/ping", "/v1/health"].map(|path| {
-        Operation::get(path, kserve::health::ready)
+        Operation::get(path, kserve::ready)
             .about(
                 Group::Server,
                 "The same as `/v2/health/ready`, where many look",
@@ -54,7 +54,7 @@ fn operations() -> Vec<Operation> {
             .about(Group::Server, "What each engine and each graph does now")
             .answers(Answer::Json(&["version", "engines", "graphs"]))
             .on(Side::Management),
-        Operation::get("/metrics", metrics::scrape)
+        Operation::get("/metrics", scrape)
             .about(
                 Group::Server,
                 "The same as numbers over time, for Prometheus",
@@ -63,9 +63,9 @@ fn operations() -> Vec<Operation> {
             .on(Side::Management),
     ];
     let dialects = [
-        dialects::operations(),
+        graph::routes::of_dialects(),
         openai::operations(),
-        cohere::operations(),
+        graph::routes::of_cohere(),
         ovms::operations(),
         kserve::operations(),
         api::operations(),
@@ -120,6 +120,14 @@ async fn root(State(app): State<Arc<App>>) -> String {
         }
     }
     list + "\nA page: /docs\n"
+}
+
+/// Answers a scrape.
+async fn scrape(
+    State(app): State<Arc<App>>,
+    headers: HeaderMap,
+) -> Result<impl IntoResponse, Failure> {
+    app.metrics.scrape(&headers)
 }
 
 /// Nothing is served at the path.

@@ -9,7 +9,7 @@ use axum::{
     routing::{MethodRouter, get, post},
 };
 
-use crate::{app::App, rescue::Cause};
+use crate::{http::state::App, rescue::Cause};
 
 /// A method of a path.
 pub(crate) struct Operation {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::{Json, extract::State};
 use serde_json::{Value, json};
 
-use crate::app::App;
+use crate::http::state::App;
 
 fn milliseconds(time: Duration) -> f64 {
     time.as_micros() as f64 / 1e3

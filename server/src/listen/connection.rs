@@ -26,13 +26,13 @@ use tower::Service as _;
 
 use super::{
     body::{Download, Guard, Upload},
+    deadline::time_allowed,
     hall::Place,
     limits::HEAD_BYTES,
     refusal::too_many,
     socket::Socket,
     watch::{Exchange, Patience, Verdict},
 };
-use crate::http::graph::deadline;
 
 /// Requests of one HTTP/2 connection at the same time: a proxy has few connections for many clients.
 const STREAMS: u32 = 256;
@@ -150,7 +150,7 @@ fn answer(
 /// When the answer becomes worthless, as far as the head says so.
 fn head_deadline(headers: &HeaderMap, arrived: Instant) -> Option<tokio::time::Instant> {
     // What is no time is refused when the body has been read.
-    let patience = deadline::of_head(headers).ok().flatten()?;
+    let patience = time_allowed(headers).ok().flatten()?;
     arrived.checked_add(patience).map(Into::into)
 }
 

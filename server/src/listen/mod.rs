@@ -6,6 +6,7 @@
 mod accept;
 mod body;
 mod connection;
+mod deadline;
 mod hall;
 mod limits;
 mod refusal;
@@ -21,6 +22,7 @@ use std::sync::Arc;
 
 pub(crate) use accept::{accept, listen};
 pub(crate) use connection::Arrival;
+pub(crate) use deadline::time_allowed;
 pub(crate) use hall::Hall;
 pub use limits::Limits;
 pub(crate) use limits::affordable;

@@ -1,7 +1,5 @@
-//! What the server says of itself on standard error: its log, and one line for each request.
+//! What the server says of itself: its log, its metrics, and the id of each request.
 
-pub(crate) mod access;
-pub(crate) mod files;
 pub(crate) mod log;
 pub(crate) mod metrics;
 pub(crate) mod request_id;

@@ -33,7 +33,10 @@ use super::{
     line::{Line, Reader, Shown, Written},
     play::{End, Patience, Play},
 };
-use crate::servable::{compile, compile_text, subgraphs::Named};
+use crate::{
+    config::subgraphs::Named,
+    servable::{compile, compile_text},
+};
 
 /// A file of tests.
 #[derive(Debug, Deserialize)]

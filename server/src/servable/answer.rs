@@ -14,10 +14,28 @@ use super::{
     state::Servable,
 };
 use crate::{
-    app::{self, App, Stage},
     observe::request_id::Id,
     rescue::{Cause, Failure},
 };
+
+/// How far the server is from its end.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Stage {
+    /// It serves.
+    Running,
+    /// It serves, but says that it is not ready, so that no more requests are sent here.
+    Leaving,
+    /// It takes no new request and lets the running ones end.
+    Draining,
+    /// It ends the running ones.
+    Cut,
+}
+
+/// Waits until the server ends running requests, or is gone.
+pub(crate) async fn cut(stage: &mut watch::Receiver<Stage>) {
+    // Fails when the server was dropped without a stop, which ends requests too.
+    let _ = stage.wait_for(|stage| *stage == Stage::Cut).await;
+}
 
 /// The answer of a graph to one request.
 pub(crate) struct Answer {
@@ -32,7 +50,7 @@ pub(crate) struct Answer {
 impl Answer {
     /// Opens a session on a graph and gives it the request. The session ends at the deadline.
     pub(crate) async fn open(
-        app: &App,
+        stage: &watch::Receiver<Stage>,
         servable: &Servable,
         id: &Id,
         deadline: Option<Instant>,
@@ -57,7 +75,7 @@ impl Answer {
         Ok(Self {
             packets,
             session: Some(session),
-            stage: app.stage.clone(),
+            stage: stage.clone(),
             _handle: handle,
         })
     }
@@ -79,7 +97,7 @@ impl Answer {
         tokio::select! {
             // A stop comes first: a client that keeps reading must not hold it up.
             biased;
-            () = app::cut(stage) => Err(Failure::new(Cause::Draining, "the server is stopping")),
+            () = cut(stage) => Err(Failure::new(Cause::Draining, "the server is stopping")),
             packet = packets.next() => match packet {
                 Some(packet) => packet.into_value().map(Some).ok_or_else(wrong_type),
                 None => ended(session).await.map(|()| None),

@@ -9,8 +9,7 @@ use graphmill_grammar::{
     parse_graph,
 };
 
-use super::subgraphs::Named;
-use crate::config::GraphEntry;
+use crate::config::{GraphEntry, subgraphs::Named};
 
 /// The tags of the stream on which a graph takes an HTTP request. OVMS's graphs that embed and rank have the shorter one.
 const REQUEST_TAGS: [&str; 2] = ["HTTP_REQUEST_PAYLOAD", "REQUEST_PAYLOAD"];

@@ -2,7 +2,7 @@
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::PoisonError,
+    sync::{Arc, PoisonError, Weak},
     time::{Duration, Instant},
 };
 
@@ -11,12 +11,17 @@ use graphmill_grammar::{
     Diagnostic,
     render::{self, Color},
 };
+use tokio::{task::spawn_blocking, time::sleep};
 
-use super::{Servables, StateName, load, subgraphs::Named};
-use crate::{config::GraphEntry, observe::log};
+use super::{Servables, StateName, load};
+use crate::{
+    config::{GraphEntry, subgraphs::Named},
+    observe::log,
+};
 
-/// How often is looked for files that graphs wait for: soon enough for whoever puts one there, and cheap.
-pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// How often is looked for files that graphs wait for, and for changes of those that they use: soon enough for whoever puts one
+/// there, and cheap.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 /// The longest time between two attempts to load what is there and cannot be loaded, such as a file that is still being copied.
 const RETRY_AT_MOST: Duration = Duration::from_mins(1);
@@ -45,6 +50,34 @@ impl Failed {
 pub(super) struct Attempts {
     pause: Duration,
     next: Instant,
+}
+
+/// Loads graphs once the files that they wait for are there.
+pub(crate) async fn look_for_models(servables: Arc<Servables>) {
+    loop {
+        sleep(LOOK_EVERY).await;
+        let servables = Arc::clone(&servables);
+        // Panics of a load are caught.
+        let _ = spawn_blocking(move || servables.look_again()).await;
+    }
+}
+
+/// Looks, until the server is gone, whether files of models were changed while they are in use. The log, the status and the metrics
+/// tell what was found.
+pub(crate) async fn watch_files(servables: Weak<Servables>) {
+    loop {
+        sleep(LOOK_EVERY).await;
+        let Some(servables) = servables.upgrade() else {
+            return;
+        };
+        // A file system can take its time to answer.
+        if spawn_blocking(move || servables.look_at_files())
+            .await
+            .is_err()
+        {
+            return; // the runtime ends
+        }
+    }
 }
 
 impl Servables {

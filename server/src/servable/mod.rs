@@ -3,14 +3,12 @@
 //! The list is fixed when the server starts; a graph's state changes behind it in one atomic swap, so a request sees one
 //! state from beginning to end.
 
-mod adapters;
 mod answer;
-mod context;
 mod health;
 mod load;
 mod loading;
+mod models;
 mod state;
-pub(crate) mod subgraphs;
 
 use std::{
     collections::BTreeMap,
@@ -21,10 +19,10 @@ use graphmill_calculators::{embed::EmbeddingModel, llm::LanguageModel};
 use graphmill_engine::{Environment, Registry, Resource, shortened};
 use graphmill_grammar::suggest;
 
-pub(crate) use adapters::Named;
-pub(crate) use answer::Answer;
+pub(crate) use answer::{Answer, Stage, cut};
 pub(crate) use load::{answers_http, compile, compile_text};
-pub(crate) use loading::LOOK_EVERY;
+pub(crate) use loading::{look_for_models, watch_files};
+pub(crate) use models::Named;
 pub(crate) use state::{Servable, StateName};
 
 use crate::{

@@ -5,19 +5,20 @@ mod document;
 mod field;
 mod schema;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use axum::{
     extract::State,
     http::{HeaderName, HeaderValue, header},
     response::IntoResponse,
 };
-use bytes::Bytes;
-
 use schema::Known;
 
-use super::operation::{Answer, Group, Operation};
-use crate::{app::App, servable::Servable};
+use super::{
+    operation::{Answer, Group, Operation},
+    state::App,
+};
+use crate::servable::Servable;
 
 pub(super) fn operations() -> Vec<Operation> {
     vec![
@@ -28,28 +29,6 @@ pub(super) fn operations() -> Vec<Operation> {
             .about(Group::Server, "This documentation, as a page")
             .answers(Answer::Text(&["text/html; charset=utf-8"])),
     ]
-}
-
-/// The document as it was last made. Graphs keep their names while the server runs; vocabularies come with the models.
-#[derive(Default)]
-pub(crate) struct Document {
-    kept: Mutex<Option<([usize; 2], Bytes)>>,
-}
-
-impl Document {
-    /// The document of these vocabularies: the kept one, or what `make` makes.
-    fn of(&self, vocabularies: [usize; 2], make: impl FnOnce() -> Vec<u8>) -> Bytes {
-        // Whoever comes meanwhile waits for the document, rather than to make one, too.
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*kept {
-            Some((of, document)) if *of == vocabularies => document.clone(),
-            _ => {
-                let document = Bytes::from(make());
-                *kept = Some((vocabularies, document.clone()));
-                document
-            }
-        }
-    }
 }
 
 async fn openapi(State(app): State<Arc<App>>) -> impl IntoResponse {

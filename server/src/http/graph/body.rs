@@ -1,13 +1,20 @@
-//! The body of a POST: scanned once, and the name of the graph it is for. What the other fields may say is decided by the graph's
+//! The body of a POST: scanned once, the name of the graph it is for, and its deadline. What the other fields may say is decided by the graph's
 //! request node.
 
-use std::sync::Arc;
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
+use axum::http::HeaderMap;
 use bytes::Bytes;
 use graphmill_calculators::payload::JsonBody;
 use serde_json::Value;
 
-use crate::rescue::{Cause, Failure};
+use crate::{
+    listen::time_allowed,
+    rescue::{Cause, Failure},
+};
 
 /// Longer bodies are scanned off the threads that serve requests: to scan this many bytes takes less than a millisecond.
 const INLINE_BYTES: usize = 256 << 10;
@@ -41,6 +48,23 @@ impl ParsedBody {
         ["messages", "prompt", "input"]
             .into_iter()
             .find(|field| self.json.has(field))
+    }
+
+    /// The earlier of the deadlines that the header and the body's `timeout`, in seconds, set. A `timeout` that is no positive
+    /// number is for the graph to refuse.
+    pub(super) fn deadline(
+        &self,
+        headers: &HeaderMap,
+        arrived: Instant,
+    ) -> Result<Option<Instant>, Failure> {
+        let by_header = time_allowed(headers)?;
+        let seconds = self.json.short("timeout").and_then(Value::as_f64);
+        let by_body = seconds
+            .filter(|seconds| *seconds > 0.0)
+            .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        let shorter = by_header.into_iter().chain(by_body).min();
+        // One that is too far off to be represented never comes.
+        Ok(shorter.and_then(|duration| arrived.checked_add(duration)))
     }
 
     /// Whether the request leaves open which graph it is for.

@@ -17,18 +17,17 @@ use graphmill_calculators::{
 use serde_json::Value;
 
 mod body;
-pub(crate) mod deadline;
+pub(super) mod routes;
 mod stream;
 
 use body::ParsedBody;
 
 use crate::{
-    app::{self, App},
-    http::{sse, unknown_route},
+    http::{access::Entry, sse, state::App, unknown_route},
     listen::Arrival,
-    observe::{access::Entry, request_id::Id},
+    observe::request_id::Id,
     rescue::{Cause, Failure},
-    servable::{Answer, Named},
+    servable::{self, Answer, Named},
 };
 
 /// What of a request's head the graph sees, and what accompanies it.
@@ -59,7 +58,7 @@ async fn read(app: &App, request: Request) -> (Head, Result<ParsedBody, Failure>
     let mut stage = app.stage.clone();
     let read = tokio::select! {
         read = app.bodies.read(&head.headers, body) => read,
-        () = app::cut(&mut stage) => {
+        () = servable::cut(&mut stage) => {
             Err(Failure::new(Cause::Draining, "the server is stopping"))
         }
     };
@@ -124,7 +123,7 @@ async fn answer(
     head.entry.model(servable.name(), streams == Some(true));
     let prompt_field = body.prompt_field();
     let dialect = dialect::of_path(head.uri.path());
-    let deadline = deadline::of(&head.headers, &body.json, head.arrived)?;
+    let deadline = body.deadline(&head.headers, head.arrived)?;
     let headers = head
         .headers
         .iter()
@@ -138,7 +137,7 @@ async fn answer(
         adapter,
     };
     let mut answer = Answer::open(
-        app,
+        &app.stage,
         servable,
         &head.id,
         deadline,

@@ -8,8 +8,7 @@ use futures_util::{FutureExt as _, stream};
 use graphmill_calculators::{http::dialect::Dialect, payload::HttpResponse};
 
 use crate::{
-    http::{dialects, sse},
-    observe::access::Entry,
+    http::{access::Entry, dialects, sse},
     rescue::{Cause, Failure},
     servable::Answer,
 };

@@ -14,7 +14,7 @@ use super::{
     graph,
     operation::{Answer, Body, Group, OF_GRAPHS, Operation},
 };
-use crate::{app::App, http::unknown_route};
+use crate::{http::state::App, http::unknown_route};
 
 /// The prefix whose paths the documentation shows.
 pub(super) const SHOWN: &str = "/v3";

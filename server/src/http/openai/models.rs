@@ -8,11 +8,11 @@ use axum::{
     extract::{Path, State},
     http::HeaderMap,
 };
+use chrono::{DateTime, SecondsFormat};
 use serde_json::{Value, json};
 
 use crate::{
-    app::App,
-    http::anthropic,
+    http::{dialects::is_anthropic, state::App},
     rescue::Failure,
     servable::{Named, Servable},
 };
@@ -31,8 +31,8 @@ pub(super) async fn list(State(app): State<Arc<App>>, headers: HeaderMap) -> Jso
             since,
         }));
     }
-    if anthropic::is_asked(&headers) {
-        return Json(anthropic::list(&models));
+    if is_anthropic(&headers) {
+        return Json(anthropic_list(&models));
     }
     let data: Vec<Value> = models.iter().map(object).collect();
     Json(json!({ "object": "list", "data": data }))
@@ -49,24 +49,24 @@ pub(super) async fn one(
         adapter,
         since: servable.require_available()?,
     };
-    Ok(Json(if anthropic::is_asked(&headers) {
-        anthropic::object(&model)
+    Ok(Json(if is_anthropic(&headers) {
+        anthropic_object(&model)
     } else {
         object(&model)
     }))
 }
 
 /// A graph, or an adapter of its model.
-pub(in crate::http) struct Model<'a> {
+struct Model<'a> {
     servable: &'a Servable,
     adapter: Option<Arc<str>>,
     /// When the graph became available, in seconds since 1970.
-    pub(in crate::http) since: u64,
+    since: u64,
 }
 
 impl Model<'_> {
     /// What the `model` of a request says.
-    pub(in crate::http) fn id(&self) -> String {
+    fn id(&self) -> String {
         let graph = self.servable.name();
         match &self.adapter {
             None => graph.to_owned(),
@@ -87,4 +87,24 @@ fn object(model: &Model<'_>) -> Value {
         object["parent"] = model.servable.name().into();
     }
     object
+}
+
+/// All models in Anthropic's form, which are one page.
+fn anthropic_list(models: &[Model<'_>]) -> Value {
+    json!({
+        "data": models.iter().map(anthropic_object).collect::<Vec<_>>(),
+        "has_more": false,
+        "first_id": models.first().map(Model::id),
+        "last_id": models.last().map(Model::id),
+    })
+}
+
+fn anthropic_object(model: &Model<'_>) -> Value {
+    let since = DateTime::from_timestamp(model.since.cast_signed(), 0).unwrap_or_default();
+    json!({
+        "type": "model",
+        "id": model.id(),
+        "display_name": model.id(),
+        "created_at": since.to_rfc3339_opts(SecondsFormat::Secs, true),
+    })
 }

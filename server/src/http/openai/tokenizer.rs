@@ -12,7 +12,7 @@ use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
 
 use crate::{
-    app::App,
+    http::state::App,
     rescue::{Cause, Failure},
 };
 

@@ -13,7 +13,6 @@ mod text;
 use std::{fmt, sync::Arc, time::Duration};
 
 use axum::{
-    extract::State,
     http::{HeaderMap, header},
     response::IntoResponse,
 };
@@ -27,7 +26,6 @@ pub(crate) use connections::Halls;
 pub(crate) use ovms::Taken;
 
 use crate::{
-    app::App,
     observe::log,
     rescue::{Cause, Failure},
     servable::Servables,
@@ -108,6 +106,24 @@ impl Metrics {
         }
     }
 
+    /// What a scrape gets, in the format that its headers ask for.
+    pub(crate) fn scrape(&self, headers: &HeaderMap) -> Result<impl IntoResponse + use<>, Failure> {
+        let mut body = String::new();
+        openmetrics::encode(&mut body, &self.registry)
+            .map_err(|_| Failure::new(Cause::Panic, "the metrics could not be written"))?;
+        let content_type = if text::wants_openmetrics(headers) {
+            text::OPENMETRICS
+        } else {
+            body = text::of_openmetrics(&body);
+            text::CONTENT_TYPE
+        };
+        let headers = [
+            (header::CONTENT_TYPE, content_type),
+            (header::VARY, "accept"),
+        ];
+        Ok((headers, body))
+    }
+
     /// A request has come.
     pub(crate) fn begins(&self) {
         self.open.inc();
@@ -146,24 +162,3 @@ impl fmt::Debug for Metrics {
 
 /// The media types of a scrape.
 pub(crate) const CONTENT_TYPES: [&str; 2] = [text::CONTENT_TYPE, text::OPENMETRICS];
-
-/// Answers a scrape.
-pub(crate) async fn scrape(
-    State(app): State<Arc<App>>,
-    headers: HeaderMap,
-) -> Result<impl IntoResponse, Failure> {
-    let mut body = String::new();
-    openmetrics::encode(&mut body, &app.metrics.registry)
-        .map_err(|_| Failure::new(Cause::Panic, "the metrics could not be written"))?;
-    let content_type = if text::wants_openmetrics(&headers) {
-        text::OPENMETRICS
-    } else {
-        body = text::of_openmetrics(&body);
-        text::CONTENT_TYPE
-    };
-    let headers = [
-        (header::CONTENT_TYPE, content_type),
-        (header::VARY, "accept"),
-    ];
-    Ok((headers, body))
-}

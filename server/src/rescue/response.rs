@@ -7,10 +7,7 @@ use axum::{
 };
 use graphmill_calculators::http::dialect;
 
-use crate::{
-    http::encoding,
-    rescue::{Cause, Failure, Retry},
-};
+use super::{Cause, ENCODINGS, Failure, Retry};
 
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
@@ -31,7 +28,7 @@ impl IntoResponse for Failure {
             }
         }
         if self.cause == Cause::UnknownEncoding {
-            let read = HeaderValue::from_static(encoding::READ);
+            let read = HeaderValue::from_static(ENCODINGS);
             response.headers_mut().insert(header::ACCEPT_ENCODING, read);
         }
         // For layers that tell it in another form.

@@ -17,70 +17,20 @@ use tokio::{
     time::{sleep, timeout},
 };
 
+mod stack;
+
 use crate::{
-    config::Config,
-    http::{Side, api::Document, bodies::Bodies},
-    listen::{self, Hall, Limits},
-    observe::{files, metrics::Metrics},
-    servable::{LOOK_EVERY, Servables},
+    http::{
+        Side,
+        bodies::Bodies,
+        state::{App, Document, Options},
+    },
+    listen::{self, Hall},
+    observe::metrics::Metrics,
+    servable::{self, Servables, Stage},
     site::Site,
-    stack::stack,
 };
-
-/// What a server is started with.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// What to serve.
-    pub config: Config,
-    /// Where to listen; port 0 takes a free one.
-    pub addresses: Vec<SocketAddr>,
-    /// The longest silence in a stream of events, which a comment then breaks.
-    pub keep_alive: Duration,
-    /// How long the server goes on to serve when it is told to stop, while it says that it is not ready.
-    pub drain_delay: Duration,
-    /// How long running requests may take to end when the server stops.
-    pub grace: Duration,
-    /// The longest body of a request, in bytes.
-    pub max_body_bytes: usize,
-    /// The most bytes of all bodies that are in memory at once, at least those of one.
-    pub max_bodies_bytes: usize,
-    /// Where to listen for probes, scrapers and operators, apart from clients. Where this is empty, they ask at [`Options::addresses`].
-    pub management: Vec<SocketAddr>,
-    /// How many connections there may be, and how long clients may take.
-    pub limits: Limits,
-    /// Names under which the server is asked, besides those that it has anyway; `*` is any, `*.name` any that ends so.
-    pub allowed_hosts: Vec<String>,
-    /// Origins whose pages may send requests and read answers; `*` is any, `scheme://host:*` one with any port.
-    pub allowed_origins: Vec<String>,
-    /// Whether graphs whose model is missing are loaded once it is there.
-    pub wait_for_models: bool,
-}
-
-/// The usual [`Options::max_body_bytes`]: room for a prompt that fills a context of a million tokens.
-const MAX_BODY_BYTES: usize = 8 << 20;
-
-/// The usual [`Options::max_bodies_bytes`].
-const MAX_BODIES_BYTES: usize = 64 << 20;
-
-impl Options {
-    /// Serves `config` at `address`, with the usual times.
-    pub fn new(config: Config, address: SocketAddr) -> Self {
-        Self {
-            config,
-            addresses: vec![address],
-            keep_alive: Duration::from_secs(15),
-            drain_delay: Duration::ZERO,
-            grace: Duration::from_secs(5),
-            max_body_bytes: MAX_BODY_BYTES,
-            max_bodies_bytes: MAX_BODIES_BYTES,
-            management: Vec::new(),
-            limits: Limits::default(),
-            allowed_hosts: Vec::new(),
-            allowed_origins: Vec::new(),
-            wait_for_models: false,
-        }
-    }
-}
+use stack::stack;
 
 /// Why a server could not start.
 #[derive(Debug, thiserror::Error)]
@@ -94,49 +44,6 @@ pub enum StartError {
         #[source]
         source: io::Error,
     },
-}
-
-/// How far the server is from its end.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Stage {
-    /// It serves.
-    Running,
-    /// It serves, but says that it is not ready, so that no more requests are sent here.
-    Leaving,
-    /// It takes no new request and lets the running ones end.
-    Draining,
-    /// It ends the running ones.
-    Cut,
-}
-
-/// Waits until the server ends running requests, or is gone.
-pub(crate) async fn cut(stage: &mut watch::Receiver<Stage>) {
-    // Fails when the server was dropped without a stop, which ends requests too.
-    let _ = stage.wait_for(|stage| *stage == Stage::Cut).await;
-}
-
-/// What handlers share.
-pub(crate) struct App {
-    pub(crate) options: Options,
-    pub(crate) servables: Arc<Servables>,
-    pub(crate) metrics: Arc<Metrics>,
-    pub(crate) bodies: Arc<Bodies>,
-    pub(crate) document: Document,
-    pub(crate) started: Instant,
-    pub(crate) stage: watch::Receiver<Stage>,
-}
-
-impl App {
-    /// Why requests would not be served now; `None` when they would.
-    pub(crate) fn unready(&self) -> Option<String> {
-        self.stopping().or_else(|| self.servables.unready())
-    }
-
-    /// Why no request would be served now, whatever it is for.
-    pub(crate) fn stopping(&self) -> Option<String> {
-        let stopping = *self.stage.borrow() != Stage::Running;
-        stopping.then(|| "the server is stopping".to_owned())
-    }
 }
 
 /// A running server. Dropping it aborts it; [`Server::stop`] ends it well.
@@ -154,17 +61,6 @@ pub struct Server {
     loading: JoinHandle<()>,
     /// Looks for files that graphs wait for, for as long as the server runs.
     _looking: JoinSet<()>,
-}
-
-/// Loads graphs once the files that they wait for are there.
-async fn look_for_models(app: Arc<App>) {
-    loop {
-        tokio::time::sleep(LOOK_EVERY).await;
-        let app = Arc::clone(&app);
-        let looked = tokio::task::spawn_blocking(move || app.servables.look_again());
-        // Panics of a load are caught.
-        let _ = looked.await;
-    }
 }
 
 /// How long requests that were told to end may take to do so.
@@ -226,12 +122,12 @@ impl Server {
         for hall in [&clients, &operators] {
             managing.spawn(Arc::clone(hall).watch());
         }
-        tokio::spawn(files::watch(Arc::downgrade(&app.servables)));
+        tokio::spawn(servable::watch_files(Arc::downgrade(&app.servables)));
         let loader = Arc::clone(&app);
         let loading = tokio::task::spawn_blocking(move || loader.servables.load());
         let mut looking = JoinSet::new();
         if app.options.wait_for_models {
-            looking.spawn(look_for_models(Arc::clone(&app)));
+            looking.spawn(servable::look_for_models(Arc::clone(&app.servables)));
         }
         Ok(Self {
             _looking: looking,

@@ -3,11 +3,16 @@
 //! Everything that refuses or fails a request becomes a [`Failure`] here and nowhere else, so that a status code is never
 //! chosen at the place that failed. A failure that would repeat itself is never sent as one to retry.
 
+mod response;
+
 use std::{borrow::Cow, sync::Arc};
 
 use axum::http::StatusCode;
 use graphmill_calculators::http::dialect;
 use graphmill_engine::{Error, Kind};
+
+/// The encodings of bodies that are read, as an answer's `accept-encoding` names them.
+pub(crate) const ENCODINGS: &str = "gzip, deflate, identity";
 
 /// Why a request gets no answer.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

@@ -18,12 +18,14 @@ use bytes::Bytes;
 use graphmill_calculators::payload::Tally;
 use hyper::body::{Frame, SizeHint};
 
-use super::{
-    log,
-    metrics::{Metrics, Taken},
-    request_id::Id,
+use crate::{
+    observe::{
+        log,
+        metrics::{Metrics, Taken},
+        request_id::Id,
+    },
+    rescue::Failure,
 };
-use crate::rescue::Failure;
 
 /// What the line of a request says; the handler adds what only it knows.
 #[derive(Clone, Debug)]

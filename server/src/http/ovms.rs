@@ -1,14 +1,26 @@
-//! `GET /v1/config`: the state of each graph, sorted by name. A graph has one version, `1`. One that could not be loaded stays
-//! `LOADING`; only its error code tells.
+//! What tools for OpenVINO Model Server ask: `GET /v1/config`, the state of each graph that `config.json` lists.
 
 use std::sync::Arc;
 
 use axum::{Json, extract::State};
 use serde_json::{Map, Value, json};
 
-use crate::{app::App, servable::StateName};
+use super::{
+    operation::{Group, Operation, Side},
+    state::App,
+};
+use crate::servable::StateName;
 
-pub(super) async fn config(State(app): State<Arc<App>>) -> Json<Value> {
+pub(super) fn operations() -> Vec<Operation> {
+    let config = Operation::get("/v1/config", config).about(
+        Group::Models,
+        "The state of each graph in the configuration",
+    );
+    vec![config.on(Side::Management)]
+}
+
+/// Graphs sorted by name. Each has one version, `1`. One that could not be loaded stays `LOADING`; only its error code tells.
+async fn config(State(app): State<Arc<App>>) -> Json<Value> {
     let states = app.servables.iter().map(|servable| {
         let (state, code) = match servable.state_name() {
             StateName::Loading | StateName::Waiting => ("LOADING", "OK"),

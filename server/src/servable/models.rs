@@ -1,8 +1,9 @@
-//! Adapters of the graphs' models. A request names one behind its graph, `graph:adapter`, or by its own name.
+//! The models of a graph: how much they read, and their adapters. A request names an adapter behind its graph, `graph:adapter`, or
+//! by its own name.
 
 use std::sync::Arc;
 
-use graphmill_calculators::llm::LanguageModel;
+use graphmill_calculators::{embed::EmbeddingModel, llm::LanguageModel};
 
 use super::{Servable, Servables};
 
@@ -54,5 +55,19 @@ impl Servable {
             adapters.map(|adapter| adapter.name.clone()).collect()
         };
         models.iter().flat_map(names).collect()
+    }
+
+    /// The tokens that a sequence of its model can have, once it is loaded; of several models, of that with the fewest.
+    pub(crate) fn context_length(&self) -> Option<usize> {
+        let plan = self.plan().ok()?;
+        let generating = plan.resources::<LanguageModel>();
+        let embedding = plan.resources::<EmbeddingModel>();
+        let generating = generating
+            .iter()
+            .map(|model| model.engine().context_length());
+        let embedding = embedding
+            .iter()
+            .map(|model| model.engine().context_length());
+        generating.chain(embedding).min()
     }
 }

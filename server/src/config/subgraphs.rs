@@ -11,7 +11,7 @@ use std::{
 use graphmill_engine::{Registry, Subgraph};
 use graphmill_grammar::{Diagnostic, GraphConfig, SourceMap, Span, parse_graph};
 
-use crate::config::codes;
+use super::codes;
 
 /// The folder beside a graph whose files are for that folder's graphs alone.
 const FOLDER: &str = "subgraphs";

@@ -12,16 +12,16 @@ use axum::{
 use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::{
-    app::{App, Stage},
-    http::{self, Side},
+    http::{self, Side, access, state::App},
     listen,
-    observe::{access, log, request_id},
+    observe::{log, request_id},
     rescue::{Cause, Failure},
+    servable::Stage,
     site::{self, Site},
 };
 
 /// The whole service of a listener.
-pub(crate) fn stack(app: &Arc<App>, audience: Side, site: Site) -> Router {
+pub(super) fn stack(app: &Arc<App>, audience: Side, site: Site) -> Router {
     let metrics = Arc::clone(&app.metrics);
     let mut routes = http::routes(audience)
         .with_state(Arc::clone(app))

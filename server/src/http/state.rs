@@ -1,0 +1,119 @@
+//! What handlers share, and the options that a server is started with.
+
+use std::{
+    net::SocketAddr,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use bytes::Bytes;
+use tokio::sync::watch;
+
+use super::bodies::Bodies;
+use crate::{
+    config::Config,
+    listen::Limits,
+    observe::metrics::Metrics,
+    servable::{Servables, Stage},
+};
+
+/// What a server is started with.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What to serve.
+    pub config: Config,
+    /// Where to listen; port 0 takes a free one.
+    pub addresses: Vec<SocketAddr>,
+    /// The longest silence in a stream of events, which a comment then breaks.
+    pub keep_alive: Duration,
+    /// How long the server goes on to serve when it is told to stop, while it says that it is not ready.
+    pub drain_delay: Duration,
+    /// How long running requests may take to end when the server stops.
+    pub grace: Duration,
+    /// The longest body of a request, in bytes.
+    pub max_body_bytes: usize,
+    /// The most bytes of all bodies that are in memory at once, at least those of one.
+    pub max_bodies_bytes: usize,
+    /// Where to listen for probes, scrapers and operators, apart from clients. Where this is empty, they ask at [`Options::addresses`].
+    pub management: Vec<SocketAddr>,
+    /// How many connections there may be, and how long clients may take.
+    pub limits: Limits,
+    /// Names under which the server is asked, besides those that it has anyway; `*` is any, `*.name` any that ends so.
+    pub allowed_hosts: Vec<String>,
+    /// Origins whose pages may send requests and read answers; `*` is any, `scheme://host:*` one with any port.
+    pub allowed_origins: Vec<String>,
+    /// Whether graphs whose model is missing are loaded once it is there.
+    pub wait_for_models: bool,
+}
+
+/// The usual [`Options::max_body_bytes`]: room for a prompt that fills a context of a million tokens.
+const MAX_BODY_BYTES: usize = 8 << 20;
+
+/// The usual [`Options::max_bodies_bytes`].
+const MAX_BODIES_BYTES: usize = 64 << 20;
+
+impl Options {
+    /// Serves `config` at `address`, with the usual times.
+    pub fn new(config: Config, address: SocketAddr) -> Self {
+        Self {
+            config,
+            addresses: vec![address],
+            keep_alive: Duration::from_secs(15),
+            drain_delay: Duration::ZERO,
+            grace: Duration::from_secs(5),
+            max_body_bytes: MAX_BODY_BYTES,
+            max_bodies_bytes: MAX_BODIES_BYTES,
+            management: Vec::new(),
+            limits: Limits::default(),
+            allowed_hosts: Vec::new(),
+            allowed_origins: Vec::new(),
+            wait_for_models: false,
+        }
+    }
+}
+
+/// What handlers share.
+pub(crate) struct App {
+    pub(crate) options: Options,
+    pub(crate) servables: Arc<Servables>,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) bodies: Arc<Bodies>,
+    pub(crate) document: Document,
+    pub(crate) started: Instant,
+    pub(crate) stage: watch::Receiver<Stage>,
+}
+
+impl App {
+    /// Why requests would not be served now; `None` when they would.
+    pub(crate) fn unready(&self) -> Option<String> {
+        self.stopping().or_else(|| self.servables.unready())
+    }
+
+    /// Why no request would be served now, whatever it is for.
+    pub(crate) fn stopping(&self) -> Option<String> {
+        let stopping = *self.stage.borrow() != Stage::Running;
+        stopping.then(|| "the server is stopping".to_owned())
+    }
+}
+
+/// The OpenAPI document as it was last made. Graphs keep their names while the server runs; vocabularies come with the models.
+#[derive(Default)]
+pub(crate) struct Document {
+    kept: Mutex<Option<([usize; 2], Bytes)>>,
+}
+
+impl Document {
+    /// The document of these vocabularies: the kept one, or what `make` makes.
+    pub(super) fn of(&self, vocabularies: [usize; 2], make: impl FnOnce() -> Vec<u8>) -> Bytes {
+        // Whoever comes meanwhile waits for the document, rather than to make one, too.
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*kept {
+            Some((of, document)) if *of == vocabularies => document.clone(),
+            _ => {
+                let document = Bytes::from(make());
+                *kept = Some((vocabularies, document.clone()));
+                document
+            }
+        }
+    }
+}
