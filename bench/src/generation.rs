@@ -8,7 +8,10 @@ use std::{
 
 use graphmill_llm::{Engine, FinishReason, GenerationRequest, StepOutput};
 
-use crate::{load::stats::common_rate, random::Random, raw::Work};
+use crate::{
+    load::{random::Random, stats::common_rate},
+    raw::Work,
+};
 
 /// No step takes longer than this; an engine that is silent for so long has stopped.
 const SILENCE: Duration = Duration::from_mins(2);

@@ -14,7 +14,6 @@ pub mod graphs;
 pub mod load;
 pub mod model;
 pub mod nodes;
-pub mod random;
 pub mod raw;
 pub mod report;
 pub mod results;

@@ -21,7 +21,7 @@ use llama_cpp_2::{
 use llama_cpp_sys_2::{LLAMA_FLASH_ATTN_TYPE_DISABLED, LLAMA_FLASH_ATTN_TYPE_ENABLED};
 use serde::Serialize;
 
-use crate::random::Random;
+use crate::load::random::Random;
 
 /// Tokens of a batch, and how many of them are computed at once: llama.cpp's own defaults.
 const BATCH: usize = 2048;

@@ -6,6 +6,7 @@
 pub mod client;
 pub mod drive;
 pub mod plan;
+pub mod random;
 pub mod stats;
 pub mod summary;
 pub mod words;

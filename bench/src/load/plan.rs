@@ -8,7 +8,7 @@ use super::{
     words::{self, Measure},
     workload::{Sizes, Workload},
 };
-use crate::random::Random;
+use crate::load::random::Random;
 
 /// A plan: actors that act by themselves.
 #[derive(Clone, Debug, PartialEq)]

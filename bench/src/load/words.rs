@@ -1,6 +1,6 @@
 //! Text for prompts: random common words.
 
-use crate::random::Random;
+use crate::load::random::Random;
 
 /// Words that most vocabularies have as one token each, with the space before them.
 pub const WORDS: [&str; 160] = [

@@ -16,7 +16,7 @@ use mix::Role;
 pub use mix::Quantization;
 pub use weights::Type;
 
-use crate::{load::words::WORDS, random::Random};
+use crate::load::{random::Random, words::WORDS};
 use gguf::{Metadata, Tensor, Value};
 
 /// The deviation of logits: high enough that a few tokens stand out.

@@ -10,7 +10,7 @@ use std::{
 };
 
 use super::gguf::{Metadata, Value};
-use crate::random::Random;
+use crate::load::random::Random;
 
 const TOKENS: &str = "tokenizer.ggml.tokens";
 const TYPES: &str = "tokenizer.ggml.token_type";

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::superblocks::{self, SUPERBLOCK};
-use crate::random::Random;
+use crate::load::random::Random;
 
 /// Weights that share a scale in the simpler quantized types.
 const BLOCK: usize = 32;

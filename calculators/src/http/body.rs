@@ -1,4 +1,4 @@
-//! The bodies of requests and answers of one endpoint, for nodes that serve no other.
+//! The bodies of requests and of answers.
 
 use std::sync::Arc;
 
@@ -6,8 +6,12 @@ use graphmill_engine::{Error, Result};
 use serde::Serialize;
 
 use super::fields::{Fields, invalid, missing, shown};
-use super::{response, table};
+use super::table;
 use crate::payload::{HttpRequestPayload, HttpResponse, JsonBody};
+
+/// A header lists no more names than fit in about so many bytes, and no more of each.
+const MAX_IGNORED_BYTES: usize = 512;
+const MAX_NAME_CHARACTERS: usize = 64;
 
 /// The fields of a request to `endpoint`, which is the end of the path, and the names of those that nobody knows.
 pub(super) fn of<'a>(
@@ -42,13 +46,47 @@ pub(super) fn model(body: Fields<'_>) -> Result<Arc<str>> {
 
 /// An answer in one piece, behind the header that names the request's fields that nobody knows, if there are any.
 pub(super) fn answer(value: &impl Serialize, ignored: &[String]) -> Result<Vec<HttpResponse>> {
-    let bytes = serde_json::to_vec(value).map_err(|error| {
-        Error::internal("the answer cannot be written as JSON").with_source(error)
-    })?;
-    let body = HttpResponse::Body {
+    let body = whole(to_json(value)?);
+    Ok(ignored_fields(ignored).into_iter().chain([body]).collect())
+}
+
+/// The header that lists the fields of the request that nobody knows.
+pub(super) fn ignored_fields(ignored: &[String]) -> Option<HttpResponse> {
+    if ignored.is_empty() {
+        return None;
+    }
+    let mut value = String::new();
+    for name in ignored {
+        if value.len() > MAX_IGNORED_BYTES {
+            value.push_str(", ...");
+            break;
+        }
+        if !value.is_empty() {
+            value.push_str(", ");
+        }
+        let letters = name.chars().take(MAX_NAME_CHARACTERS);
+        value.extend(letters.map(|letter| match letter {
+            ',' => '?',
+            '!'..='~' => letter,
+            _ => '?',
+        }));
+    }
+    Some(HttpResponse::Header {
+        name: "x-ignored-fields",
+        value,
+    })
+}
+
+/// An answer in one piece.
+pub(super) fn whole(json: String) -> HttpResponse {
+    HttpResponse::Body {
         content_type: "application/json",
-        bytes: bytes.into(),
-    };
-    let header = response::ignored_fields(ignored);
-    Ok(header.into_iter().chain([body]).collect())
+        bytes: json.into(),
+    }
+}
+
+/// A value as the text of an answer.
+pub(super) fn to_json(value: &impl Serialize) -> Result<String> {
+    serde_json::to_string(value)
+        .map_err(|error| Error::internal("the answer cannot be written as JSON").with_source(error))
 }

@@ -4,8 +4,8 @@ use graphmill_engine::{Error, Result};
 use graphmill_llm::Usage as Counts;
 use serde::Serialize;
 
+use super::body::{to_json, whole};
 use super::dialect::AnswerWriter;
-use super::response::{json, whole};
 use super::wire::{Answer, PromptTokensDetails, Usage, UsageField};
 use crate::payload::{
     EchoedText, Finish, HttpResponse, TextChunk, TextLogprob, TextRequest, ToolCallStart,
@@ -135,7 +135,7 @@ impl<F: Form> AnswerWriter for ChoicesWriter<F> {
                 .collect();
             let mut answer = Answer::new(request, F::WHOLE, choices);
             answer.usage = UsageField::Counts(self.usage(request));
-            out.push(whole(json(&answer)?));
+            out.push(whole(to_json(&answer)?));
         }
         Ok(true)
     }
@@ -207,7 +207,7 @@ impl<'a> Events<'a> {
     pub(super) fn event(&mut self, choice: impl Serialize) -> Result<()> {
         let mut chunk = Answer::new(self.request, self.object, [choice]);
         chunk.usage = self.usage;
-        self.out.push(HttpResponse::Event(json(&chunk)?));
+        self.out.push(HttpResponse::Event(to_json(&chunk)?));
         Ok(())
     }
 
@@ -216,7 +216,7 @@ impl<'a> Events<'a> {
         if self.request.include_usage {
             let mut last = Answer::new(self.request, self.object, [(); 0]);
             last.usage = UsageField::Counts(usage);
-            self.out.push(HttpResponse::Event(json(&last)?));
+            self.out.push(HttpResponse::Event(to_json(&last)?));
         }
         self.out.push(HttpResponse::Done);
         Ok(())

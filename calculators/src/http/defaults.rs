@@ -1,14 +1,34 @@
 //! What is used where a request says nothing: what the graph says, and behind it what the model's makers say.
 
-use super::request::OpenAIRequestOptions;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::llm::GenerationConfig;
+
+/// What a graph sets for requests that leave it open.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct OpenAIRequestOptions {
+    /// Temperature of sampling; 1 when not set here.
+    pub temperature: Option<f32>,
+    /// Share of the probability that the likeliest tokens kept must reach; 1 (all) when not set here.
+    pub top_p: Option<f32>,
+    /// Number of likeliest tokens kept; -1 (all) when not set here.
+    pub top_k: Option<i32>,
+    /// Least probability of a kept token, relative to the likeliest; 0 when not set here.
+    pub min_p: Option<f32>,
+    /// Penalty of tokens that are there already; 1 (none) when not set here.
+    pub repetition_penalty: Option<f32>,
+    /// Most tokens of an answer; up to the end of the context when not set here.
+    pub max_tokens: Option<u32>,
+}
 
 /// The defaults of one request node.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Defaults {
     pub(super) graph: OpenAIRequestOptions,
     pub(super) model: OpenAIRequestOptions,
-    /// Of both, those that count.
+    /// Those of the graph, and where it has none, those of the model.
     pub(super) values: OpenAIRequestOptions,
 }
 

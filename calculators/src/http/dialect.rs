@@ -1,29 +1,15 @@
-//! The dialects of HTTP in which models are asked to generate text.
+//! What a dialect of HTTP is, in which models are asked to generate text.
 //!
-//! A dialect is a folder of this module and a line of [`ALL`]. Its paths, its fields (a file of the table), what it makes of a request,
-//! how it writes an answer and how it tells a failure are all behind [`Dialect`]: neither the nodes nor the server know one by name.
+//! Its paths, its fields (a file of the table), what it makes of a request, how it writes an answer and how it tells a failure are all
+//! behind [`Dialect`]: neither the nodes nor the server know one by name.
 
-use graphmill_engine::{Error, Result};
+use graphmill_engine::Result;
 use serde_json::{Map, Value, json};
 
-use super::{
-    chat::Chat,
-    completions::Completions,
-    fields::shown,
-    inspect::question::{self, Asked},
-    messages::Messages,
-    responses::Responses,
-    translate::Translated,
-};
+use super::translate::Translated;
 use crate::payload::{
     GenerationParams, HttpResponse, JsonBody, RequestInput, TextChunk, TextRequest,
 };
-
-/// All dialects.
-pub const ALL: &[&dyn Dialect] = &[&Chat, &Completions, &Responses, &Messages];
-
-/// The prefixes under which every dialect is served.
-pub const PREFIXES: &[&str] = &["/v3/v1", "/v3", "/v1"];
 
 /// How requests for generated text are read and their answers are written.
 pub trait Dialect: Sync {
@@ -79,6 +65,37 @@ pub trait Dialect: Sync {
     /// The header in which its clients look for the request's id, besides `x-request-id`.
     fn id_header(&self) -> Option<&'static str> {
         None
+    }
+}
+
+/// What a request asks for.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// An answer of the model.
+    Generation,
+    /// What that would take.
+    Explanation,
+    /// The prompts of a request for an answer.
+    Rendering,
+    /// How many tokens these have, in an object of this kind where the dialect's objects say theirs.
+    Count(Option<&'static str>),
+    /// The prompt of a conversation.
+    Template,
+    /// The tokens of a text.
+    Tokens,
+    /// The text of tokens.
+    Text,
+}
+
+impl Asked {
+    /// Whether the model is asked to generate.
+    pub fn is_generation(self) -> bool {
+        self == Self::Generation
+    }
+
+    /// Whether the request may leave `model` out, as those of servers of one model do.
+    pub(super) fn needs_no_model(self) -> bool {
+        matches!(self, Self::Template | Self::Tokens | Self::Text)
     }
 }
 
@@ -144,52 +161,4 @@ pub fn error(failure: &Failure<'_>) -> Value {
         error["graph"] = json!({ "node": node });
     }
     json!({ "error": error })
-}
-
-/// The dialect that a path belongs to, whether or not something is served there.
-pub fn of_path(path: &str) -> Option<&'static dyn Dialect> {
-    let mut dialects = ALL.iter().copied();
-    dialects.find(|dialect| is_under(path, dialect.endpoint()))
-}
-
-/// Whether a path is this one behind one of the prefixes, or below it.
-pub fn is_under(path: &str, name: &str) -> bool {
-    PREFIXES.iter().any(|prefix| {
-        let behind = path.strip_prefix(prefix);
-        let behind = behind.and_then(|path| path.strip_prefix('/')?.strip_prefix(name));
-        behind.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    })
-}
-
-/// The dialect with this endpoint.
-pub fn named(endpoint: &str) -> Option<&'static dyn Dialect> {
-    let named = ALL.iter().find(|dialect| dialect.endpoint() == endpoint);
-    named.copied()
-}
-
-/// The dialect of a request, and what it asks for. What comes before a path is the server's business.
-pub(super) fn of_request(uri: &str) -> Result<(&'static dyn Dialect, Asked)> {
-    let (path, query) = uri.split_once('?').unwrap_or((uri, ""));
-    let ends = |end: &str| {
-        let before = path.strip_suffix(end);
-        before.is_some_and(|before| before.ends_with('/'))
-    };
-    let of_dialects = ALL.iter().flat_map(|dialect| {
-        let routes = dialect.routes().iter();
-        routes.map(move |route| (route.path, *dialect, route.asked))
-    });
-    let routes = || of_dialects.clone().chain(question::routes());
-    match routes().find(|(end, ..)| ends(end)) {
-        Some((_, dialect, Asked::Generation)) => Ok((dialect, question::explained(query)?)),
-        Some((_, dialect, asked)) => Ok((dialect, asked)),
-        None => {
-            let served: Vec<String> = routes().map(|(end, ..)| format!("`{end}`")).collect();
-            let message = format!(
-                "this graph serves {}, not `{}`",
-                served.join(", "),
-                shown(path)
-            );
-            Err(Error::not_found(message).with_code("unknown_endpoint"))
-        }
-    }
 }

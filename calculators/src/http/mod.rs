@@ -12,6 +12,7 @@ mod choices;
 mod completions;
 mod defaults;
 pub mod dialect;
+pub mod dialects;
 mod embeddings;
 mod fields;
 mod inspect;
@@ -32,8 +33,9 @@ pub mod table;
 mod translate;
 mod wire;
 
+pub use defaults::OpenAIRequestOptions;
 pub use embeddings::{EmbeddingsRequest, EmbeddingsResponse};
 pub use inspect::PromptReporter;
-pub use request::{OpenAIRequest, OpenAIRequestOptions};
+pub use request::OpenAIRequest;
 pub use rerank::{RerankRequest, RerankResponse};
 pub use response::OpenAIResponse;

@@ -3,9 +3,9 @@
 use graphmill_engine::Result;
 use serde_json::Value;
 
+use super::body::{to_json, whole};
 use super::dialect::AnswerWriter;
 use super::parts::{Part, PartialAnswer, Parts, Step};
-use super::response::{json, whole};
 use crate::payload::{HttpResponse, TextChunk, TextRequest};
 
 /// A named event of a stream.
@@ -56,7 +56,7 @@ impl<F: Form> AnswerWriter for PartsWriter<F> {
         let ended = answer.finish.is_some();
         if !request.stream {
             if ended {
-                out.push(whole(json(&self.form.whole(answer))?));
+                out.push(whole(to_json(&self.form.whole(answer))?));
             }
             return Ok(ended);
         }
@@ -75,7 +75,7 @@ impl<F: Form> AnswerWriter for PartsWriter<F> {
             events.extend(self.form.end(answer));
         }
         for (name, data) in events {
-            let data = json(&data)?;
+            let data = to_json(&data)?;
             out.push(HttpResponse::NamedEvent { name, data });
         }
         if ended {

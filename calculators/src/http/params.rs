@@ -7,11 +7,10 @@ use graphmill_llm::{SamplingParams, Token, TokenSet};
 use serde_json::Value;
 
 use super::{
+    defaults::OpenAIRequestOptions,
     fields::{Fields, at_most, invalid, whole, written, wrong_type},
     limits::{MAX_STOP_CHARS, MAX_STOPS},
-    logprobs,
-    request::OpenAIRequestOptions,
-    sampling, structured,
+    logprobs, sampling, structured,
 };
 use crate::payload::{GenerationParams, SpecialTokens};
 

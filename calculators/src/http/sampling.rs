@@ -5,10 +5,10 @@ use graphmill_llm::{DryParams, LogitBias, MirostatParams, MirostatVersion, Sampl
 use serde_json::Value;
 
 use super::{
+    defaults::OpenAIRequestOptions,
     fields::{Fields, at_most, invalid, written, wrong_type},
     limits::{MAX_BIASES, MAX_BREAKER_CHARS, MAX_BREAKERS},
     params::token_id,
-    request::OpenAIRequestOptions,
 };
 
 /// Reads the fields; `defaults` fills in what the request leaves open.

@@ -16,7 +16,6 @@ pub(crate) use generations::refused;
 pub use calculator::{Credit, Llm, LlmPorts};
 pub use constraint::{ConstraintCompiler, ConstraintPorts};
 pub use generation_config::GenerationConfig;
-pub use history::Asked;
 pub use model::{LanguageModel, ModelSpec};
 pub use options::{LlmOptions, PipelineType};
 pub use output_format::{OutputFormat, OutputFormatPorts};

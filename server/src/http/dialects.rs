@@ -8,7 +8,10 @@ use axum::{
     response::Response,
 };
 use bytes::BytesMut;
-use graphmill_calculators::http::dialect::{self, Dialect};
+use graphmill_calculators::http::{
+    dialect::{self, Dialect},
+    dialects,
+};
 
 use super::sse;
 use crate::{observe::request_id::Id, rescue::Failure};
@@ -42,9 +45,9 @@ pub(crate) async fn layer(request: Request, next: Next) -> Response {
 /// The dialect of a request. The paths of models are nobody's alone: clients of Anthropic's say who they are.
 fn dialect_of(request: &Request) -> Option<&'static dyn Dialect> {
     let path = request.uri().path();
-    dialect::of_path(path).or_else(|| {
-        let is_anthropic = is_anthropic(request.headers()) && dialect::is_under(path, "models");
-        is_anthropic.then(|| dialect::named("messages")).flatten()
+    dialects::of_path(path).or_else(|| {
+        let is_anthropic = is_anthropic(request.headers()) && dialects::is_under(path, "models");
+        is_anthropic.then(|| dialects::named("messages")).flatten()
     })
 }
 

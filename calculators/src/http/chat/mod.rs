@@ -10,9 +10,8 @@ use graphmill_engine::Result;
 
 use super::{
     choices::ChoicesWriter,
-    dialect::{AnswerWriter, Dialect, Route},
+    dialect::{AnswerWriter, Asked, Dialect, Route},
     fields::Fields,
-    inspect::question::Asked,
     translate::Translated,
 };
 use crate::payload::{

@@ -1,16 +1,17 @@
 //! OpenAI's `completions`: prompts that are continued as they are.
 
-mod request;
 mod response;
 
 use graphmill_engine::Result;
 
 use super::{
     choices::ChoicesWriter,
-    dialect::{AnswerWriter, Dialect, Route},
-    inspect::question::Asked,
+    dialect::{AnswerWriter, Asked, Dialect, Route},
+    fields::{Fields, invalid},
+    limits::MAX_PROMPTS,
+    prompts,
 };
-use crate::payload::{GenerationParams, JsonBody, RequestInput, TextRequest};
+use crate::payload::{GenerationParams, JsonBody, Prompt, RequestInput, TextRequest};
 
 /// The dialect.
 pub(super) struct Completions;
@@ -48,10 +49,38 @@ impl Dialect for Completions {
     }
 
     fn input(&self, body: &JsonBody, _: &mut GenerationParams) -> Result<RequestInput> {
-        request::prompts(body.into())
+        prompts(body.into())
     }
 
     fn writer(&self, request: &TextRequest) -> Box<dyn AnswerWriter> {
         Box::new(ChoicesWriter::<response::Texts>::new(request))
     }
+}
+
+/// Reads the prompts of a completion: a string, strings, token ids, or lists of token ids.
+fn prompts(body: Fields<'_>) -> Result<RequestInput> {
+    let mut prompts = prompts::read(
+        body,
+        prompts::Form {
+            field: "prompt",
+            most: MAX_PROMPTS,
+            empty_text: false,
+            only_tokens: false,
+        },
+    )?;
+    if let Some(suffix) = body.str("suffix")?.filter(|suffix| !suffix.is_empty()) {
+        if body.bool("echo")? == Some(true) {
+            return Err(invalid("suffix", "cannot be used together with `echo`"));
+        }
+        for prompt in &mut prompts {
+            let Prompt::Text(before) = prompt else {
+                return Err(invalid("suffix", "needs a `prompt` that is text"));
+            };
+            *prompt = Prompt::Gap {
+                before: std::mem::take(before),
+                after: suffix.to_owned(),
+            };
+        }
+    }
+    Ok(RequestInput::Prompts(prompts.into()))
 }

@@ -10,7 +10,7 @@ use super::{
         chat::{self, Chat},
         completions::Completions,
         defaults::Defaults,
-        dialect::Dialect,
+        dialect::{Asked, Dialect},
         fields::{Fields, at_most, invalid, missing, shown, wrong_type},
         limits::MAX_PROMPTS,
         prompts,
@@ -21,37 +21,6 @@ use crate::payload::{
     GenerationParams, HttpRequestPayload, Prompt, PromptQuestion, QuestionKind, RequestInput,
     Tokenization,
 };
-
-/// What a request asks for.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Asked {
-    /// An answer of the model.
-    Generation,
-    /// What that would take.
-    Explanation,
-    /// The prompts of a request for an answer.
-    Rendering,
-    /// How many tokens these have, in an object of this kind where the dialect's objects say theirs.
-    Count(Option<&'static str>),
-    /// The prompt of a conversation.
-    Template,
-    /// The tokens of a text.
-    Tokens,
-    /// The text of tokens.
-    Text,
-}
-
-impl Asked {
-    /// Whether the model is asked to generate.
-    pub fn is_generation(self) -> bool {
-        self == Self::Generation
-    }
-
-    /// Whether the request may leave `model` out, as those of servers of one model do.
-    pub(in crate::http) fn needs_no_model(self) -> bool {
-        matches!(self, Self::Template | Self::Tokens | Self::Text)
-    }
-}
 
 /// The paths of questions about prompts that are no dialect's, each with the dialect whose fields it has.
 pub(in crate::http) fn routes() -> [(&'static str, &'static dyn Dialect, Asked); 3] {

@@ -9,8 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     chat::Chat,
-    dialect::{AnswerWriter, Dialect, Failure, Route},
-    inspect::question::Asked,
+    dialect::{AnswerWriter, Asked, Dialect, Failure, Route},
     named_events::PartsWriter,
     translate::Translated,
 };

@@ -11,7 +11,7 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use graphmill_calculators::{
-    http::dialect,
+    http::dialects,
     payload::{HttpRequestPayload, HttpResponse},
 };
 use serde_json::Value;
@@ -122,7 +122,7 @@ async fn answer(
     let streams = body.json.short("stream").and_then(Value::as_bool);
     head.entry.model(servable.name(), streams == Some(true));
     let prompt_field = body.prompt_field();
-    let dialect = dialect::of_path(head.uri.path());
+    let dialect = dialects::of_path(head.uri.path());
     let deadline = body.deadline(&head.headers, head.arrived)?;
     let headers = head
         .headers

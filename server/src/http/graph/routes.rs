@@ -1,14 +1,14 @@
 //! The routes that lead to graphs, whatever their dialect. What a body may say and how an answer looks is decided by the graph's nodes.
 
-use graphmill_calculators::http::dialect;
+use graphmill_calculators::http::dialects;
 
 use super::endpoint;
 use crate::http::operation::{Answer, Body, Group, Operation};
 
-/// The routes of the dialects that share nodes: all that [`dialect::ALL`] knows.
+/// The routes of the dialects that share nodes: all that [`dialects::ALL`] knows.
 pub(in crate::http) fn of_dialects() -> Vec<Operation> {
     let mut operations = Vec::new();
-    for dialect in dialect::ALL {
+    for dialect in dialects::ALL {
         for route in dialect.routes() {
             let body = Body::new(dialect.endpoint(), route.required);
             let (group, body, answer) = if route.asked.is_generation() {
@@ -16,7 +16,7 @@ pub(in crate::http) fn of_dialects() -> Vec<Operation> {
             } else {
                 (Group::Prompts, body.of_prompt(), Answer::Json(route.answer))
             };
-            for prefix in dialect::PREFIXES {
+            for prefix in dialects::PREFIXES {
                 let path = format!("{prefix}/{}", route.path);
                 operations.push(
                     Operation::post(path, endpoint, body)

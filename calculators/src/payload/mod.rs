@@ -24,7 +24,6 @@ pub use graphmill_llm::{
 };
 use serde_json::{Map, Value};
 
-pub use crate::llm::Asked;
 pub use embedding::{Embeddings, EmbeddingsRequest, Relevance, RerankRequest, VectorForm};
 pub use json::{JsonBody, MAX_DEPTH, MAX_FIELDS, MAX_VALUES};
 pub use logprobs::{EchoedText, EchoedTokens, HeldLogprobs, TextLogprob};
@@ -284,6 +283,15 @@ pub struct TemplatedPrompt {
     pub partner: Option<Partner>,
     /// Whether it ends where the template has a reply begin, so that the reply to it is known again.
     pub awaits_reply: bool,
+}
+
+/// A prompt that awaits a reply.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asked {
+    pub(crate) text: String,
+    pub(crate) partner: Partner,
+    /// Where special tokens are in the text.
+    pub(crate) specials: Vec<(usize, Token)>,
 }
 
 /// The prompts of one request.

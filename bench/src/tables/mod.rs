@@ -3,16 +3,14 @@
 use std::fmt::Write as _;
 
 use crate::{
-    load::stats::median,
-    results::{Results, Start},
+    load::stats::{median, quantile},
+    results::{Results, Share, Start},
 };
 
 mod runs;
-mod shares;
 mod speeds;
 
 use runs::{ratios, runs};
-use shares::shares;
 use speeds::speeds;
 
 /// All results; what was not measured is left out.
@@ -57,6 +55,35 @@ fn starts(starts: &[Start]) -> String {
             text,
             "| {} | {} | {seconds:.2} s | {mib:.0} MiB |",
             key.0, key.1
+        )
+        .expect("a string takes all");
+    }
+    text
+}
+
+/// What arrives over HTTP, a row for each number of sequences: medians of both rates, and of their ratio with its quarters.
+fn shares(shares: &[Share]) -> String {
+    let mut text = String::from(
+        "| model | sequences | tokens | llama.cpp alone | over HTTP | ratio | pairs of turns |\n|---|---:|---|---:|---:|---:|---:|\n",
+    );
+    for share in shares {
+        let ratios = share.ratios();
+        let rate =
+            |of: fn(&(f64, f64)) -> f64| figure(median(share.pairs.iter().map(of).collect()));
+        writeln!(
+            text,
+            "| {} | {} | {} after {} | {} | {} | {} ({} to {}) | {} of {} s |",
+            share.model,
+            share.sequences,
+            share.tokens,
+            share.prompt_tokens,
+            rate(|pair| pair.1),
+            rate(|pair| pair.0),
+            figure(quantile(&ratios, 0.5)),
+            figure(quantile(&ratios, 0.25)),
+            figure(quantile(&ratios, 0.75)),
+            ratios.len(),
+            share.turn,
         )
         .expect("a string takes all");
     }

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use graphmill_llm::room::{self, Cache};
 use graphmill_llm::{Token, Vocab};
 
-use crate::payload::{Partner, TemplatedPrompt, TokenPrompt};
+use crate::payload::{Asked, Partner, TemplatedPrompt, TokenPrompt};
 
 /// Most bytes of texts and tokens that are kept; the oldest go first.
 const LIMIT: usize = 32 << 20;
@@ -31,15 +31,6 @@ impl Cache for History {
     fn shrink(&self) {
         self.lock().shrink(0);
     }
-}
-
-/// A prompt that awaits a reply.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
-    text: String,
-    partner: Partner,
-    /// Where special tokens are in the text.
-    specials: Vec<(usize, Token)>,
 }
 
 #[derive(Debug, Default)]

@@ -3,14 +3,13 @@
 use graphmill_engine::{
     Calculator, Contract, Cx, Error, Flow, In, NoOptions, Offset, OpenCx, Out, Result, register,
 };
-use serde::Serialize;
 
-use super::dialect::{self, AnswerWriter};
+use super::{
+    body::{ignored_fields, to_json, whole},
+    dialect::AnswerWriter,
+    dialects,
+};
 use crate::payload::{HttpResponse, PromptReport, TextChunk, TextRequest};
-
-/// A header lists no more names than fit in about so many bytes, and no more of each.
-const MAX_IGNORED_BYTES: usize = 512;
-const MAX_NAME_CHARACTERS: usize = 64;
 
 /// Makes an answer of a request's text: one body when all choices have ended, or an event for each chunk.
 ///
@@ -70,14 +69,14 @@ impl Calculator for OpenAIResponse {
     fn process(&mut self, io: OpenAIResponsePorts, cx: &mut Cx<'_>) -> Result<Flow> {
         if let Some(request) = cx.take(io.request) {
             let endpoint = request.endpoint;
-            let dialect = dialect::named(endpoint).ok_or_else(|| {
+            let dialect = dialects::named(endpoint).ok_or_else(|| {
                 Error::internal(format!("no dialect has the endpoint `{endpoint}`"))
             })?;
             self.writer = Some(dialect.writer(&request));
             self.request = Some(request);
         }
         if let Some(PromptReport(report)) = cx.take(io.report) {
-            cx.emit_at(io.response, self.next, whole(json(&report)?));
+            cx.emit_at(io.response, self.next, whole(to_json(&report)?));
             return Ok(Flow::Stop);
         }
         let Some(chunk) = cx.take(io.text) else {
@@ -99,46 +98,6 @@ impl Calculator for OpenAIResponse {
     }
 }
 register!(OpenAIResponse);
-
-/// The header that lists the fields of the request that nobody knows.
-pub(super) fn ignored_fields(ignored: &[String]) -> Option<HttpResponse> {
-    if ignored.is_empty() {
-        return None;
-    }
-    let mut value = String::new();
-    for name in ignored {
-        if value.len() > MAX_IGNORED_BYTES {
-            value.push_str(", ...");
-            break;
-        }
-        if !value.is_empty() {
-            value.push_str(", ");
-        }
-        let letters = name.chars().take(MAX_NAME_CHARACTERS);
-        value.extend(letters.map(|letter| match letter {
-            ',' => '?',
-            '!'..='~' => letter,
-            _ => '?',
-        }));
-    }
-    Some(HttpResponse::Header {
-        name: "x-ignored-fields",
-        value,
-    })
-}
-
-/// An answer in one piece.
-pub(super) fn whole(json: String) -> HttpResponse {
-    HttpResponse::Body {
-        content_type: "application/json",
-        bytes: json.into(),
-    }
-}
-
-pub(super) fn json(value: &impl Serialize) -> Result<String> {
-    serde_json::to_string(value)
-        .map_err(|error| Error::internal("the answer cannot be written as JSON").with_source(error))
-}
 
 #[cfg(test)]
 mod tests;

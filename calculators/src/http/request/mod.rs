@@ -7,43 +7,21 @@ use std::{
 
 use graphmill_engine::{Calculator, Contract, Cx, Flow, In, OpenCx, Out, Res, Result, register};
 use graphmill_llm::Vocab;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{
     body,
-    defaults::Defaults,
-    dialect::{self, Dialect},
+    defaults::{Defaults, OpenAIRequestOptions},
+    dialect::{Asked, Dialect},
+    dialects,
     fields::{Fields, invalid, missing, unsupported, wrong_type},
-    inspect::{
-        explain,
-        question::{self, Asked},
-    },
+    inspect::{explain, question},
     params, table, translate,
 };
 use crate::llm::{GenerationConfig, LanguageModel, claim_room, refused};
 use crate::payload::{
     GenerationParams, HttpRequestPayload, JsonBody, PromptQuestion, RequestInput, TextRequest,
 };
-
-/// What a graph sets for requests that leave it open.
-#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct OpenAIRequestOptions {
-    /// Temperature of sampling; 1 when not set here.
-    pub temperature: Option<f32>,
-    /// Share of the probability that the likeliest tokens kept must reach; 1 (all) when not set here.
-    pub top_p: Option<f32>,
-    /// Number of likeliest tokens kept; -1 (all) when not set here.
-    pub top_k: Option<i32>,
-    /// Least probability of a kept token, relative to the likeliest; 0 when not set here.
-    pub min_p: Option<f32>,
-    /// Penalty of tokens that are there already; 1 (none) when not set here.
-    pub repetition_penalty: Option<f32>,
-    /// Most tokens of an answer; up to the end of the context when not set here.
-    pub max_tokens: Option<u32>,
-}
 
 /// Reads the body of `chat/completions`, `completions`, `responses` and Anthropic's `messages` and refuses, with the field's name, what is wrong in it or what this
 /// graph cannot do.
@@ -174,7 +152,7 @@ struct Read {
 
 /// Reads a request; `id` is the request's own.
 fn read(payload: &HttpRequestPayload, defaults: &Defaults, id: &str) -> Result<Read> {
-    let (dialect, asked) = dialect::of_request(&payload.uri)?;
+    let (dialect, asked) = dialects::of_request(&payload.uri)?;
     let body = body::json(payload)?;
     let model = match Fields::from(body).str("model")? {
         Some(model) => model,

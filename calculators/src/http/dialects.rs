@@ -1,0 +1,67 @@
+//! The table of dialects, the one place that names them. A dialect is a folder beside this file and a line of [`ALL`].
+
+use graphmill_engine::{Error, Result};
+
+use super::{
+    chat::Chat,
+    completions::Completions,
+    dialect::{Asked, Dialect},
+    fields::shown,
+    inspect::question,
+    messages::Messages,
+    responses::Responses,
+};
+
+/// All dialects.
+pub const ALL: &[&dyn Dialect] = &[&Chat, &Completions, &Responses, &Messages];
+
+/// The prefixes under which every dialect is served.
+pub const PREFIXES: &[&str] = &["/v3/v1", "/v3", "/v1"];
+
+/// The dialect that a path belongs to, whether or not something is served there.
+pub fn of_path(path: &str) -> Option<&'static dyn Dialect> {
+    let mut dialects = ALL.iter().copied();
+    dialects.find(|dialect| is_under(path, dialect.endpoint()))
+}
+
+/// Whether a path is this one behind one of the prefixes, or below it.
+pub fn is_under(path: &str, name: &str) -> bool {
+    PREFIXES.iter().any(|prefix| {
+        let behind = path.strip_prefix(prefix);
+        let behind = behind.and_then(|path| path.strip_prefix('/')?.strip_prefix(name));
+        behind.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    })
+}
+
+/// The dialect with this endpoint.
+pub fn named(endpoint: &str) -> Option<&'static dyn Dialect> {
+    let named = ALL.iter().find(|dialect| dialect.endpoint() == endpoint);
+    named.copied()
+}
+
+/// The dialect of a request, and what it asks for. What comes before a path is the server's business.
+pub(super) fn of_request(uri: &str) -> Result<(&'static dyn Dialect, Asked)> {
+    let (path, query) = uri.split_once('?').unwrap_or((uri, ""));
+    let ends = |end: &str| {
+        let before = path.strip_suffix(end);
+        before.is_some_and(|before| before.ends_with('/'))
+    };
+    let of_dialects = ALL.iter().flat_map(|dialect| {
+        let routes = dialect.routes().iter();
+        routes.map(move |route| (route.path, *dialect, route.asked))
+    });
+    let routes = || of_dialects.clone().chain(question::routes());
+    match routes().find(|(end, ..)| ends(end)) {
+        Some((_, dialect, Asked::Generation)) => Ok((dialect, question::explained(query)?)),
+        Some((_, dialect, asked)) => Ok((dialect, asked)),
+        None => {
+            let served: Vec<String> = routes().map(|(end, ..)| format!("`{end}`")).collect();
+            let message = format!(
+                "this graph serves {}, not `{}`",
+                served.join(", "),
+                shown(path)
+            );
+            Err(Error::not_found(message).with_code("unknown_endpoint"))
+        }
+    }
+}
