@@ -5,13 +5,13 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::super::fields::{Fields, missing, unsupported, wrong_type};
-use super::super::{body, table};
+use super::super::table::{self, endpoint};
 use super::{Request, texts};
 use crate::payload::{Embeddings, HttpRequestPayload, Prompt, VectorForm};
 
 /// Reads a request; `id` is the request's own.
 pub(super) fn read(payload: &HttpRequestPayload, id: &str) -> Result<Request> {
-    let (body, ignored) = body::of(payload, table::EMBED)?;
+    let (body, ignored) = endpoint::of(payload, table::EMBED)?;
     for (index, text) in body
         .array("texts")?
         .ok_or_else(|| missing("texts"))?
@@ -24,7 +24,7 @@ pub(super) fn read(payload: &HttpRequestPayload, id: &str) -> Result<Request> {
     }
     let (float, base64) = types(body)?;
     Ok(Request {
-        model: body::model(body)?,
+        model: endpoint::model(body)?,
         input: texts(body, "texts")?,
         dimensions: body.count("output_dimension", 1)?,
         truncate: body.str("truncate")?.map(|truncate| truncate == "END"),

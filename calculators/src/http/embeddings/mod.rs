@@ -12,7 +12,10 @@ use serde::Serialize;
 
 use super::fields::{Fields, invalid};
 use super::limits::MAX_TEXTS;
-use super::{body, prompts, table};
+use super::{
+    body, prompts,
+    table::{self, endpoint},
+};
 use crate::payload::{
     Embeddings, EmbeddingsRequest as Request, HttpRequestPayload, HttpResponse, Prompt, VectorForm,
 };
@@ -73,7 +76,7 @@ fn read(payload: &HttpRequestPayload, id: &str) -> Result<Request> {
     if path.ends_with("/embed") {
         return cohere::read(payload, id);
     }
-    let (body, ignored) = body::of(payload, table::EMBEDDINGS)?;
+    let (body, ignored) = endpoint::of(payload, table::EMBEDDINGS)?;
     let base64 = match body.str("encoding_format")? {
         None | Some("float") => false,
         Some("base64") => true,
@@ -82,7 +85,7 @@ fn read(payload: &HttpRequestPayload, id: &str) -> Result<Request> {
         }
     };
     Ok(Request {
-        model: body::model(body)?,
+        model: endpoint::model(body)?,
         input: texts(body, "input")?,
         dimensions: body.count("dimensions", 1)?,
         truncate: None,

@@ -13,6 +13,7 @@ use crate::payload::{JsonBody, json::Given};
 
 mod chat;
 mod completions;
+pub(super) mod endpoint;
 mod length;
 mod messages;
 mod operation;

@@ -9,7 +9,10 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::fields::{Fields, invalid, missing, wrong_type};
-use super::{body, table};
+use super::{
+    body,
+    table::{self, endpoint},
+};
 use crate::payload::{HttpRequestPayload, HttpResponse, Relevance, RerankRequest as Request};
 
 /// Reads the body of `rerank` and refuses, with the field's name, what is wrong in it.
@@ -63,10 +66,10 @@ register!(RerankRequest);
 
 /// Reads a request; `id` is the request's own.
 fn read(payload: &HttpRequestPayload, id: &str) -> Result<Request> {
-    let (body, ignored) = body::of(payload, table::RERANK)?;
+    let (body, ignored) = endpoint::of(payload, table::RERANK)?;
     Ok(Request {
         id: format!("rerank-{id}").into(),
-        model: body::model(body)?,
+        model: endpoint::model(body)?,
         query: body
             .str("query")?
             .map(Arc::from)
