@@ -12,56 +12,20 @@
 //! # Ok::<(), graphmill_calculators::text::chat_template::TemplateError>(())
 //! ```
 
-mod calculator;
-
-pub use calculator::{ApplyChatTemplate, ApplyChatTemplatePorts};
-
 use std::sync::Arc;
 
 use graphmill_engine::CancelToken;
 use minijinja::value::{Serde, Value};
 use minijinja::{Environment, Error, ErrorKind};
 
-pub use super::jinja::Clock;
 use super::jinja::{self, Budget, Program, Raised, Stopped, message_of};
+pub use super::jinja::{Clock, TemplateError};
 
 /// A compiled chat template. Rendering needs no lock; share it freely.
 pub struct ChatTemplate {
     source: String,
     environment: Environment<'static>,
     program: Program,
-}
-
-/// Why a template does not compile or render.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TemplateError {
-    /// The template is no valid Jinja.
-    #[error("chat template, line {line}: {message}")]
-    Syntax {
-        /// Line in the template, from one.
-        line: usize,
-        /// What is wrong there.
-        message: String,
-    },
-    /// The template itself refused the conversation with `raise_exception`.
-    #[error("{0}")]
-    Raised(String),
-    /// The template failed on this conversation, as it would in Python.
-    #[error("chat template, line {line}: {message}")]
-    Render {
-        /// Line in the template, from one.
-        line: usize,
-        /// What happened there.
-        message: String,
-    },
-    /// The template takes more steps or memory than it may, or nobody waits for it any more.
-    #[error("chat template, line {line}: {message}")]
-    Stopped {
-        /// Line in the template where it was stopped, from one.
-        line: usize,
-        /// What there was too much of.
-        message: String,
-    },
 }
 
 /// Most instructions of one rendering, which are seconds. A message takes some hundred, so that what fits in any context is rendered.

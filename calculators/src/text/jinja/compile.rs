@@ -15,8 +15,8 @@ use minijinja::value::Value;
 use minijinja::{AutoEscape, Environment, Error};
 
 use super::access::is_member;
+use super::error::{TemplateError, message_of};
 use super::operators::OPERATORS;
-use super::{TemplateError, message_of};
 
 const NAME: &str = "chat_template";
 /// Names of variables that the replaced instructions use.

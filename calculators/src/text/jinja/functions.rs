@@ -1,16 +1,20 @@
 //! The functions and tests that a chat template can use.
 
 use std::fmt::Write;
+use std::sync::Arc;
 
+use chrono::NaiveDateTime;
 use minijinja::value::{Rest, Value, ValueKind};
 use minijinja::{Environment, Error};
 
-use super::Clock;
 use super::budget;
 use super::json;
 use super::operators::{OPERATORS, apply, remainder};
 use super::text::weighed;
 use super::value::{Type, as_float, error, is_iterable, items};
+
+/// Where `strftime_now` reads the local time.
+pub type Clock = Arc<dyn Fn() -> NaiveDateTime + Send + Sync>;
 
 /// What a template said with `raise_exception`.
 #[derive(Debug, thiserror::Error)]

@@ -24,6 +24,7 @@ mod access;
 mod arguments;
 mod budget;
 mod compile;
+mod error;
 mod filters;
 mod functions;
 mod json;
@@ -34,19 +35,15 @@ mod str_methods;
 mod text;
 mod value;
 
-use std::sync::Arc;
-
-use chrono::NaiveDateTime;
 use minijinja::{AutoEscape, Environment, Error};
 
 pub(crate) use self::budget::{Budget, Stopped};
 pub(crate) use self::compile::Program;
+pub use self::error::TemplateError;
+pub(crate) use self::error::message_of;
+pub use self::functions::Clock;
 pub(crate) use self::functions::Raised;
 pub(crate) use self::json::bytes;
-use super::chat_template::TemplateError;
-
-/// Where `strftime_now` reads the local time.
-pub type Clock = Arc<dyn Fn() -> NaiveDateTime + Send + Sync>;
 
 /// An environment with what a chat template can use.
 pub(crate) fn environment(clock: Clock) -> Environment<'static> {
@@ -63,11 +60,4 @@ pub(crate) fn environment(clock: Clock) -> Environment<'static> {
     filters::install(&mut environment);
     functions::install(&mut environment, clock);
     environment
-}
-
-/// What an error says, without where.
-pub(crate) fn message_of(error: &Error) -> String {
-    error
-        .detail()
-        .map_or_else(|| error.kind().to_string(), str::to_owned)
 }

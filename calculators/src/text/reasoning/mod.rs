@@ -1,10 +1,8 @@
 //! Reasoning in the text of a model: how models write it, and the node that reads it.
 
-mod calculator;
 mod harmony;
 mod think;
 
-pub use calculator::{ReasoningParser, ReasoningParserOptions, ReasoningParserPorts};
 use graphmill_llm::{Constraint, ReasoningMarks};
 
 use self::harmony::Harmony;

@@ -5,7 +5,6 @@
 //! comes back as the text that it is. A reader of a format never looks at more text than it needs, so the division of a text
 //! into chunks makes no difference.
 
-mod calculator;
 mod deepseek;
 mod gptoss;
 pub(crate) mod grammar;
@@ -13,18 +12,16 @@ mod hermes;
 mod json;
 mod llama3;
 mod mistral;
-mod parser;
+pub(crate) mod parser;
 mod phi4;
 mod qwen3coder;
 mod read;
 mod scan;
 mod tools;
 
-pub use calculator::{ToolParser, ToolParserOptions, ToolParserPorts};
-
 use self::grammar::Spelling;
 use self::read::{Call, Read, Reader};
-use self::tools::Tools;
+pub(crate) use self::tools::Tools;
 use super::formats::{Formats, Named};
 
 /// How a model writes calls of tools.

@@ -12,10 +12,10 @@ use crate::payload::{ToolCallDelta, ToolCallStart};
 
 /// What a parser has made of a piece of text.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Parsed {
+pub(crate) struct Parsed {
     /// Text that is no part of a call.
-    pub(super) text: String,
-    pub(super) calls: Vec<ToolCallDelta>,
+    pub(crate) text: String,
+    pub(crate) calls: Vec<ToolCallDelta>,
 }
 
 /// Takes the calls out of one choice's text.
@@ -23,7 +23,7 @@ pub(super) struct Parsed {
 /// What could begin a call is held back, with the white space before it. A call is passed on when it is complete, unless `eager`
 /// is set: then its arguments are passed on as they come, because a grammar makes sure that they will be right. What is no call
 /// after all is text.
-pub(super) struct CallParser {
+pub(crate) struct CallParser {
     format: &'static dyn Format,
     tools: Arc<Tools>,
     eager: bool,
@@ -56,7 +56,7 @@ struct Section {
 }
 
 impl CallParser {
-    pub(super) fn new(
+    pub(crate) fn new(
         format: &'static dyn Format,
         tools: Arc<Tools>,
         eager: bool,
@@ -77,17 +77,17 @@ impl CallParser {
     }
 
     /// Whether there were calls, and all that began are complete.
-    pub(super) fn has_called(&self) -> bool {
+    pub(crate) fn has_called(&self) -> bool {
         self.calls > 0 && !self.broken
     }
 
     /// Whether there were as many calls as there may be, and all are complete.
-    pub(super) fn is_done(&self) -> bool {
+    pub(crate) fn is_done(&self) -> bool {
         self.calls as usize >= self.limit && self.section.is_none() && !self.broken
     }
 
     /// Takes more text in; `end` is set with the last.
-    pub(super) fn push(&mut self, text: &str, end: bool) -> Parsed {
+    pub(crate) fn push(&mut self, text: &str, end: bool) -> Parsed {
         let mut parsed = Parsed::default();
         self.held.push_str(text);
         while !self.is_done() && !self.broken && self.advance(end, &mut parsed) {}

@@ -8,9 +8,9 @@ use graphmill_engine::{
 };
 use serde_json::{Map, Value};
 
-use super::{ChatTemplate, TemplateError};
 use crate::llm::{LanguageModel, claim_room};
 use crate::payload::{ChatInput, Prompt, Prompts, RequestInput, TemplatedPrompt, TextRequest};
+use crate::text::chat_template::{ChatTemplate, TemplateError};
 
 /// Makes the prompt of a conversation with the model's chat template; prompts of plain completions pass as they are.
 ///

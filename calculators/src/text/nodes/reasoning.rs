@@ -8,9 +8,9 @@ use graphmill_engine::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Format, Parser};
 use crate::llm::LanguageModel;
 use crate::payload::{Prompt, Prompts, TextChunk};
+use crate::text::reasoning::{FORMATS, Format, Parser};
 
 /// Options of [`ReasoningParser`].
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -63,7 +63,7 @@ impl Calculator for ReasoningParser {
     type Ports = ReasoningParserPorts;
 
     fn contract(c: &mut Contract, options: &ReasoningParserOptions) -> ReasoningParserPorts {
-        if let Err(message) = super::FORMATS.named(&options.reasoning_parser) {
+        if let Err(message) = FORMATS.named(&options.reasoning_parser) {
             c.option_error("reasoning_parser", message);
         }
         ReasoningParserPorts {
@@ -79,7 +79,7 @@ impl Calculator for ReasoningParser {
         io: ReasoningParserPorts,
         cx: &mut OpenCx<'_>,
     ) -> Result<Self> {
-        let chosen = super::FORMATS
+        let chosen = FORMATS
             .named(&options.reasoning_parser)
             .map_err(Error::invalid)?;
         let model = cx.resource(io.model);

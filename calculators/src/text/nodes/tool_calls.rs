@@ -8,10 +8,10 @@ use graphmill_engine::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::parser::CallParser;
-use super::{Format, Tools};
 use crate::llm::LanguageModel;
 use crate::payload::{Finish, GenerationParams, RequestInput, TextChunk, TextRequest};
+use crate::text::tool_calls::parser::CallParser;
+use crate::text::tool_calls::{FORMATS, Format, Tools};
 
 /// Options of [`ToolParser`].
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -75,7 +75,7 @@ impl Calculator for ToolParser {
     type Ports = ToolParserPorts;
 
     fn contract(c: &mut Contract, options: &ToolParserOptions) -> ToolParserPorts {
-        if let Err(message) = super::FORMATS.named(&options.tool_parser) {
+        if let Err(message) = FORMATS.named(&options.tool_parser) {
             c.option_error("tool_parser", message);
         }
         ToolParserPorts {
@@ -88,7 +88,7 @@ impl Calculator for ToolParser {
     }
 
     fn open(options: &ToolParserOptions, io: ToolParserPorts, cx: &mut OpenCx<'_>) -> Result<Self> {
-        let chosen = super::FORMATS
+        let chosen = FORMATS
             .named(&options.tool_parser)
             .map_err(Error::invalid)?;
         let model = cx.resource(io.model);

@@ -1,0 +1,15 @@
+//! Nodes on text: chat templates, tokens to text and back, stop strings, reasoning and calls of tools.
+
+mod chat_template;
+mod detokenizer;
+mod reasoning;
+mod stop_string;
+mod tokenizer;
+mod tool_calls;
+
+pub use chat_template::{ApplyChatTemplate, ApplyChatTemplatePorts};
+pub use detokenizer::{Detokenizer, Utf8Decoder};
+pub use reasoning::{ReasoningParser, ReasoningParserOptions, ReasoningParserPorts};
+pub use stop_string::StopString;
+pub use tokenizer::Tokenizer;
+pub use tool_calls::{ToolParser, ToolParserOptions, ToolParserPorts};
