@@ -5,9 +5,9 @@ use crate::samples::Samples;
 /// What a number has to be.
 #[derive(Copy, Clone, Debug)]
 pub enum Goal {
-    /// This or less.
+    /// This number or less.
     AtMost(f64),
-    /// This or more.
+    /// This number or more.
     AtLeast(f64),
     /// Nothing: the number helps to understand the others.
     None,

@@ -44,7 +44,7 @@ pub struct Usage {
 /// More about a prompt's tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct PromptDetails {
-    /// Those that the server did not have to compute.
+    /// Tokens that the server did not have to compute.
     pub cached_tokens: Option<u32>,
 }
 

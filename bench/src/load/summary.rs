@@ -57,16 +57,16 @@ pub struct Summary {
 /// Tokens of prompts.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Prompts {
-    /// All.
+    /// All tokens.
     pub tokens: u64,
-    /// Those taken from a cache; `None` if the server does not say.
+    /// Tokens taken from a cache; `None` if the server does not say.
     pub cached: Option<u64>,
-    /// Those that were no part of the conversation so far.
+    /// Tokens that were no part of the conversation so far.
     pub new: u64,
 }
 
 impl Prompts {
-    /// Those that were computed, as far as the server says.
+    /// Tokens that were computed, as far as the server says.
     pub fn computed(&self) -> Option<u64> {
         self.cached.map(|cached| self.tokens.saturating_sub(cached))
     }

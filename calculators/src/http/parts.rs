@@ -42,11 +42,11 @@ impl Part {
 /// What a chunk does to the parts; the number is the part's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// It is a new part, empty so far.
+    /// A part begins, empty so far.
     Begin(usize),
-    /// It grows by this text.
+    /// A part grows by this text.
     Grow(usize, String),
-    /// It is complete.
+    /// A part is complete.
     End(usize),
 }
 

@@ -64,7 +64,7 @@ pub struct Llm {
     params: Option<GenerationParams>,
     /// When the prompts came. Parameters that do not come until then never will: nothing is to be generated.
     asked_at: Timestamp,
-    /// Those that were submitted; none before the first.
+    /// The choices that were submitted; none before the first.
     choices: Option<Vec<Option<Choice>>>,
     /// Those of them that are not submitted yet.
     generations: Option<Generations>,

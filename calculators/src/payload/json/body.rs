@@ -55,7 +55,7 @@ impl fmt::Debug for JsonBody {
 }
 
 impl Field {
-    /// The same without the value that was made of its text.
+    /// The field without the value that was made of its text.
     fn as_sent(&self) -> Self {
         let value = match self.place {
             Some(_) => OnceLock::new(),

@@ -24,7 +24,7 @@ pub const MAX_DEPTH: usize = 100;
 pub(crate) struct Allowance(AtomicUsize);
 
 impl Default for Allowance {
-    /// That of a whole request.
+    /// The allowance of a whole request.
     fn default() -> Self {
         Self(AtomicUsize::new(MAX_VALUES))
     }

@@ -34,7 +34,7 @@ pub(crate) enum Stopped {
 
 /// The budget of the rendering that goes on in this thread, until it is dropped.
 pub(crate) struct Budget {
-    /// Of this thread.
+    /// Keeps the budget on the thread that it is counted on.
     here: PhantomData<*const ()>,
 }
 

@@ -18,13 +18,13 @@ pub(super) const THINK: Think = Think {
     close: Think::CLOSE,
     markers: &["<think>", Think::CLOSE],
 };
-/// Those of Seed-OSS.
+/// The tags of Seed-OSS.
 pub(super) const SEED: Think = Think {
     open: "<seed:think>",
     close: "</seed:think>",
     markers: &["<seed:think>", "</seed:think>"],
 };
-/// Those of Magistral.
+/// The tags of Magistral.
 pub(super) const MISTRAL: Think = Think {
     open: "[THINK]",
     close: "[/THINK]",

@@ -9,7 +9,7 @@ use serde_json::Value;
 pub(crate) struct Tools(BTreeMap<String, Value>);
 
 impl Tools {
-    /// Of tools as a request lists them.
+    /// Reads the tools that a request lists.
     pub(crate) fn new(tools: &[Value]) -> Self {
         let functions = tools.iter().map(|tool| &tool["function"]);
         let named = functions.filter_map(|function| {

@@ -20,7 +20,7 @@ const AHEAD: usize = 32;
 const VALUES_AT_ONCE: usize = 32;
 /// Vectors of a value that are summed together.
 const VECTORS: usize = 4;
-/// Rows that are.
+/// Rows of queries that are summed together.
 const ROWS: usize = 6;
 
 /// A run of few rows. A vector has the scores of one cell, or of two or four if rows are few enough: those of a row are side by side.

@@ -56,7 +56,7 @@ impl Cells {
 pub(super) struct Seen {
     /// The cells it sees.
     pub(super) any: Cells,
-    /// Those of them whose scores stay as they are.
+    /// The seen cells whose scores stay as they are.
     pub(super) plain: Cells,
 }
 

@@ -12,7 +12,7 @@ pub(super) struct Known<'a> {
     pub(super) models: &'a [&'a str],
     /// Tokens of the smallest vocabulary of a model that generates.
     pub(super) vocabulary: usize,
-    /// The same of a model that embeds.
+    /// Tokens of the smallest vocabulary of a model that embeds.
     pub(super) embedding_vocabulary: usize,
 }
 
