@@ -6,6 +6,7 @@ mod prompt_questions;
 mod structured;
 mod tools;
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -172,7 +173,7 @@ const VARYING: [(&str, char); 5] = [
 /// A stream as the client sees it, a line for each event. What differs from run to run is `*` and a number, the same for the same.
 pub(crate) fn wire(out: &[HttpResponse]) -> String {
     let line = |response: &HttpResponse| match response {
-        HttpResponse::Event(data) => data.to_string(),
+        HttpResponse::Event(data) => data.clone(),
         HttpResponse::NamedEvent { name, data } => format!("{name} {data}"),
         other => format!("{other:?}"),
     };
@@ -188,7 +189,8 @@ pub(crate) fn wire(out: &[HttpResponse]) -> String {
                 seen.push(value.to_owned());
                 seen.len() - 1
             });
-            masked.push_str(&format!("{before}*{number}{end}{rest}"));
+            // Writing to a string cannot fail.
+            let _ = write!(masked, "{before}*{number}{end}{rest}");
         }
         wire = masked;
     }

@@ -73,8 +73,10 @@ impl Generation {
             sender.send(output).ok(); // a test that cancels or fails drops the receiver
         });
         adapt(&mut request);
-        let _handle = engine.submit(request).expect("accepted");
-        Self { outputs, _handle }
+        Self {
+            _handle: engine.submit(request).expect("accepted"),
+            outputs,
+        }
     }
 
     pub(crate) fn next(&self) -> StepOutput {

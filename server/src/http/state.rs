@@ -96,7 +96,7 @@ impl App {
     }
 }
 
-/// The OpenAPI document as it was last made. Graphs keep their names while the server runs; vocabularies come with the models.
+/// The `OpenAPI` document as it was last made. Graphs keep their names while the server runs; vocabularies come with the models.
 #[derive(Default)]
 pub(crate) struct Document {
     kept: Mutex<Option<([usize; 2], Bytes)>>,
