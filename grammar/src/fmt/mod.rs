@@ -54,7 +54,7 @@ pub fn format(
 }
 
 /// The text of a message by its fields and values alone, wherever they come from: spans are not looked at. For a graph,
-/// [`GraphConfig`](crate::GraphConfig) displays itself.
+/// [`GraphConfig`] displays itself.
 ///
 /// Nothing in the message may be [`crate::ast::ValueKind::Invalid`], which has no text and is left empty.
 pub fn print(message: &Message) -> String {
