@@ -252,6 +252,8 @@ impl Key {
         if self.cpu_kernels == CpuKernels::On && usable.is_none() {
             let message = if wanted.is_some() {
                 "is `on`, and GPUs take part: they want weights as in the file"
+            } else if cfg!(not(feature = "cpu-kernels")) {
+                "is `on`, and this build has no kernels: it was made without the feature `cpu-kernels`"
             } else {
                 "is `on`, and this processor has no instructions for the kernels, or the log says why they are off"
             };
