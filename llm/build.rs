@@ -1,4 +1,5 @@
-//! Compiles what guards llama.cpp and what attaches the kernels to it, against the sources that the binding brings.
+//! Compiles what guards llama.cpp and what attaches the kernels to it, against the sources that the
+//! binding brings.
 
 #[cfg(feature = "llama")]
 mod shim {

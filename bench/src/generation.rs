@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use graphmill_llm::{Engine, FinishReason, GenerationRequest, StepOutput};
+use graphmill_llm::{FinishReason, GenerationRequest, LlmEngine, StepOutput};
 
 use crate::{
     load::{random::Random, stats::common_rate},
@@ -16,13 +16,14 @@ use crate::{
 /// No step takes longer than this; an engine that is silent for so long has stopped.
 const SILENCE: Duration = Duration::from_mins(2);
 
-/// Tokens a second, over all sequences, while all of them were decoding. The requests come at once and are greedy;
-/// prompts of another `seed` are others, for an engine that keeps what it has computed.
+/// Tokens a second, over all sequences, while all of them were decoding. The requests come at once
+/// and are greedy; prompts of another `seed` are others, for an engine that keeps what it has
+/// computed.
 ///
 /// # Errors
 ///
 /// If a request is refused or fails, or the sequences never decoded together.
-pub fn decode_rate(engine: &Engine, work: Work, seed: u64) -> Result<f64, Box<dyn Error>> {
+pub fn decode_rate(engine: &LlmEngine, work: Work, seed: u64) -> Result<f64, Box<dyn Error>> {
     let chunk = engine.spec().max_num_batched_tokens;
     let times = run(engine, work, tokens(work, chunk), seed)?;
     common_rate(&times).ok_or_else(|| "the sequences did not decode at the same time".into())
@@ -33,7 +34,8 @@ pub fn cells(work: Work, chunk: u32) -> usize {
     work.prompt_tokens + tokens(work, chunk)
 }
 
-/// The first sequences decode while the last ones' prompts are computed: all need tokens for that time too.
+/// The first sequences decode while the last ones' prompts are computed: all need tokens for that
+/// time too.
 fn tokens(work: Work, chunk: u32) -> usize {
     let prompts = work.sequences * work.prompt_tokens;
     work.tokens + prompts.div_ceil(chunk.max(1) as usize) + work.sequences
@@ -45,7 +47,7 @@ fn tokens(work: Work, chunk: u32) -> usize {
 ///
 /// If the request is refused or fails.
 pub fn prefill_rate(
-    engine: &Engine,
+    engine: &LlmEngine,
     prompt_tokens: usize,
     seed: u64,
 ) -> Result<f64, Box<dyn Error>> {
@@ -63,7 +65,7 @@ pub fn prefill_rate(
 
 /// When the tokens of each request came, in seconds from the submission of all.
 fn run(
-    engine: &Engine,
+    engine: &LlmEngine,
     work: Work,
     tokens: usize,
     seed: u64,
@@ -79,7 +81,8 @@ fn run(
             .collect();
         let sender = sender.clone();
         let sink = move |output: StepOutput| {
-            sender.send((number, Instant::now(), output)).ok(); // nobody listens once one has failed
+            // Nobody listens once one has failed.
+            sender.send((number, Instant::now(), output)).ok();
         };
         let mut request = GenerationRequest::new(prompt, sink);
         request.max_tokens = Some(tokens as u32);

@@ -46,7 +46,8 @@ pub fn chain(calculator: &str, length: usize, rest: &str) -> String {
     text
 }
 
-/// `in` to `width` nodes of one calculator and from all of them to one that waits for all, which writes `out`.
+/// `in` to `width` nodes of one calculator and from all of them to one that waits for all, which
+/// writes `out`.
 pub fn fan(calculator: &str, width: usize, rest: &str) -> String {
     let mut text = String::from("input_stream: \"in\" output_stream: \"out\"\n");
     let (mut from, mut to) = (String::new(), String::new());

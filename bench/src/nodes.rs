@@ -12,8 +12,8 @@ use graphmill_engine::{
 
 use crate::samples::nanoseconds;
 
-/// Computes for about a millisecond and passes its input on. The work is a fixed count of steps and not a span of time:
-/// threads that share a core must not look as if each had one.
+/// Computes for about a millisecond and passes its input on. The work is a fixed count of steps and
+/// not a span of time: threads that share a core must not look as if each had one.
 pub struct Work;
 
 /// Steps of [`spin`] in about a millisecond of a current core.

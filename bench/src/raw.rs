@@ -1,7 +1,7 @@
 //! The ceiling: what `llama_decode` itself does, with nothing around it.
 //!
-//! A server cannot be faster than this with the same kernels. Every sequence has its logits computed, as a server must; nothing
-//! is sampled.
+//! A server cannot be faster than this with the same kernels. Every sequence has its logits
+//! computed, as a server must; nothing is sampled.
 
 use std::{
     error::Error, mem::ManuallyDrop, num::NonZeroU32, path::Path, thread::available_parallelism,
@@ -29,7 +29,8 @@ const UBATCH: u32 = 512;
 /// Steps before the clock starts.
 const WARM_UP: usize = 2;
 
-/// How attention is computed. Which way is fastest depends on the model, the batch and the lengths, so all are measured.
+/// How attention is computed. Which way is fastest depends on the model, the batch and the lengths,
+/// so all are measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Attention {
     /// How the KV cache is laid out.
@@ -70,8 +71,9 @@ pub struct Raw {
 }
 
 impl Raw {
-    /// Loads a model, to be computed with the kernels that an engine would use. Without `threads`, one for each processor that this
-    /// process may use. Each sequence gets `context` cells, or as many as it needs if those are more.
+    /// Loads a model, to be computed with the kernels that an engine would use. Without `threads`,
+    /// one for each processor that this process may use. Each sequence gets `context` cells, or as
+    /// many as it needs if those are more.
     ///
     /// # Errors
     ///
@@ -99,7 +101,8 @@ impl Raw {
     fn load_weights(
         path: &Path,
     ) -> Result<(ManuallyDrop<LlamaBackend>, LlamaModel), Box<dyn Error>> {
-        // Where an engine of this process has initialized llama.cpp before, the value only stands for that.
+        // Where an engine of this process has initialized llama.cpp before, the value only stands
+        // for that.
         let backend = ManuallyDrop::new(LlamaBackend::init().unwrap_or_else(|_| LlamaBackend {}));
         send_logs_to_tracing(LogOptions::default().with_logs_enabled(false));
         let params = LlamaModelParams::default().with_n_gpu_layers(0);
@@ -107,7 +110,8 @@ impl Raw {
         Ok((backend, model))
     }
 
-    /// Tokens a second, over all sequences, of decoding one token of each at a time after their prompts.
+    /// Tokens a second, over all sequences, of decoding one token of each at a time after their
+    /// prompts.
     ///
     /// # Errors
     ///
@@ -128,7 +132,8 @@ impl Raw {
         Ok((work.sequences * work.tokens) as f64 / begun.elapsed().as_secs_f64())
     }
 
-    /// Decodes one token of each sequence at a time after their prompts, and calls `after` each time.
+    /// Decodes one token of each sequence at a time after their prompts, and calls `after` each
+    /// time.
     ///
     /// # Errors
     ///

@@ -74,7 +74,7 @@ pub enum By {
     /// `llama_decode` in a loop.
     Llama(Attention),
     /// The engine.
-    Engine,
+    LlmEngine,
 }
 
 /// Tokens a second over HTTP beside those of `llama_decode` in a loop, in turns.

@@ -12,7 +12,8 @@ impl Samples {
         Self(values)
     }
 
-    /// Calls `run` once to warm up and then `count` times; each call does `units` units of work. In nanoseconds a unit.
+    /// Calls `run` once to warm up and then `count` times; each call does `units` units of work. In
+    /// nanoseconds a unit.
     pub fn time(count: usize, units: usize, mut run: impl FnMut()) -> Self {
         run();
         let sample = || {

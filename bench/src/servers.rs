@@ -16,7 +16,8 @@ use tempfile::TempDir;
 
 /// The longest that a server may take to load its model.
 const READY_WITHIN: Duration = Duration::from_mins(5);
-/// Ticks a second of the times in `/proc`: fixed for programs, whatever the kernel itself counts in.
+/// Ticks a second of the times in `/proc`: fixed for programs, whatever the kernel itself counts
+/// in.
 const TICKS: f64 = 100.0;
 /// The name that our server knows the model by.
 pub const MODEL: &str = "bench";
@@ -56,8 +57,8 @@ impl Server {
         }
     }
 
-    /// Starts our server, `program`, with one graph for a model, and waits until it is ready. `node_options` are further
-    /// options of the LLM node, as in a graph file.
+    /// Starts our server, `program`, with one graph for a model, and waits until it is ready.
+    /// `node_options` are further options of the LLM node, as in a graph file.
     ///
     /// # Errors
     ///
@@ -94,8 +95,8 @@ impl Server {
         Ok(server)
     }
 
-    /// Starts a server by a command line in which `{model}` and `{port}` stand for what they say, and waits until
-    /// `ready_path` answers with success.
+    /// Starts a server by a command line in which `{model}` and `{port}` stand for what they say,
+    /// and waits until `ready_path` answers with success.
     ///
     /// # Errors
     ///
@@ -191,7 +192,8 @@ impl Server {
         process.map_or(Ok(()), |process| Ok(kill_process(process, signal)?))
     }
 
-    /// Processor seconds that the server has taken since its start; `None` if its process is not known.
+    /// Processor seconds that the server has taken since its start; `None` if its process is not
+    /// known.
     pub fn processor_seconds(&self) -> Option<f64> {
         processor_seconds(&self.process?.to_string())
     }
@@ -247,7 +249,8 @@ fn processor_seconds(process: &str) -> Option<f64> {
 
 /// User and system time in the text of `/proc/PID/stat`.
 fn ticks(stat: &str) -> Option<f64> {
-    // The second field is the program's name in parentheses, which may have spaces and parentheses in it.
+    // The second field is the program's name in parentheses, which may have spaces and parentheses
+    // in it.
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     let number = |at: usize| fields.get(at)?.parse::<f64>().ok();
     Some(number(11)? + number(12)?)

@@ -1,4 +1,5 @@
-//! Attention by the CPU kernels where texts are embedded: tokens see all of their text and nothing of others.
+//! Attention by the CPU kernels where texts are embedded: tokens see all of their text and nothing
+//! of others.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
@@ -18,7 +19,8 @@ const LENGTH: u64 = 512;
 const F32: u32 = 0;
 const BF16: u32 = 30;
 
-/// A model like the repository's, with matrices of 16 bits, where this processor has kernels for them.
+/// A model like the repository's, with matrices of 16 bits, where this processor has kernels for
+/// them.
 fn model(folder: &Path) -> Option<PathBuf> {
     if Kernels::detect().is_none() {
         eprintln!("skipped: there are no kernels for this processor");

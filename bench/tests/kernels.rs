@@ -1,4 +1,5 @@
-//! The CPU kernels on models of the bench: what they compute is what llama.cpp does, whoever else computes at the same time.
+//! The CPU kernels on models of the bench: what they compute is what llama.cpp does, whoever else
+//! computes at the same time.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,7 +7,7 @@ use std::process::Command;
 use asking::{PROMPTS, alone, engine, logprobs, start};
 use graphmill_bench::model::Quantization;
 use graphmill_kernels::Kernels;
-use graphmill_llm::{Engine, EngineSpec, LoadError, PluginConfig};
+use graphmill_llm::{LlmEngine, LlmEngineSpec, LoadError, PluginConfig};
 use llama_cpp_2::llama_backend::LlamaBackend;
 use llama_cpp_2::model::{LlamaModel, params::LlamaModelParams};
 
@@ -28,7 +29,8 @@ fn bits(logprobs: &[f32]) -> Vec<u32> {
     logprobs.iter().map(|value| value.to_bits()).collect()
 }
 
-/// What each prompt is worth, without the tokens that follow it: where two are nearly as likely, rounding chooses another one.
+/// What each prompt is worth, without the tokens that follow it: where two are nearly as likely,
+/// rounding chooses another one.
 fn of_prompts(answers: &[Vec<f32>]) -> Vec<f32> {
     let of_prompt = |(answer, length): (&Vec<f32>, i32)| answer[..length as usize - 1].to_vec();
     answers.iter().zip(PROMPTS).flat_map(of_prompt).collect()
@@ -129,10 +131,10 @@ fn experts_are_left_to_llama_cpp() {
 fn kernels_that_come_too_late_are_off() {
     const LATE: &str = "MODEL_THAT_IS_LOADED_BEFORE";
     let load = |model: &Path, config: &str| {
-        Engine::load(EngineSpec {
+        LlmEngine::load(LlmEngineSpec {
             max_context: Some(512),
             plugin_config: PluginConfig::from_json(config).expect("good knobs"),
-            ..EngineSpec::new(model)
+            ..LlmEngineSpec::new(model)
         })
     };
     if let Some(model) = std::env::var_os(LATE) {

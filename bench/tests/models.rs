@@ -1,4 +1,5 @@
-//! Models of the bench in all their types: rounded, they are still the model that they were made from.
+//! Models of the bench in all their types: rounded, they are still the model that they were made
+//! from.
 
 use asking::{alone, engine};
 use graphmill_bench::model::Quantization;

@@ -1,4 +1,5 @@
-//! What the streams of a chat graph carry, as JSON: for tools that run a graph from a file and show what comes out.
+//! What the streams of a chat graph carry, as JSON: for tools that run a graph from a file and show
+//! what comes out.
 
 use std::sync::Arc;
 

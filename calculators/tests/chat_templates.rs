@@ -69,7 +69,8 @@ fn judge(case: &Value, rendered: Result<String, TemplateError>) -> Option<String
     }
 }
 
-/// `jinja2/cases.json`: operators, methods, filters, tests, loops, macros and white space, answered by Python's jinja2.
+/// `jinja2/cases.json`: operators, methods, filters, tests, loops, macros and white space, answered
+/// by Python's jinja2.
 #[test]
 fn every_construct_means_what_it_means_in_python() {
     let suite: Value = serde_json::from_str(include_str!("jinja2/cases.json")).expect("JSON");

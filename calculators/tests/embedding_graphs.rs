@@ -11,7 +11,7 @@ use graphmill_llm::embed::{
     EmbeddingBackend, EmbeddingCapacity, EmbeddingEngine, EmbeddingSpec, EmbeddingTask, PairForm,
     Pooling,
 };
-use graphmill_llm::{EngineSpec, Token};
+use graphmill_llm::{LlmEngineSpec, Token};
 use serde_json::{Value, json};
 
 const EMBEDDINGS: &str = include_str!("../../graphs/embeddings/graph.pbtxt");
@@ -22,8 +22,8 @@ const CONTEXT: u32 = 12;
 /// Stands between a query and a document.
 const SEPARATOR: Token = 0;
 
-/// Tokens are bytes. A text's vector has its numbers of `a`, `b` and `c`, and its length; a pair's score is the part of the
-/// document's bytes that the query has, too.
+/// Tokens are bytes. A text's vector has its numbers of `a`, `b` and `c`, and its length; a pair's
+/// score is the part of the document's bytes that the query has, too.
 struct Counting(EmbeddingTask);
 
 impl EmbeddingBackend for Counting {
@@ -60,7 +60,8 @@ impl EmbeddingBackend for Counting {
 
 fn model(task: EmbeddingTask) -> Arc<EmbeddingModel> {
     let open = move || {
-        let (_, vocab) = ScriptedBackend::new(Script::default(), &EngineSpec::new("m.script.json"));
+        let (_, vocab) =
+            ScriptedBackend::new(Script::default(), &LlmEngineSpec::new("m.script.json"));
         let pairs = PairForm::around(vec![], vec![SEPARATOR], vec![]);
         Ok((Counting(task), vocab, pairs))
     };

@@ -58,7 +58,8 @@ fn body(before: &str, piece: &str, behind: &str) -> Bytes {
     text.into()
 }
 
-/// The most bytes that were allocated while a body was scanned and a node read the request, and the body itself.
+/// The most bytes that were allocated while a body was scanned and a node read the request, and the
+/// body itself.
 fn cost(endpoint: &str, bytes: &Bytes) -> usize {
     let mut harness = Harness::global(&graph(endpoint));
     let profiler = dhat::Profiler::builder()

@@ -1,5 +1,6 @@
-//! `docs/reference/calculators.md` is made from what the calculators say of themselves: their documentation, contracts and
-//! options. This test compares; `UPDATE=1 cargo test --release --workspace --test reference` writes the page anew.
+//! `docs/reference/calculators.md` is made from what the calculators say of themselves: their
+//! documentation, contracts and options. This test compares;
+//! `UPDATE=1 cargo test --release --workspace --test reference` writes the page anew.
 
 use std::{fmt::Write as _, path::Path};
 

@@ -167,8 +167,8 @@ fn each_says_what_it_does() {
     }
 }
 
-/// Every calculator has an example graph in its documentation, and every example compiles. One example does for all names of
-/// a generic calculator, and compiles with each of them.
+/// Every calculator has an example graph in its documentation, and every example compiles. One
+/// example does for all names of a generic calculator, and compiles with each of them.
 #[test]
 fn examples_in_the_documentation_are_graphs() {
     let registry = Registry::global();

@@ -1,4 +1,5 @@
-//! A graph in a program of one's own, without a server: words go in, and for each word that is new its place comes out.
+//! A graph in a program of one's own, without a server: words go in, and for each word that is new
+//! its place comes out.
 
 use std::{collections::HashSet, error::Error, time::Duration};
 

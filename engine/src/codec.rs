@@ -1,7 +1,8 @@
-//! Payload types by their names for people, with their JSON: how tools write packets down and read them.
+//! Payload types by their names for people, with their JSON: how tools write packets down and read
+//! them.
 //!
-//! No packet is ever JSON while a session runs; this is for whoever has packets in a file. A type is known once its crate
-//! says `register_payload!`.
+//! No packet is ever JSON while a session runs; this is for whoever has packets in a file. A type
+//! is known once its crate says `register_payload!`.
 
 use std::{any::TypeId, collections::HashMap, sync::LazyLock};
 
@@ -50,8 +51,8 @@ impl PayloadCodec {
 
 inventory::collect!(PayloadCodec);
 
-/// Gives a payload type a name and a form in JSON, for `graphmill run` and `graphmill test`: that of serde, or that of two
-/// functions `fn(&T) -> Value` and `fn(&Value) -> Result<T, String>`.
+/// Gives a payload type a name and a form in JSON, for `graphmill run` and `graphmill test`: that
+/// of serde, or that of two functions `fn(&T) -> Value` and `fn(&Value) -> Result<T, String>`.
 ///
 /// ```
 /// use graphmill_engine::register_payload;
@@ -126,8 +127,9 @@ pub fn encode(packet: &Packet) -> Option<Value> {
     (codec.encode)(packet)
 }
 
-/// A packet, without a timestamp, of a value in JSON: of the type that is `named`; else of the first of the `expected` types
-/// that the value can be; else, where nothing is expected, of the type that fits the value best. The error says what is wrong.
+/// A packet, without a timestamp, of a value in JSON: of the type that is `named`; else of the
+/// first of the `expected` types that the value can be; else, where nothing is expected, of the
+/// type that fits the value best. The error says what is wrong.
 pub fn decode(value: &Value, named: Option<&str>, expected: &[TypeInfo]) -> Result<Packet, String> {
     if let Some(name) = named {
         let codec = CODECS.by_name.get(name).ok_or_else(|| unknown(name))?;
@@ -196,7 +198,8 @@ pub fn timestamp_to_json(time: Timestamp) -> Value {
     }
 }
 
-/// The timestamp that a number is, or the name of a special one, in any case. The error says what is expected.
+/// The timestamp that a number is, or the name of a special one, in any case. The error says what
+/// is expected.
 pub fn timestamp_from_json(value: &Value) -> Result<Timestamp, String> {
     let special = [
         Timestamp::UNSET,

@@ -123,8 +123,8 @@ pub struct Cx<'a> {
 }
 
 impl Cx<'_> {
-    /// The timestamp of the call: that of the input set; in a source 0; for an event the first free timestamp of the node's
-    /// outputs; [`Timestamp::DONE`] in `close`.
+    /// The timestamp of the call: that of the input set; in a source 0; for an event the first free
+    /// timestamp of the node's outputs; [`Timestamp::DONE`] in `close`.
     pub fn time(&self) -> Timestamp {
         self.set.time()
     }
@@ -139,8 +139,8 @@ impl Cx<'_> {
         self.site.session.run()
     }
 
-    /// How the session fares: the error with which it failed or was cancelled, in the `close` that follows from that; what
-    /// the node emits then goes nowhere. In every other call it fares well.
+    /// How the session fares: the error with which it failed or was cancelled, in the `close` that
+    /// follows from that; what the node emits then goes nowhere. In every other call it fares well.
     pub fn status(&self) -> Result<(), &Error> {
         self.site.ended.map_or(Ok(()), Err)
     }
@@ -165,7 +165,8 @@ impl Cx<'_> {
         self.set.take_packet(port)
     }
 
-    /// How far an input is known: its packet's timestamp, or the last timestamp at which it is certain to have none.
+    /// How far an input is known: its packet's timestamp, or the last timestamp at which it is
+    /// certain to have none.
     pub fn settled<T: ?Sized + PortType>(&self, port: In<T>) -> Timestamp {
         self.set.settled(port)
     }
@@ -202,7 +203,8 @@ impl Cx<'_> {
         self.out
     }
 
-    /// The sending end of an event port, for a node that waits for the outside only once it has asked for something.
+    /// The sending end of an event port, for a node that waits for the outside only once it has
+    /// asked for something.
     pub fn sender<T: Any + Send>(&mut self, port: Events<T>) -> EventSender<T> {
         EventSender::new(self.hold(), port)
     }

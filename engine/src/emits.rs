@@ -1,4 +1,5 @@
-//! What a call of a node puts out. It leaves the node when the call has returned, in the order it was written.
+//! What a call of a node puts out. It leaves the node when the call has returned, in the order it
+//! was written.
 
 use smallvec::SmallVec;
 
@@ -67,7 +68,8 @@ impl Emits {
         self.panicked = false;
     }
 
-    /// Drops the bounds that something later on the same output covers: a call is seen from outside as one step.
+    /// Drops the bounds that something later on the same output covers: a call is seen from outside
+    /// as one step.
     pub(crate) fn merge_bounds(&mut self) {
         if !std::mem::take(&mut self.bounds) || self.list.len() < 2 {
             return;
@@ -94,8 +96,8 @@ impl Emits {
         self.list.reverse();
     }
 
-    /// The timestamp that [`Self::emit`] gives: that of the input set, or, for an event and while closing, the first one
-    /// that is still free on all outputs of the node.
+    /// The timestamp that [`Self::emit`] gives: that of the input set, or, for an event and while
+    /// closing, the first one that is still free on all outputs of the node.
     pub fn time(&self) -> Timestamp {
         self.time
     }
@@ -136,7 +138,8 @@ impl Emits {
         }
     }
 
-    /// Moves the bound of an output like [`Self::bound`], but does nothing if the output is further already.
+    /// Moves the bound of an output like [`Self::bound`], but does nothing if the output is further
+    /// already.
     pub fn bound_at_least<T: ?Sized + PortType>(&mut self, port: Out<T>, at: Timestamp) {
         if let Some(output) = output(port) {
             self.bounds = true;

@@ -1,8 +1,9 @@
 //! What went wrong in one session.
 //!
-//! A mistake in a graph file is a `Diagnostic` (crate `graphmill-grammar`) and never an [`Error`]; an `Error` ends the session
-//! it happened in and nothing else. It carries what a server needs to answer with: the kind, the node, and for refused
-//! input a machine-readable code and the name of the offending field.
+//! A mistake in a graph file is a `Diagnostic` (crate `graphmill-grammar`) and never an [`Error`];
+//! an `Error` ends the session it happened in and nothing else. It carries what a server needs to
+//! answer with: the kind, the node, and for refused input a machine-readable code and the name of
+//! the offending field.
 
 use std::{borrow::Cow, fmt, sync::Arc};
 
@@ -129,8 +130,8 @@ impl Error {
     }
 }
 
-/// The beginning of a text that is longer than this many bytes, and a sign that there is more: how an error shows what a stranger
-/// wrote.
+/// The beginning of a text that is longer than this many bytes, and a sign that there is more: how
+/// an error shows what a stranger wrote.
 ///
 /// ```
 /// use graphmill_engine::shortened;

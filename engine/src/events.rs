@@ -1,13 +1,15 @@
-//! How the outside reaches a node of a running session: holds keep it open, event senders bring it things.
+//! How the outside reaches a node of a running session: holds keep it open, event senders bring it
+//! things.
 //!
-//! Nothing here bounds how much is sent: a node that hands out a sender also hands out the credit to use it.
+//! Nothing here bounds how much is sent: a node that hands out a sender also hands out the credit
+//! to use it.
 
 use std::{any::Any, marker::PhantomData, sync::Arc, task::Waker};
 
 use crate::{input::Event, port::Events};
 
-/// "This node may still emit": while one exists, its node is not closed and its session does not end. Dropping the last
-/// clone gives that up.
+/// "This node may still emit": while one exists, its node is not closed and its session does not
+/// end. Dropping the last clone gives that up.
 #[derive(Clone)]
 pub struct Hold(pub(crate) Arc<dyn Held>);
 
@@ -26,7 +28,8 @@ impl std::fmt::Debug for Hold {
     }
 }
 
-/// Sends things to one event port of one node, from any thread, without ever blocking. Holds the node open.
+/// Sends things to one event port of one node, from any thread, without ever blocking. Holds the
+/// node open.
 pub struct EventSender<T> {
     hold: Hold,
     port: Events<T>,
@@ -57,8 +60,8 @@ impl<T: Any + Send> EventSender<T> {
         self.post(value).map(drop)
     }
 
-    /// Delivers one thing; the session is woken when the answer is dropped. A thread that serves many sessions collects the
-    /// answers of a batch and drops them together.
+    /// Delivers one thing; the session is woken when the answer is dropped. A thread that serves
+    /// many sessions collects the answers of a batch and drops them together.
     pub fn post(&self, value: T) -> Result<Wake, SessionEnded> {
         let port = self.port.index().expect("event ports are always connected") as u16;
         let value = Box::new(value);

@@ -20,7 +20,8 @@ pub trait Executor: Send + Sync {
 pub struct ThreadPool(rayon_core::ThreadPool);
 
 impl ThreadPool {
-    /// A pool of `threads` threads named after `name`; as many as the machine has cores if none are given.
+    /// A pool of `threads` threads named after `name`; as many as the machine has cores if none are
+    /// given.
     pub fn new(
         name: &str,
         threads: Option<usize>,
@@ -28,7 +29,8 @@ impl ThreadPool {
         Self::with_stack(name, threads, 0)
     }
 
-    /// Makes a pool like [`Self::new`], whose threads have a stack of this many bytes; 0 is the platform's default.
+    /// Makes a pool like [`Self::new`], whose threads have a stack of this many bytes; 0 is the
+    /// platform's default.
     pub fn with_stack(
         name: &str,
         threads: Option<usize>,
@@ -48,7 +50,8 @@ impl ThreadPool {
 
 impl Executor for ThreadPool {
     fn spawn(&self, job: Job) {
-        // A job catches the panics of the node it runs; this guards the pool against one in what remains.
+        // A job catches the panics of the node it runs; this guards the pool against one in what
+        // remains.
         self.0.spawn(move || {
             if catch_unwind(AssertUnwindSafe(job)).is_err() {
                 tracing::error!("a job panicked outside of its node");

@@ -1,7 +1,8 @@
 //! The consumer's side of a stream: the queue of one input, and the set of inputs of one call.
 //!
-//! A queue knows its *bound*, the smallest timestamp that can still arrive. A packet moves the bound past itself; a bound
-//! also moves alone. Whether a timestamp is settled follows from heads and bounds, and is decided by the policies.
+//! A queue knows its *bound*, the smallest timestamp that can still arrive. A packet moves the
+//! bound past itself; a bound also moves alone. Whether a timestamp is settled follows from heads
+//! and bounds, and is decided by the policies.
 
 use std::{any::Any, collections::VecDeque};
 
@@ -17,7 +18,8 @@ use crate::{
 /// The packets of one input stream that wait for one node.
 #[derive(Debug)]
 pub struct InputQueue {
-    /// The oldest packet. Where a node keeps pace it is the only one, and the queue needs no memory of its own.
+    /// The oldest packet. Where a node keeps pace it is the only one, and the queue needs no memory
+    /// of its own.
     first: Option<Packet>,
     /// The others; empty if there is no first.
     rest: VecDeque<Packet>,
@@ -91,7 +93,8 @@ impl InputQueue {
         packet
     }
 
-    /// Takes the packet at `at`, dropping earlier ones. Nothing at or before `at` can arrive any more.
+    /// Takes the packet at `at`, dropping earlier ones. Nothing at or before `at` can arrive any
+    /// more.
     #[inline]
     pub fn pop_at(&mut self, at: Timestamp) -> Option<Packet> {
         self.drop_before(at);
@@ -169,7 +172,8 @@ pub(crate) struct Event {
     pub(crate) value: Box<dyn Any + Send>,
 }
 
-/// The inputs of one call of a node: for each input stream a packet or none, and how far the stream is settled.
+/// The inputs of one call of a node: for each input stream a packet or none, and how far the stream
+/// is settled.
 pub struct InputSet {
     time: Timestamp,
     slots: SmallVec<[Slot; 2]>,
@@ -222,7 +226,8 @@ impl InputSet {
         self.slots[port.index()?].packet.take()
     }
 
-    /// How far an input is known: its packet's timestamp, or the last timestamp at which it is certain to have none.
+    /// How far an input is known: its packet's timestamp, or the last timestamp at which it is
+    /// certain to have none.
     pub fn settled<T: ?Sized + PortType>(&self, port: In<T>) -> Timestamp {
         port.index()
             .map_or(Timestamp::UNSTARTED, |index| self.slots[index].time)
@@ -241,7 +246,8 @@ impl InputSet {
         self.event.is_some()
     }
 
-    /// Puts the packet at `at`, if any, of `queue` on input `input`: what a policy does with the streams it delivers.
+    /// Puts the packet at `at`, if any, of `queue` on input `input`: what a policy does with the
+    /// streams it delivers.
     #[inline]
     pub fn fill(&mut self, input: usize, queue: &mut InputQueue, at: Timestamp) {
         let slot = &mut self.slots[input];
@@ -252,7 +258,8 @@ impl InputSet {
         };
     }
 
-    /// Leaves input `input` empty and notes how far `queue` is settled: what a policy does with the streams it holds back.
+    /// Leaves input `input` empty and notes how far `queue` is settled: what a policy does with the
+    /// streams it holds back.
     pub fn hold_back(&mut self, input: usize, queue: &InputQueue) {
         self.slots[input] = Slot {
             packet: None,

@@ -1,8 +1,8 @@
-//! Executors by name, and their lanes: the graphs that share an executor take turns on it, and what waits for it is counted
-//! and bounded.
+//! Executors by name, and their lanes: the graphs that share an executor take turns on it, and what
+//! waits for it is counted and bounded.
 //!
-//! An executor runs jobs in the order in which it gets them. Without lanes, the jobs of one graph that many ask for would be in front of
-//! those of all others.
+//! An executor runs jobs in the order in which it gets them. Without lanes, the jobs of one graph
+//! that many ask for would be in front of those of all others.
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
@@ -18,8 +18,9 @@ use crate::{
     executor::{Executor, Job, ThreadPool},
 };
 
-/// Most jobs of a graph that wait for an executor when another session wants to begin there. Each holds a request in memory, and at
-/// 10 ms a job, two threads need 5 s for so many. Sessions that have begun go on whatever waits: they have one job in each node at most.
+/// Most jobs of a graph that wait for an executor when another session wants to begin there. Each
+/// holds a request in memory, and at 10 ms a job, two threads need 5 s for so many. Sessions that
+/// have begun go on whatever waits: they have one job in each node at most.
 const MAX_WAITING: usize = 1024;
 
 /// An executor that graphs share.
@@ -72,7 +73,8 @@ impl Junction {
         }
     }
 
-    /// Runs a job of the lane whose turn it is; if that is the one of this job, then this job. Called once for each job.
+    /// Runs a job of the lane whose turn it is; if that is the one of this job, then this job.
+    /// Called once for each job.
     fn run_next(&self, number: u64) {
         let next = {
             let mut queues = self.lock();

@@ -1,6 +1,7 @@
 //! Packets: an immutable value of any type, shared by reference count, at a timestamp.
 //!
-//! Typed at the edges ([`Packet::new`], [`Packet::get`]) and erased in between, so that a stream of any type costs the same.
+//! Typed at the edges ([`Packet::new`], [`Packet::get`]) and erased in between, so that a stream of
+//! any type costs the same.
 
 use std::{any::Any, any::TypeId, fmt, sync::Arc};
 
@@ -63,7 +64,8 @@ impl Packet {
         Arc::try_unwrap(typed).map_err(|value| Self { time, value })
     }
 
-    /// The value itself: moved out if nobody else holds it, cloned if somebody does. `None` if it is no `T`.
+    /// The value itself: moved out if nobody else holds it, cloned if somebody does. `None` if it
+    /// is no `T`.
     pub fn into_value<T: Payload + Clone>(self) -> Option<T> {
         match self.into_inner::<T>() {
             Ok(value) => Some(value),
@@ -114,8 +116,9 @@ impl TypeInfo {
         (self.id)()
     }
 
-    /// The name for people: the one that [`register_payload!`](crate::register_payload) gives the type, such as `int` for an
-    /// `i64`, else that of Rust without module paths, so `alloc::vec::Vec<u32>` is `Vec<u32>`.
+    /// The name for people: the one that [`register_payload!`](crate::register_payload) gives the
+    /// type, such as `int` for an `i64`, else that of Rust without module paths, so
+    /// `alloc::vec::Vec<u32>` is `Vec<u32>`.
     pub fn name(self) -> String {
         codec::registered_name(self).map_or_else(|| self.rust_name(), str::to_owned)
     }

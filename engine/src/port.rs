@@ -1,8 +1,8 @@
 //! Port handles: what a calculator keeps of its contract.
 //!
-//! A handle is a small number with a type. It is resolved once, when the plan is compiled, so that nothing is looked up by
-//! name while packets flow. Handles of optional ports that the graph leaves unconnected are still valid: reading one finds
-//! nothing, writing one does nothing.
+//! A handle is a small number with a type. It is resolved once, when the plan is compiled, so that
+//! nothing is looked up by name while packets flow. Handles of optional ports that the graph leaves
+//! unconnected are still valid: reading one finds nothing, writing one does nothing.
 
 use std::{marker::PhantomData, ops::Range};
 

@@ -1,8 +1,9 @@
 //! Resources: what outlives a request. Weights and their engine thread, caches, limiters, tables.
 //!
-//! A resource is loaded when a plan is compiled and shared by every session of every plan that asks for the same thing:
-//! the cache is keyed by content, that is by the resource's type and its resolved [`Resource::Spec`]. It holds no resource
-//! alive: the last plan that drops one frees it. A resource synchronizes itself.
+//! A resource is loaded when a plan is compiled and shared by every session of every plan that asks
+//! for the same thing: the cache is keyed by content, that is by the resource's type and its
+//! resolved [`Resource::Spec`]. It holds no resource alive: the last plan that drops one frees it.
+//! A resource synchronizes itself.
 
 use std::{
     any::{Any, TypeId},
@@ -19,14 +20,15 @@ pub trait Resource: Send + Sync + Sized + 'static {
     /// Everything that decides what is loaded. Two equal specs share one resource.
     type Spec: Clone + Debug + Hash + Eq + Send + Sync + 'static;
 
-    /// Makes the spec independent of where it was written: relative paths become absolute, so that one thing named in two
-    /// ways is loaded once.
+    /// Makes the spec independent of where it was written: relative paths become absolute, so that
+    /// one thing named in two ways is loaded once.
     fn resolve(spec: Self::Spec, _world: &dyn World) -> Result<Self::Spec> {
         Ok(spec)
     }
 
-    /// Whether what the resolved spec names is there, as far as that can be told without loading it. An error that is about an
-    /// option of the node names it as its field, with `/` between the steps to it: `parts/0/path`.
+    /// Whether what the resolved spec names is there, as far as that can be told without loading
+    /// it. An error that is about an option of the node names it as its field, with `/` between the
+    /// steps to it: `parts/0/path`.
     fn check(_spec: &Self::Spec, _world: &dyn World) -> Result<()> {
         Ok(())
     }
@@ -151,7 +153,8 @@ impl ResourceCache {
         self.len() == 0
     }
 
-    /// The resource of a need, loaded if nobody has it. Who asks for one that is being loaded waits for it.
+    /// The resource of a need, loaded if nobody has it. Who asks for one that is being loaded waits
+    /// for it.
     pub(crate) fn get(
         &self,
         need: &ResourceNeed,
@@ -161,7 +164,8 @@ impl ResourceCache {
         let key = (need.resolve)(key, world)?;
         let slot = {
             let mut slots = self.slots();
-            // A slot that nobody else holds is not being loaded, and one without a living resource is of no use.
+            // A slot that nobody else holds is not being loaded, and one without a living resource
+            // is of no use.
             slots.retain(|_, slot| {
                 Arc::strong_count(slot) > 1
                     || lock(slot)

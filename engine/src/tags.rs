@@ -1,6 +1,8 @@
-//! The ports of one group of a node, in the order that all of the engine uses: by tag, then by index.
+//! The ports of one group of a node, in the order that all of the engine uses: by tag, then by
+//! index.
 //!
-//! Untagged ports have the empty tag and are numbered as they come. The position in this order is what "input 3" means.
+//! Untagged ports have the empty tag and are numbered as they come. The position in this order is
+//! what "input 3" means.
 
 use std::ops::Range;
 
@@ -24,8 +26,9 @@ pub(crate) struct TagMap {
 }
 
 impl TagEntry {
-    /// Whether the file spells the port as its parts read, so that an edit may replace all of it: not so for literals with
-    /// escapes or in pieces, and for ports of a subgraph's inner nodes, whose names are longer here than there.
+    /// Whether the file spells the port as its parts read, so that an edit may replace all of it:
+    /// not so for literals with escapes or in pieces, and for ports of a subgraph's inner nodes,
+    /// whose names are longer here than there.
     fn is_verbatim(&self) -> bool {
         let (tag, name) = (self.tag.len(), self.name.len());
         let index = self.index.to_string().len();

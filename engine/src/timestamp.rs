@@ -1,7 +1,8 @@
 //! Timestamps: the order of packets in a stream, in microseconds by convention.
 //!
-//! The values at both ends of the range are special; [`Timestamp::next`] and [`Timestamp::prev`] know which of them a stream
-//! may hold. The order of all values is the order of the constants below.
+//! The values at both ends of the range are special; [`Timestamp::next`] and [`Timestamp::prev`]
+//! know which of them a stream may hold. The order of all values is the order of the constants
+//! below.
 
 use std::{
     fmt,
@@ -84,7 +85,8 @@ impl Timestamp {
         }
     }
 
-    /// This ordinary timestamp moved by `offset`, kept within the ordinary range; a special one stays as it is.
+    /// This ordinary timestamp moved by `offset`, kept within the ordinary range; a special one
+    /// stays as it is.
     #[must_use]
     pub const fn shift(self, offset: i64) -> Self {
         if self.is_range() {
@@ -94,7 +96,8 @@ impl Timestamp {
         }
     }
 
-    /// The bound that an output with timestamp offset `offset` gets once the input at this timestamp is processed.
+    /// The bound that an output with timestamp offset `offset` gets once the input at this
+    /// timestamp is processed.
     pub(crate) const fn offset_bound(self, offset: i64) -> Self {
         if self.0 == Self::PRE_STREAM.0 {
             Self::MIN

@@ -1,4 +1,5 @@
-//! What a plan may touch while it is compiled: files, seen through one trait, so that a test or an editor can stand in.
+//! What a plan may touch while it is compiled: files, seen through one trait, so that a test or an
+//! editor can stand in.
 
 use std::{
     io,
@@ -7,7 +8,8 @@ use std::{
 
 /// The files a graph may refer to.
 pub trait World: Send + Sync {
-    /// Where a path that a graph file mentions really is; relative ones start at the graph's folder.
+    /// Where a path that a graph file mentions really is; relative ones start at the graph's
+    /// folder.
     fn resolve(&self, path: &Path) -> PathBuf;
 
     /// Reads a file.
@@ -39,8 +41,8 @@ impl Default for Files {
 }
 
 impl World for Files {
-    /// Folders are followed to where they really are, so that one file named from two folders is one path; a link that the
-    /// file itself is stays, with what lies beside it.
+    /// Folders are followed to where they really are, so that one file named from two folders is
+    /// one path; a link that the file itself is stays, with what lies beside it.
     fn resolve(&self, path: &Path) -> PathBuf {
         let joined = self.base.join(path);
         let joined = std::path::absolute(&joined).unwrap_or(joined);

@@ -1,7 +1,8 @@
-//! What a hop and a session allocate, how many jobs they make and how often they are woken: counted, so that a regression
-//! shows without a clock.
+//! What a hop and a session allocate, how many jobs they make and how often they are woken:
+//! counted, so that a regression shows without a clock.
 //!
-//! A program without a test harness, because the allocator counts for the whole process, the harness's threads included.
+//! A program without a test harness, because the allocator counts for the whole process, the
+//! harness's threads included.
 
 use std::{
     future::Future,
@@ -255,7 +256,8 @@ fn main() {
         run.finish();
     }
 
-    // A session: a dozen for itself, one for the instance of each node, whatever the number of its streams.
+    // A session: a dozen for itself, one for the instance of each node, whatever the number of its
+    // streams.
     let plan = compile(&chain("PassCalculator", 10, ""), &executor);
     let whole = blocks(|| {
         let mut run = Run::new(&plan, SidePackets::new());

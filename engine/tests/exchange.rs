@@ -1,5 +1,6 @@
-//! What a session and other threads exchange, under a model checker: the file is taken as it is and run in many
-//! interleavings, of which none may lose a packet or a wake-up. A lost wake-up is a deadlock, which the checker reports.
+//! What a session and other threads exchange, under a model checker: the file is taken as it is and
+//! run in many interleavings, of which none may lose a packet or a wake-up. A lost wake-up is a
+//! deadlock, which the checker reports.
 
 #[path = "../src/session/mailbox.rs"]
 #[expect(dead_code, reason = "the model does not use all that the session does")]
@@ -47,8 +48,8 @@ fn wake(waker: Option<Waker>) {
     }
 }
 
-/// A session that passes packets from its input to its output, as far as the output has room. It receives, works, hands
-/// over and sleeps in the order of the real one.
+/// A session that passes packets from its input to its output, as far as the output has room. It
+/// receives, works, hands over and sleeps in the order of the real one.
 struct Session {
     shared: Shared,
     output: usize,
@@ -136,7 +137,8 @@ async fn next(shared: &Shared, output: usize) -> Option<u32> {
     .await
 }
 
-/// Pushers, somebody who sends events, a reader and a session, each a thread; the reader takes `reads` packets and goes.
+/// Pushers, somebody who sends events, a reader and a session, each a thread; the reader takes
+/// `reads` packets and goes.
 fn run(reads: usize, careful: bool) {
     let mut exchange = Exchange::new(std::iter::once(ROOM));
     let output = exchange.add_output();

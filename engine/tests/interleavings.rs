@@ -1,5 +1,5 @@
-//! What must hold for every graph: the order in which packets arrive changes nothing under deterministic policies, and a
-//! session that is dropped, wherever it is, leaves nothing behind.
+//! What must hold for every graph: the order in which packets arrive changes nothing under
+//! deterministic policies, and a session that is dropped, wherever it is, leaves nothing behind.
 
 use std::{
     collections::VecDeque,

@@ -1,8 +1,8 @@
 //! The tree of a text-format file: fields and values with their spans, and no idea of any schema.
 //!
-//! The tree keeps what a formatter needs to write the file again (delimiters, separators, string pieces, comments) and
-//! what a diagnostic needs to point at any part of it. Nesting is at most [`crate::parse::MAX_DEPTH`], so code may
-//! recurse over it.
+//! The tree keeps what a formatter needs to write the file again (delimiters, separators, string
+//! pieces, comments) and what a diagnostic needs to point at any part of it. Nesting is at most
+//! [`crate::parse::MAX_DEPTH`], so code may recurse over it.
 
 use std::ops::Range;
 
@@ -17,8 +17,8 @@ pub struct File {
     pub root: Message,
     /// Every comment from its `#` to the end of its line, in order of appearance.
     pub comments: Vec<Span>,
-    /// False when a delimiter is unclosed or unmatched: then the nesting is a guess, and nothing should be concluded
-    /// from what is, or is not, inside a message.
+    /// False when a delimiter is unclosed or unmatched: then the nesting is a guess, and nothing
+    /// should be concluded from what is, or is not, inside a message.
     pub balanced: bool,
 }
 
@@ -31,8 +31,8 @@ pub struct Message {
     pub delimiters: Option<(Span, Span)>,
     /// The fields in order; one name may come many times.
     pub fields: Vec<Field>,
-    /// True when a piece directly inside could not be read and has been reported, so that a field that seems to be
-    /// missing may be there.
+    /// True when a piece directly inside could not be read and has been reported, so that a field
+    /// that seems to be missing may be there.
     pub incomplete: bool,
 }
 
@@ -54,7 +54,8 @@ impl Message {
             .filter(move |field| field.name.as_plain() == Some(name))
     }
 
-    /// Where to point to speak of the message as a whole: its opening delimiter, or where it starts.
+    /// Where to point to speak of the message as a whole: its opening delimiter, or where it
+    /// starts.
     pub fn head(&self) -> Span {
         self.delimiters
             .map_or(self.span.at_start(), |(open, _)| open)
@@ -258,7 +259,8 @@ pub enum Radix {
 
 /// The bytes that one or several adjacent string literals stand for.
 ///
-/// Bytes and not text, because escapes can produce what is not UTF-8 and a `bytes` field may hold that.
+/// Bytes and not text, because escapes can produce what is not UTF-8 and a `bytes` field may hold
+/// that.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StringValue {
     /// The bytes, escapes resolved, literals joined.
@@ -274,7 +276,8 @@ pub struct StringPiece {
     pub span: Span,
     /// Where its bytes begin in [`StringValue::bytes`].
     pub start: usize,
-    /// For a literal with escapes: where in the file each of its bytes begins. Empty where the bytes are the text itself.
+    /// For a literal with escapes: where in the file each of its bytes begins. Empty where the
+    /// bytes are the text itself.
     pub offsets: Vec<u32>,
 }
 
@@ -284,7 +287,8 @@ impl StringValue {
         std::str::from_utf8(&self.bytes).ok()
     }
 
-    /// Where in the file the bytes of `range` are written; an empty range at the end is just before the closing quote.
+    /// Where in the file the bytes of `range` are written; an empty range at the end is just before
+    /// the closing quote.
     pub fn span_of(&self, range: Range<usize>) -> Span {
         let Some(first) = self.pieces.first() else {
             return Span::NONE;
@@ -322,7 +326,8 @@ impl StringValue {
         }
     }
 
-    /// One past the last source byte of the decoded byte, which for an escape is where the next one begins.
+    /// One past the last source byte of the decoded byte, which for an escape is where the next one
+    /// begins.
     fn end_of(&self, byte: usize) -> u32 {
         let piece = self.piece_of(byte);
         if piece.offsets.is_empty() {

@@ -1,9 +1,10 @@
 //! Makes the delimiters of a damaged text match.
 //!
-//! Recovery needs that, because it would otherwise swallow the rest of a message to the end of the file. Delimiters without
-//! a counterpart are reported here, with both places. The text that is handed on keeps the offset of every byte: such a
-//! delimiter becomes a space, and those that the end of the file leaves open are closed behind it. The depth is bounded
-//! too, so that the parser may recurse.
+//! Recovery needs that, because it would otherwise swallow the rest of a message to the end of the
+//! file. Delimiters without a counterpart are reported here, with both places. The text that is
+//! handed on keeps the offset of every byte: such a delimiter becomes a space, and those that the
+//! end of the file leaves open are closed behind it. The depth is bounded too, so that the parser
+//! may recurse.
 
 use std::borrow::Cow;
 
@@ -30,7 +31,8 @@ struct Open {
     byte: u8,
     at: usize,
     line: Line,
-    /// The first opening delimiter inside that is indented no deeper: it was probably meant to stand outside.
+    /// The first opening delimiter inside that is indented no deeper: it was probably meant to
+    /// stand outside.
     outdented: Option<usize>,
     /// A closing delimiter of the wrong kind that was met directly inside.
     wrong_close: Option<usize>,
@@ -61,7 +63,8 @@ struct Matcher<'t> {
     /// Offsets of delimiters to blank out.
     blanked: Vec<usize>,
     diagnostics: Findings,
-    /// Whether a delimiter stands in a string or comment that does not end: then counting proves nothing.
+    /// Whether a delimiter stands in a string or comment that does not end: then counting proves
+    /// nothing.
     swallowed: bool,
     /// Whether a comment of another language goes to the end of the file.
     in_comment: bool,
@@ -200,7 +203,8 @@ impl<'t> Matcher<'t> {
         }
     }
 
-    /// Remembers the pair if its indentation tells that the closing delimiter was meant for an outer one.
+    /// Remembers the pair if its indentation tells that the closing delimiter was meant for an
+    /// outer one.
     fn suspect(&mut self, open: &Open, close: usize) {
         let first_on_line = self.line.indent == close - self.line.start;
         if !first_on_line
@@ -322,7 +326,8 @@ impl<'t> Matcher<'t> {
             for at in self.blanked {
                 bytes[at] = b' ';
             }
-            // On a line of its own, because the last one may be a comment or a string without an end.
+            // On a line of its own, because the last one may be a comment or a string without an
+            // end.
             bytes.extend_from_slice(if self.in_comment { b"*/" } else { b"\n" });
             bytes.extend(self.open.iter().rev().map(|open| closer(open.byte) as u8));
             Cow::Owned(String::from_utf8(bytes).expect("delimiters are single ASCII bytes"))

@@ -1,8 +1,9 @@
 //! Diagnostics as data: what is wrong with a user's file, where, and what to do about it.
 //!
-//! A diagnostic is never thrown and never a bare string: every check pushes one and goes on, so that a file's errors are
-//! reported together. The same values feed the terminal, JSON output, the reload API and editors; [`crate::render`]
-//! turns them into text. Headlines are lower case, name things in backticks and say what was expected; advice is a hint.
+//! A diagnostic is never thrown and never a bare string: every check pushes one and goes on, so
+//! that a file's errors are reported together. The same values feed the terminal, JSON output, the
+//! reload API and editors; [`crate::render`] turns them into text. Headlines are lower case, name
+//! things in backticks and say what was expected; advice is a hint.
 
 use std::fmt;
 
@@ -168,8 +169,8 @@ pub(crate) struct Findings {
 }
 
 impl Findings {
-    /// Errors and warnings are counted apart, so that no number of warnings hides an error. Far above [`MAX_LISTED`],
-    /// because a phase reports some things late that stand early in the file.
+    /// Errors and warnings are counted apart, so that no number of warnings hides an error. Far
+    /// above [`MAX_LISTED`], because a phase reports some things late that stand early in the file.
     const MAX_KEPT: usize = 100 * MAX_LISTED;
 
     /// Adds a diagnostic unless there are too many of its severity.
@@ -194,13 +195,15 @@ pub fn has_errors(diagnostics: &[Diagnostic]) -> bool {
     diagnostics.iter().any(Diagnostic::is_error)
 }
 
-/// Puts diagnostics into the order of the files and places they point to; those at one place keep their order.
+/// Puts diagnostics into the order of the files and places they point to; those at one place keep
+/// their order.
 pub fn sort(diagnostics: &mut [Diagnostic]) {
     diagnostics
         .sort_by_key(|diagnostic| (diagnostic.primary.span.file, diagnostic.primary.span.start));
 }
 
-/// Cuts a sorted list at [`MAX_LISTED`] and says so at its end; an error is among what is left if there was one.
+/// Cuts a sorted list at [`MAX_LISTED`] and says so at its end; an error is among what is left if
+/// there was one.
 pub fn truncate(diagnostics: &mut Vec<Diagnostic>) {
     let is_cut = |diagnostic: &Diagnostic| diagnostic.code == &syntax::TOO_MANY_ERRORS;
     if diagnostics.len() <= MAX_LISTED + usize::from(diagnostics.iter().any(is_cut)) {

@@ -27,7 +27,8 @@ pub enum Color {
     Plain,
 }
 
-/// Renders diagnostics for people, one after the other with an empty line between; ends with a line break.
+/// Renders diagnostics for people, one after the other with an empty line between; ends with a line
+/// break.
 pub fn human(sources: &SourceMap, diagnostics: &[Diagnostic], color: Color) -> String {
     let renderer = match color {
         Color::Ansi => annotate_snippets::Renderer::styled(),
@@ -45,7 +46,8 @@ pub fn human(sources: &SourceMap, diagnostics: &[Diagnostic], color: Color) -> S
     text
 }
 
-/// Says in one line how many errors and warnings there are, such as `2 errors, 1 warning`; nothing if there are none.
+/// Says in one line how many errors and warnings there are, such as `2 errors, 1 warning`; nothing
+/// if there are none.
 pub fn summary(diagnostics: &[Diagnostic]) -> Option<String> {
     let errors = diagnostics
         .iter()
@@ -166,7 +168,8 @@ fn patch<'a>(sources: &'a SourceMap, hint: &'a Hint) -> Option<Snippet<'a, Patch
     })
 }
 
-/// The lines of a file that a snippet shows: only they are handed to the renderer, however long the file is.
+/// The lines of a file that a snippet shows: only they are handed to the renderer, however long the
+/// file is.
 struct Window {
     /// Bytes of the file, without the last line's end.
     range: Range<usize>,

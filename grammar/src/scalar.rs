@@ -1,7 +1,7 @@
 //! Reads single values as the scalar types of protobuf, with the rules of its text format for each.
 //!
-//! One function a type: it gives either the value or what is wrong with it. [`ValueKind::Invalid`] gives
-//! [`Mismatch::Reported`], so that one unreadable value is reported once.
+//! One function a type: it gives either the value or what is wrong with it. [`ValueKind::Invalid`]
+//! gives [`Mismatch::Reported`], so that one unreadable value is reported once.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -37,7 +37,8 @@ impl Mismatch {
         }
     }
 
-    /// The diagnostic for a value of the field (or other thing) that `what` names; none if there is one already.
+    /// The diagnostic for a value of the field (or other thing) that `what` names; none if there is
+    /// one already.
     pub(crate) fn diagnose(&self, value: &Value, what: &str) -> Option<Diagnostic> {
         let at =
             |code: &'static Code, message: String| Diagnostic::error(code, value.span, message);
@@ -104,7 +105,8 @@ impl fmt::Display for Wanted {
 }
 
 impl Wanted {
-    /// A slip that can be repaired without knowing what was meant: quotes too few or too many, `yes` for `true`.
+    /// A slip that can be repaired without knowing what was meant: quotes too few or too many,
+    /// `yes` for `true`.
     fn repair(&self, value: &Value) -> Option<(String, String)> {
         let without_quotes = |text: &str| (format!("remove the quotes: `{text}`"), text.to_owned());
         match (self, &value.value) {

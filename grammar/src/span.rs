@@ -1,7 +1,7 @@
 //! Places in source text: which file, which bytes, and how to say that to a person.
 //!
-//! A [`Span`] is a half-open byte range in one file of a [`SourceMap`]. Lines and columns are computed only when
-//! something is shown. Both are 1-based; columns count characters.
+//! A [`Span`] is a half-open byte range in one file of a [`SourceMap`]. Lines and columns are
+//! computed only when something is shown. Both are 1-based; columns count characters.
 
 use std::fmt;
 use std::ops::{Deref, Range};
@@ -39,7 +39,8 @@ impl Span {
         end: 0,
     };
 
-    /// Makes a span from byte offsets; files are at most [`SourceMap::MAX_FILE_BYTES`] long, so offsets fit in 32 bits.
+    /// Makes a span from byte offsets; files are at most [`SourceMap::MAX_FILE_BYTES`] long, so
+    /// offsets fit in 32 bits.
     pub fn new(file: FileId, range: Range<usize>) -> Self {
         Self {
             file,
@@ -205,7 +206,8 @@ impl Source {
         let offset = offset.min(self.text.len());
         let line = self.line(offset);
         let before = &self.text.as_bytes()[self.lines[line - 1] as usize..offset];
-        // A character is counted at its first byte, so that an offset inside one does no harm; a byte-order mark is no column.
+        // A character is counted at its first byte, so that an offset inside one does no harm; a
+        // byte-order mark is no column.
         let characters = before.iter().filter(|&&byte| byte & 0xC0 != 0x80).count();
         let mark = usize::from(line == 1 && before.starts_with("\u{FEFF}".as_bytes()));
         LineCol {

@@ -2,8 +2,8 @@
 
 /// Finds the candidate that `name` was probably meant to be, or none when nothing is near.
 ///
-/// Case does not count, one edit is allowed for every three characters (two swapped neighbors are one edit), and a name
-/// that only lacks or adds a part (`Gate` for `GateCalculator`) is near too.
+/// Case does not count, one edit is allowed for every three characters (two swapped neighbors are
+/// one edit), and a name that only lacks or adds a part (`Gate` for `GateCalculator`) is near too.
 ///
 /// ```
 /// use graphmill_grammar::suggest::nearest;
@@ -16,7 +16,8 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     let mut best: Option<(usize, &str)> = None;
     for candidate in candidates {
         let lower = candidate.to_lowercase();
-        // A name so much longer or shorter is not near by edits; to find that out by counting them is dear.
+        // A name so much longer or shorter is not near by edits; to find that out by counting them
+        // is dear.
         let mut distance = match lower.len().abs_diff(wanted.len()) {
             far if far > 4 * allowed => far,
             _ => strsim::osa_distance(&wanted, &lower),
@@ -42,8 +43,9 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     best.map(|(_, candidate)| candidate)
 }
 
-/// Finds the candidate that `name` differs from by one slip of the keys: a character left out, added or exchanged, or two
-/// swapped. Stricter than [`nearest`], for names that may well be right; names that differ in digits are a series.
+/// Finds the candidate that `name` differs from by one slip of the keys: a character left out,
+/// added or exchanged, or two swapped. Stricter than [`nearest`], for names that may well be right;
+/// names that differ in digits are a series.
 pub fn slip<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let letters = |name: &str| name.replace(|c: char| c.is_ascii_digit(), "");
     let own = letters(name);

@@ -285,7 +285,8 @@ fn content(graph: &GraphConfig) -> String {
     content + rest
 }
 
-/// The graph without options, whose bodies are trees with the delimiters and spelling of their file.
+/// The graph without options, whose bodies are trees with the delimiters and spelling of their
+/// file.
 fn without_options(mut graph: GraphConfig) -> GraphConfig {
     (graph.options, graph.graph_options) = (None, Vec::new());
     for node in &mut graph.node {

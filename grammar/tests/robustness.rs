@@ -1,4 +1,5 @@
-//! Whatever the text is: no panic, no overflow of the stack, no quadratic time, and every place inside the file.
+//! Whatever the text is: no panic, no overflow of the stack, no quadratic time, and every place
+//! inside the file.
 
 use std::fs;
 
@@ -271,7 +272,8 @@ fn deep_nesting_is_refused_and_said_once() {
     }
 }
 
-/// A text that takes more than linear time would not end within the patience of whoever runs the tests.
+/// A text that takes more than linear time would not end within the patience of whoever runs the
+/// tests.
 #[test]
 fn long_garbage_takes_linear_time() {
     let pieces = [

@@ -1,6 +1,7 @@
 //! How fast attention is, over keys and values of 16 bits.
 //!
-//! `cargo bench -p graphmill-kernels --bench attention -- [THREADS [CELLS [STREAMS [SIZE]]]]`, each a list with commas but the last: `1,2 512,4096 1,8 64`.
+//! `cargo bench -p graphmill-kernels --bench attention -- [THREADS [CELLS [STREAMS [SIZE]]]]`, each
+//! a list with commas but the last: `1,2 512,4096 1,8 64`.
 #![allow(unsafe_code, reason = "attention reads and writes through pointers")]
 #![allow(
     clippy::print_stdout,

@@ -1,6 +1,8 @@
-//! How fast products are, beside what the machine measures on the spot: the peak of its widest integer instruction and its memory.
+//! How fast products are, beside what the machine measures on the spot: the peak of its widest
+//! integer instruction and its memory.
 //!
-//! `cargo bench -p graphmill-kernels -- [FORMATS [TOKENS [THREADS [SHAPES [NAMES]]]]]`, each a list with commas: `Q8_0,Q4_0 1,512 2 4864x896 VNNI`.
+//! `cargo bench -p graphmill-kernels -- [FORMATS [TOKENS [THREADS [SHAPES [NAMES]]]]]`, each a list
+//! with commas: `Q8_0,Q4_0 1,512 2 4864x896 VNNI`.
 #![allow(unsafe_code, reason = "threads share the results of a product")]
 #![allow(
     clippy::print_stdout,
@@ -117,7 +119,8 @@ fn measure(
     kernels.quantize(format, cols, &source, &mut activations);
     // Whole cache lines, as llama.cpp's are.
     let mut out = machine::Pages::new(4 * tokens * rows);
-    // SAFETY: the numbers live longer than the threads below, and nothing else reads or writes them.
+    // SAFETY: the numbers live longer than the threads below, and nothing else reads or writes
+    // them.
     let results = unsafe { Output::new(out.bytes().as_mut_ptr().cast(), tokens * rows, rows) };
     let parts = kernels.parts(rows, tokens, threads);
 
@@ -139,7 +142,8 @@ fn measure(
             if part >= parts {
                 break;
             }
-            // SAFETY: the counter gives each part to one thread, and the numbers live longer than the threads.
+            // SAFETY: the counter gives each part to one thread, and the numbers live longer than
+            // the threads.
             unsafe { kernels.multiply(&product, results, part, parts) };
         }
     };

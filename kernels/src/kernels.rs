@@ -1,11 +1,13 @@
 //! The choice of instructions, and the calls that every choice answers.
 
-use crate::activation::Layout;
-use crate::panel::{self, ROWS};
-use crate::product::{self, Output, Product};
+use crate::data::activation::Layout;
+use crate::data::float;
+use crate::data::format::Format;
+use crate::data::panel::{self, ROWS};
+use crate::data::product::{self, Output, Product};
+use crate::portable;
 #[cfg(target_arch = "x86_64")]
 use crate::x86::{self, Instructions};
-use crate::{Format, float, portable};
 
 /// The instructions that products use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +30,8 @@ impl Kernels {
             .find(|kernels| kernels.set != Set::Portable)
     }
 
-    /// Every choice that this CPU can run, the best first and plain Rust last: for tests and measurements.
+    /// Every choice that this CPU can run, the best first and plain Rust last: for tests and
+    /// measurements.
     pub fn all() -> Vec<Self> {
         let mut all = Vec::new();
         #[cfg(target_arch = "x86_64")]
@@ -64,8 +67,8 @@ impl Kernels {
         all
     }
 
-    /// Whether a model is computed in less time than by stock llama.cpp compiled for the same instructions, AMX included where the processor
-    /// has it.
+    /// Whether a model is computed in less time than by stock llama.cpp compiled for the same
+    /// instructions, AMX included where the processor has it.
     pub fn beats_stock(&self) -> bool {
         !matches!(self.set, Set::Portable)
     }
@@ -101,7 +104,8 @@ impl Kernels {
         ROWS
     }
 
-    /// Bytes of the packed weights of `rows` x `cols`; none for formats and shapes that have no kernel.
+    /// Bytes of the packed weights of `rows` x `cols`; none for formats and shapes that have no
+    /// kernel.
     pub fn packed_bytes(&self, format: Format, rows: usize, cols: usize) -> Option<usize> {
         if rows == 0 || cols == 0 || !cols.is_multiple_of(format.block()) {
             return None;
@@ -109,11 +113,13 @@ impl Kernels {
         Some(rows.div_ceil(ROWS) * (cols / format.block()) * panel::unit_bytes(format))
     }
 
-    /// Packs rows as they are in the file. A matrix may be packed a number of rows at a time, that number a multiple of [`Kernels::panel_rows`].
-    /// A scale that is infinite is packed as one that is no number, and so are the results of its row.
+    /// Packs rows as they are in the file. A matrix may be packed a number of rows at a time, that
+    /// number a multiple of [`Kernels::panel_rows`]. A scale that is infinite is packed as one that
+    /// is no number, and so are the results of its row.
     ///
     /// # Panics
-    /// If `panels` is not of the length that [`Kernels::packed_bytes`] gives for the rows in `source`.
+    /// If `panels` is not of the length that [`Kernels::packed_bytes`] gives for the rows in
+    /// `source`.
     pub fn pack(&self, format: Format, cols: usize, source: &[u8], panels: &mut [u8]) {
         let rows = source.len() / format.row_bytes(cols);
         assert_eq!(source.len(), rows * format.row_bytes(cols), "whole rows");
@@ -134,8 +140,9 @@ impl Kernels {
         }
     }
 
-    /// Quantizes activations of `cols` numbers each. A block of 32 with a number that is not finite makes every result of its activation NaN.
-    /// For weights of floating point, activations are taken as they are.
+    /// Quantizes activations of `cols` numbers each. A block of 32 with a number that is not finite
+    /// makes every result of its activation NaN. For weights of floating point, activations are
+    /// taken as they are.
     ///
     /// # Panics
     /// If `activations` has not [`Kernels::activation_bytes`] for each activation in `source`.
@@ -176,13 +183,16 @@ impl Kernels {
         product::parts(rows, tokens, threads)
     }
 
-    /// Computes part `part` of `parts` (which [`Kernels::parts`] gives; any number will do, with the same result).
+    /// Computes part `part` of `parts` (which [`Kernels::parts`] gives; any number will do, with
+    /// the same result).
     ///
     /// # Safety
-    /// Each part writes other numbers of `out`, and nobody else may read or write those meanwhile: no two threads may compute the same part at once.
+    /// Each part writes other numbers of `out`, and nobody else may read or write those meanwhile:
+    /// no two threads may compute the same part at once.
     ///
     /// # Panics
-    /// If a buffer is too small for the shape, or the format or shape is one that [`Kernels::packed_bytes`] refuses.
+    /// If a buffer is too small for the shape, or the format or shape is one that
+    /// [`Kernels::packed_bytes`] refuses.
     pub unsafe fn multiply(
         &self,
         product: &Product<'_>,
@@ -228,13 +238,15 @@ impl Kernels {
         }
     }
 
-    /// Computes a whole product on the calling thread, `parts` parts one after the other: the number of row `r` and token `t` is at `t * rows + r`.
+    /// Computes a whole product on the calling thread, `parts` parts one after the other: the
+    /// number of row `r` and token `t` is at `t * rows + r`.
     ///
     /// # Panics
     /// As [`Kernels::multiply`].
     pub fn multiply_all(&self, product: &Product<'_>, out: &mut [f32], parts: usize) {
         for part in 0..parts {
-            // SAFETY: the slice is borrowed for this call alone, and holds as many numbers as it says.
+            // SAFETY: the slice is borrowed for this call alone, and holds as many numbers as it
+            // says.
             unsafe {
                 let place = Output::new(out.as_mut_ptr(), out.len(), product.rows);
                 self.multiply(product, place, part, parts);

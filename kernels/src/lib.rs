@@ -1,10 +1,13 @@
 //! Products of quantized or 16-bit weights and activations on CPUs.
 //!
-//! Weights are packed once, when a model is loaded, into panels of [`Kernels::panel_rows`] rows in the order in which the kernels read them.
-//! Activations are quantized to 8 bits in blocks, each with a scale of its own. A product multiplies whole blocks as integers and adds
-//! the scaled sums of blocks in the order of the blocks, so that a number of the result depends on its row of weights and its
-//! activation alone: bit for bit the same whatever else is multiplied with it, by however many threads, with whichever instructions.
-//! Weights of 16-bit floating point are multiplied as they are by activations as they are, and their products added in the order of the columns.
+//! Weights are packed once, when a model is loaded, into panels of [`Kernels::panel_rows`] rows in
+//! the order in which the kernels read them. Activations are quantized to 8 bits in blocks, each
+//! with a scale of its own. A product multiplies whole blocks as integers and adds the scaled sums
+//! of blocks in the order of the blocks, so that a number of the result depends on its row of
+//! weights and its activation alone: bit for bit the same whatever else is multiplied with it, by
+//! however many threads, with whichever instructions. Weights of 16-bit floating point are
+//! multiplied as they are by activations as they are, and their products added in the order of the
+//! columns.
 //!
 //! The crate knows numbers and nothing of models, of threads or of llama.cpp.
 //!
@@ -25,22 +28,18 @@
 //!     assert!((out[0] - 16.0).abs() < 1e-3);
 //! }
 //! ```
-// Vector instructions read and write through pointers, and the threads of a product write interleaved parts of one matrix.
+// Vector instructions read and write through pointers, and the threads of a product write
+// interleaved parts of one matrix.
 #![allow(unsafe_code)]
 
-mod activation;
-mod attention;
-mod float;
-mod format;
-mod half;
+mod attend;
+mod data;
 mod kernels;
-mod panel;
 mod portable;
-mod product;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
-pub use attention::{Attention, Numbers, Rows};
-pub use format::Format;
+pub use data::attention::{Attention, Numbers, Rows};
+pub use data::format::Format;
+pub use data::product::{Output, Product};
 pub use kernels::Kernels;
-pub use product::{Output, Product};

@@ -1,8 +1,8 @@
 //! The product in plain Rust: what the other kernels compute, slowly.
 
-use crate::activation::{Factors, Layout};
-use crate::panel::{self, BLOCK, ROWS, Unpacked};
-use crate::product::{Output, Product, Span};
+use crate::data::activation::{Factors, Layout};
+use crate::data::panel::{self, BLOCK, ROWS, Unpacked};
+use crate::data::product::{Output, Product, Span};
 
 /// Multiplies some of the panels by some of the activations.
 ///

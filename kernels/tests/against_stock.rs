@@ -25,7 +25,8 @@ fn to_brain(value: f64) -> f64 {
     (value / unit).round_ties_even() * unit
 }
 
-/// An activation as llama.cpp rounds it for a format: as the weights if these are floating-point numbers, or blocks of 32 with a 16-bit scale, or of 256 with a 32-bit one.
+/// An activation as llama.cpp rounds it for a format: as the weights if these are floating-point
+/// numbers, or blocks of 32 with a 16-bit scale, or of 256 with a 32-bit one.
 fn stock_activation(format: Format, activation: &[f32]) -> Vec<f64> {
     let block = format.block();
     if format.is_float() {
@@ -102,7 +103,8 @@ fn errors(case: &Case, ours: &[f32]) -> (f64, f64) {
     )
 }
 
-/// Asserts that every choice of instructions errs no more than stock does; both round 32-bit sums, which counts as a part of the result.
+/// Asserts that every choice of instructions errs no more than stock does; both round 32-bit sums,
+/// which counts as a part of the result.
 fn check(case: &Case, what: &str) {
     let size = case
         .exact()

@@ -1,4 +1,5 @@
-//! Attention: as exact as its numbers allow, and a row the same bit for bit whoever is computed with it.
+//! Attention: as exact as its numbers allow, and a row the same bit for bit whoever is computed
+//! with it.
 
 // Attention reads and writes through pointers.
 #![allow(unsafe_code)]
@@ -114,7 +115,8 @@ fn a_token_that_sees_nothing_has_zeros() {
     case.assert_exact();
 }
 
-/// Asserts that results are finite where they are so in 64 bits, and exact there, and that some are not.
+/// Asserts that results are finite where they are so in 64 bits, and exact there, and that some are
+/// not.
 #[track_caller]
 fn assert_spoiled(case: &Case, what: &str) {
     let out = case.compute(3);

@@ -1,4 +1,5 @@
-//! Every choice of instructions against products computed in f64, and against each other bit for bit.
+//! Every choice of instructions against products computed in f64, and against each other bit for
+//! bit.
 
 mod common;
 

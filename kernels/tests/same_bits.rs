@@ -1,4 +1,5 @@
-//! A number depends on its row and its activation alone: whatever is multiplied with it, however the product is divided, whatever the instructions.
+//! A number depends on its row and its activation alone: whatever is multiplied with it, however
+//! the product is divided, whatever the instructions.
 
 mod common;
 
@@ -27,7 +28,8 @@ fn whatever_the_number_of_activations() {
     }
 }
 
-/// So many activations of so many columns are taken some columns at a time, and few of them all at once.
+/// So many activations of so many columns are taken some columns at a time, and few of them all at
+/// once.
 #[test]
 fn whatever_the_order() {
     for format in Format::ALL {

@@ -49,7 +49,8 @@ fn divided(kernels: Kernels, case: &Case) -> Vec<f32> {
     let parts = kernels.parts(rows, tokens, THREADS);
     let next = AtomicUsize::new(0);
     let mut out = vec![f32::NAN; rows * tokens];
-    // SAFETY: the results live longer than the threads, and nobody else reads or writes them meanwhile.
+    // SAFETY: the results live longer than the threads, and nobody else reads or writes them
+    // meanwhile.
     let results = unsafe { Output::new(out.as_mut_ptr(), out.len(), rows) };
     thread::scope(|scope| {
         let computing = [(); THREADS].map(|()| {

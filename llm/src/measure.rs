@@ -1,4 +1,5 @@
-//! What an engine measures of its requests and steps, as distributions that others read at any time.
+//! What an engine measures of its requests and steps, as distributions that others read at any
+//! time.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -29,7 +30,8 @@ pub struct Histogram {
     pub sum: f64,
     /// Number of values.
     pub count: u64,
-    /// Upper bounds, the last of them infinite, and how many values lie between each and the one before it.
+    /// Upper bounds, the last of them infinite, and how many values lie between each and the one
+    /// before it.
     pub buckets: Vec<(f64, u64)>,
 }
 
@@ -50,7 +52,8 @@ pub struct Measurements {
     pub prompt_tokens: Histogram,
     /// Tokens generated for requests that ended.
     pub generated_tokens: Histogram,
-    /// Prompt tokens of requests that ended which were reused from other sequences instead of being computed.
+    /// Prompt tokens of requests that ended which were reused from other sequences instead of being
+    /// computed.
     pub cached_tokens: u64,
     /// Seconds of a step: computing the batch and choosing tokens.
     pub step_seconds: Histogram,
@@ -78,7 +81,8 @@ impl Counter {
     }
 }
 
-/// A histogram that one thread writes and others read. Each number is exact; a reader may see one of two that belong together.
+/// A histogram that one thread writes and others read. Each number is exact; a reader may see one
+/// of two that belong together.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     bounds: &'static [f64],

@@ -1,5 +1,5 @@
-//! Adapters with a scripted model, which moves each letter of a reply on by the adapter's number, and refuses cells that were computed
-//! with another adapter.
+//! Adapters with a scripted model, which moves each letter of a reply on by the adapter's number,
+//! and refuses cells that were computed with another adapter.
 
 use std::sync::Arc;
 use std::sync::mpsc;
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use graphmill_llm::backend::scripted::{Reply, Script, ScriptedBackend};
 use graphmill_llm::{
-    AdapterSpec, Engine, EngineSpec, FinishReason, GenerationRequest, LoadError, Number,
+    AdapterSpec, FinishReason, GenerationRequest, LlmEngine, LlmEngineSpec, LoadError, Number,
     PluginConfig, SequenceHandle, StepOutput, SubmitError, Usage,
 };
 
@@ -22,7 +22,7 @@ fn adapter(name: &str) -> AdapterSpec {
     }
 }
 
-fn load(adapters: &[&str], unified: bool) -> Result<Engine, LoadError> {
+fn load(adapters: &[&str], unified: bool) -> Result<LlmEngine, LoadError> {
     let script = Script {
         replies: vec![Reply {
             text: "abc xyz, Hal.".to_owned(),
@@ -30,7 +30,7 @@ fn load(adapters: &[&str], unified: bool) -> Result<Engine, LoadError> {
         }],
         ..Script::default()
     };
-    let spec = EngineSpec {
+    let spec = LlmEngineSpec {
         max_num_seqs: 8,
         max_num_batched_tokens: 48,
         adapters: adapters.iter().copied().map(adapter).collect(),
@@ -38,10 +38,10 @@ fn load(adapters: &[&str], unified: bool) -> Result<Engine, LoadError> {
             kv_unified: Some(unified),
             ..PluginConfig::default()
         },
-        ..EngineSpec::new("scripted.script.json")
+        ..LlmEngineSpec::new("scripted.script.json")
     };
     let to_open = spec.clone();
-    Engine::with_backend(spec, move || Ok(ScriptedBackend::new(script, &to_open)))
+    LlmEngine::with_backend(spec, move || Ok(ScriptedBackend::new(script, &to_open)))
 }
 
 struct Answer {
@@ -49,7 +49,7 @@ struct Answer {
     _handle: SequenceHandle,
 }
 
-fn ask(engine: &Engine, adapter: Option<&str>) -> Result<Answer, SubmitError> {
+fn ask(engine: &LlmEngine, adapter: Option<&str>) -> Result<Answer, SubmitError> {
     let text = format!("<|im_start|>user\n{QUESTION}<|im_end|>\n<|im_start|>assistant\n");
     let prompt = engine.vocab().tokenize(&text, true, true).expect("short");
     let (sender, outputs) = mpsc::channel();
@@ -65,7 +65,7 @@ fn ask(engine: &Engine, adapter: Option<&str>) -> Result<Answer, SubmitError> {
 }
 
 impl Answer {
-    fn finish(self, engine: &Engine) -> (String, Usage) {
+    fn finish(self, engine: &LlmEngine) -> (String, Usage) {
         let mut text = Vec::new();
         loop {
             let output = self.outputs.recv_timeout(Duration::from_secs(50));

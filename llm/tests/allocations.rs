@@ -1,13 +1,15 @@
-//! What a step allocates once an engine is warm: counted, so that a regression shows without a clock.
+//! What a step allocates once an engine is warm: counted, so that a regression shows without a
+//! clock.
 //!
-//! A program without a test harness, because the allocator counts for the whole process, the harness's threads included.
+//! A program without a test harness, because the allocator counts for the whole process, the
+//! harness's threads included.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 
 use dhat::HeapStats;
 use graphmill_llm::backend::scripted::{Script, ScriptedBackend};
-use graphmill_llm::{Engine, EngineSpec, GenerationRequest, StepOutput, StepSink};
+use graphmill_llm::{GenerationRequest, LlmEngine, LlmEngineSpec, StepOutput, StepSink};
 
 #[global_allocator]
 static ALLOCATOR: dhat::Alloc = dhat::Alloc;
@@ -41,9 +43,9 @@ impl StepSink for Watch {
 
 fn main() {
     let _profiler = dhat::Profiler::builder().testing().build();
-    let spec = EngineSpec::new("counting.script.json");
+    let spec = LlmEngineSpec::new("counting.script.json");
     let to_open = spec.clone();
-    let engine = Engine::with_backend(spec, move || {
+    let engine = LlmEngine::with_backend(spec, move || {
         Ok(ScriptedBackend::new(Script::default(), &to_open))
     })
     .expect("the engine starts");
@@ -62,7 +64,8 @@ fn main() {
         .map(|_| allocated.recv().expect("the watched steps end"))
         .collect();
     assert!(handles.iter().all(Result::is_ok));
-    // Texts grow, and so does what a receiver that falls behind leaves undelivered: now and then a block, not one in each step.
+    // Texts grow, and so does what a receiver that falls behind leaves undelivered: now and then a
+    // block, not one in each step.
     assert!(
         allocated.contains(&0),
         "blocks allocated in {WATCHED} steps of {SEQUENCES} sequences, {TIMES} times: {allocated:?}"

@@ -1,11 +1,11 @@
-//! Constrained generation on models whose logits are a function of the text: what is generated matches, does not depend on drafts
-//! or neighbors, and ends where it is complete.
+//! Constrained generation on models whose logits are a function of the text: what is generated
+//! matches, does not depend on drafts or neighbors, and ends where it is complete.
 
 use engines::{markov, scripted};
 use graphmill_llm::backend::scripted::{Reply, Script, Then};
 use graphmill_llm::{
-    Constraint, Engine, ErrorKind, FinishReason, GenerationRequest, ReasoningMarks, SamplingParams,
-    SubmitError, Token,
+    Constraint, ErrorKind, FinishReason, GenerationRequest, LlmEngine, ReasoningMarks,
+    SamplingParams, SubmitError, Token,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ mod engines;
 mod speculating;
 
 /// An engine that replies this to everything.
-fn replying(text: &str) -> Engine {
+fn replying(text: &str) -> LlmEngine {
     let script = Script {
         replies: vec![Reply {
             when: String::new(),
@@ -29,7 +29,7 @@ fn replying(text: &str) -> Engine {
 
 /// What a chat with the engine gives.
 fn said(
-    engine: &Engine,
+    engine: &LlmEngine,
     constraint: &Constraint,
     adapt: impl FnOnce(&mut GenerationRequest),
 ) -> Said {

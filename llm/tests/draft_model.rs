@@ -1,4 +1,5 @@
-//! Speculation with a draft model: what is generated does not depend on it, and it drafts where that pays.
+//! Speculation with a draft model: what is generated does not depend on it, and it drafts where
+//! that pays.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -6,15 +7,16 @@ use std::time::{Duration, Instant};
 use graphmill_llm::backend::scripted::{Script, ScriptedBackend};
 use graphmill_llm::backend::{BatchToken, Capacity, DecodeError, DraftSupport, Slot};
 use graphmill_llm::{
-    Backend, DraftSource, Engine, EngineSpec, GenerationRequest, SpeculationParams, StepOutput,
-    SubmitError, Token,
+    Backend, DraftSource, GenerationRequest, LlmEngine, LlmEngineSpec, SpeculationParams,
+    StepOutput, SubmitError, Token,
 };
 use proptest::prelude::*;
 use speculating::{Markov, start, variants};
 
 mod speculating;
 
-/// The main model's number. A draft model with the same one is always right, one with another hardly ever.
+/// The main model's number. A draft model with the same one is always right, one with another
+/// hardly ever.
 const MAIN: u64 = 7;
 
 /// What a draft model was asked to compute.
@@ -145,10 +147,10 @@ const SETUP: Setup = Setup {
     lasts: usize::MAX,
 };
 
-fn engine(setup: Setup) -> (Engine, Arc<Mutex<Log>>) {
-    let spec = EngineSpec {
+fn engine(setup: Setup) -> (LlmEngine, Arc<Mutex<Log>>) {
+    let spec = LlmEngineSpec {
         max_num_batched_tokens: setup.batch,
-        ..EngineSpec::new("test.script.json")
+        ..LlmEngineSpec::new("test.script.json")
     };
     let log = Arc::new(Mutex::new(Log::default()));
     let (to_open, to_fill) = (spec.clone(), Arc::clone(&log));
@@ -183,7 +185,7 @@ fn engine(setup: Setup) -> (Engine, Arc<Mutex<Log>>) {
         };
         Ok((main, draft, vocab))
     };
-    let engine = Engine::with_draft_backend(spec, open).expect("the spec is valid");
+    let engine = LlmEngine::with_draft_backend(spec, open).expect("the spec is valid");
     (engine, log)
 }
 
@@ -395,10 +397,10 @@ fn a_token_below_the_threshold_is_not_drafted() {
 
 #[test]
 fn a_request_for_a_draft_model_that_is_not_there_is_refused() {
-    let spec = EngineSpec::new("test.script.json");
+    let spec = LlmEngineSpec::new("test.script.json");
     let to_open = spec.clone();
     let open = move || Ok(ScriptedBackend::new(Script::default(), &to_open));
-    let engine = Engine::with_backend(spec, open).expect("the spec is valid");
+    let engine = LlmEngine::with_backend(spec, open).expect("the spec is valid");
     let field = |speculation| {
         let mut request = GenerationRequest::new(vec![97 as Token], |_: StepOutput| {});
         request.speculation = Some(speculation);

@@ -8,10 +8,10 @@ use graphmill_llm::embed::{
     EmbeddingBackend, EmbeddingCapacity, EmbeddingEngine, EmbeddingError, EmbeddingHandle,
     EmbeddingRefusal, EmbeddingRequest, EmbeddingSpec, EmbeddingTask, PairForm, Pooling,
 };
-use graphmill_llm::{EngineSpec, EngineState, ErrorKind, Supervised, Token};
+use graphmill_llm::{ErrorKind, LlmEngineSpec, LlmEngineState, Supervised, Token};
 
-/// Tells the test what each step computes, and waits for its word. A text's numbers are its length and its first token; the token
-/// [`POISON`] fails the batch that has it, and [`PANIC`] panics.
+/// Tells the test what each step computes, and waits for its word. A text's numbers are its length
+/// and its first token; the token [`POISON`] fails the batch that has it, and [`PANIC`] panics.
 struct Gated {
     batches: Sender<Vec<Vec<Token>>>,
     go: Receiver<()>,
@@ -68,7 +68,7 @@ impl Bench {
         };
         let open = || {
             let (_, vocab) =
-                ScriptedBackend::new(Script::default(), &EngineSpec::new("m.script.json"));
+                ScriptedBackend::new(Script::default(), &LlmEngineSpec::new("m.script.json"));
             let backend = Gated {
                 batches: to_test,
                 go: to_wait,
@@ -255,7 +255,7 @@ fn requests_that_wait_when_the_engine_goes_end_with_an_error() {
 
 #[test]
 fn pairs_are_joined_as_the_model_reads_them() {
-    let (_, vocab) = ScriptedBackend::new(Script::default(), &EngineSpec::new("m.script.json"));
+    let (_, vocab) = ScriptedBackend::new(Script::default(), &LlmEngineSpec::new("m.script.json"));
     let vocab: Arc<_> = vocab;
     let around = PairForm::around(vec![100], vec![101], vec![102]);
     assert_eq!(around.join(&[1, 2], &[3]), [100, 1, 2, 101, 3, 102]);
@@ -282,7 +282,8 @@ fn an_engine_that_hangs_is_given_up_with_all_that_wait_for_it() {
         ..EmbeddingSpec::new("model.gguf", EmbeddingTask::Embed(None))
     };
     let open = || {
-        let (_, vocab) = ScriptedBackend::new(Script::default(), &EngineSpec::new("m.script.json"));
+        let (_, vocab) =
+            ScriptedBackend::new(Script::default(), &LlmEngineSpec::new("m.script.json"));
         let backend = Gated {
             batches: to_test,
             go: to_wait,
@@ -309,7 +310,7 @@ fn an_engine_that_hangs_is_given_up_with_all_that_wait_for_it() {
         assert!(error.message.contains("step_timeout"), "{error}");
     }
     assert!(matches!(submit("late"), Err(EmbeddingRefusal::Failed(_))));
-    while engine.health().state != EngineState::Failed {
+    while engine.health().state != LlmEngineState::Failed {
         std::thread::yield_now();
     }
     // What it computes after all is nobody's.

@@ -1,4 +1,5 @@
-//! The sampler against llama.cpp's own: the same logits leave the same tokens, with the same probabilities.
+//! The sampler against llama.cpp's own: the same logits leave the same tokens, with the same
+//! probabilities.
 
 #![cfg(feature = "llama")]
 
@@ -67,14 +68,15 @@ fn by_probability(mut tokens: Vec<(Token, f64)>) -> Vec<(Token, f64)> {
     tokens
 }
 
-/// Rank by rank the same probability. Tokens of the same probability may change places, and where a cut falls between such
-/// tokens, which of them are left may differ, not how many.
+/// Rank by rank the same probability. Tokens of the same probability may change places, and where a
+/// cut falls between such tokens, which of them are left may differ, not how many.
 fn assert_same(logits: &[f32], params: &SamplingParams, generated: &[Token]) {
     let ours = by_probability(ours(logits, params, generated));
     let theirs = by_probability(theirs(logits, params, generated));
     let sizes = (ours.len(), theirs.len());
-    // Sums are rounded differently, so the cut of `top_p` may fall one token earlier or later, or several where the tail is thinner
-    // than the rounding. llama.cpp adds up 32-bit shares one by one: beside a sum of almost 1, each is rounded by up to 2^-25.
+    // Sums are rounded differently, so the cut of `top_p` may fall one token earlier or later, or
+    // several where the tail is thinner than the rounding. llama.cpp adds up 32-bit shares one by
+    // one: beside a sum of almost 1, each is rounded by up to 2^-25.
     let rounding = 2e-4 + logits.len() as f64 * 2_f64.powi(-25);
     let common = sizes.0.min(sizes.1);
     let on_the_cut = usize::from(params.top_p < 1.0);
@@ -102,7 +104,8 @@ fn assert_same(logits: &[f32], params: &SamplingParams, generated: &[Token]) {
     }
 }
 
-/// As many tokens as have `top_p` of all shares, summed in 64 bits: but for those whose shares lie within the rounding of the weights.
+/// As many tokens as have `top_p` of all shares, summed in 64 bits: but for those whose shares lie
+/// within the rounding of the weights.
 fn assert_exact_top_p(logits: &[f32], temperature: f32, top_p: f32) {
     let highest = logits.iter().copied().fold(f32::MIN, f32::max);
     let share = |logit: &f32| (f64::from(logit - highest) / f64::from(temperature)).exp();
@@ -133,8 +136,9 @@ fn assert_exact_top_p(logits: &[f32], temperature: f32, top_p: f32) {
     );
 }
 
-/// The same tokens with the same shares, but for one that lies on a cut: which of two tokens that are almost equally typical comes
-/// first depends on the rounding of sums. llama.cpp also lists tokens whose share is too small for a number, as at temperatures next to 0.
+/// The same tokens with the same shares, but for one that lies on a cut: which of two tokens that
+/// are almost equally typical comes first depends on the rounding of sums. llama.cpp also lists
+/// tokens whose share is too small for a number, as at temperatures next to 0.
 fn assert_alike(ours: &[(Token, f64)], theirs: &[(Token, f64)], what: &str) {
     let possible = theirs.iter().copied().filter(|(_, share)| *share > 0.0);
     let theirs: BTreeMap<Token, f64> = possible.collect();

@@ -1,4 +1,5 @@
-//! Which CPUs the threads of an engine on llama.cpp run on. The only test of its process: it looks at all threads of it.
+//! Which CPUs the threads of an engine on llama.cpp run on. The only test of its process: it looks
+//! at all threads of it.
 
 #![cfg(all(feature = "llama", target_os = "linux"))]
 
@@ -9,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use graphmill_llm::{
-    Engine, EngineSpec, FinishReason, GenerationRequest, PluginConfig, StepOutput,
+    FinishReason, GenerationRequest, LlmEngine, LlmEngineSpec, PluginConfig, StepOutput,
 };
 
 /// The list of CPUs in the status of a thread or a process.
@@ -33,7 +34,7 @@ fn cpus_of_threads(name: &str) -> Vec<String> {
     found
 }
 
-fn generate(engine: &Engine) {
+fn generate(engine: &LlmEngine) {
     let (sender, finished) = mpsc::channel();
     let mut request = GenerationRequest::new(vec![1, 2, 3], move |output: StepOutput| {
         sender.send(output.finish).ok(); // the test may have failed already
@@ -54,17 +55,18 @@ fn threads_have_a_cpu_each_where_there_is_one_for_each() {
     let compute = |name: &str, plugin_config: &str| {
         let path = folder.path().join(name);
         fs::copy(&model, &path).expect("a copy");
-        let spec = EngineSpec {
+        let spec = LlmEngineSpec {
             max_num_seqs: 1,
             max_context: Some(256),
             plugin_config: PluginConfig::from_json(plugin_config).expect("good knobs"),
-            ..EngineSpec::new(path)
+            ..LlmEngineSpec::new(path)
         };
-        let engine = Engine::load(spec).expect("it loads");
+        let engine = LlmEngine::load(spec).expect("it loads");
         let info = engine.info().backend.compute.clone().expect("numbers");
         let threads = info.threads.max(info.batch_threads) as usize;
         let stem = name.trim_end_matches(".gguf");
-        // An engine without work soon ends the threads that wait, so a slow test can come too late for them.
+        // An engine without work soon ends the threads that wait, so a slow test can come too late
+        // for them.
         let computing = (0..100).find_map(|_| {
             generate(&engine);
             let computing = cpus_of_threads(&format!("engine {stem}"));

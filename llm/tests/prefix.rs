@@ -1,5 +1,6 @@
-//! Prefix sharing with a scripted model, in both layouts of the KV cache. The backend checks that every token finds the cells of
-//! all tokens before it; the tests compare the engine's numbers with the backend's at every step.
+//! Prefix sharing with a scripted model, in both layouts of the KV cache. The backend checks that
+//! every token finds the cells of all tokens before it; the tests compare the engine's numbers with
+//! the backend's at every step.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,8 +9,8 @@ use std::time::Duration;
 
 use graphmill_llm::backend::scripted::{Script, ScriptedBackend};
 use graphmill_llm::{
-    Engine, EngineSpec, FinishReason, GenerationRequest, PluginConfig, SequenceHandle, StepOutput,
-    Token, Usage,
+    FinishReason, GenerationRequest, LlmEngine, LlmEngineSpec, PluginConfig, SequenceHandle,
+    StepOutput, Token, Usage,
 };
 use proptest::prelude::*;
 
@@ -27,7 +28,7 @@ enum Event {
 struct Bench {
     /// Before the engine, whose thread ends only if no step waits for a permit.
     gate: Sender<()>,
-    engine: Engine,
+    engine: LlmEngine,
     events: Receiver<Event>,
     to_events: Sender<Event>,
     handles: BTreeMap<usize, SequenceHandle>,
@@ -36,7 +37,7 @@ struct Bench {
 }
 
 impl Bench {
-    fn new(script: Script, spec: EngineSpec) -> Self {
+    fn new(script: Script, spec: LlmEngineSpec) -> Self {
         let (gate, permits) = mpsc::channel::<()>();
         let (to_events, events) = mpsc::channel();
         let reports = to_events.clone();
@@ -70,7 +71,8 @@ impl Bench {
         self.handles.remove(&name);
     }
 
-    /// Lets the engine come to its next step, and compares its numbers with the backend's. False if nothing is left to do.
+    /// Lets the engine come to its next step, and compares its numbers with the backend's. False if
+    /// nothing is left to do.
     fn reach_step(&mut self) -> bool {
         loop {
             let running = |bench: &Self| {
@@ -126,15 +128,15 @@ fn expected(prompt: &[Token], length: usize) -> Vec<Token> {
         .collect()
 }
 
-fn spec(streams: bool) -> EngineSpec {
-    EngineSpec {
+fn spec(streams: bool) -> LlmEngineSpec {
+    LlmEngineSpec {
         max_num_batched_tokens: 64,
         max_num_seqs: 32,
         plugin_config: PluginConfig {
             kv_unified: Some(!streams),
             ..PluginConfig::default()
         },
-        ..EngineSpec::new("test.script.json")
+        ..LlmEngineSpec::new("test.script.json")
     }
 }
 
@@ -297,7 +299,7 @@ fn a_preempted_sequence_comes_back_without_computing_again() {
 #[test]
 fn the_limit_of_host_memory_holds() {
     for streams in LAYOUTS {
-        let limited = EngineSpec {
+        let limited = LlmEngineSpec {
             prefix_cache_size: Some(8 * 200),
             ..spec(streams)
         };
@@ -316,7 +318,7 @@ fn the_limit_of_host_memory_holds() {
 #[test]
 fn without_host_memory_live_sequences_are_shared_still() {
     for streams in LAYOUTS {
-        let none = EngineSpec {
+        let none = LlmEngineSpec {
             prefix_cache_size: Some(0),
             ..spec(streams)
         };
@@ -349,7 +351,7 @@ fn another_salt_shares_nothing() {
 
 #[test]
 fn switched_off_everything_is_computed() {
-    let off = EngineSpec {
+    let off = LlmEngineSpec {
         prefix_caching: false,
         ..spec(false)
     };
@@ -418,7 +420,7 @@ proptest! {
         max_num_seqs in 1..9_u32,
         batch in 2..80_u32,
     ) {
-        let spec = EngineSpec {
+        let spec = LlmEngineSpec {
             max_num_seqs,
             max_num_batched_tokens: batch,
             prefix_cache_size: Some(host),

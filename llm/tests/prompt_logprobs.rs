@@ -1,19 +1,20 @@
-//! Log probabilities of prompts, on a scripted model: whole however the prompt is split, shared or computed again.
+//! Log probabilities of prompts, on a scripted model: whole however the prompt is split, shared or
+//! computed again.
 
 use std::sync::mpsc;
 use std::time::Duration;
 
 use graphmill_llm::backend::scripted::Script;
-use graphmill_llm::{Engine, EngineSpec, FinishReason, GenerationRequest, StepOutput, Token};
+use graphmill_llm::{FinishReason, GenerationRequest, LlmEngine, LlmEngineSpec, StepOutput, Token};
 
 mod support;
 
-fn engine(spec: EngineSpec, script: Script) -> Engine {
+fn engine(spec: LlmEngineSpec, script: Script) -> LlmEngine {
     support::gated(script, spec, |_| {})
 }
 
 fn start(
-    engine: &Engine,
+    engine: &LlmEngine,
     prompt: &[Token],
     adapt: impl FnOnce(&mut GenerationRequest),
 ) -> (mpsc::Receiver<StepOutput>, graphmill_llm::SequenceHandle) {
@@ -34,7 +35,8 @@ fn next(outputs: &mpsc::Receiver<StepOutput>) -> StepOutput {
         .expect("an output")
 }
 
-/// A prompt in which every third token is not what the model would have said: one more than the last.
+/// A prompt in which every third token is not what the model would have said: one more than the
+/// last.
 fn prompt(length: i32) -> Vec<Token> {
     (0..length).map(|place| (place + place / 3) % 256).collect()
 }
@@ -53,7 +55,7 @@ fn assert_whole(prompt: &[Token], output: &StepOutput) {
 
 #[test]
 fn a_prompt_that_is_split_over_steps_has_all_of_them() {
-    let mut spec = EngineSpec::new("test.script.json");
+    let mut spec = LlmEngineSpec::new("test.script.json");
     spec.max_num_batched_tokens = 7;
     let engine = engine(spec, Script::default());
     let prompt = prompt(100);
@@ -66,7 +68,7 @@ fn a_prompt_that_is_split_over_steps_has_all_of_them() {
 
 #[test]
 fn a_prompt_alone_ends_without_a_token() {
-    let engine = engine(EngineSpec::new("test.script.json"), Script::default());
+    let engine = engine(LlmEngineSpec::new("test.script.json"), Script::default());
     for length in [1, 2, 50] {
         let prompt = prompt(length);
         let (outputs, _handle) = start(&engine, &prompt, |request| request.max_tokens = Some(0));
@@ -84,7 +86,7 @@ fn a_prompt_that_fills_the_context_can_be_computed_alone() {
         context: 64,
         ..Script::default()
     };
-    let engine = engine(EngineSpec::new("test.script.json"), script);
+    let engine = engine(LlmEngineSpec::new("test.script.json"), script);
     let prompt = prompt(64);
     let (outputs, _handle) = start(&engine, &prompt, |request| request.max_tokens = Some(0));
     assert_whole(&prompt, &next(&outputs));
@@ -92,7 +94,7 @@ fn a_prompt_that_fills_the_context_can_be_computed_alone() {
 
 #[test]
 fn nothing_is_taken_over_for_them_and_what_was_computed_is_there_for_others() {
-    let engine = engine(EngineSpec::new("test.script.json"), Script::default());
+    let engine = engine(LlmEngineSpec::new("test.script.json"), Script::default());
     let prompt = prompt(80);
     for _ in 0..2 {
         let (outputs, _handle) = start(&engine, &prompt, |_| {});
@@ -109,7 +111,7 @@ fn nothing_is_taken_over_for_them_and_what_was_computed_is_there_for_others() {
 
 #[test]
 fn sequences_that_lose_their_cells_have_all_of_them() {
-    let mut spec = EngineSpec::new("test.script.json");
+    let mut spec = LlmEngineSpec::new("test.script.json");
     spec.max_num_batched_tokens = 32;
     spec.max_num_seqs = 8;
     let script = Script {
@@ -131,7 +133,7 @@ fn sequences_that_lose_their_cells_have_all_of_them() {
 
 #[test]
 fn the_tokens_that_end_a_text_are_not_chosen_too_early() {
-    let engine = engine(EngineSpec::new("test.script.json"), Script::default());
+    let engine = engine(LlmEngineSpec::new("test.script.json"), Script::default());
     let (outputs, _handle) = start(&engine, &[1], |request| {
         request.stop_tokens = vec![2].into();
         request.min_tokens = 3;

@@ -1,4 +1,5 @@
-//! The sampler against a plain reference that sorts the whole vocabulary and computes in double precision.
+//! The sampler against a plain reference that sorts the whole vocabulary and computes in double
+//! precision.
 
 use std::collections::BTreeMap;
 
@@ -151,7 +152,8 @@ proptest! {
             prop_assert!(expected.contains_key(token), "token {} is outside of the kept set", token);
         }
         for (token, probability) in expected {
-            // Six standard deviations of a share of that many draws, and a few draws for rare tokens.
+            // Six standard deviations of a share of that many draws, and a few draws for rare
+            // tokens.
             let tolerance = 6.0 * (probability * (1.0 - probability) / count as f64).sqrt() + 8.0 / count as f64;
             let share = found.get(&token).copied().unwrap_or(0.0);
             prop_assert!((share - probability).abs() <= tolerance, "token {}: {} drawn, {} expected", token, share, probability);
@@ -160,7 +162,8 @@ proptest! {
 
     #[test]
     fn the_kept_set_is_exact_on_a_vocabulary_of_real_size(seed in 0..1_000_u64, params in params()) {
-        // Logits as of a language model: a normal bulk and a few high ones, made from a fixed recurrence.
+        // Logits as of a language model: a normal bulk and a few high ones, made from a fixed
+        // recurrence.
         let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
         let mut uniform = || {
             state ^= state << 13;

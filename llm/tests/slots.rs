@@ -1,20 +1,22 @@
-//! Gaps between the slots of running sequences, which cost a backend with a per-sequence KV cache time, are closed.
+//! Gaps between the slots of running sequences, which cost a backend with a per-sequence KV cache
+//! time, are closed.
 
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 
 use graphmill_llm::backend::scripted::{Script, ScriptedBackend};
 use graphmill_llm::{
-    Engine, EngineSpec, GenerationRequest, PluginConfig, SequenceHandle, StepOutput, Token,
+    GenerationRequest, LlmEngine, LlmEngineSpec, PluginConfig, SequenceHandle, StepOutput, Token,
 };
 
 mod support;
 
-/// An engine whose steps are taken one by one. A step is announced with the slots that hold cells before it.
+/// An engine whose steps are taken one by one. A step is announced with the slots that hold cells
+/// before it.
 struct Bench {
     /// Before the engine, whose thread ends only if no step waits for a permit.
     gate: Sender<()>,
-    engine: Engine,
+    engine: LlmEngine,
     steps: Receiver<Vec<u32>>,
 }
 
@@ -27,13 +29,13 @@ impl Bench {
             to_steps.send(slots).ok(); // the test may be over
             permits.recv().ok(); // without a gate, steps run freely
         };
-        let spec = EngineSpec {
+        let spec = LlmEngineSpec {
             max_num_seqs: 8,
             plugin_config: PluginConfig {
                 kv_unified: Some(!streams),
                 ..PluginConfig::default()
             },
-            ..EngineSpec::new("test.script.json")
+            ..LlmEngineSpec::new("test.script.json")
         };
         Self {
             engine: support::gated(Script::default(), spec, report),
@@ -51,7 +53,8 @@ impl Bench {
         (self.engine.submit(request).expect("accepted"), outputs)
     }
 
-    /// Takes steps until one begins with cells in these slots; false if none of the next `most` does.
+    /// Takes steps until one begins with cells in these slots; false if none of the next `most`
+    /// does.
     fn reaches(&self, slots: &[u32], most: usize) -> bool {
         (0..most).any(|_| {
             let used = self.steps.recv_timeout(Duration::from_secs(20));

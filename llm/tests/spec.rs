@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use graphmill_llm::{
-    Device, Engine, EngineSpec, FlashAttention, KvType, LoadError, PluginConfig, SpecError,
+    Device, FlashAttention, KvType, LlmEngine, LlmEngineSpec, LoadError, PluginConfig, SpecError,
     resolve_model_path,
 };
 
@@ -107,9 +107,9 @@ fn knobs_are_read_and_unknown_ones_named() {
 fn refusal(text: &str) -> String {
     match PluginConfig::from_json(text) {
         Err(error) => error.to_string(),
-        Ok(plugin_config) => EngineSpec {
+        Ok(plugin_config) => LlmEngineSpec {
             plugin_config,
-            ..EngineSpec::new("model.gguf")
+            ..LlmEngineSpec::new("model.gguf")
         }
         .validate()
         .expect_err("a wrong knob")
@@ -159,10 +159,10 @@ fn a_wrong_value_names_its_knob_and_what_was_expected() {
 
 #[test]
 fn knobs_of_a_gpu_need_one() {
-    let spec = EngineSpec {
+    let spec = LlmEngineSpec {
         device: Device::Cpu,
         plugin_config: PluginConfig::from_json(r#"{"gpu_layers": 3}"#).expect("a knob"),
-        ..EngineSpec::new("model.gguf")
+        ..LlmEngineSpec::new("model.gguf")
     };
     assert_eq!(
         spec.validate().map_err(|error| error.to_string()),
@@ -233,11 +233,11 @@ fn lists_of_devices_are_read_where_one_engine_can_follow_them() {
 
 #[test]
 fn values_out_of_range_are_refused_before_anything_is_loaded() {
-    let spec = EngineSpec {
+    let spec = LlmEngineSpec {
         max_num_seqs: 0,
-        ..EngineSpec::new("missing.gguf")
+        ..LlmEngineSpec::new("missing.gguf")
     };
-    let error = Engine::load(spec).expect_err("out of range");
+    let error = LlmEngine::load(spec).expect_err("out of range");
     assert!(
         matches!(
             error,
@@ -259,7 +259,7 @@ fn a_script_with_a_mistake_is_refused_with_its_place() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("model.script.json");
     fs::write(&path, "{\n  \"replys\": []\n}").expect("the temporary folder is writable");
-    let error = Engine::load(EngineSpec::new(path)).expect_err("a misspelt field");
+    let error = LlmEngine::load(LlmEngineSpec::new(path)).expect_err("a misspelt field");
     assert!(
         error.to_string().contains("`replys`") && error.to_string().contains("line 2"),
         "{error}"

@@ -1,12 +1,12 @@
-//! Speculation from the text, on a model whose logits are a function of the text: what is generated does not depend on what was
-//! drafted.
+//! Speculation from the text, on a model whose logits are a function of the text: what is generated
+//! does not depend on what was drafted.
 
 use std::sync::Arc;
 
 use engines::{markov, scripted};
 use graphmill_llm::backend::scripted::Script;
 use graphmill_llm::{
-    DraftCounts, DraftSource, Engine, FinishReason, GenerationRequest, SpeculationParams,
+    DraftCounts, DraftSource, FinishReason, GenerationRequest, LlmEngine, SpeculationParams,
     StepOutput, SubmitError, Token, Usage,
 };
 use proptest::prelude::*;
@@ -49,7 +49,7 @@ fn repeating() -> Script {
     serde_json::from_str(json).expect("a script")
 }
 
-fn chat(engine: &Engine) -> Vec<Token> {
+fn chat(engine: &LlmEngine) -> Vec<Token> {
     let text = "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n";
     engine.vocab().tokenize(text, true, true).expect("short")
 }

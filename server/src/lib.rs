@@ -1,6 +1,7 @@
 //! Graphmill's server: graphs from a `config.json`, answered over REST.
 //!
-//! The binary `graphmill` is this crate's [`main`] and nothing more, and so is yours, with your own nodes in it:
+//! The binary `graphmill` is this crate's [`main`] and nothing more, and so is yours, with your own
+//! nodes in it:
 //!
 //! ```no_run
 //! // use my_nodes as _;    // the crate that registers them
@@ -9,9 +10,10 @@
 //! }
 //! ```
 //!
-//! In this crate, and only here, wire formats and status codes are known. [`config`] reads what to serve, `servable` holds the
-//! graphs and opens their sessions, `http` has a folder for each dialect, `site` says whose
-//! requests are taken, `listen` holds the connections, `rescue` is the error table, and `app` puts the layers around all of it, starts and stops it.
+//! In this crate, and only here, wire formats and status codes are known. [`config`] reads what to
+//! serve, `servable` holds the graphs and opens their sessions, `http` has a folder for each
+//! dialect, `site` says whose requests are taken, `listen` holds the connections, `rescue` is the
+//! error table, and `app` puts the layers around all of it, starts and stops it.
 
 mod app;
 mod cli;

@@ -1,4 +1,5 @@
-//! Ten thousand sessions at once, each of which exchanges packets with a thread outside the runtime.
+//! Ten thousand sessions at once, each of which exchanges packets with a thread outside the
+//! runtime.
 
 use std::{sync::Arc, time::Instant};
 

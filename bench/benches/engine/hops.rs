@@ -32,7 +32,8 @@ pub(crate) fn measure(report: &Report) {
     report.samples(what, &samples, ("ns", 1.0), Goal::AtMost(150.0));
 }
 
-/// Sends packets through a graph in batches; in nanoseconds for each of `parts` that a packet passes.
+/// Sends packets through a graph in batches; in nanoseconds for each of `parts` that a packet
+/// passes.
 fn pass(graph: &str, batch: u64, parts: usize) -> Samples {
     let mut driver = Driver::new(&compile(graph));
     let packet = Packet::new(0, 1_i64);

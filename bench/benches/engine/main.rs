@@ -1,5 +1,5 @@
-//! Measures the engine and prints a table: `cargo bench --workspace --bench engine`, with a word of a group's name to
-//! measure only that.
+//! Measures the engine and prints a table: `cargo bench --workspace --bench engine`, with a word of
+//! a group's name to measure only that.
 
 mod burst;
 mod compile;

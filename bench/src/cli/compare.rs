@@ -24,7 +24,8 @@ pub(super) struct Arguments {
     /// How often each workload is run.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
-    /// Start the server anew for each run, with nothing in its caches and no other server beside it.
+    /// Start the server anew for each run, with nothing in its caches and no other server beside
+    /// it.
     #[arg(long)]
     restart: bool,
     #[command(flatten)]
@@ -38,7 +39,8 @@ pub(super) struct Arguments {
     reason = "the names are those of the options"
 )]
 pub(super) struct PeerArguments {
-    /// A command line that starts the other server on 127.0.0.1; `{model}` and `{port}` stand for the model's file and the port.
+    /// A command line that starts the other server on 127.0.0.1; `{model}` and `{port}` stand for
+    /// the model's file and the port.
     #[arg(long, value_name = "COMMAND")]
     peer_cmd: Option<String>,
     /// The path at which that server answers with success once it is ready.

@@ -62,7 +62,8 @@ pub(super) struct LoadArguments {
     /// Streams, chats or requests at once; several numbers run the workload with each.
     #[arg(long, value_delimiter = ',')]
     streams: Vec<usize>,
-    /// Requests of each stream, turns of each chat, or requests in all where they come at random times.
+    /// Requests of each stream, turns of each chat, or requests in all where they come at random
+    /// times.
     #[arg(long)]
     turns: Option<usize>,
     /// Tokens of a prompt, without what is shared.
@@ -86,8 +87,8 @@ pub(super) struct LoadArguments {
     /// Requests a second of `trace`.
     #[arg(long)]
     rate: Option<f64>,
-    /// Requests a second that `poisson` takes for 100 %. Without it, as many as the server answers while more of them are
-    /// always waiting; our server where two are compared.
+    /// Requests a second that `poisson` takes for 100 %. Without it, as many as the server answers
+    /// while more of them are always waiting; our server where two are compared.
     #[arg(long)]
     capacity: Option<f64>,
     /// Milliseconds to the first token within which a request is of use.

@@ -80,7 +80,8 @@ pub(super) fn run(arguments: &Arguments, json: Option<&Path>) -> Outcome {
     outcome
 }
 
-/// Adds a share for each number of sequences; those that were measured stay when one fails or a signal stops this program.
+/// Adds a share for each number of sequences; those that were measured stay when one fails or a
+/// signal stops this program.
 pub(super) fn measure(arguments: &Arguments, results: &mut Results) -> Outcome {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -139,8 +140,9 @@ impl Turn {
         }
     }
 
-    /// Takes in when the tokens of a generation came; says what the turn gave if it is over. A generation whose answers hardly
-    /// overlapped says nothing; a turn of only such ones is an error.
+    /// Takes in when the tokens of a generation came; says what the turn gave if it is over. A
+    /// generation whose answers hardly overlapped says nothing; a turn of only such ones is an
+    /// error.
     fn take(&mut self, streams: &[Vec<f64>]) -> Result<Option<f64>, String> {
         self.rates.extend(common_rate(streams));
         if Instant::now() < self.ends {

@@ -39,7 +39,7 @@ enum Command {
     /// Single matmuls, by our kernels and by llama.cpp's.
     Matmul(matmul::Arguments),
     /// Tokens a second of the engine alone, beside llama.cpp's.
-    Engine(speed::EngineArguments),
+    LlmEngine(speed::LlmEngineArguments),
     /// Send loads to a server and measure what comes back.
     Http(Box<http::Arguments>),
     /// What arrives over HTTP of the tokens that llama.cpp alone can make, both in turns.
@@ -58,7 +58,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Model(arguments) => model::run(arguments),
         Command::Ceiling(arguments) => speed::ceiling(arguments, json),
         Command::Matmul(arguments) => matmul::run(arguments, json),
-        Command::Engine(arguments) => speed::engine(arguments, json),
+        Command::LlmEngine(arguments) => speed::engine(arguments, json),
         Command::Http(arguments) => http::run(arguments, json),
         Command::Share(arguments) => http_share::run(arguments, json),
         Command::Compare(arguments) => compare::run(arguments, json),

@@ -49,7 +49,8 @@ pub(super) enum Kind {
     /// Blocks of 4-bit numbers.
     #[value(name = "q4_0")]
     Q4_0,
-    /// llama.cpp's mix of `Q4_K` and `Q6_K`; `Q5_0` and `Q8_0` for rows that are no multiple of 256, as in 0.5b.
+    /// llama.cpp's mix of `Q4_K` and `Q6_K`; `Q5_0` and `Q8_0` for rows that are no multiple of
+    /// 256, as in 0.5b.
     #[value(name = "q4_k_m")]
     Q4KM,
     /// 16-bit float.

@@ -27,7 +27,8 @@ pub(super) struct Contest {
     pub(super) cases: Vec<Case>,
     /// How often each is run.
     pub(super) rounds: usize,
-    /// Starts a server for each run instead of one for all, so that nothing is left in its caches and the others are not there.
+    /// Starts a server for each run instead of one for all, so that nothing is left in its caches
+    /// and the others are not there.
     pub(super) restart: bool,
 }
 
@@ -122,8 +123,8 @@ pub(super) fn file_name(path: &Path) -> String {
         .into_owned()
 }
 
-/// Runs contests one after another and prints what came out; what was measured is kept when one fails or a signal stops this program. The servers
-/// that were started end with it.
+/// Runs contests one after another and prints what came out; what was measured is kept when one
+/// fails or a signal stops this program. The servers that were started end with it.
 pub(super) fn run(contests: &[Contest], mut results: Results, json: Option<&Path>) -> Outcome {
     // One thread: the load generator is to leave the processors to the servers.
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -203,7 +204,8 @@ impl Contest {
     }
 }
 
-/// A connection for each request: servers end idle ones when they like, and a request that is sent just then fails.
+/// A connection for each request: servers end idle ones when they like, and a request that is sent
+/// just then fails.
 pub(super) fn client() -> reqwest::Result<Client> {
     Client::builder().pool_max_idle_per_host(0).build()
 }

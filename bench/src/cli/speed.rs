@@ -13,7 +13,7 @@ use graphmill_bench::{
     results::{By, Results, Speed},
     tables,
 };
-use graphmill_llm::{Engine, EngineSpec, PluginConfig, spec::CpuKernels};
+use graphmill_llm::{LlmEngine, LlmEngineSpec, PluginConfig, spec::CpuKernels};
 
 use super::{MOVES_IN, Outcome, note, print};
 
@@ -40,17 +40,20 @@ pub(super) struct Arguments {
     /// How often everything is measured.
     #[arg(long, default_value_t = 3)]
     pub(super) rounds: usize,
-    /// Whether the fused attention kernel is used by llama.cpp alone; measured with and without it unless given.
+    /// Whether the fused attention kernel is used by llama.cpp alone; measured with and without it
+    /// unless given.
     #[arg(long, value_enum, default_value = "both")]
     pub(super) flash_attention: Flash,
     /// Threads of llama.cpp; one for each processor without it.
     #[arg(long)]
     pub(super) threads: Option<u32>,
-    /// Who multiplies quantized matrices in main memory: `auto`, `on` or `off`, as in `plugin_config`.
+    /// Who multiplies quantized matrices in main memory: `auto`, `on` or `off`, as in
+    /// `plugin_config`.
     #[arg(long, value_parser = cpu_kernels, default_value = "auto")]
     pub(super) cpu_kernels: CpuKernels,
-    /// Cells that each sequence has at least, as a server with such a `max_context` gives it: the further apart cells are, the longer
-    /// it takes to read them. As few as its tokens need without it.
+    /// Cells that each sequence has at least, as a server with such a `max_context` gives it: the
+    /// further apart cells are, the longer it takes to read them. As few as its tokens need without
+    /// it.
     #[arg(long, default_value_t = 0)]
     pub(super) context: usize,
 }
@@ -63,7 +66,7 @@ fn cpu_kernels(name: &str) -> Result<CpuKernels, String> {
 }
 
 #[derive(Clone, Debug, Args)]
-pub(super) struct EngineArguments {
+pub(super) struct LlmEngineArguments {
     #[command(flatten)]
     pub(super) common: Arguments,
     /// The engine's `plugin_config`, a JSON object.
@@ -104,7 +107,7 @@ pub(super) fn ceiling(arguments: &Arguments, json: Option<&Path>) -> Outcome {
     finish(&results, json)
 }
 
-pub(super) fn engine(arguments: &EngineArguments, json: Option<&Path>) -> Outcome {
+pub(super) fn engine(arguments: &LlmEngineArguments, json: Option<&Path>) -> Outcome {
     let mut results = Results::new();
     results.speeds = with_engine(arguments)?;
     finish(&results, json)
@@ -117,9 +120,9 @@ fn finish(results: &Results, json: Option<&Path>) -> Outcome {
 }
 
 /// Measures llama.cpp and the engine in turn.
-pub(super) fn with_engine(arguments: &EngineArguments) -> Outcome<Vec<Speed>> {
+pub(super) fn with_engine(arguments: &LlmEngineArguments) -> Outcome<Vec<Speed>> {
     let common = &arguments.common;
-    let mut spec = EngineSpec::new(&common.model);
+    let mut spec = LlmEngineSpec::new(&common.model);
     spec.plugin_config = PluginConfig::from_json(&arguments.plugin_config)?;
     if common.cpu_kernels != CpuKernels::default() {
         spec.plugin_config.cpu_kernels = common.cpu_kernels;
@@ -134,8 +137,8 @@ pub(super) fn with_engine(arguments: &EngineArguments) -> Outcome<Vec<Speed>> {
     measure(common, Some(&spec))
 }
 
-/// A context that the longest sequence fits into, as llama.cpp by itself gets: with a longer one, the cache may have no room for
-/// all of them, and is then unified.
+/// A context that the longest sequence fits into, as llama.cpp by itself gets: with a longer one,
+/// the cache may have no room for all of them, and is then unified.
 fn context(common: &Arguments, sequences: usize, chunk: u32) -> u32 {
     let work = Work {
         sequences,
@@ -150,13 +153,14 @@ fn context(common: &Arguments, sequences: usize, chunk: u32) -> u32 {
 
 /// Measures every point once a round, so that what the machine does meanwhile falls on all of them.
 ///
-/// The engine stays over all rounds, as a server's does: a new one finds memory for its cells while it decodes. llama.cpp by itself
-/// is loaded when the engine's threads are gone: the threads that OpenMP keeps for both would be more than the machine has
-/// processors, and OpenMP then makes them sleep at every barrier, which costs a small model most of its speed.
-fn measure(arguments: &Arguments, spec: Option<&EngineSpec>) -> Outcome<Vec<Speed>> {
+/// The engine stays over all rounds, as a server's does: a new one finds memory for its cells while
+/// it decodes. llama.cpp by itself is loaded when the engine's threads are gone: the threads that
+/// OpenMP keeps for both would be more than the machine has processors, and OpenMP then makes them
+/// sleep at every barrier, which costs a small model most of its speed.
+fn measure(arguments: &Arguments, spec: Option<&LlmEngineSpec>) -> Outcome<Vec<Speed>> {
     let mut speeds = points(arguments, spec.is_some());
     // First the engine, which initializes llama.cpp for both.
-    let engine = spec.cloned().map(Engine::load).transpose()?;
+    let engine = spec.cloned().map(LlmEngine::load).transpose()?;
     if engine.is_some() {
         thread::sleep(MOVES_IN);
     }
@@ -182,7 +186,7 @@ fn measure(arguments: &Arguments, spec: Option<&EngineSpec>) -> Outcome<Vec<Spee
                 match (by, work.tokens) {
                     (By::Llama(attention), 0) => raw.prefill_rate(attention, work.prompt_tokens),
                     (By::Llama(attention), _) => raw.decode_rate(attention, work),
-                    (By::Engine, _) => Err("the engine is measured by itself".into()),
+                    (By::LlmEngine, _) => Err("the engine is measured by itself".into()),
                 }
             });
             measured.map_err(|error| error.to_string())
@@ -202,7 +206,7 @@ fn each(
 ) -> Outcome {
     for speed in speeds
         .iter_mut()
-        .filter(|speed| (speed.by == By::Engine) == of_engine)
+        .filter(|speed| (speed.by == By::LlmEngine) == of_engine)
     {
         let (work, by, sequences) = (speed.work, speed.by.name(), speed.sequences);
         let rate = rate(
@@ -244,7 +248,7 @@ fn points(arguments: &Arguments, engine: bool) -> Vec<Speed> {
                     .map(|&flash| By::Llama(Attention { layout, flash })),
             );
         }
-        ways.extend(engine.then_some(By::Engine));
+        ways.extend(engine.then_some(By::LlmEngine));
         ways
     };
     // One sequence alone has the same cells in both layouts.

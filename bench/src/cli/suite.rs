@@ -18,7 +18,7 @@ use super::{
     http_share,
     model::{self, Kind, Store},
     rounds::{self, Contest, Entrant},
-    speed::{self, EngineArguments, Flash},
+    speed::{self, Flash, LlmEngineArguments},
     target::Case,
 };
 
@@ -95,7 +95,7 @@ fn speeds(model: &Path, small: bool) -> Outcome<Vec<Speed>> {
     } else {
         vec![1, 8, 32]
     };
-    speed::with_engine(&EngineArguments {
+    speed::with_engine(&LlmEngineArguments {
         common: speed::Arguments {
             model: model.to_owned(),
             sequences,

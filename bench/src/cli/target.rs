@@ -96,7 +96,8 @@ impl Site {
         })
     }
 
-    /// Runs a case; each part of it with its name. `idle` is a server that should do nothing meanwhile.
+    /// Runs a case; each part of it with its name. `idle` is a server that should do nothing
+    /// meanwhile.
     pub(super) async fn run(
         &self,
         case: &Case,
@@ -118,7 +119,8 @@ impl Site {
         parts
     }
 
-    /// Requests a second that the server can bear: as many as it answers while more of them are always waiting.
+    /// Requests a second that the server can bear: as many as it answers while more of them are
+    /// always waiting.
     pub(super) async fn capacity(&self, case: &Case) -> Outcome<f64> {
         let mut closed = case.clone();
         closed.workload = Workload::Short;

@@ -65,8 +65,8 @@ pub struct Reply {
     pub error: Option<String>,
 }
 
-/// Asks for a completion of at most `max_tokens` tokens, greedily and past the end of the text, and calls `on_piece` for each
-/// piece of text.
+/// Asks for a completion of at most `max_tokens` tokens, greedily and past the end of the text, and
+/// calls `on_piece` for each piece of text.
 pub async fn complete(
     client: &Client,
     target: &Target,

@@ -28,7 +28,8 @@ pub struct Sample {
     pub prompt_tokens: u32,
     /// Tokens of the prompt that did not have to be computed; `None` if the server does not say.
     pub cached_tokens: Option<u32>,
-    /// Tokens of the prompt and of all that was said before that were no part of the request before, if that is known.
+    /// Tokens of the prompt and of all that was said before that were no part of the request
+    /// before, if that is known.
     pub new_tokens: u32,
     /// Tokens generated.
     pub tokens: u32,

@@ -65,8 +65,8 @@ pub struct Turn {
 }
 
 impl Workload {
-    /// The plan of a workload. Another `seed` makes other texts of the same sizes, and so does another workload or number of
-    /// streams, so that nothing is in a cache.
+    /// The plan of a workload. Another `seed` makes other texts of the same sizes, and so does
+    /// another workload or number of streams, so that nothing is in a cache.
     pub fn plan(self, sizes: &Sizes, measure: Measure, seed: u64) -> Plan {
         let name = format!("{} {}", self.name(), sizes.streams);
         let maker = Maker {
@@ -150,7 +150,8 @@ impl Maker<'_> {
         }
     }
 
-    /// Questions that have nothing to do with each other; of words that come again and again if they are `repetitive`.
+    /// Questions that have nothing to do with each other; of words that come again and again if
+    /// they are `repetitive`.
     fn fresh_turns(&self, repetitive: bool) -> impl Fn(usize) -> Vec<Turn> {
         move |actor| {
             let turn = |number| {
@@ -218,7 +219,8 @@ impl Maker<'_> {
         for number in 0..self.sizes.arrivals {
             actors.push(Actor {
                 role: Role::Arrival,
-                // By then the others are decoding, and have been for long enough to know how fast they are alone.
+                // By then the others are decoding, and have been for long enough to know how fast
+                // they are alone.
                 after: Some(After::Pieces(self.sizes.streams, 64)),
                 delay: Duration::from_secs_f64(self.sizes.every * number as f64),
                 ..long(number + 1)
@@ -243,7 +245,8 @@ impl Maker<'_> {
         (0..self.sizes.turns).map(ask).collect()
     }
 
-    /// A question and an answer with lengths as people's have: most are short, some are long. The sizes are the medians.
+    /// A question and an answer with lengths as people's have: most are short, some are long. The
+    /// sizes are the medians.
     fn conversation(&self, number: usize) -> Turn {
         let mut lengths = self.random(&format!("lengths {number}"));
         let mut length = |median: usize, most: usize| {

@@ -44,18 +44,20 @@ impl Random {
         radius * (std::f64::consts::TAU * self.uniform()).cos()
     }
 
-    /// A number close to the normal distribution of mean 0 and deviation 1, at the cost of an addition: the sum of four
-    /// uniform ones, none of which is beyond 3.47.
+    /// A number close to the normal distribution of mean 0 and deviation 1, at the cost of an
+    /// addition: the sum of four uniform ones, none of which is beyond 3.47.
     pub fn weight(&mut self) -> f32 {
         let bits = self.next_u64();
         let sum: i32 = (0..4)
             .map(|part| ((bits >> (16 * part)) & 0xffff) as i32)
             .sum();
-        // Four uniform numbers of 16 bits have a mean of 2 * 65535 and a deviation of 65536 / sqrt(3).
+        // Four uniform numbers of 16 bits have a mean of 2 * 65535 and a deviation of 65536 /
+        // sqrt(3).
         (sum - 131_070) as f32 * (1.732_050_8 / 65_536.0)
     }
 
-    /// A number of the exponential distribution of mean 1: the time between two arrivals that do not know of each other.
+    /// A number of the exponential distribution of mean 1: the time between two arrivals that do
+    /// not know of each other.
     pub fn exponential(&mut self) -> f64 {
         -self.uniform().ln()
     }

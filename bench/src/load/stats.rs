@@ -34,7 +34,8 @@ impl Spread {
     }
 }
 
-/// The value below which a share of `at` of the ascending values lies, interpolated between neighbors; 0 if there are none.
+/// The value below which a share of `at` of the ascending values lies, interpolated between
+/// neighbors; 0 if there are none.
 pub fn quantile(ascending: &[f64], at: f64) -> f64 {
     let Some(last) = ascending.len().checked_sub(1) else {
         return 0.0;
@@ -51,7 +52,8 @@ pub fn median(mut values: Vec<f64>) -> f64 {
     quantile(&values, 0.5)
 }
 
-/// Jain's index of fairness: 1 where all shares are equal, 1/n where one of n has everything. 1 if there are none.
+/// Jain's index of fairness: 1 where all shares are equal, 1/n where one of n has everything. 1 if
+/// there are none.
 pub fn fairness(shares: &[f64]) -> f64 {
     let sum: f64 = shares.iter().sum();
     let squares: f64 = shares.iter().map(|share| share * share).sum();
@@ -62,8 +64,9 @@ pub fn fairness(shares: &[f64]) -> f64 {
     }
 }
 
-/// Tokens a second while all streams were generating: from when the last of them had its first token until the first of them had
-/// its last. `None` where less than a quarter of all tokens came in that time: then it says little.
+/// Tokens a second while all streams were generating: from when the last of them had its first
+/// token until the first of them had its last. `None` where less than a quarter of all tokens came
+/// in that time: then it says little.
 ///
 /// Each stream is the ascending times of its tokens, in seconds.
 pub fn common_rate(streams: &[Vec<f64>]) -> Option<f64> {

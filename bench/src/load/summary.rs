@@ -89,9 +89,11 @@ pub struct Arrivals {
     pub during_per_second: f64,
     /// The same after that, until the first stream ended; zero if one had ended already.
     pub after_per_second: f64,
-    /// The time that this text and these prompts take one after the other, by the rates before and after and the time of a prompt
-    /// alone, for each second that they took together. Below 1, computing them side by side loses throughput. None if no such prompt
-    /// was alone, or if a stream ended before the last of them had its first token: what it would have had is not known.
+    /// The time that this text and these prompts take one after the other, by the rates before and
+    /// after and the time of a prompt alone, for each second that they took together. Below 1,
+    /// computing them side by side loses throughput. None if no such prompt was alone, or if a
+    /// stream ended before the last of them had its first token: what it would have had is not
+    /// known.
     pub gain: Option<f64>,
     /// Their prompts' tokens.
     pub prompts: Prompts,
@@ -194,8 +196,8 @@ fn span(samples: &[&Sample]) -> f64 {
     (ended - begun).max(0.0)
 }
 
-/// The rate of all streams while all of them generate, where each of them asked once. A piece of text may be of several tokens;
-/// its tokens are spread evenly over the pieces.
+/// The rate of all streams while all of them generate, where each of them asked once. A piece of
+/// text may be of several tokens; its tokens are spread evenly over the pieces.
 fn decode_rate(streams: &[&Sample]) -> Option<f64> {
     let mut actors: Vec<usize> = streams.iter().map(|sample| sample.actor).collect();
     actors.dedup();
@@ -248,7 +250,8 @@ fn arrivals_among(streams: &[&Sample], arrivals: &[&Sample], alone: &[&Sample]) 
     let spread =
         |samples: &[&Sample]| Spread::of(samples.iter().map(|sample| ttft(sample)).collect());
     let first_piece = |sample: &&Sample| sample.pieces.first().copied().unwrap_or(sample.ended);
-    // All streams decode from `quiet` on; the first arrival comes at `begin`, the last one is served at `end`.
+    // All streams decode from `quiet` on; the first arrival comes at `begin`, the last one is
+    // served at `end`.
     let quiet = streams.iter().map(first_piece).fold(0.0, f64::max);
     let begin = arrivals
         .iter()
@@ -266,7 +269,8 @@ fn arrivals_among(streams: &[&Sample], arrivals: &[&Sample], alone: &[&Sample]) 
     let first_end = first_end.fold(f64::MAX, f64::min);
     let (before_per_second, during_per_second) = (pieces(quiet, begin), pieces(begin, end));
     let after_per_second = pieces(end, first_end);
-    // A token takes longer the more come before it: halfway, as long as before and after on average.
+    // A token takes longer the more come before it: halfway, as long as before and after on
+    // average.
     let alone_per_second = if after_per_second > 0.0 {
         2.0 / (1.0 / before_per_second + 1.0 / after_per_second)
     } else {
@@ -373,7 +377,8 @@ mod tests {
         near(arrivals.before_itl_ms.max, 1000.0);
         near(arrivals.during_itl_ms.max, 4000.0);
         near(arrivals.before_per_second, 1.0);
-        // One piece of text that takes one second alone at first and half a second at last, and a prompt of one second.
+        // One piece of text that takes one second alone at first and half a second at last, and a
+        // prompt of one second.
         near(arrivals.after_per_second, 2.0);
         near(arrivals.gain.expect("the stream went on"), 1.75 / 4.5);
         assert_eq!((summary.ttft_ms.count, summary.tokens), (1, 5));

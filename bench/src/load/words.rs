@@ -33,7 +33,8 @@ pub fn text(random: &mut Random, words: usize) -> String {
     text
 }
 
-/// How many tokens of a model a text of random words has: a constant part that the chat template adds, and a part for each word.
+/// How many tokens of a model a text of random words has: a constant part that the chat template
+/// adds, and a part for each word.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Measure {
     /// Tokens of a prompt without words.

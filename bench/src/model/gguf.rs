@@ -1,4 +1,5 @@
-//! The parts of the GGUF format that the bench needs: the metadata of a file, and a file of metadata and tensors.
+//! The parts of the GGUF format that the bench needs: the metadata of a file, and a file of
+//! metadata and tensors.
 
 use std::{
     fs::File,
@@ -72,7 +73,8 @@ pub fn metadata(path: &Path) -> io::Result<Metadata> {
         .collect()
 }
 
-/// Writes a file; `data` is called for each tensor in order and writes as many bytes as the tensor says.
+/// Writes a file; `data` is called for each tensor in order and writes as many bytes as the tensor
+/// says.
 ///
 /// # Errors
 ///

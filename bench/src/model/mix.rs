@@ -11,8 +11,8 @@ pub enum Quantization {
     Q8_0,
     /// Blocks of 4-bit numbers, 8-bit ones for the output.
     Q4_0,
-    /// `Q4_K` with `Q6_K` where llama.cpp's `Q4_K_M` has it. Matrices whose rows are not whole blocks of 256 numbers get the types
-    /// that llama.cpp then takes instead, `Q5_0` and `Q8_0`.
+    /// `Q4_K` with `Q6_K` where llama.cpp's `Q4_K_M` has it. Matrices whose rows are not whole
+    /// blocks of 256 numbers get the types that llama.cpp then takes instead, `Q5_0` and `Q8_0`.
     Q4KM,
 }
 
@@ -74,7 +74,8 @@ impl Quantization {
     }
 }
 
-/// Whether llama.cpp gives more bits to the sensitive matrices of a layer: the first and the last eighth, and every third between.
+/// Whether llama.cpp gives more bits to the sensitive matrices of a layer: the first and the last
+/// eighth, and every third between.
 fn more_bits(layer: u32, layers: u32) -> bool {
     layer < layers / 8 || layer >= 7 * layers / 8 || (layer - layers / 8) % 3 == 2
 }

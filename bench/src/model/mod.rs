@@ -1,4 +1,5 @@
-//! Models with the shapes of real ones and random weights: they cost what the real ones cost and say nothing that makes sense.
+//! Models with the shapes of real ones and random weights: they cost what the real ones cost and
+//! say nothing that makes sense.
 
 use std::{
     fs, io,
@@ -22,8 +23,8 @@ use gguf::{Metadata, Tensor, Value};
 /// The deviation of logits: high enough that a few tokens stand out.
 const LOGIT_DEVIATION: f32 = 3.0;
 const CHAT_TEMPLATE: &str = "tokenizer.chat_template";
-/// A template that leaves messages as they are. Replies of these models begin with a space; a template that takes it away makes
-/// other tokens of them, which a server has to compute again.
+/// A template that leaves messages as they are. Replies of these models begin with a space; a
+/// template that takes it away makes other tokens of them, which a server has to compute again.
 const CHATML: &str = "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>\n' }}{% endfor %}\
     {% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
 /// How much weaker the embeddings of tokens are that the model is not to generate.
@@ -42,7 +43,8 @@ pub struct Shape {
     layers: u32,
     width: u32,
     feed_forward: u32,
-    /// Feed-forward networks of a layer, of which each token takes [`EXPERTS_OF_A_TOKEN`]; 0 for one that all tokens take.
+    /// Feed-forward networks of a layer, of which each token takes [`EXPERTS_OF_A_TOKEN`]; 0 for
+    /// one that all tokens take.
     experts: u32,
     heads: u32,
     kv_heads: u32,
@@ -121,7 +123,8 @@ pub struct Recipe {
     pub shape: Shape,
     /// The types of its matrices.
     pub quantization: Quantization,
-    /// Makes its greedy text run in a short circle, for drafts from the text itself. It computes as much as otherwise.
+    /// Makes its greedy text run in a short circle, for drafts from the text itself. It computes as
+    /// much as otherwise.
     pub loops: bool,
     /// Seed of its weights.
     pub seed: u64,
@@ -135,7 +138,8 @@ impl Recipe {
         format!("{}-{kind}{loops}-{}.gguf", self.shape.name, self.seed)
     }
 
-    /// Makes the model in `folder` unless it is there, with the vocabulary of the GGUF file `vocabulary`.
+    /// Makes the model in `folder` unless it is there, with the vocabulary of the GGUF file
+    /// `vocabulary`.
     ///
     /// # Errors
     ///
@@ -244,7 +248,8 @@ impl Recipe {
         let mut tensors = vec![embedding("token_embd.weight", role)];
         for layer in 0..shape.layers {
             let name = |part: &str| format!("blk.{layer}.{part}");
-            // Without attention the next token follows from the last one alone, so the text soon repeats itself.
+            // Without attention the next token follows from the last one alone, so the text soon
+            // repeats itself.
             let attention = if self.loops { 0.0 } else { 1.0 };
             tensors.extend([
                 vector(name("attn_norm.weight"), width, Fill::Ones),
@@ -306,7 +311,8 @@ impl Recipe {
         tensors
     }
 
-    /// Writes a tensor. The first `silent` tokens are those that the model reads but does not generate.
+    /// Writes a tensor. The first `silent` tokens are those that the model reads but does not
+    /// generate.
     fn fill(&self, planned: &Planned, silent: usize, out: &mut dyn io::Write) -> io::Result<()> {
         let mut random = Random::named(self.seed, &planned.name);
         let count: u64 = planned.shape.iter().product();

@@ -1,4 +1,5 @@
-//! Numbers in the types whose blocks have 256 of them, with small integers as the scales of their parts.
+//! Numbers in the types whose blocks have 256 of them, with small integers as the scales of their
+//! parts.
 
 use super::weights::half;
 

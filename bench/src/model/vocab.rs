@@ -1,8 +1,8 @@
 //! A vocabulary of a real size from the small one of the shipped model.
 //!
-//! The tokens that are added are words: each is the merge of two tokens that exist, so that a text of them is tokenized into the
-//! very tokens that it was made of. A model that generates only such words has replies that can be sent back in a chat
-//! without becoming other tokens.
+//! The tokens that are added are words: each is the merge of two tokens that exist, so that a text
+//! of them is tokenized into the very tokens that it was made of. A model that generates only such
+//! words has replies that can be sent back in a chat without becoming other tokens.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -19,8 +19,8 @@ const MERGES: &str = "tokenizer.ggml.merges";
 const SPACE: char = 'Ġ';
 const NORMAL: i32 = 1;
 
-/// Adds words to the vocabulary in `metadata` until it has `size` tokens, first those of `wanted` that two tokens make. Returns
-/// how many tokens there were before.
+/// Adds words to the vocabulary in `metadata` until it has `size` tokens, first those of `wanted`
+/// that two tokens make. Returns how many tokens there were before.
 ///
 /// # Errors
 ///

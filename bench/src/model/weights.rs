@@ -137,8 +137,8 @@ fn encode(block: &[f32], kind: Type, out: &mut Vec<u8>) {
     }
 }
 
-/// A block as whole numbers from 0 to `2 * zero - 1` in which `zero` stands for zero, and their scale. The number farthest from zero
-/// becomes 0.
+/// A block as whole numbers from 0 to `2 * zero - 1` in which `zero` stands for zero, and their
+/// scale. The number farthest from zero becomes 0.
 fn around_zero(block: &[f32], zero: f32) -> ([u8; BLOCK], f32) {
     let farthest = block.iter().fold(0.0_f32, |far, number| {
         if number.abs() > far.abs() {
@@ -163,7 +163,8 @@ pub(super) fn half(number: f32) -> u16 {
     let sign = (bits >> 16) as u16 & 0x8000;
     let exponent = ((bits >> 23) & 0xff) as i32 - 127 + 15;
     if exponent <= 0 {
-        // Below the normal range, in units of 2^-24. A number that is rounded up to that range has its bits too.
+        // Below the normal range, in units of 2^-24. A number that is rounded up to that range has
+        // its bits too.
         return sign | (number.abs() * 16_777_216.0).round() as u16;
     }
     let rounded = ((exponent as u32) << 23 | (bits & 0x7f_ffff)) + 0x1000;

@@ -61,7 +61,8 @@ fn starts(starts: &[Start]) -> String {
     text
 }
 
-/// What arrives over HTTP, a row for each number of sequences: medians of both rates, and of their ratio with its quarters.
+/// What arrives over HTTP, a row for each number of sequences: medians of both rates, and of their
+/// ratio with its quarters.
 fn shares(shares: &[Share]) -> String {
     let mut text = String::from(
         "| model | sequences | tokens | llama.cpp alone | over HTTP | ratio | pairs of turns |\n|---|---:|---|---:|---:|---:|---:|\n",

@@ -110,8 +110,8 @@ fn cells(summaries: &[&Summary]) -> [String; 12] {
     ]
 }
 
-/// The numbers of what arrived while others were decoding: the streams' rates and gaps before and meanwhile, and the times to
-/// the first token, meanwhile and alone.
+/// The numbers of what arrived while others were decoding: the streams' rates and gaps before and
+/// meanwhile, and the times to the first token, meanwhile and alone.
 fn arrival_cells(summaries: &[&Summary]) -> Option<[String; 12]> {
     let arrivals: Option<Vec<&Arrivals>> = summaries
         .iter()
@@ -186,8 +186,8 @@ fn groups(runs: &[Run]) -> Vec<Vec<&Run>> {
 /// A column of numbers: its name, and where a run has it.
 type Column = (&'static str, fn(&Run) -> f64);
 
-/// Where two servers had the same loads: the first one's numbers divided by the second one's, as the median of the rounds with
-/// the least and the most. Empty where there is only one server.
+/// Where two servers had the same loads: the first one's numbers divided by the second one's, as
+/// the median of the rounds with the least and the most. Empty where there is only one server.
 pub(super) fn ratios(runs: &[Run]) -> String {
     let columns: [Column; 7] = [
         ("tok/s", |run| run.summary.tokens_per_second),

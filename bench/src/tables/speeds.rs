@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use super::figure;
 use crate::results::{By, Speed};
 
-/// Speeds of llama.cpp and of the engine, a row for each number of sequences and a column for each way; in the end the engine's
-/// share of the fastest way there is without it.
+/// Speeds of llama.cpp and of the engine, a row for each number of sequences and a column for each
+/// way; in the end the engine's share of the fastest way there is without it.
 pub(super) fn speeds(speeds: &[Speed]) -> String {
     let mut ways: Vec<By> = Vec::new();
     let mut rows: Vec<(&str, &str, usize, usize, usize)> = Vec::new();
@@ -19,8 +19,8 @@ pub(super) fn speeds(speeds: &[Speed]) -> String {
         }
     }
     // The engine stands in the last column, before its share.
-    ways.sort_by_key(|way| *way == By::Engine);
-    let engine = ways.last() == Some(&By::Engine);
+    ways.sort_by_key(|way| *way == By::LlmEngine);
+    let engine = ways.last() == Some(&By::LlmEngine);
     let heads: Vec<&str> = ways
         .iter()
         .map(|way| way.name())
@@ -42,7 +42,7 @@ pub(super) fn speeds(speeds: &[Speed]) -> String {
         if engine {
             let alone = cells[..cells.len() - 1].iter().flatten();
             let ceiling = alone.copied().fold(0.0, f64::max);
-            cells.push(rate(By::Engine).map(|rate| rate / ceiling));
+            cells.push(rate(By::LlmEngine).map(|rate| rate / ceiling));
         }
         let cells: Vec<String> = cells
             .into_iter()
@@ -92,7 +92,7 @@ mod tests {
         };
         let llama = |layout, flash| By::Llama(Attention { layout, flash });
         let text = speeds(&[
-            speed(By::Engine, 90.0),
+            speed(By::LlmEngine, 90.0),
             speed(llama(Layout::PerSequence, false), 100.0),
             speed(llama(Layout::Unified, true), 50.0),
         ]);

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use graphmill_bench::model::{Quantization, Recipe, SHAPES};
 use graphmill_llm::{
-    Engine, EngineSpec, FinishReason, GenerationRequest, PluginConfig, SequenceHandle, StepOutput,
-    Token,
+    FinishReason, GenerationRequest, LlmEngine, LlmEngineSpec, PluginConfig, SequenceHandle,
+    StepOutput, Token,
 };
 
 /// Tokens of prompts of different lengths: the longest is computed in several steps.
@@ -27,18 +27,18 @@ pub(crate) fn model(folder: &Path, shape: &str, quantization: Quantization) -> P
     recipe.make(folder, &vocabulary).expect("it is written")
 }
 
-pub(crate) fn engine(model: &Path, plugin_config: &str) -> Engine {
-    Engine::load(EngineSpec {
+pub(crate) fn engine(model: &Path, plugin_config: &str) -> LlmEngine {
+    LlmEngine::load(LlmEngineSpec {
         max_num_batched_tokens: 256,
         max_num_seqs: PROMPTS.len() as u32,
         max_context: Some(1024),
         plugin_config: PluginConfig::from_json(plugin_config).expect("good knobs"),
-        ..EngineSpec::new(model)
+        ..LlmEngineSpec::new(model)
     })
     .expect("the model loads")
 }
 
-pub(crate) fn start(engine: &Engine, length: i32) -> (Receiver<StepOutput>, SequenceHandle) {
+pub(crate) fn start(engine: &LlmEngine, length: i32) -> (Receiver<StepOutput>, SequenceHandle) {
     let prompt: Vec<Token> = (0..length).map(|place| 300 + place * 37 % 1000).collect();
     let (sender, outputs) = mpsc::channel();
     let mut request = GenerationRequest::new(prompt, move |output| {
@@ -70,7 +70,7 @@ pub(crate) fn logprobs(outputs: &Receiver<StepOutput>) -> Vec<f32> {
 }
 
 /// Of one prompt after the other.
-pub(crate) fn alone(engine: &Engine) -> Vec<Vec<f32>> {
+pub(crate) fn alone(engine: &LlmEngine) -> Vec<Vec<f32>> {
     let ask = |length: &i32| logprobs(&start(engine, *length).0);
     PROMPTS.iter().map(ask).collect()
 }

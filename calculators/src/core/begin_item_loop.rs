@@ -7,9 +7,10 @@ use graphmill_engine::{
 
 use super::begin_loop::clones;
 
-/// Begins a loop over the packets that the streams `ITEM:0`, `ITEM:1`, ... have at one timestamp: emits them one by one as
-/// `ITEM` on a time line of its own, with copies of the `CLONE` inputs beside each, and with the last a `BATCH_END` that
-/// carries their timestamp. All of them have a packet, or none. An `EndItemLoopCalculator` puts them back on their streams.
+/// Begins a loop over the packets that the streams `ITEM:0`, `ITEM:1`, ... have at one timestamp:
+/// emits them one by one as `ITEM` on a time line of its own, with copies of the `CLONE` inputs
+/// beside each, and with the last a `BATCH_END` that carries their timestamp. All of them have a
+/// packet, or none. An `EndItemLoopCalculator` puts them back on their streams.
 ///
 /// ```pbtxt
 /// input_stream: "left"

@@ -7,13 +7,15 @@ use graphmill_engine::{
     Payload, Result, Timestamp, register,
 };
 
-/// Begins a loop over the elements of vectors: emits each element as an `ITEM` on a time line of its own, 0, 1, 2, ..., with
-/// copies of the `CLONE` inputs beside it, and with the last item of each vector a `BATCH_END` that carries the vector's own
-/// timestamp. An empty vector, or a timestamp without one, is a `BATCH_END` without an item. A packet on `TICK` makes such a
+/// Begins a loop over the elements of vectors: emits each element as an `ITEM` on a time line of
+/// its own, 0, 1, 2, ..., with copies of the `CLONE` inputs beside it, and with the last item of
+/// each vector a `BATCH_END` that carries the vector's own timestamp. An empty vector, or a
+/// timestamp without one, is a `BATCH_END` without an item. A packet on `TICK` makes such a
 /// timestamp known, which bounds do as well.
 ///
-/// Integers are 64 bits wide and floats double, whatever the name says. Vectors of a type of one's own are looped over by a
-/// registration of one's own: `register!(BeginLoop<Face> as "BeginLoopFaceCalculator")`.
+/// Integers are 64 bits wide and floats double, whatever the name says. Vectors of a type of one's
+/// own are looped over by a registration of one's own:
+/// `register!(BeginLoop<Face> as "BeginLoopFaceCalculator")`.
 ///
 /// ```pbtxt
 /// input_stream: "numbers"

@@ -18,8 +18,9 @@ pub struct BypassOptions {
     pub pass_output_stream: Vec<String>,
 }
 
-/// Takes any inputs and drops them, apart from those that its options pass on to an output. The bounds of all outputs
-/// follow the inputs. It stands in for a node with the same ports, in a `SwitchContainer` for instance.
+/// Takes any inputs and drops them, apart from those that its options pass on to an output. The
+/// bounds of all outputs follow the inputs. It stands in for a node with the same ports, in a
+/// `SwitchContainer` for instance.
 ///
 /// ```pbtxt
 /// input_stream: "frames"

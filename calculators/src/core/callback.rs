@@ -9,9 +9,9 @@ use graphmill_engine::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// A function as a value: what the side packet `CALLBACK` of a [`CallbackNode`] carries. It is called by one node after the
-/// other where several nodes share it, and by several threads where sessions run on several, so what it changes
-/// synchronizes itself. An error ends the session.
+/// A function as a value: what the side packet `CALLBACK` of a [`CallbackNode`] carries. It is
+/// called by one node after the other where several nodes share it, and by several threads where
+/// sessions run on several, so what it changes synchronizes itself. An error ends the session.
 ///
 /// ```
 /// use std::sync::mpsc;
@@ -44,7 +44,8 @@ impl fmt::Debug for Callback {
     }
 }
 
-/// What a [`Callback`] sees of one call: for each input a packet or none, and the outputs. Both are counted from 0.
+/// What a [`Callback`] sees of one call: for each input a packet or none, and the outputs. Both are
+/// counted from 0.
 pub struct Call<'a, 'cx> {
     ports: Ports,
     cx: &'a mut Cx<'cx>,
@@ -99,9 +100,9 @@ pub struct CallbackOptions {
     pub observe_timestamp_bounds: bool,
 }
 
-/// Calls a function that the program gives as the side packet `CALLBACK`, a [`Callback`]: once for each timestamp, with the
-/// packets of all inputs there. The function can emit on the outputs. Its work should be below 100 microseconds, unless
-/// the node is on an executor.
+/// Calls a function that the program gives as the side packet `CALLBACK`, a [`Callback`]: once for
+/// each timestamp, with the packets of all inputs there. The function can emit on the outputs. Its
+/// work should be below 100 microseconds, unless the node is on an executor.
 ///
 /// ```pbtxt
 /// input_stream: "question"

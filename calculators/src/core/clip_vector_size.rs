@@ -22,7 +22,8 @@ impl Default for ClipVectorSizeOptions {
     }
 }
 
-/// Drops the elements of a vector that are beyond `max_vec_size`. An input side packet, if there is one, overrides the option.
+/// Drops the elements of a vector that are beyond `max_vec_size`. An input side packet, if there is
+/// one, overrides the option.
 ///
 /// For a type of one's own: `register!(ClipVectorSize<Face> as "ClipFaceVectorSizeCalculator")`.
 ///

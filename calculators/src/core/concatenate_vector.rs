@@ -12,11 +12,13 @@ use serde::Deserialize;
 #[derive(Copy, Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ConcatenateVectorOptions {
-    /// Whether a timestamp at which an input has no packet gives nothing. Otherwise that input is left out.
+    /// Whether a timestamp at which an input has no packet gives nothing. Otherwise that input is
+    /// left out.
     pub only_emit_if_all_present: bool,
 }
 
-/// Joins the inputs of a timestamp, in their order, to one vector. An input carries vectors or single elements.
+/// Joins the inputs of a timestamp, in their order, to one vector. An input carries vectors or
+/// single elements.
 ///
 /// Integers are 64 bits wide and floats double, whatever the name says. For a type of one's own:
 /// `register!(ConcatenateVector<Face> as "ConcatenateFaceVectorCalculator")`.

@@ -32,8 +32,8 @@ impl Default for CounterSourceOptions {
     }
 }
 
-/// A source of numbers at regular timestamps: 0, 1, 2, ... at timestamps 0, 1, 2, ... unless its options say otherwise. The
-/// numbers come as fast as the graph takes them.
+/// A source of numbers at regular timestamps: 0, 1, 2, ... at timestamps 0, 1, 2, ... unless its
+/// options say otherwise. The numbers come as fast as the graph takes them.
 ///
 /// ```pbtxt
 /// output_stream: "numbers"

@@ -4,7 +4,8 @@ use graphmill_engine::{
     Calculator, Contract, Cx, Flow, Ins, NoOptions, OpenCx, OutSide, Payload, Result, register,
 };
 
-/// Counts the packets of all its inputs and gives their number as the side packet `COUNT` when the inputs are closed.
+/// Counts the packets of all its inputs and gives their number as the side packet `COUNT` when the
+/// inputs are closed.
 ///
 /// ```pbtxt
 /// input_stream: "packets"

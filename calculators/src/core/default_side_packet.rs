@@ -4,7 +4,8 @@ use graphmill_engine::{
     Calculator, Contract, Cx, Flow, NoOptions, OpenCx, OutSide, Payload, Result, Side, register,
 };
 
-/// Sets `VALUE` to the side packet `OPTIONAL_VALUE`, or, where that is not connected or not given, to `DEFAULT_VALUE`.
+/// Sets `VALUE` to the side packet `OPTIONAL_VALUE`, or, where that is not connected or not given,
+/// to `DEFAULT_VALUE`.
 ///
 /// ```pbtxt
 /// input_side_packet: "limit"

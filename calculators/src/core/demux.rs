@@ -7,10 +7,10 @@ use graphmill_engine::{
 
 use super::mux::{no_such_port, select_once};
 
-/// Passes each packet of `INPUT` on to the output with the number that `SELECT` has at the same timestamp: 0 is
-/// `OUTPUT:0`. A packet without a `SELECT` beside it goes nowhere. With a side packet `SELECT` the choice is made once for
-/// all. A number that is no output is an error. The bounds of all outputs follow the inputs, so nothing waits for a
-/// packet that went the other way.
+/// Passes each packet of `INPUT` on to the output with the number that `SELECT` has at the same
+/// timestamp: 0 is `OUTPUT:0`. A packet without a `SELECT` beside it goes nowhere. With a side
+/// packet `SELECT` the choice is made once for all. A number that is no output is an error. The
+/// bounds of all outputs follow the inputs, so nothing waits for a packet that went the other way.
 ///
 /// ```pbtxt
 /// input_stream: "items"

@@ -5,9 +5,9 @@ use graphmill_engine::{
     Payload, Result, Timestamp, register,
 };
 
-/// Ends a loop that a `BeginItemLoopCalculator` began: collects `ITEM`s and, with the `BATCH_END` of their batch, emits the
-/// first on `ITEM:0`, the second on `ITEM:1` and so on, all at the timestamp that the loop went over. A batch has as many
-/// items as there are outputs, or none.
+/// Ends a loop that a `BeginItemLoopCalculator` began: collects `ITEM`s and, with the `BATCH_END`
+/// of their batch, emits the first on `ITEM:0`, the second on `ITEM:1` and so on, all at the
+/// timestamp that the loop went over. A batch has as many items as there are outputs, or none.
 ///
 /// ```pbtxt
 /// input_stream: "item"

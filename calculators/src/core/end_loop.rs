@@ -5,9 +5,10 @@ use graphmill_engine::{
     register,
 };
 
-/// Ends a loop that a `BeginLoop...Calculator` began: collects `ITEM`s and, with the `BATCH_END` of their batch, emits them as
-/// one vector at the timestamp of the vector the loop went over. A batch of which no item came through is no packet, but a
-/// settled timestamp: an empty vector that enters a loop leaves it as nothing.
+/// Ends a loop that a `BeginLoop...Calculator` began: collects `ITEM`s and, with the `BATCH_END` of
+/// their batch, emits them as one vector at the timestamp of the vector the loop went over. A batch
+/// of which no item came through is no packet, but a settled timestamp: an empty vector that enters
+/// a loop leaves it as nothing.
 ///
 /// Integers are 64 bits wide and floats double, whatever the name says. For a type of one's own:
 /// `register!(EndLoop<Face> as "EndLoopFaceCalculator")`.

@@ -17,7 +17,8 @@ pub struct FlowLimiterOptions {
     pub max_in_flight: i32,
     /// How many more may wait; of more than these, the oldest are dropped.
     pub max_in_queue: i32,
-    /// After how many microseconds, in the time line of the frames, a frame no longer counts as on its way; 0 is never.
+    /// After how many microseconds, in the time line of the frames, a frame no longer counts as on
+    /// its way; 0 is never.
     pub in_flight_timeout: i64,
 }
 
@@ -31,11 +32,13 @@ impl Default for FlowLimiterOptions {
     }
 }
 
-/// Lets a limited number of frames into the part of the graph that follows it, and drops frames that come too fast. The
-/// first untagged stream gives the frames, further ones follow its decisions; `FINISHED`, a back edge from the end of that
-/// part, says when a frame is through: by a packet, or by a bound that covers it. `ALLOW` says of each frame whether it
-/// was let in. Packets of the further streams are passed on from a frame that was let in up to the next frame. The side
-/// packet `MAX_IN_FLIGHT` replaces that option, packets of `OPTIONS`, a stream or a side packet, replace all of them.
+/// Lets a limited number of frames into the part of the graph that follows it, and drops frames
+/// that come too fast. The first untagged stream gives the frames, further ones follow its
+/// decisions; `FINISHED`, a back edge from the end of that part, says when a frame is through: by a
+/// packet, or by a bound that covers it. `ALLOW` says of each frame whether it was let in. Packets
+/// of the further streams are passed on from a frame that was let in up to the next frame. The side
+/// packet `MAX_IN_FLIGHT` replaces that option, packets of `OPTIONS`, a stream or a side packet,
+/// replace all of them.
 ///
 /// ```pbtxt
 /// input_stream: "frames"
@@ -59,7 +62,8 @@ pub struct FlowLimiter {
     /// By stream: packets that are not decided yet. The first are the frames.
     queues: Vec<VecDeque<Packet>>,
     in_flight: VecDeque<Timestamp>,
-    /// Decisions by frame, each of which holds until the next. Before the first frame, packets of other streams are let in.
+    /// Decisions by frame, each of which holds until the next. Before the first frame, packets of
+    /// other streams are let in.
     allowed: BTreeMap<Timestamp, bool>,
     /// Up to where the frames are decided.
     decided: Timestamp,
@@ -156,8 +160,8 @@ impl FlowLimiter {
             .unwrap_or(self.options.max_in_flight.into())
     }
 
-    /// Frames up to `finished` are through, if this call is about that; so are those that `latest`, if it is about that,
-    /// leaves far behind.
+    /// Frames up to `finished` are through, if this call is about that; so are those that `latest`,
+    /// if it is about that, leaves far behind.
     fn retire(&mut self, finished: Timestamp, latest: Timestamp, now: Timestamp) {
         let timeout = self.options.in_flight_timeout;
         let timed = timeout > 0 && latest == now && latest < Timestamp::MAX;
@@ -176,7 +180,8 @@ impl FlowLimiter {
         self.allowed.insert(frame, allow);
     }
 
-    /// Passes the packets of the other streams on whose frames were let in, and drops those of dropped frames.
+    /// Passes the packets of the other streams on whose frames were let in, and drops those of
+    /// dropped frames.
     fn pass_others(&mut self, io: Ports, cx: &mut Cx<'_>) {
         let pairs = io.frames.iter().zip(io.limited.iter());
         for (queue, (input, output)) in self.queues.iter_mut().zip(pairs).skip(1) {

@@ -36,9 +36,9 @@ pub struct GateOptions {
     pub initial_gate_state: GateState,
 }
 
-/// Lets the packets of its untagged inputs through while it is open. What decides, at each timestamp, is the packet of
-/// `ALLOW` or `DISALLOW`; or, once for all, the side packet of that tag; or the option `allow`. `STATE_CHANGE` says when
-/// the gate opens or closes.
+/// Lets the packets of its untagged inputs through while it is open. What decides, at each
+/// timestamp, is the packet of `ALLOW` or `DISALLOW`; or, once for all, the side packet of that
+/// tag; or the option `allow`. `STATE_CHANGE` says when the gate opens or closes.
 ///
 /// ```pbtxt
 /// input_stream: "video"

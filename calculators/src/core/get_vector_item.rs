@@ -16,7 +16,8 @@ pub struct GetVectorItemOptions {
     pub output_empty_on_oob: bool,
 }
 
-/// Takes one element out of each vector: the one that the packet on `INDEX` names, or the option `item_index`.
+/// Takes one element out of each vector: the one that the packet on `INDEX` names, or the option
+/// `item_index`.
 ///
 /// For a type of one's own: `register!(GetVectorItem<Face> as "GetFaceVectorItemCalculator")`.
 ///

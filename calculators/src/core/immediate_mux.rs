@@ -14,12 +14,14 @@ pub struct ImmediateMuxOptions {
     pub process_timestamp_bounds: bool,
 }
 
-/// Passes on each packet of any input whose timestamp is after that of the packet passed on before; packets that come too
-/// late for that are dropped, and of two with the same timestamp the one of the later input. A second output gets `true`
-/// for each packet that came, dropped or not: a flow limiter's `FINISHED`, for instance.
+/// Passes on each packet of any input whose timestamp is after that of the packet passed on before;
+/// packets that come too late for that are dropped, and of two with the same timestamp the one of
+/// the later input. A second output gets `true` for each packet that came, dropped or not: a flow
+/// limiter's `FINISHED`, for instance.
 ///
-/// With `ImmediateInputStreamHandler` nothing waits, and what is dropped depends on how fast the inputs are; with the
-/// default policy nothing comes too late. Where every packet counts, use a `MuxCalculator`.
+/// With `ImmediateInputStreamHandler` nothing waits, and what is dropped depends on how fast the
+/// inputs are; with the default policy nothing comes too late. Where every packet counts, use a
+/// `MuxCalculator`.
 ///
 /// ```pbtxt
 /// input_stream: "fast"

@@ -4,10 +4,12 @@ use graphmill_engine::{
     Calculator, Contract, Cx, Flow, In, NoOptions, OpenCx, Out, Packet, Payload, Result, register,
 };
 
-/// What `MakePairCalculator` emits: the packets of its two inputs at one timestamp, each as it came, if it came.
+/// What `MakePairCalculator` emits: the packets of its two inputs at one timestamp, each as it
+/// came, if it came.
 pub type Pair = (Option<Packet>, Option<Packet>);
 
-/// Emits the packets that its two inputs have at a timestamp as one [`Pair`], also if one of them has none.
+/// Emits the packets that its two inputs have at a timestamp as one [`Pair`], also if one of them
+/// has none.
 ///
 /// ```pbtxt
 /// input_stream: "question"

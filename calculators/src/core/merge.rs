@@ -4,8 +4,8 @@ use graphmill_engine::{
     Calculator, Contract, Cx, Flow, Ins, NoOptions, OpenCx, Out, Payload, Result, register,
 };
 
-/// Joins streams into one: at each timestamp, once all inputs are settled at it, passes on the packet of the first input
-/// that has one and drops the others.
+/// Joins streams into one: at each timestamp, once all inputs are settled at it, passes on the
+/// packet of the first input that has one and drops the others.
 ///
 /// ```pbtxt
 /// input_stream: "first"

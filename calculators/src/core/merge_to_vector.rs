@@ -6,8 +6,8 @@ use graphmill_engine::{
     Calculator, Contract, Cx, Flow, Ins, NoOptions, OpenCx, Out, Payload, Result, register,
 };
 
-/// Collects the packets that its inputs have at a timestamp, in their order, in one vector. Inputs without a packet are left
-/// out.
+/// Collects the packets that its inputs have at a timestamp, in their order, in one vector. Inputs
+/// without a packet are left out.
 ///
 /// For a type of one's own: `register!(MergeToVector<Face> as "MergeFacesToVectorCalculator")`.
 ///

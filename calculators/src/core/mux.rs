@@ -5,11 +5,13 @@ use graphmill_engine::{
     Result, Side, register,
 };
 
-/// Passes on, at each packet of `SELECT`, the packet of the input with that number: 0 is `INPUT:0`. If that input has no
-/// packet there, nothing comes out; packets of the other inputs up to there are dropped. With a side packet `SELECT` the
-/// choice is made once for all. A number that is no input is an error.
+/// Passes on, at each packet of `SELECT`, the packet of the input with that number: 0 is `INPUT:0`.
+/// If that input has no packet there, nothing comes out; packets of the other inputs up to there
+/// are dropped. With a side packet `SELECT` the choice is made once for all. A number that is no
+/// input is an error.
 ///
-/// With the stream `SELECT`, the node waits for the chosen input alone: its input policy is `MuxInputStreamHandler`.
+/// With the stream `SELECT`, the node waits for the chosen input alone: its input policy is
+/// `MuxInputStreamHandler`.
 ///
 /// ```pbtxt
 /// input_stream: "left"

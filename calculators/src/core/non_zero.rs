@@ -4,8 +4,8 @@ use graphmill_engine::{
     Calculator, Contract, Cx, Flow, In, NoOptions, OpenCx, Out, Result, register,
 };
 
-/// Says of each integer whether it is not zero: as 1 or 0 on `OUTPUT`, as a boolean on `OUTPUT_BOOL`. At least one of them is
-/// connected.
+/// Says of each integer whether it is not zero: as 1 or 0 on `OUTPUT`, as a boolean on
+/// `OUTPUT_BOOL`. At least one of them is connected.
 ///
 /// ```pbtxt
 /// input_stream: "count"

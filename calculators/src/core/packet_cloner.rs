@@ -17,8 +17,9 @@ pub struct PacketClonerOptions {
     pub output_packets_only_when_all_inputs_received: bool,
 }
 
-/// Repeats the newest packet of each stream at each tick, with the timestamp of the tick. A stream that had no packet yet
-/// is left out. The tick is the stream `TICK`, or the last untagged one. A tick's bound moves the outputs' bounds.
+/// Repeats the newest packet of each stream at each tick, with the timestamp of the tick. A stream
+/// that had no packet yet is left out. The tick is the stream `TICK`, or the last untagged one. A
+/// tick's bound moves the outputs' bounds.
 ///
 /// ```pbtxt
 /// input_stream: "settings"

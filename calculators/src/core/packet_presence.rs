@@ -5,8 +5,8 @@ use graphmill_engine::{
     register,
 };
 
-/// Says at each timestamp that becomes known whether the input has a packet there: `true` for a packet, `false` for a
-/// timestamp that is settled without one.
+/// Says at each timestamp that becomes known whether the input has a packet there: `true` for a
+/// packet, `false` for a timestamp that is settled without one.
 ///
 /// ```pbtxt
 /// input_stream: "maybe"

@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 /// Microseconds in a second: the unit of timestamps.
 const MICROS: f64 = 1_000_000.0;
 
-/// How often one gap may repeat a packet: more than ten hours at 25 packets a second, little enough to be held in memory.
+/// How often one gap may repeat a packet: more than ten hours at 25 packets a second, little enough
+/// to be held in memory.
 const MAX_REPEATS: i64 = 1_000_000;
 
 /// What becomes of a header with a frame rate.
@@ -44,8 +45,8 @@ pub struct PacketResamplerOptions {
     pub jitter_with_reflection: bool,
     /// Whether jitter is the same for the same input; not supported.
     pub reproducible_sampling: bool,
-    /// A timestamp, in microseconds, that the output's timestamps are a whole number of periods away from. By default the
-    /// first packet's.
+    /// A timestamp, in microseconds, that the output's timestamps are a whole number of periods
+    /// away from. By default the first packet's.
     pub base_timestamp: Option<i64>,
     /// Nothing is emitted before this timestamp.
     pub start_time: Option<i64>,
@@ -84,9 +85,10 @@ impl PacketResamplerOptions {
     }
 }
 
-/// Emits packets at a steady rate: at each timestamp of a grid, counted from the first packet on, the packet that is nearest
-/// to it, of two that are equally near the later one. Where packets are further apart than the grid's timestamps, the earlier
-/// one is repeated. Input and output have the tag `DATA` or none. The side packet `OPTIONS` replaces all options.
+/// Emits packets at a steady rate: at each timestamp of a grid, counted from the first packet on,
+/// the packet that is nearest to it, of two that are equally near the later one. Where packets are
+/// further apart than the grid's timestamps, the earlier one is repeated. Input and output have the
+/// tag `DATA` or none. The side packet `OPTIONS` replaces all options.
 ///
 /// ```pbtxt
 /// input_stream: "frames"

@@ -5,9 +5,10 @@ use graphmill_engine::{
     Timestamp, register,
 };
 
-/// Gives the packets of `INPUT` timestamps on the time line of `TICK`: a packet comes out right after the newest tick, at
-/// its timestamp plus one. Each tick moves the bounds of the outputs past itself, so that what is joined with them need not
-/// wait. A packet that comes together with a tick belongs before it, right after the tick before.
+/// Gives the packets of `INPUT` timestamps on the time line of `TICK`: a packet comes out right
+/// after the newest tick, at its timestamp plus one. Each tick moves the bounds of the outputs past
+/// itself, so that what is joined with them need not wait. A packet that comes together with a tick
+/// belongs before it, right after the tick before.
 ///
 /// ```pbtxt
 /// input_stream: "button"

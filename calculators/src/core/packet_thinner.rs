@@ -19,7 +19,8 @@ pub enum ThinnerType {
     Sync,
 }
 
-/// The options of [`PacketThinner`]. Times are in the units of timestamps, microseconds by convention.
+/// The options of [`PacketThinner`]. Times are in the units of timestamps, microseconds by
+/// convention.
 #[derive(Copy, Clone, Debug, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PacketThinnerOptions {
@@ -27,14 +28,16 @@ pub struct PacketThinnerOptions {
     pub thinner_type: ThinnerType,
     /// The time in which at most one packet passes; above 0.
     pub period: i64,
-    /// Packets before this time are dropped. By default none with `ASYNC` and those before 0 with `SYNC`, which counts its
-    /// periods from here.
+    /// Packets before this time are dropped. By default none with `ASYNC` and those before 0 with
+    /// `SYNC`, which counts its periods from here.
     pub start_time: Option<i64>,
     /// Packets at this time and later are dropped; after the start.
     pub end_time: Option<i64>,
-    /// Whether a packet that `SYNC` chooses gets the timestamp it was chosen for. Otherwise it keeps its own.
+    /// Whether a packet that `SYNC` chooses gets the timestamp it was chosen for. Otherwise it
+    /// keeps its own.
     pub sync_output_timestamps: bool,
-    /// Whether a header with a frame rate is adapted. Streams have no headers here, so that nothing is done either way.
+    /// Whether a header with a frame rate is adapted. Streams have no headers here, so that nothing
+    /// is done either way.
     pub update_frame_rate: bool,
 }
 
@@ -65,9 +68,10 @@ impl PacketThinnerOptions {
     }
 }
 
-/// Lets at most one packet a period through. `ASYNC` lets a packet pass and then none for a period. `SYNC` divides the time
-/// from `start_time` on into periods, centred at `start_time + i * period`, and lets the packet pass that is nearest to the
-/// centre, of two that are equally near the later one. The side packet `PERIOD` overrides the option.
+/// Lets at most one packet a period through. `ASYNC` lets a packet pass and then none for a period.
+/// `SYNC` divides the time from `start_time` on into periods, centred at `start_time + i * period`,
+/// and lets the packet pass that is nearest to the centre, of two that are equally near the later
+/// one. The side packet `PERIOD` overrides the option.
 ///
 /// ```pbtxt
 /// input_stream: "frames"
@@ -172,7 +176,8 @@ impl PacketThinner {
         cx.out().bound_at_least(io.output, self.next);
     }
 
-    /// `SYNC`: keeps the packet, if it is the best of its period, and passes the one of a period that is over.
+    /// `SYNC`: keeps the packet, if it is the best of its period, and passes the one of a period
+    /// that is over.
     fn choose(&mut self, packet: Packet, io: Ports, cx: &mut Cx<'_>) {
         let centre = self.centre(packet.time);
         if let Some(best) = &self.best

@@ -5,8 +5,8 @@ use graphmill_engine::{
     register,
 };
 
-/// Passes each input on to the output with its tag and index, packet by packet, with timestamps and bounds as they are. It
-/// does the same for side packets, if it has outputs for them.
+/// Passes each input on to the output with its tag and index, packet by packet, with timestamps and
+/// bounds as they are. It does the same for side packets, if it has outputs for them.
 ///
 /// ```pbtxt
 /// input_stream: "VIDEO:video"

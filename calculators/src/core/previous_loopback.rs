@@ -7,9 +7,10 @@ use graphmill_engine::{
     Result, Timestamp, register,
 };
 
-/// Brings back, at each packet of `MAIN`, the packet of `LOOP` that belongs to the packet of `MAIN` before: same value, at
-/// the time of the new one. The first packet, and one whose predecessor's round made nothing, gets a bound instead. So a
-/// node that reads `MAIN`'s stream and `PREV_LOOP` together works frame by frame.
+/// Brings back, at each packet of `MAIN`, the packet of `LOOP` that belongs to the packet of `MAIN`
+/// before: same value, at the time of the new one. The first packet, and one whose predecessor's
+/// round made nothing, gets a bound instead. So a node that reads `MAIN`'s stream and `PREV_LOOP`
+/// together works frame by frame.
 ///
 /// ```pbtxt
 /// input_stream: "frame"

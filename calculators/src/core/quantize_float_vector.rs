@@ -4,8 +4,9 @@ use graphmill_engine::{Calculator, Contract, Cx, Flow, In, OpenCx, Out, Result, 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// The options of [`QuantizeFloatVector`] and of [`DequantizeByteArray`](super::DequantizeByteArray): the interval that
-/// the bytes stand for. Both ends have to be given.
+/// The options of [`QuantizeFloatVector`] and of
+/// [`DequantizeByteArray`](super::DequantizeByteArray): the interval that the bytes stand for. Both
+/// ends have to be given.
 #[derive(Copy, Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct QuantizationOptions {
@@ -29,9 +30,9 @@ impl QuantizationOptions {
     }
 }
 
-/// Encodes each float of a vector as a byte that tells where it lies between `min_quantized_value` and
-/// `max_quantized_value`; what lies beyond is moved to the nearer end. The bytes are a `Vec<u8>`; the arithmetic is that of
-/// single precision.
+/// Encodes each float of a vector as a byte that tells where it lies between `min_quantized_value`
+/// and `max_quantized_value`; what lies beyond is moved to the nearer end. The bytes are a
+/// `Vec<u8>`; the arithmetic is that of single precision.
 ///
 /// ```pbtxt
 /// input_stream: "features"

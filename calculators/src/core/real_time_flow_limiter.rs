@@ -7,12 +7,13 @@ use graphmill_engine::{
     Policy, Result, Side, Timestamp, register,
 };
 
-/// Lets a frame in while fewer than `MAX_IN_FLIGHT` (1 by default) are on their way, and drops it otherwise. A packet of
-/// `FINISHED` says that one frame is through; for each frame let in there has to be one. Packets of several streams with
-/// the same timestamp are one frame. `ALLOW` tells of each change: whether the next frame would be let in.
+/// Lets a frame in while fewer than `MAX_IN_FLIGHT` (1 by default) are on their way, and drops it
+/// otherwise. A packet of `FINISHED` says that one frame is through; for each frame let in there
+/// has to be one. Packets of several streams with the same timestamp are one frame. `ALLOW` tells
+/// of each change: whether the next frame would be let in.
 ///
-/// Existing graphs name it. In a new one use `FlowLimiterCalculator`, which also understands frames that end without a
-/// packet.
+/// Existing graphs name it. In a new one use `FlowLimiterCalculator`, which also understands frames
+/// that end without a packet.
 ///
 /// ```pbtxt
 /// input_stream: "frames"

@@ -13,11 +13,11 @@ use serde::Deserialize;
 #[derive(Copy, Clone, Debug, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SequenceShiftOptions {
-    /// By how many packets the sequence moves: 2 gives each packet the timestamp of the second one after it, -2 that of the
-    /// second one before it.
+    /// By how many packets the sequence moves: 2 gives each packet the timestamp of the second one
+    /// after it, -2 that of the second one before it.
     pub packet_offset: i32,
-    /// Whether the timestamps before the first packet that comes out are settled as they pass. Otherwise they are when it
-    /// comes.
+    /// Whether the timestamps before the first packet that comes out are settled as they pass.
+    /// Otherwise they are when it comes.
     pub emit_empty_packets_before_first_packet: bool,
 }
 
@@ -30,9 +30,10 @@ impl Default for SequenceShiftOptions {
     }
 }
 
-/// Moves packets along the sequence of their timestamps: packet `i` comes out at the timestamp of packet `i + packet_offset`.
-/// Packets that have none there, the first ones if the offset is negative, the last ones if it is positive, are dropped. The
-/// side packet `PACKET_OFFSET` overrides the option.
+/// Moves packets along the sequence of their timestamps: packet `i` comes out at the timestamp of
+/// packet `i + packet_offset`. Packets that have none there, the first ones if the offset is
+/// negative, the last ones if it is positive, are dropped. The side packet `PACKET_OFFSET`
+/// overrides the option.
 ///
 /// ```pbtxt
 /// input_stream: "frames"

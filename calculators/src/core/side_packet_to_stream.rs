@@ -15,10 +15,11 @@ const TAGS: [&str; 6] = [
     "AT_TIMESTAMP",
 ];
 
-/// Puts the values of side packets into streams: once, before or after the stream (`AT_PRESTREAM`, `AT_POSTSTREAM`), at
-/// timestamp 0 (`AT_ZERO`) or at the one that the side packet `TIMESTAMP` names (`AT_TIMESTAMP`); at each packet of `TICK`
-/// (`AT_TICK`); or at the first one, after which the streams are closed (`AT_FIRST_TICK`). There are as many outputs as side
-/// packets, all of one tag: `AT_ZERO:0` carries the first untagged side packet, and so on.
+/// Puts the values of side packets into streams: once, before or after the stream (`AT_PRESTREAM`,
+/// `AT_POSTSTREAM`), at timestamp 0 (`AT_ZERO`) or at the one that the side packet `TIMESTAMP`
+/// names (`AT_TIMESTAMP`); at each packet of `TICK` (`AT_TICK`); or at the first one, after which
+/// the streams are closed (`AT_FIRST_TICK`). There are as many outputs as side packets, all of one
+/// tag: `AT_ZERO:0` carries the first untagged side packet, and so on.
 ///
 /// ```pbtxt
 /// input_side_packet: "value"
@@ -127,7 +128,8 @@ impl Calculator for SidePacketToStream {
         }
         Ok(match io.when {
             When::AtTick => Flow::Continue,
-            // Later ticks say nothing any more, but are taken, as what feeds them may feed others too.
+            // Later ticks say nothing any more, but are taken, as what feeds them may feed others
+            // too.
             When::AtFirstTick => {
                 io.outputs.iter().for_each(|output| cx.out().close(output));
                 self.values.clear();

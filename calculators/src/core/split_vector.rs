@@ -31,9 +31,9 @@ pub struct Part {
     pub end: i32,
 }
 
-/// Takes vectors apart: each output gets its range, as a vector or, with `element_only`, as the element itself; or one output
-/// gets all ranges, joined. A vector that ends before a range does is an error. The vector may also be an input side packet;
-/// the outputs are output side packets then.
+/// Takes vectors apart: each output gets its range, as a vector or, with `element_only`, as the
+/// element itself; or one output gets all ranges, joined. A vector that ends before a range does is
+/// an error. The vector may also be an input side packet; the outputs are output side packets then.
 ///
 /// Integers are 64 bits wide and floats double, whatever the name says. For a type of one's own:
 /// `register!(SplitVector<Face> as "SplitFaceVectorCalculator")`.

@@ -5,8 +5,8 @@ use graphmill_engine::{
     register,
 };
 
-/// Makes the one packet of a stream an output side packet. Nodes that take it open when it comes; if the stream has no
-/// packet they never do. A second packet is an error.
+/// Makes the one packet of a stream an output side packet. Nodes that take it open when it comes;
+/// if the stream has no packet they never do. A second packet is an error.
 ///
 /// ```pbtxt
 /// input_stream: "summary"

@@ -16,10 +16,12 @@ pub trait Scalar: Send + 'static {
     fn parse(text: &str) -> std::result::Result<Self::Value, String>;
 }
 
-/// Turns a side packet that is text into one that is an integer, a float or a truth value. Space around it is skipped.
+/// Turns a side packet that is text into one that is an integer, a float or a truth value. Space
+/// around it is skipped.
 ///
-/// The names with `Int` and `Uint`, and those with 32, take what fits into 32 bits; the side packets are `i64` and `u64`
-/// whatever the name says, and floats are `f64`. A truth value is one of `true`, `t`, `yes`, `y`, `1` and their opposites.
+/// The names with `Int` and `Uint`, and those with 32, take what fits into 32 bits; the side
+/// packets are `i64` and `u64` whatever the name says, and floats are `f64`. A truth value is one
+/// of `true`, `t`, `yes`, `y`, `1` and their opposites.
 ///
 /// ```pbtxt
 /// input_side_packet: "text"

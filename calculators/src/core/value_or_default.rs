@@ -5,8 +5,8 @@ use graphmill_engine::{
     register,
 };
 
-/// Passes on, at each packet of `TICK`, the packet of `IN`, or the side packet where there is none. `FLAG` gets `true`
-/// wherever the default stands in, and nothing elsewhere.
+/// Passes on, at each packet of `TICK`, the packet of `IN`, or the side packet where there is none.
+/// `FLAG` gets `true` wherever the default stands in, and nothing elsewhere.
 ///
 /// ```pbtxt
 /// input_stream: "sometimes"

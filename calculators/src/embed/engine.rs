@@ -1,4 +1,5 @@
-//! What the nodes that embed and rank share: giving texts to an engine, and its refusals as errors for the client.
+//! What the nodes that embed and rank share: giving texts to an engine, and its refusals as errors
+//! for the client.
 
 use graphmill_engine::{Error, EventSender, Kind, Result};
 use graphmill_llm::embed::{
@@ -14,7 +15,8 @@ pub(super) fn check_room(model: &EmbeddingModel) -> Result<()> {
     room.map_err(|refusal| refused(refusal, |_| String::new()))
 }
 
-/// Gives texts to the engine, whose outcome comes as an event. `field` names the text of an index in the request.
+/// Gives texts to the engine, whose outcome comes as an event. `field` names the text of an index
+/// in the request.
 pub(super) fn submit(
     model: &EmbeddingModel,
     texts: Vec<Vec<Token>>,

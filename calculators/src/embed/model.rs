@@ -1,4 +1,5 @@
-//! The resource behind the side packets `embeddings_servable` and `rerank_servable`: a model's embedding engine.
+//! The resource behind the side packets `embeddings_servable` and `rerank_servable`: a model's
+//! embedding engine.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +11,8 @@ use graphmill_llm::{Health, LoadError, SpecError, Supervised, resolve_model_path
 /// The option that names the model.
 const MODEL: &str = "models_path";
 
-/// A loaded model that embeds or ranks. Every session of every graph that names the same model and limits shares one.
+/// A loaded model that embeds or ranks. Every session of every graph that names the same model and
+/// limits shares one.
 #[derive(Debug)]
 pub struct EmbeddingModel {
     engine: Supervised<EmbeddingEngine>,

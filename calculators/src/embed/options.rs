@@ -21,7 +21,8 @@ pub struct EmbedOptions {
     pub pooling: Option<PoolingOption>,
     /// Cuts texts that are too long for the model, which are refused otherwise.
     pub truncate: bool,
-    /// Lets requests ask for fewer `dimensions`. For models that were trained so that the first numbers of a vector are one, too.
+    /// Lets requests ask for fewer `dimensions`. For models that were trained so that the first
+    /// numbers of a vector are one, too.
     pub allow_dimensions: bool,
     /// Most tokens of a text; 0 takes what the model was trained for, and at most 8192.
     pub max_context: u32,
@@ -29,12 +30,14 @@ pub struct EmbedOptions {
     pub max_num_batched_tokens: u32,
     /// Most requests at the same time; more are refused.
     pub max_waiting: u32,
-    /// Seconds that a step may take for each 64 of its tokens; an engine that takes longer is given up and started again, and its requests
-    /// end with status 503. 0 is without bound.
+    /// Seconds that a step may take for each 64 of its tokens; an engine that takes longer is given
+    /// up and started again, and its requests end with status 503. 0 is without bound.
     pub step_timeout: f64,
-    /// How often an engine that has failed is started again within ten minutes, before the server says that it is not alive.
+    /// How often an engine that has failed is started again within ten minutes, before the server
+    /// says that it is not alive.
     pub max_engine_restarts: u32,
-    /// `CPU`; `GPU` or `GPU.0` for the first GPU, `GPU.1` for the second; `AUTO` for all GPUs there are, or else the CPU.
+    /// `CPU`; `GPU` or `GPU.0` for the first GPU, `GPU.1` for the second; `AUTO` for all GPUs there
+    /// are, or else the CPU.
     pub target_device: String,
     /// JSON object with the backend's knobs, as that of the LLM node.
     #[schemars(extend("contentMediaType" = "application/json", "contentSchema" = schemars::schema_for!(PluginConfig)))]
@@ -66,20 +69,24 @@ impl Default for EmbedOptions {
 pub struct RankOptions {
     /// Folder with one `.gguf` file, or such a file; relative to the graph's folder. Required.
     pub models_path: String,
-    /// Most pieces that the documents of a request are cut into. A document that fits the model beside the query is one piece.
+    /// Most pieces that the documents of a request are cut into. A document that fits the model
+    /// beside the query is one piece.
     pub max_allowed_chunks: u32,
-    /// Most tokens of a query and a piece of a document together; when not set, what the model was trained for, and at most 8192.
+    /// Most tokens of a query and a piece of a document together; when not set, what the model was
+    /// trained for, and at most 8192.
     pub max_position_embeddings: Option<u32>,
     /// Tokens of one step, pairs of all requests together; a longer pair is computed alone.
     pub max_num_batched_tokens: u32,
     /// Most requests at the same time; more are refused.
     pub max_waiting: u32,
-    /// Seconds that a step may take for each 64 of its tokens; an engine that takes longer is given up and started again, and its requests
-    /// end with status 503. 0 is without bound.
+    /// Seconds that a step may take for each 64 of its tokens; an engine that takes longer is given
+    /// up and started again, and its requests end with status 503. 0 is without bound.
     pub step_timeout: f64,
-    /// How often an engine that has failed is started again within ten minutes, before the server says that it is not alive.
+    /// How often an engine that has failed is started again within ten minutes, before the server
+    /// says that it is not alive.
     pub max_engine_restarts: u32,
-    /// `CPU`; `GPU` or `GPU.0` for the first GPU, `GPU.1` for the second; `AUTO` for all GPUs there are, or else the CPU.
+    /// `CPU`; `GPU` or `GPU.0` for the first GPU, `GPU.1` for the second; `AUTO` for all GPUs there
+    /// are, or else the CPU.
     pub target_device: String,
     /// JSON object with the backend's knobs, as that of the LLM node.
     #[schemars(extend("contentMediaType" = "application/json", "contentSchema" = schemars::schema_for!(PluginConfig)))]

@@ -15,11 +15,12 @@ use super::{EmbeddingModel, RankOptions};
 use crate::llm::claim_room;
 use crate::payload::{Relevance, RerankRequest, Tally};
 
-/// Says how well each document of a request answers its query, batched with those of every other session of the same model.
+/// Says how well each document of a request answers its query, batched with those of every other
+/// session of the same model.
 ///
-/// The request is read once, and its scores come out at the same timestamp. A document that is too long for the model beside the query
-/// is cut into pieces, and has the score of the best one. Runs on the executor `cpu`, because making tokens of many documents takes
-/// time.
+/// The request is read once, and its scores come out at the same timestamp. A document that is too
+/// long for the model beside the query is cut into pieces, and has the score of the best one. Runs
+/// on the executor `cpu`, because making tokens of many documents takes time.
 ///
 /// ```pbtxt
 /// input_stream: "REQUEST:request"

@@ -14,11 +14,13 @@ use super::{EmbedOptions, EmbeddingModel};
 use crate::llm::claim_room;
 use crate::payload::{Embeddings, EmbeddingsRequest, Prompt, Tally, TemplatedPrompt};
 
-/// Makes a vector of each text of a request, batched with those of every other session of the same model.
+/// Makes a vector of each text of a request, batched with those of every other session of the same
+/// model.
 ///
-/// The request is read once, and its vectors come out at the same timestamp. In text, the spelling of special tokens is text, and what
-/// the model wants around a text is added; texts that are tokens already are taken as they are. Runs on the executor `cpu`, because
-/// making tokens of many texts takes time.
+/// The request is read once, and its vectors come out at the same timestamp. In text, the spelling
+/// of special tokens is text, and what the model wants around a text is added; texts that are
+/// tokens already are taken as they are. Runs on the executor `cpu`, because making tokens of many
+/// texts takes time.
 ///
 /// ```pbtxt
 /// input_stream: "REQUEST:request"

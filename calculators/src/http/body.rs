@@ -16,7 +16,8 @@ pub(super) fn json(payload: &HttpRequestPayload) -> Result<&JsonBody> {
     })
 }
 
-/// An answer in one piece, behind the header that names the request's fields that nobody knows, if there are any.
+/// An answer in one piece, behind the header that names the request's fields that nobody knows, if
+/// there are any.
 pub(super) fn answer(value: &impl Serialize, ignored: &[String]) -> Result<Vec<HttpResponse>> {
     let body = whole(to_json(value)?);
     Ok(ignored_fields(ignored).into_iter().chain([body]).collect())

@@ -1,4 +1,5 @@
-//! Answers of choices, as OpenAI's chat and completions have them: whole bodies, or streams of chunks without names.
+//! Answers of choices, as OpenAI's chat and completions have them: whole bodies, or streams of
+//! chunks without names.
 
 use graphmill_engine::{Error, Result};
 use graphmill_llm::Usage as Counts;
@@ -21,7 +22,8 @@ pub(super) trait Form: Send {
     /// The events that a stream begins with.
     fn begin(events: &mut Events<'_>) -> Result<()>;
 
-    /// What a chunk adds to a text that begins at this character. Log probabilities go with the first event of the chunk.
+    /// What a chunk adds to a text that begins at this character. Log probabilities go with the
+    /// first event of the chunk.
     fn extend(events: &mut Events<'_>, chunk: &TextChunk, begins: usize) -> Result<()>;
 
     /// A choice of a whole answer.

@@ -1,4 +1,5 @@
-//! What is used where a request says nothing: what the graph says, and behind it what the model's makers say.
+//! What is used where a request says nothing: what the graph says, and behind it what the model's
+//! makers say.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,7 +12,8 @@ use crate::llm::GenerationConfig;
 pub struct OpenAIRequestOptions {
     /// Temperature of sampling; 1 when not set here.
     pub temperature: Option<f32>,
-    /// Share of the probability that the likeliest tokens kept must reach; 1 (all) when not set here.
+    /// Share of the probability that the likeliest tokens kept must reach; 1 (all) when not set
+    /// here.
     pub top_p: Option<f32>,
     /// Number of likeliest tokens kept; -1 (all) when not set here.
     pub top_k: Option<i32>,

@@ -1,7 +1,8 @@
 //! What a dialect of HTTP is, in which models are asked to generate text.
 //!
-//! Its paths, its fields (a file of the table), what it makes of a request, how it writes an answer and how it tells a failure are all
-//! behind [`Dialect`]: neither the nodes nor the server know one by name.
+//! Its paths, its fields (a file of the table), what it makes of a request, how it writes an answer
+//! and how it tells a failure are all behind [`Dialect`]: neither the nodes nor the server know one
+//! by name.
 
 use graphmill_engine::Result;
 use serde_json::{Map, Value, json};
@@ -13,7 +14,8 @@ use crate::payload::{
 
 /// How requests for generated text are read and their answers are written.
 pub trait Dialect: Sync {
-    /// What its paths begin with behind a prefix, which is also its name in the table of fields: `chat/completions`.
+    /// What its paths begin with behind a prefix, which is also its name in the table of fields:
+    /// `chat/completions`.
     fn endpoint(&self) -> &'static str;
 
     /// What can be asked in it.
@@ -30,7 +32,8 @@ pub trait Dialect: Sync {
     /// The dialect whose fields [`translate`](Self::translate) makes of a request.
     fn native(&self) -> &'static dyn Dialect;
 
-    /// A request in the terms of the [native](Self::native) dialect; none where it is in these terms already.
+    /// A request in the terms of the [native](Self::native) dialect; none where it is in these
+    /// terms already.
     ///
     /// # Errors
     /// What cannot be said in these terms, by the names of this dialect.
@@ -57,7 +60,8 @@ pub trait Dialect: Sync {
         error(failure)
     }
 
-    /// The event that says why a stream has no more of them, with its name if events have names. `number` counts the events before it.
+    /// The event that says why a stream has no more of them, with its name if events have names.
+    /// `number` counts the events before it.
     fn error_event(&self, failure: &Failure<'_>, _number: u64) -> (Option<&'static str>, Value) {
         (None, self.error(failure))
     }
@@ -77,7 +81,8 @@ pub enum Asked {
     Explanation,
     /// The prompts of a request for an answer.
     Rendering,
-    /// How many tokens these have, in an object of this kind where the dialect's objects say theirs.
+    /// How many tokens these have, in an object of this kind where the dialect's objects say
+    /// theirs.
     Count(Option<&'static str>),
     /// The prompt of a conversation.
     Template,
@@ -149,7 +154,8 @@ pub struct Failure<'a> {
     pub request: Option<&'a str>,
 }
 
-/// OpenAI's error object: `{"error": {"message", "type", "param", "code"}}`, with the node that failed under `error.graph`.
+/// OpenAI's error object: `{"error": {"message", "type", "param", "code"}}`, with the node that
+/// failed under `error.graph`.
 pub fn error(failure: &Failure<'_>) -> Value {
     let mut error = json!({
         "message": failure.message,

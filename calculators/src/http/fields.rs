@@ -1,4 +1,5 @@
-//! Reading the fields of a JSON object with errors that name the field. A `null` counts as not given, as OpenAI has it.
+//! Reading the fields of a JSON object with errors that name the field. A `null` counts as not
+//! given, as OpenAI has it.
 
 use std::{
     fmt::Display,
@@ -26,8 +27,8 @@ pub(super) mod code {
     pub(in crate::http) const UNSUPPORTED: &str = "unsupported_parameter";
 }
 
-/// A JSON object whose fields are read one by one: a body, whose fields become values when they are asked for, or an object inside
-/// of it.
+/// A JSON object whose fields are read one by one: a body, whose fields become values when they are
+/// asked for, or an object inside of it.
 #[derive(Copy, Clone)]
 pub(super) enum Fields<'a> {
     Body(&'a JsonBody),
@@ -63,7 +64,8 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The field as it was sent, unless it is missing or `null`: for readers that make no value of it.
+    /// The field as it was sent, unless it is missing or `null`: for readers that make no value of
+    /// it.
     pub(super) fn given(self, name: &str) -> Option<Given<'a>> {
         match self {
             Self::Body(body) => body.given(name).filter(|_| body.has(name)),
@@ -121,7 +123,8 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Refuses a field that asks for something this graph does not do. `harmless` are the values that ask for nothing.
+    /// Refuses a field that asks for something this graph does not do. `harmless` are the values
+    /// that ask for nothing.
     pub(super) fn unsupported(
         self,
         name: &'static str,

@@ -2,7 +2,8 @@
 //!
 //! The table of fields says the same to users.
 
-/// Most messages, or items, of a conversation: with the fields inside, about as many as a request may have values.
+/// Most messages, or items, of a conversation: with the fields inside, about as many as a request
+/// may have values.
 pub const MAX_MESSAGES: usize = 16_384;
 
 /// Most tools of a chat: each is in the prompt, and is part of what constrains calls.
@@ -32,7 +33,8 @@ pub const MAX_STOP_TOKENS: usize = 1_024;
 /// Most biases: all are added at each step.
 pub const MAX_BIASES: usize = 4_096;
 
-/// Most texts that DRY's repetitions do not go across: every token is searched for every one of these.
+/// Most texts that DRY's repetitions do not go across: every token is searched for every one of
+/// these.
 pub const MAX_BREAKERS: usize = 32;
 
 /// Longest of them.

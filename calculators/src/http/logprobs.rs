@@ -1,4 +1,5 @@
-//! Log probabilities: the fields that ask for them, and the objects of chats and of completions that tell them.
+//! Log probabilities: the fields that ask for them, and the objects of chats and of completions
+//! that tell them.
 
 use graphmill_engine::Result;
 use serde::{Serialize, Serializer, ser::SerializeMap};
@@ -6,7 +7,8 @@ use serde::{Serialize, Serializer, ser::SerializeMap};
 use super::fields::{Fields, invalid};
 use crate::payload::TextLogprob;
 
-/// How many of the likeliest tokens at each place the answer tells of; none if it tells no log probabilities at all.
+/// How many of the likeliest tokens at each place the answer tells of; none if it tells no log
+/// probabilities at all.
 pub(super) fn read(body: Fields<'_>, is_chat: bool) -> Result<Option<u8>> {
     if !is_chat {
         let top = body.integer("logprobs")?;
@@ -83,8 +85,8 @@ impl<'a> TopToken<'a> {
     }
 }
 
-/// The `logprobs` of a choice of a completion, whole or chunk. The lists have one entry for each token, the one that ended the text
-/// included, so that as many are there as were asked for.
+/// The `logprobs` of a choice of a completion, whole or chunk. The lists have one entry for each
+/// token, the one that ended the text included, so that as many are there as were asked for.
 #[derive(Default, Serialize)]
 pub(super) struct TextLogprobs<'a> {
     tokens: Vec<String>,
@@ -112,8 +114,8 @@ impl<'a> TextLogprobs<'a> {
     }
 }
 
-/// The likeliest tokens at a place, as an object, and the token that is there if it is none of them. Of tokens that are spelled
-/// alike, the likeliest counts.
+/// The likeliest tokens at a place, as an object, and the token that is there if it is none of
+/// them. Of tokens that are spelled alike, the likeliest counts.
 struct TopOf<'a>(&'a TextLogprob);
 
 impl Serialize for TopOf<'_> {

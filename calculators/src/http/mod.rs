@@ -1,8 +1,9 @@
 //! Nodes that read and write the dialects of HTTP: what a request may say, and how an answer looks.
 //!
-//! Each dialect is a folder: OpenAI's `chat/completions`, `completions` and `responses`, Anthropic's `messages`. What they have in
-//! common is [`dialect::Dialect`]. Requests of `responses` and `messages` are translated into chat before they are read, and all answers
-//! are written from the same chunks of text. Vectors have nodes of their own (`embeddings`, `rerank`).
+//! Each dialect is a folder: OpenAI's `chat/completions`, `completions` and `responses`,
+//! Anthropic's `messages`. What they have in common is [`dialect::Dialect`]. Requests of
+//! `responses` and `messages` are translated into chat before they are read, and all answers are
+//! written from the same chunks of text. Vectors have nodes of their own (`embeddings`, `rerank`).
 //!
 //! Every refusal names the field it is about, by its JSON path.
 

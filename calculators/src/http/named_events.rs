@@ -1,4 +1,5 @@
-//! Answers of one choice that are made of parts, as whole bodies or as streams of events that have names.
+//! Answers of one choice that are made of parts, as whole bodies or as streams of events that have
+//! names.
 
 use graphmill_engine::Result;
 use serde_json::Value;

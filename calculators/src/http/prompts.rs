@@ -1,5 +1,6 @@
-//! Prompts as requests bring them: a text, texts, token ids, or lists of these. They are read from the text of the request without
-//! making values of them, because a prompt can have a million tokens.
+//! Prompts as requests bring them: a text, texts, token ids, or lists of these. They are read from
+//! the text of the request without making values of them, because a prompt can have a million
+//! tokens.
 
 use std::{
     cell::{Cell, RefCell},
@@ -32,7 +33,8 @@ pub(super) struct Form {
     pub(super) only_tokens: bool,
 }
 
-/// Reads a field of prompts, which has to be there. An error inside of it has the path of the place.
+/// Reads a field of prompts, which has to be there. An error inside of it has the path of the
+/// place.
 pub(super) fn read(body: Fields<'_>, form: Form) -> Result<Vec<Prompt>> {
     let given = body.given(form.field).ok_or_else(|| missing(form.field))?;
     let reader = Reader {

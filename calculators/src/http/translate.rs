@@ -1,6 +1,8 @@
-//! Requests of other dialects as requests for chat, which the readers of chat then check like any other.
+//! Requests of other dialects as requests for chat, which the readers of chat then check like any
+//! other.
 //!
-//! A field that has the same meaning in both dialects, and one that the dialect does not know, stays as it is.
+//! A field that has the same meaning in both dialects, and one that the dialect does not know,
+//! stays as it is.
 
 use graphmill_engine::{Error, Result};
 use serde_json::{Map, Value, json};
@@ -179,7 +181,8 @@ impl Turns {
             .filter(|message| message["role"] == "assistant")
     }
 
-    /// Whether the assistant has the last word. Where it has said nothing yet, there is none to go on from.
+    /// Whether the assistant has the last word. Where it has said nothing yet, there is none to go
+    /// on from.
     pub(super) fn ends_with_assistant(&self) -> bool {
         self.messages
             .last()

@@ -7,7 +7,7 @@ use graphmill_engine::{
     Policy, Res, Result, Timestamp, register,
 };
 use graphmill_llm::{
-    CompiledConstraint, DraftSource, Engine, ErrorKind, FinishReason, GenerationError,
+    CompiledConstraint, DraftSource, ErrorKind, FinishReason, GenerationError, LlmEngine,
     SpeculationParams, StepOutput,
 };
 
@@ -25,18 +25,21 @@ pub struct Credit {
     pub index: u32,
 }
 
-/// Generates tokens for prompts, all choices at once, batched with those of every other session of the same model.
+/// Generates tokens for prompts, all choices at once, batched with those of every other session of
+/// the same model.
 ///
-/// `TOKENS` and `PARAMS` are read once. Each step of a choice gives one packet on `TOKENS` and one on `LOOPBACK`, at the same
-/// timestamp, counted from 0. The back edge returns the `LOOPBACK` packet, and with it the engine's credit for one more step:
-/// while a client does not read, the loop stands still and the sequence sits out the batches. Without a back edge the credit
-/// returns when the packet is put out. The node closes when all choices have ended, or when there are to be none: `PARAMS` ended
-/// without a packet.
+/// `TOKENS` and `PARAMS` are read once. Each step of a choice gives one packet on `TOKENS` and one
+/// on `LOOPBACK`, at the same timestamp, counted from 0. The back edge returns the `LOOPBACK`
+/// packet, and with it the engine's credit for one more step: while a client does not read, the
+/// loop stands still and the sequence sits out the batches. Without a back edge the credit returns
+/// when the packet is put out. The node closes when all choices have ended, or when there are to be
+/// none: `PARAMS` ended without a packet.
 ///
-/// Where a request has more prompts and choices than half of the places that are left in the engine's queue, the others follow when
-/// earlier ones have begun.
+/// Where a request has more prompts and choices than half of the places that are left in the
+/// engine's queue, the others follow when earlier ones have begun.
 ///
-/// The node defines the resource it names: model, vocabulary and chat template, for the nodes that name it too.
+/// The node defines the resource it names: model, vocabulary and chat template, for the nodes that
+/// name it too.
 ///
 /// ```pbtxt
 /// input_stream: "TOKENS:prompts"
@@ -62,7 +65,8 @@ pub struct Llm {
     limits: Limits,
     prompts: Option<TokenPrompts>,
     params: Option<GenerationParams>,
-    /// When the prompts came. Parameters that do not come until then never will: nothing is to be generated.
+    /// When the prompts came. Parameters that do not come until then never will: nothing is to be
+    /// generated.
     asked_at: Timestamp,
     /// The choices that were submitted; none before the first.
     choices: Option<Vec<Option<Choice>>>,
@@ -332,7 +336,8 @@ fn compiled(params: &GenerationParams) -> Result<Option<CompiledConstraint>> {
     }
 }
 
-/// A graph that does not know the model's formats cannot demand a call of a tool or bound the reasoning.
+/// A graph that does not know the model's formats cannot demand a call of a tool or bound the
+/// reasoning.
 fn refuse_what_is_not_formatted(params: &GenerationParams) -> Result<()> {
     let demands = [
         ("tool_choice", params.demands_call),
@@ -371,12 +376,12 @@ impl Limits {
         }
     }
 
-    /// How a request drafts: as it says, or as the graph says for those that do not. With a draft model all draft, and without one
-    /// those that ask for it or all, as `prompt_lookup` says.
+    /// How a request drafts: as it says, or as the graph says for those that do not. With a draft
+    /// model all draft, and without one those that ask for it or all, as `prompt_lookup` says.
     fn speculation(
         self,
         params: &GenerationParams,
-        engine: &Engine,
+        engine: &LlmEngine,
     ) -> Result<Option<SpeculationParams>> {
         let has_model = engine.info().draft.is_some();
         let threshold = params.assistant_confidence_threshold;

@@ -14,12 +14,13 @@ use graphmill_llm::CompileError;
 /// How much of the reason is shown why something cannot be enforced.
 const MAX_SHOWN_BYTES: usize = 180;
 
-/// Compiles the JSON schema, regular expression, choice or grammar that a request asks its text to match, for the model's
-/// vocabulary.
+/// Compiles the JSON schema, regular expression, choice or grammar that a request asks its text to
+/// match, for the model's vocabulary.
 ///
-/// Passes on the parameters it gets, with what it compiled. A request whose constraint cannot be compiled ends with an error that
-/// names the field; without this node, every request that has a constraint does. The model remembers the last constraints, so that
-/// a client that sends the same again and again waits once. Runs on the executor `cpu`, because a large schema takes a while.
+/// Passes on the parameters it gets, with what it compiled. A request whose constraint cannot be
+/// compiled ends with an error that names the field; without this node, every request that has a
+/// constraint does. The model remembers the last constraints, so that a client that sends the same
+/// again and again waits once. Runs on the executor `cpu`, because a large schema takes a while.
 ///
 /// ```pbtxt
 /// input_stream: "PARAMS:params"

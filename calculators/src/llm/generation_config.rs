@@ -9,7 +9,8 @@ use serde::Deserialize;
 /// The file beside a model, as Hugging Face's transformers writes it.
 const FILE: &str = "generation_config.json";
 
-/// What is used where neither a request nor its graph says anything. The file's other fields concern other programs; a seed in it would make all answers alike.
+/// What is used where neither a request nor its graph says anything. The file's other fields
+/// concern other programs; a seed in it would make all answers alike.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct GenerationConfig {

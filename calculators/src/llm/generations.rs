@@ -1,20 +1,22 @@
-//! The generations of a request: some are in the engine, the others follow, so that no request fills the engine's queue.
+//! The generations of a request: some are in the engine, the others follow, so that no request
+//! fills the engine's queue.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use graphmill_engine::{Error, EventSender, Result};
 use graphmill_llm::{
-    CompiledConstraint, Engine, Entry, GenerationRequest, RequestId, SequenceHandle,
+    CompiledConstraint, Entry, GenerationRequest, LlmEngine, RequestId, SequenceHandle,
     SpeculationParams, StepOutput, SubmitError, Token,
 };
 
 use super::out_of_memory;
 use crate::payload::{Asked, GenerationParams, StopSignal, TokenPrompt};
 
-/// Step outputs of one choice that may be on their way through the graph before the engine waits for credit. The engine hands those of
-/// 15 ms to the session together, which are a hundred of the shortest steps, and goes on meanwhile. A client that stops reading stops
-/// its generation so much later.
+/// Step outputs of one choice that may be on their way through the graph before the engine waits
+/// for credit. The engine hands those of 15 ms to the session together, which are a hundred of the
+/// shortest steps, and goes on meanwhile. A client that stops reading stops its generation so much
+/// later.
 const CREDITS: u32 = 128;
 
 /// What reaches the node from outside of the graph, and from nodes that end a choice.
@@ -50,7 +52,7 @@ pub(super) struct Reply {
 /// What all generations of a request have in common, and which of them is next.
 pub(super) struct Generations {
     /// One for all of them, whatever happens to it meanwhile.
-    engine: Arc<Engine>,
+    engine: Arc<LlmEngine>,
     request: RequestId,
     prompts: Vec<TokenPrompt>,
     params: GenerationParams,
@@ -64,14 +66,15 @@ pub(super) struct Generations {
 impl Generations {
     /// None of them is submitted yet. Fails if one of the prompts can never run.
     pub(super) fn new(
-        engine: Arc<Engine>,
+        engine: Arc<LlmEngine>,
         prompts: Vec<TokenPrompt>,
         params: &GenerationParams,
         (max_tokens, speculation): (Option<u32>, Option<SpeculationParams>),
         constraint: Option<CompiledConstraint>,
         events: EventSender<Event>,
     ) -> Result<Self> {
-        // The last ones may be submitted when the answer has begun, which is too late to refuse them.
+        // The last ones may be submitted when the answer has begun, which is too late to refuse
+        // them.
         for prompt in &prompts {
             let checked = engine.check_prompt(&prompt.tokens, max_tokens);
             checked.map_err(refused)?;

@@ -1,4 +1,5 @@
-//! The resource behind the side packet `llm`: a model's batching engine, its vocabulary and its chat template.
+//! The resource behind the side packet `llm`: a model's batching engine, its vocabulary and its
+//! chat template.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -6,7 +7,7 @@ use std::sync::Arc;
 use graphmill_engine::{Error, Kind, Resource, Result, World};
 use graphmill_llm::backend::scripted::{Script, ScriptedBackend};
 use graphmill_llm::{
-    BackendKind, Engine, EngineSpec, Health, LoadError, SpecError, Supervised, Vocab,
+    BackendKind, Health, LlmEngine, LlmEngineSpec, LoadError, SpecError, Supervised, Vocab,
     resolve_model_path,
 };
 
@@ -28,10 +29,11 @@ const TOOL_TEMPLATE: &str = "tool_use";
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ModelSpec {
     /// The engine and its model file; before the spec is resolved, the path as the graph names it.
-    pub engine: EngineSpec,
+    pub engine: LlmEngineSpec,
     /// A chat template that replaces the model's own.
     pub chat_template: Option<PathBuf>,
-    /// How the model writes tool calls, by the name of the format; empty for what its chat template says.
+    /// How the model writes tool calls, by the name of the format; empty for what its chat template
+    /// says.
     pub tool_parser: String,
     /// How the model writes reasoning, likewise.
     pub reasoning_parser: String,
@@ -42,7 +44,7 @@ pub struct ModelSpec {
 /// A loaded model. Every session of every graph that names the same model and limits shares one.
 #[derive(Debug)]
 pub struct LanguageModel {
-    engine: Supervised<Engine>,
+    engine: Supervised<LlmEngine>,
     vocab: Arc<dyn Vocab>,
     history: Arc<History>,
     template: Option<Result<ChatTemplate, TemplateError>>,
@@ -57,12 +59,12 @@ impl LanguageModel {
     /// # Errors
     /// A script whose numbers or template cannot be used.
     pub fn scripted(script: Script) -> Result<Self> {
-        let spec = EngineSpec::new(format!("{}.script.json", script.name));
+        let spec = LlmEngineSpec::new(format!("{}.script.json", script.name));
         let open = {
             let spec = spec.clone();
             move || Ok(ScriptedBackend::new(script, &spec))
         };
-        let engine = Engine::with_backend(spec, open).and_then(Supervised::<Engine>::once);
+        let engine = LlmEngine::with_backend(spec, open).and_then(Supervised::<LlmEngine>::once);
         let engine = engine.map_err(not_loaded)?;
         let vocab = engine.current().vocab();
         let template = own_template(&*vocab, None);
@@ -78,7 +80,7 @@ impl LanguageModel {
     }
 
     /// The engine that batches this model's sequences; another one after it has failed.
-    pub fn engine(&self) -> Arc<Engine> {
+    pub fn engine(&self) -> Arc<LlmEngine> {
         self.engine.current()
     }
 
@@ -169,7 +171,7 @@ impl Resource for LanguageModel {
     fn load(spec: &ModelSpec, world: &dyn World) -> Result<Self> {
         spec.engine.validate().map_err(unusable)?;
         let chosen = chosen_template(spec, world)?;
-        let engine = Supervised::<Engine>::load(spec.engine.clone());
+        let engine = Supervised::<LlmEngine>::load(spec.engine.clone());
         let engine = engine.map_err(|error| at_fault(&spec.engine, error))?;
         let vocab = engine.current().vocab();
         let (template, tool_template) = match chosen {
@@ -219,7 +221,8 @@ fn chosen_template(spec: &ModelSpec, world: &dyn World) -> Result<Option<ChatTem
     }
 }
 
-/// The template stored with the model. One that does not compile makes chat fail, and completions still work.
+/// The template stored with the model. One that does not compile makes chat fail, and completions
+/// still work.
 fn own_template(
     vocab: &dyn Vocab,
     name: Option<&str>,
@@ -271,7 +274,7 @@ fn unusable_draft(error: SpecError) -> Error {
 }
 
 /// The error with the option that names the file it is about.
-fn at_fault(spec: &EngineSpec, error: LoadError) -> Error {
+fn at_fault(spec: &LlmEngineSpec, error: LoadError) -> Error {
     let option = match &error {
         LoadError::Spec { field, .. } => (*field).to_owned(),
         LoadError::Read { path, .. }

@@ -1,14 +1,14 @@
 //! `LLMCalculatorOptions`: the options of OVMS graphs, field by field.
 //!
-//! A field either means the same here, or is refused because no answer could be right without it, or is accepted with a
-//! warning that says what does not happen.
+//! A field either means the same here, or is refused because no answer could be right without it,
+//! or is accepted with a warning that says what does not happen.
 
 use std::path::PathBuf;
 
 use graphmill_engine::Contract;
 use graphmill_llm::spec::{MAX_RESTARTS, STEP_TIMEOUT_MS};
 use graphmill_llm::{
-    AdapterSpec, Device, DraftSource, DraftSpec, EngineSpec, Number, PluginConfig, SpecError,
+    AdapterSpec, Device, DraftSource, DraftSpec, LlmEngineSpec, Number, PluginConfig, SpecError,
     SpeculationParams, SubmitError,
 };
 use schemars::JsonSchema;
@@ -23,56 +23,66 @@ use crate::text::{reasoning, tool_calls};
 pub struct LlmOptions {
     /// Folder with one `.gguf` file, or such a file; relative to the graph's folder. Required.
     pub models_path: String,
-    /// Most tokens of one step, prompt chunks and decodes together. Where decodes would fill it, prompts keep a part.
+    /// Most tokens of one step, prompt chunks and decodes together. Where decodes would fill it,
+    /// prompts keep a part.
     pub max_num_batched_tokens: u32,
-    /// Most GB the KV cache may take; 0 takes 256 MB, or one whole context if that is more. A ceiling: it takes less where the
-    /// sequences or the memory cannot use as much.
+    /// Most GB the KV cache may take; 0 takes 256 MB, or one whole context if that is more. A
+    /// ceiling: it takes less where the sequences or the memory cannot use as much.
     pub cache_size: u64,
     /// Most sequences that compute at the same time. llama.cpp can do 256.
     pub max_num_seqs: u32,
-    /// Splits long prompts over steps; without it, prompts longer than `max_num_batched_tokens` are refused.
+    /// Splits long prompts over steps; without it, prompts longer than `max_num_batched_tokens` are
+    /// refused.
     pub dynamic_split_fuse: bool,
-    /// `CPU`; `GPU` or `GPU.0` for the first GPU, `GPU.1` for the second; `AUTO` for all GPUs there are, or else the CPU.
+    /// `CPU`; `GPU` or `GPU.0` for the first GPU, `GPU.1` for the second; `AUTO` for all GPUs there
+    /// are, or else the CPU.
     pub device: String,
     /// Most tokens drafted in a step, 1 to 32, for requests that draft and do not say.
     pub num_assistant_tokens: u32,
-    /// Longest run of tokens that prompt lookup searches for, 1 to 8, for requests that draft and do not say.
+    /// Longest run of tokens that prompt lookup searches for, 1 to 8, for requests that draft and
+    /// do not say.
     pub max_ngram_size: u32,
-    /// JSON object with the backend's knobs. Some properties of OpenVINO mean the same as a knob, others have no effect, which is
-    /// logged; any other name is an error.
+    /// JSON object with the backend's knobs. Some properties of OpenVINO mean the same as a knob,
+    /// others have no effect, which is logged; any other name is an error.
     #[schemars(extend("contentMediaType" = "application/json", "contentSchema" = schemars::schema_for!(PluginConfig)))]
     pub plugin_config: String,
     /// `n` of a request has to be below this.
     pub best_of_limit: u32,
-    /// Most tokens a choice may have, and how many it has when the request does not say; 0 is without limit.
+    /// Most tokens a choice may have, and how many it has when the request does not say; 0 is
+    /// without limit.
     pub max_tokens_limit: u32,
-    /// Takes the beginning of a prompt over from running and finished sequences that begin alike, instead of computing it.
+    /// Takes the beginning of a prompt over from running and finished sequences that begin alike,
+    /// instead of computing it.
     pub enable_prefix_caching: bool,
-    /// Most GB of host memory for what finished sequences computed, 0.5 for example; 0 keeps nothing. Without it, an eighth of the
-    /// memory that is free when the model is loaded.
+    /// Most GB of host memory for what finished sequences computed, 0.5 for example; 0 keeps
+    /// nothing. Without it, an eighth of the memory that is free when the model is loaded.
     pub prefix_cache_size: Option<f64>,
-    /// Most tokens of a sequence; 0 takes what the model was trained for. A model that leaves no memory for one such sequence is
-    /// refused.
+    /// Most tokens of a sequence; 0 takes what the model was trained for. A model that leaves no
+    /// memory for one such sequence is refused.
     pub max_context: u32,
-    /// Most generations that wait for a place in the batches or make their prompt; more are refused. One request has at most half of
-    /// the places that are left, and submits the rest of its generations when earlier ones have begun.
+    /// Most generations that wait for a place in the batches or make their prompt; more are
+    /// refused. One request has at most half of the places that are left, and submits the rest of
+    /// its generations when earlier ones have begun.
     pub max_waiting: u32,
-    /// Milliseconds that a request may wait for its first place in the batches before it fails with status 429; 0 is without bound.
+    /// Milliseconds that a request may wait for its first place in the batches before it fails with
+    /// status 429; 0 is without bound.
     pub queue_timeout_ms: u32,
-    /// Milliseconds that a step should take at most while sequences generate: prompts get as many tokens as fit, and at least 16.
-    /// 0 chooses three times what generating alone takes, and at least 200.
+    /// Milliseconds that a step should take at most while sequences generate: prompts get as many
+    /// tokens as fit, and at least 16. 0 chooses three times what generating alone takes, and at
+    /// least 200.
     pub target_step_ms: u32,
     /// Milliseconds of waiting that make up for one point of a request's `priority`.
     pub priority_aging_ms: u32,
-    /// Seconds that a step may take for each 64 of its tokens; an engine that takes longer is given up and started again, and its requests
-    /// end with status 503. 0 is without bound.
+    /// Seconds that a step may take for each 64 of its tokens; an engine that takes longer is given
+    /// up and started again, and its requests end with status 503. 0 is without bound.
     pub step_timeout: f64,
-    /// How often an engine that has failed is started again within ten minutes, before the server says that it is not alive.
+    /// How often an engine that has failed is started again within ten minutes, before the server
+    /// says that it is not alive.
     pub max_engine_restarts: u32,
     /// The lowest `priority` that a request may have; at most 0.
     pub min_priority: i32,
-    /// The highest; at least 0. Requests are held up by those of a higher priority for as many times `priority_aging_ms` as there are
-    /// points between them, and no longer.
+    /// The highest; at least 0. Requests are held up by those of a higher priority for as many
+    /// times `priority_aging_ms` as there are points between them, and no longer.
     pub max_priority: i32,
     /// A Jinja file, relative to the graph's folder, that replaces the model's chat template.
     pub chat_template_file: String,
@@ -80,8 +90,9 @@ pub struct LlmOptions {
     pub pipeline_type: PipelineType,
     /// Both modes are rendered in the same way.
     pub chat_template_mode: ChatTemplateMode,
-    /// Folder with one `.gguf` file, or such a file; relative to the graph's folder. A smaller model with the same vocabulary, which
-    /// drafts tokens for all requests that do not say otherwise.
+    /// Folder with one `.gguf` file, or such a file; relative to the graph's folder. A smaller
+    /// model with the same vocabulary, which drafts tokens for all requests that do not say
+    /// otherwise.
     pub draft_models_path: String,
     /// Where the draft model computes; where the model does when empty.
     pub draft_device: String,
@@ -89,12 +100,13 @@ pub struct LlmOptions {
     pub draft_max_num_batched_tokens: Option<u32>,
     /// Most GB that the draft model's KV cache may take; `cache_size` when not set.
     pub draft_cache_size: Option<u64>,
-    /// LoRA adapters that requests can choose, by `model: "graph:adapter"` or `model: "adapter"`. All compute side by side.
+    /// LoRA adapters that requests can choose, by `model: "graph:adapter"` or `model: "adapter"`.
+    /// All compute side by side.
     pub lora_adapters: Vec<LoraAdapter>,
     /// Without effect: cells are not kept in blocks.
     pub draft_block_size: Option<u64>,
-    /// Most sequences that the draft model keeps; `max_num_seqs` when not set. Where more draft, those that did not for longest are
-    /// computed again.
+    /// Most sequences that the draft model keeps; `max_num_seqs` when not set. Where more draft,
+    /// those that did not for longest are computed again.
     pub draft_max_num_seqs: Option<u32>,
     /// `false` is refused: the draft model computes long texts in pieces.
     pub draft_dynamic_split_fuse: Option<bool>,
@@ -106,14 +118,16 @@ pub struct LlmOptions {
     pub sparse_attention_config: Option<SparseAttentionConfig>,
     /// Without effect.
     pub cache_interval_multiplier: Option<u64>,
-    /// How the model writes tool calls: `hermes`, `llama3`, `mistral`, `phi4`, `qwen3coder`, `gptoss`, `deepseek`, `json`, or `none` to
-    /// leave them in the text; empty for what its chat template says.
-    pub tool_parser: String,
-    /// How the model writes reasoning: `think`, `seed`, `mistral`, `gptoss`, or `none` to leave it in the text; empty for what its chat
+    /// How the model writes tool calls: `hermes`, `llama3`, `mistral`, `phi4`, `qwen3coder`,
+    /// `gptoss`, `deepseek`, `json`, or `none` to leave them in the text; empty for what its chat
     /// template says.
+    pub tool_parser: String,
+    /// How the model writes reasoning: `think`, `seed`, `mistral`, `gptoss`, or `none` to leave it
+    /// in the text; empty for what its chat template says.
     pub reasoning_parser: String,
-    /// Holds calls of tools to their format and to the tools' schemas even where the request leaves it to the model whether to call. Formats
-    /// that do not mark calls, such as plain JSON, are not held.
+    /// Holds calls of tools to their format and to the tools' schemas even where the request leaves
+    /// it to the model whether to call. Formats that do not mark calls, such as plain JSON, are not
+    /// held.
     pub enable_tool_guided_generation: bool,
 }
 
@@ -302,7 +316,7 @@ impl LlmOptions {
             );
             c.option_error("pipeline_type", message);
         }
-        let mut engine = EngineSpec::new(&self.models_path);
+        let mut engine = LlmEngineSpec::new(&self.models_path);
         engine.max_num_batched_tokens = self.max_num_batched_tokens;
         engine.max_num_seqs = self.max_num_seqs;
         engine.cache_size = self.cache_size;
@@ -358,7 +372,7 @@ impl LlmOptions {
     }
 
     /// What the draft model is loaded from.
-    fn draft_spec(&self, c: &mut Contract, main: &EngineSpec) -> Option<DraftSpec> {
+    fn draft_spec(&self, c: &mut Contract, main: &LlmEngineSpec) -> Option<DraftSpec> {
         let given = [
             ("draft_device", !self.draft_device.is_empty()),
             (

@@ -16,13 +16,15 @@ use crate::payload::{
 };
 use crate::text::tool_calls::grammar;
 
-/// Writes down what the answer to a chat has to match, in the formats of the model: calls of tools where the request demands them,
-/// and reasoning before whatever it demands. Also sets the bound on reasoning.
+/// Writes down what the answer to a chat has to match, in the formats of the model: calls of tools
+/// where the request demands them, and reasoning before whatever it demands. Also sets the bound on
+/// reasoning.
 ///
-/// Where a tool is `strict`, or the LLM node has `enable_tool_guided_generation`, calls that the model decides for are right as well,
-/// if its format marks them. Where the request demands a certain form of the answer and offers tools, an answer that calls tools does as well. Passes on the
-/// parameters it gets, with what it wrote; those of plain completions pass as they are. Without this node, requests that demand a
-/// call or bound the reasoning are refused.
+/// Where a tool is `strict`, or the LLM node has `enable_tool_guided_generation`, calls that the
+/// model decides for are right as well, if its format marks them. Where the request demands a
+/// certain form of the answer and offers tools, an answer that calls tools does as well. Passes on
+/// the parameters it gets, with what it wrote; those of plain completions pass as they are. Without
+/// this node, requests that demand a call or bound the reasoning are refused.
 ///
 /// ```pbtxt
 /// input_stream: "REQUEST:request"

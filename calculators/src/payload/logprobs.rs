@@ -13,7 +13,8 @@ pub struct EchoedTokens {
     pub logprobs: Option<Vec<TokenLogprob>>,
 }
 
-/// A prompt as text, to be repeated before the answer. It is no part of what stop strings and parsers look at.
+/// A prompt as text, to be repeated before the answer. It is no part of what stop strings and
+/// parsers look at.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EchoedText {
     /// The prompt.
@@ -25,7 +26,8 @@ pub struct EchoedText {
 /// A token of a text, with its log probability.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TextLogprob {
-    /// Where the token begins in the text, in characters. A token that goes on with a character begins where that does.
+    /// Where the token begins in the text, in characters. A token that goes on with a character
+    /// begins where that does.
     pub offset: usize,
     /// What it is written as, special tokens too. Need not be whole characters.
     pub bytes: Vec<u8>,

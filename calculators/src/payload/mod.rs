@@ -4,8 +4,8 @@
 //! HttpRequestPayload ─► TextRequest + GenerationParams ─► Prompts ─► TokenPrompts ─► TokenChunk… ─► TextChunk… ─► HttpResponse…
 //! ```
 //!
-//! None of these is a wire format: the request node reads one, the response node writes one, and the nodes in between
-//! serve every dialect.
+//! None of these is a wire format: the request node reads one, the response node writes one, and
+//! the nodes in between serve every dialect.
 
 mod embedding;
 pub(crate) mod json;
@@ -51,7 +51,8 @@ pub struct HttpRequestPayload {
 
 /// A piece of the answer as it leaves a graph, on the stream tagged `HTTP_RESPONSE_PAYLOAD`.
 ///
-/// The first packet that is no `Header` decides: a `Body` is the whole answer, an `Event` begins a stream of server-sent events.
+/// The first packet that is no `Header` decides: a `Body` is the whole answer, an `Event` begins a
+/// stream of server-sent events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HttpResponse {
     /// A header of the answer. Comes before everything else, or has no effect.
@@ -92,7 +93,8 @@ pub struct TextRequest {
     pub created: u64,
     /// The model as the request names it.
     pub model: Arc<str>,
-    /// Where it came to, and so the dialect of its answer: `chat/completions`, `completions`, `responses` or `messages`.
+    /// Where it came to, and so the dialect of its answer: `chat/completions`, `completions`,
+    /// `responses` or `messages`.
     pub endpoint: &'static str,
     /// What is asked.
     pub input: RequestInput,
@@ -108,9 +110,11 @@ pub struct TextRequest {
     pub logprobs: bool,
     /// Names of fields that the request has and nobody knows.
     pub ignored: Arc<[String]>,
-    /// Fields of the request that its answer repeats or follows, where the endpoint is `responses` or `messages`.
+    /// Fields of the request that its answer repeats or follows, where the endpoint is `responses`
+    /// or `messages`.
     pub echo: Arc<Map<String, Value>>,
-    /// Whether its answer tells a call as `function_call`, the form that tools had before there were tools.
+    /// Whether its answer tells a call as `function_call`, the form that tools had before there
+    /// were tools.
     pub function_call: bool,
 }
 
@@ -137,8 +141,8 @@ pub enum RequestInput {
 /// The variables of a chat template.
 #[derive(Clone, Debug, Default)]
 pub struct ChatInput {
-    /// The messages, each an object with at least `role` and `content`; the content's text parts are joined, and the arguments
-    /// of past tool calls are objects.
+    /// The messages, each an object with at least `role` and `content`; the content's text parts
+    /// are joined, and the arguments of past tool calls are objects.
     pub messages: Arc<Vec<Value>>,
     /// The tools as the request lists them, unless it forbids their use.
     pub tools: Option<Arc<Vec<Value>>>,
@@ -154,7 +158,8 @@ pub struct ChatInput {
     pub partner: Option<Partner>,
 }
 
-/// Who answers in a conversation, and for whom: replies are only found again by those that have both in common.
+/// Who answers in a conversation, and for whom: replies are only found again by those that have
+/// both in common.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Partner {
     /// [`GenerationParams::cache_salt`].
@@ -208,11 +213,13 @@ pub struct GenerationParams {
     pub n: u32,
     /// Most tokens drafted in a step, 0 for none; none when the request does not say.
     pub num_assistant_tokens: Option<u32>,
-    /// The probability below which a draft model's token is not drafted; none when the request does not say.
+    /// The probability below which a draft model's token is not drafted; none when the request does
+    /// not say.
     pub assistant_confidence_threshold: Option<f32>,
     /// Longest run of tokens that prompt lookup searches for; none when the request does not say.
     pub max_ngram_size: Option<u32>,
-    /// Computed prompts are shared only with requests that have the same salt; empty for those that have none.
+    /// Computed prompts are shared only with requests that have the same salt; empty for those that
+    /// have none.
     pub cache_salt: Arc<str>,
     /// The adapter that changes the model for this request.
     pub adapter: Option<Arc<str>>,
@@ -224,7 +231,8 @@ pub struct GenerationParams {
     pub echo: bool,
     /// Special tokens in the text.
     pub special_tokens: SpecialTokens,
-    /// Most tokens of reasoning, until the `OutputFormatCalculator` makes a limit of them; none when the request does not say.
+    /// Most tokens of reasoning, until the `OutputFormatCalculator` makes a limit of them; none
+    /// when the request does not say.
     pub reasoning_budget: Option<u32>,
     /// The limit of reasoning, in the format of the model.
     pub reasoning_limit: Option<ReasoningLimit>,
@@ -250,7 +258,8 @@ pub struct TextConstraint {
 /// One prompt, before it is tokenized.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Prompt {
-    /// Text as a user wrote it. The spelling of special tokens in it is text; the model's begin token is added.
+    /// Text as a user wrote it. The spelling of special tokens in it is text; the model's begin
+    /// token is added.
     Text(String),
     /// Text as a chat template made it: special tokens are spelled out, and nothing is added.
     Templated(TemplatedPrompt),
@@ -281,7 +290,8 @@ pub struct TemplatedPrompt {
     pub text: String,
     /// Whose replies it may repeat; none if its tokens are those of the text and nothing else.
     pub partner: Option<Partner>,
-    /// Whether it ends where the template has a reply begin, so that the reply to it is known again.
+    /// Whether it ends where the template has a reply begin, so that the reply to it is known
+    /// again.
     pub awaits_reply: bool,
 }
 
@@ -354,8 +364,8 @@ pub struct TokenChunk {
     pub echo: Option<Box<EchoedTokens>>,
     /// The new tokens.
     pub tokens: Tokens,
-    /// One for each of the new tokens, and one more for the token that ended the text, where a token did; empty unless the request
-    /// asks for them.
+    /// One for each of the new tokens, and one more for the token that ended the text, where a
+    /// token did; empty unless the request asks for them.
     pub logprobs: Vec<TokenLogprob>,
     /// Set on the last chunk of the choice.
     pub finish: Option<Finish>,
@@ -365,22 +375,25 @@ pub struct TokenChunk {
     pub stop: StopSignal,
 }
 
-/// Text of one choice. Chunks follow tokens, but what is held back (part of a character, of a stop string, of a tool call) comes
-/// later, so a chunk's text can be empty.
+/// Text of one choice. Chunks follow tokens, but what is held back (part of a character, of a stop
+/// string, of a tool call) comes later, so a chunk's text can be empty.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TextChunk {
     /// The choice.
     pub index: u32,
     /// The prompt, on the first chunk of a choice whose request wants it repeated.
     pub echo: Option<Box<EchoedText>>,
-    /// The new text: whole characters. Behind the parsers, what is neither reasoning nor a tool call.
+    /// The new text: whole characters. Behind the parsers, what is neither reasoning nor a tool
+    /// call.
     pub text: String,
-    /// What the model thought on its way to the answer: filled in by the reasoning parser. Comes before `text`.
+    /// What the model thought on its way to the answer: filled in by the reasoning parser. Comes
+    /// before `text`.
     pub reasoning: String,
     /// Calls of tools, or pieces of them: filled in by the tool parser. They come after `text`.
     pub tool_calls: Vec<ToolCallDelta>,
-    /// The tokens whose text begins in this chunk, with their log probabilities; empty unless the request asks for them. A node that
-    /// holds text back holds these back with it, as [`HeldLogprobs`] does; a node that parses text passes them on as they are.
+    /// The tokens whose text begins in this chunk, with their log probabilities; empty unless the
+    /// request asks for them. A node that holds text back holds these back with it, as
+    /// [`HeldLogprobs`] does; a node that parses text passes them on as they are.
     pub logprobs: Vec<TextLogprob>,
     /// Set on the last chunk of the choice.
     pub finish: Option<Finish>,
@@ -397,7 +410,8 @@ pub struct ToolCallDelta {
     pub index: u32,
     /// Set on the first piece of a call.
     pub start: Option<ToolCallStart>,
-    /// More of the arguments. All pieces of a call, joined, are a JSON object, unless the choice ended inside of it.
+    /// More of the arguments. All pieces of a call, joined, are a JSON object, unless the choice
+    /// ended inside of it.
     pub arguments: String,
 }
 
@@ -410,7 +424,8 @@ pub struct ToolCallStart {
     pub name: String,
 }
 
-/// Ends the generation of one choice, wherever downstream that is decided: travels with the choice's tokens and text.
+/// Ends the generation of one choice, wherever downstream that is decided: travels with the
+/// choice's tokens and text.
 #[derive(Clone, Default)]
 pub struct StopSignal(Option<Arc<dyn Fn() + Send + Sync>>);
 

@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::GenerationParams;
 
-/// A question about the prompts of a request. The request travels as any other, up to its tokens; it has no
-/// [`GenerationParams`] on its stream, so nothing is generated.
+/// A question about the prompts of a request. The request travels as any other, up to its tokens;
+/// it has no [`GenerationParams`] on its stream, so nothing is generated.
 #[derive(Clone, Debug)]
 pub struct PromptQuestion {
     /// The model as the request names it; empty if it names none.

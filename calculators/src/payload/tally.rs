@@ -1,4 +1,5 @@
-//! What a request took, counted by the nodes that know, for whoever runs the session: a server's log.
+//! What a request took, counted by the nodes that know, for whoever runs the session: a server's
+//! log.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -6,7 +7,8 @@ use std::time::Instant;
 
 use graphmill_engine::RunCx;
 
-/// Tokens of a request, and when the first one came. Who runs a session puts one into [`RunCx::extension`] and reads it at the end.
+/// Tokens of a request, and when the first one came. Who runs a session puts one into
+/// [`RunCx::extension`] and reads it at the end.
 #[derive(Debug, Default)]
 pub struct Tally {
     // Independent counts for display, hence `Relaxed` throughout.

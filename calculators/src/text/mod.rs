@@ -1,4 +1,5 @@
-//! Texts: chat templates, the reasoning and the calls of tools in what models write, and the nodes on text.
+//! Texts: chat templates, the reasoning and the calls of tools in what models write, and the nodes
+//! on text.
 
 pub mod chat_template;
 mod formats;

@@ -1,5 +1,5 @@
-//! Log probabilities in answers: each token's text, bytes, place and alternatives, whole and streamed, on a scripted model whose
-//! tokens are bytes.
+//! Log probabilities in answers: each token's text, bytes, place and alternatives, whole and
+//! streamed, on a scripted model whose tokens are bytes.
 
 use super::{Chat, body, contents, events, script};
 use serde_json::{Value, json};

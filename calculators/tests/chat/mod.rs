@@ -14,7 +14,7 @@ use graphmill_calculators::llm::{LanguageModel, ModelSpec};
 use graphmill_calculators::payload::{HttpRequestPayload, HttpResponse, JsonBody};
 use graphmill_engine::testing::Harness;
 use graphmill_engine::{Environment, Error, Files, Registry, Resource};
-use graphmill_llm::EngineSpec;
+use graphmill_llm::LlmEngineSpec;
 use serde_json::{Value, json};
 
 /// The open chat graph that the project ships.
@@ -45,7 +45,7 @@ impl Chat {
         let path = folder.path().join("model.script.json");
         std::fs::write(&path, script.to_string()).expect("a file in it");
         let spec = ModelSpec {
-            engine: EngineSpec::new(path),
+            engine: LlmEngineSpec::new(path),
             chat_template: None,
             tool_parser: String::new(),
             reasoning_parser: String::new(),
@@ -170,7 +170,8 @@ const VARYING: [(&str, char); 5] = [
     ("\"system_fingerprint\":\"", '"'),
 ];
 
-/// A stream as the client sees it, a line for each event. What differs from run to run is `*` and a number, the same for the same.
+/// A stream as the client sees it, a line for each event. What differs from run to run is `*` and a
+/// number, the same for the same.
 pub(crate) fn wire(out: &[HttpResponse]) -> String {
     let line = |response: &HttpResponse| match response {
         HttpResponse::Event(data) => data.clone(),

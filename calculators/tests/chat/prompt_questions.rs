@@ -1,4 +1,5 @@
-//! Questions about prompts, asked of the shipped chat graph: what the model would see, without an answer of the model.
+//! Questions about prompts, asked of the shipped chat graph: what the model would see, without an
+//! answer of the model.
 
 use super::{Chat, GRAPH, body, script};
 use graphmill_calculators::payload::HttpResponse;

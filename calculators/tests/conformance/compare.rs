@@ -12,7 +12,8 @@ const FIELDS: [&str; 7] = [
     "final",
 ];
 
-/// How `found` differs from what is wanted of the case, if it does. Of several recorded results any one will do.
+/// How `found` differs from what is wanted of the case, if it does. Of several recorded results any
+/// one will do.
 pub(crate) fn difference(case: &Value, found: &Value) -> Option<String> {
     let observed = &case["observed"];
     if observed.get("crash_or_hang").is_some() {
@@ -48,7 +49,8 @@ fn results<'a>(value: &'a Value, found: &mut Vec<&'a Value>) {
 
 fn between(wanted: &Value, found: &Value) -> Option<String> {
     let by_step = wanted.get("outputs_by_action").is_some();
-    // When nobody waits between the actions, it is left to chance which of them notices an error first.
+    // When nobody waits between the actions, it is left to chance which of them notices an error
+    // first.
     let racy = !by_step && wanted["final"].is_object();
     FIELDS
         .into_iter()

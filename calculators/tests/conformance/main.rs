@@ -1,9 +1,10 @@
 //! Runs of the engine that the graph semantics come from, replayed on this one.
 //!
-//! The cases in `cases` are this project's own; more are taken from `conformance/graph` of the folder that `GRAPHMILL_SHARED`
-//! names, `../shared` beside the repository by default, if it is there. What has to agree: whether the graph is accepted,
-//! whether the run starts, what each action gives back and whether the graph is at fault after it, which packets come out
-//! of which action in which order, and how the run ends. The wording of errors is ours.
+//! The cases in `cases` are this project's own; more are taken from `conformance/graph` of the
+//! folder that `GRAPHMILL_SHARED` names, `../shared` beside the repository by default, if it is
+//! there. What has to agree: whether the graph is accepted, whether the run starts, what each
+//! action gives back and whether the graph is at fault after it, which packets come out of which
+//! action in which order, and how the run ends. The wording of errors is ours.
 
 mod compare;
 mod replay;

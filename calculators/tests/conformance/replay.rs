@@ -202,7 +202,8 @@ impl Started {
     fn act(&mut self, action: &Value) -> Result<Value, Error> {
         let text = |field: &str| action[field].as_str().unwrap_or_default();
         match text("op") {
-            // There a graph that was waited for is as if it had not been started; a session here is one run.
+            // There a graph that was waited for is as if it had not been started; a session here is
+            // one run.
             "add" if self.over => return Err(Error::precondition("the run is over")),
             "add" => {
                 let (kind, value) = (&action["type"], &action["value"]);

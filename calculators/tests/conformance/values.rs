@@ -28,7 +28,8 @@ pub(crate) fn time_name(time: Timestamp) -> Value {
     named.map_or_else(|| Value::from(time.value()), |(name, _)| Value::from(*name))
 }
 
-/// A packet of a recorded type. Signed integers of all widths are `i64` here, and both widths of floats `f64`.
+/// A packet of a recorded type. Signed integers of all widths are `i64` here, and both widths of
+/// floats `f64`.
 pub(crate) fn packet(kind: &Value, value: &Value, time: Timestamp) -> Packet {
     fn items<T>(value: &Value, item: impl Fn(&Value) -> Option<T>) -> Vec<T> {
         let items = value.as_array().into_iter().flatten();

@@ -1,7 +1,8 @@
 //! Graphs made by a program instead of a file.
 //!
-//! A [`GraphBuilder`] is told nodes and connections and writes the graph as a file would say it. Plans are compiled from that
-//! text, so that a graph means the same whether it was written or built, and diagnostics show the part they are about.
+//! A [`GraphBuilder`] is told nodes and connections and writes the graph as a file would say it.
+//! Plans are compiled from that text, so that a graph means the same whether it was written or
+//! built, and diagnostics show the part they are about.
 //!
 //! ```
 //! use graphmill_engine::{
@@ -76,9 +77,11 @@ use wire::Name;
 /// What the text of a built graph is called in diagnostics.
 const FILE: &str = "built.pbtxt";
 
-/// A graph in the making. Its methods take `&self`, so that nodes and wires can be held and connected in any order.
+/// A graph in the making. Its methods take `&self`, so that nodes and wires can be held and
+/// connected in any order.
 ///
-/// Streams and side packets get the name that the graph's border gives them, or one after the output they come from.
+/// Streams and side packets get the name that the graph's border gives them, or one after the
+/// output they come from.
 #[derive(Debug, Default)]
 pub struct GraphBuilder {
     state: RefCell<State>,
@@ -199,8 +202,8 @@ impl GraphBuilder {
         format::print(&root(fields))
     }
 
-    /// Compiles the graph. Calculators that were named by their types are known, whatever the environment's registry has.
-    /// Warnings are logged.
+    /// Compiles the graph. Calculators that were named by their types are known, whatever the
+    /// environment's registry has. Warnings are logged.
     pub fn compile(&self, environment: &Environment) -> Result<Arc<Plan>, BuildError> {
         let text = self.text();
         let state = self.state.borrow();

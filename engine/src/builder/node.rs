@@ -20,16 +20,18 @@ use super::{
 
 /// A node of a [`GraphBuilder`]: connects its ports and says how it runs.
 ///
-/// Ports are named in one of two ways. A node made from its Rust type, of port handles `P`, has [`Self::input`],
-/// [`Self::output`] and the like, which pick a handle, `|ports| ports.text`, and whose types the Rust compiler checks. Every node
-/// has [`Self::input_at`], [`Self::output_at`] and the like, which take a tag as graph files write it, `"TAG"`, `"TAG:1"`, `":1"`
-/// or `""`, and whose types the plan checks.
+/// Ports are named in one of two ways. A node made from its Rust type, of port handles `P`, has
+/// [`Self::input`], [`Self::output`] and the like, which pick a handle, `|ports| ports.text`, and
+/// whose types the Rust compiler checks. Every node has [`Self::input_at`], [`Self::output_at`] and
+/// the like, which take a tag as graph files write it, `"TAG"`, `"TAG:1"`, `":1"` or `""`, and
+/// whose types the plan checks.
 #[derive(Debug)]
 pub struct NodeBuilder<'g, P = ()> {
     graph: &'g GraphBuilder,
     /// Position among the graph's nodes.
     index: usize,
-    /// The handles of a contract that was asked for no graph in particular, where a handle is the position of a declaration.
+    /// The handles of a contract that was asked for no graph in particular, where a handle is the
+    /// position of a declaration.
     ports: P,
     /// By group: the tags that were declared.
     tags: [Vec<String>; 4],
@@ -173,8 +175,9 @@ impl<'g, P> NodeBuilder<'g, P> {
         self.edit(|node| node.name = Some(name.to_owned()))
     }
 
-    /// Sets the options: a struct, or a map such as `serde_json::json!({..})`, whose fields are those of the calculator's
-    /// options. A word of an enum is a variant without content; in a map there are none.
+    /// Sets the options: a struct, or a map such as `serde_json::json!({..})`, whose fields are
+    /// those of the calculator's options. A word of an enum is a variant without content; in a map
+    /// there are none.
     pub fn options(&self, options: &impl Serialize) -> &Self {
         match options::fields(options) {
             Ok(fields) => self.edit(|node| {

@@ -1,7 +1,7 @@
 //! Options as messages of the text format: whatever serde can serialize to fields and values.
 //!
-//! A struct or map becomes a message, a sequence a repeated field, a variant without content an enum's word. What is absent,
-//! `None` and `()`, is left out.
+//! A struct or map becomes a message, a sequence a repeated field, a variant without content an
+//! enum's word. What is absent, `None` and `()`, is left out.
 
 use std::fmt::Display;
 

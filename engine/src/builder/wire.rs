@@ -9,7 +9,8 @@ use std::{
 
 use crate::{packet::Payload, port::PortType};
 
-/// What a stream or side packet is called: as somebody said, or, once the graph is written, after where it comes from.
+/// What a stream or side packet is called: as somebody said, or, once the graph is written, after
+/// where it comes from.
 #[derive(Debug, Default)]
 pub(super) struct Name {
     given: OnceCell<String>,
@@ -64,8 +65,8 @@ impl fmt::Display for Name {
     }
 }
 
-/// Says that what carries `Self` may be connected to a port of `T`: the types are the same, or one of them is any type,
-/// `dyn Payload`, and the plan finds out.
+/// Says that what carries `Self` may be connected to a port of `T`: the types are the same, or one
+/// of them is any type, `dyn Payload`, and the plan finds out.
 pub trait Fits<T: ?Sized> {}
 
 impl<T: Payload> Fits<T> for T {}
@@ -94,7 +95,8 @@ macro_rules! wire {
         }
 
         impl $name {
-            /// The same wire with type `T`. Where a port says otherwise, the graph does not compile.
+            /// The same wire with type `T`. Where a port says otherwise, the graph does not
+            /// compile.
             #[must_use]
             pub fn of<T: Payload>(&self) -> $name<T> {
                 $name::new(Rc::clone(&self.name))
@@ -116,7 +118,8 @@ macro_rules! wire {
 }
 
 wire! {
-    /// A stream of a graph that is being built, carrying `T`; without a type, anything. Cloning it names the same stream.
+    /// A stream of a graph that is being built, carrying `T`; without a type, anything. Cloning it
+    /// names the same stream.
     Wire
 }
 wire! {

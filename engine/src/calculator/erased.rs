@@ -19,7 +19,8 @@ pub(crate) enum Instance {
     Async(Box<dyn AsyncNode>),
 }
 
-/// The answer of a call. Errors are large: boxed, they leave the usual answer small enough for a register.
+/// The answer of a call. Errors are large: boxed, they leave the usual answer small enough for a
+/// register.
 pub(crate) type Answer<T> = Result<T, Box<Error>>;
 
 pub(crate) trait Node: Send {

@@ -1,7 +1,7 @@
 //! Calculators: what a node does, as its author writes it.
 //!
-//! A calculator is made afresh for every session, so its fields are the state of one request. It is never called by two
-//! threads at once, and after it failed only to be closed.
+//! A calculator is made afresh for every session, so its fields are the state of one request. It is
+//! never called by two threads at once, and after it failed only to be closed.
 
 pub(crate) mod erased;
 
@@ -23,7 +23,8 @@ use crate::{
 pub enum Flow {
     /// Go on.
     Continue,
-    /// The inputs no longer matter: the node is closed and with it its output streams, and so are the graph's sources.
+    /// The inputs no longer matter: the node is closed and with it its output streams, and so are
+    /// the graph's sources.
     Stop,
 }
 
@@ -66,14 +67,16 @@ pub trait Calculator: Sized + Send + 'static {
     const NAME: &'static str;
     /// One or a few sentences for `graphmill describe`.
     const DOC: &'static str = NO_DOC;
-    /// The message types that may carry the options, such as `mediapipe.LLMCalculatorOptions`; `<NAME>Options` always may.
+    /// The message types that may carry the options, such as `mediapipe.LLMCalculatorOptions`;
+    /// `<NAME>Options` always may.
     const OPTION_NAMES: &'static [&'static str] = &[];
     /// What the graph file can set.
     type Options: DeserializeOwned + JsonSchema + Default + Send + Sync + 'static;
     /// The handles of the ports. Cloned for each call, so a table of them stands behind an `Arc`.
     type Ports: Clone + Send + Sync + 'static;
 
-    /// Declares the node's ports and behavior. Called when a plan is compiled, with the node's actual ports and options.
+    /// Declares the node's ports and behavior. Called when a plan is compiled, with the node's
+    /// actual ports and options.
     fn contract(c: &mut Contract, options: &Self::Options) -> Self::Ports;
 
     /// Makes the calculator for one session.
@@ -82,17 +85,20 @@ pub trait Calculator: Sized + Send + 'static {
     /// Handles one input set, one event, or, in a source, makes the next output.
     fn process(&mut self, io: Self::Ports, cx: &mut Cx<'_>) -> Result<Flow>;
 
-    /// Called once after the last `process`; may still emit. Also called when the session fails or is cancelled while the
-    /// node is open, as [`Cx::status`] tells; not after a panic of the node, and not when the session is dropped.
+    /// Called once after the last `process`; may still emit. Also called when the session fails or
+    /// is cancelled while the node is open, as [`Cx::status`] tells; not after a panic of the node,
+    /// and not when the session is dropped.
     fn close(&mut self, _io: Self::Ports, _cx: &mut Cx<'_>) -> Result<()> {
         Ok(())
     }
 }
 
-/// A node that waits: its calls are futures, polled by the session, which runs other nodes meanwhile.
+/// A node that waits: its calls are futures, polled by the session, which runs other nodes
+/// meanwhile.
 ///
-/// The inputs of a call are owned, and what it emits leaves the node when the future is ready. The next call starts after
-/// that, so calls of one node never overlap, unless its contract says that they may ([`Contract::parallel`]).
+/// The inputs of a call are owned, and what it emits leaves the node when the future is ready. The
+/// next call starts after that, so calls of one node never overlap, unless its contract says that
+/// they may ([`Contract::parallel`]).
 pub trait AsyncCalculator: Sized + Send + 'static {
     /// The name in graph files; ends in `Calculator`.
     const NAME: &'static str;
@@ -119,8 +125,9 @@ pub trait AsyncCalculator: Sized + Send + 'static {
         out: &mut Emits,
     ) -> impl Future<Output = Result<Flow>> + Send;
 
-    /// Called once after the last `process`; may still emit. Also called when the session fails or is cancelled while the
-    /// node is open, as [`Cx::status`] tells; not after a panic of the node, and not when the session is dropped.
+    /// Called once after the last `process`; may still emit. Also called when the session fails or
+    /// is cancelled while the node is open, as [`Cx::status`] tells; not after a panic of the node,
+    /// and not when the session is dropped.
     fn close(&mut self, _io: Self::Ports, _cx: &mut Cx<'_>) -> Result<()> {
         Ok(())
     }

@@ -16,7 +16,8 @@ use super::{
     explain, sides,
 };
 
-/// The format's default for `max_queue_size`: deep enough that bursts pass, small enough to notice a stuck consumer.
+/// The format's default for `max_queue_size`: deep enough that bursts pass, small enough to notice
+/// a stuck consumer.
 const QUEUE_LIMIT: usize = 100;
 
 pub(super) fn assemble(mut draft: Draft<'_>, sources: &SourceMap) -> Plan {

@@ -28,8 +28,8 @@ pub(super) fn report(draft: &Draft<'_>, needs: &Needs<'_>) -> Vec<Diagnostic> {
     firsts.into_iter().map(shown).collect()
 }
 
-/// The steps of a shortest way from a node back to itself, in the direction in which packets flow. Each is the node that
-/// needs something, and what it needs; the last one is the step into `first`.
+/// The steps of a shortest way from a node back to itself, in the direction in which packets flow.
+/// Each is the node that needs something, and what it needs; the last one is the step into `first`.
 fn shortest<'a>(needs: &'a Needs<'_>, first: NodeIndex) -> Vec<(NodeIndex, &'a Need<'a>)> {
     // By node: when a search from `first`, against the flow, comes to it.
     let mut rank = vec![usize::MAX; needs.node_bound()];

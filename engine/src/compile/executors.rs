@@ -1,7 +1,8 @@
 //! Executors: the pools that the graph declares, and where each node runs.
 //!
-//! A node runs in its session's own task unless the graph file or its contract names an executor. What the graph says about
-//! the default executor is for the nodes whose contract names one: its threads take the place of the shared `cpu`.
+//! A node runs in its session's own task unless the graph file or its contract names an executor.
+//! What the graph says about the default executor is for the nodes whose contract names one: its
+//! threads take the place of the shared `cpu`.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -92,7 +93,8 @@ pub(super) fn resolve(draft: &mut Draft<'_>) {
                 known
             }
         };
-        // A node whose calls are futures runs them in the session; that its executor exists has been checked.
+        // A node whose calls are futures runs them in the session; that its executor exists has
+        // been checked.
         if let Some(executor) = executor
             && !draft.nodes[at].is_async
         {

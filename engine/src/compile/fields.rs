@@ -1,5 +1,6 @@
-//! Fields of the format that no other phase looks at: refused where ignoring them would change what the graph does, with a
-//! warning where they change nothing. `docs/reference/graph-fields.md` lists what becomes of every field.
+//! Fields of the format that no other phase looks at: refused where ignoring them would change what
+//! the graph does, with a warning where they change nothing. `docs/reference/graph-fields.md` lists
+//! what becomes of every field.
 
 use graphmill_grammar::{
     Diagnostic, GraphConfig, PortSpec, Span, Spanned,
@@ -108,7 +109,8 @@ fn graph(graph: &GraphConfig, found: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Calls are counted and timed in every session, which is all that `enable_profiler` asks for; there are no trace files.
+/// Calls are counted and timed in every session, which is all that `enable_profiler` asks for;
+/// there are no trace files.
 fn profiler(config: &ProfilerConfig, found: &mut Vec<Diagnostic>) {
     let fields = [
         place(

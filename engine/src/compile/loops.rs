@@ -1,8 +1,9 @@
 //! Loops: what is odd about back edges, and nodes that nothing ever starts.
 //!
-//! A node under the default policy runs at a timestamp once all its inputs are settled at it. If one of them comes back
-//! from the node's own output, through nodes of the same kind that emit at the timestamps of their inputs, it cannot be
-//! settled before the node has run, unless a node of the loop emits when it opens.
+//! A node under the default policy runs at a timestamp once all its inputs are settled at it. If
+//! one of them comes back from the node's own output, through nodes of the same kind that emit at
+//! the timestamps of their inputs, it cannot be settled before the node has run, unless a node of
+//! the loop emits when it opens.
 
 use graphmill_grammar::Diagnostic;
 use petgraph::{
@@ -23,7 +24,8 @@ use crate::{
 
 use super::draft::{Draft, DraftNode};
 
-/// The number of each node's strongly connected component: two nodes have the same if each can be reached from the other.
+/// The number of each node's strongly connected component: two nodes have the same if each can be
+/// reached from the other.
 fn components<G>(graph: G) -> Vec<usize>
 where
     G: IntoNeighborsDirected<NodeId = NodeIndex> + IntoNodeIdentifiers + Visitable + NodeIndexable,
@@ -37,8 +39,8 @@ where
     numbers
 }
 
-/// Warns of back edges that close no loop or that their node waits for, and of loops that nothing starts. The loops of a
-/// graph that is itself a subgraph may go through the graph that uses it.
+/// Warns of back edges that close no loop or that their node waits for, and of loops that nothing
+/// starts. The loops of a graph that is itself a subgraph may go through the graph that uses it.
 pub(super) fn check(draft: &mut Draft<'_>) {
     let is_subgraph = draft.graph.r#type.is_some();
     let links = links(draft);
@@ -77,8 +79,8 @@ pub(super) fn check(draft: &mut Draft<'_>) {
 struct Link {
     input: usize,
     back_edge: bool,
-    /// The consumer runs at no timestamp before this input is settled at it, and the producer settles it at none before it
-    /// has run at that timestamp itself.
+    /// The consumer runs at no timestamp before this input is settled at it, and the producer
+    /// settles it at none before it has run at that timestamp itself.
     waits: bool,
 }
 
@@ -110,7 +112,8 @@ fn links(draft: &Draft<'_>) -> DiGraph<(), Link> {
     links
 }
 
-/// Whether a node runs at a timestamp only when all of its inputs are settled at it, and its author left it at that.
+/// Whether a node runs at a timestamp only when all of its inputs are settled at it, and its author
+/// left it at that.
 fn waits_for_all(draft: &Draft<'_>, node: &DraftNode) -> bool {
     let chosen = node.handler(draft.graph).is_some();
     let authors_own = !chosen && node.contract.policy.is_some();

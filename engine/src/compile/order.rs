@@ -1,4 +1,5 @@
-//! Order: nodes are numbered so that each comes after all it depends on. The order of the file is kept where it will do.
+//! Order: nodes are numbered so that each comes after all it depends on. The order of the file is
+//! kept where it will do.
 
 use std::collections::HashMap;
 
@@ -61,7 +62,8 @@ fn needs<'a>(draft: &'a Draft<'_>) -> Needs<'a> {
         graph.add_node(());
     }
     for (at, node) in draft.nodes.iter().enumerate() {
-        // Its loops are inside of it, and nobody knows how they are closed: an unknown calculator may be a subgraph that is missing.
+        // Its loops are inside of it, and nobody knows how they are closed: an unknown calculator
+        // may be a subgraph that is missing.
         if node.is_wrong || node.is_unknown {
             continue;
         }

@@ -1,4 +1,5 @@
-//! Queues that fill up before their node can run: graphs that stand still, or whose queues have to grow beyond their limit.
+//! Queues that fill up before their node can run: graphs that stand still, or whose queues have to
+//! grow beyond their limit.
 
 use graphmill_grammar::Diagnostic;
 
@@ -58,7 +59,8 @@ fn trigger_beyond_limit(draft: &Draft<'_>, node: &DraftNode, limit: usize) -> Op
     )))
 }
 
-/// The lowest and the highest layer of the sources that a node's packets come from; none if there is no source among them.
+/// The lowest and the highest layer of the sources that a node's packets come from; none if there
+/// is no source among them.
 type Layers = Option<(i32, i32)>;
 
 /// By node. Back edges bring nothing new: what comes around has passed the node before.

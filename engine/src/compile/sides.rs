@@ -1,4 +1,5 @@
-//! Side packets and resources: every input side packet finds its producer, its resource, or waits for the session's start.
+//! Side packets and resources: every input side packet finds its producer, its resource, or waits
+//! for the session's start.
 
 use std::collections::HashSet;
 
@@ -238,7 +239,8 @@ fn definition<'b>(
     )
 }
 
-/// Loads the resources, or looks whether they are there. The last phase, because it is the only dear one.
+/// Loads the resources, or looks whether they are there. The last phase, because it is the only
+/// dear one.
 pub(super) fn load(draft: &mut Draft<'_>) {
     look(draft);
     for id in 0..draft.sides.len() {
@@ -269,7 +271,8 @@ pub(super) fn load(draft: &mut Draft<'_>) {
     }
 }
 
-/// Reports resources that are not there, where that is asked for. It is worth knowing beside other mistakes too.
+/// Reports resources that are not there, where that is asked for. It is worth knowing beside other
+/// mistakes too.
 pub(super) fn look(draft: &mut Draft<'_>) {
     let environment = draft.environment;
     if environment.loading != Loading::Look {

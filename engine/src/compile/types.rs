@@ -1,7 +1,8 @@
 //! Types: what each stream carries, by unification.
 //!
-//! Every port of every node and every stream has a type variable. A contract gives some of them a type or makes two of them
-//! the same; a connection makes the producer's and the consumer's the same. Where that fails, the two ends disagree.
+//! Every port of every node and every stream has a type variable. A contract gives some of them a
+//! type or makes two of them the same; a connection makes the producer's and the consumer's the
+//! same. Where that fails, the two ends disagree.
 
 use graphmill_grammar::{Diagnostic, Span};
 use petgraph::unionfind::UnionFind;
@@ -87,7 +88,8 @@ impl Types {
         true
     }
 
-    /// Makes one variable for each port of a group of a node; ports that are the same as another follow later.
+    /// Makes one variable for each port of a group of a node; ports that are the same as another
+    /// follow later.
     pub(super) fn ports(&mut self, draft: &Draft<'_>, node: usize, group: Group) -> Vec<usize> {
         let contract = &draft.nodes[node].contract;
         (0..contract.tag_map(group).len())

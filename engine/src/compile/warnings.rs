@@ -1,6 +1,7 @@
 //! Warnings: what is allowed, but hardly meant.
 //!
-//! They are given only where there are no errors: after a mistake, a stream may seem to be unused only because of it.
+//! They are given only where there are no errors: after a mistake, a stream may seem to be unused
+//! only because of it.
 
 use std::collections::{HashMap, HashSet};
 
@@ -130,7 +131,8 @@ fn side_packets(draft: &Draft<'_>, found: &mut Vec<Diagnostic>) {
             if is_known || !first || !node.is_top_level() {
                 continue;
             }
-            // Whoever starts the graph may give it; where there is one of nearly this name, that is doubtful.
+            // Whoever starts the graph may give it; where there is one of nearly this name, that is
+            // doubtful.
             let Some(near) = suggest::slip(&port.name, known()) else {
                 continue;
             };

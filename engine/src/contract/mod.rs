@@ -1,7 +1,8 @@
 //! Contracts: what a node declares about its ports and behavior when a plan is compiled.
 //!
-//! The declarations are checked against the ports that the graph really connects. Nothing here fails: what does not fit
-//! is noted, and the plan turns all notes of all nodes into diagnostics with spans.
+//! The declarations are checked against the ports that the graph really connects. Nothing here
+//! fails: what does not fit is noted, and the plan turns all notes of all nodes into diagnostics
+//! with spans.
 
 use std::any::TypeId;
 
@@ -112,9 +113,10 @@ impl Contract {
         self.run = Some(run);
     }
 
-    /// Says that calls of the node do not depend on each other, so that `max_in_flight` of them may be made at once, on an
-    /// executor or as futures. Each is made by an instance of its own: all are opened alike, what the first one emits while it
-    /// opens counts, and one is closed. What calls put out leaves the node in the order of the calls.
+    /// Says that calls of the node do not depend on each other, so that `max_in_flight` of them may
+    /// be made at once, on an executor or as futures. Each is made by an instance of its own: all
+    /// are opened alike, what the first one emits while it opens counts, and one is closed. What
+    /// calls put out leaves the node in the order of the calls.
     pub fn parallel(&mut self) {
         self.parallel = true;
     }
@@ -124,8 +126,8 @@ impl Contract {
         self.problem(Problem::Combination(message.into()));
     }
 
-    /// Says that the value of an option is wrong. The option is named as in a graph file, `field` or `message.field`, and is
-    /// pointed to where the graph gives it.
+    /// Says that the value of an option is wrong. The option is named as in a graph file, `field`
+    /// or `message.field`, and is pointed to where the graph gives it.
     pub fn option_error(&mut self, path: &str, message: impl Into<String>) {
         self.problem(Problem::Option {
             path: path.to_owned(),
@@ -133,7 +135,8 @@ impl Contract {
         });
     }
 
-    /// Says that an option has to be given. `example` is a value as a graph file writes it, quotes included.
+    /// Says that an option has to be given. `example` is a value as a graph file writes it, quotes
+    /// included.
     pub fn missing_option(&mut self, name: &str, example: &str) {
         self.problem(Problem::MissingOption {
             name: name.to_owned(),
@@ -147,7 +150,8 @@ impl Contract {
         }
     }
 
-    /// The tags of one group's connected ports, sorted, each once. While the calculator is only described: the empty tag.
+    /// The tags of one group's connected ports, sorted, each once. While the calculator is only
+    /// described: the empty tag.
     pub fn tags(&self, group: Group) -> Vec<String> {
         if self.describing {
             return vec![String::new()];

@@ -14,12 +14,14 @@ pub enum Run {
 /// How the timestamp bounds of a node's outputs follow from its inputs.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum Offset {
-    /// An output at `t` comes from the input at `t`: bounds are passed on, whether or not a packet is emitted. The default.
+    /// An output at `t` comes from the input at `t`: bounds are passed on, whether or not a packet
+    /// is emitted. The default.
     #[default]
     Same,
     /// An output comes this much later (or, negative, earlier) than its input.
     By(i64),
-    /// Outputs are not tied to inputs: bounds move only with packets, explicit bounds and the close.
+    /// Outputs are not tied to inputs: bounds move only with packets, explicit bounds and the
+    /// close.
     Unset,
 }
 

@@ -1,8 +1,9 @@
 //! Plans: a graph compiled once, run any number of times.
 //!
-//! A plan is immutable. Everything a session needs is resolved to an index here: which queue a stream feeds, which packet
-//! type it carries, which resource a side packet names. Nodes are numbered in topological order, so that a higher number
-//! is nearer to the outputs. [`Plan::compile`] makes one.
+//! A plan is immutable. Everything a session needs is resolved to an index here: which queue a
+//! stream feeds, which packet type it carries, which resource a side packet names. Nodes are
+//! numbered in topological order, so that a higher number is nearer to the outputs.
+//! [`Plan::compile`] makes one.
 
 mod explain;
 
@@ -45,7 +46,8 @@ pub struct Plan {
     pub(crate) explain: Explain,
     /// A node needs a resource that was not loaded.
     pub(crate) unloaded: Option<String>,
-    /// On a cache line of its own: every session changes it, and all read what is beside it for every packet.
+    /// On a cache line of its own: every session changes it, and all read what is beside it for
+    /// every packet.
     pub(crate) open_sessions: CachePadded<AtomicUsize>,
 }
 
@@ -95,7 +97,8 @@ pub(crate) struct PlanInput {
     pub(crate) node: u16,
     pub(crate) stream: u32,
     pub(crate) back_edge: bool,
-    /// The most packets its queue takes before the stream's producer has to wait; `usize::MAX` for no limit.
+    /// The most packets its queue takes before the stream's producer has to wait; `usize::MAX` for
+    /// no limit.
     pub(crate) limit: usize,
 }
 
@@ -105,7 +108,8 @@ pub(crate) struct PlanStream {
     pub(crate) producer: Producer,
     /// Positions in `Plan::inputs`.
     pub(crate) consumers: Box<[u32]>,
-    /// The types a packet may have, where the producer's port does not guarantee it; empty if any is right.
+    /// The types a packet may have, where the producer's port does not guarantee it; empty if any
+    /// is right.
     pub(crate) check: Box<[TypeInfo]>,
 }
 
@@ -190,7 +194,8 @@ impl Plan {
         with_tag(&self.graph_outputs, tag)
     }
 
-    /// The types that the graph takes on an input stream, empty if any; `None` if it has no such input.
+    /// The types that the graph takes on an input stream, empty if any; `None` if it has no such
+    /// input.
     pub fn input_types(&self, stream: &str) -> Option<&[TypeInfo]> {
         let mut inputs = self.graph_inputs.iter();
         let port = inputs.find(|port| &*port.name == stream)?;

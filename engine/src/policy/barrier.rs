@@ -1,4 +1,5 @@
-//! Barrier: one packet of each input, whatever their timestamps. The call's timestamp is the smallest of them.
+//! Barrier: one packet of each input, whatever their timestamps. The call's timestamp is the
+//! smallest of them.
 
 use crate::{
     input::{InputQueue, InputSet},

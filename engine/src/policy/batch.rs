@@ -1,5 +1,6 @@
 //! Batches: the default policy, but a call waits until a number of input sets is there; then they
-//! are delivered one after the other. What is left of a batch is delivered when the inputs are done.
+//! are delivered one after the other. What is left of a batch is delivered when the inputs are
+//! done.
 
 use smallvec::SmallVec;
 

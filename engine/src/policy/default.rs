@@ -1,6 +1,8 @@
-//! The default policy: all inputs form one set, delivered timestamp by timestamp, each once it is settled.
+//! The default policy: all inputs form one set, delivered timestamp by timestamp, each once it is
+//! settled.
 //!
-//! Deterministic: what a node sees does not depend on the order in which packets arrive on different streams.
+//! Deterministic: what a node sees does not depend on the order in which packets arrive on
+//! different streams.
 
 use crate::{
     input::{InputQueue, InputSet},

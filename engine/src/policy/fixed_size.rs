@@ -1,5 +1,5 @@
-//! Fixed size: the default policy, but queues that grow are cut to their newest packets, all at the same timestamp.
-//! What a node sees depends on how fast it is.
+//! Fixed size: the default policy, but queues that grow are cut to their newest packets, all at the
+//! same timestamp. What a node sees depends on how fast it is.
 
 use crate::{
     input::{InputQueue, InputSet},
@@ -13,7 +13,8 @@ use super::{InputPolicy, Readiness, default::fill, settle::Settled};
 pub struct FixedSize {
     /// A queue of this length is cut.
     pub trigger: usize,
-    /// To this length, or, if that is more than `trigger`, not at all before it is longer than this.
+    /// To this length, or, if that is more than `trigger`, not at all before it is longer than
+    /// this.
     pub target: usize,
     /// Cut only when every queue has grown to `trigger`, and leave `target` packets in each.
     pub min: bool,
@@ -47,7 +48,8 @@ impl Truncating {
         Some(last_dropped.next())
     }
 
-    /// Where to cut so that `queue` keeps its newest packets, as many as wanted; before everything if it is empty.
+    /// Where to cut so that `queue` keeps its newest packets, as many as wanted; before everything
+    /// if it is empty.
     fn newest(&self, queue: &InputQueue) -> Timestamp {
         let kept = queue.times().rev().take(self.sizes.target).last();
         kept.unwrap_or(Timestamp::UNSET)

@@ -1,7 +1,8 @@
 //! The immediate policy: each input is a set of its own, so a packet is delivered when it arrives.
 //!
-//! Inputs that are ready at the same timestamp are delivered together. Timestamps of calls may go back. When one input
-//! becomes done while others go on, there is one more call, without packets, so that the node can notice.
+//! Inputs that are ready at the same timestamp are delivered together. Timestamps of calls may go
+//! back. When one input becomes done while others go on, there is one more call, without packets,
+//! so that the node can notice.
 
 use crate::{
     input::{InputQueue, InputSet},
@@ -31,7 +32,8 @@ impl Immediate {
         }
     }
 
-    /// When an input makes a call; an input that is done makes one, in bounds mode at the end of its time line.
+    /// When an input makes a call; an input that is done makes one, in bounds mode at the end of
+    /// its time line.
     fn input_readiness(&self, input: usize, queues: &[InputQueue]) -> Readiness {
         let state = &self.inputs[input];
         match state.settled.readiness(queues, std::iter::once(input)) {

@@ -1,8 +1,9 @@
 //! Input policies: when may a node be called, and with which packets? One policy a file.
 //!
-//! A policy answers two questions. `readiness` looks at the queues of a node and changes nothing, so it may be asked at any
-//! time and any number of times; `fill` takes the packets of the timestamp it announced. A timestamp is *settled* on a
-//! stream when the stream has a packet at it or its bound is past it.
+//! A policy answers two questions. `readiness` looks at the queues of a node and changes nothing,
+//! so it may be asked at any time and any number of times; `fill` takes the packets of the
+//! timestamp it announced. A timestamp is *settled* on a stream when the stream has a packet at it
+//! or its bound is past it.
 
 mod barrier;
 mod batch;
@@ -52,7 +53,8 @@ pub trait InputPolicy: Send {
     /// Takes the inputs of the call at `at`, which `readiness` has just announced.
     fn fill(&mut self, at: Timestamp, queues: &mut [InputQueue], set: &mut InputSet);
 
-    /// Called when a packet has arrived: a policy that drops packets does it here, and says that it may have.
+    /// Called when a packet has arrived: a policy that drops packets does it here, and says that it
+    /// may have.
     fn arrived(&mut self, _queues: &mut [InputQueue]) -> bool {
         false
     }
@@ -63,18 +65,21 @@ pub trait InputPolicy: Send {
     }
 }
 
-/// The input policies a contract or graph file can name. Inputs are given by position within the node.
+/// The input policies a contract or graph file can name. Inputs are given by position within the
+/// node.
 #[derive(Clone, Default)]
 pub enum Policy {
     /// One call for each timestamp, in order, once all inputs are settled at it.
     #[default]
     Default,
-    /// The default policy, but calls come this many at a time; what is left of a batch comes when the inputs are done.
+    /// The default policy, but calls come this many at a time; what is left of a batch comes when
+    /// the inputs are done.
     Batch(usize),
-    /// The default policy within each set of inputs, independently of the other sets; inputs in no set form one more.
+    /// The default policy within each set of inputs, independently of the other sets; inputs in no
+    /// set form one more.
     SyncSet(Vec<Vec<u16>>),
-    /// Each input by itself: a packet is delivered when it arrives. So packets at one timestamp come in one call only if they
-    /// were there together when the node was free.
+    /// Each input by itself: a packet is delivered when it arrives. So packets at one timestamp
+    /// come in one call only if they were there together when the node was free.
     Immediate,
     /// The default policy, but queues that grow are cut to their newest packets.
     FixedSize(FixedSize),
@@ -84,7 +89,8 @@ pub enum Policy {
     Mux,
     /// The default policy, but the node closes as soon as any input is done.
     EarlyClose,
-    /// The default policy on time lines that are shifted so that the first packets meet; this input gives the time.
+    /// The default policy on time lines that are shifted so that the first packets meet; this input
+    /// gives the time.
     TimestampAlign(u16),
     /// A policy of the calculator's own.
     Custom(Arc<dyn Fn() -> Box<dyn InputPolicy> + Send + Sync>),
@@ -116,7 +122,8 @@ impl Policy {
         }
     }
 
-    /// The policy of one node of one session. With `bounds`, settled timestamps without packets are delivered too.
+    /// The policy of one node of one session. With `bounds`, settled timestamps without packets are
+    /// delivered too.
     pub(crate) fn build(&self, inputs: usize, bounds: bool) -> Rule {
         let policy: Box<dyn InputPolicy> = match self {
             Self::Default if bounds => Box::new(default::WithBounds::default()),

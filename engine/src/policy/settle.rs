@@ -4,7 +4,8 @@ use crate::{input::InputQueue, timestamp::Timestamp};
 
 use super::{Readiness, Waiting};
 
-/// Remembers up to which timestamp calls without packets have been made. Absent where only packets are delivered.
+/// Remembers up to which timestamp calls without packets have been made. Absent where only packets
+/// are delivered.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Settled(Option<Timestamp>);
 
@@ -30,7 +31,8 @@ impl Settled {
         queues: &[InputQueue],
         members: impl Iterator<Item = usize>,
     ) -> Readiness {
-        // Of the streams without a packet the smallest bound, of those with one the smallest timestamp.
+        // Of the streams without a packet the smallest bound, of those with one the smallest
+        // timestamp.
         let (mut bound, mut packet) = (Timestamp::DONE, Timestamp::DONE);
         let mut laggard = 0;
         for member in members {

@@ -1,7 +1,7 @@
 //! Sync sets: the default policy within each set of inputs, independently of the other sets.
 //!
-//! One set is delivered per call, the one with the smallest timestamp that is ready; among equals, the first. Timestamps
-//! ascend within a set only. The node closes when every set is done.
+//! One set is delivered per call, the one with the smallest timestamp that is ready; among equals,
+//! the first. Timestamps ascend within a set only. The node closes when every set is done.
 
 use crate::{
     input::{InputQueue, InputSet},

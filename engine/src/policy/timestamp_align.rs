@@ -1,7 +1,9 @@
-//! Timestamp alignment: time lines that began at different moments are shifted so that the first packets meet.
+//! Timestamp alignment: time lines that began at different moments are shifted so that the first
+//! packets meet.
 //!
-//! Until every other input has a packet, packets of the base input are delivered alone. The first call with all inputs
-//! fixes each one's shift; from then on it is the default policy on shifted time, and packets carry the base's time.
+//! Until every other input has a packet, packets of the base input are delivered alone. The first
+//! call with all inputs fixes each one's shift; from then on it is the default policy on shifted
+//! time, and packets carry the base's time.
 
 use crate::{
     input::{InputQueue, InputSet},

@@ -1,8 +1,9 @@
-//! Containers: nodes that stand for a graph which is made from what the node itself says, such as nodes in its options.
+//! Containers: nodes that stand for a graph which is made from what the node itself says, such as
+//! nodes in its options.
 //!
-//! A subgraph is a file and always the same; a container makes its graph when the plan is compiled, from its ports and
-//! options. What it makes is expanded like a subgraph: names inside get the node's name as a prefix, names at the border
-//! those of the node's streams.
+//! A subgraph is a file and always the same; a container makes its graph when the plan is compiled,
+//! from its ports and options. What it makes is expanded like a subgraph: names inside get the
+//! node's name as a prefix, names at the border those of the node's streams.
 
 use graphmill_grammar::{Diagnostic, GraphConfig, Node, OptionsMessage};
 use schemars::JsonSchema;
@@ -26,11 +27,13 @@ pub trait Container: 'static {
     /// Declares the ports, for those who ask what the container takes.
     fn contract(c: &mut Contract);
 
-    /// Makes the graph that takes the node's place, and tells all that is wrong with the node; no graph if what is wrong
-    /// leaves nothing to be made. Its inputs, outputs and side packets are matched with those of the node by tag and index.
-    /// `given` is the message that `options` were read from.
+    /// Makes the graph that takes the node's place, and tells all that is wrong with the node; no
+    /// graph if what is wrong leaves nothing to be made. Its inputs, outputs and side packets are
+    /// matched with those of the node by tag and index. `given` is the message that `options` were
+    /// read from.
     ///
-    /// Places in the node's file can be reused for the parts of the graph, so that diagnostics about them point there.
+    /// Places in the node's file can be reused for the parts of the graph, so that diagnostics
+    /// about them point there.
     fn graph(
         node: &Node,
         options: &Self::Options,

@@ -10,7 +10,8 @@ use crate::{
 
 use super::Registry;
 
-/// What a plan is compiled against: calculators, files, shared resources, executors. Cheap to clone.
+/// What a plan is compiled against: calculators, files, shared resources, executors. Cheap to
+/// clone.
 #[derive(Clone)]
 pub struct Environment {
     pub(crate) registry: Arc<Registry>,
@@ -33,7 +34,8 @@ pub(crate) enum Loading {
 }
 
 impl Environment {
-    /// With the file system as seen from the current folder, no resources loaded, and the executor `cpu`.
+    /// With the file system as seen from the current folder, no resources loaded, and the executor
+    /// `cpu`.
     pub fn new(registry: Registry) -> Self {
         Self {
             registry: Arc::new(registry),
@@ -91,15 +93,16 @@ impl Environment {
         self
     }
 
-    /// Checks graphs without loading resources; sessions of such a plan are refused if a node needs one.
+    /// Checks graphs without loading resources; sessions of such a plan are refused if a node needs
+    /// one.
     #[must_use]
     pub fn without_loading(mut self) -> Self {
         self.loading = Loading::Nothing;
         self
     }
 
-    /// As [`Environment::without_loading`], unless that is what is asked for already, but tells of resources that are not there
-    /// ([`Resource::check`]).
+    /// As [`Environment::without_loading`], unless that is what is asked for already, but tells of
+    /// resources that are not there ([`Resource::check`]).
     #[must_use]
     pub fn looking_only(mut self) -> Self {
         if self.loading == Loading::All {

@@ -1,7 +1,8 @@
 //! The calculators and subgraphs that graphs can name.
 //!
-//! `register!(MyNode);` puts a calculator into every registry made by [`Registry::global`] in a program that links the crate
-//! it is written in; a crate that nothing names links to nothing, so a server names its node crates with `use my_nodes as _;`.
+//! `register!(MyNode);` puts a calculator into every registry made by [`Registry::global`] in a
+//! program that links the crate it is written in; a crate that nothing names links to nothing, so a
+//! server names its node crates with `use my_nodes as _;`.
 
 pub mod container;
 pub mod environment;
@@ -36,7 +37,8 @@ type Compile = fn(&mut Contract, Option<&OptionsMessage>) -> Result<Factory, Vec
 pub struct Registration {
     /// Its name in graph files.
     pub name: &'static str,
-    /// The calculator's own name: the same for all names that one generic calculator is registered under.
+    /// The calculator's own name: the same for all names that one generic calculator is registered
+    /// under.
     pub family: &'static str,
     /// The Rust type.
     of: TypeInfo,
@@ -97,7 +99,8 @@ impl Registration {
         Self { name, ..self }
     }
 
-    /// The name that the calculator is registered under in this program, of several the first; its own if it is not.
+    /// The name that the calculator is registered under in this program, of several the first; its
+    /// own if it is not.
     pub(crate) fn registered_name(&self) -> &'static str {
         let same = |other: &&Registration| other.of == self.of;
         let registered = inventory::iter::<Self>.into_iter().filter(same);
@@ -265,8 +268,9 @@ impl std::fmt::Debug for Registry {
     }
 }
 
-/// The names a written name can stand for: in `package`, in the packages around it, at the top, and, for the namespace
-/// that graphs of other origin spell out, without it. `.` and `::` are the same.
+/// The names a written name can stand for: in `package`, in the packages around it, at the top,
+/// and, for the namespace that graphs of other origin spell out, without it. `.` and `::` are the
+/// same.
 fn candidates(name: &str, package: &str) -> impl Iterator<Item = String> {
     let name = name.replace("::", ".");
     let absolute = name.strip_prefix('.').map(str::to_owned);

@@ -13,9 +13,9 @@ pub struct Subgraph {
     pub file: Cow<'static, str>,
     /// Its text.
     pub text: Cow<'static, str>,
-    /// The name or calculator of the inner node that receives the outer node's options, `input_stream_info`,
-    /// `input_stream_handler` and `executor`. Without one, a node that has any of these is refused, apart from options of the
-    /// types that the graph declares.
+    /// The name or calculator of the inner node that receives the outer node's options,
+    /// `input_stream_info`, `input_stream_handler` and `executor`. Without one, a node that has any
+    /// of these is refused, apart from options of the types that the graph declares.
     pub primary: Option<Cow<'static, str>>,
     /// One or a few sentences for `graphmill describe`.
     pub doc: Cow<'static, str>,
@@ -37,8 +37,8 @@ impl Subgraph {
         }
     }
 
-    /// The graph `text` of a file, under the name that its `type` gives it; none if it has no `type`. What is wrong with the
-    /// text is reported where the subgraph is used.
+    /// The graph `text` of a file, under the name that its `type` gives it; none if it has no
+    /// `type`. What is wrong with the text is reported where the subgraph is used.
     pub fn typed(
         file: impl Into<Cow<'static, str>>,
         text: impl Into<Cow<'static, str>>,
@@ -49,7 +49,8 @@ impl Subgraph {
         Some(Self::new(name.value, file, text))
     }
 
-    /// Gives what the outer node says about a calculator to the inner node of this name or calculator.
+    /// Gives what the outer node says about a calculator to the inner node of this name or
+    /// calculator.
     #[must_use]
     pub fn with_primary(mut self, node: impl Into<Cow<'static, str>>) -> Self {
         self.primary = Some(node.into());
@@ -69,8 +70,8 @@ pub struct SubgraphRegistration(pub fn() -> Subgraph);
 
 inventory::collect!(SubgraphRegistration);
 
-/// Makes a subgraph known to [`Registry::global`](crate::Registry::global): its name, its file beside the source file, and its
-/// primary inner node.
+/// Makes a subgraph known to [`Registry::global`](crate::Registry::global): its name, its file
+/// beside the source file, and its primary inner node.
 ///
 /// `register_subgraph!("HttpLLMCalculator", "http_llm.pbtxt", primary: "LLMCalculator", doc: "Serves chat");`
 #[macro_export]

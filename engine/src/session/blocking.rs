@@ -1,4 +1,5 @@
-//! Sessions in programs that are not async: run on the calling thread or one of their own, waited for by blocking.
+//! Sessions in programs that are not async: run on the calling thread or one of their own, waited
+//! for by blocking.
 
 use std::{
     future::{Future, poll_fn},
@@ -16,7 +17,8 @@ use crate::error::{Error, Result};
 use super::{Session, summary::Summary};
 
 impl Session {
-    /// Runs the session on the calling thread until it ends. Inside a runtime it is spawned or awaited instead.
+    /// Runs the session on the calling thread until it ends. Inside a runtime it is spawned or
+    /// awaited instead.
     pub fn run(self) -> Result<Summary> {
         runtime()?.block_on(self)
     }
@@ -24,16 +26,17 @@ impl Session {
     /// Runs the session on a thread of its own. How it ends is learned from its handle.
     pub fn run_on_thread(self) -> Result<()> {
         let thread = std::thread::Builder::new().name("graphmill-session".to_owned());
-        // The handle has the outcome, and also if there is no runtime to be had: the session is dropped then.
+        // The handle has the outcome, and also if there is no runtime to be had: the session is
+        // dropped then.
         let started = thread.spawn(move || drop(self.run()));
         started.map(drop).map_err(|error| {
             Error::unavailable("no thread can be started for the session").with_source(error)
         })
     }
 
-    /// Runs the session on the calling thread for as long as it has something to do: until it has ended, with its summary,
-    /// or until no call is under way and nothing can happen before the outside acts. For programs that push, run and look at
-    /// what came, step by step.
+    /// Runs the session on the calling thread for as long as it has something to do: until it has
+    /// ended, with its summary, or until no call is under way and nothing can happen before the
+    /// outside acts. For programs that push, run and look at what came, step by step.
     pub fn run_until_idle(&mut self) -> Result<Option<Summary>> {
         let runtime = runtime()?;
         let (answer, mut idle) = oneshot::channel();
@@ -73,7 +76,8 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// Waits for a future on the calling thread, but not longer than `patience`; none if it takes longer.
+/// Waits for a future on the calling thread, but not longer than `patience`; none if it takes
+/// longer.
 pub fn block_on_for<F: Future>(future: F, patience: Duration) -> Option<F::Output> {
     let mut future = pin!(future);
     let parker = Parker::new();

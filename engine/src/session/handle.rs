@@ -39,7 +39,8 @@ impl Handle {
     }
 
     /// Takes the packets of a stream, of the graph's outputs or any other, through a queue of
-    /// [`OutputStream::CAPACITY`] packets. What nobody takes is thrown away. Only before the session is first polled.
+    /// [`OutputStream::CAPACITY`] packets. What nobody takes is thrown away. Only before the
+    /// session is first polled.
     pub fn output(&self, stream: &str) -> Result<OutputStream> {
         let id = self.plan.find_stream(stream)?;
         let mut state = self.shared.lock();
@@ -55,9 +56,10 @@ impl Handle {
 
     /// Sends a packet to a graph input, waiting while its queues are full.
     ///
-    /// Fails at once if the packet's timestamp cannot stand in a stream; if its type is not the stream's, which ends the
-    /// session too; and if the session has ended with an error. A packet for a closed input is dropped once nobody takes
-    /// its packets any more; before, it ends the session with an error.
+    /// Fails at once if the packet's timestamp cannot stand in a stream; if its type is not the
+    /// stream's, which ends the session too; and if the session has ended with an error. A packet
+    /// for a closed input is dropped once nobody takes its packets any more; before, it ends the
+    /// session with an error.
     pub async fn push(&self, stream: &str, packet: Packet) -> Result<()> {
         let input = self.input(stream)?;
         check_time(stream, packet.time)?;
@@ -72,7 +74,8 @@ impl Handle {
         typed
     }
 
-    /// Sends a packet to a graph input as [`push`](Self::push) does, but fails with `Unavailable` if its queues are full.
+    /// Sends a packet to a graph input as [`push`](Self::push) does, but fails with `Unavailable`
+    /// if its queues are full.
     pub fn try_push(&self, stream: &str, packet: Packet) -> Result<()> {
         let input = self.input(stream)?;
         check_time(stream, packet.time)?;
@@ -103,7 +106,8 @@ impl Handle {
         (0..self.plan.graph_inputs.len() as u16).for_each(|input| self.close_input(input));
     }
 
-    /// Closes all graph inputs and all sources: what is under way is worked off, and the session ends well.
+    /// Closes all graph inputs and all sources: what is under way is worked off, and the session
+    /// ends well.
     pub fn stop(&self) {
         self.close_all();
         // A session that has ended has no sources left.
@@ -152,9 +156,10 @@ impl Handle {
         .await
     }
 
-    /// Resolves when the session has nothing to do: all that was pushed before has been worked off as far as it goes, no call
-    /// is under way, and nothing can happen before the outside acts, a client, a reader of an output or an event of a node.
-    /// An error if the session has failed by then, also if it was cancelled.
+    /// Resolves when the session has nothing to do: all that was pushed before has been worked off
+    /// as far as it goes, no call is under way, and nothing can happen before the outside acts, a
+    /// client, a reader of an output or an event of a node. An error if the session has failed by
+    /// then, also if it was cancelled.
     pub async fn wait_until_idle(&self) -> Result<()> {
         let (answer, answered) = oneshot::channel();
         if self.tell(Message::Idle(answer)).is_ok() && answered.await.is_ok() {
@@ -191,7 +196,8 @@ impl Handle {
         self.plan.streams[stream as usize].check_type(packet)
     }
 
-    /// Takes the packet and sends it; false if there is no room. The task of `cx` is woken when there is.
+    /// Takes the packet and sends it; false if there is no room. The task of `cx` is woken when
+    /// there is.
     fn send(
         &self,
         input: u16,

@@ -1,11 +1,12 @@
 //! What a session and other threads exchange: messages in, packets out, and who is to be woken.
 //!
-//! Each method is one critical section of the lock that is around it, and wakes nobody: it gives back who is to be woken
-//! once the lock is free. A message is put down and the waker taken in one section, and the session goes to sleep only in
-//! a section in which there is nothing for it to do; so no wake-up is lost, and a session that is awake is not woken again.
-//! The same holds for those who wait for room or for packets. A channel would not do: it knows of no room that changes, and would take
-//! a message and the waker that belongs to it in two sections. The file depends on nothing else of the engine, so that its test
-//! can run every interleaving of it.
+//! Each method is one critical section of the lock that is around it, and wakes nobody: it gives
+//! back who is to be woken once the lock is free. A message is put down and the waker taken in one
+//! section, and the session goes to sleep only in a section in which there is nothing for it to do;
+//! so no wake-up is lost, and a session that is awake is not woken again. The same holds for those
+//! who wait for room or for packets. A channel would not do: it knows of no room that changes, and
+//! would take a message and the waker that belongs to it in two sections. The file depends on
+//! nothing else of the engine, so that its test can run every interleaving of it.
 
 use std::{
     collections::VecDeque,
@@ -101,8 +102,8 @@ impl<M, P> Exchange<M, P> {
         self.waker.take()
     }
 
-    /// Puts a packet, wrapped into a message, into the inbox. If there is no room and `cx` is given, its task is woken when
-    /// there is.
+    /// Puts a packet, wrapped into a message, into the inbox. If there is no room and `cx` is
+    /// given, its task is woken when there is.
     pub(super) fn push(&mut self, gate: usize, message: M, cx: Option<&Context<'_>>) -> Pushed<M> {
         let state = &mut self.gates[gate];
         if state.staged < state.room {
@@ -133,7 +134,8 @@ impl<M, P> Exchange<M, P> {
         self.post(message)
     }
 
-    /// Takes the next packet of an output. If there is none and `cx` is given, its task is woken when there is.
+    /// Takes the next packet of an output. If there is none and `cx` is given, its task is woken
+    /// when there is.
     pub(super) fn next(&mut self, output: usize, cx: Option<&Context<'_>>) -> Next<P> {
         let state = &mut self.outputs[output];
         let Some(packet) = state.packets.pop_front() else {
@@ -202,7 +204,8 @@ impl<M, P> Exchange<M, P> {
         }
     }
 
-    /// Goes to sleep until a message comes or one of the `full` outputs has room. False if it has come or has room already.
+    /// Goes to sleep until a message comes or one of the `full` outputs has room. False if it has
+    /// come or has room already.
     pub(super) fn sleep(&mut self, full: impl Iterator<Item = usize>, cx: &Context<'_>) -> bool {
         let mut roomy = false;
         for output in full {
@@ -217,7 +220,8 @@ impl<M, P> Exchange<M, P> {
         asleep
     }
 
-    /// Closes everything: what nobody received, which is to be dropped without the lock, and all who wait.
+    /// Closes everything: what nobody received, which is to be dropped without the lock, and all
+    /// who wait.
     pub(super) fn end(&mut self, wakers: &mut Vec<Waker>) -> VecDeque<M> {
         wakers.extend(self.waker.take());
         for output in &mut self.outputs {

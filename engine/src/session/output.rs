@@ -17,16 +17,16 @@ use super::{
 
 /// The packets of one stream of a session; ends when the stream is closed or the session has ended.
 ///
-/// Its queue is bounded: while it is full, the node that writes it does not run, and so on back to where the packets come
-/// from. Dropping it lets the session throw the rest away.
+/// Its queue is bounded: while it is full, the node that writes it does not run, and so on back to
+/// where the packets come from. Dropping it lets the session throw the rest away.
 pub struct OutputStream {
     shared: Arc<Shared>,
     index: usize,
 }
 
 impl OutputStream {
-    /// The most packets that wait for the reader, unless one call of a node emits more: enough that session and reader seldom
-    /// wait for each other, little enough that a slow reader is noticed.
+    /// The most packets that wait for the reader, unless one call of a node emits more: enough that
+    /// session and reader seldom wait for each other, little enough that a slow reader is noticed.
     pub const CAPACITY: usize = mailbox::CAPACITY;
 
     pub(super) fn new(shared: Arc<Shared>, index: usize) -> Self {

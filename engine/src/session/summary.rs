@@ -20,8 +20,8 @@ pub struct NodeSummary<'a> {
     pub name: &'a str,
     /// How often it was called: `process` and `close`.
     pub runs: u64,
-    /// The time its calls took. An inline call is charged with the session's own work around it; of the calls after the
-    /// sixteenth, one in sixteen is measured and stands for the others.
+    /// The time its calls took. An inline call is charged with the session's own work around it; of
+    /// the calls after the sixteenth, one in sixteen is measured and stands for the others.
     pub time: Duration,
 }
 

@@ -1,4 +1,5 @@
-//! Why a session does not go on, in terms of its graph: which node waits for what, and what that waits for, down to the root.
+//! Why a session does not go on, in terms of its graph: which node waits for what, and what that
+//! waits for, down to the root.
 
 use std::{fmt, time::Duration};
 
@@ -11,8 +12,8 @@ use crate::timestamp::Timestamp;
 pub struct Why {
     /// The session has ended, and nothing else is said.
     pub ended: bool,
-    /// From a node that has something to do and cannot, to the root of that: each wait is the reason for the one before it.
-    /// One chain for each root.
+    /// From a node that has something to do and cannot, to the root of that: each wait is the
+    /// reason for the one before it. One chain for each root.
     pub chains: Vec<Vec<Wait>>,
     /// Every node that is not closed, in the order of the plan.
     pub nodes: Vec<Wait>,
@@ -38,7 +39,8 @@ pub struct Wait {
     pub packets: usize,
     /// The timestamp of the first of them.
     pub first: Option<Timestamp>,
-    /// How long ago its last call ended, or, while one goes on, began; none before the first. Exact to the session's last poll.
+    /// How long ago its last call ended, or, while one goes on, began; none before the first. Exact
+    /// to the session's last poll.
     #[serde(rename = "seconds", serialize_with = "seconds")]
     pub since: Option<Duration>,
     /// What it waits for.
@@ -59,7 +61,8 @@ pub enum Reason {
         /// The smallest timestamp that can still come on it.
         bound: Timestamp,
     },
-    /// It went past what its consumer waits for, emitted nothing there, and its output has no timestamp offset.
+    /// It went past what its consumer waits for, emitted nothing there, and its output has no
+    /// timestamp offset.
     Nothing {
         /// Its output.
         stream: String,
@@ -148,7 +151,8 @@ fn seconds<S: Serializer>(since: &Option<Duration>, serializer: S) -> Result<S::
 }
 
 impl fmt::Display for Why {
-    /// A line for each wait, those that are the reason for the one above it indented; then what else is open.
+    /// A line for each wait, those that are the reason for the one above it indented; then what
+    /// else is open.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.ended {
             return f.write_str("the session has ended");

@@ -32,7 +32,8 @@ pub(super) fn compile(
     (plan, diagnostics)
 }
 
-/// Makes the streams without a producer the graph's inputs, and those without a consumer its outputs.
+/// Makes the streams without a producer the graph's inputs, and those without a consumer its
+/// outputs.
 fn open_border(graph: &mut GraphConfig) {
     let read: Vec<&PortSpec> = graph
         .node

@@ -43,8 +43,8 @@ struct Seen {
 
 type Streams = Arc<Mutex<BTreeMap<String, Seen>>>;
 
-/// Runs one session by hand. A text without graph inputs and outputs gets its loose ends as such, so that a single node is
-/// a graph.
+/// Runs one session by hand. A text without graph inputs and outputs gets its loose ends as such,
+/// so that a single node is a graph.
 ///
 /// Jobs on the executor `cpu` run in the calling thread, so that tests are deterministic.
 ///

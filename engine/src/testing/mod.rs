@@ -1,4 +1,5 @@
-//! Tests of nodes and graphs: a session run by hand, one call after the other, with a clock that stands still.
+//! Tests of nodes and graphs: a session run by hand, one call after the other, with a clock that
+//! stands still.
 //!
 //! ```
 //! use graphmill_engine::{Calculator, Contract, Cx, Flow, In, NoOptions, OpenCx, Out, Result, testing::Harness};

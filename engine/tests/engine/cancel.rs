@@ -18,7 +18,8 @@ use crate::nodes;
 
 type Alive = Arc<()>;
 
-/// Waits in each of the ways a node can wait, holding on to a token that tells whether it still lives.
+/// Waits in each of the ways a node can wait, holding on to a token that tells whether it still
+/// lives.
 struct Wait {
     token: Option<Alive>,
     sender: Option<EventSender<()>>,
@@ -115,7 +116,8 @@ fn poll(session: &mut Session) -> Poll<Result<graphmill_engine::Summary>> {
     Pin::new(session).poll(&mut Context::from_waker(Waker::noop()))
 }
 
-/// For each wait: dropping the handle ends the session as cancelled; dropping the session frees what its nodes hold.
+/// For each wait: dropping the handle ends the session as cancelled; dropping the session frees
+/// what its nodes hold.
 #[track_caller]
 fn check(text: &str, prepare: impl Fn(&graphmill_engine::Handle, Alive)) {
     let alive = Alive::default();

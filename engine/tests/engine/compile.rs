@@ -1,4 +1,5 @@
-//! Any graph makes a plan, or errors that point into its file: never a panic, never nothing, never for long.
+//! Any graph makes a plan, or errors that point into its file: never a panic, never nothing, never
+//! for long.
 
 use graphmill_engine::{
     Calculator, Contract, Cx, Environment, Flow, Group, NoOptions, OpenCx, Payload, Plan, Policy,

@@ -35,7 +35,8 @@ impl Wake for Counter {
     }
 }
 
-/// An endless session, and how many packets have come out of it; it is cancelled with packet number `cancel_at`.
+/// An endless session, and how many packets have come out of it; it is cancelled with packet number
+/// `cancel_at`.
 fn start(cancel_at: usize) -> (Session, Handle, Arc<Counter>) {
     let plan = run(ENDLESS).plan().clone();
     let context = RunCx::new("x");

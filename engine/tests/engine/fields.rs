@@ -1,4 +1,5 @@
-//! Every field of the format has a consequence: it changes what a graph is or does, or a diagnostic says that it does not.
+//! Every field of the format has a consequence: it changes what a graph is or does, or a diagnostic
+//! says that it does not.
 
 use std::collections::BTreeSet;
 
@@ -57,7 +58,8 @@ const MAKE: &str = r#"input_stream: "in" output_stream: "out"
     node { calculator: "MakeSideCalculator" input_stream: "IN:in" output_side_packet: "OUT:t" }
     node { calculator: "PassThroughCalculator" input_stream: "in" output_stream: "out" }"#;
 
-/// The fields, message by message; `PASS + x` is written `+ x`, and `node + x` for a field of its node.
+/// The fields, message by message; `PASS + x` is written `+ x`, and `node + x` for a field of its
+/// node.
 #[rustfmt::skip]
 const FIELDS: &[(&str, &str, Becomes)] = &[
     ("CalculatorGraphConfig", "node", Effective("", r#"+ node { calculator: "HeavyCalculator" input_stream: "out" output_stream: "more" }"#)),

@@ -37,7 +37,8 @@ fn a_loop_that_nothing_starts_ends_when_its_inputs_close() {
     h.finish();
 }
 
-/// An engine elsewhere, as a test sees it: steps arrive when the test sends them, and credit is counted.
+/// An engine elsewhere, as a test sees it: steps arrive when the test sends them, and credit is
+/// counted.
 struct Generate {
     sender: Option<EventSender<i64>>,
     granted: i64,

@@ -81,8 +81,8 @@ pub(crate) struct ProbeOptions {
     pub(crate) bounds: bool,
 }
 
-/// Describes its calls: `5: a -` is a call at 5 with `a` on the first input and nothing on the second; with `bounds`, nothing
-/// is shown with the timestamp up to which the input is settled.
+/// Describes its calls: `5: a -` is a call at 5 with `a` on the first input and nothing on the
+/// second; with `bounds`, nothing is shown with the timestamp up to which the input is settled.
 pub(crate) struct Probe {
     calls: i64,
     bounds: bool,
@@ -369,7 +369,8 @@ impl Calculator for Length {
     }
 }
 
-/// Sets a side packet: its input side packet plus one when it opens, or, with an input, the first value that comes.
+/// Sets a side packet: its input side packet plus one when it opens, or, with an input, the first
+/// value that comes.
 pub(crate) struct MakeSide;
 
 impl Calculator for MakeSide {

@@ -114,7 +114,8 @@ fn nodes_in_a_row_overlap() {
         node { calculator: "RelayCalculator" input_stream: "in" output_stream: "middle" executor: "pool" }
         node { calculator: "RelayCalculator" input_stream: "middle" output_stream: "out" executor: "pool" }"#;
     let mut h = Harness::new(text, Environment::new(Registry::new().with::<Relay>()));
-    // The first node meets the second at each packet but its first, while that is at the packet before.
+    // The first node meets the second at each packet but its first, while that is at the packet
+    // before.
     let mut before: Option<Arc<Barrier>> = None;
     for time in 0..10 {
         let next = (time < 9).then(|| Arc::new(Barrier::new(2)));

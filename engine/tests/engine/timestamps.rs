@@ -151,7 +151,8 @@ struct ShiftOptions {
     offset: Option<i64>,
 }
 
-/// Emits nothing but the timestamps of its calls, on an output of their own; without an input, it is a source.
+/// Emits nothing but the timestamps of its calls, on an output of their own; without an input, it
+/// is a source.
 struct Shift(i64);
 
 impl Calculator for Shift {
@@ -199,7 +200,8 @@ fn shift(offset: &str) -> Harness {
     Harness::new(&text, crate::nodes::environment_with(registry))
 }
 
-/// Up to where the output is settled after an input at each of these timestamps, from a stream that has nothing else.
+/// Up to where the output is settled after an input at each of these timestamps, from a stream that
+/// has nothing else.
 #[track_caller]
 fn settled(offset: &str, times: &[Timestamp]) -> Vec<Option<Timestamp>> {
     let after = |&time: &Timestamp| {

@@ -1,4 +1,5 @@
-//! What a graph has to be: order, producers, types, names. How mistakes read is shown in `diagnostics`.
+//! What a graph has to be: order, producers, types, names. How mistakes read is shown in
+//! `diagnostics`.
 
 use graphmill_engine::{
     Calculator, Contract, Cx, Environment, Flow, In, NoOptions, OpenCx, Out, Packet, Payload, Plan,

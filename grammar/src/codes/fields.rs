@@ -1,4 +1,5 @@
-//! `GM02xx`, first part: fields and their values, of the graph's own messages and of calculators' options.
+//! `GM02xx`, first part: fields and their values, of the graph's own messages and of calculators'
+//! options.
 
 codes! {
     /// A field that the message does not have.

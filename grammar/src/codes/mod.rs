@@ -1,7 +1,9 @@
-//! The registry of diagnostic codes: every kind of mistake has a number, a title, and an explanation with an example.
+//! The registry of diagnostic codes: every kind of mistake has a number, a title, and an
+//! explanation with an example.
 //!
-//! A code is a constant, so a check cannot name one that does not exist, and the reference page, `--explain` and the
-//! tests read the same text. Each crate keeps its own list; the first two digits are the theme:
+//! A code is a constant, so a check cannot name one that does not exist, and the reference page,
+//! `--explain` and the tests read the same text. Each crate keeps its own list; the first two
+//! digits are the theme:
 //!
 //! | codes | theme | where |
 //! |---|---|---|

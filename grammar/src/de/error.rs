@@ -112,7 +112,8 @@ impl serde::de::Error for Error<'_> {
 }
 
 impl Problem {
-    /// The diagnostic, if the problem was not reported before; `message` and `head` are the message that is read.
+    /// The diagnostic, if the problem was not reported before; `message` and `head` are the message
+    /// that is read.
     pub(super) fn diagnose(
         self,
         message: &str,
@@ -171,7 +172,8 @@ impl Problem {
     }
 }
 
-/// Where to point for something that a message lacks: the name of the field that the message is the value of.
+/// Where to point for something that a message lacks: the name of the field that the message is the
+/// value of.
 fn self_place(head: Span, culprit: Option<(&Field, &Value)>) -> Span {
     match culprit {
         Some((field, value)) if matches!(value.value, ValueKind::Message(_)) => field.name.span,

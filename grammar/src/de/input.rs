@@ -282,7 +282,8 @@ impl<'t> serde::Deserializer<'t> for Input<'t, '_> {
     }
 }
 
-/// What is wrong with a value that is no word of the enum; a quoted word is told to lose its quotes.
+/// What is wrong with a value that is no word of the enum; a quoted word is told to lose its
+/// quotes.
 fn no_variant(value: &Value, variants: &[&str]) -> Problem {
     let expected = one_of(variants);
     match scalar::string(value)
@@ -349,7 +350,8 @@ enum Variant<'t, 'c> {
     Name(&'t str),
     /// A number: the position among the enum's words.
     Index(u64),
-    /// A message of one field, for an enum whose values carry something: one of several fields may be given.
+    /// A message of one field, for an enum whose values carry something: one of several fields may
+    /// be given.
     Field(&'c Context, &'t Field),
 }
 

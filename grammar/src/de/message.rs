@@ -158,8 +158,8 @@ pub(super) enum Key<'t> {
     Value(&'t Field),
 }
 
-/// Gives entries to a visitor: the fields of a message, all occurrences of one name together, or the entries of a protobuf
-/// map, where the last one of a key counts.
+/// Gives entries to a visitor: the fields of a message, all occurrences of one name together, or
+/// the entries of a protobuf map, where the last one of a key counts.
 pub(super) struct Entries<'t, 'c> {
     cx: &'c Context,
     rest: std::vec::IntoIter<(Key<'t>, Vec<&'t Field>)>,
@@ -221,8 +221,8 @@ pub(super) enum Entry<'t> {
     Map,
 }
 
-/// Takes a message of `key` and `value` for an entry; one that lacks a part or has one twice is an error, lest it be
-/// taken for a map with the key `key` or `value`.
+/// Takes a message of `key` and `value` for an entry; one that lacks a part or has one twice is an
+/// error, lest it be taken for a map with the key `key` or `value`.
 pub(super) fn map_entry<'t>(cx: &Context, message: &'t Message) -> Result<Entry<'t>, Problem> {
     let is_part = |field: &Field| matches!(field.name.as_plain(), Some("key" | "value"));
     if message.fields.is_empty() || !message.fields.iter().all(is_part) {

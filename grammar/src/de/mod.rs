@@ -1,13 +1,15 @@
 //! Trees to Rust types through serde, with the place of every mistake.
 //!
-//! A calculator's options are a plain struct, usually `#[derive(Deserialize, Default)] #[serde(default)]`. This module
-//! reads one from an option body with protobuf's rules: repeated fields gather into a sequence, lists are joined in, enums
-//! are words or numbers, numbers are checked against their type's range. A field that the struct does not have is an error
-//! whether or not the struct says `deny_unknown_fields`, because an option that is ignored changes an answer in silence.
+//! A calculator's options are a plain struct, usually
+//! `#[derive(Deserialize, Default)] #[serde(default)]`. This module reads one from an option body
+//! with protobuf's rules: repeated fields gather into a sequence, lists are joined in, enums are
+//! words or numbers, numbers are checked against their type's range. A field that the struct does
+//! not have is an error whether or not the struct says `deny_unknown_fields`, because an option
+//! that is ignored changes an answer in silence.
 //!
-//! serde stops at the first error. To report all of them, the value that failed is set aside and the struct is read again
-//! without it, until only sound values are left or a required one is missing. Fields that do not exist are known before
-//! any value is read, and are reported together.
+//! serde stops at the first error. To report all of them, the value that failed is set aside and
+//! the struct is read again without it, until only sound values are left or a required one is
+//! missing. Fields that do not exist are known before any value is read, and are reported together.
 
 mod error;
 mod input;
@@ -31,7 +33,8 @@ const MAX_ERRORS: usize = 100;
 /// What one reading shares between its levels.
 #[derive(Default)]
 struct Context {
-    /// Values that were reported and are left out, by identity: spans are no identity in a tree that a program made.
+    /// Values that were reported and are left out, by identity: spans are no identity in a tree
+    /// that a program made.
     aside: RefCell<HashSet<*const Value>>,
     diagnostics: RefCell<Vec<Diagnostic>>,
 }
@@ -50,9 +53,9 @@ impl Context {
 
 /// Reads a message as a `T`, or reports everything that is wrong with it.
 ///
-/// `name` is what diagnostics call the message, and `head` where they point for the message as a whole. The list of
-/// errors is empty if something in the message could not be parsed and that is the only thing wrong: it has been reported
-/// by the parser.
+/// `name` is what diagnostics call the message, and `head` where they point for the message as a
+/// whole. The list of errors is empty if something in the message could not be parsed and that is
+/// the only thing wrong: it has been reported by the parser.
 ///
 /// ```
 /// use graphmill_grammar::{de::from_message, parse, SourceMap};
@@ -90,7 +93,8 @@ pub fn from_message<T: DeserializeOwned>(
     Err(diagnostics)
 }
 
-/// Reads an option message as a `T`; diagnostics call it by its type's name and point to where that is written.
+/// Reads an option message as a `T`; diagnostics call it by its type's name and point to where that
+/// is written.
 pub fn from_options<T: DeserializeOwned>(options: &OptionsMessage) -> Result<T, Vec<Diagnostic>> {
     from_message(&options.body, options.short_name(), options.name.span)
 }

@@ -1,4 +1,5 @@
-//! Values without parts, as text: from the file where there is one, so that nothing about their spelling is lost.
+//! Values without parts, as text: from the file where there is one, so that nothing about their
+//! spelling is lost.
 
 use std::borrow::Cow;
 use std::fmt::Write;

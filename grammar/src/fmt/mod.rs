@@ -1,8 +1,9 @@
 //! The formatter: one way to write a file.
 //!
-//! Two spaces a level, one field a line, `name: value` and `name { .. }`, straight double quotes, no separators after
-//! fields. What says something to people is kept: every comment, one blank line where there were some, a message or list
-//! that stands on one line and fits there, the way a number or an escape is written.
+//! Two spaces a level, one field a line, `name: value` and `name { .. }`, straight double quotes,
+//! no separators after fields. What says something to people is kept: every comment, one blank line
+//! where there were some, a message or list that stands on one line and fits there, the way a
+//! number or an escape is written.
 //!
 //! ```
 //! use graphmill_grammar::{SourceMap, fmt};
@@ -30,11 +31,11 @@ use printer::Printer;
 
 pub use printer::MAX_WIDTH;
 
-/// Adds a file to the source map and gives its text as it should be written, or its syntax errors: a file that cannot be
-/// read is left alone.
+/// Adds a file to the source map and gives its text as it should be written, or its syntax errors:
+/// a file that cannot be read is left alone.
 ///
-/// Formatting what has been formatted changes nothing, and the text means what it meant before. Fields are not checked:
-/// the file may be a message of any kind.
+/// Formatting what has been formatted changes nothing, and the text means what it meant before.
+/// Fields are not checked: the file may be a message of any kind.
 pub fn format(
     sources: &mut SourceMap,
     name: impl Into<String>,
@@ -53,10 +54,11 @@ pub fn format(
     Ok(printer.print(&tree.root))
 }
 
-/// The text of a message by its fields and values alone, wherever they come from: spans are not looked at. For a graph,
-/// [`GraphConfig`] displays itself.
+/// The text of a message by its fields and values alone, wherever they come from: spans are not
+/// looked at. For a graph, [`GraphConfig`] displays itself.
 ///
-/// Nothing in the message may be [`crate::ast::ValueKind::Invalid`], which has no text and is left empty.
+/// Nothing in the message may be [`crate::ast::ValueKind::Invalid`], which has no text and is left
+/// empty.
 pub fn print(message: &Message) -> String {
     Printer::of_values().print(message)
 }

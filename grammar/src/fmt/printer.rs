@@ -4,13 +4,15 @@ use super::leaf;
 use crate::ast::{Field, Message, StringPiece, Value, ValueKind};
 use crate::span::{Source, Span};
 
-/// Lines are not longer than this, in characters, where a message, a list or several strings could be broken.
+/// Lines are not longer than this, in characters, where a message, a list or several strings could
+/// be broken.
 pub const MAX_WIDTH: usize = 80;
 
 /// Writes one file or message.
 ///
-/// Everything is written in the order of the file, so comments are taken from the front of a list: those before what
-/// comes next stand on lines of their own, one that ends the line of what was just written stays behind it.
+/// Everything is written in the order of the file, so comments are taken from the front of a list:
+/// those before what comes next stand on lines of their own, one that ends the line of what was
+/// just written stays behind it.
 pub(super) struct Printer<'a> {
     /// The file; none for values that a program made.
     source: Option<&'a Source>,
@@ -20,8 +22,8 @@ pub(super) struct Printer<'a> {
     /// Where in `out` the line that is being written starts.
     line_start: usize,
     level: usize,
-    /// The line of the file on which what was written last ends; none at the start of a file, message or list, where no
-    /// blank line is kept.
+    /// The line of the file on which what was written last ends; none at the start of a file,
+    /// message or list, where no blank line is kept.
     last_line: Option<usize>,
 }
 
@@ -105,8 +107,8 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// Writes the comments before a field or value that begins at `start`, also those before its value proper, and
-    /// starts its line.
+    /// Writes the comments before a field or value that begins at `start`, also those before its
+    /// value proper, and starts its line.
     fn begin(&mut self, start: u32, value: &Value) {
         self.comments_before(start);
         while let Some(comment) = self.next_comment(value_start(value)) {
@@ -175,8 +177,8 @@ impl<'a> Printer<'a> {
         fits
     }
 
-    /// Whether a value with parts is written on one line where it comes from; what a program made has its messages over
-    /// several lines and its lists on one.
+    /// Whether a value with parts is written on one line where it comes from; what a program made
+    /// has its messages over several lines and its lists on one.
     fn is_on_one_line(&self, value: &Value) -> bool {
         if self.source.is_some() {
             return self.line(value.span.start) == self.line(value.span.end);
@@ -188,7 +190,8 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// Writes the value on the line that is begun; gives up as soon as the line is longer than `limit`.
+    /// Writes the value on the line that is begun; gives up as soon as the line is longer than
+    /// `limit`.
     fn on_line(&mut self, value: &Value, limit: usize) -> bool {
         match &value.value {
             ValueKind::Message(message) if message.fields.is_empty() => self.out.push_str("{}"),
@@ -243,7 +246,8 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// Whether a blank line is put between two fields that a program made: around messages at the top level.
+    /// Whether a blank line is put between two fields that a program made: around messages at the
+    /// top level.
     fn stands_apart(&self, before: &Field, after: &Field) -> bool {
         let is_message = |field: &Field| matches!(field.value.value, ValueKind::Message(_));
         self.source.is_none() && self.level == 0 && (is_message(before) || is_message(after))
@@ -277,8 +281,8 @@ impl<'a> Printer<'a> {
         self.end_line();
     }
 
-    /// Ends the line of what ends at `end`, with the comment that stands behind it or its separator; `next` is where
-    /// something else begins.
+    /// Ends the line of what ends at `end`, with the comment that stands behind it or its
+    /// separator; `next` is where something else begins.
     fn finish_line(&mut self, end: u32, separator: Option<Span>, next: u32) {
         let line = self.line(end);
         let last = separator.map_or(line, |separator| self.line(separator.end));
@@ -320,8 +324,8 @@ impl<'a> Printer<'a> {
     }
 }
 
-/// Where the value's own text begins that no comment can be moved out of: its delimiter, its first literal, the digits
-/// behind its sign.
+/// Where the value's own text begins that no comment can be moved out of: its delimiter, its first
+/// literal, the digits behind its sign.
 fn value_start(value: &Value) -> u32 {
     match &value.value {
         ValueKind::Message(_) | ValueKind::List(_) | ValueKind::String(_) => value.span.start,

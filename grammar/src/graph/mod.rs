@@ -1,8 +1,9 @@
 //! The graph as a typed value: `CalculatorGraphConfig`, with every value's place.
 //!
-//! Lowering knows the schema and no calculator: it checks field names, types, ranges and the syntax of port strings, and
-//! keeps option bodies as trees for whoever knows their types. It reports all it finds and goes on; a message in which
-//! something was refused says of which fields, so that later phases do not complain about what only seems to be missing.
+//! Lowering knows the schema and no calculator: it checks field names, types, ranges and the syntax
+//! of port strings, and keeps option bodies as trees for whoever knows their types. It reports all
+//! it finds and goes on; a message in which something was refused says of which fields, so that
+//! later phases do not complain about what only seems to be missing.
 
 mod legacy;
 mod node;
@@ -42,7 +43,8 @@ message! {
         "status_handler" status_handler: Vec<StatusHandlerConfig>;
         /// Streams that the graph takes in.
         "input_stream" input_stream: Vec<PortSpec>;
-        /// Limit of every input queue of every node, in packets; 0 and absent are 100, -1 is no limit.
+        /// Limit of every input queue of every node, in packets; 0 and absent are 100, -1 is no
+        /// limit.
         "max_queue_size" max_queue_size: Option<Spanned<i32>>;
         /// Input policy of the nodes that set none.
         "input_stream_handler" input_stream_handler: Option<InputStreamHandlerConfig>;
@@ -93,16 +95,17 @@ impl GraphConfig {
     }
 }
 
-/// Reads a message that stands for a node outside of a graph, as in the options of a node that contains others, and reports
-/// what is wrong with it. `head` is what to point to when speaking of the node as a whole.
+/// Reads a message that stands for a node outside of a graph, as in the options of a node that
+/// contains others, and reports what is wrong with it. `head` is what to point to when speaking of
+/// the node as a whole.
 pub fn lower_node(message: &ast::Message, head: Span) -> (Node, Vec<Diagnostic>) {
     let mut cx = Lowering::default();
     let node = table::lower(message, head, &mut cx);
     (node, cx.diagnostics.into_vec())
 }
 
-/// The messages of the format with the names of their fields, as this crate reads them: what a program that promises to
-/// honor every field goes through.
+/// The messages of the format with the names of their fields, as this crate reads them: what a
+/// program that promises to honor every field goes through.
 pub const MESSAGES: &[(&str, &[&str])] = &[
     (GraphConfig::NAME, GraphConfig::FIELDS),
     (Node::NAME, Node::FIELDS),
@@ -130,8 +133,9 @@ pub(crate) fn field_names() -> &'static [&'static str] {
 
 /// Lowers a parsed file to a graph and reports what is wrong with it.
 ///
-/// The graph is as complete as the file allows; it may be run only if there is no error among the diagnostics of both
-/// [`crate::parse()`] and this function. A file whose delimiters do not match is not looked at.
+/// The graph is as complete as the file allows; it may be run only if there is no error among the
+/// diagnostics of both [`crate::parse()`] and this function. A file whose delimiters do not match
+/// is not looked at.
 pub fn lower(file: &ast::File) -> (Option<GraphConfig>, Vec<Diagnostic>) {
     if !file.balanced {
         return (None, Vec::new());

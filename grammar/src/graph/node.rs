@@ -31,7 +31,8 @@ message! {
         "node_options" node_options: Vec<OptionsMessage>;
         /// Layer of a source node: it starts when the sources of all lower layers are closed.
         "source_layer" source_layer: Option<Spanned<i32>>;
-        /// Packets that a queue should be able to hold; raises the limit of all queues of the graph.
+        /// Packets that a queue should be able to hold; raises the limit of all queues of the
+        /// graph.
         "buffer_size_hint" buffer_size_hint: Option<Spanned<i32>>;
         /// Input policy.
         "input_stream_handler" input_stream_handler: Option<InputStreamHandlerConfig>;
@@ -63,7 +64,8 @@ message! {
 }
 
 impl Node {
-    /// The node's options in both forms, extensions first: where one type is given in both, the first counts.
+    /// The node's options in both forms, extensions first: where one type is given in both, the
+    /// first counts.
     pub fn all_options(&self) -> impl Iterator<Item = &OptionsMessage> {
         options::both(self.options.as_ref(), &self.node_options)
     }

@@ -1,7 +1,8 @@
 //! Option messages: found and named here, read by whoever knows their type.
 //!
-//! Two forms exist and both are legal wherever a calculator's options are: extensions, `options { [mediapipe.X.ext] {..} }`,
-//! and messages with a type URL, `node_options { [type.googleapis.com/mediapipe.X] {..} }`. Their bodies stay trees.
+//! Two forms exist and both are legal wherever a calculator's options are: extensions,
+//! `options { [mediapipe.X.ext] {..} }`, and messages with a type URL,
+//! `node_options { [type.googleapis.com/mediapipe.X] {..} }`. Their bodies stay trees.
 
 use std::collections::HashMap;
 
@@ -24,7 +25,8 @@ pub enum OptionsKind {
 /// An option message: its type's name, and its body as a tree.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OptionsMessage {
-    /// The full name as written: of the message for [`OptionsKind::Any`], of the extension for [`OptionsKind::Extension`].
+    /// The full name as written: of the message for [`OptionsKind::Any`], of the extension for
+    /// [`OptionsKind::Extension`].
     pub name: Spanned<String>,
     /// How it was written.
     pub kind: OptionsKind,
@@ -33,7 +35,8 @@ pub struct OptionsMessage {
 }
 
 impl OptionsMessage {
-    /// The full name of the message's type: for an extension that is the name without its last part.
+    /// The full name of the message's type: for an extension that is the name without its last
+    /// part.
     pub fn type_name(&self) -> &str {
         match self.kind {
             OptionsKind::Any => &self.name,
@@ -68,7 +71,8 @@ impl OptionsMessage {
 pub struct Extensions {
     /// The extensions, in order.
     pub messages: Vec<OptionsMessage>,
-    /// Whether options are merged field by field; only calculators and generators have it, and it has no effect.
+    /// Whether options are merged field by field; only calculators and generators have it, and it
+    /// has no effect.
     pub merge_fields: Option<Spanned<bool>>,
     /// What to point to when speaking of the options as a whole.
     pub head: Option<Span>,
@@ -85,7 +89,8 @@ pub(super) fn both<'a>(
         .chain(messages)
 }
 
-/// Reports messages of one type in one form; an extension beside a type URL is legal, the extension counts.
+/// Reports messages of one type in one form; an extension beside a type URL is legal, the extension
+/// counts.
 pub(super) fn report_duplicates(messages: &[OptionsMessage], cx: &mut Lowering) {
     let mut firsts = HashMap::new();
     for second in messages {
@@ -105,8 +110,9 @@ pub(super) fn report_duplicates(messages: &[OptionsMessage], cx: &mut Lowering) 
     }
 }
 
-/// Reads the messages in brackets of one kind, and hands plain fields to `plain`, which tells whether it could read one, or
-/// nothing if it does not know it. Gives the messages, and whether all was read.
+/// Reads the messages in brackets of one kind, and hands plain fields to `plain`, which tells
+/// whether it could read one, or nothing if it does not know it. Gives the messages, and whether
+/// all was read.
 fn read_messages(
     message: &Message,
     field: &Field,

@@ -1,6 +1,8 @@
-//! Port strings: `name`, `TAG:name`, `TAG:index:name`, and references to ports, `TAG`, `TAG:index`, `:index`.
+//! Port strings: `name`, `TAG:name`, `TAG:index:name`, and references to ports, `TAG`, `TAG:index`,
+//! `:index`.
 //!
-//! Each part keeps its place inside the string literal, so that a message about a tag points at the tag.
+//! Each part keeps its place inside the string literal, so that a message about a tag points at the
+//! tag.
 
 use std::fmt;
 use std::ops::Range;
@@ -20,7 +22,8 @@ pub const MAX_INDEX: u32 = 10_000;
 pub struct PortSpec {
     /// The tag; empty for a port without one.
     pub tag: Spanned<String>,
-    /// The index within the tag: as written, 0 where a tag stands alone, counted by occurrence where there is no tag.
+    /// The index within the tag: as written, 0 where a tag stands alone, counted by occurrence
+    /// where there is no tag.
     pub index: u32,
     /// The name of the stream or side packet.
     pub name: Spanned<String>,
@@ -133,7 +136,8 @@ read_text!(PortSpec, parse_port);
 read_text!(TagIndex, parse_tag_index);
 
 impl PortSpec {
-    /// Parses one port string that no file contains; an untagged port has index 0 until it is numbered among its peers.
+    /// Parses one port string that no file contains; an untagged port has index 0 until it is
+    /// numbered among its peers.
     pub fn parse(text: &str) -> Result<Self, Box<Diagnostic>> {
         parse_port(&Text {
             content: text,
@@ -144,7 +148,8 @@ impl PortSpec {
 }
 
 impl TagIndex {
-    /// Parses a reference to a port, as options such as `sync_set` hold it; `span` is where the text stands, quotes included.
+    /// Parses a reference to a port, as options such as `sync_set` hold it; `span` is where the
+    /// text stands, quotes included.
     pub fn parse(text: &str, span: Span) -> Result<Self, Box<Diagnostic>> {
         parse_tag_index(&Text {
             content: text,

@@ -1,9 +1,9 @@
 //! The field table: declares a message's struct and the lowering of its fields in one place.
 //!
-//! `message!` takes a struct whose fields are preceded by their names in the file. The type of a field says all the rest:
-//! `Option` is a singular field (twice is an error), `Vec` a repeated one (lists are joined in), and what is inside
-//! implements [`Read`]: `Spanned<String>`, a port, options, another message. A table so written cannot lack a field that
-//! its struct has.
+//! `message!` takes a struct whose fields are preceded by their names in the file. The type of a
+//! field says all the rest: `Option` is a singular field (twice is an error), `Vec` a repeated one
+//! (lists are joined in), and what is inside implements [`Read`]: `Spanned<String>`, a port,
+//! options, another message. A table so written cannot lack a field that its struct has.
 
 use crate::ast::{Field, Message, NameKind, Value, ValueKind};
 use crate::codes::fields;
@@ -41,7 +41,8 @@ impl Lowering {
 
 /// A value that a field can hold.
 pub(crate) trait Read: Sized {
-    /// Reads `value`, one of the values of `field`; reports and gives nothing if it is no such value.
+    /// Reads `value`, one of the values of `field`; reports and gives nothing if it is no such
+    /// value.
     fn read(value: &Value, field: &Field, cx: &mut Lowering) -> Option<Self>;
 
     /// Where it was written.
@@ -199,7 +200,8 @@ pub(crate) trait Table: Default {
     fn set_place(&mut self, span: Span, head: Span, refused: Refused);
 }
 
-/// The fields of a message of which something was refused, and reported: what seems to be missing may have been there.
+/// The fields of a message of which something was refused, and reported: what seems to be missing
+/// may have been there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Refused {
     fields: Vec<&'static str>,
@@ -232,7 +234,8 @@ impl Refused {
     }
 }
 
-/// Lowers the fields of `message`; `head` is what a diagnostic about the message as a whole points to.
+/// Lowers the fields of `message`; `head` is what a diagnostic about the message as a whole points
+/// to.
 pub(crate) fn lower<T: Table>(message: &Message, head: Span, cx: &mut Lowering) -> T {
     let mut lowered = T::default();
     let mut refused = Refused {
@@ -285,9 +288,11 @@ macro_rules! message {
             $( $(#[$field_attribute])* pub $field: $type, )*
             /// All of the message, delimiters included.
             pub span: $crate::span::Span,
-            /// What to point to when speaking of the message as a whole: the name of the field that it is the value of.
+            /// What to point to when speaking of the message as a whole: the name of the field that
+            /// it is the value of.
             pub head: $crate::span::Span,
-            /// What in the message was refused, and reported: what seems to be missing may be there.
+            /// What in the message was refused, and reported: what seems to be missing may be
+            /// there.
             pub refused: $crate::graph::Refused,
         }
 

@@ -1,4 +1,5 @@
-//! Files that are no graphs: images, logs, programs, JSON. They get one diagnostic that says so, instead of one for each line.
+//! Files that are no graphs: images, logs, programs, JSON. They get one diagnostic that says so,
+//! instead of one for each line.
 
 use crate::ast::{Field, File, ValueKind};
 use crate::codes::{fields, syntax};
@@ -61,11 +62,12 @@ pub(crate) fn is_of_kind(kind: &str, place: crate::Span) -> Diagnostic {
     }
 }
 
-/// How many mistakes outside of a graph's fields there may be for each of these fields. Far more than people make, and far
-/// fewer than a text of another kind has.
+/// How many mistakes outside of a graph's fields there may be for each of these fields. Far more
+/// than people make, and far fewer than a text of another kind has.
 const MAX_FOR_EACH: usize = 3;
 
-/// The one diagnostic of a text that is no graph, given what was found in it; none where it may be meant to be one.
+/// The one diagnostic of a text that is no graph, given what was found in it; none where it may be
+/// meant to be one.
 pub(crate) fn recognize(text: &str, tree: &File, found: &[Diagnostic]) -> Option<Diagnostic> {
     if found.iter().any(|it| it.code == &syntax::TOO_DEEP) {
         return None;
@@ -84,7 +86,8 @@ pub(crate) fn recognize(text: &str, tree: &File, found: &[Diagnostic]) -> Option
             .checked_sub(1)
             .is_some_and(|last| at < known[last].span.end.max(known[last].span.start + 1));
         let code = diagnostic.code;
-        // Valid fields that are unknown say less than text that is none, and a comment may be of another language.
+        // Valid fields that are unknown say less than text that is none, and a comment may be of
+        // another language.
         let counts = known.is_empty() || syntax::ALL.contains(&code);
         diagnostic.is_error() && !inside && counts && code != &syntax::FOREIGN_COMMENT
     };

@@ -1,7 +1,8 @@
 //! Text to tree: the grammar in `text_format.pest`, and the entry points of the crate.
 //!
-//! Parsing never fails as a whole and never panics: whatever the text is, there is a tree of what could be read and a list
-//! of what could not. It takes linear time, and stack for at most [`MAX_DEPTH`] nested messages.
+//! Parsing never fails as a whole and never panics: whatever the text is, there is a tree of what
+//! could be read and a list of what could not. It takes linear time, and stack for at most
+//! [`MAX_DEPTH`] nested messages.
 
 pub(crate) mod foreign;
 
@@ -74,7 +75,8 @@ pub(crate) fn parse_all(sources: &SourceMap, file: FileId) -> (File, Vec<Diagnos
             let diagnostics = merge(sources, matched.diagnostics, found);
             (tree, diagnostics)
         }
-        // The rules for damaged texts match every text whose delimiters match; should one not, the user sees where.
+        // The rules for damaged texts match every text whose delimiters match; should one not, the
+        // user sees where.
         Err(error) => {
             let at = match error.location {
                 InputLocation::Pos(at) | InputLocation::Span((at, _)) => at.min(text.len()),
@@ -119,7 +121,8 @@ fn read(
     (tree, reader.diagnostics.into_vec())
 }
 
-/// Adds what the reader found to the delimiters without a counterpart, except on lines where a delimiter is the cause already.
+/// Adds what the reader found to the delimiters without a counterpart, except on lines where a
+/// delimiter is the cause already.
 fn merge(
     sources: &SourceMap,
     mut diagnostics: Vec<Diagnostic>,
@@ -146,8 +149,8 @@ fn merge(
 /// What has become of a graph file.
 #[derive(Clone, Debug)]
 pub struct ParsedGraph {
-    /// The graph, as far as it could be read: there may be errors beside it, which later phases can add theirs to. None
-    /// where nothing could be relied on.
+    /// The graph, as far as it could be read: there may be errors beside it, which later phases can
+    /// add theirs to. None where nothing could be relied on.
     pub graph: Option<GraphConfig>,
     /// Errors and warnings, in the order of the file.
     pub diagnostics: Vec<Diagnostic>,

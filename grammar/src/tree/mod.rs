@@ -1,6 +1,7 @@
 //! From what the grammar has matched to the tree, with a report of what no valid text has.
 //!
-//! The rules for valid and for damaged texts give the same parts in the same order, so one reader serves both.
+//! The rules for valid and for damaged texts give the same parts in the same order, so one reader
+//! serves both.
 
 mod name;
 mod stray;
@@ -115,8 +116,8 @@ impl<'t> Reader<'t> {
         );
     }
 
-    /// Reads a field; `stray` is where something unreadable begins directly after it. None if its name is no name and has
-    /// been reported.
+    /// Reads a field; `stray` is where something unreadable begins directly after it. None if its
+    /// name is no name and has been reported.
     fn field(&mut self, pair: Pair<'_, Rule>, stray: Option<usize>) -> Option<Field> {
         let (mut name, mut colon, mut value) = (None, None, None);
         for inner in pair.into_inner() {

@@ -55,7 +55,8 @@ impl Reader<'_> {
         self.part(span, 0..self.slice(span).trim_end().len())
     }
 
-    /// What is wrong with unreadable text; `answered` is the field before it, which may have been meant to take it.
+    /// What is wrong with unreadable text; `answered` is the field before it, which may have been
+    /// meant to take it.
     fn unexpected(&self, span: Span, answered: Option<&Field>) -> Diagnostic {
         let text = self.slice(span);
         let shown = first_word(text);
@@ -127,7 +128,8 @@ fn is_missing(value: &Value) -> bool {
     value.value == ValueKind::Invalid && value.span.is_empty()
 }
 
-/// Tells whether what is at `span` is glued to the field's value, a word: `word.word` is one value that lacks its quotes.
+/// Tells whether what is at `span` is glued to the field's value, a word: `word.word` is one value
+/// that lacks its quotes.
 fn continues(field: &Field, span: Span) -> bool {
     let is_word = matches!(
         field.value.value,

@@ -28,7 +28,8 @@ impl Reader<'_> {
         let mut message = Message::empty();
         let (start, end) = (pair.as_span().start(), pair.as_span().end());
         message.span = self.span(start..end);
-        // Where the end of the file left the message open, its closing delimiter is beyond the text.
+        // Where the end of the file left the message open, its closing delimiter is beyond the
+        // text.
         message.delimiters = Some((self.span(start..start + 1), self.span(end - 1..end)));
         self.fields(pair.into_inner(), &mut message);
         let span = message.span;

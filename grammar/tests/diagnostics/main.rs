@@ -1,5 +1,5 @@
-//! What people see when a graph file is wrong: one test a kind of mistake, and some files with several. Each test holds the whole
-//! text that a person sees.
+//! What people see when a graph file is wrong: one test a kind of mistake, and some files with
+//! several. Each test holds the whole text that a person sees.
 #![allow(
     clippy::needless_raw_string_hashes,
     reason = "all texts are written alike"

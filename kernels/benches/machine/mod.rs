@@ -19,7 +19,8 @@ fn best(threads: usize, work: impl Fn(usize) + Sync) -> f64 {
     (0..20).map(|_| run()).fold(f64::MAX, f64::min)
 }
 
-/// Operations a nanosecond (a multiplication and an addition are two) of a loop of AVX512-VNNI instructions; NaN without them.
+/// Operations a nanosecond (a multiplication and an addition are two) of a loop of AVX512-VNNI
+/// instructions; NaN without them.
 pub(crate) fn peak(threads: usize) -> f64 {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx512vnni") {

@@ -5,10 +5,10 @@ use std::arch::x86_64::*;
 use std::mem::MaybeUninit;
 use std::sync::LazyLock;
 
-use crate::activation::{Factors, ORIGIN};
-use crate::panel::{BLOCK, GROUP, ROWS};
-use crate::x86::blocking::Strip;
+use crate::data::activation::{Factors, ORIGIN};
+use crate::data::panel::{BLOCK, GROUP, ROWS};
 use crate::x86::expand::Shape;
+use crate::x86::strip::Strip;
 
 /// Activations of a tile.
 pub(crate) const TOKENS: usize = 16;
@@ -41,7 +41,8 @@ impl Block {
 /// Whether the CPU has the instructions and the system lets this process use them.
 pub(crate) fn available() -> bool {
     static AVAILABLE: LazyLock<bool> = LazyLock::new(|| {
-        // Bits 24 and 25: tiles, and products of bytes. The system must save the tiles of a thread that it interrupts (17 and 18 of XCR0).
+        // Bits 24 and 25: tiles, and products of bytes. The system must save the tiles of a thread
+        // that it interrupts (17 and 18 of XCR0).
         let features = __cpuid_count(7, 0).edx;
         let saves = __cpuid(1).ecx & (1 << 27) != 0;
         // SAFETY: the system has switched XGETBV on, as the bit above says.
@@ -83,7 +84,8 @@ struct Tiles {
     rows: [u8; 16],
 }
 
-/// Tiles as the kernels want them; dropping it brings back the shapes from before, which may be somebody else's.
+/// Tiles as the kernels want them; dropping it brings back the shapes from before, which may be
+/// somebody else's.
 pub(crate) struct Configured {
     before: Tiles,
 }
@@ -120,7 +122,8 @@ impl Drop for Configured {
     }
 }
 
-/// Whether records of a shape are multiplied faster than by the vector instructions. With two scales in a record tiles are half empty, and they are not.
+/// Whether records of a shape are multiplied faster than by the vector instructions. With two
+/// scales in a record tiles are half empty, and they are not.
 pub(crate) fn suits(shape: Shape) -> bool {
     shape != Shape::Halves
 }
@@ -128,7 +131,8 @@ pub(crate) fn suits(shape: Shape) -> bool {
 /// Multiplies activations by records of signed weights, of a shape that [`suits`].
 ///
 /// # Safety
-/// The CPU must have the instructions, and this thread's tiles be configured; the strip's activations and the places of its results must exist.
+/// The CPU must have the instructions, and this thread's tiles be configured; the strip's
+/// activations and the places of its results must exist.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 pub(crate) unsafe fn multiply(strip: &Strip<'_, Block>) {
     for (tile, first) in (0..strip.tokens).step_by(strip.height).enumerate() {
@@ -152,7 +156,8 @@ pub(crate) unsafe fn multiply(strip: &Strip<'_, Block>) {
 #[repr(C, align(64))]
 struct Sums([[i32; 16]; TOKENS]);
 
-/// From one activation's integers to the next's. Twice this is from one line of sums to the next, and four times from one group of weights to the next.
+/// From one activation's integers to the next's. Twice this is from one line of sums to the next,
+/// and four times from one group of weights to the next.
 const STEP: usize = BLOCK;
 const _: () = assert!(4 * STEP == GROUP && 2 * STEP * TOKENS == size_of::<Sums>());
 
@@ -189,8 +194,9 @@ unsafe fn store<const TILE: usize>(sums: *mut Sums) {
     }
 }
 
-/// Multiplies a tile by one side of the panel. Two tiles of sums take turns: that of a block is written when the block before it is scaled, and used
-/// again at once for the block after the next, so that nothing waits for a multiplication.
+/// Multiplies a tile by one side of the panel. Two tiles of sums take turns: that of a block is
+/// written when the block before it is scaled, and used again at once for the block after the next,
+/// so that nothing waits for a multiplication.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 unsafe fn side<const MINIMA: bool>(
     strip: &Strip<'_, Block>,
@@ -213,7 +219,8 @@ unsafe fn side<const MINIMA: bool>(
                 }
             }
         }
-        // Where the next results go, which no cache has yet: those of the other side, of the next tile or of the next panel.
+        // Where the next results go, which no cache has yet: those of the other side, of the next
+        // tile or of the next panel.
         let mut place = if side == 0 {
             out.wrapping_add(16)
         } else if (index + 1) * TOKENS < strip.tokens {
@@ -261,7 +268,8 @@ unsafe fn side<const MINIMA: bool>(
                     _mm_prefetch::<_MM_HINT_T0>(next.wrapping_add(64 * line));
                 }
             }
-            // While tiles are used, numbers are multiplied at half the speed: not once more to convert the sums.
+            // While tiles are used, numbers are multiplied at half the speed: not once more to
+            // convert the sums.
             let scales = _mm512_load_ps(record.scales.as_ptr().add(16 * side));
             let offsets = _mm512_mul_ps(scales, _mm512_set1_ps(-ORIGIN));
             let lines = sums.add(at % 2).cast::<__m512i>();

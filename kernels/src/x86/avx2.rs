@@ -1,17 +1,19 @@
 //! AVX2 and AVX-VNNI: vectors of eight rows.
 //!
-//! AVX-VNNI multiplies unsigned weights and adds by fours. AVX2 adds products by twos in 16 bits, which hold those of a number of groups that
-//! depends on how large weights can be, before it widens them: eight groups of 4 bits, four of 5, two of 6. Weights of 8 bits give
-//! their sign to the activation, so that two products of at most 128 x 127 fit.
+//! AVX-VNNI multiplies unsigned weights and adds by fours. AVX2 adds products by twos in 16 bits,
+//! which hold those of a number of groups that depends on how large weights can be, before it
+//! widens them: eight groups of 4 bits, four of 5, two of 6. Weights of 8 bits give their sign to
+//! the activation, so that two products of at most 128 x 127 fit.
 
 use std::arch::x86_64::*;
 
-use crate::Format;
-use crate::activation::{Factors, ORIGIN};
-use crate::panel::{BLOCK, ROWS};
-use crate::x86::blocking::{Record, Strip};
+use crate::data::activation::{Factors, ORIGIN};
+use crate::data::format::Format;
+use crate::data::panel::{BLOCK, ROWS};
+use crate::x86::strip::{Record, Strip};
 
-/// Activations of a tile, which the weights of eight rows are multiplied by while they are in registers.
+/// Activations of a tile, which the weights of eight rows are multiplied by while they are in
+/// registers.
 pub(crate) const TOKENS: usize = 16;
 
 /// A block of the activations of a tile.
@@ -33,7 +35,8 @@ impl Block {
         starts: [[0; 3]; TOKENS],
     };
 
-    /// Puts an activation's integers and factors, of which the corrections are shifted by some places.
+    /// Puts an activation's integers and factors, of which the corrections are shifted by some
+    /// places.
     pub(crate) fn put(
         &mut self,
         token: usize,
@@ -55,7 +58,8 @@ const PLAIN: u8 = 0;
 const MINIMA: u8 = 1;
 const HALVES: u8 = 2;
 
-/// How many groups are added in 16 bits: these for AVX-VNNI, which needs none, and for signed weights of 8 bits.
+/// How many groups are added in 16 bits: these for AVX-VNNI, which needs none, and for signed
+/// weights of 8 bits.
 const VNNI: usize = 0;
 const SIGNED: usize = 1;
 
@@ -68,10 +72,12 @@ const GROUPS: usize = BLOCK / 4;
 #[repr(C, align(32))]
 struct Totals([[f32; ROWS]; TOKENS]);
 
-/// Multiplies activations by records with AVX2: signed ones of `Q8_0`, unsigned ones of other formats.
+/// Multiplies activations by records with AVX2: signed ones of `Q8_0`, unsigned ones of other
+/// formats.
 ///
 /// # Safety
-/// The CPU must have the instructions; the strip's activations and the places of its results must exist.
+/// The CPU must have the instructions; the strip's activations and the places of its results must
+/// exist.
 #[target_feature(enable = "avx2,fma")]
 pub(crate) unsafe fn multiply(format: Format, strip: &Strip<'_, Block>) {
     // SAFETY: as the caller promises.
@@ -104,7 +110,8 @@ pub(crate) unsafe fn multiply_vnni(format: Format, strip: &Strip<'_, Block>) {
     }
 }
 
-/// Sums start from what the activations say if `START` says so, and otherwise from nothing but [`ORIGIN`].
+/// Sums start from what the activations say if `START` says so, and otherwise from nothing but
+/// [`ORIGIN`].
 #[expect(
     clippy::inline_always,
     reason = "in a function of its own it would lack the instructions of the caller"
@@ -150,7 +157,8 @@ unsafe fn record_times<const SHAPE: u8, const DEPTH: usize, const START: bool>(
     totals: &mut [[f32; ROWS]],
 ) {
     for row in (0..ROWS).step_by(LANES) {
-        // SAFETY: the CPU has the instructions; records, blocks and totals have all that is read and written, at multiples of a vector.
+        // SAFETY: the CPU has the instructions; records, blocks and totals have all that is read
+        // and written, at multiples of a vector.
         unsafe {
             let weights = record.weights.as_ptr().add(4 * row);
             let weights: [__m256i; GROUPS] = std::array::from_fn(|group| {

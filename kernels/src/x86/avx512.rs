@@ -1,24 +1,28 @@
-//! AVX512-VNNI: one instruction multiplies 64 unsigned weights by 64 signed integers and adds them by fours.
+//! AVX512-VNNI: one instruction multiplies 64 unsigned weights by 64 signed integers and adds them
+//! by fours.
 
 use std::arch::asm;
 use std::arch::x86_64::*;
 
-use crate::activation::{BYTES, ORIGIN};
-use crate::panel::BLOCK;
-use crate::x86::blocking::Strip;
+use crate::data::activation::{BYTES, ORIGIN};
+use crate::data::panel::BLOCK;
 use crate::x86::expand::Shape;
+use crate::x86::strip::Strip;
 
-/// Activations of a tile: each takes two vectors of 16 rows for the sums of a block and two for its results, of 32 registers.
+/// Activations of a tile: each takes two vectors of 16 rows for the sums of a block and two for its
+/// results, of 32 registers.
 pub(crate) const TOKENS: usize = 7;
 
 const PLAIN: u8 = 0;
 const MINIMA: u8 = 1;
 const HALVES: u8 = 2;
 
-/// Multiplies activations by records whose weights are 128 too large, or which have minima and no weight below zero.
+/// Multiplies activations by records whose weights are 128 too large, or which have minima and no
+/// weight below zero.
 ///
 /// # Safety
-/// The CPU must have the instructions; the strip's activations and the places of its results must exist.
+/// The CPU must have the instructions; the strip's activations and the places of its results must
+/// exist.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
 pub(crate) unsafe fn multiply(strip: &Strip<'_, [u8; BYTES]>) {
     for (tile, first) in (0..strip.tokens).step_by(strip.height).enumerate() {
@@ -84,7 +88,8 @@ unsafe fn tile<const SHAPE: u8, const M: usize>(
         let mut fetch = strip.next.from(index * strip.records.len());
         for (at, record) in strip.records.iter().enumerate() {
             fetch.next();
-            // The integers of an activation's block, and its factors: a scale, three starts and a total.
+            // The integers of an activation's block, and its factors: a scale, three starts and a
+            // total.
             let integers = |t: usize| rows[t].add(at * BYTES);
             let factor = |t: usize, number: usize| integers(t).add(BLOCK + 4 * number);
             let weights = record.weights.as_ptr();
@@ -155,7 +160,8 @@ unsafe fn tile<const SHAPE: u8, const M: usize>(
     }
 }
 
-/// Adds products to a total, which stays in its register: the compiler would take that of a factor and copy it back.
+/// Adds products to a total, which stays in its register: the compiler would take that of a factor
+/// and copy it back.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn add_product(total: &mut __m512, sum: __m512, scale: __m512) {
@@ -171,7 +177,8 @@ fn add_product(total: &mut __m512, sum: __m512, scale: __m512) {
     }
 }
 
-/// Makes the compiler compute these sums here. Left alone it computes all of one activation's before the next's, each waiting for the one before.
+/// Makes the compiler compute these sums here. Left alone it computes all of one activation's
+/// before the next's, each waiting for the one before.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn pin([first, second]: &mut [__m512i; 2]) {

@@ -1,13 +1,14 @@
-//! The order in which the panels and activations of a thread are multiplied, so that what is used again is in a cache.
+//! The order in which the panels and activations of a thread are multiplied, so that what is used
+//! again is in a cache.
 
-use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
 use std::cell::RefCell;
 
-use crate::activation::{self, Layout};
-use crate::panel::{self, BLOCK, ROWS};
-use crate::product::{Output, Product, Span};
+use crate::data::activation::{self, Layout};
+use crate::data::panel::{self, BLOCK, ROWS};
+use crate::data::product::{Output, Product, Span};
 use crate::x86::expand::{self, Shape};
 use crate::x86::groups::Groups;
+use crate::x86::strip::{Lines, Record, Strip};
 use crate::x86::tiles::{self, Tiles};
 use crate::x86::{amx, avx2, avx512, expand256, small_batch};
 
@@ -20,109 +21,22 @@ pub(crate) enum Instructions {
     Avx2,
 }
 
-/// A block of columns of a panel, expanded.
-#[derive(Clone)]
-#[repr(C, align(64))]
-pub(crate) struct Record {
-    /// As in the panel, a byte each: signed, or with 128 added.
-    pub(crate) weights: [u8; ROWS * BLOCK],
-    /// The scales of the rows.
-    pub(crate) scales: [f32; ROWS],
-    /// The minima of the rows, or the scales of the second half of the columns.
-    pub(crate) others: [f32; ROWS],
-}
-
-impl Record {
-    const ZERO: Self = Self {
-        weights: [0; ROWS * BLOCK],
-        scales: [0.0; ROWS],
-        others: [0.0; ROWS],
-    };
-}
-
-/// Activations that are multiplied by some records.
-#[derive(Clone, Copy)]
-pub(crate) struct Strip<'a, T> {
-    pub(crate) records: &'a [Record],
-    pub(crate) shape: Shape,
-    /// The first block is the one that belongs to the first record.
-    pub(crate) tiles: Tiles<T>,
-    /// Activations of a tile; the last may have fewer.
-    pub(crate) height: usize,
-    pub(crate) tokens: usize,
-    /// Where the result of the panel's first row and the first activation goes.
-    pub(crate) out: *mut f32,
-    /// Numbers from one activation's results to the next's.
-    pub(crate) stride: usize,
-    /// Whether these records add to what is there.
-    pub(crate) resume: bool,
-    /// Weights that are multiplied soon, to be fetched from memory meanwhile.
-    pub(crate) next: Lines,
-}
-
-/// Cache lines that are fetched a few at a time.
-#[derive(Clone, Copy)]
-pub(crate) struct Lines {
-    first: *const u8,
-    count: usize,
-    at_a_time: usize,
-}
-
-impl Lines {
-    /// Fetches those of one step.
-    #[inline]
-    pub(crate) fn fetch(&self, step: usize) {
-        self.from(step).next();
-    }
-
-    /// Those of a step and the ones after it.
-    #[inline]
-    pub(crate) fn from(&self, step: usize) -> Fetches {
-        let line = |line: usize| self.first.wrapping_add(64 * line.min(self.count));
-        Fetches {
-            next: line(step * self.at_a_time),
-            end: line(self.count),
-            at_a_time: self.at_a_time,
-        }
-    }
-}
-
-/// Cache lines that are still to be fetched.
-pub(crate) struct Fetches {
-    next: *const u8,
-    end: *const u8,
-    at_a_time: usize,
-}
-
-impl Fetches {
-    /// Fetches those of one step.
-    #[inline]
-    pub(crate) fn next(&mut self) {
-        for _ in 0..self.at_a_time {
-            if self.next == self.end {
-                break;
-            }
-            // SAFETY: every CPU of this kind has the instruction, and it may be given any address.
-            unsafe { _mm_prefetch::<_MM_HINT_T1>(self.next.cast()) };
-            self.next = self.next.wrapping_add(64);
-        }
-    }
-}
-
 /// With this many activations, AMX multiplies.
 const AMX_TOKENS: usize = 32;
 /// With no more activations than this, weights come from memory and are used once.
 const FEW: usize = 16;
 /// Records that are expanded at a time for few activations: a part of the first cache.
 const RECORDS_FEW: usize = 4;
-/// Records that are expanded at a time for more, at most: half of the first cache, beside a tile of activations and the next one.
+/// Records that are expanded at a time for more, at most: half of the first cache, beside a tile of
+/// activations and the next one.
 const RECORDS: usize = 16;
-/// As many for vectors and more activations than [`MANY`], which come to each record so often that they need not stay: most of the first cache.
+/// As many for vectors and more activations than [`MANY`], which come to each record so often that
+/// they need not stay: most of the first cache.
 const RECORDS_MANY: usize = 32;
 /// More activations than this are many.
 const MANY: usize = 64;
-/// Bytes of activations that are multiplied by one panel after the other: a part of the second cache. If these are not all columns, every panel is
-/// multiplied by them before more columns are.
+/// Bytes of activations that are multiplied by one panel after the other: a part of the second
+/// cache. If these are not all columns, every panel is multiplied by them before more columns are.
 const ACTIVATIONS: usize = 768 << 10;
 
 /// Activations are taken in multiples of this, which fills the tiles of every kernel.
@@ -161,7 +75,8 @@ thread_local! {
 /// Multiplies some of the panels by some of the activations.
 ///
 /// # Safety
-/// The CPU must have the instructions. The buffers must hold the product, and nobody else may read or write the numbers of `out` that belong to the span.
+/// The CPU must have the instructions. The buffers must hold the product, and nobody else may read
+/// or write the numbers of `out` that belong to the span.
 pub(crate) unsafe fn multiply(
     instructions: Instructions,
     product: &Product<'_>,
@@ -277,7 +192,8 @@ pub(crate) unsafe fn multiply(
     });
 }
 
-/// Multiplies tiles in a way. `tiles` has those of some activations: from which, how many, and how many to a tile.
+/// Multiplies tiles in a way. `tiles` has those of some activations: from which, how many, and how
+/// many to a tile.
 ///
 /// # Safety
 /// As for [`multiply`]; the way gets strips whose results have their places.
@@ -293,7 +209,8 @@ unsafe fn blocks<T>(
     let of_unit = product.format.block() / BLOCK;
     let bytes = panel::unit_bytes(product.format);
     let few = span.tokens.len() <= FEW;
-    // If all columns of the activations stay in the second cache, the results of a panel are finished before the next panel's.
+    // If all columns of the activations stay in the second cache, the results of a panel are
+    // finished before the next panel's.
     let whole = span.tokens.len() * blocks * activation::BYTES <= ACTIVATIONS;
     let chunk = if few {
         RECORDS_FEW.next_multiple_of(of_unit).min(blocks)
@@ -373,7 +290,8 @@ unsafe fn blocks<T>(
     }
 }
 
-/// How many of some things to take, no more than `at_once`, so that as few turns as possible take about as many each.
+/// How many of some things to take, no more than `at_once`, so that as few turns as possible take
+/// about as many each.
 fn balanced(left: usize, at_once: usize) -> usize {
     left.div_ceil(left.div_ceil(at_once))
 }

@@ -2,9 +2,9 @@
 
 use std::arch::x86_64::*;
 
-use crate::Format;
-use crate::panel::{self, BLOCK, GROUP, ROWS};
-use crate::x86::blocking::Record;
+use crate::data::format::Format;
+use crate::data::panel::{self, BLOCK, GROUP, ROWS};
+use crate::x86::strip::Record;
 
 /// What the factors of a record mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,12 +1,14 @@
-//! From a panel's units to records in vectors of 32 bytes, for kernels that take weights as unsigned numbers.
+//! From a panel's units to records in vectors of 32 bytes, for kernels that take weights as
+//! unsigned numbers.
 
 use std::arch::x86_64::*;
 
-use crate::Format;
-use crate::panel::{self, BLOCK, GROUP, ROWS};
-use crate::x86::blocking::Record;
+use crate::data::format::Format;
+use crate::data::panel::{self, BLOCK, GROUP, ROWS};
+use crate::x86::strip::Record;
 
-/// Expands whole units. Weights of fewer than 8 bits are unsigned, as in the file; those of 8 have the bits of `flip` turned.
+/// Expands whole units. Weights of fewer than 8 bits are unsigned, as in the file; those of 8 have
+/// the bits of `flip` turned.
 ///
 /// # Safety
 /// The CPU must have AVX2 and F16C.
@@ -31,8 +33,8 @@ pub(crate) unsafe fn expand(format: Format, flip: u8, source: &[u8], records: &m
     }
 }
 
-/// How many places a correction for weights that are 128 too large is shifted for those that [`expand`] leaves: 8 too large, or 32. Those with
-/// minima need none.
+/// How many places a correction for weights that are 128 too large is shifted for those that
+/// [`expand`] leaves: 8 too large, or 32. Those with minima need none.
 pub(crate) fn correction_shift(format: Format) -> u32 {
     match format {
         Format::Q4_0 => 4,

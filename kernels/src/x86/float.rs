@@ -1,16 +1,18 @@
-//! Products of 16-bit floating point with the vector instructions of x86: weights become 32-bit numbers on their way from the panel.
+//! Products of 16-bit floating point with the vector instructions of x86: weights become 32-bit
+//! numbers on their way from the panel.
 
 use std::arch::x86_64::*;
 
-use crate::Format;
-use crate::float::{COLUMN, stride};
-use crate::panel::ROWS;
-use crate::product::{Output, Product, Span};
+use crate::data::float::{COLUMN, stride};
+use crate::data::format::Format;
+use crate::data::panel::ROWS;
+use crate::data::product::{Output, Product, Span};
 use crate::x86::Instructions;
 
 /// Activations that are multiplied by one panel after the other.
 const TOKENS: usize = 128;
-/// Columns that are multiplied before more: their activations stay in the second cache, and those of a tile in the first.
+/// Columns that are multiplied before more: their activations stay in the second cache, and those
+/// of a tile in the first.
 const COLUMNS: usize = 512;
 /// Bytes that weights are fetched ahead.
 const AHEAD: usize = 2048;
@@ -22,10 +24,12 @@ const MOST: usize = 12;
 struct Tile {
     weights: *const u8,
     columns: usize,
-    /// The first activation's number that belongs to the first column, and how many numbers there are to the next activation's.
+    /// The first activation's number that belongs to the first column, and how many numbers there
+    /// are to the next activation's.
     numbers: *const u8,
     stride: usize,
-    /// As many results of the first activation as a panel has rows, and how many numbers there are to the next activation's.
+    /// As many results of the first activation as a panel has rows, and how many numbers there are
+    /// to the next activation's.
     out: *mut f32,
     step: usize,
     /// Whether to add to what is there.
@@ -45,7 +49,8 @@ impl Tile {
 /// Multiplies some of the panels by some of the activations.
 ///
 /// # Safety
-/// The CPU must have the instructions. The buffers must hold the product, and nobody else may read or write the numbers of `out` that belong to the span.
+/// The CPU must have the instructions. The buffers must hold the product, and nobody else may read
+/// or write the numbers of `out` that belong to the span.
 pub(crate) unsafe fn multiply(
     instructions: Instructions,
     product: &Product<'_>,
@@ -67,8 +72,9 @@ pub(crate) unsafe fn multiply(
                 for token in (first..first + tokens).step_by(height) {
                     let count = height.min(first + tokens - token);
                     let mut rest = [0f32; ROWS * MOST];
-                    // SAFETY: the panel, the activations and the results are of the product and the span, which the caller promises; where a panel
-                    // lacks rows, its results have their places in `rest`.
+                    // SAFETY: the panel, the activations and the results are of the product and the
+                    // span, which the caller promises; where a panel lacks rows, its results have
+                    // their places in `rest`.
                     unsafe {
                         let place = out.at(token, panel * ROWS);
                         let mut tile = Tile {

@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-/// Panels whose weights are read in turn for few activations: memory gives more from two places at once.
+/// Panels whose weights are read in turn for few activations: memory gives more from two places at
+/// once.
 const PANELS_FEW: usize = 2;
 
 /// The panels of a span, some at a time.
@@ -28,7 +29,8 @@ impl<'a> Groups<'a> {
         }
     }
 
-    /// A few panels that are far from each other, so that at each place the next group's panel follows. Panels that are left over are neighbors.
+    /// A few panels that are far from each other, so that at each place the next group's panel
+    /// follows. Panels that are left over are neighbors.
     pub(crate) fn apart(panels: &'a Range<usize>) -> Self {
         Self {
             panels,

@@ -2,8 +2,8 @@
 
 use std::arch::x86_64::*;
 
-use crate::activation::{Integers, Layout};
-use crate::panel::BLOCK;
+use crate::data::activation::{Integers, Layout};
+use crate::data::panel::BLOCK;
 
 /// Quantizes one row, to the bits that plain Rust gives.
 ///
@@ -25,7 +25,8 @@ unsafe fn integers(source: &[f32; BLOCK]) -> Integers {
             _mm512_loadu_ps(source.as_ptr().add(BLOCK / 2)),
         ]
     };
-    // As integers, the bits of sizes have the order of the sizes, and infinity and what is no number come behind.
+    // As integers, the bits of sizes have the order of the sizes, and infinity and what is no
+    // number come behind.
     let [first, second] = halves.map(|half| _mm512_castps_si512(_mm512_abs_ps(half)));
     let largest = f32::from_bits(largest_of(_mm512_max_epu32(first, second)));
     let Some((factor, scale)) = Integers::factor(largest, largest.is_finite()) else {

@@ -2,8 +2,8 @@
 
 use std::arch::x86_64::*;
 
-use crate::activation::{Integers, Layout};
-use crate::panel::BLOCK;
+use crate::data::activation::{Integers, Layout};
+use crate::data::panel::BLOCK;
 
 /// Quantizes one row, to the bits that plain Rust gives.
 ///
@@ -39,7 +39,8 @@ unsafe fn integers(source: &[f32; BLOCK]) -> Integers {
     let factor = _mm256_set1_ps(factor);
     let eights = eights.map(|eight| _mm256_cvtps_epi32(_mm256_mul_ps(eight, factor)));
     let sums = [(0, 1), (2, 3)].map(|(a, b)| sum_of(_mm256_add_epi32(eights[a], eights[b])));
-    // Packing takes the lower lanes first, then the upper ones: fours of the block in the order 0, 2, 4, 6, 1, 3, 5, 7.
+    // Packing takes the lower lanes first, then the upper ones: fours of the block in the order 0,
+    // 2, 4, 6, 1, 3, 5, 7.
     let bytes = _mm256_packs_epi16(
         _mm256_packs_epi32(eights[0], eights[1]),
         _mm256_packs_epi32(eights[2], eights[3]),

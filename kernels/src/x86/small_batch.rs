@@ -1,22 +1,24 @@
-//! A few activations and weights of 8 or 4 bits with a scale: weights go from memory straight into the multiplication, in the order of
-//! their addresses, from a few places in turn.
+//! A few activations and weights of 8 or 4 bits with a scale: weights go from memory straight into
+//! the multiplication, in the order of their addresses, from a few places in turn.
 
 use std::arch::asm;
 use std::arch::x86_64::*;
 use std::array;
 use std::ops::Range;
 
-use crate::Format;
-use crate::activation::{BYTES, Layout, ORIGIN};
-use crate::panel::{BLOCK, GROUP, ROWS};
-use crate::product::{Output, Product, Span};
+use crate::data::activation::{BYTES, Layout, ORIGIN};
+use crate::data::format::Format;
+use crate::data::panel::{BLOCK, GROUP, ROWS};
+use crate::data::product::{Output, Product, Span};
 
 /// Bytes that weights are fetched ahead into the first cache.
 const NEAR: usize = 512;
-/// Bytes that they are fetched ahead into the second. Each line is fetched twice: with either alone, memory gives less.
+/// Bytes that they are fetched ahead into the second. Each line is fetched twice: with either
+/// alone, memory gives less.
 const FAR: usize = 2048;
 
-/// Whether some activations are multiplied here. More take longer than by tiles, for which weights are expanded once.
+/// Whether some activations are multiplied here. More take longer than by tiles, for which weights
+/// are expanded once.
 pub(crate) fn suits(format: Format, tokens: usize) -> bool {
     match format {
         Format::Q8_0 => (1..=12).contains(&tokens),
@@ -28,7 +30,8 @@ pub(crate) fn suits(format: Format, tokens: usize) -> bool {
 /// Multiplies some of the panels by a few activations, of a format that this [`suits`].
 ///
 /// # Safety
-/// The CPU must have the instructions. The buffers must hold the product, and nobody else may read or write the numbers of `out` that belong to the span.
+/// The CPU must have the instructions. The buffers must hold the product, and nobody else may read
+/// or write the numbers of `out` that belong to the span.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
 pub(crate) unsafe fn multiply(product: &Product<'_>, span: &Span, out: Output<'_>) {
     // SAFETY: as the caller promises.
@@ -83,7 +86,8 @@ unsafe fn two_places<const BITS: usize, const M: usize>(
     }
 }
 
-/// Multiplies panels from several places at once, the same number from each place, and takes them from those that are left.
+/// Multiplies panels from several places at once, the same number from each place, and takes them
+/// from those that are left.
 #[inline(never)]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
 unsafe fn several<const BITS: usize, const M: usize, const PLACES: usize>(
@@ -98,8 +102,8 @@ unsafe fn several<const BITS: usize, const M: usize, const PLACES: usize>(
     let first = left.start;
     left.start += PLACES * each;
     for panel in first..first + each {
-        // SAFETY: the panels and the activations are of the product, and the results of the span, which the caller promises; any address
-        // may be fetched.
+        // SAFETY: the panels and the activations are of the product, and the results of the span,
+        // which the caller promises; any address may be fetched.
         unsafe {
             let mut units: [*const u8; PLACES] = array::from_fn(|place| {
                 let panel = panel + place * each;
@@ -155,7 +159,8 @@ unsafe fn put(
     }
 }
 
-/// Adds the products of a block, as all kernels do. The activations' blocks are so many bytes behind their beginnings.
+/// Adds the products of a block, as all kernels do. The activations' blocks are so many bytes
+/// behind their beginnings.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
 unsafe fn add_block<const BITS: usize, const M: usize>(
@@ -213,7 +218,8 @@ unsafe fn add_block<const BITS: usize, const M: usize>(
     }
 }
 
-/// Makes the compiler compute these sums here. Left alone it computes all of one activation's before the next's, each waiting for the one before.
+/// Makes the compiler compute these sums here. Left alone it computes all of one activation's
+/// before the next's, each waiting for the one before.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn pin<const M: usize>(sums: &mut [__m512i; M]) {

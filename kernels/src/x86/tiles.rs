@@ -1,11 +1,11 @@
 //! Activations by tiles, as the kernels read them: everything of one block together.
 
-use crate::activation::{BYTES, Factors, Layout};
-use crate::panel::BLOCK;
-use crate::product::Product;
+use crate::data::activation::{BYTES, Factors, Layout};
+use crate::data::panel::BLOCK;
+use crate::data::product::Product;
 
-/// Brings `count` activations from `first` together, `height` to a tile; a tile's blocks follow each other. `put` puts an activation's integers and
-/// factors at its number in a block.
+/// Brings `count` activations from `first` together, `height` to a tile; a tile's blocks follow
+/// each other. `put` puts an activation's integers and factors at its number in a block.
 pub(crate) fn gather<B: Copy>(
     product: &Product<'_>,
     first: usize,

@@ -313,7 +313,8 @@ impl Case {
         out
     }
 
-    /// The result of a row, and the same with all values without their signs: what errors are measured by.
+    /// The result of a row, and the same with all values without their signs: what errors are
+    /// measured by.
     pub(crate) fn exact(&self, stream: usize, token: usize, head: usize) -> Vec<(f64, f64)> {
         let kv_head = head / (self.heads / self.kv_heads);
         let query = ((stream * self.tokens + token) * self.heads + head) * self.key_size;

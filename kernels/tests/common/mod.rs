@@ -37,7 +37,8 @@ pub(crate) struct Case {
 }
 
 impl Case {
-    /// Random bits for weights, scales between 2^-10 and 2^-6 of either sign, normal activations with some large ones.
+    /// Random bits for weights, scales between 2^-10 and 2^-6 of either sign, normal activations
+    /// with some large ones.
     pub(crate) fn random(
         format: Format,
         rows: usize,
@@ -107,7 +108,8 @@ impl Case {
             .collect()
     }
 
-    /// Asserts that no number is further from the exact one than rounding each activation to 8 bits can take it.
+    /// Asserts that no number is further from the exact one than rounding each activation to 8 bits
+    /// can take it.
     pub(crate) fn assert_close(&self, ours: &[f32], exact: &[f64], name: &str) {
         let weights = self.meaning();
         for (token, activation) in self.activations.chunks_exact(self.cols).enumerate() {

@@ -1,6 +1,8 @@
-//! Which KV cells are held by whom: counts the distinct cells of sequences that share their beginnings.
+//! Which KV cells are held by whom: counts the distinct cells of sequences that share their
+//! beginnings.
 //!
-//! Cells are kept as runs. A run continues its parent, and a sequence holds the run it ends with and everything before it.
+//! Cells are kept as runs. A run continues its parent, and a sequence holds the run it ends with
+//! and everything before it.
 
 /// The cells of all sequences of a backend.
 #[derive(Debug, Default)]

@@ -28,7 +28,7 @@ impl Offer {
         let live_tokens = found.live.map_or(0, |(_, tokens)| tokens);
         let mut offer = match layout {
             // What is shared takes no cells: copies only continue it.
-            KvLayout::Pool => {
+            KvLayout::Unified => {
                 let live = found.live.filter(|(_, tokens)| *tokens >= WORTHWHILE);
                 let shared = live.map_or(0, |(_, tokens)| tokens);
                 let copied = saved.saturating_sub(shared);
@@ -40,7 +40,7 @@ impl Offer {
                     grows: false,
                 }
             }
-            KvLayout::Streams => {
+            KvLayout::PerSequence => {
                 let is_ahead = can_save && live_tokens >= saved + WORTHWHILE;
                 let tokens = if is_ahead { live_tokens } else { saved };
                 let tokens = if tokens >= WORTHWHILE { tokens } else { 0 };
@@ -52,7 +52,7 @@ impl Offer {
                 }
             }
         };
-        let can_share = can_save || layout == KvLayout::Pool;
+        let can_share = can_save || layout == KvLayout::Unified;
         offer.grows = can_share && found.coming >= offer.tokens + WORTHWHILE;
         offer
     }

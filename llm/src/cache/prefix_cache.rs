@@ -1,10 +1,10 @@
 //! The prefix cache: what a sequence reuses from others when it is admitted, and what is kept of it
 //! when it leaves.
 //!
-//! Cells of a sequence that lives are shared (unified KV cache) or copied (per-sequence KV cache); what a sequence
-//! leaves behind goes to host memory and is copied back when another one begins alike. While a
-//! sequence computes what a waiting one begins with, the waiting one is deferred, so that many
-//! prompts that come at once and begin alike compute their beginning once.
+//! Cells of a sequence that lives are shared (unified KV cache) or copied (per-sequence KV cache);
+//! what a sequence leaves behind goes to host memory and is copied back when another one begins
+//! alike. While a sequence computes what a waiting one begins with, the waiting one is deferred, so
+//! that many prompts that come at once and begin alike compute their beginning once.
 
 use std::time::Instant;
 
@@ -12,7 +12,7 @@ use super::{CellBook, Held, Offer, PrefixTree, Progress, ShareGroup, WORTHWHILE}
 use crate::backend::{Backend, Capacity, KvLayout, SaveError, Slot};
 use crate::protocol::{SequenceId, Token};
 use crate::room;
-use crate::spec::EngineSpec;
+use crate::spec::LlmEngineSpec;
 
 /// The KV cells of all sequences, and the cells that finished ones left.
 #[derive(Debug)]
@@ -102,7 +102,7 @@ pub(crate) struct Counts {
 }
 
 impl PrefixCache {
-    pub(crate) fn new(spec: &EngineSpec, capacity: &Capacity) -> Self {
+    pub(crate) fn new(spec: &LlmEngineSpec, capacity: &Capacity) -> Self {
         let is_on = spec.prefix_caching && capacity.reuses_cells;
         if spec.prefix_caching && !capacity.reuses_cells {
             tracing::warn!(
@@ -235,10 +235,10 @@ impl PrefixCache {
                 .live
                 .map(|(id, tokens)| (id, residents.cells(id), tokens));
             match self.layout {
-                KvLayout::Pool => {
+                KvLayout::Unified => {
                     self.take_from_pool(backend, newcomer, &mut cells, donor, offer.cells);
                 }
-                KvLayout::Streams => {
+                KvLayout::PerSequence => {
                     self.take_copy(backend, newcomer, &mut cells, donor, offer.tokens);
                 }
             }

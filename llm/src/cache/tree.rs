@@ -1,9 +1,12 @@
-//! A radix tree over the tokens of all sequences: those that live in the KV cache and those whose cells were saved.
+//! A radix tree over the tokens of all sequences: those that live in the KV cache and those whose
+//! cells were saved.
 //!
-//! A node is a run of tokens that every sequence through it has in common. The first tokens of a node may have saved cells, and
-//! they have only if all tokens before the node have, so what is saved of a sequence is always a prefix. A live sequence may end
-//! inside a node, so one that says again what is known divides none. A node without children ends with its last saved cell or with
-//! the live sequence that goes furthest. Each group has a root of its own: its sequences share with no others.
+//! A node is a run of tokens that every sequence through it has in common. The first tokens of a
+//! node may have saved cells, and they have only if all tokens before the node have, so what is
+//! saved of a sequence is always a prefix. A live sequence may end inside a node, so one that says
+//! again what is known divides none. A node without children ends with its last saved cell or with
+//! the live sequence that goes furthest. Each group has a root of its own: its sequences share with
+//! no others.
 
 use std::ops::Range;
 
@@ -14,9 +17,11 @@ use super::ShareGroup;
 use crate::backend::{SavedCells, SavedPart};
 use crate::protocol::{SequenceId, Token};
 
-/// Saved cells are cut into pieces of this many, so that dividing a node or giving up the end of one copies little.
+/// Saved cells are cut into pieces of this many, so that dividing a node or giving up the end of
+/// one copies little.
 const PIECE: u32 = 256;
-/// Positions after which computing a token costs about twice as much as at the beginning, because of attention.
+/// Positions after which computing a token costs about twice as much as at the beginning, because
+/// of attention.
 const FAR_POSITION: u64 = 4_096;
 
 type NodeId = usize;
@@ -52,7 +57,8 @@ struct Node {
     last_used: u64,
 }
 
-/// Where a live sequence ends: behind the last token that it has of a node, of which it has at least one.
+/// Where a live sequence ends: behind the last token that it has of a node, of which it has at
+/// least one.
 #[derive(Clone, Copy, Debug)]
 struct End {
     node: NodeId,
@@ -244,8 +250,8 @@ impl PrefixTree {
         0
     }
 
-    /// How the cells of a live sequence that are not [saved](Self::saved_of) are to be cut for [`save`](Self::save), up to a
-    /// position: none goes beyond the end of a node.
+    /// How the cells of a live sequence that are not [saved](Self::saved_of) are to be cut for
+    /// [`save`](Self::save), up to a position: none goes beyond the end of a node.
     pub(crate) fn pieces(&self, id: SequenceId, last: u32) -> Vec<Range<u32>> {
         let mut pieces = Vec::new();
         let mut from = self.saved_of(id);
@@ -323,8 +329,9 @@ impl PrefixTree {
         self.saved_cells
     }
 
-    /// Gives up the saved cells that are missed least: the end of the longest-unused leaf, where a leaf far from the beginning
-    /// counts as younger, because its cells cost more to compute again. Returns how many cells these were, 0 if none are left.
+    /// Gives up the saved cells that are missed least: the end of the longest-unused leaf, where a
+    /// leaf far from the beginning counts as younger, because its cells cost more to compute again.
+    /// Returns how many cells these were, 0 if none are left.
     pub(crate) fn evict(&mut self) -> u32 {
         let worth = |node: &Node| {
             let age = self.clock - node.last_used + 1;
@@ -334,7 +341,8 @@ impl PrefixTree {
             let mut children = node.children.values();
             node.saved_cells > 0 && children.all(|child| self.nodes[*child].saved_cells == 0)
         };
-        // A scan: there are a few thousand nodes at most, as each holds kilobytes to megabytes of cells.
+        // A scan: there are a few thousand nodes at most, as each holds kilobytes to megabytes of
+        // cells.
         let victim = (0..self.nodes.len())
             .filter(|node| is_last(&self.nodes[*node]))
             .max_by_key(|node| worth(&self.nodes[*node]));
@@ -350,7 +358,8 @@ impl PrefixTree {
         piece.cells()
     }
 
-    /// The nodes below `from` that `tokens` lead through, each with the position up to which it agrees.
+    /// The nodes below `from` that `tokens` lead through, each with the position up to which it
+    /// agrees.
     fn descend(&self, from: NodeId, tokens: &[Token]) -> Vec<(NodeId, u32)> {
         let mut path = Vec::new();
         let mut node = from;
@@ -392,8 +401,8 @@ impl PrefixTree {
         child
     }
 
-    /// Divides a node at a position inside it. The lower half keeps the node's number, and the sequences that go beyond the position;
-    /// returns the upper half.
+    /// Divides a node at a position inside it. The lower half keeps the node's number, and the
+    /// sequences that go beyond the position; returns the upper half.
     fn divide(&mut self, lower: NodeId, position: u32) -> NodeId {
         let node = &mut self.nodes[lower];
         let length = position - node.start;
@@ -479,4 +488,5 @@ fn common(one: &[Token], other: &[Token]) -> usize {
 }
 
 #[cfg(test)]
+#[path = "tree_tests.rs"]
 mod tests;

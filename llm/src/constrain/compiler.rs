@@ -15,8 +15,8 @@ use super::matching::{Matching, readable};
 use super::numbers::Numbers;
 use super::text::ConstrainedText;
 use super::vocabulary::Vocabulary;
+use crate::model::vocab::Vocab;
 use crate::room::{self, Cache, OutOfMemory};
-use crate::vocab::Vocab;
 
 /// Compiled constraints that are remembered: clients send the same few again and again.
 const REMEMBERED: usize = 64;
@@ -24,8 +24,9 @@ const REMEMBERED: usize = 64;
 const REMEMBERED_BYTES: u64 = 64 << 20;
 /// Most states of a lexer, of a kilobyte or two. Each sequence has its own.
 const MAX_LEXER_STATES: usize = 32 << 10;
-/// Most items of a parser, for one byte and for one mask: ambiguous grammars have more with every byte, and the time that others wait
-/// for grows with their square. Some 170 alternatives of a schema take as many as a byte can have.
+/// Most items of a parser, for one byte and for one mask: ambiguous grammars have more with every
+/// byte, and the time that others wait for grows with their square. Some 170 alternatives of a
+/// schema take as many as a byte can have.
 const MAX_ITEMS_OF_A_BYTE: usize = 1_200;
 const MAX_ITEMS: usize = 5_000;
 /// Most work of a lexer for one mask, and to begin with.
@@ -33,12 +34,13 @@ const LEXER_FUEL: u64 = 100_000;
 const FIRST_LEXER_FUEL: u64 = 500_000;
 /// Most bytes of a constraint, as JSON.
 const LONGEST: usize = 1 << 20;
-/// The stack that it is compiled on: llguidance recurses along lists of properties and rules. Only what is touched takes memory, but
-/// all of it is address space.
+/// The stack that it is compiled on: llguidance recurses along lists of properties and rules. Only
+/// what is touched takes memory, but all of it is address space.
 const MIN_STACK_BYTES: usize = 8 << 20;
 const MAX_STACK_BYTES: usize = 256 << 20;
 const STACK_BYTES_OF_EACH: usize = 512;
-/// An estimate of what a compiled constraint takes: with every one, for each byte of it as JSON, and for what the lexer worked out.
+/// An estimate of what a compiled constraint takes: with every one, for each byte of it as JSON,
+/// and for what the lexer worked out.
 const KEPT_BYTES: u64 = 256 << 10;
 const BYTES_OF_EACH: u64 = 64;
 const BYTES_OF_COST: u64 = 64;

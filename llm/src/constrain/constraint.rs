@@ -92,7 +92,7 @@ pub struct ReasoningMarks {
     pub begin: String,
     /// What it ends with, such as `</think>`.
     pub end: String,
-    /// Whether the prompt ends inside of the reasoning, so that the text has its end, not its beginning. Otherwise the text may
-    /// do without reasoning.
+    /// Whether the prompt ends inside of the reasoning, so that the text has its end, not its
+    /// beginning. Otherwise the text may do without reasoning.
     pub is_open: bool,
 }

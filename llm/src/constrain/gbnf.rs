@@ -1,8 +1,9 @@
 //! GBNF, the grammar notation of llama.cpp, written as Lark.
 //!
-//! Lark has a lexer, which takes the longest match and never reconsiders it, and GBNF has none. So a grammar whose rules do not lead
-//! to themselves becomes one regular expression, which is exact. In any other, what stands together and does not lead to itself is
-//! matched as a whole, but for an end that may be left out: that is taken character by character, since what follows may begin
+//! Lark has a lexer, which takes the longest match and never reconsiders it, and GBNF has none. So
+//! a grammar whose rules do not lead to themselves becomes one regular expression, which is exact.
+//! In any other, what stands together and does not lead to itself is matched as a whole, but for an
+//! end that may be left out: that is taken character by character, since what follows may begin
 //! alike.
 
 use std::fmt::Write;
@@ -581,4 +582,5 @@ fn is_word(c: char) -> bool {
 }
 
 #[cfg(test)]
+#[path = "gbnf_tests.rs"]
 mod tests;

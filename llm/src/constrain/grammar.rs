@@ -8,7 +8,8 @@ use super::constraint::{Constraint, ReasoningMarks};
 use super::vocabulary::{Piece, Vocabulary};
 use super::{gbnf, schema};
 
-/// Most bytes of a regular expression. What is optional in it is tried in all combinations, so time grows with the square.
+/// Most bytes of a regular expression. What is optional in it is tried in all combinations, so time
+/// grows with the square.
 const LONGEST_REGEX: usize = 16 << 10;
 /// Most bytes of a grammar.
 const LONGEST_GRAMMAR: usize = 64 << 10;
@@ -80,8 +81,8 @@ fn add(
     Ok(name)
 }
 
-/// A constraint within a rule of Lark. What is composed of others is written out, so that texts that begin alike are told apart
-/// where they differ; the rules that it needs are added to `rules`.
+/// A constraint within a rule of Lark. What is composed of others is written out, so that texts
+/// that begin alike are told apart where they differ; the rules that it needs are added to `rules`.
 fn expression(
     constraint: &Constraint,
     vocabulary: &Vocabulary,

@@ -43,8 +43,9 @@ impl Matching {
         }
     }
 
-    /// Works out what the next rows can give: that of the last token, and those of the drafts. Stop tokens can end the text where an
-    /// end token can, but not in the first `end_banned_for` of the rows.
+    /// Works out what the next rows can give: that of the last token, and those of the drafts. Stop
+    /// tokens can end the text where an end token can, but not in the first `end_banned_for` of the
+    /// rows.
     pub(crate) fn prepare(
         &mut self,
         drafts: &[Token],
@@ -115,8 +116,8 @@ impl Matching {
         Ok(())
     }
 
-    /// The tokens that a row can give, a bit each; `ahead` rows behind that of the last token. `None` if it is not known, because
-    /// following the constraint failed.
+    /// The tokens that a row can give, a bit each; `ahead` rows behind that of the last token.
+    /// `None` if it is not known, because following the constraint failed.
     pub(crate) fn mask(&self, ahead: usize) -> Option<&[u32]> {
         if self.failure.is_some() {
             return None;
@@ -124,8 +125,8 @@ impl Matching {
         Some(self.masks.get(ahead)?.as_slice())
     }
 
-    /// Follows a token that was chosen. `is_end` says that it is an end token, and `is_stop` that it ends the text where the text may
-    /// end, and is a part of it elsewhere.
+    /// Follows a token that was chosen. `is_end` says that it is an end token, and `is_stop` that
+    /// it ends the text where the text may end, and is a part of it elsewhere.
     pub(crate) fn accept(&mut self, token: Token, is_end: bool, is_stop: bool) {
         match catch_unwind(AssertUnwindSafe(|| self.consume(token, is_end, is_stop))) {
             Ok(Ok(ending)) => self.ending = ending,

@@ -1,12 +1,15 @@
-//! Constrained generation: a text that has to match a JSON schema, a regular expression, a list of choices or a grammar.
+//! Constrained generation: a text that has to match a JSON schema, a regular expression, a list of
+//! choices or a grammar.
 //!
-//! A [`Constraint`] is compiled once, by [`Engine::compile`](crate::Engine::compile) on the caller's thread: [`grammar`] writes it
-//! as a grammar of llguidance ([`schema`] and [`gbnf`] read what that does not take as it is), and [`compiler`] compiles that for
-//! the model's [`vocabulary`]. Each sequence then follows a copy of its own ([`matching`]), which says for every next token which
-//! ones are allowed. It works that out while the backend computes the token's logits.
+//! A [`Constraint`] is compiled once, by [`LlmEngine::compile`](crate::LlmEngine::compile) on the
+//! caller's thread: [`grammar`] writes it as a grammar of llguidance ([`schema`] and [`gbnf`] read
+//! what that does not take as it is), and [`compiler`] compiles that for the model's
+//! [`vocabulary`]. Each sequence then follows a copy of its own ([`matching`]), which says for
+//! every next token which ones are allowed. It works that out while the backend computes the
+//! token's logits.
 //!
-//! What cannot be compiled is an error before the first token. What can be compiled and proves too complex later ends the sequence
-//! with an error. There is no way from a constraint to a free text.
+//! What cannot be compiled is an error before the first token. What can be compiled and proves too
+//! complex later ends the sequence with an error. There is no way from a constraint to a free text.
 
 mod compiler;
 mod constraint;
@@ -14,6 +17,7 @@ mod gbnf;
 mod grammar;
 mod matching;
 mod numbers;
+mod reasoning_limit;
 mod schema;
 mod text;
 mod vocabulary;
@@ -22,4 +26,6 @@ pub(crate) use compiler::Compiler;
 pub use compiler::{CompileError, CompiledConstraint, ConstraintError};
 pub use constraint::{Constraint, ReasoningMarks};
 pub(crate) use matching::{Ending, Matching};
+pub(crate) use reasoning_limit::Reasoning;
+pub use reasoning_limit::ReasoningLimit;
 pub use text::ConstrainedText;

@@ -1,6 +1,7 @@
-//! Numbers of JSON come to an end. A grammar of JSON lets digits go on for ever, and a model that gets lost in them, in the middle of
-//! a third for example, would never come out. Integers are bounded by [`schema`](super::schema); this is for the rest: after many
-//! digits in a row, no further one can follow where the number can end.
+//! Numbers of JSON come to an end. A grammar of JSON lets digits go on for ever, and a model that
+//! gets lost in them, in the middle of a third for example, would never come out. Integers are
+//! bounded by [`schema`](super::schema); this is for the rest: after many digits in a row, no
+//! further one can follow where the number can end.
 
 use std::sync::Arc;
 
@@ -8,7 +9,8 @@ use llguidance::toktrie::{SimpleVob, TokTrie, TokenId};
 
 use super::vocabulary::Vocabulary;
 
-/// Digits that can stand in a row: more than any 64-bit integer or floating-point number has that means something.
+/// Digits that can stand in a row: more than any 64-bit integer or floating-point number has that
+/// means something.
 const LONGEST: usize = 20;
 /// Digits of an exponent: floating-point numbers have no more.
 const LONGEST_EXPONENT: usize = 3;

@@ -1,22 +1,25 @@
-//! Prepares a JSON schema for llguidance, which refuses most of what it cannot hold a text to. What it would let pass is refused
-//! here, and what only annotates is taken out.
+//! Prepares a JSON schema for llguidance, which refuses most of what it cannot hold a text to. What
+//! it would let pass is refused here, and what only annotates is taken out.
 //!
-//! What a schema leaves open without end is bounded, as grammars of llama.cpp and xgrammar bound it, because a model that gets lost
-//! in it never comes out: integers without bounds have at most 16 digits, white space is short, and an object that lists its properties
-//! has no others unless the schema says so.
+//! What a schema leaves open without end is bounded, as grammars of llama.cpp and xgrammar bound
+//! it, because a model that gets lost in it never comes out: integers without bounds have at most
+//! 16 digits, white space is short, and an object that lists its properties has no others unless
+//! the schema says so.
 
 use serde_json::{Map, Value, json};
 
 use super::compiler::ConstraintError;
 
-/// White space between the parts of a document: a space, or a new line and its indentation. A model that gets lost in white
-/// space would otherwise never come out of it.
+/// White space between the parts of a document: a space, or a new line and its indentation. A model
+/// that gets lost in white space would otherwise never come out of it.
 const WHITE_SPACE: &str = r"[ \t]|\r?\n[ \t]{0,40}";
-/// Escapes that strings are written with. Without `\u`, a name has one spelling, and no second value can hide behind another.
+/// Escapes that strings are written with. Without `\u`, a name has one spelling, and no second
+/// value can hide behind another.
 const ESCAPES: &str = "nrbtf\\\"";
 /// Most properties of one object: what may come next is a list of them.
 const MAX_PROPERTIES: usize = 1000;
-/// The largest number that others can be multiples of, leaving its decimal point out: each remainder is a state of the lexer.
+/// The largest number that others can be multiples of, leaving its decimal point out: each
+/// remainder is a state of the lexer.
 const LARGEST_DIVISOR: u64 = 4096;
 /// The formats that texts are held to. All others are annotations.
 const FORMATS: [&str; 10] = [
@@ -149,7 +152,8 @@ fn bound_integer(keywords: &mut Map<String, Value>) {
     }
 }
 
-/// Closes objects that list their properties and say nothing of others, unless they are a part of what describes a value.
+/// Closes objects that list their properties and say nothing of others, unless they are a part of
+/// what describes a value.
 fn close_objects(schema: &mut Value) {
     let mut refers_to_parts = false;
     each(schema, true, &mut |keywords, alone| {
@@ -166,7 +170,8 @@ fn close_objects(schema: &mut Value) {
     });
 }
 
-/// Visits the schemas within a schema. `alone` says that nothing else describes the values of this one.
+/// Visits the schemas within a schema. `alone` says that nothing else describes the values of this
+/// one.
 fn each(schema: &mut Value, alone: bool, visit: &mut dyn FnMut(&mut Map<String, Value>, bool)) {
     let keywords = match schema {
         Value::Array(schemas) => {
@@ -226,7 +231,8 @@ fn is_list_of_properties(keywords: &Map<String, Value>) -> bool {
         })
 }
 
-/// A grammar cannot know that a name has come before, so it can count at most one property whose name is open.
+/// A grammar cannot know that a name has come before, so it can count at most one property whose
+/// name is open.
 fn check_least_properties(keywords: &Map<String, Value>) -> Result<(), ConstraintError> {
     let Some(least) = keywords.get("minProperties").and_then(Value::as_u64) else {
         return Ok(());

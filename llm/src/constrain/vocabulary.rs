@@ -5,8 +5,8 @@ use std::sync::{Arc, OnceLock};
 use llguidance::toktrie::{INVALID_TOKEN, TokRxInfo, TokTrie, TokenId, TokenizerEnv};
 
 use super::numbers::Numerals;
+use crate::model::vocab::Vocab;
 use crate::protocol::Token;
-use crate::vocab::Vocab;
 
 /// Text that a tokenizer for plain text gives back as it is.
 const PROBE: &str = "{\"name\": [1, true]}";
@@ -71,7 +71,8 @@ impl Vocabulary {
         (self.trie.decode(&tokens) == text.as_bytes()).then_some(tokens)
     }
 
-    /// A text of prompts in pieces: the control tokens that are spelled in it, and what is between them.
+    /// A text of prompts in pieces: the control tokens that are spelled in it, and what is between
+    /// them.
     pub(super) fn pieces(&self, text: &str) -> Vec<Piece> {
         let mut pieces = Vec::new();
         for token in self.vocab.tokenize(text, false, true).unwrap_or_default() {

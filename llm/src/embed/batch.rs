@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::backend::EmbeddingCapacity;
+use crate::backend::interface::EmbeddingCapacity;
 
 /// A request as far as batching is concerned.
 pub(super) trait Texts {
@@ -10,8 +10,9 @@ pub(super) trait Texts {
     fn tokens(&self, nth: usize) -> Option<usize>;
 }
 
-/// Fills `batch` with how many texts of each request to compute next, by the request's place in the queue. The first request gives
-/// the first text, whatever its length; then each gives one in turn, while they fit.
+/// Fills `batch` with how many texts of each request to compute next, by the request's place in the
+/// queue. The first request gives the first text, whatever its length; then each gives one in turn,
+/// while they fit.
 pub(super) fn fill<T: Texts>(
     capacity: &EmbeddingCapacity,
     queue: &VecDeque<T>,

@@ -5,16 +5,18 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::backend::{EmbeddingBackend, EmbeddingCapacity, LoadedEmbedding, ServeEmbedding};
 use super::info::{EmbeddingInfo, EmbeddingMeasurements, Recorders};
-use super::pair::PairForm;
 use super::request::{EmbeddingError, EmbeddingRefusal, EmbeddingRequest};
-use super::spec::EmbeddingSpec;
 use super::step::{Core, Job};
-use crate::files::ModelFiles;
+use crate::backend::interface::{
+    EmbeddingBackend, EmbeddingCapacity, LoadedEmbedding, ServeEmbedding,
+};
 use crate::load;
+use crate::model::PairForm;
+use crate::model::files::ModelFiles;
+use crate::model::vocab::{self, Vocab};
 use crate::protocol::LoadError;
-use crate::vocab::{self, Vocab};
+use crate::spec::EmbeddingSpec;
 use crate::worker::{self, Inbox, Places, Pulse, Ready, Ticket, Waiter, Worker, stopped};
 
 /// A loaded model that embeds or ranks for many requests at once. Dropping it stops its thread;
@@ -178,7 +180,7 @@ impl EmbeddingEngine {
         Ok(EmbeddingHandle(ticket))
     }
 
-    /// Gives up the engine's thread, as [`Engine::abandon`](crate::Engine) does.
+    /// Gives up the engine's thread, as [`LlmEngine::abandon`](crate::LlmEngine) does.
     pub(crate) fn abandon(&self, why: &EmbeddingError) {
         for receiver in self.worker.abandon(why) {
             receiver.tell(Err(why.clone()));

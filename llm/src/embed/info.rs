@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use super::spec::Pooling;
-use crate::info::{BackendInfo, Mebibytes};
 use crate::measure::{Counter, Histogram, REQUEST_SECONDS, Recorder, TOKEN_SECONDS, TOKENS};
+use crate::model::info::{BackendInfo, Mebibytes};
+use crate::spec::Pooling;
 
 /// The effective values of an embedding engine. They do not change while it lives.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -5,10 +5,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::backend::{EmbeddingBackend, EmbeddingCapacity};
 use super::batch::{self, Texts};
 use super::engine::{Shared, Vectors};
 use super::request::{EmbeddingError, EmbeddingOutcome};
+use crate::backend::interface::{EmbeddingBackend, EmbeddingCapacity};
 use crate::protocol::{ErrorKind, Token};
 use crate::worker::{Stepper, catch, stopped};
 

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::Engine;
+use super::LlmEngine;
 use crate::backend::Adapter;
 use crate::cache::ShareGroup;
 use crate::protocol::SubmitError;
 
-impl Engine {
+impl LlmEngine {
     /// The group of requests with this adapter, if any, and this salt.
     pub(super) fn group(
         &self,

@@ -1,9 +1,9 @@
 //! Who gets a slot and who gives it up: carries out what the plan says, across the parts that a
 //! sequence is in.
 
+use super::sequence::Sequence;
 use super::step::Core;
 use crate::protocol::SequenceId;
-use crate::sequence::Sequence;
 
 impl Core<'_> {
     /// Preempts and admits as planned, and then closes gaps between slots.

@@ -1,9 +1,9 @@
 //! Makes the batch of a step from the plan, and computes it.
 
+use super::sequence::Sequence;
 use super::slots::Slots;
 use crate::backend::{Backend, BatchToken, DecodeError, Slot};
 use crate::schedule::{Plan, Work};
-use crate::sequence::Sequence;
 use crate::speculate::Drafting;
 
 /// Most bytes of logits of prompt tokens in a step, which llama.cpp keeps room for from then on.

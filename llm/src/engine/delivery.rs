@@ -1,30 +1,38 @@
-//! The second thread: takes what steps put out and calls the sinks, so that no receiver can hold up a step.
+//! The second thread: takes what steps put out and calls the sinks, so that no receiver can hold up
+//! a step.
 //!
-//! Where steps take less than its [`pause`], it hands over what several of them put out at once. Receivers run on the processors
-//! that compute, and where they interrupt every step of two milliseconds, all of its threads wait for the one that was put aside.
-//! An output that somebody waits for goes at once, with those of the same sequence before it, and leaves the others where they are.
+//! Where steps take less than its [`pause`], it hands over what several of them put out at once.
+//! Receivers run on the processors that compute, and where they interrupt every step of two
+//! milliseconds, all of its threads wait for the one that was put aside. An output that somebody
+//! waits for goes at once, with those of the same sequence before it, and leaves the others where
+//! they are.
 //!
-//! A condition variable wakes the thread. A receiver of crossbeam's yields its CPU several times before it sleeps; where the threads of
-//! a step hold every CPU, each of these waits for them, and the time between two tokens had a 99th percentile a quarter longer.
+//! A condition variable wakes the thread. A receiver of crossbeam's yields its CPU several times
+//! before it sleeps; where the threads of a step hold every CPU, each of these waits for them, and
+//! the time between two tokens had a 99th percentile a quarter longer.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::sequence::Sequence;
 use crate::protocol::{FinishReason, SequenceId, StepOutput, StepSink};
-use crate::sequence::Sequence;
 use crate::worker::catch;
 
-/// Outputs that nobody is kept waiting by go to their receivers so long after the ones before: less than a frame of a screen at 60 Hz.
+/// Outputs that nobody is kept waiting by go to their receivers so long after the ones before: less
+/// than a frame of a screen at 60 Hz.
 const SPACING: Duration = Duration::from_millis(15);
-/// What it takes a processor to wake a receiver that others have run since, and to let it write to its socket.
+/// What it takes a processor to wake a receiver that others have run since, and to let it write to
+/// its socket.
 const WAKING: Duration = Duration::from_micros(20);
 /// One part in so many of all processors' time may go to waking receivers.
 const WAKING_SHARE: u32 = 20;
-/// A sequence with so much credit left needs its receivers to return some, or it will sit out steps.
+/// A sequence with so much credit left needs its receivers to return some, or it will sit out
+/// steps.
 const LOW_CREDIT: u32 = 4;
 
-/// How long outputs that nobody is kept waiting by may lie, where a step has so many and there are so many processors.
+/// How long outputs that nobody is kept waiting by may lie, where a step has so many and there are
+/// so many processors.
 pub(super) fn pause(outputs: usize, processors: usize) -> Duration {
     let waking = WAKING * WAKING_SHARE * outputs as u32 / processors.max(1) as u32;
     waking.max(SPACING)
@@ -62,7 +70,8 @@ pub(super) struct Outbox {
     current: Outputs,
 }
 
-/// What waits for the delivery thread. It needs no bound: a sequence produces at most as many outputs as it has credit, or tokens.
+/// What waits for the delivery thread. It needs no bound: a sequence produces at most as many
+/// outputs as it has credit, or tokens.
 #[derive(Default)]
 struct Mailbox {
     content: Mutex<Content>,
@@ -85,8 +94,8 @@ impl Mailbox {
         self.content.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Moves to `held` what waits, once one of it is urgent, or `due` has come and there is something; false when nothing will come
-    /// any more.
+    /// Moves to `held` what waits, once one of it is urgent, or `due` has come and there is
+    /// something; false when nothing will come any more.
     fn take(&self, held: &mut Outputs, due: Instant) -> bool {
         let content = self.lock();
         let wait = due.saturating_duration_since(Instant::now());
@@ -146,8 +155,9 @@ impl Outputs {
 }
 
 impl Outbox {
-    /// Starts the delivery thread; it ends when the outbox is dropped and everything is delivered. Outputs that are not urgent wait
-    /// for as long as `pause` says for the most outputs that a step had.
+    /// Starts the delivery thread; it ends when the outbox is dropped and everything is delivered.
+    /// Outputs that are not urgent wait for as long as `pause` says for the most outputs that a
+    /// step had.
     pub(super) fn start(
         name: &str,
         pause: impl Fn(usize) -> Duration + Send + 'static,
@@ -176,7 +186,8 @@ impl Outbox {
         })
     }
 
-    /// Adds an output of a sequence with so much credit left, to be handed over with those of the same step.
+    /// Adds an output of a sequence with so much credit left, to be handed over with those of the
+    /// same step.
     pub(super) fn push(
         &mut self,
         from: SequenceId,

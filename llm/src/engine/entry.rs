@@ -2,11 +2,11 @@
 //! the work that leads to a submission. A request takes its place, then makes its prompt, so that
 //! nothing is computed for a request that is refused.
 
-use super::Engine;
-use crate::protocol::{Entry, SubmitError};
+use super::{Entry, LlmEngine};
+use crate::protocol::SubmitError;
 use crate::worker::QueuePlace;
 
-impl Engine {
+impl LlmEngine {
     /// Takes a place in the queue for a request with this priority, before its prompt is made.
     ///
     /// # Errors

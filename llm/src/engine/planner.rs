@@ -2,6 +2,7 @@
 //! the scheduler.
 
 use super::queue::Queue;
+use super::sequence::Sequence;
 use super::slots::Slots;
 use crate::backend::Capacity;
 use crate::cache::{PrefixCache, WORTHWHILE};
@@ -9,7 +10,6 @@ use crate::protocol::{SequenceId, Token};
 use crate::schedule::pace::Pace;
 use crate::schedule::turns::Turns;
 use crate::schedule::{self, Limits, Now, Plan, Row};
-use crate::sequence::Sequence;
 
 /// Makes plans. Its memory is reused from step to step.
 pub(super) struct Planner {

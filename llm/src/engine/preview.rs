@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::slots::Slots;
-use super::{Engine, Order, Waiting};
+use super::{LlmEngine, Order, Waiting};
 use crate::cache::{PrefixCache, ShareGroup};
 use crate::protocol::{GenerationError, SubmitError, Token};
 use crate::worker::{Seat, Waiter, stopped};
@@ -35,7 +35,7 @@ impl Drop for Question {
     }
 }
 
-impl Engine {
+impl LlmEngine {
     /// Asks what a prompt would take if it were admitted now, with this cache salt and adapter.
     /// `answer` is called on the engine's thread, between two steps; with an error, on any thread,
     /// if the engine fails first.

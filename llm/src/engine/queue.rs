@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use rustc_hash::FxHashSet;
 
 use super::delivery::Outbox;
+use super::sequence::Sequence;
 use super::status::Shared;
 use crate::protocol::{ErrorKind, FinishReason, GenerationError, RequestId, SequenceId};
 use crate::schedule::Row;
 use crate::schedule::turns::queue_again;
-use crate::sequence::Sequence;
-use crate::spec::EngineSpec;
+use crate::spec::LlmEngineSpec;
 
 /// The sequences that wait.
 pub(super) struct Queue {
@@ -26,7 +26,7 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    pub(super) fn new(spec: &EngineSpec, shared: Arc<Shared>) -> Self {
+    pub(super) fn new(spec: &LlmEngineSpec, shared: Arc<Shared>) -> Self {
         let milliseconds = u64::from(spec.queue_timeout_ms);
         Self {
             shared,

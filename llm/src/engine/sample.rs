@@ -5,14 +5,14 @@ use std::cell::RefCell;
 use std::sync::{Mutex, PoisonError};
 
 use super::batch::Batch;
+use super::sequence::Sequence;
 use super::slots::Slots;
 use crate::backend::Backend;
+use crate::model::vocab::Vocab;
 use crate::protocol::{SequenceId, Token};
 use crate::sampler::{self, Sampled, Scratch};
 use crate::schedule::Work;
-use crate::sequence::Sequence;
 use crate::speculate::Drafting;
-use crate::vocab::Vocab;
 
 /// Logits that one thread looks at by itself: to meet the others takes as long as looking at some
 /// ten thousand, longer where one has gone to sleep.

@@ -5,11 +5,11 @@ use std::collections::BinaryHeap;
 use std::time::Instant;
 
 use super::delivery::Outbox;
+use super::sequence::Sequence;
 use crate::backend::{Backend, Capacity, KvLayout, Slot};
 use crate::cache::{KvCells, Progress, Residents};
 use crate::protocol::{FinishReason, SequenceId};
 use crate::schedule::Work;
-use crate::sequence::Sequence;
 use crate::speculate::Drafting;
 
 /// A gap between slots is closed when it is so many steps old, and only for a sequence that may run
@@ -43,7 +43,7 @@ impl Slots {
                 .collect(),
             step: 0,
             changed: 0,
-            closes_gaps: capacity.layout == KvLayout::Streams && capacity.reuses_cells,
+            closes_gaps: capacity.layout == KvLayout::PerSequence && capacity.reuses_cells,
         }
     }
 

@@ -46,12 +46,12 @@ impl Shared {
     }
 
     /// What the engine of a model with this name is doing.
-    pub(super) fn status(&self, model: String, capacity: &Capacity) -> EngineStatus {
+    pub(super) fn status(&self, model: String, capacity: &Capacity) -> LlmEngineStatus {
         let time = |micros: &Counter| Duration::from_micros(micros.get());
         let preparing = self.places.preparing();
         // Each changes by itself, so what is read of them need not fit together.
         let submitted = self.places.taken().saturating_sub(preparing);
-        EngineStatus {
+        LlmEngineStatus {
             model,
             sequences_running: self.running.get() as u32,
             sequences_waiting: submitted + self.preempted.get() as u32,
@@ -86,7 +86,7 @@ impl Shared {
 
 /// What an engine is doing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EngineStatus {
+pub struct LlmEngineStatus {
     /// The model's name.
     pub model: String,
     /// Sequences that have a place in the batches.
@@ -146,7 +146,7 @@ pub struct EngineStatus {
     pub last_heartbeat: Instant,
 }
 
-impl EngineStatus {
+impl LlmEngineStatus {
     /// How long the engine has had work without making progress; zero while it is idle.
     pub fn stalled_for(&self) -> Duration {
         worker::stalled_for(self.idle, self.last_heartbeat)

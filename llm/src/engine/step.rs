@@ -14,17 +14,17 @@ use super::delivery::Outbox;
 use super::planner::Planner;
 use super::queue::Queue;
 use super::sample::Sampling;
+use super::sequence::Sequence;
 use super::slots::Slots;
 use super::status::Shared;
 use super::timing::Timing;
 use crate::backend::{Backend, DecodeError, DraftSupport};
 use crate::cache::PrefixCache;
+use crate::model::vocab::Vocab;
 use crate::protocol::{ErrorKind, FinishReason, SequenceId};
 use crate::schedule::Plan;
-use crate::sequence::Sequence;
-use crate::spec::EngineSpec;
+use crate::spec::LlmEngineSpec;
 use crate::speculate::Drafts;
-use crate::vocab::Vocab;
 use crate::worker::{Stepper, catch, stopped};
 
 /// The parts of the engine thread.
@@ -48,7 +48,7 @@ pub(super) struct Core<'a> {
 
 impl<'a> Core<'a> {
     pub(super) fn new(
-        spec: &EngineSpec,
+        spec: &LlmEngineSpec,
         backend: &'a mut dyn Backend,
         draft: Option<&'a mut dyn Backend>,
         vocab: Arc<dyn Vocab>,

@@ -6,7 +6,7 @@ use super::status::Shared;
 use crate::schedule::Plan;
 use crate::schedule::cost::{CostModel, StepSize};
 use crate::schedule::pace::Pace;
-use crate::spec::EngineSpec;
+use crate::spec::LlmEngineSpec;
 
 /// Steps whose median time is shown.
 const RECENT: usize = 64;
@@ -21,7 +21,7 @@ pub(super) struct Timing {
 }
 
 impl Timing {
-    pub(super) fn new(spec: &EngineSpec) -> Self {
+    pub(super) fn new(spec: &LlmEngineSpec) -> Self {
         let target = u64::from(spec.target_step_ms) * 1_000;
         Self {
             cost: CostModel::default(),
@@ -47,8 +47,8 @@ impl Timing {
         shared.prompt_limit.set(plan.prompt_limit.into());
     }
 
-    /// Takes in a step that was computed, from the start of its decode to its last sampled token: some backends compute on
-    /// while they say they are done, until somebody asks for logits.
+    /// Takes in a step that was computed, from the start of its decode to its last sampled token:
+    /// some backends compute on while they say they are done, until somebody asks for logits.
     pub(super) fn record(&mut self, size: &StepSize, time: Duration, shared: &Shared) {
         tracing::trace!(
             decode_tokens = size.decode_tokens,

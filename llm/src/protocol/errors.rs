@@ -1,4 +1,5 @@
-//! What goes wrong: with a model that is loaded, a request that is submitted and a generation that runs.
+//! What goes wrong: with a model that is loaded, a request that is submitted and a generation that
+//! runs.
 
 use std::path::PathBuf;
 

@@ -2,8 +2,8 @@
 
 use super::{GenerationError, Token, Tokens};
 
-/// Receives what a sequence produces. It is called on the engine's delivery thread, in order, once per step that produced
-/// something; the call that carries a [`StepOutput::finish`] is the last.
+/// Receives what a sequence produces. It is called on the engine's delivery thread, in order, once
+/// per step that produced something; the call that carries a [`StepOutput::finish`] is the last.
 ///
 /// `deliver` must not block: all sequences of the engine share the thread that calls it.
 pub trait StepSink: Send + Sync + 'static {
@@ -24,7 +24,8 @@ pub struct StepOutput {
     pub tokens: Tokens,
     /// The end token that finished the sequence; it is not part of the text.
     pub end_token: Option<Token>,
-    /// One entry per token of `tokens` when log probabilities were asked for, and one for `end_token`; else empty.
+    /// One entry per token of `tokens` when log probabilities were asked for, and one for
+    /// `end_token`; else empty.
     pub logprobs: Vec<TokenLogprob>,
     /// On the first output, one entry per prompt token but the first, if these were asked for.
     pub prompt_logprobs: Option<Vec<TokenLogprob>>,

@@ -4,27 +4,30 @@ use super::{LogitBias, SubmitError};
 
 /// How a token is chosen from the model's logits.
 ///
-/// The steps, in order: `logit_bias`; the penalties; `dry`; then with a temperature of 0 the highest logit, else the temperature,
-/// `top_k`, `top_p` (over what `top_k` left), `min_p`, `typical_p` and XTC (each over what those before it left), and a draw from
-/// what is left. `mirostat` takes the place of all steps between the temperature and the draw.
+/// The steps, in order: `logit_bias`; the penalties; `dry`; then with a temperature of 0 the
+/// highest logit, else the temperature, `top_k`, `top_p` (over what `top_k` left), `min_p`,
+/// `typical_p` and XTC (each over what those before it left), and a draw from what is left.
+/// `mirostat` takes the place of all steps between the temperature and the draw.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SamplingParams {
     /// Divides the logits; 0 always takes the most likely token.
     pub temperature: f32,
     /// Keeps the `top_k` most likely tokens; 0 or -1 keeps all.
     pub top_k: i32,
-    /// Keeps the smallest set of most likely tokens whose probabilities sum to at least this; 1 keeps all.
+    /// Keeps the smallest set of most likely tokens whose probabilities sum to at least this; 1
+    /// keeps all.
     pub top_p: f32,
     /// Drops tokens less likely than this share of the most likely one; 0 drops none.
     pub min_p: f32,
-    /// Keeps the smallest set of tokens whose probabilities are nearest to what is expected of a token and sum to more than this; 1
-    /// keeps all.
+    /// Keeps the smallest set of tokens whose probabilities are nearest to what is expected of a
+    /// token and sum to more than this; 1 keeps all.
     pub typical_p: f32,
     /// How often XTC is applied: the probability, for each token.
     pub xtc_probability: f32,
     /// XTC drops the tokens that are at least so likely, but for the least likely of them.
     pub xtc_threshold: f32,
-    /// The temperature varies by this in both directions: low where the model is sure of the next token, high where it is not.
+    /// The temperature varies by this in both directions: low where the model is sure of the next
+    /// token, high where it is not.
     pub dynatemp_range: f32,
     /// How: 1 in proportion to the entropy, higher values keep it low for longer.
     pub dynatemp_exponent: f32,
@@ -32,19 +35,24 @@ pub struct SamplingParams {
     pub mirostat: Option<MirostatParams>,
     /// Makes repetitions less likely.
     pub dry: Option<DryParams>,
-    /// Subtracted from the logit of every token that was generated before. The prompt does not count.
+    /// Subtracted from the logit of every token that was generated before. The prompt does not
+    /// count.
     pub presence_penalty: f32,
-    /// Subtracted from a token's logit as often as it was generated before. The prompt does not count.
+    /// Subtracted from a token's logit as often as it was generated before. The prompt does not
+    /// count.
     pub frequency_penalty: f32,
-    /// Divides positive and multiplies negative logits of every token in the prompt or generated before; 1 changes nothing.
+    /// Divides positive and multiplies negative logits of every token in the prompt or generated
+    /// before; 1 changes nothing.
     pub repetition_penalty: f32,
-    /// Seed of the draw; `None` takes a random one. The same seed on the same model and prompt gives the same tokens, as far as
-    /// the logits are the same: kernels add floats in an order that depends on what else is in the batch, so a busy engine can
-    /// differ in their last bits, and then in a draw that falls between two tokens.
+    /// Seed of the draw; `None` takes a random one. The same seed on the same model and prompt
+    /// gives the same tokens, as far as the logits are the same: kernels add floats in an order
+    /// that depends on what else is in the batch, so a busy engine can differ in their last bits,
+    /// and then in a draw that falls between two tokens.
     pub seed: Option<u64>,
     /// Added to the logits of single tokens.
     pub logit_bias: LogitBias,
-    /// Reports the log probability of each chosen token and of this many most likely ones, before any of the steps above.
+    /// Reports the log probability of each chosen token and of this many most likely ones, before
+    /// any of the steps above.
     pub logprobs: Option<u8>,
 }
 
@@ -60,7 +68,8 @@ impl SamplingParams {
     /// Checks every field's range.
     ///
     /// # Errors
-    /// [`SubmitError::InvalidParameter`] names the first field that is out of its range, and the range.
+    /// [`SubmitError::InvalidParameter`] names the first field that is out of its range, and the
+    /// range.
     pub fn validate(&self, n_vocab: usize) -> Result<(), SubmitError> {
         let invalid =
             |field, message: String| Err(SubmitError::InvalidParameter { field, message });
@@ -149,7 +158,8 @@ impl SamplingParams {
 }
 
 impl Default for SamplingParams {
-    /// Draws from the model's own distribution: temperature 1, nothing cut, nothing penalised, a random seed.
+    /// Draws from the model's own distribution: temperature 1, nothing cut, nothing penalised, a
+    /// random seed.
     fn default() -> Self {
         Self {
             temperature: 1.0,
@@ -176,19 +186,22 @@ impl Default for SamplingParams {
 /// Makes tokens that would go on with a repetition less likely, the more the longer it is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DryParams {
-    /// What is subtracted from the logit of a token that would make a repetition one longer than `allowed_length`; above 0.
+    /// What is subtracted from the logit of a token that would make a repetition one longer than
+    /// `allowed_length`; above 0.
     pub multiplier: f32,
     /// How many times more is subtracted for each token that the repetition is longer; at least 1.
     pub base: f32,
     /// Tokens that may repeat without any penalty.
     pub allowed_length: u32,
-    /// How many of the last tokens, prompt and generated, are searched for repetitions; `None` searches all.
+    /// How many of the last tokens, prompt and generated, are searched for repetitions; `None`
+    /// searches all.
     pub last_tokens: Option<u32>,
     /// Texts that no repetition goes across.
     pub breakers: Vec<String>,
 }
 
-/// Keeps the surprise of the chosen tokens near a target, in the place of `top_k`, `top_p`, `min_p`, `typical_p` and XTC.
+/// Keeps the surprise of the chosen tokens near a target, in the place of `top_k`, `top_p`,
+/// `min_p`, `typical_p` and XTC.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MirostatParams {
     /// How the tokens that can be drawn are found.

@@ -1,4 +1,5 @@
-//! What a request says about single tokens: prepared once, shared by all of its generations, and looked at once a step.
+//! What a request says about single tokens: prepared once, shared by all of its generations, and
+//! looked at once a step.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -7,7 +8,8 @@ use super::Token;
 
 /// What is added to the logits of single tokens. Clones share it.
 ///
-/// Sorted, each token once: to apply it is one pass over the row, however many pairs it was made of.
+/// Sorted, each token once: to apply it is one pass over the row, however many pairs it was made
+/// of.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LogitBias(Arc<[(Token, f32)]>);
 

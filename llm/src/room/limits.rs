@@ -2,11 +2,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-#[cfg(all(feature = "llama", target_os = "linux"))]
-use std::{
-    sync::{Mutex, PoisonError},
-    time::{Duration, Instant},
-};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 /// What bounds the memory of this process. The bounds are found once; what is left of them changes.
 #[derive(Clone, Debug, Default)]
@@ -24,7 +21,8 @@ struct Group {
     limit: u64,
     used: PathBuf,
     stat: PathBuf,
-    /// The line of `stat` with the bytes of files that are in memory and were not used lately: they go when others need it.
+    /// The line of `stat` with the bytes of files that are in memory and were not used lately: they
+    /// go when others need it.
     files: &'static str,
 }
 
@@ -112,8 +110,9 @@ impl Group {
     }
 }
 
-/// The groups with a limit that a process is in, by `/proc/self/cgroup`, and those that they are in. In a container the paths can be
-/// those outside of it; what the container is in is then at the root.
+/// The groups with a limit that a process is in, by `/proc/self/cgroup`, and those that they are
+/// in. In a container the paths can be those outside of it; what the container is in is then at the
+/// root.
 fn groups_of(cgroup: &str, root: &Path) -> Vec<Group> {
     let mut groups = Vec::new();
     for line in cgroup.lines() {
@@ -163,9 +162,12 @@ fn in_kib(text: &str, name: &str) -> Option<u64> {
     Some(kib * 1024)
 }
 
-/// Bytes of KV cells that no memory was found for yet. With many cells it takes a while to find out, so it is not done often.
-#[cfg(all(feature = "llama", target_os = "linux"))]
+/// Bytes of KV cells that no memory was found for yet. With many cells it takes a while to find
+/// out, so it is not done often.
 fn unbacked() -> u64 {
+    let Some(count) = super::allocator().unbacked else {
+        return 0;
+    };
     static FOUND: Mutex<Option<(Instant, Duration, u64)>> = Mutex::new(None);
     let mut found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((at, took, bytes)) = *found
@@ -174,22 +176,14 @@ fn unbacked() -> u64 {
         return bytes;
     }
     let at = Instant::now();
-    let bytes = crate::backend::unbacked_bytes();
+    let bytes = count();
     *found = Some((at, at.elapsed(), bytes));
     bytes
 }
 
-#[cfg(not(all(feature = "llama", target_os = "linux")))]
-fn unbacked() -> u64 {
-    0
-}
-
 /// Bytes of the heap that were freed.
 fn freed() -> u64 {
-    #[cfg(all(feature = "llama", target_os = "linux", target_env = "gnu"))]
-    return crate::backend::freed_bytes();
-    #[cfg(not(all(feature = "llama", target_os = "linux", target_env = "gnu")))]
-    0
+    super::allocator().freed.map_or(0, |bytes| bytes())
 }
 
 #[cfg(test)]

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use crate::model::vocab::Vocab;
 use crate::protocol::{DryParams, Token};
-use crate::vocab::Vocab;
 
 /// The natural logarithm of the largest `f32`, rounded down.
 const MOST: f32 = 88.722;
@@ -102,8 +102,9 @@ impl Dry {
     }
 }
 
-/// For each distance from the end, how many tokens that end there are also the last ones. Looks at each token a bounded number of
-/// times: what is known of a repetition tells of the repetitions inside it.
+/// For each distance from the end, how many tokens that end there are also the last ones. Looks at
+/// each token a bounded number of times: what is known of a repetition tells of the repetitions
+/// inside it.
 fn repeats(tokens: &[Token]) -> Vec<usize> {
     let back = |distance: usize| tokens[tokens.len() - 1 - distance];
     let mut lengths = vec![0; tokens.len()];
@@ -138,11 +139,11 @@ impl fmt::Debug for Dry {
 mod tests {
     use super::*;
     use crate::backend::scripted::{Script, ScriptedBackend};
-    use crate::spec::EngineSpec;
+    use crate::spec::LlmEngineSpec;
 
     #[test]
     fn breakers_are_found_that_several_tokens_spell() {
-        let spec = EngineSpec::new("m.script.json");
+        let spec = LlmEngineSpec::new("m.script.json");
         let (_, vocab) = ScriptedBackend::new(Script::default(), &spec);
         let params = DryParams {
             multiplier: 1.0,

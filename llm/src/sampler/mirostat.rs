@@ -56,7 +56,8 @@ impl Mirostat {
         }
     }
 
-    /// How many of the likeliest tokens can be drawn, if probabilities fall by rank as the likeliest ones' do.
+    /// How many of the likeliest tokens can be drawn, if probabilities fall by rank as the
+    /// likeliest ones' do.
     fn count(&self, likeliest: &[Candidate], sharpness: f32, n_vocab: usize) -> usize {
         let (mut products, mut squares) = (0.0, 0.0);
         for (rank, pair) in likeliest.windows(2).enumerate() {

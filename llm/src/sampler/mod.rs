@@ -1,7 +1,7 @@
 //! Chooses a token from a row of logits.
 //!
-//! The order of the steps is that of [`SamplingParams`]. No step sorts the whole vocabulary: `row` has the passes over it, `kept`
-//! finds what can be drawn.
+//! The order of the steps is that of [`SamplingParams`]. No step sorts the whole vocabulary: `row`
+//! has the passes over it, `kept` finds what can be drawn.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::model::vocab::Vocab;
 use crate::protocol::{SamplingParams, Token, TokenLogprob};
-use crate::vocab::Vocab;
 
 mod dry;
 mod mirostat;
@@ -44,7 +44,8 @@ pub struct Sampled {
     pub logprob: Option<TokenLogprob>,
 }
 
-/// The sampling state of one sequence: parameters, what was generated so far, and the random stream.
+/// The sampling state of one sequence: parameters, what was generated so far, and the random
+/// stream.
 #[derive(Clone, Debug)]
 pub struct Sampler {
     params: SamplingParams,
@@ -76,7 +77,8 @@ impl Sampler {
         }
     }
 
-    /// Looks for repetitions, if the parameters ask for that; the vocabulary says where breakers occur.
+    /// Looks for repetitions, if the parameters ask for that; the vocabulary says where breakers
+    /// occur.
     #[must_use]
     pub fn with_vocab(mut self, prompt: &[Token], vocab: &Arc<dyn Vocab>) -> Self {
         let dry = self.params.dry.clone();
@@ -94,7 +96,8 @@ impl Sampler {
         }
     }
 
-    /// Chooses the next token. `banned` tokens are never chosen. `None` if no token has a finite logit.
+    /// Chooses the next token. `banned` tokens are never chosen. `None` if no token has a finite
+    /// logit.
     pub fn sample(
         &mut self,
         logits: &[f32],
@@ -104,8 +107,8 @@ impl Sampler {
         self.sample_within(logits, None, banned, scratch)
     }
 
-    /// As [`sample`](Self::sample), from the tokens whose bits are set in `allowed`: 32 tokens a word, the lowest bit first. Log
-    /// probabilities are those of the whole row.
+    /// As [`sample`](Self::sample), from the tokens whose bits are set in `allowed`: 32 tokens a
+    /// word, the lowest bit first. Log probabilities are those of the whole row.
     pub fn sample_within(
         &mut self,
         logits: &[f32],
@@ -129,7 +132,8 @@ impl Sampler {
         Sampled { token, logprob }
     }
 
-    /// The tokens that [`sample`](Self::sample) chooses from, with the probability of each. Empty if no token has a finite logit.
+    /// The tokens that [`sample`](Self::sample) chooses from, with the probability of each. Empty
+    /// if no token has a finite logit.
     pub fn distribution(
         &self,
         logits: &[f32],
@@ -287,7 +291,8 @@ impl Sampler {
         }
     }
 
-    /// The temperature of a row: the higher, the less the model is sure, where a range is asked for.
+    /// The temperature of a row: the higher, the less the model is sure, where a range is asked
+    /// for.
     fn temperature(&self, logits: &[f32], highest: f32) -> f32 {
         let SamplingParams {
             temperature,
@@ -317,7 +322,8 @@ impl Sampler {
     }
 }
 
-/// Whether an option was set to something else than the value that switches it off. These values are exact in `f32`.
+/// Whether an option was set to something else than the value that switches it off. These values
+/// are exact in `f32`.
 #[expect(
     clippy::float_cmp,
     reason = "compares with the exact value that means off"
@@ -362,7 +368,8 @@ pub(crate) fn most_likely(logits: &[f32]) -> Option<(Token, f32)> {
     Some((token as Token, (1.0 / total) as f32))
 }
 
-/// The natural log probability of `token` under the row, and the `top` most likely tokens with theirs.
+/// The natural log probability of `token` under the row, and the `top` most likely tokens with
+/// theirs.
 pub(crate) fn log_probability(
     logits: &[f32],
     token: Token,

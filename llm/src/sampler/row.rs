@@ -1,8 +1,10 @@
-//! Passes over a row of logits. Each reads the row once, in blocks that the compiler turns into vector instructions.
+//! Passes over a row of logits. Each reads the row once, in blocks that the compiler turns into
+//! vector instructions.
 
 use std::ops::ControlFlow;
 
-/// Numbers that are added up or compared at once. The compiler makes as few vector registers of them as the machine allows.
+/// Numbers that are added up or compared at once. The compiler makes as few vector registers of
+/// them as the machine allows.
 const LANES: usize = 16;
 /// A block that is looked at as a whole before anything in it is.
 const BLOCK: usize = 64;
@@ -64,8 +66,8 @@ pub(super) fn keep(row: &[f32], bits: &[u32], kept: &mut Vec<f32>) {
     }
 }
 
-/// Calls `take` with the place and the logit of all that are at least `threshold`, which `take` may raise; in order, until `take`
-/// breaks.
+/// Calls `take` with the place and the logit of all that are at least `threshold`, which `take` may
+/// raise; in order, until `take` breaks.
 pub(super) fn at_least(
     row: &[f32],
     mut threshold: f32,
@@ -108,7 +110,8 @@ pub(super) fn sum_runs(weights: &[f32], sums: &mut Vec<f64>) -> f64 {
     sums.iter().sum()
 }
 
-/// Sums a run lane by lane: in the order of the numbers, each addition would wait for the one before it.
+/// Sums a run lane by lane: in the order of the numbers, each addition would wait for the one
+/// before it.
 fn sum(run: &[f32], value: impl Fn(f32) -> f32) -> f64 {
     let mut lanes = [0.0_f32; LANES];
     let (blocks, rest) = run.as_chunks::<LANES>();

@@ -1,8 +1,10 @@
-//! Which tokens can be drawn, and with what weights: what `top_k`, `top_p` and `min_p` leave of a row.
+//! Which tokens can be drawn, and with what weights: what `top_k`, `top_p` and `min_p` leave of a
+//! row.
 //!
-//! Where few tokens are left they are [`Candidate`]s, found by skipping whatever is too low. Where many are, every token has a
-//! weight, and those that are dropped have none. No path sorts more than [`FEW`] tokens, or one bucket of a histogram.
-//! Equal logits rank by token, lower first, so that every result is determined by the row.
+//! Where few tokens are left they are [`Candidate`]s, found by skipping whatever is too low. Where
+//! many are, every token has a weight, and those that are dropped have none. No path sorts more
+//! than [`FEW`] tokens, or one bucket of a histogram. Equal logits rank by token, lower first, so
+//! that every result is determined by the row.
 
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
@@ -12,11 +14,11 @@ use crate::protocol::Token;
 
 /// Most candidates that are gathered and sorted.
 const FEW: usize = 1024;
-/// Tokens this many nats below the highest are not looked for as candidates of `top_p`: if they belong to the set, the set is
-/// large.
+/// Tokens this many nats below the highest are not looked for as candidates of `top_p`: if they
+/// belong to the set, the set is large.
 const NEAR: f32 = 8.0;
-/// Histogram of probability mass by distance from the highest logit: buckets per nat, and their number. Everything beyond 32 nats
-/// (a share below 1e-13) is in the last one.
+/// Histogram of probability mass by distance from the highest logit: buckets per nat, and their
+/// number. Everything beyond 32 nats (a share below 1e-13) is in the last one.
 const BUCKETS_PER_NAT: f32 = 32.0;
 const BUCKETS: usize = 1024;
 
@@ -77,7 +79,8 @@ impl Kept {
         }
     }
 
-    /// Finds the tokens that can be drawn from a row with this highest logit, which is finite. Logits are multiplied by `sharpness`.
+    /// Finds the tokens that can be drawn from a row with this highest logit, which is finite.
+    /// Logits are multiplied by `sharpness`.
     pub(super) fn find(&mut self, logits: &[f32], highest: f32, sharpness: f32, params: Cuts) {
         let top_k = params.top_k.filter(|count| *count < logits.len());
         self.few = match top_k {
@@ -157,7 +160,8 @@ impl Kept {
         }
         candidates.sort_unstable_by(|left, right| left.rank(*right));
         self.keep_ranked(highest, sharpness, total, params);
-        // In the order of the vocabulary, as where every token has a weight: a seed draws the same token from both.
+        // In the order of the vocabulary, as where every token has a weight: a seed draws the same
+        // token from both.
         self.candidates
             .sort_unstable_by_key(|candidate| candidate.token);
         self.weights.clear();
@@ -205,8 +209,9 @@ impl Kept {
         }
     }
 
-    /// Takes their weights from the tokens behind the smallest set of most likely ones with a share of `top_p`. A histogram of the
-    /// mass tells the bucket in which the set ends; only that one is sorted.
+    /// Takes their weights from the tokens behind the smallest set of most likely ones with a share
+    /// of `top_p`. A histogram of the mass tells the bucket in which the set ends; only that one is
+    /// sorted.
     fn drop_tail(&mut self, logits: &[f32], highest: f32, sharpness: f32, top_p: f32) {
         let Self {
             weights,

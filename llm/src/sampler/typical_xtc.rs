@@ -1,6 +1,8 @@
-//! Typical sampling and XTC: what they take away from the tokens that can be drawn. A weight of 0 is a token that cannot.
+//! Typical sampling and XTC: what they take away from the tokens that can be drawn. A weight of 0
+//! is a token that cannot.
 
-/// Keeps the tokens whose surprise is nearest to the expected one, the fewest with more than this share of the probability.
+/// Keeps the tokens whose surprise is nearest to the expected one, the fewest with more than this
+/// share of the probability.
 pub(super) fn keep_typical(weights: &mut [f32], share: f32) {
     let total: f64 = weights.iter().copied().map(f64::from).sum();
     let surprise = |weight: f32| -(f64::from(weight) / total).ln();
@@ -17,7 +19,8 @@ pub(super) fn keep_typical(weights: &mut [f32], share: f32) {
         .collect();
     let target = f64::from(share) * total;
     let mut mass = 0.0;
-    // The token with which the share is exceeded is in here; halves where it is not are kept or dropped as a whole.
+    // The token with which the share is exceeded is in here; halves where it is not are kept or
+    // dropped as a whole.
     let mut rest = &mut order[..];
     while rest.len() > 1 {
         let middle = rest.len() / 2;
@@ -41,7 +44,8 @@ pub(super) fn keep_typical(weights: &mut [f32], share: f32) {
     }
 }
 
-/// Drops the tokens that have at least this share of the probability each, but for the least likely of them.
+/// Drops the tokens that have at least this share of the probability each, but for the least likely
+/// of them.
 pub(super) fn drop_top(weights: &mut [f32], share: f32) {
     let total: f64 = weights.iter().copied().map(f64::from).sum();
     let least_weight = f64::from(share) * total;

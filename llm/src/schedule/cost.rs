@@ -1,13 +1,16 @@
 //! What a step costs on this machine with this model, learned from the steps it has computed.
 //!
-//! - **Decodes** cost a fixed part, a part for each token and a part for each cell they attend to. The three are fitted to recent
-//!   steps without prompts by least squares, and are never negative.
-//! - **A prompt token** has two prices, each an average of recent steps: one in steps of prompts alone, one beside decodes.
-//! - **A decode beside prompts** makes a step longer than its prompts take alone, by an average of recent steps. Steps without
-//!   prompts do not tell this, as they may have had far fewer decodes: where weights are read, eight take as long as four.
+//! - **Decodes** cost a fixed part, a part for each token and a part for each cell they attend to.
+//!   The three are fitted to recent steps without prompts by least squares, and are never negative.
+//! - **A prompt token** has two prices, each an average of recent steps: one in steps of prompts
+//!   alone, one beside decodes.
+//! - **A decode beside prompts** makes a step longer than its prompts take alone, by an average of
+//!   recent steps. Steps without prompts do not tell this, as they may have had far fewer decodes:
+//!   where weights are read, eight take as long as four.
 //!
-//! A measurement counts at most as twice of what was expected: one step that was disturbed moves little, and a machine that became
-//! slower is followed within a few dozen steps. Before the first measurement everything is free.
+//! A measurement counts at most as twice of what was expected: one step that was disturbed moves
+//! little, and a machine that became slower is followed within a few dozen steps. Before the first
+//! measurement everything is free.
 
 use super::PROMPT_TILE;
 
@@ -20,8 +23,8 @@ const RIDGE: f64 = 1e-6;
 /// A usual step's numbers, so that the fit sees numbers near one.
 const DECODE_TOKENS: f64 = 16.0;
 const ATTENDED_CELLS: f64 = 16_384.0;
-/// How much the numbers of tokens of recent steps must differ, as a standard deviation, to tell the price of a token: one step in
-/// some hundred with a few more.
+/// How much the numbers of tokens of recent steps must differ, as a standard deviation, to tell the
+/// price of a token: one step in some hundred with a few more.
 const MIN_DEVIATION: f64 = 0.25;
 /// Times are microseconds between nothing and a day.
 const LONGEST: f64 = 86.4e9;
@@ -92,7 +95,8 @@ impl CostModel {
         self.decodes.predict(&size.decode_features())
     }
 
-    /// Whether recent steps had different numbers of decode tokens. While all are alike, nothing is known of the price of one more.
+    /// Whether recent steps had different numbers of decode tokens. While all are alike, nothing is
+    /// known of the price of one more.
     pub(crate) fn knows_decode_tokens(&self) -> bool {
         self.decodes.deviation(1) * DECODE_TOKENS > MIN_DEVIATION
     }
@@ -137,7 +141,8 @@ impl CostModel {
     }
 }
 
-/// The time of one of the things that recent steps computed several of; unknown before the first of these steps.
+/// The time of one of the things that recent steps computed several of; unknown before the first of
+/// these steps.
 #[derive(Clone, Copy, Debug, Default)]
 struct Average(Option<f64>);
 
@@ -206,7 +211,8 @@ impl Fit {
         variance.max(0.0).sqrt()
     }
 
-    /// Goes to the best value of one coefficient after the other, each at least zero. What was best before is nearly best now.
+    /// Goes to the best value of one coefficient after the other, each at least zero. What was best
+    /// before is nearly best now.
     fn solve(&mut self) {
         let ridge = RIDGE * (0..3).map(|row| self.products[row][row]).sum::<f64>();
         for _ in 0..16 {

@@ -1,30 +1,36 @@
 //! Who computes what in a step: a pure function over plain numbers.
 //!
-//! **Order.** Sequences have a rank: the time of their arrival, and earlier for each point of their priority. The ranks of those
-//! that have a place do not change, so whoever waits overtakes in time all that a higher priority may still bring.
+//! **Order.** Sequences have a rank: the time of their arrival, and earlier for each point of their
+//! priority. The ranks of those that have a place do not change, so whoever waits overtakes in time
+//! all that a higher priority may still bring.
 //!
-//! **Requests.** Before ranks come [turns]: the first sequence of each request goes before the second of any. A request that has
-//! no place takes one, if none is free, from the request that has most of those that have several.
+//! **Requests.** Before ranks come [turns]: the first sequence of each request goes before the
+//! second of any. A request that has no place takes one, if none is free, from the request that has
+//! most of those that have several.
 //!
-//! **A step.** Decodes come first (one token each), then prompts, running ones and those that wait for a place alike, then the
-//! decodes' drafts, all under one token budget. If decodes would fill the budget, prompts keep as much of it as takes two thirds
-//! of the time or more, and decodes go round-robin in neighboring slots. Beside decodes, prompts get as many tokens as keep the step
+//! **A step.** Decodes come first (one token each), then prompts, running ones and those that wait
+//! for a place alike, then the decodes' drafts, all under one token budget. If decodes would fill
+//! the budget, prompts keep as much of it as takes two thirds of the time or more, and decodes go
+//! round-robin in neighboring slots. Beside decodes, prompts get as many tokens as keep the step
 //! under its [target time](pace); alone they get the whole budget.
 //!
-//! **Order of prompts.** A prompt goes after those that arrived later and are shorter, as long as these came within
-//! [`OVERTAKING`] times the time that its own missing tokens take to compute: a short prompt is not stuck behind a long one, and
-//! the wait of a long one is bounded by its own length.
+//! **Order of prompts.** A prompt goes after those that arrived later and are shorter, as long as
+//! these came within [`OVERTAKING`] times the time that its own missing tokens take to compute: a
+//! short prompt is not stuck behind a long one, and the wait of a long one is bounded by its own
+//! length.
 //!
-//! **Cells.** A sequence is admitted when its tokens fit in the free cells beside what admitted prompts still need and a few
-//! cells for each running sequence to grow; it holds only cells it has computed. When a running sequence needs a cell and none is
-//! free, a victim gives up all of its cells and goes back to the queue in its old place, to be computed again from its tokens
-//! (nothing is sampled again). Victims are sequences that sit out for lack of credit, then the last in rank.
+//! **Cells.** A sequence is admitted when its tokens fit in the free cells beside what admitted
+//! prompts still need and a few cells for each running sequence to grow; it holds only cells it has
+//! computed. When a running sequence needs a cell and none is free, a victim gives up all of its
+//! cells and goes back to the queue in its old place, to be computed again from its tokens (nothing
+//! is sampled again). Victims are sequences that sit out for lack of credit, then the last in rank.
 //!
-//! **Why this cannot lock up.** The first in order with credit is never a victim of another one, every other sequence can be its
-//! victim, and alone it fits (the engine refuses longer ones), so it advances until it ends: in every step that is not filled by
-//! the few prompts that may overtake it. It stays the first, as those that come later have a later rank. A request that takes a
-//! place from another has none, and the other keeps one, so no two take places from each other. A sequence without credit needs nothing, and its cells and its place are taken by those
-//! that do.
+//! **Why this cannot lock up.** The first in order with credit is never a victim of another one,
+//! every other sequence can be its victim, and alone it fits (the engine refuses longer ones), so
+//! it advances until it ends: in every step that is not filled by the few prompts that may overtake
+//! it. It stays the first, as those that come later have a later rank. A request that takes a place
+//! from another has none, and the other keeps one, so no two take places from each other. A
+//! sequence without credit needs nothing, and its cells and its place are taken by those that do.
 
 use cost::StepSize;
 use pace::Pace;
@@ -40,10 +46,11 @@ pub(crate) mod turns;
 
 /// Cells kept free for each running sequence to grow into before another one is admitted.
 const GROWTH_CELLS: u32 = 16;
-/// Steps a sequence may sit out for lack of credit before a waiting one may take its place while others run.
+/// Steps a sequence may sit out for lack of credit before a waiting one may take its place while
+/// others run.
 pub(crate) const PAUSE_GRACE_STEPS: u64 = 64;
-/// A prompt that is split advances by multiples of this: kernels compute so many tokens as one tile, and part of a tile takes
-/// longer than a whole one on some machines.
+/// A prompt that is split advances by multiples of this: kernels compute so many tokens as one
+/// tile, and part of a tile takes longer than a whole one on some machines.
 const PROMPT_TILE: u32 = 16;
 /// How many times its own computing time a prompt may be overtaken by shorter ones.
 const OVERTAKING: f64 = 4.0;
@@ -74,16 +81,18 @@ pub(crate) struct Row {
     pub(crate) slot: Option<Slot>,
     /// Tokens known: prompt and generated.
     pub(crate) tokens: u32,
-    /// The first tokens that are computed already; of a waiting sequence, those it need not compute because another one has.
+    /// The first tokens that are computed already; of a waiting sequence, those it need not compute
+    /// because another one has.
     pub(crate) computed: u32,
-    /// Cells that become free if it is preempted: shared ones do not. Of a waiting sequence, new cells that its `computed` tokens
-    /// take as soon as it is admitted.
+    /// Cells that become free if it is preempted: shared ones do not. Of a waiting sequence, new
+    /// cells that its `computed` tokens take as soon as it is admitted.
     pub(crate) owned: u32,
     /// Waits on purpose: another sequence is computing what it begins with.
     pub(crate) deferred: bool,
     /// Tokens that may still be generated.
     pub(crate) remaining: u32,
-    /// Tokens guessed to come after the known ones. A decode carries as many of them as the step has room for.
+    /// Tokens guessed to come after the known ones. A decode carries as many of them as the step
+    /// has room for.
     pub(crate) drafts: u32,
     pub(crate) has_credit: bool,
     /// The step it last took part in, or began to run.

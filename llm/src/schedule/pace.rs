@@ -2,13 +2,14 @@
 
 use super::cost::{CostModel, StepSize};
 
-/// A target chosen here is this many times what the decodes alone take: two thirds of the time go to prompts, which end sooner
-/// and then share their steps with the other decodes.
+/// A target chosen here is this many times what the decodes alone take: two thirds of the time go
+/// to prompts, which end sooner and then share their steps with the other decodes.
 const SHARE: f64 = 3.0;
-/// Up to this many times, if more than one prompt waits: each of them waits as long as a stream does.
+/// Up to this many times, if more than one prompt waits: each of them waits as long as a stream
+/// does.
 const MAX_BURST: f64 = 4.0;
-/// A target chosen here is never shorter: five tokens a second are a reader's pace. In shorter steps, pieces of prompts are so small
-/// that each of their tokens takes longer.
+/// A target chosen here is never shorter: five tokens a second are a reader's pace. In shorter
+/// steps, pieces of prompts are so small that each of their tokens takes longer.
 const MIN_TARGET: f64 = 200_000.0;
 /// Of a token budget that decodes would fill, prompts keep no more than this part.
 const MAX_OF_BUDGET: f64 = 0.875;
@@ -24,7 +25,8 @@ pub(crate) struct Pace<'a> {
 }
 
 impl Pace<'_> {
-    /// The target time of a step with these decodes, in microseconds, where so many prompts could go on or begin.
+    /// The target time of a step with these decodes, in microseconds, where so many prompts could
+    /// go on or begin.
     pub(crate) fn target_micros(&self, decodes: &StepSize, prompts: u32) -> f64 {
         if let Some(target) = self.target {
             return target as f64;
@@ -33,8 +35,9 @@ impl Pace<'_> {
         alone * burst(decodes.decode_tokens, prompts)
     }
 
-    /// How many of a budget's tokens prompts keep where so many decodes would leave them fewer: as many as have their [`SHARE`] of the
-    /// time beside the decodes that the rest has room for, and more of it where so many prompts could go on or begin.
+    /// How many of a budget's tokens prompts keep where so many decodes would leave them fewer: as
+    /// many as have their [`SHARE`] of the time beside the decodes that the rest has room for, and
+    /// more of it where so many prompts could go on or begin.
     pub(crate) fn prompt_share(&self, decodes: u32, prompts: u32, budget: u32) -> u32 {
         let prompt = self.cost.token_micros();
         // A decode takes longer than a prompt token, as its logits are computed.
@@ -63,8 +66,8 @@ impl Pace<'_> {
         tokens.max(MIN_PROMPT_TOKENS).min(limit)
     }
 
-    /// How many drafted tokens there is time for beside the decodes and prompts of a step with this target. Without a target set by
-    /// the user, drafts give way to prompts only.
+    /// How many drafted tokens there is time for beside the decodes and prompts of a step with this
+    /// target. Without a target set by the user, drafts give way to prompts only.
     pub(crate) fn drafts(&self, step: &StepSize, target: f64, wanted: u32) -> u32 {
         if self.target.is_none() && step.prompt_tokens == 0 {
             return wanted;

@@ -87,8 +87,8 @@ impl<'a> Step<'a> {
         self.take_cells_for_decodes(count);
     }
 
-    /// Leaves so many decodes, in neighboring slots as far as they can be: a backend may compute neighbors together, and read
-    /// the weights once more for each gap between them.
+    /// Leaves so many decodes, in neighboring slots as far as they can be: a backend may compute
+    /// neighbors together, and read the weights once more for each gap between them.
     fn give_turns(&mut self, count: u32) {
         let rows = self.now.running;
         let decodes = &mut self.plan.decodes;
@@ -100,7 +100,8 @@ impl<'a> Step<'a> {
         self.plan.next_turn = last.map_or(self.now.turn, |last| Slot(last.0 + 1));
     }
 
-    /// Tokens of the budget that prompts keep where so many decodes would leave them fewer: no more than they can use in this step.
+    /// Tokens of the budget that prompts keep where so many decodes would leave them fewer: no more
+    /// than they can use in this step.
     fn prompt_share(&self, decodes: u32) -> u32 {
         let pace = &self.now.pace;
         let prompts = self.prompts_with_room();
@@ -154,7 +155,8 @@ impl<'a> Step<'a> {
                 }
                 self.preempt(victim);
             } else {
-                self.plan.state[last] = State::Idle; // those before it hold all cells: it waits for them
+                // Those before it hold all cells: it waits for them.
+                self.plan.state[last] = State::Idle;
                 count -= 1;
                 self.budget += 1;
             }
@@ -174,7 +176,8 @@ impl<'a> Step<'a> {
         self.plan.prompt_limit = self.chunk;
         let commitments = (0..self.now.running.len()).map(|index| self.commitment(index));
         self.committed = commitments.sum();
-        // Where cells were taken from a sequence, they were needed, and it comes before those that never had any.
+        // Where cells were taken from a sequence, they were needed, and it comes before those that
+        // never had any.
         let mut admits = self.plan.preempt.is_empty();
         for number in 0..self.plan.prompts.len() {
             let prompt = self.plan.prompts[number];
@@ -204,7 +207,8 @@ impl<'a> Step<'a> {
         self.plan.prompts.len() as u32 - waiting + waiting.min(self.places_for_prompts())
     }
 
-    /// Places that no sequence has, and those that requests without one may take from requests that have several.
+    /// Places that no sequence has, and those that requests without one may take from requests that
+    /// have several.
     fn places_for_prompts(&self) -> u32 {
         let free = self.limits.max_sequences - self.sequences;
         let running = self.now.running.iter();
@@ -218,7 +222,8 @@ impl<'a> Step<'a> {
         free + taken_twice.min(missing)
     }
 
-    /// Computes the next chunk of a running prompt, if there are cells. False if no other prompt may go before it.
+    /// Computes the next chunk of a running prompt, if there are cells. False if no other prompt
+    /// may go before it.
     fn continue_prompt(&mut self, index: usize, row: &Row) -> bool {
         let whole = self.is_whole(row.pending());
         let enough = if whole { row.pending() } else { 1 };
@@ -239,7 +244,8 @@ impl<'a> Step<'a> {
         true
     }
 
-    /// Gives a waiting sequence a place and its first chunk, if it fits. False if it does not: then those behind it wait too.
+    /// Gives a waiting sequence a place and its first chunk, if it fits. False if it does not: then
+    /// those behind it wait too.
     fn admit(&mut self, row: &Row) -> bool {
         let tokens = self.part_of(row.pending());
         if tokens == 0 {
@@ -263,8 +269,8 @@ impl<'a> Step<'a> {
         true
     }
 
-    /// Tokens of a prompt that has so many pending ones: all, or full tiles. A last, narrow chunk is not worth a pass over the
-    /// weights, unless the step has no other prompt.
+    /// Tokens of a prompt that has so many pending ones: all, or full tiles. A last, narrow chunk
+    /// is not worth a pass over the weights, unless the step has no other prompt.
     fn part_of(&self, pending: u32) -> u32 {
         if pending <= self.chunk {
             return pending;
@@ -283,8 +289,8 @@ impl<'a> Step<'a> {
         self.free -= cells;
     }
 
-    /// Puts the running sequences' work before that of the admitted ones. Drafts get what is left of budget, cells and time: they
-    /// may all prove wrong.
+    /// Puts the running sequences' work before that of the admitted ones. Drafts get what is left
+    /// of budget, cells and time: they may all prove wrong.
     pub(super) fn finish(&mut self) {
         let admitted_tokens = self.plan.size.prompt_tokens;
         self.plan.size = self.decodes_size();
@@ -349,7 +355,8 @@ impl<'a> Step<'a> {
         !self.limits.split_prompts && pending <= self.limits.batch_tokens
     }
 
-    /// The sequence that gives up its cells for the one before `from`: one without credit, else the last in rank from there on.
+    /// The sequence that gives up its cells for the one before `from`: one without credit, else the
+    /// last in rank from there on.
     fn victim(&self, from: usize) -> Option<usize> {
         let holds_cells = |index: &usize| {
             self.plan.state[*index] != State::Preempted && self.now.running[*index].computed > 0
@@ -360,8 +367,9 @@ impl<'a> Step<'a> {
             .or_else(|| last_first().find(|index| *index >= from))
     }
 
-    /// The sequence whose place a waiting one of this turn may take, if taking all such places would give it the cells it needs: one
-    /// that sat out for lack of credit; for a request that has no place, the last of those that have several.
+    /// The sequence whose place a waiting one of this turn may take, if taking all such places
+    /// would give it the cells it needs: one that sat out for lack of credit; for a request that
+    /// has no place, the last of those that have several.
     fn gives_way(&self, turn: u32, needs: u32) -> Option<usize> {
         let nothing_runs = self.plan.work.is_empty()
             && !self

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::{EngineSpec, Number, SpecError};
+use super::{LlmEngineSpec, Number, SpecError};
 
 /// A LoRA adapter: a small change of the model's weights that requests can ask for by name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -19,8 +19,9 @@ pub struct AdapterSpec {
 }
 
 impl AdapterSpec {
-    /// Checks the names of a spec's adapters: a request has to be able to name each, also behind a graph's name and a colon.
-    pub(super) fn validate(spec: &EngineSpec) -> Result<(), SpecError> {
+    /// Checks the names of a spec's adapters: a request has to be able to name each, also behind a
+    /// graph's name and a colon.
+    pub(super) fn validate(spec: &LlmEngineSpec) -> Result<(), SpecError> {
         let wrong = |message| {
             Err(SpecError::OutOfRange {
                 field: "lora_adapters",

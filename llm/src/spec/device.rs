@@ -22,8 +22,9 @@ pub enum Device {
 impl FromStr for Device {
     type Err = SpecError;
 
-    /// Reads `AUTO`, `CPU`, `GPU` and `GPU.1`; an empty text is `AUTO`. Of OpenVINO's lists, `AUTO:` takes the first device that is
-    /// there, `HETERO:` computes on the first and falls back to the CPU, and `MULTI:` may name only one.
+    /// Reads `AUTO`, `CPU`, `GPU` and `GPU.1`; an empty text is `AUTO`. Of OpenVINO's lists,
+    /// `AUTO:` takes the first device that is there, `HETERO:` computes on the first and falls back
+    /// to the CPU, and `MULTI:` may name only one.
     fn from_str(text: &str) -> Result<Self, SpecError> {
         let upper = text.to_ascii_uppercase();
         let device = |name: &str| {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Device, EngineSpec, PluginConfig, SpecError};
+use super::{Device, LlmEngineSpec, PluginConfig, SpecError};
 
 /// The model that drafts tokens for another one, and its limits.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -14,9 +14,11 @@ pub struct DraftSpec {
     pub model: PathBuf,
     /// Where it computes.
     pub device: Device,
-    /// Most tokens that it computes at once: beginnings of texts, and one for each sequence that drafts.
+    /// Most tokens that it computes at once: beginnings of texts, and one for each sequence that
+    /// drafts.
     pub max_num_batched_tokens: u32,
-    /// Sequences that have cells in its KV cache. Where more draft, those that have not drafted for longest are computed again.
+    /// Sequences that have cells in its KV cache. Where more draft, those that have not drafted for
+    /// longest are computed again.
     pub max_num_seqs: u32,
     /// Ceiling of its KV cache in GB (2^30 bytes); 0 lets the engine choose.
     pub cache_size: u64,
@@ -24,7 +26,7 @@ pub struct DraftSpec {
 
 impl DraftSpec {
     /// A model that drafts for that of `main`, with the same limits and on the same device.
-    pub fn new(model: impl Into<PathBuf>, main: &EngineSpec) -> Self {
+    pub fn new(model: impl Into<PathBuf>, main: &LlmEngineSpec) -> Self {
         Self {
             model: model.into(),
             device: main.device,
@@ -34,7 +36,7 @@ impl DraftSpec {
         }
     }
 
-    pub(super) fn validate(&self, main: &EngineSpec) -> Result<(), SpecError> {
+    pub(super) fn validate(&self, main: &LlmEngineSpec) -> Result<(), SpecError> {
         let wrong = |field, message| Err(SpecError::OutOfRange { field, message });
         for (field, value, least) in [
             (
@@ -58,9 +60,10 @@ impl DraftSpec {
     }
 }
 
-impl EngineSpec {
-    /// What the draft model is loaded from, as if it were alone. Knobs about threads and about how files are loaded are those of
-    /// the main model; what a knob says of layers, tensors or positions concerns the main model only.
+impl LlmEngineSpec {
+    /// What the draft model is loaded from, as if it were alone. Knobs about threads and about how
+    /// files are loaded are those of the main model; what a knob says of layers, tensors or
+    /// positions concerns the main model only.
     pub(crate) fn draft_spec(&self) -> Option<Self> {
         let draft = self.draft.as_ref()?;
         let main = &self.plugin_config;

@@ -16,21 +16,25 @@ const MAX_GPUS: usize = 16;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PluginConfig {
-    /// Threads that decode. The default is the physical cores that this process may use, or what its CPU quota allows if that is less.
+    /// Threads that decode. The default is the physical cores that this process may use, or what
+    /// its CPU quota allows if that is less.
     pub threads: Option<u32>,
     /// Threads that process prompts. The default is `threads`.
     pub batch_threads: Option<u32>,
     /// CPUs that compute, by their numbers. Threads and other programs may still use them.
     pub cpu_affinity: Option<Vec<u32>>,
-    /// Gives each thread one CPU of `cpu_affinity`, or of all that this process may use, instead of all of them. The default is `true` where
-    /// there is one thread for each of these CPUs, no GPU takes part, and `numa` is `off`.
+    /// Gives each thread one CPU of `cpu_affinity`, or of all that this process may use, instead of
+    /// all of them. The default is `true` where there is one thread for each of these CPUs, no GPU
+    /// takes part, and `numa` is `off`.
     pub cpu_strict: Option<bool>,
-    /// How the system schedules the threads that compute. `low` lets every other thread go first; what is above `normal` is real-time
-    /// and needs the right to it.
+    /// How the system schedules the threads that compute. `low` lets every other thread go first;
+    /// what is above `normal` is real-time and needs the right to it.
     pub thread_priority: ThreadPriority,
-    /// How threads are spread over the nodes of a machine with several memories. The same for all models of a process.
+    /// How threads are spread over the nodes of a machine with several memories. The same for all
+    /// models of a process.
     pub numa: Option<Numa>,
-    /// Most tokens computed at once inside a step. The default is 512, and it is never more than `max_num_batched_tokens`.
+    /// Most tokens computed at once inside a step. The default is 512, and it is never more than
+    /// `max_num_batched_tokens`.
     pub ubatch: Option<u32>,
     /// Flash attention.
     pub flash_attention: FlashAttention,
@@ -38,20 +42,23 @@ pub struct PluginConfig {
     pub kv_type_k: KvType,
     /// Type of the cached values. Quantized types need flash attention.
     pub kv_type_v: KvType,
-    /// A unified KV cache for all sequences (`true`), or a KV cache for each of the `max_num_seqs` (`false`). Without it,
-    /// sequences have KV caches of their own where there are cells enough to give each a whole context: what a sequence
-    /// computes then does not depend on which others are there.
+    /// A unified KV cache for all sequences (`true`), or a KV cache for each of the `max_num_seqs`
+    /// (`false`). Without it, sequences have KV caches of their own where there are cells enough to
+    /// give each a whole context: what a sequence computes then does not depend on which others are
+    /// there.
     pub kv_unified: Option<bool>,
     /// Drafts tokens by prompt lookup, for requests that do not say otherwise.
     pub prompt_lookup: bool,
-    /// Keeps all cells of layers with a sliding window. The default is `true`: prefixes can be shared, at the price of memory.
+    /// Keeps all cells of layers with a sliding window. The default is `true`: prefixes can be
+    /// shared, at the price of memory.
     pub swa_full: Option<bool>,
     /// Maps the model file instead of reading it. The default is `true`.
     pub mmap: Option<bool>,
     /// Keeps the model's pages in memory.
     pub mlock: bool,
-    /// Puts weights and KV cells in main memory in pages of 2 MiB, where the system allows it (Linux): weights that are packed for the CPU
-    /// kernels at once, all else in the background once the model is loaded. The default is `true`.
+    /// Puts weights and KV cells in main memory in pages of 2 MiB, where the system allows it
+    /// (Linux): weights that are packed for the CPU kernels at once, all else in the background
+    /// once the model is loaded. The default is `true`.
     pub huge_pages: Option<bool>,
     /// Products of matrices in main memory.
     pub cpu_kernels: CpuKernels,
@@ -61,28 +68,33 @@ pub struct PluginConfig {
     pub split_mode: Option<SplitMode>,
     /// The GPU of a model that is not divided (`split_mode` `none`), by its number.
     pub main_gpu: Option<u32>,
-    /// Share of the model for each GPU, in any unit: `[3, 1]` puts three quarters on the first. The default is by free memory.
+    /// Share of the model for each GPU, in any unit: `[3, 1]` puts three quarters on the first. The
+    /// default is by free memory.
     pub tensor_split: Option<Vec<Number>>,
-    /// Buffers for tensors by name, as `pattern=buffer`: `blk\\.[0-9]+\\.ffn_.*=CPU`. The first pattern that is found in a name
-    /// decides.
+    /// Buffers for tensors by name, as `pattern=buffer`: `blk\\.[0-9]+\\.ffn_.*=CPU`. The first
+    /// pattern that is found in a name decides.
     pub override_tensor: Option<Vec<TensorOverride>>,
     /// Keeps the KV cache on the GPU with the layers. The default is `true` where there is a GPU.
     pub offload_kqv: Option<bool>,
-    /// Computes large batches on the GPU even for layers in main memory. The default is `true` where there is a GPU.
+    /// Computes large batches on the GPU even for layers in main memory. The default is `true`
+    /// where there is a GPU.
     pub op_offload: Option<bool>,
     /// How positions beyond the trained context are scaled. The default is what the model says.
     pub rope_scaling: Option<RopeScaling>,
     /// Base frequency of the rotary positions. The default is what the model says.
     pub rope_freq_base: Option<Number>,
-    /// Scale of the rotary frequencies: 0.5 doubles the context. The default is what the model says.
+    /// Scale of the rotary frequencies: 0.5 doubles the context. The default is what the model
+    /// says.
     pub rope_freq_scale: Option<Number>,
     /// `YaRN`: how far extrapolation is mixed in, from 0 to 1. The default is what the model says.
     pub yarn_ext_factor: Option<Number>,
     /// `YaRN`: scale of the attention's magnitude. The default is what the model says.
     pub yarn_attn_factor: Option<Number>,
-    /// `YaRN`: rotations above which a dimension is not interpolated. The default is what the model says.
+    /// `YaRN`: rotations above which a dimension is not interpolated. The default is what the model
+    /// says.
     pub yarn_beta_fast: Option<Number>,
-    /// `YaRN`: rotations below which a dimension is interpolated. The default is what the model says.
+    /// `YaRN`: rotations below which a dimension is interpolated. The default is what the model
+    /// says.
     pub yarn_beta_slow: Option<Number>,
     /// `YaRN`: the context that the model was trained for. The default is what the model says.
     pub yarn_orig_ctx: Option<u32>,
@@ -317,8 +329,8 @@ names! {
     /// When attention is computed by the fused kernel.
     #[derive(Default)]
     FlashAttention {
-        /// Where it is the faster one: on GPUs that support it, and on the CPU unless the KV cache is per sequence and
-        /// short enough for plain attention.
+        /// Where it is the faster one: on GPUs that support it, and on the CPU unless the KV cache
+        /// is per sequence and short enough for plain attention.
         #[default]
         Auto "auto",
         /// Always.
@@ -332,8 +344,8 @@ names! {
     /// Who computes the products of quantized matrices in main memory.
     #[derive(Default)]
     CpuKernels {
-        /// Kernels of this project where the processor has AVX2 and no GPU takes part. Weights that they use are packed at load instead of
-        /// mapped.
+        /// Kernels of this project where the processor has AVX2 and no GPU takes part. Weights that
+        /// they use are packed at load instead of mapped.
         #[default]
         Auto "auto",
         /// Kernels of this project. Where they cannot be used, the model is refused.

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use super::{BackendKind, SpecError};
 
-/// Finds the model file that `models_path` means: a `.gguf` file (or a `.script.json` file), or a folder that holds exactly one
-/// `.gguf` file. A relative path starts at `base_dir`.
+/// Finds the model file that `models_path` means: a `.gguf` file (or a `.script.json` file), or a
+/// folder that holds exactly one `.gguf` file. A relative path starts at `base_dir`.
 ///
 /// # Errors
 /// [`SpecError`] says what was looked for and what was found instead.

@@ -1,4 +1,5 @@
-//! Reading a graph's `plugin_config`: our knobs, and the properties of OpenVINO that graphs of OVMS set.
+//! Reading a graph's `plugin_config`: our knobs, and the properties of OpenVINO that graphs of OVMS
+//! set.
 
 use serde_json::{Map, Value};
 
@@ -47,8 +48,8 @@ const MAPPED: &[(&str, &[&str])] = &[
 ];
 
 impl PluginConfig {
-    /// Reads the JSON text of a graph's `plugin_config`; an empty text is the default. Properties of OpenVINO that mean the same
-    /// as a knob set it; those that mean nothing here are logged.
+    /// Reads the JSON text of a graph's `plugin_config`; an empty text is the default. Properties
+    /// of OpenVINO that mean the same as a knob set it; those that mean nothing here are logged.
     ///
     /// # Errors
     /// [`SpecError::PluginConfig`] names the knob that is unknown or has a wrong value.

@@ -3,8 +3,9 @@
 use super::lookup::LONGEST_MATCH;
 use super::share::Share;
 
-/// The assumption, by length of the match: what follows a single token is mostly chance, what follows a long passage mostly not.
-/// Low, so that a text without repetitions costs next to nothing before it is known for one.
+/// The assumption, by length of the match: what follows a single token is mostly chance, what
+/// follows a long passage mostly not. Low, so that a text without repetitions costs next to nothing
+/// before it is known for one.
 const PRIOR: [f32; LONGEST_MATCH] = [0.05, 0.1, 0.25, 0.4, 0.55, 0.65, 0.75, 0.8];
 
 /// The share of predictions that came true, by how many tokens matched when they were made.

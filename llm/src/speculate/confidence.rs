@@ -9,7 +9,8 @@ const PRIOR: [f32; 8] = [0.05, 0.15, 0.3, 0.5, 0.65, 0.8, 0.9, 0.95];
 /// The assumption about a token whose probability is not known yet.
 const MEAN: f32 = 0.6;
 
-/// The share of drafted tokens that came true after those before them had, by the probability that the draft model gave them.
+/// The share of drafted tokens that came true after those before them had, by the probability that
+/// the draft model gave them.
 #[derive(Clone, Debug)]
 pub(crate) struct Confidence {
     classes: [Share; 8],

@@ -1,12 +1,15 @@
-//! The draft model: it follows the texts of the sequences that ask for it, and says how they may go on.
+//! The draft model: it follows the texts of the sequences that ask for it, and says how they may go
+//! on.
 //!
-//! It has a context of its own, where a sequence that drafts has a slot. A round of drafting computes what each of them has got
-//! since its last round, then one token after the other for all of them at once, as long as the next one is worth its time: what
-//! the draft model takes for it, and the row of the main model that checks it. What was drafted wrongly is removed when the text
+//! It has a context of its own, where a sequence that drafts has a slot. A round of drafting
+//! computes what each of them has got since its last round, then one token after the other for all
+//! of them at once, as long as the next one is worth its time: what the draft model takes for it,
+//! and the row of the main model that checks it. What was drafted wrongly is removed when the text
 //! has gone on otherwise.
 //!
-//! A text that is new to the draft model is computed over several steps, so that none takes much longer. A sequence whose drafts
-//! do not pay stops drafting and tries again after some tokens, later each time.
+//! A text that is new to the draft model is computed over several steps, so that none takes much
+//! longer. A sequence whose drafts do not pay stops drafting and tries again after some tokens,
+//! later each time.
 //!
 //! Nothing here can end a sequence: when the draft model fails, there are no drafts from then on.
 
@@ -25,13 +28,15 @@ use crate::sampler;
 use crate::schedule::cost::{CostModel, StepSize};
 use crate::worker::catch;
 
-/// Known tokens that a round computes beside each sequence's last one, while it is not known how long they take.
+/// Known tokens that a round computes beside each sequence's last one, while it is not known how
+/// long they take.
 const FIRST_CATCH_UP: u32 = 64;
 /// And at least.
 const MIN_CATCH_UP: u32 = 16;
 /// The part of a step's time that catching up may take beside it.
 const CATCH_UP_SHARE: f64 = 0.5;
-/// The part of the time that a sequence's remaining tokens take which catching up may take in all: drafts save little more.
+/// The part of the time that a sequence's remaining tokens take which catching up may take in all:
+/// drafts save little more.
 const WORTH_CATCHING_UP: f64 = 0.25;
 
 /// The steps that drafts are for.
@@ -231,7 +236,8 @@ impl<'a> Drafter<'a> {
         }
     }
 
-    /// Whether a sequence's text can be computed here, and what is missing of it is not too much for what is left of it.
+    /// Whether a sequence's text can be computed here, and what is missing of it is not too much
+    /// for what is left of it.
     fn can_catch_up(&self, sequence: &impl Drafting, steps: &Steps) -> bool {
         let missing = &sequence.tokens()[self.places[&sequence.id()].cells as usize..];
         let takes = self.cost.token_micros() * missing.len() as f64;
@@ -240,8 +246,8 @@ impl<'a> Drafter<'a> {
             && missing.iter().all(|token| (*token as usize) < self.n_vocab)
     }
 
-    /// Finds a slot for the sequence and cells for its whole text and its drafts; others that do not draft now make room, those
-    /// that have not for longest first.
+    /// Finds a slot for the sequence and cells for its whole text and its drafts; others that do
+    /// not draft now make room, those that have not for longest first.
     fn make_room(&mut self, sequence: &impl Drafting, drafts: u32) -> Option<Slot> {
         let more = sequence.tokens().len() as u32 + drafts - self.places[&sequence.id()].cells;
         loop {
@@ -366,7 +372,8 @@ impl<'a> Drafter<'a> {
         Ok(())
     }
 
-    /// What the chance of one more token has to be at least, where so many sequences draft together: the time it takes, in tokens.
+    /// What the chance of one more token has to be at least, where so many sequences draft
+    /// together: the time it takes, in tokens.
     fn price(&self, rows: u32, steps: &Steps) -> f32 {
         let size = StepSize {
             decode_tokens: rows,

@@ -13,7 +13,8 @@ pub(super) const LONGEST_MATCH: usize = 8;
 #[derive(Debug)]
 pub(super) struct Lookup {
     max_ngram: usize,
-    /// What came after the latest occurrence of an n-gram, by the n-gram's hash: an index into the text.
+    /// What came after the latest occurrence of an n-gram, by the n-gram's hash: an index into the
+    /// text.
     next: FxHashMap<u64, u32>,
     /// How much of the text is indexed.
     indexed: usize,
@@ -78,8 +79,9 @@ impl Lookup {
         self.source.map_or(0, |source| source.matched)
     }
 
-    /// The token that is `ahead` places after the end of the text, if it goes on as it did at the earlier place. `drafted` are
-    /// the `ahead` tokens before it, which the earlier place may overlap.
+    /// The token that is `ahead` places after the end of the text, if it goes on as it did at the
+    /// earlier place. `drafted` are the `ahead` tokens before it, which the earlier place may
+    /// overlap.
     pub(super) fn predict(&self, text: &[Token], drafted: &[Token]) -> Option<Token> {
         let index = self.source?.next + drafted.len();
         match text.get(index) {

@@ -1,16 +1,18 @@
 //! Speculation: guesses the next tokens of a sequence, so that one step can check several at once.
 //!
-//! The guesses (drafts) ride in the step's batch behind the sequence's last token, with logits at each. The sampler then goes over
-//! these logits in order as if each were a step of its own, and goes on while the token it takes is the one that was drafted. So
-//! what is generated is what would have been generated without drafts, to the same state of the random stream and the
-//! penalties; only the number of steps differs.
+//! The guesses (drafts) ride in the step's batch behind the sequence's last token, with logits at
+//! each. The sampler then goes over these logits in order as if each were a step of its own, and
+//! goes on while the token it takes is the one that was drafted. So what is generated is what would
+//! have been generated without drafts, to the same state of the random stream and the penalties;
+//! only the number of steps differs.
 //!
 //! Drafts come from one of two sources:
 //!
-//! - **Prompt lookup** ([`lookup`]): the text is likely to go on as it did where its end has occurred before. Every prediction is
-//!   compared with what was generated, drafted or not ([`acceptance`]), so that knowing when to draft costs no step.
-//! - **A draft model** ([`drafter`]). How often it is right is learned from what it drafted ([`confidence`]), for each
-//!   sequence, and for all together as what the next one begins with.
+//! - **Prompt lookup** ([`lookup`]): the text is likely to go on as it did where its end has
+//!   occurred before. Every prediction is compared with what was generated, drafted or not
+//!   ([`acceptance`]), so that knowing when to draft costs no step.
+//! - **A draft model** ([`drafter`]). How often it is right is learned from what it drafted
+//!   ([`confidence`]), for each sequence, and for all together as what the next one begins with.
 //!
 //! How many drafts a step takes follows from their chances and from what its rows cost ([`worth`]).
 
@@ -20,6 +22,7 @@ mod drafter;
 mod drafting;
 mod drafts;
 mod lookup;
+mod params;
 mod place;
 mod share;
 mod speculation;
@@ -27,6 +30,7 @@ mod worth;
 
 pub(crate) use drafting::{Drafting, ModelDraft};
 pub(crate) use drafts::Drafts;
+pub use params::{DraftSource, SpeculationParams};
 pub(crate) use speculation::Speculation;
 
 #[cfg(test)]

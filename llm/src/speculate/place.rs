@@ -6,8 +6,8 @@ use super::confidence::Confidence;
 use crate::backend::Slot;
 use crate::protocol::Token;
 
-/// Tokens of a text before drafts that did not pay are tried again, four times as many each time: a trial computes all that came
-/// since the last one.
+/// Tokens of a text before drafts that did not pay are tried again, four times as many each time: a
+/// trial computes all that came since the last one.
 const FIRST_PAUSE: usize = 32;
 const LONGER: usize = 4;
 const LONGEST_PAUSE: usize = 2048;
@@ -54,7 +54,8 @@ impl Place {
         }
     }
 
-    /// Learns from what the text became, and keeps the cells that belong to it. Says how many do not.
+    /// Learns from what the text became, and keeps the cells that belong to it. Says how many do
+    /// not.
     pub(super) fn settle(&mut self, text: &[Token], learned: &mut Confidence) -> u32 {
         let mut right = 0;
         for (guess, token) in self.drafted.drain(..).zip(&text[self.text..]) {

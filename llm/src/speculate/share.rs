@@ -1,6 +1,7 @@
 //! How often something came true, with recent observations counting most.
 
-/// What an observation's weight is multiplied with at each later one of its kind: the last fifty or so decide.
+/// What an observation's weight is multiplied with at each later one of its kind: the last fifty or
+/// so decide.
 const MEMORY: f32 = 0.98;
 /// How many observations the assumption made beforehand counts for.
 const PRIOR_WEIGHT: f32 = 6.0;

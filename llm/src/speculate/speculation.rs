@@ -5,7 +5,8 @@ use smallvec::SmallVec;
 use super::acceptance::Acceptance;
 use super::drafting::ModelDraft;
 use super::lookup::Lookup;
-use crate::protocol::{DraftCounts, DraftSource, SpeculationParams, Token, Tokens};
+use super::params::{DraftSource, SpeculationParams};
+use crate::protocol::{DraftCounts, Token, Tokens};
 
 /// What a sequence drafts, and how well.
 #[derive(Debug)]

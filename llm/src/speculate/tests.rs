@@ -3,8 +3,9 @@
 use super::Speculation;
 use super::confidence::Confidence;
 use super::lookup::Lookup;
+use super::params::{DraftSource, SpeculationParams};
 use super::worth::{LinearCost, Yield, worthwhile};
-use crate::protocol::{DraftCounts, DraftSource, SpeculationParams, Token};
+use crate::protocol::{DraftCounts, Token};
 use crate::schedule::cost::{CostModel, StepSize};
 
 const PARAMS: SpeculationParams = SpeculationParams {
@@ -24,7 +25,8 @@ fn noise(count: usize, below: i32) -> Vec<Token> {
     (0..count).map(|_| next()).collect()
 }
 
-/// What the steps of a sequence come to that generates `answer` after `prompt`, alone: steps, drafted and accepted tokens.
+/// What the steps of a sequence come to that generates `answer` after `prompt`, alone: steps,
+/// drafted and accepted tokens.
 #[derive(Debug, PartialEq)]
 struct Outcome {
     steps: usize,
@@ -200,7 +202,8 @@ fn a_row_costs_as_assumed_until_steps_of_several_sizes_tell() {
         model.observe(&decodes(tokens), 18_000.0 + 2_000.0 * f64::from(tokens));
     }
     assert!((rows(&model) - 1.5).abs() < 0.01);
-    // A price from long ago may be wrong, and would not be found out if it kept rows from being tried.
+    // A price from long ago may be wrong, and would not be found out if it kept rows from being
+    // tried.
     for _ in 0..100 {
         model.observe(&decodes(1), 20_000.0);
     }

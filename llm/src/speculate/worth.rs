@@ -2,11 +2,12 @@
 
 use crate::schedule::cost::{CostModel, StepSize};
 
-/// How many of the drafted tokens are worth computing in a step that decodes `sequences` sequences anyway. `chances` are the
-/// probabilities that the drafts are accepted, in falling order; `cost` is what a step of that many rows costs, in any unit.
+/// How many of the drafted tokens are worth computing in a step that decodes `sequences` sequences
+/// anyway. `chances` are the probabilities that the drafts are accepted, in falling order; `cost`
+/// is what a step of that many rows costs, in any unit.
 ///
-/// A step yields one token for each sequence and one for each accepted draft, so the best count is the one with the most tokens
-/// per cost; of equals the lowest.
+/// A step yields one token for each sequence and one for each accepted draft, so the best count is
+/// the one with the most tokens per cost; of equals the lowest.
 pub(crate) fn worthwhile(chances: &[f32], sequences: u32, cost: impl Fn(u32) -> f64) -> usize {
     let mut tokens = f64::from(sequences);
     let mut best = 0;
@@ -22,7 +23,8 @@ pub(crate) fn worthwhile(chances: &[f32], sequences: u32, cost: impl Fn(u32) -> 
     best
 }
 
-/// What a step could compute: the tokens it is expected to yield, its rows, and the sub-batches that these take.
+/// What a step could compute: the tokens it is expected to yield, its rows, and the sub-batches
+/// that these take.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Yield {
     pub(crate) tokens: f64,
@@ -46,14 +48,16 @@ pub(crate) struct LinearCost {
 }
 
 impl LinearCost {
-    /// A processor that reads the weights once for all rows, and for which that is two thirds of a step with one row.
+    /// A processor that reads the weights once for all rows, and for which that is two thirds of a
+    /// step with one row.
     pub(crate) const ASSUMED: Self = Self {
         base: 0.7,
         row: 0.3,
     };
 
-    /// Microseconds of a step with these decodes, by the number of its rows. While the steps computed so far do not tell what a row
-    /// costs, it costs as assumed: a row that was never tried would count as free.
+    /// Microseconds of a step with these decodes, by the number of its rows. While the steps
+    /// computed so far do not tell what a row costs, it costs as assumed: a row that was never
+    /// tried would count as free.
     pub(crate) fn learned(model: &CostModel, decodes: &StepSize) -> Self {
         let sequences = decodes.decode_tokens.max(1);
         let step = model.decode_micros(decodes).max(1.0);

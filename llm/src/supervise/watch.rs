@@ -6,11 +6,13 @@ use std::time::{Duration, Instant};
 use crate::spec::STEP_TOKENS;
 use crate::worker::Seen;
 
-/// How often an engine is looked at, at most and at least: its death is told at once, so this is about steps that do not end.
+/// How often an engine is looked at, at most and at least: its death is told at once, so this is
+/// about steps that do not end.
 const PERIODS: (Duration, Duration) = (Duration::from_millis(5), Duration::from_secs(1));
 /// Restarts count against the limit for this long.
 const WINDOW: Duration = Duration::from_mins(10);
-/// What the second restart waits for. The first does not wait, each further one twice as long as the one before.
+/// What the second restart waits for. The first does not wait, each further one twice as long as
+/// the one before.
 const FIRST_DELAY: Duration = Duration::from_secs(1);
 /// The longest wait.
 const LONGEST_DELAY: Duration = Duration::from_mins(1);

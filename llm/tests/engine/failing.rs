@@ -2,7 +2,7 @@
 
 use graphmill_llm::backend::scripted::{Script, Then};
 use graphmill_llm::{
-    EngineSpec, ErrorKind, FinishReason, GenerationRequest, StepOutput, SubmitError, Token,
+    ErrorKind, FinishReason, GenerationRequest, LlmEngineSpec, StepOutput, SubmitError, Token,
 };
 
 use super::{Generation, chat, engine, eventually, gated, is_empty, replies, spec, stop};
@@ -59,7 +59,7 @@ fn requests_that_cannot_run_are_refused_with_the_numbers() {
     };
     let (engine, _gate) = gated(
         script,
-        EngineSpec {
+        LlmEngineSpec {
             max_waiting: 2,
             max_num_seqs: 1,
             ..spec()
@@ -107,7 +107,7 @@ fn requests_that_cannot_run_are_refused_with_the_numbers() {
 
 #[test]
 fn an_unsplit_prompt_must_fit_a_batch() {
-    let spec = EngineSpec {
+    let spec = LlmEngineSpec {
         dynamic_split_fuse: false,
         max_num_batched_tokens: 32,
         ..spec()

@@ -3,18 +3,18 @@
 use std::sync::Arc;
 
 use graphmill_llm::backend::scripted::{Script, Then};
-use graphmill_llm::{Engine, EngineSpec, Entry, GenerationRequest, RequestId, SubmitError};
+use graphmill_llm::{Entry, GenerationRequest, LlmEngine, LlmEngineSpec, RequestId, SubmitError};
 
 use super::{Generation, chat, engine, eventually, gated, is_empty, replies, spec, stop};
 
 /// A sequence of a request.
-fn part(engine: &Engine, request: RequestId, message: &str) -> Generation {
+fn part(engine: &LlmEngine, request: RequestId, message: &str) -> Generation {
     let prompt = chat(engine, message);
     Generation::start(engine, prompt, |part| part.request = request).expect("accepted")
 }
 
-fn places(max_num_seqs: u32) -> EngineSpec {
-    EngineSpec {
+fn places(max_num_seqs: u32) -> LlmEngineSpec {
+    LlmEngineSpec {
         max_num_seqs,
         ..spec()
     }
@@ -67,7 +67,7 @@ fn a_request_is_answered_while_those_that_fill_all_places_never_end() {
 
 #[test]
 fn a_place_is_had_before_the_prompt_is_made_and_given_back_without_it() {
-    let spec = EngineSpec {
+    let spec = LlmEngineSpec {
         max_waiting: 2,
         ..places(1)
     };
@@ -149,7 +149,7 @@ fn priorities_have_bounds_and_their_extremes_do_no_harm() {
         assert!(message.contains("between -10 and 10"), "{message}");
         assert!(narrow.reserve(priority).is_err());
     }
-    let wide = EngineSpec {
+    let wide = LlmEngineSpec {
         min_priority: i32::MIN,
         max_priority: i32::MAX,
         priority_aging_ms: u32::MAX,

@@ -1,5 +1,5 @@
-//! The engine with a scripted model: joining and leaving, waiting, cancelling, credit, failures. A gate lets a test decide when a
-//! step may go on.
+//! The engine with a scripted model: joining and leaving, waiting, cancelling, credit, failures. A
+//! gate lets a test decide when a step may go on.
 
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use graphmill_llm::backend::scripted::{Reply, Script, ScriptedBackend, Then};
 use graphmill_llm::{
-    Engine, EngineSpec, EngineStatus, FinishReason, GenerationRequest, SequenceHandle, StepOutput,
-    SubmitError, Token, Vocab,
+    FinishReason, GenerationRequest, LlmEngine, LlmEngineSpec, LlmEngineStatus, SequenceHandle,
+    StepOutput, SubmitError, Token, Vocab,
 };
 
 mod failing;
@@ -19,19 +19,19 @@ mod running;
 mod support;
 mod waiting;
 
-fn spec() -> EngineSpec {
-    EngineSpec::new("test.script.json")
+fn spec() -> LlmEngineSpec {
+    LlmEngineSpec::new("test.script.json")
 }
 
 /// An engine whose steps run freely.
-fn engine(script: Script, spec: EngineSpec) -> Engine {
+fn engine(script: Script, spec: LlmEngineSpec) -> LlmEngine {
     let (engine, gate) = gated(script, spec);
     drop(gate);
     engine
 }
 
 /// An engine whose steps wait for the gate.
-fn gated(script: Script, spec: EngineSpec) -> (Engine, Sender<()>) {
+fn gated(script: Script, spec: LlmEngineSpec) -> (LlmEngine, Sender<()>) {
     let (gate, permits) = mpsc::channel::<()>();
     let wait = move |_: &ScriptedBackend| {
         permits.recv().ok(); // without a gate, steps run freely
@@ -52,7 +52,7 @@ fn replies(replies: &[(&str, &str, Then)]) -> Script {
 }
 
 /// The prompt of a chat with one message.
-fn chat(engine: &Engine, message: &str) -> Vec<Token> {
+fn chat(engine: &LlmEngine, message: &str) -> Vec<Token> {
     let text = format!("<|im_start|>user\n{message}<|im_end|>\n<|im_start|>assistant\n");
     engine.vocab().tokenize(&text, true, true).expect("short")
 }
@@ -65,7 +65,7 @@ struct Generation {
 
 impl Generation {
     fn start(
-        engine: &Engine,
+        engine: &LlmEngine,
         prompt: Vec<Token>,
         adapt: impl FnOnce(&mut GenerationRequest),
     ) -> Result<Self, SubmitError> {
@@ -81,7 +81,7 @@ impl Generation {
         })
     }
 
-    fn chat(engine: &Engine, message: &str) -> Self {
+    fn chat(engine: &LlmEngine, message: &str) -> Self {
         Self::start(engine, chat(engine, message), |_| {}).expect("accepted")
     }
 
@@ -107,7 +107,7 @@ impl Generation {
     }
 }
 
-fn eventually(engine: &Engine, what: &str, holds: impl Fn(&EngineStatus) -> bool) {
+fn eventually(engine: &LlmEngine, what: &str, holds: impl Fn(&LlmEngineStatus) -> bool) {
     let deadline = Instant::now() + Duration::from_secs(20);
     while !holds(&engine.status()) {
         assert!(
@@ -119,7 +119,7 @@ fn eventually(engine: &Engine, what: &str, holds: impl Fn(&EngineStatus) -> bool
     }
 }
 
-fn is_empty(status: &EngineStatus) -> bool {
+fn is_empty(status: &LlmEngineStatus) -> bool {
     status.sequences_running == 0 && status.sequences_waiting == 0 && status.kv_cells_used == 0
 }
 

@@ -4,8 +4,8 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use graphmill_llm::{
-    Engine, EngineSpec, EngineState, ErrorKind, FinishReason, GenerationRequest, StepOutput,
-    SubmitError, Supervised,
+    ErrorKind, FinishReason, GenerationRequest, LlmEngine, LlmEngineSpec, LlmEngineState,
+    StepOutput, SubmitError, Supervised,
 };
 
 use super::chat;
@@ -16,19 +16,19 @@ const PATIENCE: Duration = Duration::from_secs(20);
 fn hanging(
     folder: &std::path::Path,
     step_timeout_ms: u32,
-) -> (Supervised<Engine>, std::path::PathBuf) {
+) -> (Supervised<LlmEngine>, std::path::PathBuf) {
     let (script, release) = (folder.join("m.script.json"), folder.join("release"));
     let text = format!(
         r#"{{"release": "{}", "replies": [{{"when": "hang", "text": "x", "then": "hang"}}, {{"text": "fine"}}]}}"#,
         release.display()
     );
     std::fs::write(&script, text).expect("writable");
-    let spec = EngineSpec {
+    let spec = LlmEngineSpec {
         step_timeout_ms,
-        ..EngineSpec::new(script)
+        ..LlmEngineSpec::new(script)
     };
     (
-        Supervised::<Engine>::load(spec).expect("a good script"),
+        Supervised::<LlmEngine>::load(spec).expect("a good script"),
         release,
     )
 }
@@ -72,7 +72,7 @@ fn a_thread_that_was_given_up_is_not_heard_any_more_and_keeps_nobody() {
     assert!(matches!(asked, Err(SubmitError::Failed(_))));
 
     until("started again", || {
-        engine.health().state == EngineState::Running
+        engine.health().state == LlmEngineState::Running
     });
     let health = engine.health();
     assert!(health.restarts >= 1, "{health:?}");

@@ -1,7 +1,7 @@
 //! Sequences that run: joining and leaving, chunks of prompts, and what ends a generation.
 
 use graphmill_llm::backend::scripted::{Script, Then};
-use graphmill_llm::{EngineSpec, FinishReason, GenerationRequest, Token};
+use graphmill_llm::{FinishReason, GenerationRequest, LlmEngineSpec, Token};
 
 use super::{Generation, chat, engine, eventually, gated, is_empty, replies, spec, stop};
 
@@ -33,7 +33,7 @@ fn sequences_join_and_leave_between_steps() {
 fn a_prompt_joins_in_chunks() {
     let (engine, gate) = gated(
         replies(&[("", "ok", Then::End)]),
-        EngineSpec {
+        LlmEngineSpec {
             max_num_batched_tokens: 16,
             ..spec()
         },

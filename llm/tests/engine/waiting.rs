@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use graphmill_llm::backend::scripted::{Script, ScriptedBackend, Then};
 use graphmill_llm::{
-    EngineSpec, ErrorKind, FinishReason, GenerationRequest, SequenceHandle, StepOutput, Token,
+    ErrorKind, FinishReason, GenerationRequest, LlmEngineSpec, SequenceHandle, StepOutput, Token,
 };
 
 use super::{Generation, chat, engine, eventually, gated, is_empty, replies, spec, stop};
@@ -15,7 +15,7 @@ use crate::support;
 #[test]
 fn cancelling_frees_cells_while_queued_prefilling_and_decoding() {
     let script = replies(&[("", "again ", Then::Repeat)]);
-    let spec = EngineSpec {
+    let spec = LlmEngineSpec {
         max_num_seqs: 1,
         max_num_batched_tokens: 16,
         ..spec()
@@ -50,7 +50,7 @@ fn cancelling_frees_cells_while_queued_prefilling_and_decoding() {
 fn waiting_requests_run_in_order() {
     let (engine, gate) = gated(
         replies(&[]),
-        EngineSpec {
+        LlmEngineSpec {
             max_num_seqs: 1,
             ..spec()
         },
@@ -80,7 +80,7 @@ fn waiting_requests_run_in_order() {
 fn a_higher_priority_is_admitted_first() {
     let (engine, gate) = gated(
         replies(&[]),
-        EngineSpec {
+        LlmEngineSpec {
             max_num_seqs: 1,
             ..spec()
         },
@@ -135,7 +135,7 @@ impl Clock {
 
 #[test]
 fn a_request_that_waited_too_long_ends_with_the_numbers_of_the_queue() {
-    let spec = EngineSpec {
+    let spec = LlmEngineSpec {
         max_num_seqs: 1,
         queue_timeout_ms: 600_000,
         ..spec()
@@ -173,7 +173,7 @@ fn a_request_that_waited_too_long_ends_with_the_numbers_of_the_queue() {
 fn an_idle_engine_ends_requests_that_nobody_lets_run() {
     let engine = engine(
         replies(&[]),
-        EngineSpec {
+        LlmEngineSpec {
             queue_timeout_ms: 1,
             ..spec()
         },
@@ -206,7 +206,7 @@ fn a_backend_without_work_is_told_to_rest_and_goes_on_after_it() {
 
 #[test]
 fn the_status_shows_how_steps_are_paced() {
-    let spec = EngineSpec {
+    let spec = LlmEngineSpec {
         target_step_ms: 40,
         ..spec()
     };
@@ -253,7 +253,7 @@ fn more_sequences_than_cells_preempt_each_other_and_keep_their_texts() {
     };
     let engine = engine(
         script,
-        EngineSpec {
+        LlmEngineSpec {
             max_num_batched_tokens: 64,
             ..spec()
         },

@@ -2,15 +2,15 @@
 
 use graphmill_llm::backend::Capacity;
 use graphmill_llm::backend::scripted::{Script, ScriptedBackend};
-use graphmill_llm::{Backend, Engine, EngineSpec};
+use graphmill_llm::{Backend, LlmEngine, LlmEngineSpec};
 
 use crate::speculating::Markov;
 
 /// An engine on a [`Markov`] model that says it has 4096 cells and has `cells`.
-pub(crate) fn markov(cells: usize) -> Engine {
-    let spec = EngineSpec::new("test.script.json");
+pub(crate) fn markov(cells: usize) -> LlmEngine {
+    let spec = LlmEngineSpec::new("test.script.json");
     let to_open = spec.clone();
-    Engine::with_backend(spec, move || {
+    LlmEngine::with_backend(spec, move || {
         let (scripted, vocab) = ScriptedBackend::new(
             Script {
                 cells: 4096,
@@ -28,9 +28,9 @@ pub(crate) fn markov(cells: usize) -> Engine {
 }
 
 /// An engine on a script.
-pub(crate) fn scripted(script: Script) -> Engine {
-    let spec = EngineSpec::new("test.script.json");
+pub(crate) fn scripted(script: Script) -> LlmEngine {
+    let spec = LlmEngineSpec::new("test.script.json");
     let to_open = spec.clone();
-    Engine::with_backend(spec, move || Ok(ScriptedBackend::new(script, &to_open)))
+    LlmEngine::with_backend(spec, move || Ok(ScriptedBackend::new(script, &to_open)))
         .expect("the spec is valid")
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use graphmill_llm::{AdapterSpec, Engine, EngineSpec, LoadError, Number, PluginConfig};
+use graphmill_llm::{AdapterSpec, LlmEngine, LlmEngineSpec, LoadError, Number, PluginConfig};
 
 use crate::support::{Generation, chat, demo, model};
 
@@ -29,19 +29,19 @@ const LAYOUTS: [&str; 3] = [
     r#"{"kv_unified": false, "flash_attention": "on"}"#,
 ];
 
-fn load(adapters: Vec<AdapterSpec>, config: &str) -> Result<Engine, LoadError> {
-    let spec = EngineSpec {
+fn load(adapters: Vec<AdapterSpec>, config: &str) -> Result<LlmEngine, LoadError> {
+    let spec = LlmEngineSpec {
         max_num_seqs: 16,
         cache_size: 1,
         max_context: Some(512),
         adapters,
         plugin_config: PluginConfig::from_json(config).expect("valid"),
-        ..EngineSpec::new(model())
+        ..LlmEngineSpec::new(model())
     };
-    Engine::load(spec)
+    LlmEngine::load(spec)
 }
 
-fn ask(engine: &Engine, question: &str, adapter: Option<&str>) -> Generation {
+fn ask(engine: &LlmEngine, question: &str, adapter: Option<&str>) -> Generation {
     Generation::start(engine, chat(engine, question), |request| {
         request.max_tokens = Some(24);
         request.adapter = adapter.map(Arc::from);

@@ -1,7 +1,7 @@
-//! Constrained generation on llama.cpp with the repository's small model: what it says under a schema validates, whatever the
-//! schema; and texts beside it are what they are alone.
+//! Constrained generation on llama.cpp with the repository's small model: what it says under a
+//! schema validates, whatever the schema; and texts beside it are what they are alone.
 
-use graphmill_llm::{Constraint, Engine, EngineSpec, FinishReason, SamplingParams};
+use graphmill_llm::{Constraint, FinishReason, LlmEngine, LlmEngineSpec, SamplingParams};
 use serde_json::Value;
 
 use crate::schemas::Schemas;
@@ -11,12 +11,13 @@ use crate::support::{Generation, chat, model};
 const SCHEMAS: usize = 500;
 /// How many of them generate at once.
 const AT_ONCE: usize = 25;
-/// Of 100 answers, those that at least come to their end, so that the test says something. The others are cut off by the number of tokens: the model
-/// knows nothing of JSON, and an open string or array goes on for as long as it likes.
+/// Of 100 answers, those that at least come to their end, so that the test says something. The
+/// others are cut off by the number of tokens: the model knows nothing of JSON, and an open string
+/// or array goes on for as long as it likes.
 const MIN_FINISHED: usize = 40;
 
 fn start(
-    engine: &Engine,
+    engine: &LlmEngine,
     message: &str,
     constraint: Option<&Constraint>,
     seed: Option<u64>,
@@ -40,12 +41,12 @@ fn start(
 #[test]
 fn every_answer_under_a_random_schema_validates() {
     let model = model();
-    let spec = EngineSpec {
+    let spec = LlmEngineSpec {
         max_num_seqs: AT_ONCE as u32 + 1,
         cache_size: 1,
-        ..EngineSpec::new(model)
+        ..LlmEngineSpec::new(model)
     };
-    let engine = Engine::load(spec).expect("the model loads");
+    let engine = LlmEngine::load(spec).expect("the model loads");
     let greeting = "What is a side packet?";
     let alone = start(&engine, greeting, None, None).finish().tokens;
     let mut schemas = Schemas::new(7);

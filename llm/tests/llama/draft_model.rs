@@ -1,10 +1,11 @@
-//! A draft model on llama.cpp with the repository's small model: it drafts for itself, and a broken copy of it drafts.
+//! A draft model on llama.cpp with the repository's small model: it drafts for itself, and a broken
+//! copy of it drafts.
 
 use std::path::{Path, PathBuf};
 
 use graphmill_llm::spec::DraftSpec;
 use graphmill_llm::{
-    DraftCounts, DraftSource, Engine, EngineSpec, LoadError, PluginConfig, SamplingParams,
+    DraftCounts, DraftSource, LlmEngine, LlmEngineSpec, LoadError, PluginConfig, SamplingParams,
     SpeculationParams, TokenLogprob,
 };
 
@@ -37,22 +38,22 @@ fn patched(folder: &Path, model: &Path, key: &str, number: [u8; 4]) -> PathBuf {
     path
 }
 
-fn spec(model: &Path, draft: &Path, kv_unified: bool) -> EngineSpec {
-    let mut spec = EngineSpec {
+fn spec(model: &Path, draft: &Path, kv_unified: bool) -> LlmEngineSpec {
+    let mut spec = LlmEngineSpec {
         max_num_seqs: 4,
         max_context: Some(512),
         plugin_config: PluginConfig {
             kv_unified: Some(kv_unified),
             ..PluginConfig::default()
         },
-        ..EngineSpec::new(model)
+        ..LlmEngineSpec::new(model)
     };
     spec.draft = Some(DraftSpec::new(draft, &spec));
     spec
 }
 
 fn say(
-    engine: &Engine,
+    engine: &LlmEngine,
     message: &str,
     sampling: &SamplingParams,
     drafts: bool,
@@ -75,7 +76,8 @@ fn say(
     (answer.logprobs, answer.usage.drafts)
 }
 
-/// Whether both texts are the same. A text may part from the other where the model is all but undecided between two tokens.
+/// Whether both texts are the same. A text may part from the other where the model is all but
+/// undecided between two tokens.
 fn same(plain: &[TokenLogprob], drafting: &[TokenLogprob]) -> bool {
     let parts = plain
         .iter()
@@ -92,7 +94,7 @@ fn same(plain: &[TokenLogprob], drafting: &[TokenLogprob]) -> bool {
 }
 
 /// What became of the drafts for all messages.
-fn drafts(engine: &Engine) -> DraftCounts {
+fn drafts(engine: &LlmEngine) -> DraftCounts {
     let mut all = DraftCounts::default();
     let mut parted = 0;
     for message in MESSAGES {
@@ -114,7 +116,7 @@ fn drafts(engine: &Engine) -> DraftCounts {
 fn a_model_is_always_right_about_itself() {
     let path = model();
     for kv_unified in [true, false] {
-        let engine = Engine::load(spec(&path, &path, kv_unified)).expect("it loads");
+        let engine = LlmEngine::load(spec(&path, &path, kv_unified)).expect("it loads");
         let weights = engine.info().backend.weights.as_ref().expect("weights");
         assert!(weights.shared, "both models are one file");
         let draft = engine.info().draft.as_ref().expect("a draft model");
@@ -132,7 +134,7 @@ fn a_model_that_is_wrong_changes_no_text() {
     // Norms of next to nothing: all tokens look the same to it.
     let key = "attention.layer_norm_rms_epsilon";
     let broken = patched(folder.path(), &path, key, 1e12_f32.to_le_bytes());
-    let engine = Engine::load(spec(&path, &broken, true)).expect("it loads");
+    let engine = LlmEngine::load(spec(&path, &broken, true)).expect("it loads");
     let DraftCounts { accepted, rejected } = drafts(&engine);
     assert!(accepted + rejected < 60, "{accepted} {rejected}");
     for (seed, message) in (0..).zip(MESSAGES) {
@@ -159,7 +161,7 @@ fn a_model_with_another_vocabulary_is_refused() {
         "tokenizer.ggml.eos_token_id",
         5_u32.to_le_bytes(),
     );
-    match Engine::load(spec(&path, &other, true)).expect_err("refused") {
+    match LlmEngine::load(spec(&path, &other, true)).expect_err("refused") {
         LoadError::Spec { field, message } => {
             assert_eq!(field, "draft_models_path");
             assert!(

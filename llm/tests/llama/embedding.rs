@@ -59,8 +59,9 @@ fn a_text_has_the_same_numbers_alone_and_among_many() {
     for (model, task, part) in [
         ("tiny_embed/embed.gguf", EmbeddingTask::Embed(None), 1e-5),
         ("tiny_embed/rerank.gguf", EmbeddingTask::Rank, 1e-5),
-        // A model that generates: its tokens see only those before them. Its weights are quantized, and so is what they are
-        // multiplied with, where the last bit can decide which way a number is rounded.
+        // A model that generates: its tokens see only those before them. Its weights are quantized,
+        // and so is what they are multiplied with, where the last bit can decide which way a number
+        // is rounded.
         (
             "tiny_chat/model.gguf",
             EmbeddingTask::Embed(Some(Pooling::Last)),

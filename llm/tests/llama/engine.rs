@@ -1,39 +1,40 @@
-//! The engine on llama.cpp with the repository's small model: batching does not change texts, seeds fix them, limits hold.
+//! The engine on llama.cpp with the repository's small model: batching does not change texts, seeds
+//! fix them, limits hold.
 
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use graphmill_llm::{
-    Engine, EngineSpec, GenerationRequest, LoadError, PluginConfig, SamplingParams, StepOutput,
-    SubmitError, Token,
+    GenerationRequest, LlmEngine, LlmEngineSpec, LoadError, PluginConfig, SamplingParams,
+    StepOutput, SubmitError, Token,
 };
 
 use crate::support::{Generation, MESSAGES, chat, model};
 
 /// The engine that the tests of this file share, as many as run at once.
-fn engine() -> Arc<Engine> {
-    static ENGINE: OnceLock<Arc<Engine>> = OnceLock::new();
+fn engine() -> Arc<LlmEngine> {
+    static ENGINE: OnceLock<Arc<LlmEngine>> = OnceLock::new();
     let load = || {
-        let spec = EngineSpec {
+        let spec = LlmEngineSpec {
             max_num_batched_tokens: 64,
             // A whole context for each sequence, and so a KV cache of its own.
             max_num_seqs: 32,
             cache_size: 2,
-            ..EngineSpec::new(model())
+            ..LlmEngineSpec::new(model())
         };
-        Arc::new(Engine::load(spec).expect("the model loads"))
+        Arc::new(LlmEngine::load(spec).expect("the model loads"))
     };
     Arc::clone(ENGINE.get_or_init(load))
 }
 
-fn start(engine: &Engine, message: &str, sampling: SamplingParams) -> Generation {
+fn start(engine: &LlmEngine, message: &str, sampling: SamplingParams) -> Generation {
     Generation::start(engine, chat(engine, message), |request| {
         request.sampling = sampling;
         request.max_tokens = Some(48);
     })
 }
 
-fn tokens(engine: &Engine, message: &str) -> Vec<Token> {
+fn tokens(engine: &LlmEngine, message: &str) -> Vec<Token> {
     start(engine, message, SamplingParams::greedy())
         .finish()
         .tokens
@@ -66,7 +67,8 @@ fn short_streams_beside_a_long_one_give_the_texts_they_give_alone() {
         .iter()
         .map(|message| tokens(&engine, message))
         .collect();
-    // Many times as long as the others, so that it is computed apart from them, first its prompt and then its text.
+    // Many times as long as the others, so that it is computed apart from them, first its prompt
+    // and then its text.
     let long = "Say this is a test. ".repeat(200);
     assert!(chat(&engine, &long).len() > 1_000);
     let together: Vec<_> = MESSAGES[..4]
@@ -87,9 +89,10 @@ fn short_streams_beside_a_long_one_give_the_texts_they_give_alone() {
 
 #[test]
 fn a_seed_gives_the_same_text_again() {
-    // An engine of its own: what else is in a batch can change the last bits of a logit, and with them a draw.
+    // An engine of its own: what else is in a batch can change the last bits of a logit, and with
+    // them a draw.
     let path = model();
-    let engine = Engine::load(EngineSpec::new(path)).expect("the model loads");
+    let engine = LlmEngine::load(LlmEngineSpec::new(path)).expect("the model loads");
     let run = |seed| {
         let sampling = SamplingParams {
             temperature: 1.5,
@@ -108,7 +111,7 @@ fn a_seed_gives_the_same_text_again() {
 #[test]
 fn cancelled_sequences_leave_no_cells() {
     let path = model();
-    let engine = Engine::load(EngineSpec::new(path)).expect("the model loads");
+    let engine = LlmEngine::load(LlmEngineSpec::new(path)).expect("the model loads");
     let generation = start(&engine, "Write a short story.", SamplingParams::greedy());
     generation.next();
     drop(generation);
@@ -141,12 +144,12 @@ fn a_unified_kv_cache_gives_the_same_text_alone() {
         kv_unified: Some(true),
         ..PluginConfig::default()
     };
-    let spec = EngineSpec {
+    let spec = LlmEngineSpec {
         max_num_seqs: 4,
         plugin_config,
-        ..EngineSpec::new(path)
+        ..LlmEngineSpec::new(path)
     };
-    let unified = Engine::load(spec).expect("the model loads");
+    let unified = LlmEngine::load(spec).expect("the model loads");
     assert_eq!(tokens(&unified, "Hello!"), tokens(&engine(), "Hello!"));
 }
 
@@ -155,12 +158,12 @@ fn a_file_that_is_no_model_says_so() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("broken.gguf");
     std::fs::write(&path, b"not a model").expect("the temporary folder is writable");
-    let error = Engine::load(EngineSpec::new(&path)).expect_err("not a model");
+    let error = LlmEngine::load(LlmEngineSpec::new(&path)).expect_err("not a model");
     assert!(
         matches!(&error, LoadError::Model { message, .. } if message.contains("magic")),
         "{error}"
     );
-    let missing =
-        Engine::load(EngineSpec::new(folder.path().join("missing.gguf"))).expect_err("no file");
+    let missing = LlmEngine::load(LlmEngineSpec::new(folder.path().join("missing.gguf")))
+        .expect_err("no file");
     assert!(matches!(missing, LoadError::Read { .. }), "{missing}");
 }

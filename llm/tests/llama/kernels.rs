@@ -1,4 +1,5 @@
-//! The CPU kernels on llama.cpp with the repository's small model: who uses them, and that what they compute is what llama.cpp does.
+//! The CPU kernels on llama.cpp with the repository's small model: who uses them, and that what
+//! they compute is what llama.cpp does.
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,7 +12,7 @@ use graphmill_llm::embed::{
 };
 use graphmill_llm::info::KernelsInfo;
 use graphmill_llm::{
-    AdapterSpec, Engine, EngineSpec, LoadError, Number, PluginConfig, Token, TokenLogprob,
+    AdapterSpec, LlmEngine, LlmEngineSpec, LoadError, Number, PluginConfig, Token, TokenLogprob,
 };
 
 use crate::support::{self, Generation, MESSAGES, chat};
@@ -31,19 +32,23 @@ fn model() -> Option<PathBuf> {
 }
 
 /// An engine with a whole context, and so a KV cache, for each sequence.
-fn engine(plugin_config: &str, max_num_batched_tokens: u32) -> Option<Engine> {
+fn engine(plugin_config: &str, max_num_batched_tokens: u32) -> Option<LlmEngine> {
     engine_of(model()?, plugin_config, max_num_batched_tokens)
 }
 
-fn engine_of(model: PathBuf, plugin_config: &str, max_num_batched_tokens: u32) -> Option<Engine> {
-    let spec = EngineSpec {
+fn engine_of(
+    model: PathBuf,
+    plugin_config: &str,
+    max_num_batched_tokens: u32,
+) -> Option<LlmEngine> {
+    let spec = LlmEngineSpec {
         max_num_batched_tokens,
         max_num_seqs: 8,
         cache_size: 2,
         plugin_config: PluginConfig::from_json(plugin_config).expect("good knobs"),
-        ..EngineSpec::new(model)
+        ..LlmEngineSpec::new(model)
     };
-    load(Engine::load(spec))
+    load(LlmEngine::load(spec))
 }
 
 /// What was loaded, unless the environment has turned the kernels off.
@@ -61,11 +66,11 @@ fn load<T>(loaded: Result<T, LoadError>) -> Option<T> {
     }
 }
 
-fn kernels(engine: &Engine) -> Option<&KernelsInfo> {
+fn kernels(engine: &LlmEngine) -> Option<&KernelsInfo> {
     engine.info().backend.kernels.as_ref()
 }
 
-fn start(engine: &Engine, prompt: Vec<Token>) -> Generation {
+fn start(engine: &LlmEngine, prompt: Vec<Token>) -> Generation {
     Generation::start(engine, prompt, |request| {
         request.max_tokens = Some(32);
         request.sampling.logprobs = Some(3);
@@ -82,7 +87,7 @@ fn numbers(generation: Generation) -> Numbers {
 }
 
 /// Answers one after the other.
-fn alone(engine: &Engine) -> Vec<Numbers> {
+fn alone(engine: &LlmEngine) -> Vec<Numbers> {
     let ask = |message: &&str| numbers(start(engine, chat(engine, message)));
     MESSAGES.iter().map(ask).collect()
 }
@@ -115,7 +120,7 @@ fn texts_are_as_likely_as_llama_cpp_finds_them() {
         .zip(MESSAGES)
         .map(|((answer, ..), message)| [chat(&with, message), answer].concat())
         .collect();
-    let surprise = |engine: &Engine| {
+    let surprise = |engine: &LlmEngine| {
         let of_text = |text: &Vec<Token>| start(engine, text.clone()).finish().prompt_logprobs;
         let logprobs: Vec<f32> = texts.iter().flat_map(of_text).collect();
         assert!(logprobs.len() > 200, "{}", logprobs.len());
@@ -138,7 +143,7 @@ fn attention_is_theirs_where_nobody_says_otherwise() {
         return;
     }
     let without = engine(r#"{"cpu_kernels": "off"}"#, 256).expect("as above");
-    let fused = |engine: &Engine| {
+    let fused = |engine: &LlmEngine| {
         let compute = engine.info().backend.compute.as_ref();
         compute.expect("it computes").flash_attention
     };
@@ -161,7 +166,8 @@ fn attention_with_linear_biases_is_left_to_llama_cpp() {
     assert!(kernels(&engine).is_some() && !compute.flash_attention);
 }
 
-/// The shipped model as one of an architecture with the same tensors, which has linear biases instead of rotary positions.
+/// The shipped model as one of an architecture with the same tensors, which has linear biases
+/// instead of rotary positions.
 fn as_refact(mut gguf: Vec<u8>) -> Vec<u8> {
     let mut rename = |old: &str, new: &str| {
         let text = |text: &str| [&(text.len() as u64).to_le_bytes(), text.as_bytes()].concat();
@@ -240,13 +246,13 @@ fn adapters_are_added_to_packed_weights() {
         scale: Number::new(1.0).expect("finite"),
     };
     let answers = |config: &str| {
-        let spec = EngineSpec {
+        let spec = LlmEngineSpec {
             max_context: Some(512),
             adapters: vec![ahoy.clone()],
             plugin_config: PluginConfig::from_json(config).expect("good knobs"),
-            ..EngineSpec::new(&model)
+            ..LlmEngineSpec::new(&model)
         };
-        let engine = load(Engine::load(spec))?;
+        let engine = load(LlmEngine::load(spec))?;
         let packed = kernels(&engine).map(|info| info.matrices);
         assert_eq!(packed, (config == ON).then_some(43), "{config}");
         let answers = MESSAGES.map(|message| {
@@ -338,8 +344,8 @@ fn the_environment_names_their_instructions() {
 fn instructions_that_there_are_not_are_an_error() {
     const TEST: &str = "instructions_that_there_are_not_are_an_error";
     if std::env::var_os(SWITCH).is_some() {
-        let spec = EngineSpec::new(model().expect("a model"));
-        let error = Engine::load(spec).expect_err("an error").to_string();
+        let spec = LlmEngineSpec::new(model().expect("a model"));
+        let error = LlmEngine::load(spec).expect_err("an error").to_string();
         assert!(
             error.contains("`GRAPHMILL_CPU_KERNELS` is `MMX`"),
             "{error}"
@@ -352,7 +358,8 @@ fn instructions_that_there_are_not_are_an_error() {
     }
 }
 
-/// Runs a test of this file in another process, with a value of the switch: llama.cpp is initialized once in a process.
+/// Runs a test of this file in another process, with a value of the switch: llama.cpp is
+/// initialized once in a process.
 fn again(test: &str, switch: &str) -> Output {
     let itself = std::env::current_exe().expect("a program");
     Command::new(itself)

@@ -1,21 +1,22 @@
-//! Loading on llama.cpp with the repository's small model: knobs take effect, weights are shared, what cannot be is refused.
+//! Loading on llama.cpp with the repository's small model: knobs take effect, weights are shared,
+//! what cannot be is refused.
 
 use std::path::{Path, PathBuf};
 
-use graphmill_llm::{Device, Engine, EngineInfo, EngineSpec, LoadError, PluginConfig};
+use graphmill_llm::{Device, LlmEngine, LlmEngineInfo, LlmEngineSpec, LoadError, PluginConfig};
 
 use crate::support::{Generation, model, tokenize};
 
-fn spec(model: PathBuf, plugin_config: &str) -> EngineSpec {
-    EngineSpec {
+fn spec(model: PathBuf, plugin_config: &str) -> LlmEngineSpec {
+    LlmEngineSpec {
         max_num_seqs: 4,
         max_context: Some(512),
         plugin_config: PluginConfig::from_json(plugin_config).expect("good knobs"),
-        ..EngineSpec::new(model)
+        ..LlmEngineSpec::new(model)
     }
 }
 
-fn shared(info: &EngineInfo) -> bool {
+fn shared(info: &LlmEngineInfo) -> bool {
     info.backend.weights.as_ref().expect("weights").shared
 }
 
@@ -24,9 +25,9 @@ fn engines_with_different_limits_share_weights_that_are_loaded_alike() {
     let path = model();
     // Knobs that no other test of this process has, so that nobody else's weights are shared.
     let knobs = r#"{"mmap": false}"#;
-    let first = Engine::load(spec(path.clone(), knobs)).expect("it loads");
+    let first = LlmEngine::load(spec(path.clone(), knobs)).expect("it loads");
     assert!(!shared(first.info()));
-    let second = EngineSpec {
+    let second = LlmEngineSpec {
         max_num_seqs: 2,
         max_context: Some(256),
         ..spec(
@@ -34,7 +35,7 @@ fn engines_with_different_limits_share_weights_that_are_loaded_alike() {
             r#"{"mmap": false, "threads": 1, "kv_type_k": "q8_0"}"#,
         )
     };
-    let second = Engine::load(second).expect("it loads");
+    let second = LlmEngine::load(second).expect("it loads");
     assert!(shared(second.info()));
     assert_eq!(
         (first.context_length(), second.context_length()),
@@ -42,11 +43,11 @@ fn engines_with_different_limits_share_weights_that_are_loaded_alike() {
     );
 
     let otherwise = r#"{"mmap": false, "override_tensor": ["ffn=CPU"]}"#;
-    let otherwise = Engine::load(spec(path.clone(), otherwise)).expect("it loads");
+    let otherwise = LlmEngine::load(spec(path.clone(), otherwise)).expect("it loads");
     assert!(!shared(otherwise.info()));
 
     drop((first, second));
-    let again = Engine::load(spec(path, knobs)).expect("it loads");
+    let again = LlmEngine::load(spec(path, knobs)).expect("it loads");
     assert!(!shared(again.info()), "nobody held the weights");
 }
 
@@ -77,7 +78,7 @@ fn pages_of_weights_that_were_copied_are_not_kept_beside_the_copies() {
     let folder = folder.path().canonicalize().expect("there");
     let file = folder.join("copied weights.gguf");
     std::fs::copy(path, &file).expect("copied");
-    let engine = Engine::load(spec(file.clone(), "")).expect("it loads");
+    let engine = LlmEngine::load(spec(file.clone(), "")).expect("it loads");
     let buffers = &engine.info().backend.buffers;
     let mut weights = buffers.iter().filter(|buffer| buffer.content == "weights");
     if weights.all(|buffer| buffer.memory == "CPU_Mapped") {
@@ -99,7 +100,7 @@ fn knobs_take_effect() {
         "rope_scaling": "yarn", "rope_freq_base": 20000, "rope_freq_scale": 0.5, "yarn_ext_factor": 1, "yarn_attn_factor": 1,
         "yarn_beta_fast": 32, "yarn_beta_slow": 1, "yarn_orig_ctx": 512, "tensor_split": [1], "op_offload": true
     }"#;
-    let engine = Engine::load(spec(path, knobs)).expect("it loads");
+    let engine = LlmEngine::load(spec(path, knobs)).expect("it loads");
     let info = engine.info();
     let (kv, compute) = (
         info.backend.kv.as_ref().expect("a cache"),
@@ -129,11 +130,11 @@ fn knobs_take_effect() {
 fn what_this_process_cannot_give_is_refused() {
     let path = model();
     let refusal = |plugin_config: &str, device| {
-        let spec = EngineSpec {
+        let spec = LlmEngineSpec {
             device,
             ..spec(path.clone(), plugin_config)
         };
-        match Engine::load(spec).expect_err("refused") {
+        match LlmEngine::load(spec).expect_err("refused") {
             LoadError::Spec { field, message } => (field, message),
             other => panic!("{other}"),
         }
@@ -151,7 +152,7 @@ fn what_this_process_cannot_give_is_refused() {
     assert_eq!(field, "device");
     assert!(message.starts_with("`GPU.77` is not there: "), "{message}");
     // An engine without a wish keeps what the first one chose.
-    let first = Engine::load(spec(path.clone(), "")).expect("it loads");
+    let first = LlmEngine::load(spec(path.clone(), "")).expect("it loads");
     let (field, message) = refusal(r#"{"numa": "isolate"}"#, Device::Auto);
     assert_eq!(field, "numa");
     assert!(message.contains("runs with `off`"), "{message}");
@@ -161,11 +162,11 @@ fn what_this_process_cannot_give_is_refused() {
 #[test]
 fn a_context_that_memory_cannot_hold_is_refused_with_the_arithmetic() {
     let path = model();
-    let spec = EngineSpec {
+    let spec = LlmEngineSpec {
         max_context: Some(i32::MAX as u32),
         ..spec(path, r#"{"kv_type_k": "f32", "kv_type_v": "f32"}"#)
     };
-    let error = Engine::load(spec).expect_err("two billion cells");
+    let error = LlmEngine::load(spec).expect_err("two billion cells");
     let message = error.to_string();
     assert!(matches!(error, LoadError::Memory { .. }), "{message}");
     for part in [
@@ -182,12 +183,12 @@ fn a_context_that_memory_cannot_hold_is_refused_with_the_arithmetic() {
 #[test]
 fn a_prefix_cache_that_memory_cannot_hold_is_refused_with_the_arithmetic() {
     let path = model();
-    let asking_for = |prefix_caching| EngineSpec {
+    let asking_for = |prefix_caching| LlmEngineSpec {
         prefix_caching,
         prefix_cache_size: Some(1 << 50),
         ..spec(path.clone(), "")
     };
-    let error = Engine::load(asking_for(true)).expect_err("a pebibyte");
+    let error = LlmEngine::load(asking_for(true)).expect_err("a pebibyte");
     let message = error.to_string();
     assert!(matches!(error, LoadError::Memory { .. }), "{message}");
     for part in [
@@ -199,5 +200,5 @@ fn a_prefix_cache_that_memory_cannot_hold_is_refused_with_the_arithmetic() {
         assert!(message.contains(part), "{message}");
     }
     // Nothing is kept where nothing is shared.
-    Engine::load(asking_for(false)).expect("it loads");
+    LlmEngine::load(asking_for(false)).expect("it loads");
 }

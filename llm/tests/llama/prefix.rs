@@ -1,7 +1,7 @@
-//! Prefix sharing on llama.cpp with the repository's small model: answers are those of an engine without it, in both layouts of
-//! the KV cache, and the numbers of shared tokens are exact.
+//! Prefix sharing on llama.cpp with the repository's small model: answers are those of an engine
+//! without it, in both layouts of the KV cache, and the numbers of shared tokens are exact.
 
-use graphmill_llm::{Engine, EngineSpec, PluginConfig, Token, Usage};
+use graphmill_llm::{LlmEngine, LlmEngineSpec, PluginConfig, Token, Usage};
 
 use crate::support::{Generation, model, tokenize};
 
@@ -14,8 +14,8 @@ const MESSAGES: [&str; 4] = [
     "How are you?",
 ];
 
-fn engine(kv_unified: bool, prefix_caching: bool) -> Engine {
-    let spec = EngineSpec {
+fn engine(kv_unified: bool, prefix_caching: bool) -> LlmEngine {
+    let spec = LlmEngineSpec {
         max_num_batched_tokens: 64,
         max_num_seqs: 8,
         cache_size: 1,
@@ -24,9 +24,9 @@ fn engine(kv_unified: bool, prefix_caching: bool) -> Engine {
             kv_unified: Some(kv_unified),
             ..PluginConfig::default()
         },
-        ..EngineSpec::new(model())
+        ..LlmEngineSpec::new(model())
     };
-    Engine::load(spec).expect("the model loads")
+    LlmEngine::load(spec).expect("the model loads")
 }
 
 fn turn(role: &str, text: &str) -> String {
@@ -37,11 +37,11 @@ fn question(message: &str) -> String {
     turn("system", SYSTEM) + &turn("user", message) + "<|im_start|>assistant\n"
 }
 
-fn start(engine: &Engine, prompt: Vec<Token>) -> Generation {
+fn start(engine: &LlmEngine, prompt: Vec<Token>) -> Generation {
     Generation::start(engine, prompt, |request| request.max_tokens = Some(32))
 }
 
-fn ask(engine: &Engine, prompt: Vec<Token>) -> (Vec<Token>, Usage) {
+fn ask(engine: &LlmEngine, prompt: Vec<Token>) -> (Vec<Token>, Usage) {
     let answer = start(engine, prompt).finish();
     (answer.tokens, answer.usage)
 }
@@ -136,7 +136,7 @@ fn a_growing_chat_computes_new_tokens_only() {
 #[test]
 fn a_sequence_goes_on_in_another_slot() {
     let (plain, engine) = (engine(false, false), engine(false, false));
-    let long = |engine: &Engine, message: &str| {
+    let long = |engine: &LlmEngine, message: &str| {
         Generation::start(engine, tokenize(engine, &question(message)), |request| {
             request.max_tokens = Some(96);
             request.ignore_eos = true;

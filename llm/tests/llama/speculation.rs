@@ -1,33 +1,39 @@
 //! Speculation on llama.cpp with the repository's small model: texts are those without it.
 //!
-//! What else is in a batch, and which KV cells it uses, decides in which order floats are added. So a text may part from
-//! the one without drafts where the model is all but undecided between two tokens, and nowhere else.
+//! What else is in a batch, and which KV cells it uses, decides in which order floats are added. So
+//! a text may part from the one without drafts where the model is all but undecided between two
+//! tokens, and nowhere else.
 
 use graphmill_llm::{
-    Engine, EngineSpec, PluginConfig, SamplingParams, SpeculationParams, TokenLogprob,
+    LlmEngine, LlmEngineSpec, PluginConfig, SamplingParams, SpeculationParams, TokenLogprob,
 };
 
 use crate::support::{Generation, MESSAGES, chat, model};
 
-/// How much the log probabilities of one place may differ when the batches do: alone, and beside others in a unified
-/// KV cache.
+/// How much the log probabilities of one place may differ when the batches do: alone, and beside
+/// others in a unified KV cache.
 const ALONE: f32 = 0.05;
 const TOGETHER: f32 = 0.2;
 
-fn engine(kv_unified: bool) -> Engine {
+fn engine(kv_unified: bool) -> LlmEngine {
     let plugin_config = PluginConfig {
         kv_unified: Some(kv_unified),
         ..PluginConfig::default()
     };
-    let spec = EngineSpec {
+    let spec = LlmEngineSpec {
         max_num_seqs: 8,
         plugin_config,
-        ..EngineSpec::new(model())
+        ..LlmEngineSpec::new(model())
     };
-    Engine::load(spec).expect("the model loads")
+    LlmEngine::load(spec).expect("the model loads")
 }
 
-fn start(engine: &Engine, message: &str, sampling: SamplingParams, speculates: bool) -> Generation {
+fn start(
+    engine: &LlmEngine,
+    message: &str,
+    sampling: SamplingParams,
+    speculates: bool,
+) -> Generation {
     Generation::start(engine, chat(engine, message), |request| {
         request.sampling = SamplingParams {
             logprobs: Some(2),
@@ -40,7 +46,8 @@ fn start(engine: &Engine, message: &str, sampling: SamplingParams, speculates: b
     })
 }
 
-/// Checks that both texts are the same up to a place where the model is undecided, if there is one. True if there is none.
+/// Checks that both texts are the same up to a place where the model is undecided, if there is one.
+/// True if there is none.
 fn same(
     plain: &[TokenLogprob],
     drafting: &[TokenLogprob],

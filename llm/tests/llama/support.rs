@@ -5,7 +5,8 @@ use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
 use graphmill_llm::{
-    Engine, FinishReason, GenerationRequest, SequenceHandle, StepOutput, Token, TokenLogprob, Usage,
+    FinishReason, GenerationRequest, LlmEngine, SequenceHandle, StepOutput, Token, TokenLogprob,
+    Usage,
 };
 
 /// How long a step may take, on a machine that does other things too.
@@ -37,12 +38,12 @@ pub(crate) fn model() -> PathBuf {
     demo("tiny_chat/model.gguf")
 }
 
-pub(crate) fn tokenize(engine: &Engine, text: &str) -> Vec<Token> {
+pub(crate) fn tokenize(engine: &LlmEngine, text: &str) -> Vec<Token> {
     engine.vocab().tokenize(text, true, true).expect("short")
 }
 
 /// The prompt of a chat with one message.
-pub(crate) fn chat(engine: &Engine, message: &str) -> Vec<Token> {
+pub(crate) fn chat(engine: &LlmEngine, message: &str) -> Vec<Token> {
     let text = format!("<|im_start|>user\n{message}<|im_end|>\n<|im_start|>assistant\n");
     tokenize(engine, &text)
 }
@@ -64,7 +65,7 @@ pub(crate) struct Answer {
 
 impl Generation {
     pub(crate) fn start(
-        engine: &Engine,
+        engine: &LlmEngine,
         prompt: Vec<Token>,
         adapt: impl FnOnce(&mut GenerationRequest),
     ) -> Self {
@@ -115,7 +116,7 @@ impl Generation {
 }
 
 impl Answer {
-    pub(crate) fn text(&self, engine: &Engine) -> String {
+    pub(crate) fn text(&self, engine: &LlmEngine) -> String {
         let mut text = Vec::new();
         for token in &self.tokens {
             engine.vocab().piece(*token, false, &mut text);

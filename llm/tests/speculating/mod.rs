@@ -1,13 +1,13 @@
-//! What tests of speculation share: a model whose logits are a function of the text, and generations with everything that must not
-//! depend on drafts.
+//! What tests of speculation share: a model whose logits are a function of the text, and
+//! generations with everything that must not depend on drafts.
 
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
 use graphmill_llm::backend::{BatchToken, Capacity, DecodeError, DraftSupport, Slot};
 use graphmill_llm::{
-    Backend, DraftSource, Engine, FinishReason, GenerationRequest, SamplingParams, SequenceHandle,
-    SpeculationParams, StepOutput, Token, TokenLogprob, Usage,
+    Backend, DraftSource, FinishReason, GenerationRequest, LlmEngine, SamplingParams,
+    SequenceHandle, SpeculationParams, StepOutput, Token, TokenLogprob, Usage,
 };
 use proptest::prelude::*;
 
@@ -129,7 +129,7 @@ pub(crate) struct Said {
     pub(crate) generated: u32,
 }
 
-pub(crate) fn start(engine: &Engine, adapt: impl FnOnce(&mut GenerationRequest)) -> Run {
+pub(crate) fn start(engine: &LlmEngine, adapt: impl FnOnce(&mut GenerationRequest)) -> Run {
     let (sender, outputs) = mpsc::channel();
     let mut request = GenerationRequest::new(vec![97, 98, 97, 98, 99], move |output| {
         sender.send(output).ok(); // the test may have seen enough

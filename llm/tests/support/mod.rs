@@ -7,9 +7,10 @@ use graphmill_llm::backend::scripted::{Script, ScriptedBackend};
 use graphmill_llm::backend::{
     BatchToken, Capacity, DecodeError, SaveError, SavedCells, SavedPart, Slot,
 };
-use graphmill_llm::{Backend, Engine, EngineSpec};
+use graphmill_llm::{Backend, LlmEngine, LlmEngineSpec};
 
-/// A scripted backend that calls the test before each step and when it rests, and asks it for the time.
+/// A scripted backend that calls the test before each step and when it rests, and asks it for the
+/// time.
 struct Gated<F, R, N> {
     inner: ScriptedBackend,
     before_step: F,
@@ -75,20 +76,21 @@ impl<F: FnMut(&ScriptedBackend), R: FnMut(), N: Fn() -> Instant> Backend for Gat
 /// An engine on a script that calls `before_step`, which may wait, on its own thread.
 pub(crate) fn gated(
     script: Script,
-    spec: EngineSpec,
+    spec: LlmEngineSpec,
     before_step: impl FnMut(&ScriptedBackend) + Send + 'static,
-) -> Engine {
+) -> LlmEngine {
     watched(script, spec, before_step, || {}, Instant::now)
 }
 
-/// As [`gated`]; also calls `at_rest` when the backend is told to rest, and takes the time from `now`.
+/// As [`gated`]; also calls `at_rest` when the backend is told to rest, and takes the time from
+/// `now`.
 pub(crate) fn watched(
     script: Script,
-    spec: EngineSpec,
+    spec: LlmEngineSpec,
     before_step: impl FnMut(&ScriptedBackend) + Send + 'static,
     at_rest: impl FnMut() + Send + 'static,
     now: impl Fn() -> Instant + Send + 'static,
-) -> Engine {
+) -> LlmEngine {
     let to_open = spec.clone();
     let open = move || {
         let (inner, vocab) = ScriptedBackend::new(script, &to_open);
@@ -100,5 +102,5 @@ pub(crate) fn watched(
         };
         Ok((backend, vocab))
     };
-    Engine::with_backend(spec, open).expect("the spec is valid")
+    LlmEngine::with_backend(spec, open).expect("the spec is valid")
 }

@@ -1,6 +1,7 @@
 //! The composition root: the one place that builds the server, starts it and stops it.
 //!
-//! Listeners open before models load, so that probes and waiting clients are answered from the first moment.
+//! Listeners open before models load, so that probes and waiting clients are answered from the
+//! first moment.
 
 use std::{
     io,
@@ -158,7 +159,8 @@ impl Server {
         self.app.servables.nothing_to_serve()
     }
 
-    /// Waits until each graph has been loaded or has failed; tells why the server is not ready, if it is not.
+    /// Waits until each graph has been loaded or has failed; tells why the server is not ready, if
+    /// it is not.
     pub async fn loaded(&mut self) -> Option<String> {
         if !self.loading.is_finished() {
             // Panics of a load are caught and kept as the state of the graph.
@@ -167,9 +169,9 @@ impl Server {
         self.app.unready()
     }
 
-    /// Says for [`Options::drain_delay`] that it is not ready, takes no new requests then, waits for the running ones for
-    /// [`Options::grace`], and ends them: each learns that the server stops. A graph that is being loaded is left to the end of the
-    /// process.
+    /// Says for [`Options::drain_delay`] that it is not ready, takes no new requests then, waits
+    /// for the running ones for [`Options::grace`], and ends them: each learns that the server
+    /// stops. A graph that is being loaded is left to the end of the process.
     pub async fn stop(mut self) {
         self.end().await;
     }

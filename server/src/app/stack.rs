@@ -35,17 +35,20 @@ pub(super) fn stack(app: &Arc<App>, audience: Side, site: Site) -> Router {
         .layer(middleware::from_fn_with_state(Arc::new(site), site::layer))
         // Whatever becomes of a request whose body was cut off, that is why.
         .layer(middleware::from_fn(listen::late_bodies))
-        // Innermost, so that the layers outside see a panic as the 500 it becomes: logged, with its request's id.
+        // Innermost, so that the layers outside see a panic as the 500 it becomes: logged, with its
+        // request's id.
         .layer(CatchPanicLayer::custom(panicked))
         // Outside of the panics, which are told in the dialect of the path, too.
         .layer(middleware::from_fn(http::dialects::layer))
-        // Outside of everything that can fail, so that each request has its line; inside of the id that the line shows.
+        // Outside of everything that can fail, so that each request has its line; inside of the id
+        // that the line shows.
         .layer(middleware::from_fn_with_state(metrics, access::layer))
         // Outermost: whatever the answer is, it carries the id.
         .layer(middleware::from_fn(request_id::layer))
 }
 
-/// Refuses work that comes when the running one is only waited for; what only asks is answered until the end.
+/// Refuses work that comes when the running one is only waited for; what only asks is answered
+/// until the end.
 async fn draining(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     if *request.method() == Method::POST && *app.stage.borrow() >= Stage::Draining {
         return Failure::new(Cause::Draining, "the server is stopping").into_response();

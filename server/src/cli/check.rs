@@ -1,4 +1,5 @@
-//! `graphmill check`: what is wrong with graph files and configurations, without loading models. Whether these are there is looked at.
+//! `graphmill check`: what is wrong with graph files and configurations, without loading models.
+//! Whether these are there is looked at.
 
 use std::{
     io::{self, Write as _},

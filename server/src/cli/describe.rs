@@ -1,5 +1,5 @@
-//! `graphmill describe`: all that is known of one calculator, container or subgraph, from the registry of this binary; or what the
-//! engines of a graph run with.
+//! `graphmill describe`: all that is known of one calculator, container or subgraph, from the
+//! registry of this binary; or what the engines of a graph run with.
 
 use std::{
     fmt::Write as _,
@@ -15,7 +15,7 @@ use graphmill_engine::{
     registry::{Description, PortDescription},
 };
 use graphmill_grammar::suggest;
-use graphmill_llm::EngineInfo;
+use graphmill_llm::LlmEngineInfo;
 use serde_json::{Value, json};
 
 use super::{Format, report};
@@ -24,7 +24,8 @@ use crate::{config::subgraphs::Named, servable::compile};
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
 pub(super) struct Arguments {
-    /// The name of a calculator or subgraph; or a graph file, whose models are loaded to tell what their engines run with.
+    /// The name of a calculator or subgraph; or a graph file, whose models are loaded to tell what
+    /// their engines run with.
     name: String,
     /// How to print.
     #[arg(long, value_enum, default_value_t = Format::Text)]
@@ -77,7 +78,7 @@ fn describe_engines(graph: &Path, format: Format) -> ExitCode {
         return ExitCode::FAILURE;
     };
     let models = plan.resources::<LanguageModel>();
-    let engines: Vec<EngineInfo> = models
+    let engines: Vec<LlmEngineInfo> = models
         .iter()
         .map(|model| model.engine().info().clone())
         .collect();
@@ -139,8 +140,8 @@ fn unknown(registry: &Registry, name: &str) -> String {
     }
 }
 
-/// The names that may be meant by one that does not exist, the likeliest first: one that differs by a slip of the keys, then those
-/// that have it in them.
+/// The names that may be meant by one that does not exist, the likeliest first: one that differs by
+/// a slip of the keys, then those that have it in them.
 fn near_names<'a>(name: &str, names: &[&'a str]) -> Vec<&'a str> {
     const MOST: usize = 5;
     // Nearly all names end alike, which says nothing of how near they are.

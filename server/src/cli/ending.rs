@@ -1,9 +1,10 @@
 //! How a process ends: well when it is told to, and in any case soon after.
 //!
-//! The first signal to stop begins the orderly end, which the server sees to. Whether it succeeds depends on much: on threads that
-//! compute, load or write, on a runtime with a free thread. So there are two ends that depend on nothing. A second signal ends the
-//! process in its handler. And a thread that is woken through a pipe by the handler of the first, and does nothing else, ends it
-//! when the orderly end has had its time.
+//! The first signal to stop begins the orderly end, which the server sees to. Whether it succeeds
+//! depends on much: on threads that compute, load or write, on a runtime with a free thread. So
+//! there are two ends that depend on nothing. A second signal ends the process in its handler. And
+//! a thread that is woken through a pipe by the handler of the first, and does nothing else, ends
+//! it when the orderly end has had its time.
 
 use std::{
     io::{self, Read as _},
@@ -27,7 +28,8 @@ static TOLD: AtomicBool = AtomicBool::new(false);
 /// Signals to stop.
 const STOP: [i32; 2] = [SIGINT, SIGTERM];
 
-/// Signals that tools send to tell of something and that would end a process that does not expect them.
+/// Signals that tools send to tell of something and that would end a process that does not expect
+/// them.
 const NEWS: [i32; 3] = [SIGHUP, SIGUSR1, SIGUSR2];
 
 /// What shells add to the number of the signal that ended a process.

@@ -15,8 +15,9 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
 pub(super) struct Listening {
-    /// Where the REST API listens: addresses or host names, separated by commas. Others than this machine reach it at 0.0.0.0 or
-    /// one of its own addresses; there are no keys, so whoever reaches it can use it.
+    /// Where the REST API listens: addresses or host names, separated by commas. Others than this
+    /// machine reach it at 0.0.0.0 or one of its own addresses; there are no keys, so whoever
+    /// reaches it can use it.
     #[arg(
         long,
         value_name = "ADDRESS",
@@ -24,8 +25,8 @@ pub(super) struct Listening {
         default_value = "127.0.0.1"
     )]
     rest_bind_address: Vec<String>,
-    /// A port of its own for health, metrics, status and config, which is reachable when the other is full; metrics, status and
-    /// config are then only there.
+    /// A port of its own for health, metrics, status and config, which is reachable when the other
+    /// is full; metrics, status and config are then only there.
     #[arg(long, value_name = "PORT", value_parser = value_parser!(u16).range(1..))]
     management_port: Option<u16>,
     /// Where that port listens: addresses or host names, separated by commas.
@@ -37,28 +38,32 @@ pub(super) struct Listening {
         requires = "management_port"
     )]
     management_bind_address: Vec<String>,
-    /// Names that clients call the server by, separated by commas, besides localhost, its addresses and, where others than this
-    /// machine reach it, its own and private names: `models.example.com`, `*.example.com`, or `*` for any.
+    /// Names that clients call the server by, separated by commas, besides localhost, its addresses
+    /// and, where others than this machine reach it, its own and private names:
+    /// `models.example.com`, `*.example.com`, or `*` for any.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     allowed_hosts: Vec<String>,
-    /// Sites whose pages may send requests and read answers, separated by commas: `https://chat.example.com`,
-    /// `http://localhost:*`, or `*` for any.
+    /// Sites whose pages may send requests and read answers, separated by commas:
+    /// `https://chat.example.com`, `http://localhost:*`, or `*` for any.
     #[arg(long, value_name = "ORIGIN", value_delimiter = ',')]
     allowed_origins: Vec<String>,
-    /// How many connections clients may have together. Where the limit of open files leaves fewer, that is the limit.
+    /// How many connections clients may have together. Where the limit of open files leaves fewer,
+    /// that is the limit.
     #[arg(long, value_name = "COUNT", default_value_t = 1_024, value_parser = value_parser!(u32).range(1..))]
     max_connections: u32,
     /// How long the head of a request may take from its first byte to its last, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = value_parser!(u32).range(1..))]
     header_timeout_seconds: u32,
-    /// How long the body of a request may take, in seconds, besides a second for each 64 KiB that came.
+    /// How long the body of a request may take, in seconds, besides a second for each 64 KiB that
+    /// came.
     #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = value_parser!(u32).range(1..))]
     body_timeout_seconds: u32,
-    /// How long a client may leave its answer unread, in seconds, besides a second for each 16 KiB that it read.
+    /// How long a client may leave its answer unread, in seconds, besides a second for each 16 KiB
+    /// that it read.
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = value_parser!(u32).range(1..))]
     write_timeout_seconds: u32,
-    /// How long a connection may be without a request, in seconds. Longer than that of a proxy before the server, which otherwise
-    /// sends requests into connections that are being closed.
+    /// How long a connection may be without a request, in seconds. Longer than that of a proxy
+    /// before the server, which otherwise sends requests into connections that are being closed.
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = value_parser!(u32).range(1..))]
     idle_timeout_seconds: u32,
 }

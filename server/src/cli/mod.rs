@@ -1,4 +1,5 @@
-//! The command line: one file a verb. Flags are spelled with underscores, as in OpenVINO Model Server, or with dashes.
+//! The command line: one file a verb. Flags are spelled with underscores, as in OpenVINO Model
+//! Server, or with dashes.
 
 mod calculators;
 mod check;
@@ -36,7 +37,8 @@ enum Verb {
     Serve(serve::Arguments),
     /// Check graph files or a config.json without serving them: exit status 1 if anything is wrong.
     Check(check::Arguments),
-    /// Show a graph as it runs: subgraphs expanded, streams with their types, when and where each node runs.
+    /// Show a graph as it runs: subgraphs expanded, streams with their types, when and where each
+    /// node runs.
     Explain(explain::Arguments),
     /// Write graph files in their one form.
     Fmt(fmt::Arguments),
@@ -68,15 +70,15 @@ enum Switch {
     Off,
 }
 
-/// Runs the command line of this process: what a server binary does. To be called before anything else, as the server may start this
-/// program again to try a model.
+/// Runs the command line of this process: what a server binary does. To be called before anything
+/// else, as the server may start this program again to try a model.
 pub fn main() -> ExitCode {
     // The process may be one that tries a model, which the command line says nothing of.
     trial::answer();
     let cli = Cli::parse_from(normalized(std::env::args_os()));
     if matches!(cli.verb, Verb::Serve(_) | Verb::Run(_) | Verb::Test(_)) {
         openmp::limit();
-        graphmill_llm::room::prepare();
+        graphmill_llm::prepare_process();
     }
     if matches!(cli.verb, Verb::Run(_) | Verb::Test(_)) {
         trial::begin();
@@ -96,7 +98,8 @@ pub fn main() -> ExitCode {
     status
 }
 
-/// Spells flags with underscores, and adds the verb that a command line of OpenVINO Model Server leaves out.
+/// Spells flags with underscores, and adds the verb that a command line of OpenVINO Model Server
+/// leaves out.
 fn normalized(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut normalized: Vec<OsString> = Vec::new();
     let mut flags_ended = false;

@@ -1,10 +1,11 @@
 //! How long llama.cpp's threads spin where they wait for each other.
 //!
-//! They meet several hundred times in a step. GNU OpenMP lets a thread that waits spin for milliseconds before it sleeps, which
-//! keeps the core from the thread that it waits for when another program, or one of our own threads, has taken that one's core: on
-//! a machine with other work a step then takes up to a hundred times as long. Tens of microseconds bridge nearly all waits inside
-//! of a step. Threads that have a CPU each can keep it from nobody of their own: they may wait for as long as the thread that has
-//! the results takes to begin the next step.
+//! They meet several hundred times in a step. GNU OpenMP lets a thread that waits spin for
+//! milliseconds before it sleeps, which keeps the core from the thread that it waits for when
+//! another program, or one of our own threads, has taken that one's core: on a machine with other
+//! work a step then takes up to a hundred times as long. Tens of microseconds bridge nearly all
+//! waits inside of a step. Threads that have a CPU each can keep it from nobody of their own: they
+//! may wait for as long as the thread that has the results takes to begin the next step.
 
 use std::env;
 use std::hint;
@@ -22,8 +23,8 @@ const SPIN_ALONE: Duration = Duration::from_micros(200);
 const TURNS: u32 = 1_000;
 const SAMPLES: u32 = 5;
 
-/// Starts the program again with a limit, as the same process: OpenMP reads its environment when the program is
-/// loaded. Does nothing where the environment already says how to wait.
+/// Starts the program again with a limit, as the same process: OpenMP reads its environment when
+/// the program is loaded. Does nothing where the environment already says how to wait.
 pub(super) fn limit() {
     let says_how = ["GOMP_SPINCOUNT", "OMP_WAIT_POLICY"];
     if says_how.iter().any(|name| env::var_os(name).is_some()) {

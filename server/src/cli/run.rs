@@ -26,7 +26,8 @@ use crate::{
 /// What a shell makes of a program that Ctrl-C has ended.
 const INTERRUPTED: u8 = 130;
 
-/// Lines that are read ahead of the graph: enough that reading and running seldom wait for each other.
+/// Lines that are read ahead of the graph: enough that reading and running seldom wait for each
+/// other.
 const READ_AHEAD: usize = 64;
 
 #[derive(Debug, Args)]
@@ -35,21 +36,22 @@ pub(super) struct Arguments {
     /// A graph file.
     #[arg(value_name = "GRAPH")]
     graph: PathBuf,
-    /// Lines of JSON, such as {"stream": "in", "timestamp": 0, "value": 5}; `-` is standard input. Without one, all inputs
-    /// are closed at once.
+    /// Lines of JSON, such as {"stream": "in", "timestamp": 0, "value": 5}; `-` is standard input.
+    /// Without one, all inputs are closed at once.
     #[arg(long, value_name = "FILE")]
     input: Option<PathBuf>,
     /// A side packet: its value is JSON, or else a text.
     #[arg(long, value_name = "NAME=VALUE")]
     side: Vec<String>,
-    /// Shows this stream; may be given several times, and names any stream of the graph. Without it the graph's outputs are shown.
+    /// Shows this stream; may be given several times, and names any stream of the graph. Without it
+    /// the graph's outputs are shown.
     #[arg(long, value_name = "STREAM")]
     observe: Vec<String>,
     /// Tells, whenever nothing has come out for a second, what the graph waits for.
     #[arg(long)]
     why: bool,
-    /// The longest time without a packet out after the end of the input, in seconds. Then it is told what the graph waits for,
-    /// and the run has failed.
+    /// The longest time without a packet out after the end of the input, in seconds. Then it is
+    /// told what the graph waits for, and the run has failed.
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     timeout: u64,
     #[command(flatten)]

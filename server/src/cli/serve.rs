@@ -43,25 +43,28 @@ pub(super) struct Arguments {
     /// How lines of the log are written: text for people, json for programs, an object a line.
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     log_format: Format,
-    /// How long the server goes on to serve when it is told to stop, in seconds, while its readiness is false: as long as what
-    /// sends requests here needs to notice.
+    /// How long the server goes on to serve when it is told to stop, in seconds, while its
+    /// readiness is false: as long as what sends requests here needs to notice.
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     drain_delay_seconds: u32,
-    /// How long running requests may take to end when the server stops, in seconds, after that delay.
+    /// How long running requests may take to end when the server stops, in seconds, after that
+    /// delay.
     #[arg(long, value_name = "SECONDS", default_value_t = 5)]
     shutdown_grace_seconds: u32,
-    /// Whether each model is tried in a process of its own before it is loaded, so that a damaged file fails its graph and not the
-    /// server.
+    /// Whether each model is tried in a process of its own before it is loaded, so that a damaged
+    /// file fails its graph and not the server.
     #[arg(long, value_name = "SWITCH", default_value = "on")]
     model_trial: Switch,
     /// The longest body of a request: bytes, or a number with KiB, MiB or GiB behind it.
     #[arg(long, value_name = "SIZE", default_value = "8MiB", value_parser = size)]
     max_body_bytes: usize,
-    /// The most of all bodies that are in memory at once; a request that finds no room is answered with status 503.
+    /// The most of all bodies that are in memory at once; a request that finds no room is answered
+    /// with status 503.
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = size)]
     max_bodies_bytes: usize,
-    /// Keeps running where there is no graph that can be served, and loads graphs whose model is missing once it is there. Without
-    /// it a server that has nothing to serve ends with exit status 1.
+    /// Keeps running where there is no graph that can be served, and loads graphs whose model is
+    /// missing once it is there. Without it a server that has nothing to serve ends with exit
+    /// status 1.
     #[arg(long)]
     wait_for_models: bool,
 }
@@ -192,7 +195,8 @@ async fn serve(options: Options, started: Instant) -> Result<(), String> {
     }
     tracing::info!("stopping; a second signal does not wait for running requests");
     server.end().await;
-    // Dropping it would wait for the threads of engines, one of which may never be done with its step.
+    // Dropping it would wait for the threads of engines, one of which may never be done with its
+    // step.
     std::mem::forget(server);
     tracing::info!("stopped");
     Ok(())

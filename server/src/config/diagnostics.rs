@@ -1,7 +1,9 @@
-//! The reference of diagnostics: every kind of mistake with its explanation, an example, and what is shown for it.
+//! The reference of diagnostics: every kind of mistake with its explanation, an example, and what
+//! is shown for it.
 //!
-//! The page `docs/reference/diagnostics.md`, `graphmill check --explain` and the tests are made from the registries of codes
-//! that the checks themselves use, and what an example shows is what the checks say about it.
+//! The page `docs/reference/diagnostics.md`, `graphmill check --explain` and the tests are made
+//! from the registries of codes that the checks themselves use, and what an example shows is what
+//! the checks say about it.
 
 use std::{fmt::Write as _, path::Path};
 
@@ -46,7 +48,8 @@ fn is_about_config(code: &Code) -> bool {
     config::codes::ALL.contains(&code)
 }
 
-/// The files of an example: one, or several of which each begins with its name in a comment. The first is the graph.
+/// The files of an example: one, or several of which each begins with its name in a comment. The
+/// first is the graph.
 pub fn files(example: &str) -> Vec<(&str, &str)> {
     let mut starts = Vec::new();
     let mut at = 0;
@@ -67,8 +70,8 @@ pub fn files(example: &str) -> Vec<(&str, &str)> {
         .collect()
 }
 
-/// Everything that is wrong with an example graph. Its files with a `type` can be nodes, even of themselves. With `load`,
-/// the resources of a graph without other mistakes are loaded.
+/// Everything that is wrong with an example graph. Its files with a `type` can be nodes, even of
+/// themselves. With `load`, the resources of a graph without other mistakes are loaded.
 pub fn check(example: &str, load: bool) -> (SourceMap, Vec<Diagnostic>) {
     let files = files(example);
     let typed = files

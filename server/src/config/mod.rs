@@ -1,4 +1,5 @@
-//! `config.json`: the graphs to serve, in OpenVINO Model Server's format, and the graphs that can be nodes of them.
+//! `config.json`: the graphs to serve, in OpenVINO Model Server's format, and the graphs that can
+//! be nodes of them.
 //!
 //! ```json
 //! {
@@ -8,8 +9,9 @@
 //! }
 //! ```
 //!
-//! Everything wrong in the file is a diagnostic with the place in it; nothing unknown is ignored. A graph that cannot be
-//! loaded is no error of this file: it is reported with its own diagnostics, and the other graphs are served.
+//! Everything wrong in the file is a diagnostic with the place in it; nothing unknown is ignored. A
+//! graph that cannot be loaded is no error of this file: it is reported with its own diagnostics,
+//! and the other graphs are served.
 
 pub mod codes;
 pub mod diagnostics;
@@ -36,7 +38,8 @@ pub struct Config {
 }
 
 impl Config {
-    /// Adds the configuration's subgraphs to a registry; one that is there already under the same name is replaced.
+    /// Adds the configuration's subgraphs to a registry; one that is there already under the same
+    /// name is replaced.
     #[must_use]
     pub fn register(&self, registry: Registry) -> Registry {
         let subgraphs = self.subgraphs.iter().cloned();
@@ -64,7 +67,8 @@ impl GraphEntry {
     }
 }
 
-/// What reading a configuration gave: the graphs unless there was an error, and what is to be said about the file.
+/// What reading a configuration gave: the graphs unless there was an error, and what is to be said
+/// about the file.
 #[derive(Debug)]
 pub struct Loaded {
     /// `None` when a diagnostic is an error.
@@ -166,7 +170,8 @@ impl Text<'_> {
         Span::new(self.file, self.text.len()..self.text.len())
     }
 
-    /// The last string `text` that ends at or before `place`, with its quotes; else the place itself.
+    /// The last string `text` that ends at or before `place`, with its quotes; else the place
+    /// itself.
     fn string_before(&self, text: &str, place: Span) -> Span {
         let quoted = serde_json::Value::from(text).to_string();
         match self.text[..place.range().end].rfind(&quoted) {

@@ -1,7 +1,8 @@
 //! From the keys of `config.json` to the graphs to serve: which names, and which files.
 //!
-//! `base_path` is relative to the folder of `config.json` and defaults to a folder with the graph's name; `graph_path` is
-//! relative to `base_path`. Graphs of `mediapipe_config_list` come first, and the first of two equal names is served.
+//! `base_path` is relative to the folder of `config.json` and defaults to a folder with the graph's
+//! name; `graph_path` is relative to `base_path`. Graphs of `mediapipe_config_list` come first, and
+//! the first of two equal names is served.
 
 use std::{
     io::ErrorKind,
@@ -69,7 +70,8 @@ pub(super) fn graphs(
     graphs
 }
 
-/// Why a graph cannot have this name, if so: it is a part of URLs and, where nothing else is said, of paths.
+/// Why a graph cannot have this name, if so: it is a part of URLs and, where nothing else is said,
+/// of paths.
 fn wrong_name(name: &str) -> Option<&'static str> {
     let mut segments = name.split('/');
     if name.is_empty() {
@@ -135,7 +137,8 @@ fn entry(graph: &schema::Graph, folder: &Path, listed: Listed) -> GraphEntry {
         path => path,
     };
     let mut file = base.join(named);
-    // Model repositories keep versions in numbered folders; a graph has one, so only the first is looked for.
+    // Model repositories keep versions in numbered folders; a graph has one, so only the first is
+    // looked for.
     let versioned = base.join("1").join(named);
     if listed == Listed::AsModel && !file.is_file() && versioned.is_file() {
         file = versioned;
@@ -152,7 +155,8 @@ fn entry(graph: &schema::Graph, folder: &Path, listed: Listed) -> GraphEntry {
     }
 }
 
-/// Tells why a graph cannot be served with the subconfig it has: one that lists classic models, which the graph would need.
+/// Tells why a graph cannot be served with the subconfig it has: one that lists classic models,
+/// which the graph would need.
 pub(super) fn refused_subconfig(path: &PathBuf) -> Option<String> {
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,

@@ -1,4 +1,5 @@
-//! The keys of `config.json`, as they are written. Unknown keys are errors; what the values mean is decided in [`super::resolve`].
+//! The keys of `config.json`, as they are written. Unknown keys are errors; what the values mean is
+//! decided in [`super::resolve`].
 
 use std::{fmt, marker::PhantomData};
 

@@ -1,7 +1,8 @@
 //! Subgraphs that are files: which of them a graph can use as nodes.
 //!
-//! A graph file with a `type` can be a node of every graph in its folder and, where its folder is called `subgraphs`, of every
-//! graph beside that. `subgraph_list` of the configuration names files, and folders of files, for all graphs.
+//! A graph file with a `type` can be a node of every graph in its folder and, where its folder is
+//! called `subgraphs`, of every graph beside that. `subgraph_list` of the configuration names
+//! files, and folders of files, for all graphs.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -115,7 +116,8 @@ impl Known {
                     let mut apart = SourceMap::new();
                     let inner = parse_graph(&mut apart, file, text).graph;
                     let inner = inner.iter().flat_map(calculators);
-                    // The place in the file would be one of another map; the node that leads there is in this one.
+                    // The place in the file would be one of another map; the node that leads there
+                    // is in this one.
                     names.extend(inner.map(|(name, _)| (name, place)));
                 }
                 [] => {}
@@ -159,7 +161,8 @@ fn calculators(graph: &GraphConfig) -> Vec<(String, Span)> {
     named.map(|name| (name.value.clone(), name.span)).collect()
 }
 
-/// The graph files with a `type` in a folder, by file name; none if it is no folder that can be read.
+/// The graph files with a `type` in a folder, by file name; none if it is no folder that can be
+/// read.
 fn in_folder(folder: &Path) -> Vec<Subgraph> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
@@ -183,8 +186,8 @@ fn name_of(file: &Path) -> String {
     file.strip_prefix(".").unwrap_or(file).display().to_string()
 }
 
-/// The subgraphs of an entry of `subgraph_list`: of a file, or of all files in a folder. The error says what is wrong with the
-/// entry.
+/// The subgraphs of an entry of `subgraph_list`: of a file, or of all files in a folder. The error
+/// says what is wrong with the entry.
 pub(crate) fn listed(path: &Path) -> Result<Vec<Subgraph>, String> {
     if path.is_dir() {
         return match in_folder(path) {

@@ -1,4 +1,5 @@
-//! One log line and one count for each request, written when its answer has been sent or its client has left.
+//! One log line and one count for each request, written when its answer has been sent or its client
+//! has left.
 
 use std::{
     pin::Pin,

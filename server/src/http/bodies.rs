@@ -1,8 +1,10 @@
 //! The bodies of requests: how much of them is in memory.
 //!
-//! A body's bytes are taken from one budget as they come in, so that a client that announces much and sends little holds little, and
-//! are given back when nothing refers to the body any more: graphs drop it when they have read it, long before a stream ends. A body
-//! that finds no room is refused at once. Nothing waits for room, because two bodies that are half read would wait for each other.
+//! A body's bytes are taken from one budget as they come in, so that a client that announces much
+//! and sends little holds little, and are given back when nothing refers to the body any more:
+//! graphs drop it when they have read it, long before a stream ends. A body that finds no room is
+//! refused at once. Nothing waits for room, because two bodies that are half read would wait for
+//! each other.
 
 use std::{
     future::poll_fn,
@@ -34,12 +36,12 @@ pub(crate) struct Bodies {
     taken: AtomicUsize,
 }
 
-/// What a body has of the budget before it counts as a large one. A quarter of the budget is not for large ones, so that those that
-/// come in slowly leave room for a usual request.
+/// What a body has of the budget before it counts as a large one. A quarter of the budget is not
+/// for large ones, so that those that come in slowly leave room for a usual request.
 const SMALL_BYTES: usize = 64 << 10;
 
-/// How long what is left of a refused body is read, to be thrown away: a client that is still sending when its connection is closed
-/// may never see why.
+/// How long what is left of a refused body is read, to be thrown away: a client that is still
+/// sending when its connection is closed may never see why.
 const DRAIN: Duration = Duration::from_secs(1);
 
 impl Bodies {
@@ -205,7 +207,8 @@ impl Lease {
         }
     }
 
-    /// Claims memory before a large body's buffer doubles. Never for what a client announces: it may not send it.
+    /// Claims memory before a large body's buffer doubles. Never for what a client announces: it
+    /// may not send it.
     fn claim(&mut self, bytes: usize) -> Result<(), Failure> {
         if bytes <= self.claimed_to {
             return Ok(());

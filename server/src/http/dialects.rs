@@ -16,7 +16,8 @@ use graphmill_calculators::http::{
 use super::sse;
 use crate::{observe::request_id::Id, rescue::Failure};
 
-/// Tells every failure under the paths of a dialect in its own form, whoever refused the request: the graph, the router or a layer.
+/// Tells every failure under the paths of a dialect in its own form, whoever refused the request:
+/// the graph, the router or a layer.
 pub(crate) async fn layer(request: Request, next: Next) -> Response {
     let Some(dialect) = dialect_of(&request) else {
         return next.run(request).await;
@@ -42,7 +43,8 @@ pub(crate) async fn layer(request: Request, next: Next) -> Response {
     response
 }
 
-/// The dialect of a request. The paths of models are nobody's alone: clients of Anthropic's say who they are.
+/// The dialect of a request. The paths of models are nobody's alone: clients of Anthropic's say who
+/// they are.
 fn dialect_of(request: &Request) -> Option<&'static dyn Dialect> {
     let path = request.uri().path();
     dialects::of_path(path).or_else(|| {
@@ -51,13 +53,14 @@ fn dialect_of(request: &Request) -> Option<&'static dyn Dialect> {
     })
 }
 
-/// Whether a request comes from a client of Anthropic's: all of them say the version that they speak.
+/// Whether a request comes from a client of Anthropic's: all of them say the version that they
+/// speak.
 pub(super) fn is_anthropic(headers: &HeaderMap) -> bool {
     headers.contains_key("anthropic-version")
 }
 
-/// Appends the event that says why a stream has no more; `number` counts the named events before it. Streams of no dialect, which nodes
-/// of others make, are told in OpenAI's form.
+/// Appends the event that says why a stream has no more; `number` counts the named events before
+/// it. Streams of no dialect, which nodes of others make, are told in OpenAI's form.
 pub(super) fn write_failure(
     dialect: Option<&dyn Dialect>,
     out: &mut BytesMut,

@@ -1,5 +1,5 @@
-//! Bodies that were compressed on their way. A few bytes can stand for very many, so what comes out is bounded as what came in is, while
-//! it comes out.
+//! Bodies that were compressed on their way. A few bytes can stand for very many, so what comes out
+//! is bounded as what came in is, while it comes out.
 
 use std::io::Read;
 

@@ -1,5 +1,6 @@
-//! The KServe v2 dialect: health for probes. Live: the process answers, and nothing in it has failed for good. Ready: requests would be served, by one graph
-//! at least; or by the graph that is asked for, which means that it is available and its engines step.
+//! The KServe v2 dialect: health for probes. Live: the process answers, and nothing in it has
+//! failed for good. Ready: requests would be served, by one graph at least; or by the graph that is
+//! asked for, which means that it is available and its engines step.
 
 use std::sync::Arc;
 

@@ -1,5 +1,6 @@
-//! REST. `graph` answers requests that go to a graph, whatever their dialect; `dialects` tells failures in the form of each;
-//! the other modules have the remaining paths of a family of servers each.
+//! REST. `graph` answers requests that go to a graph, whatever their dialect; `dialects` tells
+//! failures in the form of each; the other modules have the remaining paths of a family of servers
+//! each.
 
 pub(crate) mod access;
 mod api;
@@ -82,7 +83,8 @@ const MAX_SHOWN_BYTES: usize = 150;
 /// How much of a method: they are short, but can be made up.
 const MAX_METHOD_BYTES: usize = 20;
 
-/// What clients can ask where operators have a listener of their own, and what operators can; everything where they have none.
+/// What clients can ask where operators have a listener of their own, and what operators can;
+/// everything where they have none.
 pub(crate) fn routes(side: Side) -> Router<Arc<App>> {
     let mut operations = operations();
     operations.retain(|operation| {

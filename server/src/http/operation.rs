@@ -1,5 +1,5 @@
-//! What can be asked over HTTP. An operation is a route together with what the documentation says of it, so that there is neither
-//! without the other.
+//! What can be asked over HTTP. An operation is a route together with what the documentation says
+//! of it, so that there is neither without the other.
 
 use std::sync::Arc;
 
@@ -102,7 +102,8 @@ impl Body {
     }
 }
 
-/// The fields that make a prompt, and `n`, whose name is so short that a client can hit on it by chance.
+/// The fields that make a prompt, and `n`, whose name is so short that a client can hit on it by
+/// chance.
 const OF_PROMPTS: &[&str] = &[
     "add_generation_prompt",
     "chat_template_kwargs",

@@ -1,4 +1,5 @@
-//! What tools for OpenVINO Model Server ask: `GET /v1/config`, the state of each graph that `config.json` lists.
+//! What tools for OpenVINO Model Server ask: `GET /v1/config`, the state of each graph that
+//! `config.json` lists.
 
 use std::sync::Arc;
 
@@ -19,7 +20,8 @@ pub(super) fn operations() -> Vec<Operation> {
     vec![config.on(Side::Management)]
 }
 
-/// Graphs sorted by name. Each has one version, `1`. One that could not be loaded stays `LOADING`; only its error code tells.
+/// Graphs sorted by name. Each has one version, `1`. One that could not be loaded stays `LOADING`;
+/// only its error code tells.
 async fn config(State(app): State<Arc<App>>) -> Json<Value> {
     let states = app.servables.iter().map(|servable| {
         let (state, code) = match servable.state_name() {

@@ -1,4 +1,5 @@
-//! The SSE writer: how events, their end and silence look on the wire. It knows nothing of what an event says.
+//! The SSE writer: how events, their end and silence look on the wire. It knows nothing of what an
+//! event says.
 
 use axum::{
     body::Body,
@@ -13,7 +14,8 @@ const DONE: &str = "[DONE]";
 /// A comment, which clients skip: keeps proxies from closing a connection that is silent for long.
 pub(crate) const PING: &[u8] = b": ping\n\n";
 
-/// Appends one event. Each line of `data` becomes a `data:` line, so that no text can end the event or add a field to it.
+/// Appends one event. Each line of `data` becomes a `data:` line, so that no text can end the event
+/// or add a field to it.
 pub(crate) fn write_event(out: &mut BytesMut, data: &str) {
     let lines = data
         .split('\n')

@@ -26,7 +26,8 @@ pub struct Options {
     pub addresses: Vec<SocketAddr>,
     /// The longest silence in a stream of events, which a comment then breaks.
     pub keep_alive: Duration,
-    /// How long the server goes on to serve when it is told to stop, while it says that it is not ready.
+    /// How long the server goes on to serve when it is told to stop, while it says that it is not
+    /// ready.
     pub drain_delay: Duration,
     /// How long running requests may take to end when the server stops.
     pub grace: Duration,
@@ -34,19 +35,23 @@ pub struct Options {
     pub max_body_bytes: usize,
     /// The most bytes of all bodies that are in memory at once, at least those of one.
     pub max_bodies_bytes: usize,
-    /// Where to listen for probes, scrapers and operators, apart from clients. Where this is empty, they ask at [`Options::addresses`].
+    /// Where to listen for probes, scrapers and operators, apart from clients. Where this is empty,
+    /// they ask at [`Options::addresses`].
     pub management: Vec<SocketAddr>,
     /// How many connections there may be, and how long clients may take.
     pub limits: Limits,
-    /// Names under which the server is asked, besides those that it has anyway; `*` is any, `*.name` any that ends so.
+    /// Names under which the server is asked, besides those that it has anyway; `*` is any,
+    /// `*.name` any that ends so.
     pub allowed_hosts: Vec<String>,
-    /// Origins whose pages may send requests and read answers; `*` is any, `scheme://host:*` one with any port.
+    /// Origins whose pages may send requests and read answers; `*` is any, `scheme://host:*` one
+    /// with any port.
     pub allowed_origins: Vec<String>,
     /// Whether graphs whose model is missing are loaded once it is there.
     pub wait_for_models: bool,
 }
 
-/// The usual [`Options::max_body_bytes`]: room for a prompt that fills a context of a million tokens.
+/// The usual [`Options::max_body_bytes`]: room for a prompt that fills a context of a million
+/// tokens.
 const MAX_BODY_BYTES: usize = 8 << 20;
 
 /// The usual [`Options::max_bodies_bytes`].
@@ -96,7 +101,8 @@ impl App {
     }
 }
 
-/// The `OpenAPI` document as it was last made. Graphs keep their names while the server runs; vocabularies come with the models.
+/// The `OpenAPI` document as it was last made. Graphs keep their names while the server runs;
+/// vocabularies come with the models.
 #[derive(Default)]
 pub(crate) struct Document {
     kept: Mutex<Option<([usize; 2], Bytes)>>,

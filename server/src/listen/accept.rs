@@ -10,8 +10,8 @@ use tokio::{
 
 use super::{connection, hall::Hall};
 
-/// Connections that may wait to be accepted, if the system allows as many (`net.core.somaxconn`). One that finds no place tries
-/// again after a second.
+/// Connections that may wait to be accepted, if the system allows as many (`net.core.somaxconn`).
+/// One that finds no place tries again after a second.
 const BACKLOG: u32 = 4_096;
 
 /// The first and the longest pause after the system could not give a connection.
@@ -24,14 +24,16 @@ pub(crate) fn listen(address: std::net::SocketAddr) -> io::Result<TcpListener> {
     } else {
         TcpSocket::new_v6()?
     };
-    // A server can be started again while connections of the last one end. Elsewhere this means that two may listen.
+    // A server can be started again while connections of the last one end. Elsewhere this means
+    // that two may listen.
     #[cfg(unix)]
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
     socket.listen(BACKLOG)
 }
 
-/// Serves the connections of a listener for as long as this is polled. They go on when it is dropped.
+/// Serves the connections of a listener for as long as this is polled. They go on when it is
+/// dropped.
 pub(crate) async fn accept(listener: TcpListener, hall: Arc<Hall>, service: Router) {
     let (first, longest) = PAUSES;
     let mut pause = first;

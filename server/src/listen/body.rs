@@ -20,7 +20,8 @@ use super::{
     watch::{Connection, Exchange, Patience},
 };
 
-/// How long a body is waited for even when the deadline has passed: where it is on its way, it is not what was late.
+/// How long a body is waited for even when the deadline has passed: where it is on its way, it is
+/// not what was late.
 const ON_ITS_WAY: Duration = Duration::from_millis(100);
 
 /// A request that is being answered; it has ended when this is dropped.

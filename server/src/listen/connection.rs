@@ -34,9 +34,11 @@ use super::{
     watch::{Exchange, Patience, Verdict},
 };
 
-/// Requests of one HTTP/2 connection at the same time: a proxy has few connections for many clients.
+/// Requests of one HTTP/2 connection at the same time: a proxy has few connections for many
+/// clients.
 const STREAMS: u32 = 256;
-/// What a client of HTTP/2 may send of bodies before they are read, for each stream and for all of a connection.
+/// What a client of HTTP/2 may send of bodies before they are read, for each stream and for all of
+/// a connection.
 const STREAM_WINDOW_BYTES: u32 = 256 << 10;
 const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
 /// What a stream of HTTP/2 may have to send before the client takes it.
@@ -92,7 +94,8 @@ fn builder(streams: &Streams) -> auto::Builder<Streams> {
         .header_read_timeout(None)
         // A head has to fit into the buffer, where bodies and answers pass through in parts.
         .max_buf_size(HEAD_BYTES);
-    // Streams that are reset at once, or that reset by their errors, are limited by the library: 20 and 1,024.
+    // Streams that are reset at once, or that reset by their errors, are limited by the library: 20
+    // and 1,024.
     builder
         .http2()
         .timer(TokioTimer::new())
@@ -158,7 +161,8 @@ fn head_deadline(headers: &HeaderMap, arrived: Instant) -> Option<tokio::time::I
 #[derive(Clone)]
 struct Streams(Arc<Slot>);
 
-/// The request that is about to become a stream's task: the library makes the one of the other before it takes the next.
+/// The request that is about to become a stream's task: the library makes the one of the other
+/// before it takes the next.
 #[derive(Default)]
 struct Slot(Mutex<Option<Arc<Exchange>>>);
 

@@ -1,4 +1,5 @@
-//! The deadline that a request's header sets: when its answer becomes worthless. The time begins with the first byte of the head.
+//! The deadline that a request's header sets: when its answer becomes worthless. The time begins
+//! with the first byte of the head.
 
 use std::time::Duration;
 

@@ -73,7 +73,8 @@ impl Hall {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place for one more connection. Where all are taken, the one that does the least has to leave, unless all do something.
+    /// A place for one more connection. Where all are taken, the one that does the least has to
+    /// leave, unless all do something.
     pub(super) fn admit(self: &Arc<Self>) -> Option<Place> {
         self.clock.tick();
         let mut open = self.lock();
@@ -94,7 +95,8 @@ impl Hall {
         })
     }
 
-    /// Has the most dispensable connection leave. One that has just come is not: its request may be on the way.
+    /// Has the most dispensable connection leave. One that has just come is not: its request may be
+    /// on the way.
     fn make_room(&self, open: &HashMap<u64, Arc<Connection>>) -> bool {
         let young = (self.limits.header / 10).as_millis() as u64;
         let before = self.clock.now().saturating_sub(young);

@@ -7,15 +7,18 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// How many connections a listener holds and how long clients may take.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Connections at the same time; also requests at the same time, of which HTTP/2 can have many on one connection.
+    /// Connections at the same time; also requests at the same time, of which HTTP/2 can have many
+    /// on one connection.
     pub connections: usize,
-    /// From the first byte of a request's head to its last; also how long a new connection may be silent.
+    /// From the first byte of a request's head to its last; also how long a new connection may be
+    /// silent.
     pub header: Duration,
     /// How long a connection may be without a request.
     pub idle: Duration,
     /// How long a request's body may take, besides a second for each 64 KiB that came.
     pub body: Duration,
-    /// How long a client may leave its answer unread, besides a second for each 16 KiB that it read.
+    /// How long a client may leave its answer unread, besides a second for each 16 KiB that it
+    /// read.
     pub write: Duration,
 }
 
@@ -37,17 +40,19 @@ pub(super) const BODY_BYTES_A_SECOND: u64 = 64 << 10;
 /// An answer that is read at this rate is never cut.
 pub(super) const ANSWER_BYTES_A_SECOND: u64 = 16 << 10;
 
-/// The longest head of a request in bytes, the same for HTTP/1 and HTTP/2: long tokens and trace headers fit several times over.
+/// The longest head of a request in bytes, the same for HTTP/1 and HTTP/2: long tokens and trace
+/// headers fit several times over.
 pub(super) const HEAD_BYTES: usize = 64 << 10;
 
 /// Connections of the management listener: probes and scrapers are few.
 pub(super) const MANAGEMENT_CONNECTIONS: usize = 64;
 
-/// File descriptors that are kept for other things than connections: model and graph files, pipes to children, connections that
-/// are being refused.
+/// File descriptors that are kept for other things than connections: model and graph files, pipes
+/// to children, connections that are being refused.
 const OTHER_DESCRIPTORS: u64 = 96;
 
-/// As many of `wanted` connections as the descriptor limit of the process leaves, which is raised where the system lets it be.
+/// As many of `wanted` connections as the descriptor limit of the process leaves, which is raised
+/// where the system lets it be.
 pub(crate) fn affordable(wanted: usize) -> usize {
     let open = fs::read_dir("/proc/self/fd").map_or(32, |open| open.count() as u64);
     let others = open + OTHER_DESCRIPTORS + MANAGEMENT_CONNECTIONS as u64;

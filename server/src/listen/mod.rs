@@ -1,7 +1,9 @@
-//! Listeners and connections: who may hold how many, and how long clients may take. Nothing here knows what a request is for.
+//! Listeners and connections: who may hold how many, and how long clients may take. Nothing here
+//! knows what a request is for.
 //!
-//! A connection is one task ([`connection`]) with a socket ([`socket`]) that notes what the client does; [`watch`] says what is known
-//! of it and when a limit has passed; [`hall`] holds all of them.
+//! A connection is one task ([`connection`]) with a socket ([`socket`]) that notes what the client
+//! does; [`watch`] says what is known of it and when a limit has passed; [`hall`] holds all of
+//! them.
 
 mod accept;
 mod body;
@@ -45,7 +47,8 @@ pub(crate) async fn late_bodies(request: Request, next: Next) -> Response {
 }
 
 impl Limits {
-    /// The limits of a listener for probes, scrapers and operators, which is apart so that it can be reached when the other is full.
+    /// The limits of a listener for probes, scrapers and operators, which is apart so that it can
+    /// be reached when the other is full.
     pub(crate) fn of_management(&self) -> Self {
         Self {
             connections: limits::MANAGEMENT_CONNECTIONS,

@@ -1,4 +1,5 @@
-//! Answers of the listener itself, to what does not become a request: written once, sent as they are.
+//! Answers of the listener itself, to what does not become a request: written once, sent as they
+//! are.
 
 use std::{
     io::{Read as _, Write as _},
@@ -20,8 +21,8 @@ use tokio::{
 
 use crate::rescue::{Cause, Failure, Retry};
 
-/// Connections that are being refused at the same time: each has a descriptor and a task for up to [`COURTESY`]. More are told at
-/// once, whether or not they can read it.
+/// Connections that are being refused at the same time: each has a descriptor and a task for up to
+/// [`COURTESY`]. More are told at once, whether or not they can read it.
 const AT_ONCE: usize = 64;
 
 /// How long a client may take to read that it is refused.

@@ -1,5 +1,6 @@
-//! The socket of a connection, between the client and the HTTP library: it notes when a head begins, answers a head that does not
-//! come to its end, and closes so that a client that is still sending can read why.
+//! The socket of a connection, between the client and the HTTP library: it notes when a head
+//! begins, answers a head that does not come to its end, and closes so that a client that is still
+//! sending can read why.
 
 use std::{
     io,
@@ -23,7 +24,8 @@ use super::{
 /// What a client of HTTP/2 sends first.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// How long a client that is still sending is listened to after the answer, so that it reads that and not a reset.
+/// How long a client that is still sending is listened to after the answer, so that it reads that
+/// and not a reset.
 const LINGER: Duration = Duration::from_secs(1);
 /// Reads before others have their turn.
 const READS: usize = 32;

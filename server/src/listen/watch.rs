@@ -1,8 +1,8 @@
 //! What is known of a connection, and which limit it has passed.
 //!
-//! A connection is one task. It, its socket and its requests write here when something begins or ends; a task that wakes a few
-//! times a second looks at all connections and tells those that took too long. So no connection has timers of its own, and a
-//! token costs no more than two stores.
+//! A connection is one task. It, its socket and its requests write here when something begins or
+//! ends; a task that wakes a few times a second looks at all connections and tells those that took
+//! too long. So no connection has timers of its own, and a token costs no more than two stores.
 
 use std::{
     sync::{
@@ -24,7 +24,8 @@ pub(super) type Millis = u64;
 #[derive(Debug)]
 pub(super) struct Clock {
     opened: Instant,
-    /// As of the last look at all connections: exact enough for limits of seconds, and read for each token.
+    /// As of the last look at all connections: exact enough for limits of seconds, and read for
+    /// each token.
     ticked: AtomicU64,
 }
 
@@ -88,7 +89,8 @@ pub(super) struct Connection {
     unread: AtomicBool,
     /// Requests that are being answered.
     open: AtomicU32,
-    /// The same, one by one: as many as there may be streams. Locked when one begins or ends, and by the watch.
+    /// The same, one by one: as many as there may be streams. Locked when one begins or ends, and
+    /// by the watch.
     exchanges: Mutex<Vec<Arc<Exchange>>>,
 }
 
@@ -175,7 +177,8 @@ impl Connection {
         self.open.fetch_sub(1, Relaxed);
     }
 
-    /// The client read more of what waited for it. The rest of an answer is no longer part of a request.
+    /// The client read more of what waited for it. The rest of an answer is no longer part of a
+    /// request.
     pub(super) fn read_more(&self, bytes: u64) {
         let earned = bytes / (ANSWER_BYTES_A_SECOND / 1_000);
         let quiet = self.quiet.load(Relaxed) + earned;
@@ -248,8 +251,8 @@ impl Connection {
         }
     }
 
-    /// How dispensable the connection is: the higher the first number the more, and then the lower the second. `None` if it is
-    /// answering something.
+    /// How dispensable the connection is: the higher the first number the more, and then the lower
+    /// the second. `None` if it is answering something.
     pub(super) fn dispensable(&self) -> Option<(u8, Millis)> {
         if self.verdict() != Verdict::Serve {
             return None;
@@ -280,7 +283,8 @@ impl Connection {
     }
 }
 
-/// How long a client may still let an answer wait. Waiting uses it up, reading gives it back, as far as the limit.
+/// How long a client may still let an answer wait. Waiting uses it up, reading gives it back, as
+/// far as the limit.
 #[derive(Debug)]
 pub(super) struct Patience {
     limit: Millis,

@@ -1,4 +1,5 @@
-//! The identity of a request: the client's `x-request-id` if it is well formed, else one of ours; always sent back.
+//! The identity of a request: the client's `x-request-id` if it is well formed, else one of ours;
+//! always sent back.
 
 use std::{
     hash::{BuildHasher as _, Hasher as _, RandomState},

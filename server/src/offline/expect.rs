@@ -109,7 +109,8 @@ fn contains(found: &Value, part: &Value) -> bool {
     }
 }
 
-/// The text of a packet: of a string, a text chunk, an answer to a chat or a completion, or a piece of one.
+/// The text of a packet: of a string, a text chunk, an answer to a chat or a completion, or a piece
+/// of one.
 fn text_of(packet: &Shown) -> String {
     let choices = |of: &Value| -> String {
         let texts = of["choices"]

@@ -61,8 +61,9 @@ impl Reader {
         }
     }
 
-    /// Reads a line. A packet without a timestamp comes right after the one before it, the first one at 0; one without a type
-    /// has the type that the graph takes there. The error says what is wrong.
+    /// Reads a line. A packet without a timestamp comes right after the one before it, the first
+    /// one at 0; one without a type has the type that the graph takes there. The error says what is
+    /// wrong.
     pub(crate) fn read(&mut self, text: &str) -> Result<Line, String> {
         let written: Written = serde_json::from_str(text).map_err(|error| error.to_string())?;
         self.line(written)
@@ -132,7 +133,8 @@ impl Reader {
     }
 }
 
-/// A packet as it is shown: its value as JSON, or as Rust's `Debug` writes it where its type has no JSON.
+/// A packet as it is shown: its value as JSON, or as Rust's `Debug` writes it where its type has no
+/// JSON.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Shown {
     pub(crate) timestamp: Value,

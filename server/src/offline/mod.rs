@@ -1,4 +1,5 @@
-//! Graphs without a server: packets in from a file, packets out as JSON, and what a test of a graph expects of them.
+//! Graphs without a server: packets in from a file, packets out as JSON, and what a test of a graph
+//! expects of them.
 
 pub(crate) mod expect;
 pub(crate) mod line;

@@ -50,8 +50,8 @@ const TELL_AFTER: Duration = Duration::from_secs(1);
 /// Longer than anybody waits, and short enough to be added to a time.
 const FOR_EVER: Duration = Duration::from_hours(10 * 365 * 24);
 
-/// After this time without a packet, a session that takes no more input is asked whether it waits for itself; then after twice
-/// the time, and so on.
+/// After this time without a packet, a session that takes no more input is asked whether it waits
+/// for itself; then after twice the time, and so on.
 const ASK_AFTER: Duration = Duration::from_millis(50);
 
 impl Play {
@@ -182,7 +182,8 @@ fn waits_for_itself(why: &Why) -> bool {
     !why.ended && !why.nodes.is_empty() && !waits.into_iter().any(elsewhere)
 }
 
-/// What to make of a line that could not be sent: how the session ended, if it has ended, else that the line is wrong.
+/// What to make of a line that could not be sent: how the session ended, if it has ended, else that
+/// the line is wrong.
 fn refused(handle: &Handle, error: &Error) -> End {
     match handle.outcome().now_or_never() {
         Some(Err(error)) => End::Failed(error),

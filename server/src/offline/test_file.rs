@@ -86,7 +86,8 @@ fn default_timeout() -> f64 {
 pub(crate) struct Outcome {
     /// What is not as expected, in lines; none if all is.
     pub(crate) failure: Option<String>,
-    /// What came out of the streams that the case names, or of the graph's outputs if it names none.
+    /// What came out of the streams that the case names, or of the graph's outputs if it names
+    /// none.
     pub(crate) outputs: BTreeMap<String, Vec<Shown>>,
 }
 
@@ -106,7 +107,8 @@ impl TestFile {
         }
     }
 
-    /// Compiles the graph; `path` is where the file lies. The error is about something else than the graph.
+    /// Compiles the graph; `path` is where the file lies. The error is about something else than
+    /// the graph.
     pub(crate) fn bench(&self, path: &Path, named: &Named) -> Result<Bench, String> {
         let mut environment = Environment::new(Registry::global());
         for (name, script) in &self.models {
@@ -216,7 +218,8 @@ impl Bench {
     }
 }
 
-/// A session of a case, with an eye on the streams that the case names, or on the graph's outputs if it names none.
+/// A session of a case, with an eye on the streams that the case names, or on the graph's outputs
+/// if it names none.
 fn start(
     case: &Case,
     plan: &Arc<Plan>,

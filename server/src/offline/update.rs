@@ -1,4 +1,5 @@
-//! Test files that are brought up to date: what came out becomes what is expected. All else in the file stays as it is written.
+//! Test files that are brought up to date: what came out becomes what is expected. All else in the
+//! file stays as it is written.
 
 use std::collections::BTreeMap;
 
@@ -22,8 +23,8 @@ impl Document {
         self.0.to_string()
     }
 
-    /// Sets what case `at` expects of streams, and tells whether that makes it right: a case that expects an error, or a text
-    /// or part of a value, says something that no output can replace.
+    /// Sets what case `at` expects of streams, and tells whether that makes it right: a case that
+    /// expects an error, or a text or part of a value, says something that no output can replace.
     pub(crate) fn set(&mut self, at: usize, outputs: &BTreeMap<String, Vec<Shown>>) -> bool {
         let case = self
             .0

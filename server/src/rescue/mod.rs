@@ -1,7 +1,8 @@
 //! The error table: what went wrong, as an HTTP status, a type, a code, and whether to try again.
 //!
-//! Everything that refuses or fails a request becomes a [`Failure`] here and nowhere else, so that a status code is never
-//! chosen at the place that failed. A failure that would repeat itself is never sent as one to retry.
+//! Everything that refuses or fails a request becomes a [`Failure`] here and nowhere else, so that
+//! a status code is never chosen at the place that failed. A failure that would repeat itself is
+//! never sent as one to retry.
 
 mod response;
 
@@ -157,7 +158,8 @@ impl Failure {
         self
     }
 
-    /// Names the field that holds the prompt, where a prompt is at fault: what found that out knows no field names.
+    /// Names the field that holds the prompt, where a prompt is at fault: what found that out knows
+    /// no field names.
     #[must_use]
     pub(crate) fn of_prompt(mut self, field: Option<&'static str>) -> Self {
         if self.cause == Cause::ContextLength && self.param.is_none() {
@@ -191,7 +193,8 @@ impl Failure {
     }
 }
 
-/// Most bytes of a message. Whoever writes one shows no more than 200 bytes of the request in it; this is for those that do not.
+/// Most bytes of a message. Whoever writes one shows no more than 200 bytes of the request in it;
+/// this is for those that do not.
 const MAX_MESSAGE_BYTES: usize = 1_000;
 
 /// A message that is not longer than an answer should be.
@@ -217,7 +220,8 @@ impl From<Error> for Failure {
             Kind::Unavailable => Cause::Unavailable,
             Kind::FailedPrecondition | Kind::Internal => Cause::NodeFailed,
         };
-        // The request's own faults name their field; the node that found them is of no use to the client.
+        // The request's own faults name their field; the node that found them is of no use to the
+        // client.
         let node = row(cause)
             .status
             .is_server_error()

@@ -1,4 +1,5 @@
-//! Failures as answers, in OpenAI's form. The layer of dialects tells them in another where a path has one.
+//! Failures as answers, in OpenAI's form. The layer of dialects tells them in another where a path
+//! has one.
 
 use axum::{
     Json,

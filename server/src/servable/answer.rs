@@ -1,7 +1,7 @@
 //! One request's session, as its answer: packets until the end, then the reason if it ended badly.
 //!
-//! An `Answer` owns the session's handle, and the session ends when the handle is dropped. So does everything that works for the
-//! request: there is no other way to cancel, and none is needed.
+//! An `Answer` owns the session's handle, and the session ends when the handle is dropped. So does
+//! everything that works for the request: there is no other way to cancel, and none is needed.
 
 use std::{sync::Arc, time::Instant};
 
@@ -86,7 +86,8 @@ impl Answer {
         self.next().await?.ok_or_else(none)
     }
 
-    /// The next packet; `None` when the session has ended well. May be dropped before it is ready: no packet is lost.
+    /// The next packet; `None` when the session has ended well. May be dropped before it is ready:
+    /// no packet is lost.
     pub(crate) async fn next(&mut self) -> Result<Option<HttpResponse>, Failure> {
         let Self {
             packets,

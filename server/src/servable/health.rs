@@ -1,27 +1,29 @@
-//! Who would be served now: readiness is a graph's, and the server is ready while one of its graphs is.
+//! Who would be served now: readiness is a graph's, and the server is ready while one of its graphs
+//! is.
 
 use std::{sync::Arc, time::Duration};
 
 use graphmill_calculators::{embed::EmbeddingModel, llm::LanguageModel};
-use graphmill_llm::{EngineState, Health};
+use graphmill_llm::{Health, LlmEngineState};
 
 use super::{Servable, Servables, StateName};
 
-/// An engine that has had work for this long without making a step is not ready, whether it will be given up for it or not. Far
-/// above the time of the longest step: a full prefill batch of a large model on a slow machine.
+/// An engine that has had work for this long without making a step is not ready, whether it will be
+/// given up for it or not. Far above the time of the longest step: a full prefill batch of a large
+/// model on a slow machine.
 const STALLED: Duration = Duration::from_mins(1);
 
 /// Graphs that are named in a reason; there may be hundreds.
 const NAMED: usize = 10;
 
 /// How an engine of a graph is.
-struct EngineHealth {
+struct LlmEngineHealth {
     model: String,
     stalled: Duration,
     health: Health,
 }
 
-impl EngineHealth {
+impl LlmEngineHealth {
     /// Why it does not answer, if it does not.
     fn unready(&self) -> Option<String> {
         let Self {
@@ -31,19 +33,19 @@ impl EngineHealth {
         } = self;
         let failure = health.failure.as_deref().unwrap_or("no reason");
         match health.state {
-            EngineState::Failed => Some(format!(
+            LlmEngineState::Failed => Some(format!(
                 "the engine of `{model}` has failed and could not be started again: {failure}"
             )),
-            EngineState::Restarting => Some(format!(
+            LlmEngineState::Restarting => Some(format!(
                 "the engine of `{model}` has failed and is being started again: {failure}"
             )),
-            EngineState::Running if *stalled >= STALLED => {
+            LlmEngineState::Running if *stalled >= STALLED => {
                 let seconds = stalled.as_secs();
                 Some(format!(
                     "the engine of `{model}` has made no step for {seconds} s"
                 ))
             }
-            EngineState::Running => None,
+            LlmEngineState::Running => None,
         }
     }
 }
@@ -62,18 +64,18 @@ impl Servable {
                 let reason = self.failure().unwrap_or_default();
                 Some(format!("`{name}` waits for a file: {reason}"))
             }
-            StateName::Available => self.engines().iter().find_map(EngineHealth::unready),
+            StateName::Available => self.engines().iter().find_map(LlmEngineHealth::unready),
         }
     }
 
     /// How its engines are.
-    fn engines(&self) -> Vec<EngineHealth> {
+    fn engines(&self) -> Vec<LlmEngineHealth> {
         let generating = self
             .resources()
             .into_iter()
             .map(|model: Arc<LanguageModel>| {
                 let status = model.engine().status();
-                EngineHealth {
+                LlmEngineHealth {
                     stalled: status.stalled_for(),
                     model: status.model,
                     health: model.health(),
@@ -84,7 +86,7 @@ impl Servable {
             .into_iter()
             .map(|model: Arc<EmbeddingModel>| {
                 let status = model.engine().status();
-                EngineHealth {
+                LlmEngineHealth {
                     stalled: status.stalled_for(),
                     model: status.model,
                     health: model.health(),
@@ -95,7 +97,8 @@ impl Servable {
 }
 
 impl Servables {
-    /// Why no graph will ever answer, if so: none is listed, or none could be loaded or waits to be.
+    /// Why no graph will ever answer, if so: none is listed, or none could be loaded or waits to
+    /// be.
     pub(crate) fn nothing_to_serve(&self) -> Option<String> {
         if self.iter().next().is_none() {
             return Some("the configuration lists no graph".to_owned());
@@ -108,8 +111,9 @@ impl Servables {
         reasons.map(|reasons| format!("no graph could be loaded: {}", listed(&reasons, "; ")))
     }
 
-    /// Why no request would be answered now; `None` when some would. Until each graph has been loaded or has failed, the server is
-    /// not ready: those who wait for it want all of its graphs. After that, a graph that fails does not keep the others.
+    /// Why no request would be answered now; `None` when some would. Until each graph has been
+    /// loaded or has failed, the server is not ready: those who wait for it want all of its graphs.
+    /// After that, a graph that fails does not keep the others.
     pub(crate) fn unready(&self) -> Option<String> {
         let in_state = |state: StateName| {
             let servables = self
@@ -147,7 +151,7 @@ impl Servables {
     /// Why the server will not get well by itself: an engine failed and could not be started again.
     pub(crate) fn beyond_help(&self) -> Option<String> {
         let engines = self.iter().flat_map(Servable::engines);
-        let mut failed = engines.filter(|engine| engine.health.state == EngineState::Failed);
+        let mut failed = engines.filter(|engine| engine.health.state == LlmEngineState::Failed);
         failed.find_map(|engine| engine.unready())
     }
 }

@@ -11,7 +11,8 @@ use graphmill_grammar::{
 
 use crate::config::{GraphEntry, subgraphs::Named};
 
-/// The tags of the stream on which a graph takes an HTTP request. OVMS's graphs that embed and rank have the shorter one.
+/// The tags of the stream on which a graph takes an HTTP request. OVMS's graphs that embed and rank
+/// have the shorter one.
 const REQUEST_TAGS: [&str; 2] = ["HTTP_REQUEST_PAYLOAD", "REQUEST_PAYLOAD"];
 /// The tags of the stream on which a graph gives the answer.
 const RESPONSE_TAGS: [&str; 2] = ["HTTP_RESPONSE_PAYLOAD", "RESPONSE_PAYLOAD"];
@@ -37,8 +38,8 @@ pub(crate) struct Compiled {
     pub(crate) diagnostics: Vec<Diagnostic>,
 }
 
-/// Compiles a graph file; paths in its options are relative to `base`, and the subgraphs that lie beside it can be its nodes.
-/// The error is about the files themselves.
+/// Compiles a graph file; paths in its options are relative to `base`, and the subgraphs that lie
+/// beside it can be its nodes. The error is about the files themselves.
 pub(crate) fn compile(
     file: &Path,
     base: &Path,
@@ -96,7 +97,8 @@ pub(crate) fn compile_text(
     }
 }
 
-/// Compiles the graph of a configuration's entry, and checks that REST requests can be answered by it.
+/// Compiles the graph of a configuration's entry, and checks that REST requests can be answered by
+/// it.
 pub(super) fn load(entry: &GraphEntry, environment: &Environment) -> Result<Compiled, String> {
     if let Some(reason) = entry.refused_subconfig() {
         return Err(reason);

@@ -1,4 +1,5 @@
-//! How the graphs of a configuration become available: all of them at the start, and those that wait for a file once it is there.
+//! How the graphs of a configuration become available: all of them at the start, and those that
+//! wait for a file once it is there.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -19,11 +20,12 @@ use crate::{
     observe::log,
 };
 
-/// How often is looked for files that graphs wait for, and for changes of those that they use: soon enough for whoever puts one
-/// there, and cheap.
+/// How often is looked for files that graphs wait for, and for changes of those that they use: soon
+/// enough for whoever puts one there, and cheap.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
-/// The longest time between two attempts to load what is there and cannot be loaded, such as a file that is still being copied.
+/// The longest time between two attempts to load what is there and cannot be loaded, such as a file
+/// that is still being copied.
 const RETRY_AT_MOST: Duration = Duration::from_mins(1);
 
 /// Why a graph could not be loaded.
@@ -62,8 +64,8 @@ pub(crate) async fn look_for_models(servables: Arc<Servables>) {
     }
 }
 
-/// Looks, until the server is gone, whether files of models were changed while they are in use. The log, the status and the metrics
-/// tell what was found.
+/// Looks, until the server is gone, whether files of models were changed while they are in use. The
+/// log, the status and the metrics tell what was found.
 pub(crate) async fn watch_files(servables: Weak<Servables>) {
     loop {
         sleep(LOOK_EVERY).await;
@@ -81,7 +83,8 @@ pub(crate) async fn watch_files(servables: Weak<Servables>) {
 }
 
 impl Servables {
-    /// Loads every graph, one after the other. One that fails, or panics, is reported and does not keep the others.
+    /// Loads every graph, one after the other. One that fails, or panics, is reported and does not
+    /// keep the others.
     pub(crate) fn load(&self) {
         for entry in &self.entries {
             let servable = &self.by_name[&entry.name];

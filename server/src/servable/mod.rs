@@ -1,7 +1,8 @@
-//! The graphs that are served: each has a name, a state, and when it is available a plan to open sessions on.
+//! The graphs that are served: each has a name, a state, and when it is available a plan to open
+//! sessions on.
 //!
-//! The list is fixed when the server starts; a graph's state changes behind it in one atomic swap, so a request sees one
-//! state from beginning to end.
+//! The list is fixed when the server starts; a graph's state changes behind it in one atomic swap,
+//! so a request sees one state from beginning to end.
 
 mod answer;
 mod health;
@@ -68,7 +69,8 @@ impl Servables {
         self.by_name.get(name)
     }
 
-    /// The graph that is meant where a question about prompts names none: the only one, or one with the only language model.
+    /// The graph that is meant where a question about prompts names none: the only one, or one with
+    /// the only language model.
     pub(crate) fn unnamed(&self) -> Option<&Arc<Servable>> {
         let mut graphs = self.by_name.values();
         match (graphs.next(), graphs.next()) {
@@ -111,7 +113,8 @@ impl Servables {
         Failure::new(Cause::UnknownModel, message).of_field("model")
     }
 
-    /// The models of all available graphs, each once, with the name of the first graph that uses it.
+    /// The models of all available graphs, each once, with the name of the first graph that uses
+    /// it.
     pub(crate) fn models(&self) -> Vec<(String, Arc<LanguageModel>)> {
         self.resources()
     }

@@ -1,5 +1,5 @@
-//! The models of a graph: how much they read, and their adapters. A request names an adapter behind its graph, `graph:adapter`, or
-//! by its own name.
+//! The models of a graph: how much they read, and their adapters. A request names an adapter behind
+//! its graph, `graph:adapter`, or by its own name.
 
 use std::sync::Arc;
 
@@ -14,7 +14,8 @@ pub(crate) struct Named<'a> {
 }
 
 impl Servables {
-    /// A graph, an adapter of a graph, or an adapter; of several graphs with an adapter of that name, the first by name.
+    /// A graph, an adapter of a graph, or an adapter; of several graphs with an adapter of that
+    /// name, the first by name.
     pub(crate) fn named(&self, name: &str) -> Option<Named<'_>> {
         if let Some(servable) = self.get(name) {
             return Some(Named {
@@ -24,7 +25,8 @@ impl Servables {
         }
         let behind_graph = name.rsplit_once(':').and_then(|(graph, adapter)| {
             let servable = self.get(graph)?;
-            // Before the graph is loaded nobody knows its adapters, and the answer is that it is not loaded.
+            // Before the graph is loaded nobody knows its adapters, and the answer is that it is
+            // not loaded.
             let known =
                 servable.plan().is_err() || servable.adapters().iter().any(|own| own == adapter);
             known.then_some((servable, adapter))
@@ -57,7 +59,8 @@ impl Servable {
         models.iter().flat_map(names).collect()
     }
 
-    /// The tokens that a sequence of its model can have, once it is loaded; of several models, of that with the fewest.
+    /// The tokens that a sequence of its model can have, once it is loaded; of several models, of
+    /// that with the fewest.
     pub(crate) fn context_length(&self) -> Option<usize> {
         let plan = self.plan().ok()?;
         let generating = plan.resources::<LanguageModel>();

@@ -13,7 +13,8 @@ use axum::{
 use super::origins;
 use crate::rescue::{Cause, Failure};
 
-/// Ends of names that nobody can register: they are a network's own. Who can give them out there reaches the server anyway.
+/// Ends of names that nobody can register: they are a network's own. Who can give them out there
+/// reaches the server anyway.
 const PRIVATE: [&str; 5] = [".localhost", ".local", ".internal", ".home.arpa", ".svc"];
 
 /// Which hosts a server is.
@@ -168,7 +169,8 @@ impl<'a> Asked<'a> {
             return false;
         };
         let mut asked = self.names().filter_map(Name::read).peekable();
-        // Behind what ends TLS, only the page knows of it: a host without a port has that of the page's scheme.
+        // Behind what ends TLS, only the page knows of it: a host without a port has that of the
+        // page's scheme.
         asked.peek().is_some()
             && asked.all(|name| {
                 name.host == page.host && name.port.unwrap_or(usual) == page.port.unwrap_or(usual)

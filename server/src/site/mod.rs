@@ -1,6 +1,7 @@
-//! Under which names this server is asked, and by pages of which sites. Without keys, that a request comes from this machine or
-//! network says who sent it; a browser there sends what pages of others say. Two checks keep those pages out: a name that
-//! leads here by the choice of its owner (DNS rebinding) is none of ours, and what a page of another site posts says so.
+//! Under which names this server is asked, and by pages of which sites. Without keys, that a
+//! request comes from this machine or network says who sent it; a browser there sends what pages of
+//! others say. Two checks keep those pages out: a name that leads here by the choice of its owner
+//! (DNS rebinding) is none of ours, and what a page of another site posts says so.
 
 mod hosts;
 mod origins;
@@ -27,7 +28,8 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    /// The site that listens at `addresses`. `hosts` and `origins` are further ones, as the command line has them.
+    /// The site that listens at `addresses`. `hosts` and `origins` are further ones, as the command
+    /// line has them.
     pub(crate) fn new(addresses: &[SocketAddr], hosts: &[String], origins: &[String]) -> Self {
         Self {
             hosts: Hosts::new(addresses, hosts),
@@ -80,7 +82,8 @@ impl Site {
             Method::GET | Method::HEAD | Method::OPTIONS
         );
         let origins = request.headers().get_all(header::ORIGIN);
-        // A page can show an answer to what only reads if CORS lets it, and nobody else suffers from that.
+        // A page can show an answer to what only reads if CORS lets it, and nobody else suffers
+        // from that.
         for origin in origins.into_iter().filter(|_| !reads) {
             let origin = origin.to_str().unwrap_or("?");
             if !self.origins.allow(origin) && !asked.is_same_origin(origin) {

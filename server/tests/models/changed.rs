@@ -1,4 +1,5 @@
-//! Files that change while they are in use, trials that are off, and models that compute no numbers.
+//! Files that change while they are in use, trials that are off, and models that compute no
+//! numbers.
 
 use std::fs;
 

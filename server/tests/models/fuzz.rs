@@ -1,6 +1,7 @@
 //! Models that are damaged at random: the server refuses each or serves it, and lives.
 //!
-//! `GRAPHMILL_FUZZ_MODELS` is how many are made, `GRAPHMILL_FUZZ_SEED` what they are made from; the same seed makes the same models.
+//! `GRAPHMILL_FUZZ_MODELS` is how many are made, `GRAPHMILL_FUZZ_SEED` what they are made from; the
+//! same seed makes the same models.
 
 use std::{env, fmt::Write as _, fs};
 

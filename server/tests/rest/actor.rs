@@ -1,4 +1,5 @@
-//! A node that does what the request's body says, so that a test can produce any answer and any failure through a real graph.
+//! A node that does what the request's body says, so that a test can produce any answer and any
+//! failure through a real graph.
 
 use std::collections::VecDeque;
 
@@ -9,8 +10,9 @@ use graphmill_engine::{
 };
 use serde_json::Value;
 
-/// Plays the `actions` of the body, one a call: `{"event": data}`, `{"body": text}`, `{"done": true}`, `{"fail": {"kind", "message",
-/// "code", "field"}}`, `{"panic": message}`, `{"hang": true}`. After the last one it ends.
+/// Plays the `actions` of the body, one a call: `{"event": data}`, `{"body": text}`,
+/// `{"done": true}`, `{"fail": {"kind", "message", "code", "field"}}`, `{"panic": message}`,
+/// `{"hang": true}`. After the last one it ends.
 struct Actor {
     next: EventSender<()>,
     actions: VecDeque<Value>,

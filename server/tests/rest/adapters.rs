@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use crate::support::{CHAT, Setup, TestServer, question};
 
-/// The published graph with two adapters of a scripted model, which moves letters on by the adapter's number.
+/// The published graph with two adapters of a scripted model, which moves letters on by the
+/// adapter's number.
 async fn server() -> TestServer {
     let options = "max_num_seqs: 4 \
         lora_adapters { name: \"one\" path: \"one.gguf\" } lora_adapters { path: \"adapters/two.gguf\" scale: 0.5 }";

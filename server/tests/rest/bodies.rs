@@ -1,4 +1,5 @@
-//! The bodies of requests: how large they may be, alone and together, and what a refusal shows of them.
+//! The bodies of requests: how large they may be, alone and together, and what a refusal shows of
+//! them.
 
 use std::fmt::Write as _;
 use std::io::Write as _;

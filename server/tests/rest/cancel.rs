@@ -1,7 +1,8 @@
-//! A client that leaves takes its work with it: in the queue, in the prompt, in the answer, and while it waits for a whole one.
+//! A client that leaves takes its work with it: in the queue, in the prompt, in the answer, and
+//! while it waits for a whole one.
 //!
-//! The model of these tests takes a while for each step, so that a generation lasts; what is asserted is that everything is given
-//! back, not how soon.
+//! The model of these tests takes a while for each step, so that a generation lasts; what is
+//! asserted is that everything is given back, not how soon.
 
 use serde_json::{Value, json};
 
@@ -149,7 +150,8 @@ async fn a_client_that_does_not_read_holds_up_nobody() {
         .await
         .expect("an answer");
     slow.chunk().await.expect("no error").expect("no end");
-    // The slow one has filled what buffers it has, or is about to; others are answered all the same.
+    // The slow one has filled what buffers it has, or is about to; others are answered all the
+    // same.
     for _ in 0..20 {
         assert_eq!(
             server.chat(&question("chat", "quick")).await.json()["choices"][0]["message"]["content"],

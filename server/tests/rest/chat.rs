@@ -1,4 +1,5 @@
-//! Chat and completions through the published graph, with a scripted model: whole objects and exact streams.
+//! Chat and completions through the published graph, with a scripted model: whole objects and exact
+//! streams.
 
 use serde_json::{Value, json};
 
@@ -13,7 +14,8 @@ async fn server() -> TestServer {
         .await
 }
 
-/// The stream with the values that differ from run to run replaced: the id by `ID`, the time by `0`.
+/// The stream with the values that differ from run to run replaced: the id by `ID`, the time by
+/// `0`.
 fn normalized(reply: &Reply) -> String {
     let first: Value = serde_json::from_str(
         reply

@@ -1,5 +1,5 @@
-//! Clients that take their time, that are too many, and that speak HTTP/2: each limit is answered with its own error, and others
-//! are served meanwhile.
+//! Clients that take their time, that are too many, and that speak HTTP/2: each limit is answered
+//! with its own error, and others are served meanwhile.
 
 use std::time::{Duration, Instant};
 

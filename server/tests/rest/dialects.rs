@@ -1,4 +1,5 @@
-//! Dialects beside chat: their errors, whole and in the middle of a stream, and questions without a model's name.
+//! Dialects beside chat: their errors, whole and in the middle of a stream, and questions without a
+//! model's name.
 
 use serde_json::{Value, json};
 

@@ -11,8 +11,8 @@ fn graph(options: &str) -> String {
     CHAT.replace("max_num_seqs: 4", &format!("max_num_seqs: 4 {options}"))
 }
 
-/// A server with a graph that drafts with a second script and one that does not. The model takes a while for each step, so that
-/// drafts pay.
+/// A server with a graph that drafts with a second script and one that does not. The model takes a
+/// while for each step, so that drafts pay.
 async fn server() -> TestServer {
     let script = json!({ "step_micros": 2000, "replies": [{ "text": TEXT }] });
     let setup = Setup::new()

@@ -206,7 +206,8 @@ async fn a_body_beyond_the_limit_is_too_large() {
     );
 }
 
-/// Kind of the engine's error; then status, type, code and the header that tells whether to try again.
+/// Kind of the engine's error; then status, type, code and the header that tells whether to try
+/// again.
 type Row = (
     &'static str,
     u16,

@@ -1,4 +1,5 @@
-//! One request, however large, leaves room for others: places in the batches, places in the queue, and the work before them.
+//! One request, however large, leaves room for others: places in the batches, places in the queue,
+//! and the work before them.
 
 use serde_json::{Value, json};
 

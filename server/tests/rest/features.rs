@@ -1,4 +1,5 @@
-//! Two hundred requests at once, each with fields of its own, on the shipped model: each gets what it gets alone.
+//! Two hundred requests at once, each with fields of its own, on the shipped model: each gets what
+//! it gets alone.
 
 use std::{net::SocketAddr, path::Path, time::Duration};
 
@@ -92,7 +93,8 @@ fn request(endpoint: &str, fields: &Value, question: &str) -> Value {
     body
 }
 
-/// What does not depend on who else is there: of a stream, each choice's text, reason and log probabilities, joined.
+/// What does not depend on who else is there: of a stream, each choice's text, reason and log
+/// probabilities, joined.
 fn outcome(reply: &Reply, stream: bool) -> Vec<Value> {
     assert_eq!(reply.status, 200, "{}", reply.text);
     if !stream {
@@ -134,7 +136,8 @@ fn outcome(reply: &Reply, stream: bool) -> Vec<Value> {
     joined
 }
 
-/// Equal, but for the last digits of numbers: kernels add in an order that depends on what else is computed.
+/// Equal, but for the last digits of numbers: kernels add in an order that depends on what else is
+/// computed.
 fn alike(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Number(left), Value::Number(right)) => {

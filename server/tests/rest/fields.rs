@@ -1,4 +1,5 @@
-//! The fields of requests: every refusal of the table, from a running server, and the page that is made from it.
+//! The fields of requests: every refusal of the table, from a running server, and the page that is
+//! made from it.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,5 @@
-//! A model that was trained to fill gaps gets what is before and behind one, marked with its tokens for that.
+//! A model that was trained to fill gaps gets what is before and behind one, marked with its tokens
+//! for that.
 
 use std::{fs, path::Path};
 
@@ -6,15 +7,16 @@ use serde_json::{Value, json};
 
 use crate::support::{CHAT, Setup, TestServer, read};
 
-/// Tokens of the model that stand in for those that mark a gap: what the text before begins with, the text behind, and the gap.
+/// Tokens of the model that stand in for those that mark a gap: what the text before begins with,
+/// the text behind, and the gap.
 const MARKS: [u32; 3] = [300, 301, 302];
 
 /// The model of this repository, with tokens that mark a gap.
 fn model() -> Vec<u8> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../demos/tiny_chat/model.gguf");
     let mut bytes = fs::read(file).expect("the model");
-    // A GGUF file begins with its format, its version and the number of its tensors; the number of its metadata values follows,
-    // then these.
+    // A GGUF file begins with its format, its version and the number of its tensors; the number of
+    // its metadata values follows, then these.
     let (count, values) = (16..24, 24);
     let string = |text: &str| [&(text.len() as u64).to_le_bytes(), text.as_bytes()].concat();
     let (number, text) = (4_u32.to_le_bytes(), 8_u32.to_le_bytes());

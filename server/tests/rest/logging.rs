@@ -30,7 +30,8 @@ impl Drop for Logging {
 
 impl Logging {
     fn start(config: &Path, flags: &[&str]) -> Self {
-        // A free port may be taken by another program before the server has it; then the server says so and the test fails.
+        // A free port may be taken by another program before the server has it; then the server
+        // says so and the test fails.
         let port = TcpListener::bind("127.0.0.1:0")
             .and_then(|listener| listener.local_addr())
             .expect("a port")

@@ -1,4 +1,5 @@
-//! The server over real sockets: a server in this process on a free port, and an HTTP client that knows nothing of it.
+//! The server over real sockets: a server in this process on a free port, and an HTTP client that
+//! knows nothing of it.
 
 mod actor;
 mod adapters;

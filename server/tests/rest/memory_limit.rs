@@ -82,7 +82,8 @@ impl Limited {
         self.server.try_wait().expect("a child").is_none()
     }
 
-    /// The status and the error's code of the answer to each body; sixteen are on their way at once.
+    /// The status and the error's code of the answer to each body; sixteen are on their way at
+    /// once.
     async fn ask(&self, path: &str, bodies: Vec<String>) -> Vec<(u16, Option<String>)> {
         let mut answers = Vec::new();
         for some in bodies.chunks(16) {

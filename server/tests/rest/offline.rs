@@ -1,4 +1,5 @@
-//! Graphs from the command line, without a server: `run`, `test`, `fmt`, and where subgraphs are found.
+//! Graphs from the command line, without a server: `run`, `test`, `fmt`, and where subgraphs are
+//! found.
 
 use std::{
     io::Write as _,

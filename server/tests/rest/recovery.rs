@@ -165,7 +165,8 @@ async fn an_engine_that_cannot_be_replaced_makes_its_graph_unready_and_the_serve
     is_refusal(&server.chat(&question("chat", "hello")).await);
     let reply = server.chat(&question("other", "hello")).await;
     assert_eq!(reply.json()["choices"][0]["message"]["content"], "fine");
-    // One graph answers, so the server is ready; and it will not get well by itself, so it is not alive.
+    // One graph answers, so the server is ready; and it will not get well by itself, so it is not
+    // alive.
     assert_eq!(server.get("/v2/health/ready").await.status, 200);
     assert_eq!(server.get("/v2/models/other/ready").await.status, 200);
     let ready = server.get("/v2/models/chat/ready").await;

@@ -251,8 +251,9 @@ async fn nothing_is_ready_when_no_graph_could_be_loaded() {
 async fn a_burst_connects_while_the_server_is_busy() {
     let server = Setup::new().graph("actor", ACTOR).start().await;
     let address = server.server.addresses()[0];
-    // The server has no other thread than this one, so it accepts none of them meanwhile. A connection that
-    // the system has no place for is not refused: its client tries again and again, in vain.
+    // The server has no other thread than this one, so it accepts none of them meanwhile. A
+    // connection that the system has no place for is not refused: its client tries again and again,
+    // in vain.
     let in_vain = std::time::Duration::from_secs(30);
     let burst: Result<Vec<_>, _> = (0..400)
         .map(|_| std::net::TcpStream::connect_timeout(&address, in_vain))

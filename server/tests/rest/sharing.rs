@@ -1,4 +1,5 @@
-//! Prompts that begin alike are computed once, in both layouts of the KV cache, as usage and metrics say.
+//! Prompts that begin alike are computed once, in both layouts of the KV cache, as usage and
+//! metrics say.
 
 use std::path::Path;
 

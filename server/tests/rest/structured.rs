@@ -1,4 +1,5 @@
-//! Structured output over HTTP: what matches, whole and streamed, what is refused and how, and that neighbors notice nothing.
+//! Structured output over HTTP: what matches, whole and streamed, what is refused and how, and that
+//! neighbors notice nothing.
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};

@@ -17,8 +17,8 @@ use super::wiring::{ENABLE, SELECT, Wiring, sequencer};
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SwitchContainerOptions {
-    /// The nodes to choose from, each a calculator or subgraph with its options and without streams: they are those of the
-    /// container.
+    /// The nodes to choose from, each a calculator or subgraph with its options and without
+    /// streams: they are those of the container.
     #[schemars(with = "Vec<serde_json::Map<String, serde_json::Value>>")]
     pub contained_node: Vec<IgnoredAny>,
     /// The number of the node that works at first.
@@ -27,9 +27,11 @@ pub struct SwitchContainerOptions {
     pub enable: Option<bool>,
     /// Whether packets of all inputs are passed on together, and not as they come.
     pub synchronize_io: bool,
-    /// Whether a choice takes effect when it comes, and not once the other inputs are known up to its timestamp.
+    /// Whether a choice takes effect when it comes, and not once the other inputs are known up to
+    /// its timestamp.
     pub async_selection: bool,
-    /// The inputs whose timestamps a choice is ordered among, as `TAG` or `TAG:index`; all of them if none is named.
+    /// The inputs whose timestamps a choice is ordered among, as `TAG` or `TAG:index`; all of them
+    /// if none is named.
     pub tick_input_stream: Vec<String>,
 }
 
@@ -41,10 +43,11 @@ impl SwitchContainerOptions {
     }
 }
 
-/// Runs one of the nodes in its options: the packets of its inputs go to the node that is chosen, and what that one makes
-/// comes out. `SELECT` chooses by number, `ENABLE` between nodes 0 and 1; each is a stream, a side packet or an option, and
-/// without any of them node 0 works. A choice on a stream holds for what comes after it. The other inputs, outputs and
-/// side packets are those of each contained node.
+/// Runs one of the nodes in its options: the packets of its inputs go to the node that is chosen,
+/// and what that one makes comes out. `SELECT` chooses by number, `ENABLE` between nodes 0 and 1;
+/// each is a stream, a side packet or an option, and without any of them node 0 works. A choice on
+/// a stream holds for what comes after it. The other inputs, outputs and side packets are those of
+/// each contained node.
 ///
 /// ```pbtxt
 /// input_stream: "frames"

@@ -9,9 +9,10 @@ use graphmill_engine::{
 
 use super::{Arrival, History, Selector, SwitchContainerOptions, channel_tag, channels};
 
-/// Passes its streams on to one of several channels: what comes on `VIDEO` goes to `C0__VIDEO` while channel 0 is chosen, to
-/// `C1__VIDEO` while channel 1 is. `SELECT` chooses by number, `ENABLE` between 0 and 1; each is a stream, a side packet or
-/// an option, of which the earlier counts. A number without a channel chooses none. Side packets go to all channels.
+/// Passes its streams on to one of several channels: what comes on `VIDEO` goes to `C0__VIDEO`
+/// while channel 0 is chosen, to `C1__VIDEO` while channel 1 is. `SELECT` chooses by number,
+/// `ENABLE` between 0 and 1; each is a stream, a side packet or an option, of which the earlier
+/// counts. A number without a channel chooses none. Side packets go to all channels.
 ///
 /// ```pbtxt
 /// input_stream: "frames"

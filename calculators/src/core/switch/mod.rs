@@ -1,7 +1,8 @@
-//! Switches: one of several nodes works at a time. `SwitchContainer` stands for a `SwitchDemuxCalculator`, the nodes it
-//! contains, and a `SwitchMuxCalculator`.
+//! Switches: one of several nodes works at a time. `SwitchContainer` stands for a
+//! `SwitchDemuxCalculator`, the nodes it contains, and a `SwitchMuxCalculator`.
 //!
-//! The streams of one contained node are a *channel*; those of channel 2 have tags that begin with `C2__`.
+//! The streams of one contained node are a *channel*; those of channel 2 have tags that begin with
+//! `C2__`.
 
 mod container;
 mod demux;
@@ -22,7 +23,8 @@ fn channel_tag(channel: usize, tag: &str) -> String {
     format!("C{channel}__{tag}")
 }
 
-/// The channels that a group's tags belong to, by number: how many, and the tags without their prefix.
+/// The channels that a group's tags belong to, by number: how many, and the tags without their
+/// prefix.
 fn channels(c: &Contract, group: Group) -> (usize, Vec<String>) {
     let (mut count, mut tags) = (0, Vec::new());
     for tag in c.tags(group) {
@@ -41,7 +43,8 @@ fn channels(c: &Contract, group: Group) -> (usize, Vec<String>) {
     (count, tags)
 }
 
-/// What chooses the channel: a number or, for the first two channels, a truth value, on a stream or as a side packet.
+/// What chooses the channel: a number or, for the first two channels, a truth value, on a stream or
+/// as a side packet.
 #[derive(Copy, Clone, Debug)]
 struct Selector {
     select: In<i64>,
@@ -60,7 +63,8 @@ impl Selector {
         }
     }
 
-    /// The channel before the first packet: that of a side packet, else of the options, else the first.
+    /// The channel before the first packet: that of a side packet, else of the options, else the
+    /// first.
     fn first(self, options: &SwitchContainerOptions, cx: &OpenCx<'_>) -> i64 {
         let by_side = cx.side(self.select_side).copied();
         by_side

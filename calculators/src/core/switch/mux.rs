@@ -9,9 +9,9 @@ use graphmill_engine::{
 
 use super::{Arrival, History, Selector, SwitchContainerOptions, channel_tag, channels};
 
-/// Passes on the streams of one of several channels: `VIDEO` gets what comes on `C0__VIDEO` while channel 0 is chosen, on
-/// `C1__VIDEO` while channel 1 is; the rest is dropped. It chooses as `SwitchDemuxCalculator` does. Side packets come from the
-/// channel that is chosen first.
+/// Passes on the streams of one of several channels: `VIDEO` gets what comes on `C0__VIDEO` while
+/// channel 0 is chosen, on `C1__VIDEO` while channel 1 is; the rest is dropped. It chooses as
+/// `SwitchDemuxCalculator` does. Side packets come from the channel that is chosen first.
 ///
 /// ```pbtxt
 /// input_stream: "faces_fast"
@@ -123,8 +123,8 @@ impl Calculator for SwitchMux {
 }
 
 impl SwitchMux {
-    /// Sends what has come for the first epoch and forgets the epoch once nothing more can come for it. True if there is
-    /// nothing to do after that.
+    /// Sends what has come for the first epoch and forgets the epoch once nothing more can come for
+    /// it. True if there is nothing to do after that.
     fn send_first_epoch(&mut self, io: &Ports, cx: &mut Cx<'_>) -> bool {
         let epoch = self.history.epochs[0];
         let next = self.history.epochs.get(1).map(|next| next.start);

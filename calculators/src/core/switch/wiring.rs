@@ -1,4 +1,5 @@
-//! What a `SwitchContainer` is made of: its ports under the names they have inside, and the nodes at the ends of the channels.
+//! What a `SwitchContainer` is made of: its ports under the names they have inside, and the nodes
+//! at the ends of the channels.
 
 use std::collections::HashSet;
 
@@ -132,7 +133,8 @@ impl<'a> Wiring<'a> {
     }
 }
 
-/// The ports of a group without the choices. A name that is there twice gets a number, as one name inside is one stream.
+/// The ports of a group without the choices. A name that is there twice gets a number, as one name
+/// inside is one stream.
 fn inner_names(ports: &[PortSpec]) -> Vec<PortSpec> {
     let mut used: HashSet<String> = [SELECT, ENABLE]
         .into_iter()

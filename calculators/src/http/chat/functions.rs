@@ -1,5 +1,5 @@
-//! `functions` and `function_call`: the form that tools had before there were tools. Requests are read as ones with tools, and told
-//! again in their own form.
+//! `functions` and `function_call`: the form that tools had before there were tools. Requests are
+//! read as ones with tools, and told again in their own form.
 
 use graphmill_engine::Result;
 use serde_json::{Map, Value, json};
@@ -79,8 +79,8 @@ fn tool((index, function): (usize, &Value)) -> Result<Value> {
     Ok(json!({ "type": "function", "function": function }))
 }
 
-/// Brings calls of the past into the form that templates know: an assistant's `function_call`, and the message of the role `function`
-/// behind it. `call` is the id of the last one.
+/// Brings calls of the past into the form that templates know: an assistant's `function_call`, and
+/// the message of the role `function` behind it. `call` is the id of the last one.
 pub(in crate::http) fn of_message(
     message: &mut Map<String, Value>,
     path: &str,

@@ -1,4 +1,5 @@
-//! Reasoning: whether a model thinks before it answers and for how long, and what it thought in the past.
+//! Reasoning: whether a model thinks before it answers and for how long, and what it thought in the
+//! past.
 
 use graphmill_engine::Result;
 use serde_json::{Map, Value};
@@ -14,7 +15,8 @@ const BUDGETS: [&str; 5] = [
     "reasoning_budget",
 ];
 
-/// Reads the fields that templates take as `reasoning_effort` and `enable_thinking`; what `chat_template_kwargs` says goes first.
+/// Reads the fields that templates take as `reasoning_effort` and `enable_thinking`; what
+/// `chat_template_kwargs` says goes first.
 pub(in crate::http) fn read(body: Fields<'_>, kwargs: &mut Map<String, Value>) -> Result<()> {
     let mut enabled = body.bool("enable_thinking")?;
     if let Some(effort) = body.str("reasoning_effort")? {
@@ -72,7 +74,8 @@ pub(in crate::http) fn budget(body: Fields<'_>) -> Result<Option<u32>> {
     Ok(budget.and_then(|tokens| u32::try_from(tokens).ok()))
 }
 
-/// Gives what an assistant thought the names that templates know it under: `reasoning_content`, and `thinking` in harmony.
+/// Gives what an assistant thought the names that templates know it under: `reasoning_content`, and
+/// `thinking` in harmony.
 pub(in crate::http) fn of_message(message: &mut Map<String, Value>, path: &str) -> Result<()> {
     let mut reasoning = None;
     for name in ["reasoning_content", "reasoning"] {

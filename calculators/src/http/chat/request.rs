@@ -40,8 +40,8 @@ pub(in crate::http) fn chat(body: Fields<'_>) -> Result<ChatInput> {
     })
 }
 
-/// A message as templates expect it: with text content, and past tool calls whose arguments are objects. `call` is the id of the last
-/// call that came as a `function_call`.
+/// A message as templates expect it: with text content, and past tool calls whose arguments are
+/// objects. `call` is the id of the last call that came as a `function_call`.
 fn message(
     message: &Value,
     index: usize,
@@ -149,7 +149,8 @@ fn continues(body: Fields<'_>) -> Result<bool> {
     Ok(continues)
 }
 
-/// The request's own template variables: `chat_template_kwargs`, and a field that is spelled outside it.
+/// The request's own template variables: `chat_template_kwargs`, and a field that is spelled
+/// outside it.
 fn template_kwargs(body: Fields<'_>) -> Result<Map<String, Value>> {
     let mut kwargs = body
         .object("chat_template_kwargs")?

@@ -179,7 +179,8 @@ struct ChatDelta<'a> {
     finish_reason: Option<&'static str>,
 }
 
-/// What a chunk adds to a message. Clients concatenate every string they see, so the role comes once.
+/// What a chunk adds to a message. Clients concatenate every string they see, so the role comes
+/// once.
 #[derive(Default, Serialize)]
 struct Delta<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -137,7 +137,8 @@ pub(in crate::http) fn arguments(
     }
 }
 
-/// Turns a past call's arguments, which travel as a string of JSON, into the object that templates expect.
+/// Turns a past call's arguments, which travel as a string of JSON, into the object that templates
+/// expect.
 pub(in crate::http) fn past_call(
     call: &mut Value,
     path: &str,

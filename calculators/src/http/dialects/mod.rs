@@ -1,4 +1,5 @@
-//! The table of dialects, the one place that names them. A dialect is a folder beside this file and a line of [`ALL`].
+//! The table of dialects, the one place that names them. A dialect is a folder beside this file and
+//! a line of [`ALL`].
 
 use graphmill_engine::{Error, Result};
 
@@ -39,7 +40,8 @@ pub fn named(endpoint: &str) -> Option<&'static dyn Dialect> {
     named.copied()
 }
 
-/// The dialect of a request, and what it asks for. What comes before a path is the server's business.
+/// The dialect of a request, and what it asks for. What comes before a path is the server's
+/// business.
 pub(super) fn of_request(uri: &str) -> Result<(&'static dyn Dialect, Asked)> {
     let (path, query) = uri.split_once('?').unwrap_or((uri, ""));
     let ends = |end: &str| {

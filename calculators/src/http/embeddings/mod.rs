@@ -1,4 +1,5 @@
-//! `EmbeddingsRequestCalculator` and `EmbeddingsResponseCalculator`: OpenAI's embeddings endpoint, and Cohere's embed.
+//! `EmbeddingsRequestCalculator` and `EmbeddingsResponseCalculator`: OpenAI's embeddings endpoint,
+//! and Cohere's embed.
 
 mod cohere;
 
@@ -20,7 +21,8 @@ use crate::payload::{
     Embeddings, EmbeddingsRequest as Request, HttpRequestPayload, HttpResponse, Prompt, VectorForm,
 };
 
-/// Reads the body of `embeddings`, or of Cohere's `embed`, and refuses, with the field's name, what is wrong in it.
+/// Reads the body of `embeddings`, or of Cohere's `embed`, and refuses, with the field's name, what
+/// is wrong in it.
 ///
 /// Emits the request at the payload's timestamp.
 ///

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use graphmill_engine::{Error, Result};
-use graphmill_llm::{Engine, PromptPreview, SubmitError};
+use graphmill_llm::{LlmEngine, PromptPreview, SubmitError};
 use serde_json::{Map, Value, json};
 
 use crate::payload::{Explained, GenerationParams, ResolvedValue, ValueSource};
@@ -30,14 +30,15 @@ impl Explanation {
         }
     }
 
-    /// Takes in what the engine says about one prompt; true when it has said something about all of them.
+    /// Takes in what the engine says about one prompt; true when it has said something about all of
+    /// them.
     pub(super) fn add(&mut self, index: usize, preview: PromptPreview) -> bool {
         self.previews[index] = Some(preview);
         self.previews.iter().all(Option::is_some)
     }
 
     /// The answer.
-    pub(super) fn report(self, engine: &Engine) -> Value {
+    pub(super) fn report(self, engine: &LlmEngine) -> Value {
         let context = engine.context_length();
         let params = &self.explained.params;
         let mut cells = 0;
@@ -115,7 +116,7 @@ pub(super) fn refused(error: SubmitError) -> Error {
 }
 
 /// Checks what only the model knows to be wrong.
-pub(in crate::http) fn check(engine: &Engine, params: &GenerationParams) -> Result<()> {
+pub(in crate::http) fn check(engine: &LlmEngine, params: &GenerationParams) -> Result<()> {
     let size = engine.vocab().n_vocab();
     params.sampling.validate(size).map_err(refused)?;
     engine.check_priority(params.priority).map_err(refused)

@@ -1,4 +1,5 @@
-//! Questions about prompts, which are answered without generating: their tokens, their text, and what a request would do.
+//! Questions about prompts, which are answered without generating: their tokens, their text, and
+//! what a request would do.
 
 pub(super) mod explain;
 mod explanation;

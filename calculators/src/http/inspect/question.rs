@@ -22,7 +22,8 @@ use crate::payload::{
     Tokenization,
 };
 
-/// The paths of questions about prompts that are no dialect's, each with the dialect whose fields it has.
+/// The paths of questions about prompts that are no dialect's, each with the dialect whose fields
+/// it has.
 pub(in crate::http) fn routes() -> [(&'static str, &'static dyn Dialect, Asked); 3] {
     [
         ("apply-template", &Chat, Asked::Template),
@@ -145,8 +146,9 @@ fn texts(body: Fields<'_>) -> Result<(RequestInput, bool)> {
     }
 }
 
-/// How a text is read. What is not said is as in a completion, but for `content`, where it is as in llama-server, and `prompt`, where
-/// spelled special tokens are read, as in vLLM: clients look up a special token by its text.
+/// How a text is read. What is not said is as in a completion, but for `content`, where it is as in
+/// llama-server, and `prompt`, where spelled special tokens are read, as in vLLM: clients look up a
+/// special token by its text.
 struct Spelling {
     add_special: bool,
     parse_special: bool,
@@ -209,5 +211,6 @@ fn tokenization(body: Fields<'_>, nested: bool, count: usize) -> Result<Tokeniza
     })
 }
 
-/// Most tokens of all lists together where these are padded: a few bytes of a request may not become gigabytes.
+/// Most tokens of all lists together where these are padded: a few bytes of a request may not
+/// become gigabytes.
 const MAX_PADDED: usize = 1 << 17;

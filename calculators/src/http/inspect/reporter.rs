@@ -16,12 +16,13 @@ use super::{
 use crate::llm::{self, LanguageModel};
 use crate::payload::{Prompt, PromptQuestion, PromptReport, Prompts, QuestionKind, TokenPrompts};
 
-/// Answers what a request asks about its prompts instead of an answer to them: `tokenize`, `detokenize`, `apply-template`,
-/// `render`, and `?explain=1`.
+/// Answers what a request asks about its prompts instead of an answer to them: `tokenize`,
+/// `detokenize`, `apply-template`, `render`, and `?explain=1`.
 ///
-/// `PROMPT` and `TOKENS` are those that the LLM node would get, so the report shows what the model would see, whatever nodes have
-/// made them. The report goes to the response node, which sends it. Nothing is generated, and the request takes no place in the
-/// batches; `?explain=1` asks the engine which tokens it has already, between two of its steps.
+/// `PROMPT` and `TOKENS` are those that the LLM node would get, so the report shows what the model
+/// would see, whatever nodes have made them. The report goes to the response node, which sends it.
+/// Nothing is generated, and the request takes no place in the batches; `?explain=1` asks the
+/// engine which tokens it has already, between two of its steps.
 ///
 /// ```pbtxt
 /// input_stream: "QUESTION:question"
@@ -154,7 +155,8 @@ impl PromptReporter {
         }
     }
 
-    /// The answer of `render`: the one prompt of a conversation, or the list of those of a completion.
+    /// The answer of `render`: the one prompt of a conversation, or the list of those of a
+    /// completion.
     fn render(
         &self,
         question: &PromptQuestion,

@@ -130,7 +130,8 @@ fn stop_reason(answer: PartialAnswer<'_>) -> (&'static str, Option<&str>) {
     }
 }
 
-/// A part of a whole answer. Arguments that were cut off are no JSON, and are left out: the stop reason says so.
+/// A part of a whole answer. Arguments that were cut off are no JSON, and are left out: the stop
+/// reason says so.
 fn block(part: &Part) -> Value {
     match part {
         Part::Reasoning(text) => json!({ "type": "thinking", "thinking": text, "signature": "" }),

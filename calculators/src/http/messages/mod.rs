@@ -1,4 +1,5 @@
-//! Anthropic's `messages`: the request as one for chat, and the answer as a message of content blocks.
+//! Anthropic's `messages`: the request as one for chat, and the answer as a message of content
+//! blocks.
 
 mod answer;
 mod blocks;

@@ -147,7 +147,8 @@ fn tool_choice(body: Fields<'_>, chat: &mut JsonBody) -> Result<()> {
     Ok(())
 }
 
-/// The form of the answer, which clients send as `output_config.format` or, earlier, as `output_format`; and the effort.
+/// The form of the answer, which clients send as `output_config.format` or, earlier, as
+/// `output_format`; and the effort.
 fn output_config(body: Fields<'_>, chat: &mut JsonBody) -> Result<()> {
     let config = match body.get("output_config")? {
         None => None,

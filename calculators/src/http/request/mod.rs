@@ -23,16 +23,17 @@ use crate::payload::{
     GenerationParams, HttpRequestPayload, JsonBody, PromptQuestion, RequestInput, TextRequest,
 };
 
-/// Reads the body of `chat/completions`, `completions`, `responses` and Anthropic's `messages` and refuses, with the field's name, what is wrong in it or what this
-/// graph cannot do.
+/// Reads the body of `chat/completions`, `completions`, `responses` and Anthropic's `messages` and
+/// refuses, with the field's name, what is wrong in it or what this graph cannot do.
 ///
-/// Emits the request and its generation parameters at the payload's timestamp. Where `QUESTION` is connected, the node also reads
-/// questions about prompts: `tokenize`, `detokenize`, `apply-template`, `chat/completions/render` and `completions/render`, and
-/// chats and completions with `?explain=1`. Such a request has a packet on `QUESTION` and none on `PARAMS`.
+/// Emits the request and its generation parameters at the payload's timestamp. Where `QUESTION` is
+/// connected, the node also reads questions about prompts: `tokenize`, `detokenize`,
+/// `apply-template`, `chat/completions/render` and `completions/render`, and chats and completions
+/// with `?explain=1`. Such a request has a packet on `QUESTION` and none on `PARAMS`.
 ///
-/// Where the side packet that names the model is connected, what neither a request nor the options say is taken from the
-/// `generation_config.json` beside it, and a request takes its place in the model's queue here: if none is left, it is refused before
-/// anything is computed for it.
+/// Where the side packet that names the model is connected, what neither a request nor the options
+/// say is taken from the `generation_config.json` beside it, and a request takes its place in the
+/// model's queue here: if none is left, it is refused before anything is computed for it.
 ///
 /// ```pbtxt
 /// input_stream: "HTTP_REQUEST_PAYLOAD:input"
@@ -121,7 +122,8 @@ impl Calculator for OpenAIRequest {
 }
 register!(OpenAIRequest);
 
-/// Refuses to stop at what is no token of the model, also where a question has no generation that would.
+/// Refuses to stop at what is no token of the model, also where a question has no generation that
+/// would.
 fn known_tokens(params: &GenerationParams, vocab: &dyn Vocab) -> Result<()> {
     match params
         .stop_tokens

@@ -1,4 +1,5 @@
-//! `RerankRequestCalculator` and `RerankResponseCalculator`: the rerank endpoint that Cohere and Jina have.
+//! `RerankRequestCalculator` and `RerankResponseCalculator`: the rerank endpoint that Cohere and
+//! Jina have.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! `OpenAIResponseCalculator`: writes the answer of the OpenAI dialect, whole or as a stream of chunks.
+//! `OpenAIResponseCalculator`: writes the answer of the OpenAI dialect, whole or as a stream of
+//! chunks.
 
 use graphmill_engine::{
     Calculator, Contract, Cx, Error, Flow, In, NoOptions, Offset, OpenCx, Out, Result, register,
@@ -11,11 +12,14 @@ use super::{
 };
 use crate::payload::{HttpResponse, PromptReport, TextChunk, TextRequest};
 
-/// Makes an answer of a request's text: one body when all choices have ended, or an event for each chunk.
+/// Makes an answer of a request's text: one body when all choices have ended, or an event for each
+/// chunk.
 ///
-/// A stream begins, with the first chunk of text, by naming the role once for each choice, the first choice first. Each choice
-/// ends with a chunk of its finish reason. Token counts follow where the request asks for them. The output has a time
-/// line of its own, a timestamp for each event. Fields of the request that nobody knows are listed in the header `x-ignored-fields`. A report, where `REPORT` is connected, is the whole answer.
+/// A stream begins, with the first chunk of text, by naming the role once for each choice, the
+/// first choice first. Each choice ends with a chunk of its finish reason. Token counts follow
+/// where the request asks for them. The output has a time line of its own, a timestamp for each
+/// event. Fields of the request that nobody knows are listed in the header `x-ignored-fields`. A
+/// report, where `REPORT` is connected, is the whole answer.
 ///
 /// ```pbtxt
 /// input_stream: "REQUEST:request"

@@ -1,4 +1,5 @@
-//! OpenAI's `responses`, as far as it needs no memory: the request as one for chat, and the answer as a response of items.
+//! OpenAI's `responses`, as far as it needs no memory: the request as one for chat, and the answer
+//! as a response of items.
 
 mod answer;
 mod items;

@@ -229,8 +229,9 @@ fn echo(body: Fields<'_>) -> Result<Map<String, Value>> {
     Ok(fields.into_iter().map(owned).collect())
 }
 
-/// Fields that ask for what a server without memory does not have. Answers are never stored, whatever `store` says: clients
-/// leave it out, which means true, and do not ask for the answer again.
+/// Fields that ask for what a server without memory does not have. Answers are never stored,
+/// whatever `store` says: clients leave it out, which means true, and do not ask for the answer
+/// again.
 fn refuse(body: Fields<'_>) -> Result<()> {
     let no = |value: &Value| value == false;
     body.bool("store")?;

@@ -10,7 +10,8 @@ use super::super::{
 };
 use crate::payload::HttpRequestPayload;
 
-/// The fields of a request to `endpoint`, which is the end of the path, and the names of those that nobody knows.
+/// The fields of a request to `endpoint`, which is the end of the path, and the names of those that
+/// nobody knows.
 pub(in crate::http) fn of<'a>(
     payload: &'a HttpRequestPayload,
     endpoint: &str,

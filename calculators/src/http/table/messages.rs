@@ -1,4 +1,5 @@
-//! Fields of Anthropic's messages. Those of chat that have no row here (`min_p`, `seed` ...) can be used as well.
+//! Fields of Anthropic's messages. Those of chat that have no row here (`min_p`, `seed` ...) can be
+//! used as well.
 
 use super::super::fields::code::{MISSING, TYPE, UNSUPPORTED, VALUE};
 use super::super::limits::{MAX_STOPS, MAX_TOOLS};

@@ -1,7 +1,7 @@
 //! The table of request fields: what each takes, on which endpoints, and what of it is refused.
 //!
-//! Requests are checked against it before anything else reads them, the reference page is made from it, and the tests send every
-//! value that it says is refused.
+//! Requests are checked against it before anything else reads them, the reference page is made from
+//! it, and the tests send every value that it says is refused.
 
 use std::{collections::HashSet, fmt, sync::OnceLock};
 
@@ -86,7 +86,8 @@ pub enum Form {
     Object,
     /// An array of at most so many entries, likewise.
     Array(usize),
-    /// One of these values, written in JSON, which ask for nothing but what is done anyway. Any other asks for what cannot be done.
+    /// One of these values, written in JSON, which ask for nothing but what is done anyway. Any
+    /// other asks for what cannot be done.
     Only(&'static [&'static str]),
     /// What these words say; whoever reads the field checks it.
     Own(&'static str),
@@ -196,11 +197,13 @@ pub fn refusals() -> Vec<Refusal> {
 /// Most names of unknown fields that an answer tells of.
 const MAX_IGNORED: usize = 32;
 
-/// The names of all fields: a body may have many others, for each of which the table is not searched.
+/// The names of all fields: a body may have many others, for each of which the table is not
+/// searched.
 static KNOWN: OnceLock<HashSet<&'static str>> = OnceLock::new();
 
-/// Checks every field of a body that the table knows for this endpoint, and names those that mean nothing to it. No value is made of
-/// these, nor of those whose form says nothing about what is inside.
+/// Checks every field of a body that the table knows for this endpoint, and names those that mean
+/// nothing to it. No value is made of these, nor of those whose form says nothing about what is
+/// inside.
 pub(super) fn check(body: &JsonBody, endpoint: &str) -> Result<Vec<String>> {
     let mut unknown = Vec::new();
     let names = KNOWN.get_or_init(|| fields().map(|field| field.name).collect());

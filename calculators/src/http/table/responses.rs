@@ -1,4 +1,5 @@
-//! Fields of OpenAI's responses. Those of chat that have no row here (`min_p`, `seed`, `stop` ...) can be used as well.
+//! Fields of OpenAI's responses. Those of chat that have no row here (`min_p`, `seed`, `stop` ...)
+//! can be used as well.
 
 use super::super::fields::code::{MISSING, TYPE, UNSUPPORTED, VALUE};
 use super::super::limits::MAX_TOOLS;

@@ -1,12 +1,12 @@
 //! What the model replied, as the tokens it chose.
 //!
-//! A client sends a reply back as text, and tokenizing that text may give other tokens than the model chose, so that nothing the
-//! engine computed for the reply would fit. So replies are kept with their tokens, and a conversation that goes on from one of
-//! them gets these.
+//! A client sends a reply back as text, and tokenizing that text may give other tokens than the
+//! model chose, so that nothing the engine computed for the reply would fit. So replies are kept
+//! with their tokens, and a conversation that goes on from one of them gets these.
 //!
-//! Whatever a request says, it changes the tokens of no prompt but of one that repeats a reply to it: only what the model generated
-//! where a chat template has it reply is kept, for the same salt and adapter, and special tokens are always those that the tokenizer
-//! reads in the text.
+//! Whatever a request says, it changes the tokens of no prompt but of one that repeats a reply to
+//! it: only what the model generated where a chat template has it reply is kept, for the same salt
+//! and adapter, and special tokens are always those that the tokenizer reads in the text.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
@@ -57,7 +57,8 @@ impl History {
         history
     }
 
-    /// Keeps the tokens of a prompt and the reply to it. Of a reply with control tokens, it keeps what comes before the first.
+    /// Keeps the tokens of a prompt and the reply to it. Of a reply with control tokens, it keeps
+    /// what comes before the first.
     pub(crate) fn remember(
         &self,
         vocab: &dyn Vocab,
@@ -94,7 +95,8 @@ impl History {
         self.lock().insert(&asked.partner, text.into(), known);
     }
 
-    /// A prompt whose text the tokenizer reads as `tokens`, with those that the model chose for the replies that it repeats.
+    /// A prompt whose text the tokenizer reads as `tokens`, with those that the model chose for the
+    /// replies that it repeats.
     pub(crate) fn recall(
         &self,
         vocab: &dyn Vocab,
@@ -112,7 +114,8 @@ impl History {
             return tokens.into();
         };
         if let Some((length, known)) = found {
-            // Before a special token every tokenizer begins anew, so what comes before it does not change what comes after it.
+            // Before a special token every tokenizer begins anew, so what comes before it does not
+            // change what comes after it.
             let next = specials.iter().position(|special| special.at == length);
             if let Some(next) = next
                 && specials[..next]
@@ -154,7 +157,8 @@ impl Special {
     }
 }
 
-/// The special tokens among those of a text; `None` if the tokens do not spell the text, as with tokenizers that change it.
+/// The special tokens among those of a text; `None` if the tokens do not spell the text, as with
+/// tokenizers that change it.
 fn specials(vocab: &dyn Vocab, text: &str, tokens: &[Token]) -> Option<Vec<Special>> {
     let mut rest = text.as_bytes();
     let mut specials = Vec::new();
@@ -208,7 +212,8 @@ impl Kept {
         let texts = self.texts.get(partner)?;
         let mut limit = text;
         loop {
-            // The last text in order that is not behind `limit`: what `limit` begins with, or a text that differs from it earlier.
+            // The last text in order that is not behind `limit`: what `limit` begins with, or a
+            // text that differs from it earlier.
             let range = (Bound::Unbounded, Bound::Included(limit));
             let (candidate, known) = texts.range::<str, _>(range).next_back()?;
             if limit.starts_with(&**candidate) {

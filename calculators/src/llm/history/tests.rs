@@ -195,7 +195,8 @@ fn a_prompt_that_ends_anywhere_leaves_nothing_behind() {
 #[derive(Clone, Debug)]
 struct Turn {
     salt: &'static str,
-    /// How much of the last conversation of this salt it repeats, in special tokens, and what follows.
+    /// How much of the last conversation of this salt it repeats, in special tokens, and what
+    /// follows.
     repeats: usize,
     adds: String,
     reply: Vec<Token>,

@@ -1,4 +1,5 @@
-//! A body that is a JSON object, scanned once: where its fields are, and what is in those that were asked for.
+//! A body that is a JSON object, scanned once: where its fields are, and what is in those that were
+//! asked for.
 
 use std::{
     fmt,
@@ -29,10 +30,11 @@ const MAX_SHOWN_NAMES: usize = 16;
 /// Longest text of a field that is read as a short one.
 const MAX_SHORT_BYTES: usize = 256;
 
-/// The fields of a JSON object. A field becomes a value when it is first asked for; one that nobody asks for is only checked for
-/// being JSON. Of fields of one name, the last counts.
+/// The fields of a JSON object. A field becomes a value when it is first asked for; one that nobody
+/// asks for is only checked for being JSON. Of fields of one name, the last counts.
 ///
-/// What is made of all fields is bounded by [`MAX_VALUES`](super::MAX_VALUES) and [`MAX_DEPTH`](super::MAX_DEPTH).
+/// What is made of all fields is bounded by [`MAX_VALUES`](super::MAX_VALUES) and
+/// [`MAX_DEPTH`](super::MAX_DEPTH).
 pub struct JsonBody {
     text: Bytes,
     fields: IndexMap<Box<str>, Field>,
@@ -150,7 +152,8 @@ impl JsonBody {
         Ok(Some(field.value.get_or_init(|| value)))
     }
 
-    /// A field's value where its text is short: for fields that are numbers, names or switches if they are right.
+    /// A field's value where its text is short: for fields that are numbers, names or switches if
+    /// they are right.
     pub fn short(&self, name: &str) -> Option<&Value> {
         match self.given(name)? {
             Given::Text(text) if text.len() > MAX_SHORT_BYTES => None,
@@ -350,7 +353,8 @@ mod tests {
         assert!(bytes.is_err_and(|error| error.code.as_deref() == Some(INVALID_JSON)));
     }
 
-    /// The scan ends at the first field too many: what comes behind it, which is no JSON, is not reached.
+    /// The scan ends at the first field too many: what comes behind it, which is no JSON, is not
+    /// reached.
     #[test]
     fn the_scan_ends_at_the_first_field_too_many() {
         use std::fmt::Write as _;

@@ -1,7 +1,8 @@
-//! JSON from strangers: the body of a request, whose fields are read when they are asked for, and values within bounds.
+//! JSON from strangers: the body of a request, whose fields are read when they are asked for, and
+//! values within bounds.
 //!
-//! A `serde_json::Value` takes up to a hundred times the memory of its text. So none is made of a whole body, and what is made of one
-//! request's fields draws on one [`Allowance`].
+//! A `serde_json::Value` takes up to a hundred times the memory of its text. So none is made of a
+//! whole body, and what is made of one request's fields draws on one [`Allowance`].
 
 mod body;
 mod value;

@@ -12,8 +12,9 @@ use serde_json::{Map, Value};
 
 use super::INVALID_JSON;
 
-/// Most JSON values that are made of the fields of one request, all together: a conversation of ten thousand messages has fewer. The
-/// smallest objects take 500 bytes, so they are bounded by some 16 MiB.
+/// Most JSON values that are made of the fields of one request, all together: a conversation of ten
+/// thousand messages has fewer. The smallest objects take 500 bytes, so they are bounded by some 16
+/// MiB.
 pub const MAX_VALUES: usize = 1 << 16;
 
 /// Deepest nesting of a field: what reads values goes down by recursion.
@@ -34,7 +35,8 @@ impl Allowance {
     /// Reads a value whose text is that of the request's `field`, or inside of it.
     ///
     /// # Errors
-    /// If the text is not JSON, is nested too deep or has too many values, each named with the field.
+    /// If the text is not JSON, is nested too deep or has too many values, each named with the
+    /// field.
     pub(crate) fn parse(&self, text: &[u8], field: &str) -> Result<Value> {
         let excess = Cell::new(None);
         let mut deserializer = serde_json::Deserializer::from_slice(text);

@@ -1,7 +1,7 @@
 //! Hugging Face chat templates, rendered as Python's jinja2 renders them.
 //!
-//! The same input gives the same text, byte for byte, and what fails there fails here: a template that would be misread must
-//! not reach a model. The module `jinja` has what that takes.
+//! The same input gives the same text, byte for byte, and what fails there fails here: a template
+//! that would be misread must not reach a model. The module `jinja` has what that takes.
 //!
 //! ```
 //! use graphmill_calculators::text::chat_template::ChatTemplate;
@@ -28,7 +28,8 @@ pub struct ChatTemplate {
     program: Program,
 }
 
-/// Most instructions of one rendering, which are seconds. A message takes some hundred, so that what fits in any context is rendered.
+/// Most instructions of one rendering, which are seconds. A message takes some hundred, so that
+/// what fits in any context is rendered.
 const MAX_STEPS: u64 = 10_000_000;
 /// Most bytes that one rendering makes of a small conversation.
 const MIN_BYTES: usize = 64 << 20;

@@ -7,8 +7,7 @@ use minijinja::value::{Object, ObjectRepr, Value};
 use minijinja::{Error, ErrorKind, State};
 
 use super::arguments::{Arguments, is_given};
-use super::budget;
-use super::functions::bounded;
+use super::budget::{self, bounded};
 use super::markup;
 use super::str_methods;
 use super::text;

@@ -1,8 +1,9 @@
 //! What rendering one template may take.
 //!
-//! minijinja counts the instructions of a template; what one of them does with a large value is counted here, in bytes that are made
-//! and items that are looked at. The functions of this folder that make values cannot all fail, so they spend, and what calls them
-//! asks whether it was too much. Rendering stays on one thread, and so does its budget.
+//! minijinja counts the instructions of a template; what one of them does with a large value is
+//! counted here, in bytes that are made and items that are looked at. The functions of this folder
+//! that make values cannot all fail, so they spend, and what calls them asks whether it was too
+//! much. Rendering stays on one thread, and so does its budget.
 
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
@@ -87,6 +88,15 @@ pub(super) fn weigh(value: &Value) -> Result<(), Error> {
 /// Whether too much was spent: whatever is made then is thrown away.
 pub(super) fn is_spent() -> bool {
     LEFT.get() == 0
+}
+
+/// Does something within the budget of the rendering: what takes too much of it fails, whatever it
+/// gives.
+pub(super) fn bounded<T>(work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    check()?;
+    let outcome = work()?;
+    check()?;
+    Ok(outcome)
 }
 
 /// Ends a rendering that has taken too much or that nobody waits for.

@@ -1,8 +1,9 @@
 //! Templates to instructions, with Python's operators in place of minijinja's.
 //!
-//! minijinja has hooks for filters, tests, methods and printing, and none for operators, subscripts and what a loop runs over. It
-//! compiles a template to instructions for a stack machine, and there an operator is an instruction that takes its operands
-//! from the stack, as a call of a function does. So each such instruction is replaced by a call of a function of `operators`.
+//! minijinja has hooks for filters, tests, methods and printing, and none for operators, subscripts
+//! and what a loop runs over. It compiles a template to instructions for a stack machine, and there
+//! an operator is an instruction that takes its operands from the stack, as a call of a function
+//! does. So each such instruction is replaced by a call of a function of `operators`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -74,7 +75,8 @@ fn syntax_error(line: usize, message: String) -> TemplateError {
     TemplateError::Syntax { line, message }
 }
 
-/// The same text for as long as the process lives, because instructions borrow from it. A server has few templates.
+/// The same text for as long as the process lives, because instructions borrow from it. A server
+/// has few templates.
 fn interned(source: String) -> &'static str {
     static SOURCES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
     let mut sources = SOURCES
@@ -90,9 +92,10 @@ fn interned(source: String) -> &'static str {
 
 /// The template as minijinja is given it. Every line keeps its number.
 ///
-/// `{% generation %}` marks what the assistant said, for training. `{% with %}` gives it the scope that it has in transformers.
-/// An operator after a constant has a filter before it that does nothing. Otherwise minijinja would compute it while it compiles,
-/// in its own way, and nothing would count what that takes.
+/// `{% generation %}` marks what the assistant said, for training. `{% with %}` gives it the scope
+/// that it has in transformers. An operator after a constant has a filter before it that does
+/// nothing. Otherwise minijinja would compute it while it compiles, in its own way, and nothing
+/// would count what that takes.
 fn prepared(template: &str, syntax: &SyntaxConfig) -> Result<String, TemplateError> {
     let template = template.replace("\r\n", "\n").replace('\r', "\n");
     let mut out = String::with_capacity(template.len());

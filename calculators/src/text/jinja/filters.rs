@@ -8,8 +8,7 @@ use minijinja::{Environment, Error, State};
 
 use super::access;
 use super::arguments::{Arguments, int_or_none, is_given, or, size_or, text};
-use super::budget;
-use super::functions::bounded;
+use super::budget::{self, bounded};
 use super::json::{self, Layout};
 use super::markup::{self, like};
 use super::operators::{add, formatted};
@@ -198,7 +197,8 @@ fn plain_text(value: &Value) -> Result<Value, Error> {
     weighed(value).map(Value::from)
 }
 
-/// `int(text, base)`: white space around, a sign, a prefix and single underscores between digits are fine.
+/// `int(text, base)`: white space around, a sign, a prefix and single underscores between digits
+/// are fine.
 fn parse_int(text: &str, base: i64) -> Option<i128> {
     let text = text.trim().to_lowercase();
     let unsigned = text.strip_prefix(['-', '+']).unwrap_or(&text);

@@ -7,7 +7,7 @@ use chrono::NaiveDateTime;
 use minijinja::value::{Rest, Value, ValueKind};
 use minijinja::{Environment, Error};
 
-use super::budget;
+use super::budget::bounded;
 use super::json;
 use super::operators::{OPERATORS, apply, remainder};
 use super::text::weighed;
@@ -20,14 +20,6 @@ pub type Clock = Arc<dyn Fn() -> NaiveDateTime + Send + Sync>;
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct Raised(pub(crate) String);
-
-/// Does something within the budget of the rendering: what takes too much of it fails, whatever it gives.
-pub(super) fn bounded<T>(work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
-    budget::check()?;
-    let outcome = work()?;
-    budget::check()?;
-    Ok(outcome)
-}
 
 pub(super) fn install(environment: &mut Environment<'static>, clock: Clock) {
     environment.remove_global("debug");

@@ -1,7 +1,8 @@
 //! `markupsafe.Markup`: text that `safe` and `escape` mark, and that escapes what is added to it.
 //!
-//! Chat templates run without autoescaping, so nothing else becomes markup; `~`, `join` and `replace` give plain text there.
-//! minijinja keeps the mark through its filters; operators and methods are here.
+//! Chat templates run without autoescaping, so nothing else becomes markup; `~`, `join` and
+//! `replace` give plain text there. minijinja keeps the mark through its filters; operators and
+//! methods are here.
 
 use minijinja::value::{Tuple, Value};
 use minijinja::{Error, State};
@@ -53,7 +54,8 @@ pub(super) fn escaped(text: &str) -> String {
         .fold(text.to_owned(), |text, (c, entity)| text.replace(c, entity))
 }
 
-/// An argument that is put into a markup: numbers are formatted as they are, everything else is escaped first.
+/// An argument that is put into a markup: numbers are formatted as they are, everything else is
+/// escaped first.
 pub(super) fn format_argument(value: &Value) -> Value {
     match Type::of(value) {
         Type::Int | Type::Float => value.clone(),

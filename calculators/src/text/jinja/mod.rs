@@ -1,9 +1,11 @@
 //! Jinja as Python has it, on minijinja.
 //!
-//! Chat templates are written for Python's jinja2 as transformers sets it up. minijinja parses, compiles and runs them, and
-//! its scopes, loops, macros, white space, fuel and most of its filters, tests and methods are used as they are. Of the 816
-//! constructs in `tests/jinja2/cases.json`, minijinja 3.0.5 with `pycompat` answers 569 as Python does; of 364 renderings of
-//! public templates, 315. Each part of this folder is here for something that it lacks:
+//! Chat templates are written for Python's jinja2 as transformers sets it up. minijinja parses,
+//! compiles and runs them, and its scopes, loops, macros, white space, fuel and most of its
+//! filters, tests and methods are used as they are. Of the 816 constructs in
+//! `tests/jinja2/cases.json`, minijinja 3.0.5 with `pycompat` answers 569 as Python does; of 364
+//! renderings of public templates, 315. Each part of this folder is here for something that it
+//! lacks:
 //!
 //! | part | what minijinja and `pycompat` lack |
 //! |---|---|

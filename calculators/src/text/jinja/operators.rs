@@ -8,8 +8,7 @@ use minijinja::{Environment, Error};
 
 use super::access;
 use super::arguments::Arguments;
-use super::budget;
-use super::functions::bounded;
+use super::budget::{self, bounded};
 use super::markup::{self, is_markup};
 use super::text::{self, str};
 use super::value::{
@@ -182,7 +181,8 @@ pub(super) fn remainder(a: &Value, b: &Value) -> Result<Value, Error> {
     numbers("%", (a, b), ints, floats)
 }
 
-/// Fills in a format string, which may be markup. minijinja does so; what it would print its own way is text before.
+/// Fills in a format string, which may be markup. minijinja does so; what it would print its own
+/// way is text before.
 pub(super) fn formatted(
     style: FormatStyle,
     like: &Value,

@@ -128,7 +128,8 @@ pub(super) fn map(
     items.map(apply).collect()
 }
 
-/// `select`, `reject` and their `attr` forms: a test by name, or truth. Of what is false, as `none`, nothing.
+/// `select`, `reject` and their `attr` forms: a test by name, or truth. Of what is false, as
+/// `none`, nothing.
 pub(super) fn select(
     state: &mut State<'_, '_>,
     name: &str,

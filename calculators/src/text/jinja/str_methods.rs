@@ -1,4 +1,5 @@
-//! The methods of `str`: those that minijinja's `pycompat` has not, or not with all of Python's arguments.
+//! The methods of `str`: those that minijinja's `pycompat` has not, or not with all of Python's
+//! arguments.
 
 use minijinja::formatting::FormatStyle;
 use minijinja::value::{Tuple, Value};
@@ -216,7 +217,8 @@ fn swap_case(c: char) -> char {
     c.to_uppercase().next().unwrap_or(c)
 }
 
-/// The characters from `start` to `end` as Python counts them, with how many come before; `None` where the range is void.
+/// The characters from `start` to `end` as Python counts them, with how many come before; `None`
+/// where the range is void.
 fn window<'a>(
     name: &str,
     text: &'a str,
@@ -248,7 +250,8 @@ fn split(text: &str, mark: Option<&str>, limit: usize, from_right: bool) -> Resu
     Ok(parts.into_iter().collect())
 }
 
-/// Splits at runs of white space, from one end. What the limit leaves unsplit keeps the spaces at its far end.
+/// Splits at runs of white space, from one end. What the limit leaves unsplit keeps the spaces at
+/// its far end.
 fn split_spaces(text: &str, limit: usize, from_right: bool) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut rest = text;

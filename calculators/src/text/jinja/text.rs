@@ -7,7 +7,6 @@ use minijinja::Error;
 use minijinja::value::Value;
 
 use super::budget;
-use super::markup::is_markup;
 use super::value::{Lazy, Type, as_float, items, pairs};
 
 /// `str(value)`, within the budget of the rendering.
@@ -42,9 +41,9 @@ fn write_repr(out: &mut String, value: &Value) {
         Type::Undefined => out.push_str("Undefined"),
         Type::Float => out.push_str(&float(as_float(value).unwrap_or(f64::NAN))),
         Type::Str => {
-            out.push_str(if is_markup(value) { "Markup(" } else { "" });
+            out.push_str(if value.is_safe() { "Markup(" } else { "" });
             write_quoted(out, value.as_str().unwrap_or_default());
-            out.push_str(if is_markup(value) { ")" } else { "" });
+            out.push_str(if value.is_safe() { ")" } else { "" });
         }
         Type::List => write_items(out, "[", &items(value), "]"),
         Type::Tuple if value.len() == Some(1) => write_items(out, "(", &items(value), ",)"),
@@ -110,8 +109,8 @@ fn write_quoted(out: &mut String, text: &str) {
     out.push(quote);
 }
 
-/// `str.isprintable` of one character. Rust's `Debug` keeps the same table; a letter in front keeps it from escaping
-/// combining marks.
+/// `str.isprintable` of one character. Rust's `Debug` keeps the same table; a letter in front keeps
+/// it from escaping combining marks.
 fn is_printable(c: char) -> bool {
     if c.is_ascii() {
         return !c.is_ascii_control();
@@ -119,7 +118,8 @@ fn is_printable(c: char) -> bool {
     !format!("{:?}", format_args!("a{c}").to_string()).contains("\\u{")
 }
 
-/// `repr(float)`: the shortest digits that read back, with an exponent from `1e16` on and below `1e-4`.
+/// `repr(float)`: the shortest digits that read back, with an exponent from `1e16` on and below
+/// `1e-4`.
 pub(super) fn float(number: f64) -> String {
     let magnitude = number.abs();
     if number.is_nan() || magnitude.is_infinite() {

@@ -68,7 +68,8 @@ impl Display for Type {
     }
 }
 
-/// minijinja also reports namespaces and the loop variable as maps; only its plain map type is a `dict`.
+/// minijinja also reports namespaces and the loop variable as maps; only its plain map type is a
+/// `dict`.
 fn is_dict(value: &Value) -> bool {
     static PLAIN: LazyLock<Option<&'static str>> = LazyLock::new(|| {
         let dict = Value::from_pairs([("", "")]);
@@ -249,7 +250,8 @@ pub(super) fn length(value: &Value) -> Result<usize, Error> {
 
 /// The elements of a value that is known to be iterable.
 pub(super) fn items(value: &Value) -> Vec<Value> {
-    // The length of a text is found by counting; more than its characters are not to be had either way.
+    // The length of a text is found by counting; more than its characters are not to be had either
+    // way.
     let count = value
         .as_str()
         .map_or_else(|| value.len(), |text| Some(text.len()));

@@ -12,13 +12,15 @@ use crate::llm::{LanguageModel, claim_room};
 use crate::payload::{ChatInput, Prompt, Prompts, RequestInput, TemplatedPrompt, TextRequest};
 use crate::text::chat_template::{ChatTemplate, TemplateError};
 
-/// Makes the prompt of a conversation with the model's chat template; prompts of plain completions pass as they are.
+/// Makes the prompt of a conversation with the model's chat template; prompts of plain completions
+/// pass as they are.
 ///
-/// The template is the file `chat_template_file` of the LLM node, or `chat_template.jinja` beside the model, or the one inside
-/// the model (its `tool_use` template, if it has one, for conversations with tools). It sees `messages`, `tools`, `documents`,
-/// `add_generation_prompt`, `bos_token`, `eos_token` and whatever the request gives in `chat_template_kwargs`. Runs on the
-/// executor `cpu`, because a conversation can have megabytes. A template that takes too many steps, or makes much more text than
-/// it was given, is stopped.
+/// The template is the file `chat_template_file` of the LLM node, or `chat_template.jinja` beside
+/// the model, or the one inside the model (its `tool_use` template, if it has one, for
+/// conversations with tools). It sees `messages`, `tools`, `documents`, `add_generation_prompt`,
+/// `bos_token`, `eos_token` and whatever the request gives in `chat_template_kwargs`. Runs on the
+/// executor `cpu`, because a conversation can have megabytes. A template that takes too many steps,
+/// or makes much more text than it was given, is stopped.
 ///
 /// ```pbtxt
 /// input_stream: "REQUEST:request"
@@ -78,9 +80,11 @@ impl Calculator for ApplyChatTemplate {
 }
 register!(ApplyChatTemplate);
 
-/// What a rendering takes for a byte of the conversation, while it is at it: its values, its text, and what it makes on the way.
+/// What a rendering takes for a byte of the conversation, while it is at it: its values, its text,
+/// and what it makes on the way.
 const BYTES_OF_EACH: usize = 6;
-/// Variables that say what a prompt ends with. A request that replaces one of them may have its prompt end anywhere.
+/// Variables that say what a prompt ends with. A request that replaces one of them may have its
+/// prompt end anywhere.
 const ENDINGS: [&str; 3] = ["messages", "bos_token", "eos_token"];
 
 impl ApplyChatTemplate {
@@ -126,7 +130,8 @@ impl ApplyChatTemplate {
     }
 }
 
-/// A rendered conversation up to the end of its last message's content, so that the answer goes on with it.
+/// A rendered conversation up to the end of its last message's content, so that the answer goes on
+/// with it.
 fn left_open(mut text: String, last: &Value) -> Result<String> {
     let content = last["content"].as_str().unwrap_or_default();
     let trimmed = content.trim();

@@ -14,12 +14,15 @@ use crate::payload::{
 
 /// Makes text of tokens.
 ///
-/// A token's bytes need not be whole characters: what could still become one is held back, what cannot becomes U+FFFD, so
-/// that any division of the tokens into chunks gives the same text. Special tokens are left out, unless `PARAMS` asks for them: a
-/// request that wants to see them gets them all, and of a chat the marks are kept that the parsers behind this node look for. A
-/// chunk of tokens that completes no character gives no packet, unless it is the last of its choice.
+/// A token's bytes need not be whole characters: what could still become one is held back, what
+/// cannot becomes U+FFFD, so that any division of the tokens into chunks gives the same text.
+/// Special tokens are left out, unless `PARAMS` asks for them: a request that wants to see them
+/// gets them all, and of a chat the marks are kept that the parsers behind this node look for. A
+/// chunk of tokens that completes no character gives no packet, unless it is the last of its
+/// choice.
 ///
-/// Log probabilities that come with tokens go on with the text: each with its token as text and the place where that begins.
+/// Log probabilities that come with tokens go on with the text: each with its token as text and the
+/// place where that begins.
 ///
 /// ```pbtxt
 /// input_stream: "TOKENS:tokens"
@@ -124,7 +127,8 @@ impl Calculator for Detokenizer {
 register!(Detokenizer);
 
 impl Choice {
-    /// The text that is complete with a chunk's tokens; `spelled` says which special tokens are part of it.
+    /// The text that is complete with a chunk's tokens; `spelled` says which special tokens are
+    /// part of it.
     fn decode(
         &mut self,
         vocab: &dyn Vocab,
@@ -151,7 +155,8 @@ impl Choice {
         text
     }
 
-    /// Appends what is complete with one more token; a special one has text only if it is spelled out.
+    /// Appends what is complete with one more token; a special one has text only if it is spelled
+    /// out.
     fn push(&mut self, vocab: &dyn Vocab, token: Token, spelled: bool, text: &mut String) {
         let mut bytes = Vec::new();
         vocab.piece(token, spelled, &mut bytes);
@@ -182,7 +187,8 @@ impl Choice {
     }
 }
 
-/// The text of a prompt. Where log probabilities come with it, its first token has none, but an entry.
+/// The text of a prompt. Where log probabilities come with it, its first token has none, but an
+/// entry.
 fn echoed(vocab: &dyn Vocab, echo: &EchoedTokens) -> EchoedText {
     let mut prompt = Choice::default();
     let mut text = String::new();
@@ -207,7 +213,8 @@ fn spelling(vocab: &dyn Vocab, token: Token) -> Vec<u8> {
     bytes
 }
 
-/// Decodes UTF-8 that comes in pieces. The pieces' text, joined, is what lossy decoding makes of the joined bytes.
+/// Decodes UTF-8 that comes in pieces. The pieces' text, joined, is what lossy decoding makes of
+/// the joined bytes.
 #[derive(Debug, Default)]
 pub struct Utf8Decoder {
     /// The beginning of a character: at most three bytes.

@@ -1,4 +1,5 @@
-//! Nodes on text: chat templates, tokens to text and back, stop strings, reasoning and calls of tools.
+//! Nodes on text: chat templates, tokens to text and back, stop strings, reasoning and calls of
+//! tools.
 
 mod chat_template;
 mod detokenizer;

@@ -16,15 +16,17 @@ use crate::text::reasoning::{FORMATS, Format, Parser};
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ReasoningParserOptions {
-    /// How the model writes reasoning: `think`, `seed`, `mistral`, `gptoss`, or `none` to leave it in the text. Empty for what the LLM node
-    /// says, or else its chat template.
+    /// How the model writes reasoning: `think`, `seed`, `mistral`, `gptoss`, or `none` to leave it
+    /// in the text. Empty for what the LLM node says, or else its chat template.
     pub reasoning_parser: String,
 }
 
-/// Takes what a model thinks before it answers out of the text of a chat, and passes it on beside the text.
+/// Takes what a model thinks before it answers out of the text of a chat, and passes it on beside
+/// the text.
 ///
-/// The prompt says whether the text begins inside of the reasoning, as it does where the chat template opens it. Reasoning that has
-/// no end when the text ends is reasoning. What plain completions generate passes as it is.
+/// The prompt says whether the text begins inside of the reasoning, as it does where the chat
+/// template opens it. Reasoning that has no end when the text ends is reasoning. What plain
+/// completions generate passes as it is.
 ///
 /// ```pbtxt
 /// input_stream: "TEXT:text"

@@ -12,10 +12,12 @@ use crate::payload::{Finish, GenerationParams, HeldLogprobs, TextChunk};
 
 /// Ends a choice's text at the first stop string in it, and its generation with it.
 ///
-/// A stop string can be spread over any number of chunks: text that could still become one is held back, and no more than
-/// that. The text ends before the stop string, or after it where the request wants it included. The match that is complete
-/// first counts; of several complete at once, the longest. A text that has to match something ends only where it may: `PARAMS`
-/// are those that the `ConstraintCalculator` put out. Log probabilities leave with the text in which their tokens begin.
+/// A stop string can be spread over any number of chunks: text that could still become one is held
+/// back, and no more than that. The text ends before the stop string, or after it where the request
+/// wants it included. The match that is complete first counts; of several complete at once, the
+/// longest. A text that has to match something ends only where it may: `PARAMS` are those that the
+/// `ConstraintCalculator` put out. Log probabilities leave with the text in which their tokens
+/// begin.
 ///
 /// ```pbtxt
 /// input_stream: "TEXT:text"
@@ -136,7 +138,8 @@ impl Calculator for StopString {
 }
 register!(StopString);
 
-/// A stop string with, for each of its prefixes, the length of the longest shorter prefix that ends it.
+/// A stop string with, for each of its prefixes, the length of the longest shorter prefix that ends
+/// it.
 #[derive(Debug)]
 struct Pattern {
     bytes: Vec<u8>,
@@ -170,7 +173,8 @@ impl Pattern {
     }
 }
 
-/// Searches one choice's text for all patterns, byte by byte, so that its division into chunks makes no difference.
+/// Searches one choice's text for all patterns, byte by byte, so that its division into chunks
+/// makes no difference.
 #[derive(Debug)]
 struct Matcher {
     patterns: Arc<[Pattern]>,
@@ -194,8 +198,8 @@ impl Matcher {
         }
     }
 
-    /// Takes text in and gives what is certain to be no part of a match. After a match, the text ends, if `can_end` says of what was
-    /// not given before that it may be its end.
+    /// Takes text in and gives what is certain to be no part of a match. After a match, the text
+    /// ends, if `can_end` says of what was not given before that it may be its end.
     fn push(&mut self, text: &str, include: bool, can_end: impl Fn(&str) -> bool) -> String {
         let before = self.held.len();
         for (position, byte) in text.bytes().enumerate() {

@@ -12,12 +12,14 @@ use crate::payload::{Prompt, Prompts, TokenPrompt, TokenPrompts};
 
 /// Makes tokens of prompts, with the model's own vocabulary.
 ///
-/// In text that a chat template made, the spelling of special tokens means these tokens and nothing is added; in text that a
-/// user wrote, it is text, and the model's begin token is added. A text with a gap becomes the prompt after which a model that was
-/// trained to fill gaps fills it; for other models it is refused. Where a conversation goes on from a reply of the same model to
-/// the same conversation, with the same `cache_salt` and adapter, the text of that reply gets the tokens that the model chose, so that they need not be
-/// computed again; special tokens are always those of the text. Prompts that are tokens already pass as they are. Runs on the
-/// executor `cpu`, because a prompt can have megabytes.
+/// In text that a chat template made, the spelling of special tokens means these tokens and nothing
+/// is added; in text that a user wrote, it is text, and the model's begin token is added. A text
+/// with a gap becomes the prompt after which a model that was trained to fill gaps fills it; for
+/// other models it is refused. Where a conversation goes on from a reply of the same model to the
+/// same conversation, with the same `cache_salt` and adapter, the text of that reply gets the
+/// tokens that the model chose, so that they need not be computed again; special tokens are always
+/// those of the text. Prompts that are tokens already pass as they are. Runs on the executor `cpu`,
+/// because a prompt can have megabytes.
 ///
 /// ```pbtxt
 /// input_stream: "PROMPT:prompt"
@@ -69,7 +71,8 @@ impl Calculator for Tokenizer {
         if let Some(prompts) = cx.get(io.prompts) {
             let mut tokens = Vec::with_capacity(prompts.0.len());
             for prompt in &*prompts.0 {
-                // A text is one piece of work: what comes before in it decides how the rest is read.
+                // A text is one piece of work: what comes before in it decides how the rest is
+                // read.
                 if cx.run().cancel.is_cancelled() {
                     return Err(Error::cancelled("the request was cancelled"));
                 }

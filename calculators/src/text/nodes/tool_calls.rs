@@ -17,16 +17,19 @@ use crate::text::tool_calls::{FORMATS, Format, Tools};
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ToolParserOptions {
-    /// How the model writes calls: `hermes`, `llama3`, `mistral`, `phi4`, `qwen3coder`, `gptoss`, `deepseek`, `json`, or `none` to leave
-    /// them in the text. Empty for what the LLM node says, or else its chat template.
+    /// How the model writes calls: `hermes`, `llama3`, `mistral`, `phi4`, `qwen3coder`, `gptoss`,
+    /// `deepseek`, `json`, or `none` to leave them in the text. Empty for what the LLM node says,
+    /// or else its chat template.
     pub tool_parser: String,
 }
 
 /// Takes the calls of tools out of the text of a chat whose request offers tools.
 ///
-/// A call is passed on when it is complete. Where `PARAMS` says that calls can only be right, arguments are passed on as they come. Text that only
-/// looks like a call stays text. A choice with calls that ends by itself ends with the reason `tool_calls`; where the request
-/// wants one call at a time, the choice ends after it. Ids of calls are made up here, in the form that the model's template accepts.
+/// A call is passed on when it is complete. Where `PARAMS` says that calls can only be right,
+/// arguments are passed on as they come. Text that only looks like a call stays text. A choice with
+/// calls that ends by itself ends with the reason `tool_calls`; where the request wants one call at
+/// a time, the choice ends after it. Ids of calls are made up here, in the form that the model's
+/// template accepts.
 ///
 /// ```pbtxt
 /// input_stream: "TEXT:text"
@@ -132,7 +135,8 @@ impl Calculator for ToolParser {
         let parsed = parser.push(&chunk.text, chunk.finish.is_some());
         chunk.text = parsed.text;
         chunk.tool_calls.extend(parsed.calls);
-        // With a call that was cut, the reason stays that the text ended for: a client must not act on half a call.
+        // With a call that was cut, the reason stays that the text ended for: a client must not act
+        // on half a call.
         if parser.is_done() {
             chunk.stop.stop();
             chunk.finish = Some(Finish::ToolCalls);

@@ -1,5 +1,6 @@
-//! Harmony, the format of gpt-oss: messages in channels. What is said in `analysis` is reasoning, `final` is the answer, and
-//! `commentary` is either a call of a tool, which is left to the tool parser, or a word before one.
+//! Harmony, the format of gpt-oss: messages in channels. What is said in `analysis` is reasoning,
+//! `final` is the answer, and `commentary` is either a call of a tool, which is left to the tool
+//! parser, or a word before one.
 
 use graphmill_llm::{Constraint, ReasoningMarks};
 
@@ -100,7 +101,8 @@ impl Parser for HarmonyParser {
 }
 
 impl HarmonyParser {
-    /// Goes on in what is held, to another place; none where that is not possible without more text.
+    /// Goes on in what is held, to another place; none where that is not possible without more
+    /// text.
     fn advance(&mut self, end: bool, parsed: &mut Parsed) -> Option<Place> {
         match self.place {
             Place::Start => {

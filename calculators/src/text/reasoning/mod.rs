@@ -20,7 +20,8 @@ pub(crate) trait Format: Send + Sync {
     /// The text that ends reasoning which has taken too long.
     fn closing(&self) -> String;
 
-    /// What an answer to `prompt` has to match, reasoning and all, that says what `answer` matches or does what `calls` matches.
+    /// What an answer to `prompt` has to match, reasoning and all, that says what `answer` matches
+    /// or does what `calls` matches.
     fn constrain(
         &self,
         prompt: &str,
@@ -28,11 +29,13 @@ pub(crate) trait Format: Send + Sync {
         calls: Option<Constraint>,
     ) -> Constraint;
 
-    /// Spellings of tokens that have to be read, even where the vocabulary has them as special tokens.
+    /// Spellings of tokens that have to be read, even where the vocabulary has them as special
+    /// tokens.
     fn markers(&self) -> &'static [&'static str];
 }
 
-/// Takes the reasoning out of a text that comes in pieces. The division into pieces makes no difference.
+/// Takes the reasoning out of a text that comes in pieces. The division into pieces makes no
+/// difference.
 pub(crate) trait Parser: Send {
     /// Takes more text in; `end` is set with the last.
     fn push(&mut self, text: &str, end: bool) -> Parsed;

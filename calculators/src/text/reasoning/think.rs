@@ -82,7 +82,8 @@ impl Format for Think {
     }
 }
 
-/// Reads reasoning at the beginning of a text; tags behind it are text. White space around the reasoning belongs to the tags.
+/// Reads reasoning at the beginning of a text; tags behind it are text. White space around the
+/// reasoning belongs to the tags.
 struct ThinkParser {
     tags: Think,
     /// Text that is not passed on yet.
@@ -114,7 +115,8 @@ impl Parser for ThinkParser {
 }
 
 impl ThinkParser {
-    /// Goes on in what is held, to another place; none where that is not possible without more text.
+    /// Goes on in what is held, to another place; none where that is not possible without more
+    /// text.
     fn advance(&mut self, end: bool, parsed: &mut Parsed) -> Option<Place> {
         let Think { open, close, .. } = self.tags;
         let held = self.held.trim_start();

@@ -1,4 +1,5 @@
-//! The marks of `DeepSeek`: a type, a name and a block of JSON for each call (V3, R1), or the name and the JSON alone (V3.1).
+//! The marks of `DeepSeek`: a type, a name and a block of JSON for each call (V3, R1), or the name
+//! and the JSON alone (V3.1).
 
 use super::grammar::{Part, Spelling};
 use super::read::{Call, Read, Reader, Stop};

@@ -1,5 +1,5 @@
-//! Harmony, the format of gpt-oss: a message of the commentary channel to `functions.NAME`. Messages of other channels are the
-//! reasoning parser's.
+//! Harmony, the format of gpt-oss: a message of the commentary channel to `functions.NAME`.
+//! Messages of other channels are the reasoning parser's.
 
 use super::grammar::{Part, Spelling};
 use super::read::{Call, Read, Reader, Stop};
@@ -19,7 +19,8 @@ pub(super) struct GptOss;
 
 impl Format for GptOss {
     fn openers(&self) -> &'static [Opener] {
-        // The prompt ends in `<|start|>assistant`, so the first message can begin with its recipient.
+        // The prompt ends in `<|start|>assistant`, so the first message can begin with its
+        // recipient.
         const {
             &[
                 anywhere(START),

@@ -121,7 +121,8 @@ fn sequence(parts: &[Part], function: &Value) -> Constraint {
     Constraint::Sequence(parts.iter().map(constraint).collect())
 }
 
-/// The schema of a tool's arguments. A tool without one takes none; properties that the schema does not name are left out.
+/// The schema of a tool's arguments. A tool without one takes none; properties that the schema does
+/// not name are left out.
 fn parameters(function: &Value) -> Value {
     let mut schema = match &function["parameters"] {
         Value::Object(schema) if !schema.is_empty() => schema.clone(),

@@ -1,5 +1,5 @@
-//! Calls as nothing but JSON, for models that were told to: an object, an array of objects, or these under `tool_calls`; in a
-//! fenced block or not.
+//! Calls as nothing but JSON, for models that were told to: an object, an array of objects, or
+//! these under `tool_calls`; in a fenced block or not.
 
 use super::grammar::{JSON_CALL, Spelling};
 use super::read::{Call, Read, Reader, Stop};

@@ -1,5 +1,6 @@
-//! `{"name": ..., "parameters": {...}}`, with or without `<|python_tag|>` before it, several with `;` between them; and
-//! `<|python_tag|>name.call(key="value")` for the tools that Llama 3 knows by itself.
+//! `{"name": ..., "parameters": {...}}`, with or without `<|python_tag|>` before it, several with
+//! `;` between them; and `<|python_tag|>name.call(key="value")` for the tools that Llama 3 knows by
+//! itself.
 
 use std::borrow::Cow;
 

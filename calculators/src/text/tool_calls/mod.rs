@@ -1,9 +1,10 @@
 //! Calls of tools in the text of a model: how models write them, and the node that reads them.
 //!
-//! A format says what may begin a call (`Format::openers`) and reads from there (`Format::read`); everything else is alike for
-//! all of them and stands in `parser`: what is held back, how calls are passed on in pieces, and that a call that is none
-//! comes back as the text that it is. A reader of a format never looks at more text than it needs, so the division of a text
-//! into chunks makes no difference.
+//! A format says what may begin a call (`Format::openers`) and reads from there (`Format::read`);
+//! everything else is alike for all of them and stands in `parser`: what is held back, how calls
+//! are passed on in pieces, and that a call that is none comes back as the text that it is. A
+//! reader of a format never looks at more text than it needs, so the division of a text into chunks
+//! makes no difference.
 
 mod deepseek;
 mod gptoss;
@@ -29,7 +30,8 @@ pub(crate) trait Format: Send + Sync {
     /// What may begin a call. None begins another.
     fn openers(&self) -> &'static [Opener];
 
-    /// Reads what an opener begins, up to its end, and adds the calls in it. The last one may be incomplete where more text is needed.
+    /// Reads what an opener begins, up to its end, and adds the calls in it. The last one may be
+    /// incomplete where more text is needed.
     fn read<'a>(
         &self,
         reader: &mut Reader<'a, '_>,
@@ -40,7 +42,8 @@ pub(crate) trait Format: Send + Sync {
     /// How models with this chat template spell calls.
     fn spelling(&self, template: &str) -> Spelling;
 
-    /// Spellings of tokens that have to be read, even where the vocabulary has them as special tokens.
+    /// Spellings of tokens that have to be read, even where the vocabulary has them as special
+    /// tokens.
     fn markers(&self) -> &'static [&'static str];
 
     /// An id for a call: `random` letters and digits.

@@ -20,9 +20,9 @@ pub(crate) struct Parsed {
 
 /// Takes the calls out of one choice's text.
 ///
-/// What could begin a call is held back, with the white space before it. A call is passed on when it is complete, unless `eager`
-/// is set: then its arguments are passed on as they come, because a grammar makes sure that they will be right. What is no call
-/// after all is text.
+/// What could begin a call is held back, with the white space before it. A call is passed on when
+/// it is complete, unless `eager` is set: then its arguments are passed on as they come, because a
+/// grammar makes sure that they will be right. What is no call after all is text.
 pub(crate) struct CallParser {
     format: &'static dyn Format,
     tools: Arc<Tools>,

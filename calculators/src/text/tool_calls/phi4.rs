@@ -1,4 +1,5 @@
-//! `functools[{"name": ..., "arguments": {...}}, ...]`: Phi 4 and Firefunction; or the array between `<|tool_call|>` marks.
+//! `functools[{"name": ..., "arguments": {...}}, ...]`: Phi 4 and Firefunction; or the array
+//! between `<|tool_call|>` marks.
 
 use super::grammar::{JSON_CALL, Part, Spelling};
 use super::read::{Call, Read, Reader};

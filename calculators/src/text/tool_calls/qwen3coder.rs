@@ -1,5 +1,6 @@
-//! `<tool_call><function=NAME><parameter=KEY>value</parameter></function></tool_call>`: Qwen3-Coder, and Seed-OSS with marks of its
-//! own around it. Values are written as they are, so what kind they have is up to the tool's schema.
+//! `<tool_call><function=NAME><parameter=KEY>value</parameter></function></tool_call>`:
+//! Qwen3-Coder, and Seed-OSS with marks of its own around it. Values are written as they are, so
+//! what kind they have is up to the tool's schema.
 
 use serde_json::{Map, Value};
 

@@ -132,7 +132,8 @@ impl<'a, 's> Reader<'a, 's> {
         self.optional(close).map(drop)
     }
 
-    /// The text before the first of the marks, none of which may begin another, and which mark it is. The mark is skipped.
+    /// The text before the first of the marks, none of which may begin another, and which mark it
+    /// is. The mark is skipped.
     pub(super) fn until(&mut self, marks: &[&str]) -> Read<(&'a str, usize)> {
         let rest = self.rest();
         let found = marks

@@ -120,7 +120,8 @@ impl Scan {
         self.result
     }
 
-    /// Takes a byte in. False where it ended a number and has to be taken in again; none where it cannot stand here.
+    /// Takes a byte in. False where it ended a number and has to be taken in again; none where it
+    /// cannot stand here.
     fn step(&mut self, byte: u8) -> Option<bool> {
         let space = matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
         self.next = match self.next {

@@ -1,5 +1,5 @@
-//! Contracts: each node's calculator is looked up, reads its options and declares its ports, and the ports that the graph
-//! connects are compared with those.
+//! Contracts: each node's calculator is looked up, reads its options and declares its ports, and
+//! the ports that the graph connects are compared with those.
 
 use graphmill_grammar::{Diagnostic, Node, OptionsMessage, PortSpec as Port, Span, suggest};
 
@@ -114,8 +114,8 @@ fn unknown<'a>(node: &DraftNode, names: impl Iterator<Item = &'a str>) -> Diagno
     }
 }
 
-/// The registered name that is nearest to `name`. All names end alike, so what they begin with decides whether they are
-/// near at all.
+/// The registered name that is nearest to `name`. All names end alike, so what they begin with
+/// decides whether they are near at all.
 fn nearest_name<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let begins_alike = |other: &&str| {
         other

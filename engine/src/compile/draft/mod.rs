@@ -46,7 +46,8 @@ pub(super) struct DraftNode {
     pub(super) name: String,
     /// The subgraphs it comes from, outermost first.
     pub(super) within: Vec<String>,
-    /// A subgraph or container that could not be expanded, which has been reported: only its streams count.
+    /// A subgraph or container that could not be expanded, which has been reported: only its
+    /// streams count.
     pub(super) is_wrong: bool,
     /// Nothing of its calculator's name is known, which has been reported.
     pub(super) is_unknown: bool,
@@ -125,7 +126,8 @@ impl<'a> Draft<'a> {
         self.diagnostics.push(diagnostic);
     }
 
-    /// The name that is meant by one that does not exist. After many mistakes, more suggestions help nobody.
+    /// The name that is meant by one that does not exist. After many mistakes, more suggestions
+    /// help nobody.
     pub(super) fn nearest<'b>(
         &self,
         name: &str,

@@ -21,8 +21,8 @@ const GROUPS: [Group; 4] = [
 /// How many ports a hint lists.
 const MAX_LISTED: usize = 12;
 
-/// Compares the ports that the graph connects with those that the contract declares. `in_doubt` says that streams of the
-/// graph may be missing only because of a mistake that was reported.
+/// Compares the ports that the graph connects with those that the contract declares. `in_doubt`
+/// says that streams of the graph may be missing only because of a mistake that was reported.
 pub(crate) fn compare(node: &DraftNode, in_doubt: bool, found: &mut Vec<Diagnostic>) {
     for group in GROUPS {
         let map = node.contract.tag_map(group);
@@ -179,7 +179,8 @@ fn missing(node: &DraftNode, missing: &Declared) -> Diagnostic {
         ))
 }
 
-/// The diagnostic for a tag and index that is none of a node's inputs; `span` is where it is written, quotes included or not.
+/// The diagnostic for a tag and index that is none of a node's inputs; `span` is where it is
+/// written, quotes included or not.
 pub(crate) fn no_such_input(
     node: &DraftNode,
     code: &'static Code,

@@ -1,4 +1,5 @@
-//! The border of a subgraph: the outer node's ports take the places of the subgraph's own inputs and outputs.
+//! The border of a subgraph: the outer node's ports take the places of the subgraph's own inputs
+//! and outputs.
 
 use std::collections::HashMap;
 
@@ -10,7 +11,8 @@ use crate::{codes::calculators, contract::Group};
 pub(super) struct Border<'a> {
     /// Absent if the outer node leaves the port unconnected.
     outer: HashMap<&'a str, Option<PortSpec>>,
-    /// Unconnected inputs are taken off the inner nodes; unconnected outputs stay, as private streams.
+    /// Unconnected inputs are taken off the inner nodes; unconnected outputs stay, as private
+    /// streams.
     is_input: bool,
 }
 
@@ -70,14 +72,16 @@ fn no_such_port(group: Group, port: &PortSpec, inner: &[PortSpec], subgraph: &st
     }
 }
 
-/// Gives ports their outer names: at a border those that the outer node uses, elsewhere their own with a prefix.
+/// Gives ports their outer names: at a border those that the outer node uses, elsewhere their own
+/// with a prefix.
 pub(super) fn rename(ports: &mut Vec<PortSpec>, borders: &[&Border<'_>], prefix: &str) {
     let before = ports.len();
     ports.retain_mut(|port| {
         for border in borders {
             match border.outer.get(port.name.as_str()) {
                 Some(Some(outer)) => {
-                    // What is wrong with this wire is wrong where the user wrote it, not in the subgraph's file.
+                    // What is wrong with this wire is wrong where the user wrote it, not in the
+                    // subgraph's file.
                     port.name.clone_from(&outer.name);
                     port.span = outer.span;
                     return true;

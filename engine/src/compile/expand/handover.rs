@@ -1,11 +1,12 @@
-//! What a node says about a calculator where it is a subgraph: the primary inner node has it, or nobody, which is an error.
+//! What a node says about a calculator where it is a subgraph: the primary inner node has it, or
+//! nobody, which is an error.
 
 use graphmill_grammar::{Diagnostic, GraphConfig, Node, OptionsMessage, Span, graph::Extensions};
 
 use crate::codes::{calculators, subgraphs};
 
-/// Gives the primary inner node what the outer node says about a calculator, apart from the options that the subgraph
-/// itself has `declared`.
+/// Gives the primary inner node what the outer node says about a calculator, apart from the options
+/// that the subgraph itself has `declared`.
 pub(super) fn hand_over(
     outer: &Node,
     inner: &mut Node,

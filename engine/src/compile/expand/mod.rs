@@ -1,9 +1,10 @@
 //! Expansion: nodes that name a subgraph or container are replaced by the nodes they stand for.
 //!
-//! Streams, side packets and nodes inside a subgraph get the outer node's name as a prefix; what is at the subgraph's
-//! border gets the outer names, matched by tag and index. A border port that the outer node leaves unconnected is taken
-//! off the inner nodes. The outer node's options reach the inner nodes by `option_value`, or go to the primary inner node
-//! with all else that the outer node says about a calculator.
+//! Streams, side packets and nodes inside a subgraph get the outer node's name as a prefix; what is
+//! at the subgraph's border gets the outer names, matched by tag and index. A border port that the
+//! outer node leaves unconnected is taken off the inner nodes. The outer node's options reach the
+//! inner nodes by `option_value`, or go to the primary inner node with all else that the outer node
+//! says about a calculator.
 
 mod border;
 mod handover;
@@ -29,10 +30,12 @@ use super::draft::{Draft, DraftNode, contracts};
 use border::{Border, rename};
 use options::GraphOptions;
 
-/// The deepest nesting of subgraphs: far beyond what people write, and little enough to bound the length of names.
+/// The deepest nesting of subgraphs: far beyond what people write, and little enough to bound the
+/// length of names.
 const MAX_NESTING: usize = 64;
 
-/// The most nodes that are expanded; a graph that has as many is refused when its contracts are checked.
+/// The most nodes that are expanded; a graph that has as many is refused when its contracts are
+/// checked.
 const MAX_NODES: usize = u16::MAX as usize;
 
 /// A node on its way through expansion.
@@ -85,7 +88,8 @@ struct Expansion<'a, 'g> {
     sources: &'a mut SourceMap,
     /// The graphs of subgraphs, once parsed; none for one with errors, which have been reported.
     parsed: HashMap<String, Option<Arc<GraphConfig>>>,
-    /// Nodes that could not be expanded, which has been reported. They stay, so that others find the streams that they make.
+    /// Nodes that could not be expanded, which has been reported. They stay, so that others find
+    /// the streams that they make.
     unexpandable: Vec<Unexpanded>,
 }
 
@@ -138,7 +142,8 @@ pub(super) fn expand(draft: &mut Draft<'_>, sources: &mut SourceMap) {
     }
 }
 
-/// The nodes' names: as written or that of the calculator, numbered from 1 where several are the same.
+/// The nodes' names: as written or that of the calculator, numbered from 1 where several are the
+/// same.
 fn canonical_names<'a>(nodes: impl Iterator<Item = &'a Node> + Clone) -> Vec<String> {
     let base = |node: &'a Node| {
         let own = node.name.as_ref().filter(|name| !name.is_empty());
@@ -163,7 +168,8 @@ fn canonical_names<'a>(nodes: impl Iterator<Item = &'a Node> + Clone) -> Vec<Str
 }
 
 impl Expansion<'_, '_> {
-    /// Takes the nodes that are subgraphs out of the list; gives the nodes that they stand for, or none if there is no such node.
+    /// Takes the nodes that are subgraphs out of the list; gives the nodes that they stand for, or
+    /// none if there is no such node.
     fn round(&mut self, nodes: &mut Vec<Unexpanded>) -> Option<Vec<Unexpanded>> {
         let names = canonical_names(nodes.iter().map(|node| &node.config));
         let (mut plain, mut expanded, mut found) = (Vec::new(), Vec::new(), false);
@@ -198,7 +204,8 @@ impl Expansion<'_, '_> {
             .or_else(|| subgraph().map(Part::Subgraph))
     }
 
-    /// The nodes of one use of a subgraph or container; none if there are no such nodes, which has been reported.
+    /// The nodes of one use of a subgraph or container; none if there are no such nodes, which has
+    /// been reported.
     fn inline(&mut self, outer: &Unexpanded, name: &str, part: &Part) -> Option<Vec<Unexpanded>> {
         if let Some(endless) = endless(outer, part) {
             self.draft.report(endless);
@@ -269,7 +276,8 @@ impl Expansion<'_, '_> {
         Some(nodes.collect())
     }
 
-    /// The graph that a container makes of a node; none if the node is wrong, which has been reported.
+    /// The graph that a container makes of a node; none if the node is wrong, which has been
+    /// reported.
     fn unpacked(
         &mut self,
         container: &ContainerRegistration,

@@ -1,8 +1,9 @@
 //! The options of a graph, and how they get into the options of its nodes.
 //!
-//! A graph declares its options as messages with default values. Where it is a node, that node's options of the same types
-//! are set over them. No schema of these messages is known, so what is set nowhere is simply not copied; but an option that
-//! somebody sets and no node takes is an error.
+//! A graph declares its options as messages with default values. Where it is a node, that node's
+//! options of the same types are set over them. No schema of these messages is known, so what is
+//! set nowhere is simply not copied; but an option that somebody sets and no node takes is an
+//! error.
 
 use graphmill_grammar::{
     Diagnostic, Node, OptionsMessage, Spanned,
@@ -29,7 +30,8 @@ struct Declared {
     merged: OptionsMessage,
     /// The fields that nodes take; none once a node takes the whole.
     taken: Option<Vec<String>>,
-    /// Whether the graph itself has them. Those that only the outer node gives count where the graph has none.
+    /// Whether the graph itself has them. Those that only the outer node gives count where the
+    /// graph has none.
     is_own: bool,
 }
 
@@ -81,7 +83,8 @@ impl GraphOptions {
             .any(|own| own.is_own && same_type(&own.merged, message))
     }
 
-    /// Copies one value into the options of a node; they are of type `own_type` if the node has none yet.
+    /// Copies one value into the options of a node; they are of type `own_type` if the node has
+    /// none yet.
     pub(super) fn copy(
         &mut self,
         value: &OptionValue,

@@ -58,7 +58,8 @@ impl<'a> Path<'a> {
     }
 }
 
-/// The values that the steps lead to, in order; none if nothing is set there. An error if a step cannot be gone.
+/// The values that the steps lead to, in order; none if nothing is set there. An error if a step
+/// cannot be gone.
 pub(super) fn values<'m>(
     message: &'m Message,
     steps: &[Step<'_>],
@@ -97,7 +98,8 @@ fn all_of<'m>(message: &'m Message, name: &str) -> Vec<&'m Value> {
     found
 }
 
-/// Sets what the steps lead to; what is not there is made, with its name at `span`. An error if a step cannot be gone.
+/// Sets what the steps lead to; what is not there is made, with its name at `span`. An error if a
+/// step cannot be gone.
 pub(super) fn set(
     message: &mut Message,
     steps: &[Step<'_>],
@@ -143,7 +145,8 @@ pub(super) fn set(
     Ok(())
 }
 
-/// What a field holds once `values` are given to it: they replace what is there, but a message is merged into a message.
+/// What a field holds once `values` are given to it: they replace what is there, but a message is
+/// merged into a message.
 fn joined(mut present: Vec<Value>, mut values: Vec<Value>) -> Vec<Value> {
     match (present.as_mut_slice(), values.as_mut_slice()) {
         (
@@ -167,7 +170,8 @@ fn joined(mut present: Vec<Value>, mut values: Vec<Value>) -> Vec<Value> {
     }
 }
 
-/// Sets every field of `over` in `base`. A field that both have is that of `over`; a message within is merged likewise.
+/// Sets every field of `over` in `base`. A field that both have is that of `over`; a message within
+/// is merged likewise.
 pub(super) fn merge(base: &mut Message, over: &Message) {
     let mut done: Vec<&Name> = Vec::new();
     base.incomplete |= over.incomplete;

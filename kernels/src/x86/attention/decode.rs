@@ -1,7 +1,8 @@
-//! Few rows, as when a sequence decodes: most of the time goes into reading keys and values, which are used as they come.
+//! Few rows, as when a sequence decodes: most of the time goes into reading keys and values, which
+//! are used as they come.
 //!
-//! The blocks of cells of a token can be computed apart, by several threads, and merged later: to the same bits, as each block is always computed
-//! by itself first.
+//! The blocks of cells of a token can be computed apart, by several threads, and merged later: to
+//! the same bits, as each block is always computed by itself first.
 
 use std::arch::x86_64::*;
 use std::ops::Range;
@@ -10,7 +11,7 @@ use super::exp::exp2;
 use super::rows::{Ahead, mixed_places};
 use super::state::{Lanes, State, add_product, anchor, cap_scores, gather};
 use super::{LANES, Run, SPACE, Space, common, of_rows, padded};
-use crate::attention::{Attention, BLOCK};
+use crate::data::attention::{Attention, BLOCK};
 
 /// Vectors of scores that are computed together.
 const AT_ONCE: usize = 16;
@@ -23,7 +24,8 @@ const VECTORS: usize = 4;
 /// Rows of queries that are summed together.
 const ROWS: usize = 6;
 
-/// A run of few rows. A vector has the scores of one cell, or of two or four if rows are few enough: those of a row are side by side.
+/// A run of few rows. A vector has the scores of one cell, or of two or four if rows are few
+/// enough: those of a row are side by side.
 pub(super) struct Narrow<'a> {
     run: &'a Run<'a>,
     rows: usize,
@@ -146,7 +148,8 @@ impl<'a> Narrow<'a> {
         self.merge(&mut space.sums, &space.added, &factors);
     }
 
-    /// The products of queries and keys; `STRIDE` numbers from one key to the next, or as many as there are if it is 0.
+    /// The products of queries and keys; `STRIDE` numbers from one key to the next, or as many as
+    /// there are if it is 0.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
     unsafe fn score<const MIXED: usize, const STRIDE: usize>(
@@ -170,7 +173,8 @@ impl<'a> Narrow<'a> {
                 ahead.fetch(AT_ONCE * MIXED, keys.size);
                 let queries = queries.load();
                 let vectors = number / LANES * LANES * MIXED;
-                // SAFETY: there are as many numbers, up to whole vectors, of so many keys; those that are absent are what was there before.
+                // SAFETY: there are as many numbers, up to whole vectors, of so many keys; those
+                // that are absent are what was there before.
                 unsafe {
                     let key = room.add(vectors + const { mixed_places::<MIXED>() }[number % LANES]);
                     for m in 0..AT_ONCE {
@@ -253,7 +257,8 @@ impl<'a> Narrow<'a> {
             let share = _mm512_set1_ps(shares.0[row]);
             for (index, sum) in sums.iter().enumerate() {
                 let present = u16::MAX >> (LANES - (size - index * LANES).min(LANES));
-                // SAFETY: results have their places, which are the caller's alone, and what is absent is not written.
+                // SAFETY: results have their places, which are the caller's alone, and what is
+                // absent is not written.
                 unsafe {
                     let place = self.run.out(row).add(index * LANES);
                     _mm512_mask_storeu_ps(place, present, _mm512_mul_ps(sum.load(), share));
@@ -347,7 +352,8 @@ unsafe fn broadcast<const MIXED: usize>(keys: *const f32) -> __m512 {
     }
 }
 
-/// Replaces scores by weights relative to the largest of a row, and gives that and their sums, added in the order of cells.
+/// Replaces scores by weights relative to the largest of a row, and gives that and their sums,
+/// added in the order of cells.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn weigh<const MIXED: usize>(scores: &mut [Lanes]) -> (__m512, __m512) {
@@ -405,7 +411,8 @@ fn chunks(all: usize, most: usize) -> impl Iterator<Item = Range<usize>> {
 /// Computes a block of cells of a token by itself, for the heads that share one of a key.
 ///
 /// # Safety
-/// As for [`super::compute`]; `partials` must have room for [`Attention::partial`] for each block of the token, aligned to 64 bytes.
+/// As for [`super::compute`]; `partials` must have room for [`Attention::partial`] for each block
+/// of the token, aligned to 64 bytes.
 pub(crate) unsafe fn compute_block(
     attention: &Attention,
     (kv_head, stream, token): (usize, usize, usize),

@@ -2,8 +2,8 @@
 
 use std::arch::x86_64::*;
 
-/// What the powers between whole ones need: `(2^x - 1) / x` for x from -1/2 to 1/2, the highest power of x first; with rounding the result is off by
-/// 8e-8 at most.
+/// What the powers between whole ones need: `(2^x - 1) / x` for x from -1/2 to 1/2, the highest
+/// power of x first; with rounding the result is off by 8e-8 at most.
 const COEFFICIENTS: [f32; 6] = [
     0.000_153_533_62,
     0.001_339_887_5,
@@ -15,7 +15,8 @@ const COEFFICIENTS: [f32; 6] = [
 /// Below this, powers have fewer bits, and processors take long for them.
 const LEAST: f32 = -126.0;
 
-/// 2 to the power of each number; exactly 1 for 0, and 0 where it would be less than the smallest number with all its bits. What is not a number stays so.
+/// 2 to the power of each number; exactly 1 for 0, and 0 where it would be less than the smallest
+/// number with all its bits. What is not a number stays so.
 #[inline]
 #[target_feature(enable = "avx512f")]
 pub(super) fn exp2(x: __m512) -> __m512 {
@@ -30,7 +31,8 @@ pub(super) fn exp2(x: __m512) -> __m512 {
     _mm512_maskz_scalef_ps(present, power, whole)
 }
 
-/// The hyperbolic tangent of half the natural logarithm of 2 to the power of each number: 1 - 2 / (2^x + 1).
+/// The hyperbolic tangent of half the natural logarithm of 2 to the power of each number: 1 - 2 /
+/// (2^x + 1).
 #[inline]
 #[target_feature(enable = "avx512f")]
 pub(super) fn bend(x: __m512) -> __m512 {

@@ -3,7 +3,7 @@
 use std::arch::x86_64::*;
 use std::ops::Range;
 
-use crate::attention::{Attention, BLOCK, Rows};
+use crate::data::attention::{Attention, BLOCK, Rows};
 
 /// Cells that are looked at together.
 const AT_ONCE: usize = 32;
@@ -114,7 +114,8 @@ pub(super) unsafe fn block(
     any
 }
 
-/// The end of those tokens, from the first on, that are worth computing together: what they see is mostly the same.
+/// The end of those tokens, from the first on, that are worth computing together: what they see is
+/// mostly the same.
 ///
 /// # Safety
 /// As for [`block`].

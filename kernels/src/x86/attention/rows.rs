@@ -3,7 +3,7 @@
 use std::arch::x86_64::*;
 
 use super::LANES;
-use crate::attention::Numbers;
+use crate::data::attention::Numbers;
 
 /// Cells that are read together.
 const AT_ONCE: usize = 4;
@@ -47,10 +47,12 @@ impl Source {
         }
     }
 
-    /// Writes the numbers of cells, of each with zeros up to whole vectors. Those of `MIXED` cells are brought together, as [`mixed_places`] says.
+    /// Writes the numbers of cells, of each with zeros up to whole vectors. Those of `MIXED` cells
+    /// are brought together, as [`mixed_places`] says.
     ///
     /// # Safety
-    /// Cells must have so many numbers in whole blocks, and `out` room for whole vectors of a multiple of four cells.
+    /// Cells must have so many numbers in whole blocks, and `out` room for whole vectors of a
+    /// multiple of four cells.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
     pub(super) unsafe fn widen<const MIXED: usize>(&self, cells: &[u16], out: *mut f32) {
         // SAFETY: as the caller promises.
@@ -91,7 +93,8 @@ impl Source {
     }
 }
 
-/// Keys or values that are brought into the caches while others are computed, bit by bit: a burst of them would hold up everything else.
+/// Keys or values that are brought into the caches while others are computed, bit by bit: a burst
+/// of them would hold up everything else.
 pub(super) struct Ahead {
     next: *const u8,
     stride: usize,
@@ -101,7 +104,8 @@ pub(super) struct Ahead {
 }
 
 impl Ahead {
-    /// Has the next of them brought into the caches, or every `of` times `share` of them. They need not exist.
+    /// Has the next of them brought into the caches, or every `of` times `share` of them. They need
+    /// not exist.
     #[inline]
     pub(super) fn fetch(&mut self, share: usize, of: usize) {
         self.credit += share;
@@ -165,7 +169,8 @@ unsafe fn together<const NUMBERS: u8, const MIXED: usize>(
     }
 }
 
-/// Sixteen numbers from the number `first` on, a multiple of sixteen; those that are not present are zero.
+/// Sixteen numbers from the number `first` on, a multiple of sixteen; those that are not present
+/// are zero.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 unsafe fn vector<const NUMBERS: u8>(source: *const u8, first: usize, present: u16) -> __m512 {

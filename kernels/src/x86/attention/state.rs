@@ -63,7 +63,8 @@ impl State {
         state
     }
 
-    /// Adds cells whose weights are relative to `largest`. Gives the factors of the sums before them, and of theirs.
+    /// Adds cells whose weights are relative to `largest`. Gives the factors of the sums before
+    /// them, and of theirs.
     #[inline]
     #[target_feature(enable = "avx512f")]
     pub(super) fn add(&mut self, largest: __m512, total: __m512) -> (__m512, __m512) {
@@ -90,7 +91,8 @@ impl State {
     }
 }
 
-/// What weights can be relative to: 0 where nothing was seen, as the difference of infinities is no number.
+/// What weights can be relative to: 0 where nothing was seen, as the difference of infinities is no
+/// number.
 #[inline]
 #[target_feature(enable = "avx512f")]
 pub(super) fn anchor(largest: __m512) -> __m512 {
@@ -146,7 +148,8 @@ pub(super) fn add_product(sum: &mut __m512, a: __m512, b: __m512) {
     }
 }
 
-/// Numbers of sixteen rows, times a factor: a vector for each number, `stride` vectors apart. Rows without a place are zero.
+/// Numbers of sixteen rows, times a factor: a vector for each number, `stride` vectors apart. Rows
+/// without a place are zero.
 ///
 /// # Safety
 /// Rows must have `count` numbers, and there must be room for a vector for each.

@@ -11,7 +11,8 @@ use super::{Run, common, padded};
 pub(super) const WIDE: usize = 2;
 /// Cells, or numbers of values, that are computed together.
 const AT_ONCE: usize = 8;
-/// Cells whose values and weights stay in the first cache while all numbers of their values are summed.
+/// Cells whose values and weights stay in the first cache while all numbers of their values are
+/// summed.
 const NEAR: usize = 64;
 
 /// A tile, and the cells of a block.
@@ -53,7 +54,8 @@ impl Tile<'_> {
         };
         let last = self.cells.iter().rposition(sees).unwrap_or(from);
         let places = from / AT_ONCE * AT_ONCE..last + 1;
-        // SAFETY: as the caller promises. Places behind the last cell are inside of the block, and hold what was there before.
+        // SAFETY: as the caller promises. Places behind the last cell are inside of the block, and
+        // hold what was there before.
         unsafe { self.score(places.clone(), scores) };
         let of_places = &mut scores[places.start * WIDE..places.end * WIDE];
         if attention.cap != 0.0 {

@@ -6,13 +6,13 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use super::ffi::{self, Adapter};
 use super::model::Weights;
-use crate::files::FileState;
+use crate::model::files::FileState;
 use crate::protocol::LoadError;
-use crate::spec::EngineSpec;
+use crate::spec::LlmEngineSpec;
 
 /// Loads all adapters, for a context that is created afterwards.
 pub(super) fn load<'a>(
-    spec: &EngineSpec,
+    spec: &LlmEngineSpec,
     weights: &'a Weights,
 ) -> Result<Vec<Adapter<'a>>, LoadError> {
     let load = |adapter: &crate::spec::AdapterSpec| {

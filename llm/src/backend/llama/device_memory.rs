@@ -5,7 +5,8 @@ use llama_cpp_2::model::LlamaModel;
 use super::model::{Weights, architecture};
 use super::{devices, log_lines};
 use crate::memory::Pool;
-use crate::spec::{EngineSpec, FlashAttention, KvType};
+use crate::room;
+use crate::spec::{FlashAttention, KvType, LlmEngineSpec};
 
 /// What main memory is called in messages.
 pub(super) const MACHINE: &str = "this machine";
@@ -25,7 +26,7 @@ impl Available {
     pub(super) fn now() -> Self {
         let gpus = devices::gpus();
         Self {
-            machine: super::available_bytes(),
+            machine: room::available_bytes(),
             gpus: gpus
                 .into_iter()
                 .map(|gpu| (gpu.name, gpu.memory_free as u64))
@@ -54,7 +55,7 @@ impl Available {
 pub(super) fn pools(
     weights: &Weights,
     available: &Available,
-    spec: &EngineSpec,
+    spec: &LlmEngineSpec,
     step: &StepBuffers,
 ) -> Vec<Pool> {
     let layers: u32 = weights.layout.layers.iter().map(|(_, layers)| layers).sum();
@@ -101,7 +102,8 @@ pub(super) fn pools(
         });
     }
     let on_cpu = layers_on_gpus < layers;
-    // Pages of a mapped file count as available, whoever uses them; copies that are shared are gone from what is.
+    // Pages of a mapped file count as available, whoever uses them; copies that are shared are gone
+    // from what is.
     let on_machine = weights.bytes().saturating_sub(weights_on_gpus);
     let copied = weights.layout.buffers.iter();
     let copied = copied.filter(|buffer| !log_lines::is_mapped(buffer));
@@ -140,7 +142,7 @@ pub(super) struct StepBuffers {
 impl StepBuffers {
     pub(super) fn new(
         model: &LlamaModel,
-        spec: &EngineSpec,
+        spec: &LlmEngineSpec,
         ubatch: u32,
         max_sequences: u32,
     ) -> Self {

@@ -2,7 +2,7 @@
 
 use llama_cpp_2::{LlamaBackendDevice, LlamaBackendDeviceType, list_llama_ggml_backend_devices};
 
-use crate::info::DeviceInfo;
+use crate::model::info::DeviceInfo;
 use crate::protocol::LoadError;
 
 /// All GPUs, in llama.cpp's order: `GPU.0` is the first.

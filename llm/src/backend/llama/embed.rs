@@ -7,24 +7,27 @@ use llama_cpp_sys_2 as sys;
 
 use super::ffi::{self, Context, Heard, SequenceWidth, ThreadPool};
 use super::model::{self, Weights, architecture};
+use super::process::{choose_numa, process};
 use super::threads::Threads;
 use super::vocab::LlamaVocabulary;
-use super::{choose_numa, device_memory, devices, log_lines, plan, process, weights_info};
-use crate::backend::{BatchToken, Slot};
-use crate::embed::{
-    EmbeddingBackend, EmbeddingCapacity, EmbeddingSpec, EmbeddingTask, LoadedEmbedding, PairForm,
-    Pooling, ServeEmbedding,
+use super::{device_memory, devices, log_lines, plan, weights_info};
+use crate::backend::interface::{
+    BatchToken, EmbeddingBackend, EmbeddingCapacity, LoadedEmbedding, ServeEmbedding, Slot,
 };
-use crate::info::{BackendInfo, ComputeInfo, Mebibytes};
+use crate::model::PairForm;
+use crate::model::info::{BackendInfo, ComputeInfo, Mebibytes};
+use crate::model::vocab::Vocab as _;
 use crate::protocol::{LoadError, Token};
-use crate::spec::{Device, FlashAttention, KvType};
-use crate::vocab::Vocab as _;
+use crate::room;
+use crate::spec::{Device, EmbeddingSpec, EmbeddingTask, FlashAttention, KvType, Pooling};
 
 /// Texts of a batch: as many sequences as llama.cpp can tell apart.
 const MAX_SEQUENCES: u32 = 256;
-/// Attention scores that plain attention may keep: more are left to the fused kernel, which keeps none.
+/// Attention scores that plain attention may keep: more are left to the fused kernel, which keeps
+/// none.
 const MAX_SCORE_BYTES: u64 = 256 << 20;
-/// Texts of so many tokens are tokenized even where the model takes fewer: to be cut, or to be refused with their count.
+/// Texts of so many tokens are tokenized even where the model takes fewer: to be cut, or to be
+/// refused with their count.
 const TOKENS_TO_COUNT: u32 = 1 << 16;
 /// Where a model has its template for a query and a document, if it has one.
 const RANK_TEMPLATE: &str = "tokenizer.chat_template.rerank";
@@ -33,7 +36,7 @@ const RANK_TEMPLATE: &str = "tokenizer.chat_template.rerank";
 pub(crate) fn open(spec: &EmbeddingSpec, serve: &mut ServeEmbedding<'_>) -> Result<(), LoadError> {
     let process = process(&spec.model)?;
     let numa = choose_numa(spec.plugin_config.numa)?;
-    let available = super::available_bytes();
+    let available = room::available_bytes();
     let weights = model::load(&spec.weights())?;
     if ffi::encodes_and_decodes(&weights.model) {
         return Err(LoadError::Model {
@@ -175,14 +178,15 @@ impl Lengths {
         })
     }
 
-    /// Texts of a batch: each has a token at least, and llama.cpp ends the process where they could not all have one.
+    /// Texts of a batch: each has a token at least, and llama.cpp ends the process where they could
+    /// not all have one.
     fn sequences(self) -> u32 {
         MAX_SEQUENCES.min(self.ubatch)
     }
 }
 
-/// Plain attention where its scores are small and the CPU kernels do not compute it: it is faster on a CPU than llama.cpp's fused one, and keeps all
-/// bits of keys and values.
+/// Plain attention where its scores are small and the CPU kernels do not compute it: it is faster
+/// on a CPU than llama.cpp's fused one, and keeps all bits of keys and values.
 fn flash_attention(spec: &EmbeddingSpec, weights: &Weights, lengths: Lengths) -> FlashAttention {
     let chosen = spec.plugin_config.flash_attention;
     let small = score_bytes(&weights.model, lengths) <= MAX_SCORE_BYTES;
@@ -293,7 +297,8 @@ fn create<'a>(
     }
 }
 
-/// As the model's own template says, or else with the special tokens that its vocabulary puts around and between texts.
+/// As the model's own template says, or else with the special tokens that its vocabulary puts
+/// around and between texts.
 fn pair_form(model: &LlamaModel, vocab: &LlamaVocabulary) -> PairForm {
     // Not by `chat_template`: with a name, the binding has llama.cpp read it after it is freed.
     if let Ok(template) = model.meta_val_str(RANK_TEMPLATE) {

@@ -1,5 +1,6 @@
-//! The header of a GGUF file, read before llama.cpp reads it: what nobody could load is refused with the key that is wrong. What depends
-//! on the architecture is left to llama.cpp, and to the trial of the model.
+//! The header of a GGUF file, read before llama.cpp reads it: what nobody could load is refused
+//! with the key that is wrong. What depends on the architecture is left to llama.cpp, and to the
+//! trial of the model.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -7,7 +8,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{self, BufReader, Read};
 use std::path::Path;
 
-use crate::files::FileState;
+use crate::model::files::FileState;
 use crate::protocol::LoadError;
 
 /// llama.cpp's own bounds: it ends the process beyond them.

@@ -1,17 +1,20 @@
-//! The form in which llama.cpp writes the cells of a sequence, taken apart into [`SavedCells`] and put together again.
+//! The form in which llama.cpp writes the cells of a sequence, taken apart into [`SavedCells`] and
+//! put together again.
 //!
-//! Every number is in the machine's byte order: a magic number and the sequence's id; the number of streams; then for each stream
-//! its number of cells and, where there are any, the position, the number of sequences and the id of each cell, four numbers on
-//! the tensors, and the planes. A layer's keys are one plane, headed by their type and the bytes of a row; values are the same,
-//! or, where they are stored transposed, one plane for each of their numbers. Whatever does not fit this form is refused, so that a
-//! model with more state than this is not restored in part.
+//! Every number is in the machine's byte order: a magic number and the sequence's id; the number of
+//! streams; then for each stream its number of cells and, where there are any, the position, the
+//! number of sequences and the id of each cell, four numbers on the tensors, and the planes. A
+//! layer's keys are one plane, headed by their type and the bytes of a row; values are the same,
+//! or, where they are stored transposed, one plane for each of their numbers. Whatever does not fit
+//! this form is refused, so that a model with more state than this is not restored in part.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::backend::{SaveError, SavedCells, SavedPart};
+use crate::backend::interface::{SaveError, SavedCells, SavedPart};
 
-/// The parts of a state that are the same for every sequence of a context, found in the first one that was saved.
+/// The parts of a state that are the same for every sequence of a context, found in the first one
+/// that was saved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Form {
     magic: [u8; 4],
@@ -181,7 +184,8 @@ impl<'a> Planes<'a> {
         self.add(head, row, reader, cells)
     }
 
-    /// A transposed tensor: its type, the bytes of a number, how many numbers a cell has, and for each of these the cells.
+    /// A transposed tensor: its type, the bytes of a number, how many numbers a cell has, and for
+    /// each of these the cells.
     fn read_columns(&mut self, reader: &mut Reader<'a>, cells: u32) -> Result<(), SaveError> {
         let head = reader.take(12)?;
         let mut numbers = Reader(&head[4..]);

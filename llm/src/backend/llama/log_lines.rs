@@ -1,6 +1,7 @@
-//! What llama.cpp only tells in its log: which buffers it allocated, which device has which layer, and which kernels it chose.
+//! What llama.cpp only tells in its log: which buffers it allocated, which device has which layer,
+//! and which kernels it chose.
 
-use crate::info::BufferInfo;
+use crate::model::info::BufferInfo;
 
 /// The buffers in lines such as `load_tensors:   CPU_Mapped model buffer size =   137.94 MiB`.
 pub(super) fn buffers(lines: &[String]) -> Vec<BufferInfo> {

@@ -15,12 +15,13 @@ use llama_cpp_sys_2 as sys;
 
 use super::cpu_kernels::{self, Kernels, Packed};
 use super::ffi::{self, BufferType, Mapping, ModelParams};
-use super::{devices, gguf, log_lines, process};
-use crate::files::FileState;
-use crate::info::{BufferInfo, KernelsInfo, Mebibytes};
+use super::process::process;
+use super::{devices, gguf, log_lines};
+use crate::model::files::FileState;
+use crate::model::info::{BufferInfo, KernelsInfo, Mebibytes};
 use crate::protocol::LoadError;
-use crate::spec::{CpuKernels, Device, EngineSpec, Number, SplitMode, TensorOverride};
-use crate::trial;
+use crate::room;
+use crate::spec::{CpuKernels, Device, LlmEngineSpec, Number, SplitMode, TensorOverride, is_trial};
 
 /// The name of a model's architecture, as in its file.
 pub(super) fn architecture(model: &LlamaModel) -> String {
@@ -57,7 +58,8 @@ pub(super) struct Layout {
     pub(super) kernels: Option<(Kernels, Packed)>,
     /// Where its files are mapped.
     pub(super) mappings: Vec<Range<usize>>,
-    /// Held while a context or an adapter is created on the model, which llama.cpp does not allow on two threads at once.
+    /// Held while a context or an adapter is created on the model, which llama.cpp does not allow
+    /// on two threads at once.
     pub(super) creating: Mutex<()>,
 }
 
@@ -99,7 +101,8 @@ struct Key {
 
 type Loaded = HashMap<Key, (Weak<LlamaModel>, Arc<Layout>)>;
 
-/// All weights of this process. Locked while a model is loaded, so that two engines that start at once load it once.
+/// All weights of this process. Locked while a model is loaded, so that two engines that start at
+/// once load it once.
 static LOADED: LazyLock<Mutex<Loaded>> = LazyLock::new(Mutex::default);
 
 /// The files of all weights that are loaded, if nobody is loading any now.
@@ -111,7 +114,7 @@ pub(super) fn loaded_paths() -> Vec<String> {
 }
 
 /// Loads the weights as the spec says, or takes those that are loaded already.
-pub(super) fn load(spec: &EngineSpec) -> Result<Weights, LoadError> {
+pub(super) fn load(spec: &LlmEngineSpec) -> Result<Weights, LoadError> {
     let process = process(&spec.model)?;
     let key = Key::new(spec)?;
     if !key.uses_gpus() {
@@ -178,7 +181,8 @@ pub(super) fn load(spec: &EngineSpec) -> Result<Weights, LoadError> {
     })
 }
 
-/// Loads a file. Of a mapped one whose weights are copied, the pages that were read are not kept beside the copies.
+/// Loads a file. Of a mapped one whose weights are copied, the pages that were read are not kept
+/// beside the copies.
 fn load_file(key: &Key, path: &CStr, params: &ModelParams) -> Option<LlamaModel> {
     /// How often pages are given back, in parts of the file.
     const STEP: f32 = 0.125;
@@ -222,7 +226,7 @@ fn unreadable(path: &Path, source: std::io::Error) -> LoadError {
 }
 
 impl Key {
-    fn new(spec: &EngineSpec) -> Result<Self, LoadError> {
+    fn new(spec: &LlmEngineSpec) -> Result<Self, LoadError> {
         let wrong = |source| unreadable(&spec.model, source);
         // Not a pipe, which would keep who opens it waiting.
         FileState::of(&spec.model)?;
@@ -265,7 +269,8 @@ impl Key {
         Ok(usable)
     }
 
-    /// Whether GPUs take part. They compute large batches even with weights in main memory, if these are laid out as in the file.
+    /// Whether GPUs take part. They compute large batches even with weights in main memory, if
+    /// these are laid out as in the file.
     fn uses_gpus(&self) -> bool {
         self.device != Device::Cpu && !devices::gpus().is_empty()
     }
@@ -273,7 +278,7 @@ impl Key {
 
 /// Refuses a file that is larger than the memory it would be loaded into, before it is read.
 fn check_room(key: &Key) -> Result<(), LoadError> {
-    match super::available_bytes() {
+    match room::available_bytes() {
         Some(available) if !key.uses_gpus() && key.bytes > available => Err(LoadError::Memory {
             path: key.path.clone(),
             message: format!(
@@ -318,7 +323,7 @@ fn params(key: &Key) -> Result<ModelParams, LoadError> {
             .map(|share| share.get())
             .collect(),
         overrides: overrides(key.override_tensor.as_deref().unwrap_or_default())?,
-        extra_buffers: !trial::is_one(),
+        extra_buffers: !is_trial(),
         load_mode: match (key.mmap, key.mlock) {
             (true, false) => sys::LLAMA_LOAD_MODE_MMAP,
             (true, true) => sys::LLAMA_LOAD_MODE_MMAP_MLOCK,
@@ -351,8 +356,9 @@ fn overrides(wanted: &[TensorOverride]) -> Result<Vec<(CString, BufferType)>, Lo
     wanted.iter().map(find).collect()
 }
 
-/// Whether the model's state is one KV cell for each token, so that a prefix of it is the state after that prefix. Recurrent
-/// models have one state for all tokens, and sliding windows drop the cells of tokens that are out of sight.
+/// Whether the model's state is one KV cell for each token, so that a prefix of it is the state
+/// after that prefix. Recurrent models have one state for all tokens, and sliding windows drop the
+/// cells of tokens that are out of sight.
 pub(super) fn has_a_cell_for_each_token(model: &LlamaModel) -> bool {
     !model.is_recurrent() && !model.is_hybrid() && ffi::attention_window(model) == 0
 }

@@ -1,4 +1,5 @@
-//! What a build without the feature `cpu-kernels` has in place of that module: llama.cpp computes everything by itself.
+//! What a build without the feature `cpu-kernels` has in place of that module: llama.cpp computes
+//! everything by itself.
 
 use std::collections::BTreeMap;
 use std::ptr::NonNull;
@@ -103,6 +104,6 @@ impl HugePages {
 
 /// llama.cpp writes to all cells when it allocates them.
 #[cfg(target_os = "linux")]
-pub(super) fn unused_bytes() -> u64 {
+pub(crate) fn unused_bytes() -> u64 {
     0
 }

@@ -9,18 +9,19 @@ use super::device_memory::{self, Available, MACHINE, StepBuffers};
 use super::ffi::{self, Context, Heard, ThreadPool};
 use super::model::{Weights, architecture};
 use super::threads::Threads;
-use crate::info::Mebibytes;
 use crate::memory::{self, Bound, CELL_GRAIN, CacheRequest, Pool};
+use crate::model::info::Mebibytes;
 use crate::protocol::LoadError;
 use crate::spec::{
-    Device, EngineSpec, FlashAttention, KvType, Numa, Number, PluginConfig, RopeScaling,
+    Device, FlashAttention, KvType, LlmEngineSpec, Numa, Number, PluginConfig, RopeScaling,
 };
 
 /// Sequences that llama.cpp can tell apart in one cache.
 const MAX_SEQUENCES: u32 = 256;
 /// Tokens computed at once inside a step, unless the spec says otherwise.
 const DEFAULT_UBATCH: u32 = 512;
-/// Attention scores that plain attention may keep: more are left to the fused kernel, which keeps none.
+/// Attention scores that plain attention may keep: more are left to the fused kernel, which keeps
+/// none.
 const MAX_SCORE_BYTES: u64 = 256 << 20;
 
 /// The numbers a context is created with.
@@ -34,8 +35,8 @@ pub(super) struct ContextPlan {
     pub(super) ubatch: u32,
     pub(super) unified: bool,
     pub(super) flash_attention: FlashAttention,
-    /// Bytes that attention reads for one token and one cell, where it looks at as many cells of each sequence of a pass as the
-    /// longest one has.
+    /// Bytes that attention reads for one token and one cell, where it looks at as many cells of
+    /// each sequence of a pass as the longest one has.
     pub(super) ragged_bytes: Option<u64>,
     pub(super) threads: Threads,
     /// Host memory for the cells of finished sequences, unless the spec says otherwise.
@@ -46,7 +47,7 @@ pub(super) struct ContextPlan {
 
 impl ContextPlan {
     pub(super) fn new(
-        spec: &EngineSpec,
+        spec: &LlmEngineSpec,
         weights: &Weights,
         available: &Available,
         numa: Numa,
@@ -159,7 +160,7 @@ impl ContextPlan {
     /// Creates the context, and tells what llama.cpp logged meanwhile.
     pub(super) fn create<'a>(
         &self,
-        spec: &EngineSpec,
+        spec: &LlmEngineSpec,
         weights: &'a Weights,
     ) -> Result<(Context<'a>, Heard), LoadError> {
         let refused = |message: String| LoadError::Model {
@@ -186,12 +187,13 @@ impl ContextPlan {
         }
     }
 
-    fn params(&self, spec: &EngineSpec) -> sys::llama_context_params {
+    fn params(&self, spec: &LlmEngineSpec) -> sys::llama_context_params {
         let knobs = &spec.plugin_config;
         let on_cpu = spec.device == Device::Cpu;
         let mut params = ffi::default_context_params();
         params.n_ctx = self.cells;
-        // llama.cpp wants room for one output of every sequence; the scheduler keeps to the spec's limit.
+        // llama.cpp wants room for one output of every sequence; the scheduler keeps to the spec's
+        // limit.
         params.n_batch = self.batch_tokens;
         params.n_ubatch = self.ubatch;
         params.n_seq_max = self.max_sequences;
@@ -210,15 +212,17 @@ impl ContextPlan {
     }
 }
 
-/// Whether the KV cache is per sequence and no GPU holds layers. There, llama.cpp's fused kernel takes one and a half to
-/// two times as long to decode as its plain attention, and plain attention a third longer for prompts.
+/// Whether the KV cache is per sequence and no GPU holds layers. There, llama.cpp's fused kernel
+/// takes one and a half to two times as long to decode as its plain attention, and plain attention
+/// a third longer for prompts.
 fn on_cpu_in_streams(weights: &Weights, available: &Available, unified: bool) -> bool {
     let on_gpu = |(device, layers): &(String, u32)| *layers > 0 && available.is_gpu(device);
     !unified && !weights.layout.layers.iter().any(on_gpu)
 }
 
-/// Whether attention is left to the CPU kernels, which are faster than either of llama.cpp's ways. They compute what the fused one would, where
-/// queries come from packed weights: where most are packed, those are.
+/// Whether attention is left to the CPU kernels, which are faster than either of llama.cpp's ways.
+/// They compute what the fused one would, where queries come from packed weights: where most are
+/// packed, those are.
 pub(super) fn kernels_attend(weights: &Weights, type_k: KvType, type_v: KvType) -> bool {
     let packs = |(_, packed): &(_, Packed)| packed.matrices > packed.left.values().sum();
     weights.layout.kernels.as_ref().is_some_and(packs)
@@ -226,8 +230,8 @@ pub(super) fn kernels_attend(weights: &Weights, type_k: KvType, type_v: KvType) 
         && !has_linear_biases(&weights.model)
 }
 
-/// Whether scores of attention depend on distances by themselves, which the CPU kernels leave to llama.cpp. For some architectures it
-/// decides that alone, for others by what the file says.
+/// Whether scores of attention depend on distances by themselves, which the CPU kernels leave to
+/// llama.cpp. For some architectures it decides that alone, for others by what the file says.
 fn has_linear_biases(model: &LlamaModel) -> bool {
     let architecture = architecture(model);
     match architecture.as_str() {
@@ -242,7 +246,8 @@ fn has_linear_biases(model: &LlamaModel) -> bool {
     }
 }
 
-/// Whether plain attention may be chosen: the choice is open, the cached values allow it, and there is room to keep its scores.
+/// Whether plain attention may be chosen: the choice is open, the cached values allow it, and there
+/// is room to keep its scores.
 fn plain_attention_fits(
     model: &LlamaModel,
     knobs: &PluginConfig,

@@ -1,17 +1,20 @@
-//! Divides a batch into the computations that together cost least, where each sequence has a stream of cells.
+//! Divides a batch into the computations that together cost least, where each sequence has a stream
+//! of cells.
 //!
-//! llama.cpp computes equally many tokens of neighboring sequences in one pass over the weights. What sequences have beyond the
-//! shortest of them takes another pass, and so does each gap between sequences. In a pass, plain attention looks at as many cells of
-//! every sequence as the longest one has: beside one long sequence, short ones are as dear as long ones. A pass that reads the
+//! llama.cpp computes equally many tokens of neighboring sequences in one pass over the weights.
+//! What sequences have beyond the shortest of them takes another pass, and so does each gap between
+//! sequences. In a pass, plain attention looks at as many cells of every sequence as the longest
+//! one has: beside one long sequence, short ones are as dear as long ones. A pass that reads the
 //! weights once more is then often cheaper than one pass for all.
 //!
-//! The cost is counted in cells that a token's attention looks at; a pass costs as many as take the time in which the weights are
-//! read once.
+//! The cost is counted in cells that a token's attention looks at; a pass costs as many as take the
+//! time in which the weights are read once.
 //!
-//! A pass is computed with one adapter, or with none. Where nothing else divides batches, adapters still do.
+//! A pass is computed with one adapter, or with none. Where nothing else divides batches, adapters
+//! still do.
 
 use super::ffi::Context;
-use crate::backend::{Adapter, BatchToken, DecodeError, Slot};
+use crate::backend::interface::{Adapter, BatchToken, DecodeError, Slot};
 
 /// llama.cpp rounds the cells of a pass up to a multiple of this.
 const CELL_GRAIN: u32 = 256;
@@ -102,10 +105,12 @@ struct Passes {
     order: Vec<usize>,
     /// Where each pass ends in `order`.
     ends: Vec<usize>,
-    /// The passes one adapter after the other, as another adapter costs a little; then where they are in `order`.
+    /// The passes one adapter after the other, as another adapter costs a little; then where they
+    /// are in `order`.
     by_adapter: Vec<(Option<Adapter>, usize, usize)>,
     parts: Vec<Part>,
-    /// For the first parts: the least cost, and where the last group of the division that has it begins.
+    /// For the first parts: the least cost, and where the last group of the division that has it
+    /// begins.
     best: Vec<(u64, usize)>,
     groups: Vec<(usize, usize)>,
 }
@@ -122,7 +127,8 @@ struct Part {
     cells: u64,
 }
 
-/// Neighboring parts that begin with a pass for all; what some have beyond the shortest takes a pass each.
+/// Neighboring parts that begin with a pass for all; what some have beyond the shortest takes a
+/// pass each.
 #[derive(Default)]
 struct Group {
     parts: u64,

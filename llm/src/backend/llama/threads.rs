@@ -20,7 +20,8 @@ pub(super) struct Threads {
 
 impl Threads {
     /// # Errors
-    /// [`LoadError::Spec`] if this process may not use a CPU or a priority that the spec names, or cannot tell which CPUs it may use.
+    /// [`LoadError::Spec`] if this process may not use a CPU or a priority that the spec names, or
+    /// cannot tell which CPUs it may use.
     pub(super) fn new(knobs: &PluginConfig, device: Device, numa: Numa) -> Result<Self, LoadError> {
         let allowed = allowed_cpus();
         let mut cpus = knobs.cpu_affinity.clone().unwrap_or_default();
@@ -73,21 +74,22 @@ impl Threads {
 }
 
 /// Whether threads of default number have a CPU each by default.
-pub(in crate::backend) fn threads_have_own_cpus() -> bool {
+pub(crate) fn threads_have_own_cpus() -> bool {
     let allowed = allowed_cpus();
     let threads = default_threads(&allowed);
     is_one_for_each(threads, threads, &allowed)
 }
 
-/// Whether there is a CPU for each thread and a thread for each CPU. Threads that may run on any CPU are put on the same one now
-/// and then, where the one waits for the other; with fewer threads than CPUs the system finds them a free one, and with a CPU of
-/// its own, a thread would keep to that whatever else runs there.
+/// Whether there is a CPU for each thread and a thread for each CPU. Threads that may run on any
+/// CPU are put on the same one now and then, where the one waits for the other; with fewer threads
+/// than CPUs the system finds them a free one, and with a CPU of its own, a thread would keep to
+/// that whatever else runs there.
 fn is_one_for_each(decode: u32, batch: u32, cpus: &[u32]) -> bool {
     decode == batch && decode as usize == cpus.len()
 }
 
-/// The physical cores of these CPUs, as a second thread on a core only takes turns with the first; fewer if a quota gives the
-/// process less time than that.
+/// The physical cores of these CPUs, as a second thread on a core only takes turns with the first;
+/// fewer if a quota gives the process less time than that.
 fn default_threads(cpus: &[u32]) -> u32 {
     let usable = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let cores =
@@ -99,8 +101,8 @@ fn default_threads(cpus: &[u32]) -> u32 {
     }) as u32
 }
 
-/// Counts the distinct cores of these CPUs (of all, if none is named) in the text of `/proc/cpuinfo`; 0 where it does not name
-/// them.
+/// Counts the distinct cores of these CPUs (of all, if none is named) in the text of
+/// `/proc/cpuinfo`; 0 where it does not name them.
 fn physical_cores(cpuinfo: &str, cpus: &[u32]) -> usize {
     let mut cores = Vec::new();
     for processor in cpuinfo.split("\n\n") {

@@ -1,4 +1,5 @@
-//! The vocabulary inside a GGUF file. It reads immutable data, so every session tokenizes on its own thread.
+//! The vocabulary inside a GGUF file. It reads immutable data, so every session tokenizes on its
+//! own thread.
 
 use std::fmt;
 use std::path::Path;
@@ -10,11 +11,12 @@ use llama_cpp_2::token_type::LlamaTokenAttr;
 use llama_cpp_sys_2 as sys;
 
 use super::ffi;
+use crate::model::vocab::{GapMarks, TokenizeError, Vocab};
 use crate::protocol::Token;
-use crate::vocab::{GapMarks, TokenizeError, Vocab};
 
-/// The longest run of characters of one class that is given to a byte-pair tokenizer at once. Some of llama.cpp's pre-tokenizers
-/// are recursive regular expressions, which a longer run would take beyond the thread's stack.
+/// The longest run of characters of one class that is given to a byte-pair tokenizer at once. Some
+/// of llama.cpp's pre-tokenizers are recursive regular expressions, which a longer run would take
+/// beyond the thread's stack.
 const MAX_RUN: usize = 1024;
 
 pub(super) struct LlamaVocabulary {
@@ -53,7 +55,8 @@ impl LlamaVocabulary {
                     .into_owned()
             }),
             chat_template: chat_template.and_then(|template| template.to_string().ok()),
-            // Not by `chat_template`: with a name, the binding has llama.cpp read it after it is freed.
+            // Not by `chat_template`: with a name, the binding has llama.cpp read it after it is
+            // freed.
             tool_template: model.meta_val_str(TOOL_TEMPLATE).ok(),
             n_vocab,
             context_length,
@@ -201,7 +204,8 @@ impl fmt::Debug for LlamaVocabulary {
     }
 }
 
-/// Where the first overlong run is cut: the byte index after its first [`MAX_RUN`] characters, or the text's end.
+/// Where the first overlong run is cut: the byte index after its first [`MAX_RUN`] characters, or
+/// the text's end.
 fn next_cut(text: &str) -> usize {
     let class = |character: char| (character.is_alphanumeric(), character.is_whitespace());
     let mut run = 0;

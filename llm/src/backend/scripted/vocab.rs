@@ -1,8 +1,8 @@
 //! The vocabulary of scripted models.
 
 use super::{END_OF_TEXT, IM_END, IM_START};
+use crate::model::vocab::{TokenizeError, Vocab};
 use crate::protocol::Token;
-use crate::vocab::{TokenizeError, Vocab};
 
 /// The 256 bytes and the specials.
 #[derive(Debug)]

@@ -28,7 +28,8 @@ fn noise(number: u32) -> f64 {
     0.9 + f64::from(number.wrapping_mul(2_654_435_761) >> 8) / f64::from(1 << 24) / 5.0
 }
 
-/// A model that has seen steps of many sizes, each off by up to a tenth, and every fortieth by a factor of thirty.
+/// A model that has seen steps of many sizes, each off by up to a tenth, and every fortieth by a
+/// factor of thirty.
 fn learned(machine: fn(&StepSize) -> f64) -> CostModel {
     let mut model = CostModel::default();
     for number in 0..600_u32 {

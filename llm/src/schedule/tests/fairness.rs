@@ -125,7 +125,8 @@ fn a_request_that_nobody_competes_with_has_all_places() {
 
 #[test]
 fn a_flood_of_the_highest_priority_holds_up_the_lowest_for_a_bounded_time() {
-    // As far as priorities from -10 to 10 reach, with a tenth of a second of waiting for each point.
+    // As far as priorities from -10 to 10 reach, with a tenth of a second of waiting for each
+    // point.
     const POINT: i64 = 100_000;
     let low = Job {
         head_start: -10 * POINT,

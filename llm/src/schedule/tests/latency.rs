@@ -72,7 +72,8 @@ fn prompts_that_come_together_get_more_of_a_step_than_one_that_comes_alone() {
         let pairs = history.outputs[0].windows(2);
         pairs.map(during).max().expect("outputs")
     };
-    // The target of two decodes is 200 ms, for a burst of prompts up to four times that, and never more.
+    // The target of two decodes is 200 ms, for a burst of prompts up to four times that, and never
+    // more.
     assert!(longest_gap(0, 12_000) <= 205 * MILLI);
     let in_burst = longest_gap(12_000, 20_000);
     assert!(
@@ -129,7 +130,8 @@ fn a_machine_that_does_not_mind_large_steps_gets_them() {
 
 #[test]
 fn a_machine_that_becomes_slower_is_followed() {
-    // Attention over what the eight streams have generated makes their steps four times as long in the end.
+    // Attention over what the eight streams have generated makes their steps four times as long in
+    // the end.
     let world = World {
         machine: |size| {
             20_000.0
@@ -227,15 +229,17 @@ fn a_burst_gets_its_first_tokens_in_the_time_of_its_prompts() {
     assert!(percentile(&waited, 99) <= 2 * ideal, "{waited:?}");
 }
 
-/// What machines take for a step that a burst fills: a token that is chosen takes as long as another one, or three times as long.
+/// What machines take for a step that a burst fills: a token that is chosen takes as long as
+/// another one, or three times as long.
 const FILLED: [fn(&StepSize) -> f64; 3] = [
     |size| 60.0 * f64::from(size.prompt_tokens + size.decode_tokens),
     |size| 60.0 * f64::from(size.prompt_tokens + 3 * size.decode_tokens),
     |size| 600.0 + 20.0 * f64::from(size.prompt_tokens) + 50.0 * f64::from(size.decode_tokens),
 ];
 
-/// Plays a burst of 256 that comes when these jobs have ended. How long the last of its first tokens takes, in times of what the
-/// prompts alone take, and its longest gap, in times of a step of all decodes.
+/// Plays a burst of 256 that comes when these jobs have ended. How long the last of its first
+/// tokens takes, in times of what the prompts alone take, and its longest gap, in times of a step
+/// of all decodes.
 fn burst_after(before: &[Job], machine: fn(&StepSize) -> f64) -> (f64, f64) {
     let world = World {
         cells: 256 * 512,
@@ -276,7 +280,8 @@ fn a_burst_that_fills_the_budget_has_its_first_tokens_in_less_than_twice_the_tim
         for before in [&[] as &[Job], &growing, &alike] {
             let (first, gap) = burst_after(before, machine);
             assert!(first <= 1.5, "{first} after {before:?}");
-            // Two thirds of the time for prompts make a gap three times as long; none is longer, but for a turn.
+            // Two thirds of the time for prompts make a gap three times as long; none is longer,
+            // but for a turn.
             assert!(gap <= 4.0, "{gap} after {before:?}");
         }
     }

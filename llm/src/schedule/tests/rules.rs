@@ -20,7 +20,8 @@ fn decodes_go_on_while_a_long_prompt_is_computed() {
         },
     ];
     let history = WORLD.play(&jobs);
-    // `check` sees the decode in every step; 2000 tokens at 255 beside it take 8 steps after the second.
+    // `check` sees the decode in every step; 2000 tokens at 255 beside it take 8 steps after the
+    // second.
     assert_eq!(history.steps, 20);
     assert_eq!(history.finished, [1, 0]);
 }

@@ -1,4 +1,5 @@
-//! An engine on a virtual clock: plays a workload through the scheduler, with a simulated cache and machine, and checks every step.
+//! An engine on a virtual clock: plays a workload through the scheduler, with a simulated cache and
+//! machine, and checks every step.
 
 use std::collections::BTreeMap;
 
@@ -113,7 +114,8 @@ impl World {
             ..History::default()
         };
         let mut clock = 0;
-        // A step in which something runs advances at least one; recomputation can only repeat what others did.
+        // A step in which something runs advances at least one; recomputation can only repeat what
+        // others did.
         let tokens = |job: &Job| u64::from(job.prompt + job.generate) + 2;
         let most_steps = 10 + 8 * jobs.iter().map(tokens).sum::<u64>() * jobs.len() as u64;
         for step in 1.. {
@@ -340,7 +342,8 @@ fn check(limits: &Limits, now: &Now<'_>, plan: &Plan) {
         plan.prompt_turn || plan.size.prompt_tokens <= plan.prompt_limit,
         "prompts exceed their limit: {plan:?}"
     );
-    // A place is taken from a request that keeps one, or from a sequence that its client does not read.
+    // A place is taken from a request that keeps one, or from a sequence that its client does not
+    // read.
     for row in now.running.iter().filter(preempted) {
         let mut siblings = now.running.iter().filter(|other| other.id != row.id);
         let has_another = siblings.any(|other| other.request == row.request);

@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use graphmill_engine::plan::{Explain, ExplainPort};
 use petgraph::graph::{DiGraph, NodeIndex};
 
-/// The graph's inputs, then its nodes in the order in which packets pass them, then its outputs; and the arrows between them.
+/// The graph's inputs, then its nodes in the order in which packets pass them, then its outputs;
+/// and the arrows between them.
 pub(super) type Drawing = DiGraph<Block, Arrow>;
 
 /// A box.

@@ -1,8 +1,8 @@
 //! Where boxes and arrows go: in layers, from the inputs down to the outputs.
 //!
-//! A box is one layer below the lowest box that it takes something from. An arrow over several layers has a bend in each, so
-//! that it goes between boxes and not through them. Within a layer, boxes and bends are ordered by where their neighbors
-//! are, and moved towards them.
+//! A box is one layer below the lowest box that it takes something from. An arrow over several
+//! layers has a bend in each, so that it goes between boxes and not through them. Within a layer,
+//! boxes and bends are ordered by where their neighbors are, and moved towards them.
 
 use petgraph::{Direction, visit::EdgeRef as _};
 
@@ -105,7 +105,8 @@ pub(super) fn layout(drawing: &Drawing, sizes: &[(f64, f64)]) -> Layout {
 /// The layer of each box.
 fn layers(drawing: &Drawing) -> Vec<usize> {
     let mut layers = vec![0; drawing.node_count()];
-    // Packets pass the boxes in their order, so what a box takes comes from earlier ones; side packets may be an exception.
+    // Packets pass the boxes in their order, so what a box takes comes from earlier ones; side
+    // packets may be an exception.
     for at in drawing.node_indices() {
         let above = drawing
             .edges_directed(at, Direction::Incoming)
@@ -152,7 +153,8 @@ fn bend(drawing: &Drawing, items: &mut Vec<Item>) -> Vec<Vec<usize>> {
     bends
 }
 
-/// Where the items of a row would best have their middles: below those above them, or above those below.
+/// Where the items of a row would best have their middles: below those above them, or above those
+/// below.
 fn wanted(items: &[Item], row: &[usize], down: bool) -> std::collections::HashMap<usize, f64> {
     let best = |&at: &usize| {
         let neighbors = if down {

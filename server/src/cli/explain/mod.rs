@@ -1,4 +1,5 @@
-//! `graphmill explain`: a graph as it runs, with its subgraphs expanded and what compilation resolved.
+//! `graphmill explain`: a graph as it runs, with its subgraphs expanded and what compilation
+//! resolved.
 
 mod diagrams;
 mod drawing;

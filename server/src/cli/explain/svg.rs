@@ -141,7 +141,8 @@ impl Port {
     }
 }
 
-/// By arrow: where it leaves its first box, and where it meets its last, from left to right by where it comes from.
+/// By arrow: where it leaves its first box, and where it meets its last, from left to right by
+/// where it comes from.
 fn ports(drawing: &Drawing, layout: &Layout) -> Vec<(Port, Port)> {
     let arrows = drawing.raw_edges();
     let mut ports = vec![(Port { at: 0, of: 1 }, Port { at: 0, of: 1 }); arrows.len()];

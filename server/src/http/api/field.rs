@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use super::schema::Known;
 
-/// Fields that a schema cannot describe: a value of theirs depends on the model, on another field's value, or is in a language of its
-/// own. Requests can have them all the same.
+/// Fields that a schema cannot describe: a value of theirs depends on the model, on another field's
+/// value, or is in a language of its own. Requests can have them all the same.
 const BEYOND_SCHEMAS: &[&str] = &[
     "assistant_confidence_threshold",
     "best_of",

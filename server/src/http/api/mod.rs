@@ -1,5 +1,5 @@
-//! The documentation that the server has of itself: `/openapi.json`, made of the operations it routes, and `/docs`, a page that
-//! shows it and needs nothing from elsewhere.
+//! The documentation that the server has of itself: `/openapi.json`, made of the operations it
+//! routes, and `/docs`, a page that shows it and needs nothing from elsewhere.
 
 mod document;
 mod field;

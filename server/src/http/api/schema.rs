@@ -16,8 +16,8 @@ pub(super) struct Known<'a> {
     pub(super) embedding_vocabulary: usize,
 }
 
-/// The body of an operation. `x-fields` lists what can be in it besides its properties: fields that no schema can describe, and for a
-/// question about prompts those that do not change the prompt.
+/// The body of an operation. `x-fields` lists what can be in it besides its properties: fields that
+/// no schema can describe, and for a question about prompts those that do not change the prompt.
 pub(super) fn body(body: Body, known: &Known<'_>) -> Value {
     let Body {
         endpoint,
@@ -73,7 +73,8 @@ pub(super) fn body(body: Body, known: &Known<'_>) -> Value {
     schema
 }
 
-/// Which fields need another one, each as two ways out: the other field is there, or this one asks for nothing.
+/// Which fields need another one, each as two ways out: the other field is there, or this one asks
+/// for nothing.
 fn rules(properties: &Map<String, Value>) -> Vec<Value> {
     let with =
         |name: &str, value: Value| json!({ "properties": { name: value }, "required": [name] });

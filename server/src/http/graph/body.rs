@@ -1,5 +1,5 @@
-//! The body of a POST: scanned once, the name of the graph it is for, and its deadline. What the other fields may say is decided by the graph's
-//! request node.
+//! The body of a POST: scanned once, the name of the graph it is for, and its deadline. What the
+//! other fields may say is decided by the graph's request node.
 
 use std::{
     sync::Arc,
@@ -16,7 +16,8 @@ use crate::{
     rescue::{Cause, Failure},
 };
 
-/// Longer bodies are scanned off the threads that serve requests: to scan this many bytes takes less than a millisecond.
+/// Longer bodies are scanned off the threads that serve requests: to scan this many bytes takes
+/// less than a millisecond.
 const INLINE_BYTES: usize = 256 << 10;
 
 /// A body that is a JSON object.
@@ -50,8 +51,8 @@ impl ParsedBody {
             .find(|field| self.json.has(field))
     }
 
-    /// The earlier of the deadlines that the header and the body's `timeout`, in seconds, set. A `timeout` that is no positive
-    /// number is for the graph to refuse.
+    /// The earlier of the deadlines that the header and the body's `timeout`, in seconds, set. A
+    /// `timeout` that is no positive number is for the graph to refuse.
     pub(super) fn deadline(
         &self,
         headers: &HeaderMap,
@@ -72,7 +73,8 @@ impl ParsedBody {
         !self.json.has("model")
     }
 
-    /// The graph that the request names. Nothing else of the body has been made a value when this is asked.
+    /// The graph that the request names. Nothing else of the body has been made a value when this
+    /// is asked.
     pub(super) fn model(&self) -> Result<&str, Failure> {
         let (code, message) = match self.json.get("model")? {
             Some(Value::String(name)) if !name.is_empty() => return Ok(name),

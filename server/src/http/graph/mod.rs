@@ -1,7 +1,8 @@
 //! A POST that a graph answers: the body goes in as one packet, and what comes out is the answer.
 //!
-//! The status line waits for the first packet, so that whatever fails before it has its own status. From then on the session
-//! belongs to the answer's body: a client that leaves drops the body, and with it everything that works for it.
+//! The status line waits for the first packet, so that whatever fails before it has its own status.
+//! From then on the session belongs to the answer's body: a client that leaves drops the body, and
+//! with it everything that works for it.
 
 use std::{sync::Arc, time::Instant};
 
@@ -98,7 +99,8 @@ pub(crate) async fn about_a_prompt(
     answer(&app, named, head, body).await
 }
 
-/// Any other path. The graph is named by `model`, or by the path itself; where neither names one, the path is unknown.
+/// Any other path. The graph is named by `model`, or by the path itself; where neither names one,
+/// the path is unknown.
 pub(crate) async fn any_path(
     State(app): State<Arc<App>>,
     Path(path): Path<String>,

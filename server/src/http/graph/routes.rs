@@ -1,4 +1,5 @@
-//! The routes that lead to graphs, whatever their dialect. What a body may say and how an answer looks is decided by the graph's nodes.
+//! The routes that lead to graphs, whatever their dialect. What a body may say and how an answer
+//! looks is decided by the graph's nodes.
 
 use graphmill_calculators::http::dialects;
 

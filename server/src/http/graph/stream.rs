@@ -1,4 +1,5 @@
-//! A session's packets as a stream of events. However it ends, the client can tell: `[DONE]`, or one event with an error.
+//! A session's packets as a stream of events. However it ends, the client can tell: `[DONE]`, or
+//! one event with an error.
 
 use std::{convert::Infallible, time::Duration};
 
@@ -13,7 +14,8 @@ use crate::{
     servable::Answer,
 };
 
-/// Most bytes in one write, where more events wait: a client that reads slowly must not make this buffer grow.
+/// Most bytes in one write, where more events wait: a client that reads slowly must not make this
+/// buffer grow.
 const WRITE_BYTES: usize = 16 << 10;
 
 /// The body of an answer whose first packet is `first`. Dropping it ends the session.

@@ -1,7 +1,8 @@
-//! OpenAI's paths besides those of dialects. `/v1` and `/v3` are the same; `/v3/v1` is accepted for old clients.
+//! OpenAI's paths besides those of dialects. `/v1` and `/v3` are the same; `/v3/v1` is accepted for
+//! old clients.
 //!
-//! A POST anywhere under these prefixes goes to the graph that `model` names, as in OpenVINO Model Server: which paths mean
-//! something is the graph's business, not the router's.
+//! A POST anywhere under these prefixes goes to the graph that `model` names, as in OpenVINO Model
+//! Server: which paths mean something is the graph's business, not the router's.
 
 pub(super) mod models;
 mod tokenizer;
@@ -37,7 +38,8 @@ fn of_vectors() -> [(&'static str, &'static str, Body, Answer); 2] {
     ]
 }
 
-/// Paths where `model` can be left out if there is one graph. Servers of one model have them without a prefix, too.
+/// Paths where `model` can be left out if there is one graph. Servers of one model have them
+/// without a prefix, too.
 fn about_prompts() -> [(&'static str, &'static str, Body, Answer); 3] {
     let body = Body::new;
     [

@@ -1,5 +1,5 @@
-//! `GET /models`: the graphs that answer now and the adapters of their models, as OpenAI's model objects, or as Anthropic's for its
-//! clients.
+//! `GET /models`: the graphs that answer now and the adapters of their models, as OpenAI's model
+//! objects, or as Anthropic's for its clients.
 
 use std::sync::Arc;
 

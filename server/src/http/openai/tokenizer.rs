@@ -1,5 +1,6 @@
-//! `GET /tokenizer_info`: the tokens and the template that clients need to build prompts of their own, under the names that a
-//! `tokenizer_config.json` has. vLLM has the endpoint, and `lm_eval`'s remote tokenizer asks for it.
+//! `GET /tokenizer_info`: the tokens and the template that clients need to build prompts of their
+//! own, under the names that a `tokenizer_config.json` has. vLLM has the endpoint, and `lm_eval`'s
+//! remote tokenizer asks for it.
 
 use std::sync::Arc;
 

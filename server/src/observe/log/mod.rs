@@ -1,6 +1,8 @@
-//! The log on standard error. Nobody waits for who reads it: lines go to a bounded buffer, and what finds no room is counted.
+//! The log on standard error. Nobody waits for who reads it: lines go to a bounded buffer, and what
+//! finds no room is counted.
 //!
-//! What clients say is not in it, neither prompts nor keys; of what they choose (paths, ids) it has a short and escaped form.
+//! What clients say is not in it, neither prompts nor keys; of what they choose (paths, ids) it has
+//! a short and escaped form.
 
 mod panics;
 mod writer;
@@ -51,7 +53,8 @@ impl FromStr for Level {
 impl Level {
     const fn directive(self) -> &'static str {
         match self {
-            // The HTTP library's own chatter helps nobody who runs graphs, and it has what clients send.
+            // The HTTP library's own chatter helps nobody who runs graphs, and it has what clients
+            // send.
             Self::Trace => "trace,hyper=info,hyper_util=info,h2=info,tower=info",
             Self::Debug => "debug,hyper=info,hyper_util=info,h2=info,tower=info",
             Self::Info => "info",
@@ -123,7 +126,8 @@ pub(crate) fn start(level: Level, format: Format) {
     }
 }
 
-/// Writes what the command line says to a person, in order with the log where there is one. Without anybody to read it, it is lost.
+/// Writes what the command line says to a person, in order with the log where there is one. Without
+/// anybody to read it, it is lost.
 pub(crate) fn print(text: &str) {
     match LOG.get() {
         Some((_, Format::Json)) => tracing::error!("{text}"),

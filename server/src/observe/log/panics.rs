@@ -4,7 +4,8 @@ use std::{any::Any, panic, thread};
 
 use super::shown;
 
-/// Sends what panics say to the log, instead of to standard error, where they would wait for a reader.
+/// Sends what panics say to the log, instead of to standard error, where they would wait for a
+/// reader.
 pub(super) fn log_them() {
     panic::set_hook(Box::new(|panic| {
         let thread = thread::current();
@@ -25,8 +26,8 @@ pub(crate) fn payload(panic: &(dyn Any + Send)) -> &str {
         .unwrap_or("no message")
 }
 
-/// The message of a failure, as it may be in a log: indexing a text wrongly panics with that text behind a backtick, and it may be a
-/// prompt.
+/// The message of a failure, as it may be in a log: indexing a text wrongly panics with that text
+/// behind a backtick, and it may be a prompt.
 pub(crate) fn without_texts(message: &str) -> String {
     let phrases = ["byte index", "when slicing", "char boundary"];
     let quoted = phrases

@@ -1,4 +1,5 @@
-//! The queue between those who log and the thread that writes: nobody but that thread waits for whoever reads the log.
+//! The queue between those who log and the thread that writes: nobody but that thread waits for
+//! whoever reads the log.
 
 use std::{
     convert::Infallible,
@@ -18,7 +19,8 @@ use crossbeam_channel::{Receiver, Sender};
 use prometheus_client::metrics::counter::Counter;
 use tracing_subscriber::fmt::MakeWriter;
 
-/// Bytes of lines that may wait: some thousand requests, while a reader of a pipe takes a break. As many may be on their way to it.
+/// Bytes of lines that may wait: some thousand requests, while a reader of a pipe takes a break. As
+/// many may be on their way to it.
 const CAPACITY: usize = 1 << 20;
 
 /// Lines that found no room, or could not be written.

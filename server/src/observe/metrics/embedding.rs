@@ -6,18 +6,18 @@ use std::{
 };
 
 use graphmill_llm::embed::{EmbeddingMeasurements, EmbeddingStatus};
-use graphmill_llm::{EngineState, Health};
+use graphmill_llm::{Health, LlmEngineState};
 use prometheus_client::{collector::Collector, encoding::DescriptorEncoder, registry::Unit};
 
-use super::families::{self, Counter, Distribution, EngineLabels, Gauge};
+use super::families::{self, Counter, Distribution, Gauge, LlmEngineLabels};
 use crate::servable::Servables;
 
 /// Reads all engines.
-pub(super) struct Engines(Weak<Servables>);
+pub(super) struct EmbeddingEngines(Weak<Servables>);
 
 /// What one engine says at a scrape.
 struct Reading {
-    labels: EngineLabels,
+    labels: LlmEngineLabels,
     status: EmbeddingStatus,
     measured: EmbeddingMeasurements,
     health: Health,
@@ -25,12 +25,12 @@ struct Reading {
 }
 
 impl families::Reading for Reading {
-    fn labels(&self) -> &EngineLabels {
+    fn labels(&self) -> &LlmEngineLabels {
         &self.labels
     }
 }
 
-impl Engines {
+impl EmbeddingEngines {
     pub(super) fn new(servables: &Arc<Servables>) -> Self {
         Self(Arc::downgrade(servables))
     }
@@ -45,7 +45,7 @@ impl Engines {
             let status = engine.status();
             Reading {
                 health: model.health(),
-                labels: EngineLabels {
+                labels: LlmEngineLabels {
                     graph,
                     model: status.model.clone(),
                 },
@@ -58,13 +58,13 @@ impl Engines {
     }
 }
 
-impl fmt::Debug for Engines {
+impl fmt::Debug for EmbeddingEngines {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Engines").finish_non_exhaustive()
+        f.debug_struct("EmbeddingEngines").finish_non_exhaustive()
     }
 }
 
-impl Collector for Engines {
+impl Collector for EmbeddingEngines {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let readings = self.read();
         families::gauges(&mut encoder, &readings, GAUGES)?;
@@ -94,7 +94,7 @@ const GAUGES: &[Gauge<Reading>] = &[
     (
         "embedding_engine_up",
         "1 if the engine takes requests, 0 while it is started again or has failed for good",
-        |reading| f64::from(u8::from(reading.health.state == EngineState::Running)),
+        |reading| f64::from(u8::from(reading.health.state == LlmEngineState::Running)),
     ),
     (
         "embedding_engine_stalled_seconds",

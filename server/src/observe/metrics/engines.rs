@@ -5,32 +5,32 @@ use std::{
     sync::{Arc, Weak},
 };
 
-use graphmill_llm::{EngineInfo, EngineState, EngineStatus, Health, Measurements};
+use graphmill_llm::{Health, LlmEngineInfo, LlmEngineState, LlmEngineStatus, Measurements};
 use prometheus_client::{collector::Collector, encoding::DescriptorEncoder, registry::Unit};
 
-use super::families::{self, Counter, Distribution, EngineLabels, Gauge};
+use super::families::{self, Counter, Distribution, Gauge, LlmEngineLabels};
 use crate::servable::Servables;
 
 /// Reads all engines.
-pub(super) struct Engines(Weak<Servables>);
+pub(super) struct LlmEngines(Weak<Servables>);
 
 /// What one engine says at a scrape.
 struct Reading {
-    labels: EngineLabels,
-    status: EngineStatus,
+    labels: LlmEngineLabels,
+    status: LlmEngineStatus,
     measured: Measurements,
-    info: EngineInfo,
+    info: LlmEngineInfo,
     health: Health,
     file_changed: bool,
 }
 
 impl families::Reading for Reading {
-    fn labels(&self) -> &EngineLabels {
+    fn labels(&self) -> &LlmEngineLabels {
         &self.labels
     }
 }
 
-impl Engines {
+impl LlmEngines {
     pub(super) fn new(servables: &Arc<Servables>) -> Self {
         Self(Arc::downgrade(servables))
     }
@@ -45,7 +45,7 @@ impl Engines {
             let status = engine.status();
             Reading {
                 health: model.health(),
-                labels: EngineLabels {
+                labels: LlmEngineLabels {
                     graph,
                     model: status.model.clone(),
                 },
@@ -59,13 +59,13 @@ impl Engines {
     }
 }
 
-impl fmt::Debug for Engines {
+impl fmt::Debug for LlmEngines {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Engines").finish_non_exhaustive()
+        f.debug_struct("LlmEngines").finish_non_exhaustive()
     }
 }
 
-impl Collector for Engines {
+impl Collector for LlmEngines {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let readings = self.read();
         families::gauges(&mut encoder, &readings, GAUGES)?;
@@ -141,7 +141,7 @@ const GAUGES: &[Gauge<Reading>] = &[
     (
         "engine_up",
         "1 if the engine takes requests, 0 while it is started again or has failed for good",
-        |reading| f64::from(u8::from(reading.health.state == EngineState::Running)),
+        |reading| f64::from(u8::from(reading.health.state == LlmEngineState::Running)),
     ),
     (
         "engine_stalled_seconds",
@@ -274,7 +274,7 @@ const HISTOGRAMS: &[Distribution<Reading>] = &[
 
 /// The same under the names that schedulers of inference pools read from vLLM.
 #[derive(Debug)]
-pub(super) struct Aliases(pub(super) Engines);
+pub(super) struct Aliases(pub(super) LlmEngines);
 
 impl Collector for Aliases {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {

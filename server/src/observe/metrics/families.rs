@@ -1,4 +1,5 @@
-//! Families of metrics with a sample for each engine, whose values come from what it said at a scrape.
+//! Families of metrics with a sample for each engine, whose values come from what it said at a
+//! scrape.
 
 use std::fmt;
 
@@ -11,11 +12,11 @@ use prometheus_client::{
 
 /// What one engine says at a scrape.
 pub(super) trait Reading {
-    fn labels(&self) -> &EngineLabels;
+    fn labels(&self) -> &LlmEngineLabels;
 }
 
 #[derive(Clone, Debug, EncodeLabelSet)]
-pub(super) struct EngineLabels {
+pub(super) struct LlmEngineLabels {
     /// The first graph that uses the engine.
     pub(super) graph: String,
     pub(super) model: String,
@@ -77,7 +78,7 @@ pub(super) fn finished<R: Reading, const N: usize>(
 ) -> fmt::Result {
     let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
     for reading in readings {
-        let EngineLabels { graph, model } = reading.labels();
+        let LlmEngineLabels { graph, model } = reading.labels();
         for (reason, count) in finished(reading) {
             let labels = FinishLabels {
                 graph: graph.clone(),

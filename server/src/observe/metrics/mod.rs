@@ -1,6 +1,8 @@
-//! `GET /metrics`: counters, gauges and histograms in the text format of Prometheus, or in that of `OpenMetrics` for those who ask for it.
+//! `GET /metrics`: counters, gauges and histograms in the text format of Prometheus, or in that of
+//! `OpenMetrics` for those who ask for it.
 //!
-//! Labels are bounded: graphs by the configuration, models by the graphs, endpoints by the routes, codes by HTTP.
+//! Labels are bounded: graphs by the configuration, models by the graphs, endpoints by the routes,
+//! codes by HTTP.
 
 mod connections;
 mod embedding;
@@ -63,7 +65,9 @@ impl Metrics {
     /// All metrics of a server, those of its connections and engines included.
     pub(crate) fn new(servables: &Arc<Servables>, halls: Halls) -> Self {
         let mut all = Registry::default();
-        all.register_collector(Box::new(engines::Aliases(engines::Engines::new(servables))));
+        all.register_collector(Box::new(engines::Aliases(engines::LlmEngines::new(
+            servables,
+        ))));
         let ovms = Arc::new(ovms::Counts::new(servables));
         all.register_collector(Box::new(ovms::Families(Arc::clone(&ovms))));
         let registry = all.sub_registry_with_prefix("graphmill");
@@ -94,8 +98,8 @@ impl Metrics {
             Info::new([("version", env!("CARGO_PKG_VERSION"))]),
         );
         registry.register_collector(Box::new(connections::Connections(halls)));
-        registry.register_collector(Box::new(engines::Engines::new(servables)));
-        registry.register_collector(Box::new(embedding::Engines::new(servables)));
+        registry.register_collector(Box::new(engines::LlmEngines::new(servables)));
+        registry.register_collector(Box::new(embedding::EmbeddingEngines::new(servables)));
         registry.register_collector(Box::new(graphs::Graphs::new(servables)));
         Self {
             registry: all,
@@ -129,7 +133,8 @@ impl Metrics {
         self.open.inc();
     }
 
-    /// A request was answered, or its client has left. `graph` is empty for a request that no graph took.
+    /// A request was answered, or its client has left. `graph` is empty for a request that no graph
+    /// took.
     pub(crate) fn ends(&self, graph: &str, endpoint: &str, code: Option<u16>, took: Duration) {
         self.open.dec();
         let labels = EndpointLabels {

@@ -1,7 +1,9 @@
-//! The text format that every scraper reads, version 0.0.4, made of the `OpenMetrics` that the registry writes.
+//! The text format that every scraper reads, version 0.0.4, made of the `OpenMetrics` that the
+//! registry writes.
 //!
-//! The readers of Go's `expfmt`, which many tools use whatever the content type says, refuse a whole scrape for one thing they do not
-//! know: a type `info`, a sample whose family has another name, a line after `# EOF`.
+//! The readers of Go's `expfmt`, which many tools use whatever the content type says, refuse a
+//! whole scrape for one thing they do not know: a type `info`, a sample whose family has another
+//! name, a line after `# EOF`.
 
 use axum::http::{HeaderMap, header};
 

@@ -1,4 +1,5 @@
-//! Attention that ggml leaves to the kernels, through `shim.cpp`: that of models whose weights are packed for them.
+//! Attention that ggml leaves to the kernels, through `shim.cpp`: that of models whose weights are
+//! packed for them.
 
 use graphmill_kernels::{Attention, Kernels, Numbers, Rows};
 use llama_cpp_sys_2 as sys;
@@ -62,8 +63,9 @@ fn available() -> bool {
     ATTACHED.get().is_some_and(Kernels::attends)
 }
 
-/// Whether attention is left to the kernels where keys and values are of these types and the model is packed for them.
-pub(in crate::backend::llama) fn attends(keys: sys::ggml_type, values: sys::ggml_type) -> bool {
+/// Whether attention is left to the kernels where keys and values are of these types and the model
+/// is packed for them.
+pub(crate) fn attends(keys: sys::ggml_type, values: sys::ggml_type) -> bool {
     available() && numbers(keys).is_some() && numbers(values).is_some()
 }
 
@@ -158,8 +160,9 @@ unsafe extern "C" fn graphmill_kernels_attend(raw: &RawAttention) -> bool {
             if part >= parts {
                 break;
             }
-            // SAFETY: ggml's tensors are of these shapes and nobody writes them meanwhile; the scratch memory is this operation's, and the pool
-            // gives each number to one thread only.
+            // SAFETY: ggml's tensors are of these shapes and nobody writes them meanwhile; the
+            // scratch memory is this operation's, and the pool gives each number to one thread
+            // only.
             unsafe { attention.compute(part, threads, scratch) };
         }
     });

@@ -1,4 +1,5 @@
-//! What happens to the buffers of ggml's CPU backend: `buffers.cpp` replaces some of ggml's own calls for them, and asks here.
+//! What happens to the buffers of ggml's CPU backend: `buffers.cpp` replaces some of ggml's own
+//! calls for them, and asks here.
 
 use std::ffi::c_void;
 
@@ -11,7 +12,7 @@ unsafe extern "C" {
 }
 
 /// From here on, this process hears of such buffers. To be called once, before any is allocated.
-pub(in crate::backend::llama) fn attach() {
+pub(crate) fn attach() {
     // SAFETY: called once, before anything else uses ggml's type of buffers.
     unsafe { graphmill_buffers_attach() }
 }
@@ -19,7 +20,8 @@ pub(in crate::backend::llama) fn attach() {
 /// Makes a buffer read as zeros; says whether it did.
 ///
 /// # Safety
-/// The memory must be private to the process, belong to no file, and nobody else may use it meanwhile.
+/// The memory must be private to the process, belong to no file, and nobody else may use it
+/// meanwhile.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn graphmill_buffer_clear(first: *mut c_void, bytes: usize) -> bool {
     #[cfg(target_os = "linux")]
@@ -37,7 +39,8 @@ unsafe extern "C" fn graphmill_buffer_clear(first: *mut c_void, bytes: usize) ->
 /// Logits are to be copied out of a buffer; says whether that is not needed.
 ///
 /// # Safety
-/// There are so many bytes at both places, which do not overlap, and nobody else uses them meanwhile.
+/// There are so many bytes at both places, which do not overlap, and nobody else uses them
+/// meanwhile.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn graphmill_buffer_read_logits(
     source: *const c_void,

@@ -1,4 +1,5 @@
-//! The calls between ggml and the kernels, through `shim.cpp`: what comes from there is checked for its form and becomes slices here.
+//! The calls between ggml and the kernels, through `shim.cpp`: what comes from there is checked for
+//! its form and becomes slices here.
 
 use std::ffi::{c_int, c_void};
 use std::slice;
@@ -106,7 +107,8 @@ unsafe extern "C" fn graphmill_kernels_pack(
         else {
             return; // a buffer of this type is only for matrices that were taken
         };
-        // SAFETY: as the caller promises; ggml has set aside the bytes at `packed` for this matrix alone.
+        // SAFETY: as the caller promises; ggml has set aside the bytes at `packed` for this matrix
+        // alone.
         let (source, packed) = unsafe {
             (
                 slice::from_raw_parts(source.cast::<u8>(), in_file),
@@ -173,7 +175,8 @@ impl RawProduct {
 /// Quantizes this thread's share of the activations.
 ///
 /// # Safety
-/// The product is as ggml describes it for the calling thread, and nobody else uses the scratch memory.
+/// The product is as ggml describes it for the calling thread, and nobody else uses the scratch
+/// memory.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn graphmill_kernels_quantize(product: &RawProduct) {
     guarded_in(product.pool, || {
@@ -183,8 +186,9 @@ unsafe extern "C" fn graphmill_kernels_quantize(product: &RawProduct) {
         };
         let (bytes, scratch) = (matrix.activation_bytes(), product.scratch());
         for number in product.share() {
-            // SAFETY: each activation has a column for each of the matrix, side by side, and each its own place in the scratch
-            // memory, which has room for all (`scratch` has asserted it); other threads have other numbers.
+            // SAFETY: each activation has a column for each of the matrix, side by side, and each
+            // its own place in the scratch memory, which has room for all (`scratch` has asserted
+            // it); other threads have other numbers.
             let (source, quantized) = unsafe {
                 (
                     slice::from_raw_parts(product.activation(number), matrix.columns),
@@ -210,8 +214,9 @@ unsafe extern "C" fn graphmill_kernels_multiply(product: &RawProduct) {
             return;
         };
         let tokens = product.activations();
-        // SAFETY: the packed weights are as long as was asked for, and are not written any more. The activations are in the scratch memory,
-        // which nobody writes until the product is done. The result has a row of `matrix.rows` numbers for each of them.
+        // SAFETY: the packed weights are as long as was asked for, and are not written any more.
+        // The activations are in the scratch memory, which nobody writes until the product is done.
+        // The result has a row of `matrix.rows` numbers for each of them.
         let (panels, activations, out) = unsafe {
             (
                 slice::from_raw_parts(product.packed, packed_bytes),

@@ -1,4 +1,5 @@
-//! The check at the start: small products of every format and attention through the buffer type, against what llama.cpp computes itself.
+//! The check at the start: small products of every format and attention through the buffer type,
+//! against what llama.cpp computes itself.
 
 use std::ptr;
 use std::slice;
@@ -7,19 +8,17 @@ use llama_cpp_sys_2 as sys;
 
 use super::panics::Watch;
 use super::tensors::{Tensors, numbers};
-use super::{Matrix, calls};
-
-mod attention;
+use super::{Matrix, calls, check_attention};
 
 /// A matrix with a panel that is not full, and more activations than fit in one tile.
 const ROWS: usize = 75;
 const COLUMNS: usize = 512;
 const ACTIVATIONS: usize = 19;
-/// The largest difference, in parts of the size of the result. Both sides quantize activations to 8 bits, each in its own blocks,
-/// which costs half a percent here.
+/// The largest difference, in parts of the size of the result. Both sides quantize activations to 8
+/// bits, each in its own blocks, which costs half a percent here.
 const MAX_DIFFERENCE: f64 = 0.03;
 /// Memory for the tensors of a product.
-const TENSOR_BYTES: usize = 1 << 20;
+pub(super) const TENSOR_BYTES: usize = 1 << 20;
 
 /// The types of weights that there are kernels for.
 pub(super) const TYPES: [sys::ggml_type; 7] = [
@@ -51,7 +50,8 @@ pub(super) fn all() -> Result<(), String> {
         }
         compare(&matrix.type_name(), &ours, &theirs)?;
     }
-    let (ours, theirs) = attention::results().ok_or("there is no memory for a check of them")?;
+    let (ours, theirs) =
+        check_attention::results().ok_or("there is no memory for a check of them")?;
     if watch.panicked() {
         return Err("attention has failed".to_owned());
     }
@@ -89,8 +89,9 @@ fn products(matrix: Matrix) -> Option<(Vec<f32>, Vec<f32>)> {
     let given = numbers(COLUMNS * ACTIVATIONS, 1);
     let values = numbers(COLUMNS * ROWS, 2);
     let results = ROWS * ACTIVATIONS;
-    // SAFETY: the tensors are of these sizes and of the contexts, which live until the end; the ones in `plain` have memory behind
-    // them, the other gets it from the buffer type. Graphs are computed on this thread before the results are read.
+    // SAFETY: the tensors are of these sizes and of the contexts, which live until the end; the
+    // ones in `plain` have memory behind them, the other gets it from the buffer type. Graphs are
+    // computed on this thread before the results are read.
     unsafe {
         packed.buffer = sys::ggml_backend_alloc_ctx_tensors_from_buft(
             packed.context.as_ptr(),

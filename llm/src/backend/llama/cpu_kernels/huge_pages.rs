@@ -1,8 +1,10 @@
-//! Huge pages for what llama.cpp computes with: weights and cells are read from end to end in every step, and with pages of 4 KiB
-//! the processor looks up a new one every few dozen nanoseconds.
+//! Huge pages for what llama.cpp computes with: weights and cells are read from end to end in every
+//! step, and with pages of 4 KiB the processor looks up a new one every few dozen nanoseconds.
 //!
-//! Packed weights are in such pages from the beginning, where the system has them at hand. Other memory is moved page by page while nothing is to be computed: moving beside a
-//! step makes that longer. Cells that nobody has used yet get memory then. Where the system cannot or must not do it, all stays as it is.
+//! Packed weights are in such pages from the beginning, where the system has them at hand. Other
+//! memory is moved page by page while nothing is to be computed: moving beside a step makes that
+//! longer. Cells that nobody has used yet get memory then. Where the system cannot or must not do
+//! it, all stays as it is.
 
 use std::fs;
 use std::io;
@@ -18,9 +20,10 @@ const PATIENCE: u32 = 16;
 const SLICE: Duration = Duration::from_millis(5);
 const SETTING: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 
-/// Moves the large, filled pieces of this process's memory to huge pages, and fills its cells with them.
+/// Moves the large, filled pieces of this process's memory to huge pages, and fills its cells with
+/// them.
 #[derive(Debug)]
-pub(in crate::backend::llama) struct HugePages {
+pub(crate) struct HugePages {
     /// What is still to be looked at; `None` before the first look.
     left: Option<Vec<Range<usize>>>,
     moved: u32,
@@ -30,7 +33,7 @@ pub(in crate::backend::llama) struct HugePages {
 
 impl HugePages {
     /// Nothing is moved unless it is `wanted`.
-    pub(in crate::backend::llama) fn new(wanted: bool) -> Self {
+    pub(crate) fn new(wanted: bool) -> Self {
         Self {
             left: if wanted { None } else { Some(Vec::new()) },
             moved: 0,
@@ -39,8 +42,9 @@ impl HugePages {
         }
     }
 
-    /// Moves some pages of the memory that the process had when this was called first; says whether there may be more.
-    pub(in crate::backend::llama) fn move_some(&mut self) -> bool {
+    /// Moves some pages of the memory that the process had when this was called first; says whether
+    /// there may be more.
+    pub(crate) fn move_some(&mut self) -> bool {
         if self.left.get_or_insert_with(to_look_at).is_empty() {
             return false;
         }
@@ -103,7 +107,8 @@ fn anonymous() -> Vec<Range<usize>> {
     maps.lines().filter_map(range_of).collect()
 }
 
-/// The huge pages that fit in a line of `/proc/self/maps`, if that is large private memory that belongs to no file.
+/// The huge pages that fit in a line of `/proc/self/maps`, if that is large private memory that
+/// belongs to no file.
 fn range_of(line: &str) -> Option<Range<usize>> {
     let mut words = line.split_ascii_whitespace();
     let (addresses, access) = (words.next()?, words.next()?);
@@ -118,7 +123,8 @@ fn range_of(line: &str) -> Option<Range<usize>> {
         .filter(|range| !range.is_empty())
 }
 
-/// Whether there is memory behind all of it, so that a huge page takes no more. Cells get what is missing: it is set aside for them.
+/// Whether there is memory behind all of it, so that a huge page takes no more. Cells get what is
+/// missing: it is set aside for them.
 fn is_filled(page: usize) -> bool {
     let memory = page..page + HUGE_PAGE;
     zeroed::resident_bytes(&memory) == HUGE_PAGE || zeroed::contains(&memory) && fill(page)
@@ -127,14 +133,16 @@ fn is_filled(page: usize) -> bool {
 /// Finds memory for all of a page that is mapped, if possible a huge one.
 fn fill(page: usize) -> bool {
     let advise = |advice| {
-        // SAFETY: both calls change which memory is behind the addresses and not what is in it, whatever is mapped there by now.
+        // SAFETY: both calls change which memory is behind the addresses and not what is in it,
+        // whatever is mapped there by now.
         unsafe { libc::madvise(page as *mut libc::c_void, HUGE_PAGE, advice) == 0 }
     };
     advise(libc::MADV_HUGEPAGE) && advise(libc::MADV_POPULATE_WRITE)
 }
 
 fn collapse(page: usize) -> io::Result<()> {
-    // SAFETY: the call changes which memory is behind the addresses and not what is in it, whatever is mapped there by now.
+    // SAFETY: the call changes which memory is behind the addresses and not what is in it, whatever
+    // is mapped there by now.
     let result =
         unsafe { libc::madvise(page as *mut libc::c_void, HUGE_PAGE, libc::MADV_COLLAPSE) };
     if result == 0 {

@@ -1,9 +1,11 @@
 //! Logits stay where they were computed.
 //!
-//! llama.cpp copies the logits of a batch out of the buffer that they were computed in, on one thread, while the other threads wait: with 32 rows of a
-//! large vocabulary that takes as long as some layers. It has to, because the next computation overwrites them. But where a batch is one
-//! computation, they are read before the next one; so the copy is put off until a tensor is written or a buffer is freed, which
-//! happens in the same batch only if llama.cpp computes it in several parts: each begins by writing its tokens.
+//! llama.cpp copies the logits of a batch out of the buffer that they were computed in, on one
+//! thread, while the other threads wait: with 32 rows of a large vocabulary that takes as long as
+//! some layers. It has to, because the next computation overwrites them. But where a batch is one
+//! computation, they are read before the next one; so the copy is put off until a tensor is written
+//! or a buffer is freed, which happens in the same batch only if llama.cpp computes it in several
+//! parts: each begins by writing its tokens.
 
 use std::cell::Cell;
 use std::ptr::{self, NonNull};
@@ -28,10 +30,11 @@ enum State {
     },
 }
 
-/// Computes a batch that has so many `rows` of logits, each of `row` numbers, on this thread. Says where they are then; `None` if llama.cpp has copied
-/// them. They stay until the next computation of the same context. llama.cpp has numbered its rows instead of filling them: the first number
+/// Computes a batch that has so many `rows` of logits, each of `row` numbers, on this thread. Says
+/// where they are then; `None` if llama.cpp has copied them. They stay until the next computation
+/// of the same context. llama.cpp has numbered its rows instead of filling them: the first number
 /// of each has the bits of the row that belongs there.
-pub(in crate::backend::llama) fn computed<T>(
+pub(crate) fn computed<T>(
     rows: usize,
     row: usize,
     compute: impl FnOnce() -> T,
@@ -45,10 +48,12 @@ pub(in crate::backend::llama) fn computed<T>(
     (result, kept)
 }
 
-/// Logits are to be copied; says whether they may stay, and then numbers the rows they were to be copied to.
+/// Logits are to be copied; says whether they may stay, and then numbers the rows they were to be
+/// copied to.
 ///
 /// # Safety
-/// There are so many bytes at both places, which do not overlap, and nobody else uses them meanwhile.
+/// There are so many bytes at both places, which do not overlap, and nobody else uses them
+/// meanwhile.
 pub(super) unsafe fn keep(source: *const f32, target: *mut f32, bytes: usize) -> bool {
     let State::Wanted { rows, row } = STATE.get() else {
         return false;
@@ -84,14 +89,16 @@ pub(super) fn copy() {
     else {
         return;
     };
-    // SAFETY: `keep` was promised so many floats at both places; llama.cpp is still in the call that has computed them, and has not
-    // written to either since, or it would have been noticed here.
+    // SAFETY: `keep` was promised so many floats at both places; llama.cpp is still in the call
+    // that has computed them, and has not written to either since, or it would have been noticed
+    // here.
     unsafe { ptr::copy_nonoverlapping(source.as_ptr(), target.as_ptr(), rows * row) };
     STATE.set(State::Copy);
 }
 
-/// Whether rows of llama.cpp's that were numbered are in order. If not, they get what belongs there.
-pub(in crate::backend::llama) fn in_order(rows: &mut [f32], row: usize, kept: &[f32]) -> bool {
+/// Whether rows of llama.cpp's that were numbered are in order. If not, they get what belongs
+/// there.
+pub(crate) fn in_order(rows: &mut [f32], row: usize, kept: &[f32]) -> bool {
     let number = |row: &[f32]| row[0].to_bits() as usize;
     let mut numbers = rows.chunks_exact(row).map(number).enumerate();
     if numbers.all(|(place, number)| place == number) {
@@ -110,8 +117,8 @@ mod tests {
 
     use super::*;
     use crate::PluginConfig;
-    use crate::backend::{Backend, BatchToken, Slot};
-    use crate::spec::EngineSpec;
+    use crate::backend::interface::{Backend, BatchToken, Slot};
+    use crate::spec::LlmEngineSpec;
 
     /// Calls `test` with the repository's small model, where a computation has at most four tokens.
     fn with_parts_of_four(test: &mut dyn FnMut(&mut dyn Backend)) {
@@ -120,7 +127,7 @@ mod tests {
             eprintln!("skipped: there is no model at `{}`", model.display());
             return;
         }
-        let mut spec = EngineSpec::new(&model);
+        let mut spec = LlmEngineSpec::new(&model);
         spec.plugin_config = PluginConfig::from_json(r#"{"ubatch": 4}"#).expect("good knobs");
         spec.max_num_seqs = 2;
         spec.max_context = Some(256); // so few cells that no test of large buffers sees them

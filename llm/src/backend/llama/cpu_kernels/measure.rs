@@ -45,8 +45,9 @@ pub struct ProductTime {
 /// Measures a product by the kernels, or by what llama.cpp has without them.
 ///
 /// # Errors
-/// If there is no such type, the matrix is none of it, the kernels do not take it, or there is no memory.
-pub(in crate::backend::llama) fn product_time(
+/// If there is no such type, the matrix is none of it, the kernels do not take it, or there is no
+/// memory.
+pub(crate) fn product_time(
     product: &MeasuredProduct,
     kernels: bool,
 ) -> Result<ProductTime, String> {
@@ -114,9 +115,10 @@ fn measure(
     let graph_bytes = unsafe { sys::ggml_graph_overhead_custom(nodes, false) };
     let products = Tensors::new(graph_bytes + (copies + 1) * tensor_bytes, true)?;
     let activations = products.tensor(sys::GGML_TYPE_F32, columns, product.activations);
-    // SAFETY: the contexts have room for these tensors and the graph, and live until the end. Weights get memory from their buffer type;
-    // activations and results have that of the vectors, which are as long and live as long. Products are computed one after the other, so
-    // that they may share their results' memory.
+    // SAFETY: the contexts have room for these tensors and the graph, and live until the end.
+    // Weights get memory from their buffer type; activations and results have that of the vectors,
+    // which are as long and live as long. Products are computed one after the other, so that they
+    // may share their results' memory.
     unsafe {
         weights.buffer =
             sys::ggml_backend_alloc_ctx_tensors_from_buft(weights.context.as_ptr(), buffer_type);
@@ -162,9 +164,11 @@ fn rounds(mut round: impl FnMut() -> bool) -> Option<f64> {
     Some(times[times.len() / 2])
 }
 
-/// The buffer type that llama.cpp puts a matrix into without the kernels; `None` if there is no memory.
+/// The buffer type that llama.cpp puts a matrix into without the kernels; `None` if there is no
+/// memory.
 fn stock_buffer_type(matrix: Matrix) -> Option<sys::ggml_backend_buffer_type_t> {
-    // SAFETY: the CPU backend is there, and its first device. The function of that name is of that type, and its list ends with a null.
+    // SAFETY: the CPU backend is there, and its first device. The function of that name is of that
+    // type, and its list ends with a null.
     unsafe {
         let backend = sys::ggml_backend_cpu_reg();
         let device = sys::ggml_backend_reg_dev_get(backend, 0);
@@ -194,8 +198,8 @@ unsafe fn takes(
     device: sys::ggml_backend_dev_t,
     matrix: Matrix,
 ) -> Option<bool> {
-    // SAFETY: the context has room for three tensors, which have no data. The weights have a buffer of no bytes while the question is asked,
-    // as llama.cpp asks it.
+    // SAFETY: the context has room for three tensors, which have no data. The weights have a buffer
+    // of no bytes while the question is asked, as llama.cpp asks it.
     unsafe {
         let mut tensors = Tensors::new(3 * sys::ggml_tensor_overhead(), true)?;
         let weights = tensors.tensor(matrix.ggml_type, matrix.columns, matrix.rows);

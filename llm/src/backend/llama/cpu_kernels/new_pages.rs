@@ -1,5 +1,6 @@
-//! Huge pages for memory from its beginning. The large blocks that packed weights are written to get them as they are filled, where the system has
-//! some at hand; zeroing them takes no longer than small ones. What gets none is moved later.
+//! Huge pages for memory from its beginning. The large blocks that packed weights are written to
+//! get them as they are filled, where the system has some at hand; zeroing them takes no longer
+//! than small ones. What gets none is moved later.
 
 use std::io;
 use std::ops::Range;
@@ -9,13 +10,15 @@ use std::time::{Duration, Instant};
 pub(super) const HUGE_PAGE: usize = 2 << 20;
 /// Smaller blocks of memory are left alone.
 pub(super) const MIN_BYTES: usize = 64 << 20;
-/// How long a start waits at most for huge pages that the system has to look for, beside what each may take: zeroing one takes half of that.
+/// How long a start waits at most for huge pages that the system has to look for, beside what each
+/// may take: zeroing one takes half of that.
 const SEARCH: Duration = Duration::from_millis(20);
 const SEARCH_OF_ONE: Duration = Duration::from_micros(400);
 
-/// Puts huge pages behind memory that is filled for the first time, piece by piece, as long as the system has them at hand.
+/// Puts huge pages behind memory that is filled for the first time, piece by piece, as long as the
+/// system has them at hand.
 #[derive(Debug, Default)]
-pub(in crate::backend::llama) struct NewPages {
+pub(crate) struct NewPages {
     /// The large pieces of memory that will be filled to their ends.
     memory: Vec<Range<usize>>,
     pages: u32,
@@ -24,7 +27,7 @@ pub(in crate::backend::llama) struct NewPages {
 
 impl NewPages {
     /// Memory will be filled.
-    pub(in crate::backend::llama) fn expect(&mut self, first: *const u8, bytes: usize) {
+    pub(crate) fn expect(&mut self, first: *const u8, bytes: usize) {
         if bytes >= MIN_BYTES {
             let first = first.addr();
             self.memory.push(first..first + bytes);
@@ -32,7 +35,7 @@ impl NewPages {
     }
 
     /// Some of it is filled now, and has nothing in it yet. Earlier pieces are in front of it.
-    pub(in crate::backend::llama) fn fill(&mut self, piece: &mut [u8]) {
+    pub(crate) fn fill(&mut self, piece: &mut [u8]) {
         let address = piece.as_ptr().addr();
         let Some(memory) = self.memory.iter().find(|memory| memory.contains(&address)) else {
             return;
@@ -40,7 +43,8 @@ impl NewPages {
         let whole = memory.end / HUGE_PAGE * HUGE_PAGE;
         let skipped = address.next_multiple_of(HUGE_PAGE) - address;
         for at in (skipped..piece.len()).step_by(HUGE_PAGE) {
-            // Where memory is in pieces, the system moves others' pages out of the way first, some milliseconds for each of ours.
+            // Where memory is in pieces, the system moves others' pages out of the way first, some
+            // milliseconds for each of ours.
             if address + at >= whole || self.took > SEARCH + SEARCH_OF_ONE * self.pages {
                 break;
             }
@@ -60,7 +64,8 @@ impl NewPages {
 #[cfg(target_os = "linux")]
 fn begin(first: &mut u8) -> io::Result<()> {
     let page = std::ptr::from_mut(first);
-    // SAFETY: the call changes which memory will be behind the addresses, and not what is in it, whatever is mapped there.
+    // SAFETY: the call changes which memory will be behind the addresses, and not what is in it,
+    // whatever is mapped there.
     let result = unsafe { libc::madvise(page.cast(), HUGE_PAGE, libc::MADV_HUGEPAGE) };
     if result != 0 {
         return Err(io::Error::last_os_error());

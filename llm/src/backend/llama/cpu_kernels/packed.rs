@@ -29,15 +29,15 @@ struct Loading {
 
 /// The matrices of a model, by who multiplies them.
 #[derive(Clone, Debug, Default)]
-pub(in crate::backend::llama) struct Packed {
+pub(crate) struct Packed {
     /// Matrices that are packed for the kernels.
-    pub(in crate::backend::llama) matrices: u32,
+    pub(crate) matrices: u32,
     /// Their bytes.
-    pub(in crate::backend::llama) bytes: u64,
+    pub(crate) bytes: u64,
     /// Their bytes in the file.
-    pub(in crate::backend::llama) in_file: u64,
+    pub(crate) in_file: u64,
     /// Matrices that are left to llama.cpp, by their type.
-    pub(in crate::backend::llama) left: BTreeMap<String, u32>,
+    pub(crate) left: BTreeMap<String, u32>,
 }
 
 /// From here on, this thread loads a model for the kernels.

@@ -1,4 +1,5 @@
-//! Panics of the kernels. None leaves a function that ggml calls: it spoils the computation that it is in, and no other.
+//! Panics of the kernels. None leaves a function that ggml calls: it spoils the computation that it
+//! is in, and no other.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -15,7 +16,8 @@ thread_local! {
     static HERE: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Runs what ggml asks on the thread that loads or plans. Instead of a panic, its answer is the default.
+/// Runs what ggml asks on the thread that loads or plans. Instead of a panic, its answer is the
+/// default.
 pub(super) fn guarded<T: Default>(work: impl FnOnce() -> T) -> T {
     // What is half written is known to be wrong, and not used.
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
@@ -43,14 +45,14 @@ pub(super) fn guarded_in<T: Default>(
 }
 
 /// Tells whether something that is loaded or computed is spoiled by a panic.
-pub(in crate::backend::llama) struct Watch {
+pub(crate) struct Watch {
     pool: usize,
     here: u64,
 }
 
 impl Watch {
     /// From here on, of what this thread does.
-    pub(in crate::backend::llama) fn thread() -> Self {
+    pub(crate) fn thread() -> Self {
         Self {
             pool: 0,
             here: HERE.get(),
@@ -58,7 +60,7 @@ impl Watch {
     }
 
     /// From here on, of what this thread has a pool compute, which computes nothing else meanwhile.
-    pub(in crate::backend::llama) fn pool(pool: *mut sys::ggml_threadpool) -> Self {
+    pub(crate) fn pool(pool: *mut sys::ggml_threadpool) -> Self {
         let pool = pool.addr();
         // Another pool may have had the address before.
         let mut failed = FAILED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -70,7 +72,7 @@ impl Watch {
     }
 
     /// Whether there was one. A computation ends with a barrier of the threads that computed.
-    pub(in crate::backend::llama) fn panicked(&self) -> bool {
+    pub(crate) fn panicked(&self) -> bool {
         let failed = FAILED.lock().unwrap_or_else(PoisonError::into_inner);
         HERE.get() != self.here || failed.contains(&self.pool)
     }

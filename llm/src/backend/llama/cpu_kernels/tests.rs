@@ -9,8 +9,8 @@ use std::thread;
 use graphmill_kernels::Kernels;
 
 use super::{approved, check, wanted};
-use crate::backend::{BatchToken, DecodeError, Slot};
-use crate::spec::{CpuKernels, EngineSpec, PluginConfig};
+use crate::backend::interface::{BatchToken, DecodeError, Slot};
+use crate::spec::{CpuKernels, LlmEngineSpec, PluginConfig};
 
 #[test]
 fn products_that_differ_are_no_reason_to_trust_kernels() {
@@ -62,13 +62,14 @@ pub(super) fn panic_if_told() {
     assert!(!TOLD.get(), "as a kernel would");
 }
 
-/// Loads the small model on a thread, as an engine does, and lets `work` compute the prompt again and again.
+/// Loads the small model on a thread, as an engine does, and lets `work` compute the prompt again
+/// and again.
 fn computing(model: &Path, work: impl FnOnce(&mut dyn FnMut() -> Result<Vec<f32>, DecodeError>)) {
-    let spec = EngineSpec {
+    let spec = LlmEngineSpec {
         max_num_batched_tokens: 256,
         max_context: Some(512),
         plugin_config: PluginConfig::from_json(r#"{"cpu_kernels": "on"}"#).expect("good knobs"),
-        ..EngineSpec::new(model)
+        ..LlmEngineSpec::new(model)
     };
     let mut work = Some(work);
     super::super::open(&spec, &mut |loaded| {

@@ -1,6 +1,7 @@
-//! Large buffers of main memory that read as zeros without being written: llama.cpp zeroes the cells of a context when it makes them, and a start would
-//! wait until the system has found memory for them all. The system is told to forget what is in the buffer instead, and finds memory when it is first
-//! used. It goes on counting as taken.
+//! Large buffers of main memory that read as zeros without being written: llama.cpp zeroes the
+//! cells of a context when it makes them, and a start would wait until the system has found memory
+//! for them all. The system is told to forget what is in the buffer instead, and finds memory when
+//! it is first used. It goes on counting as taken.
 //!
 //! `buffers.rs` is told when a buffer is zeroed or freed.
 
@@ -25,8 +26,9 @@ static PAGE: LazyLock<usize> = LazyLock::new(|| {
 /// Whole pages of the buffers that were zeroed so.
 static ZEROED: Mutex<Vec<Range<usize>>> = Mutex::new(Vec::new());
 
-/// Bytes of such buffers that no memory was found for yet: so much less of what is available is left for others.
-pub(in crate::backend::llama) fn unused_bytes() -> u64 {
+/// Bytes of such buffers that no memory was found for yet: so much less of what is available is
+/// left for others.
+pub(crate) fn unused_bytes() -> u64 {
     zeroed().iter().map(unused_bytes_of).sum()
 }
 
@@ -48,7 +50,8 @@ pub(super) fn contains(memory: &Range<usize>) -> bool {
 pub(super) fn resident_bytes(memory: &Range<usize>) -> usize {
     let mut states = [0_u8; HUGE_PAGE / MIN_PAGE];
     assert!(memory.len() <= HUGE_PAGE, "the states have room");
-    // SAFETY: the call reads the state of pages and writes one byte for each, for which there is room; where nothing is mapped any more, it fails.
+    // SAFETY: the call reads the state of pages and writes one byte for each, for which there is
+    // room; where nothing is mapped any more, it fails.
     let result = unsafe {
         libc::mincore(
             memory.start as *mut c_void,
@@ -67,7 +70,8 @@ fn zeroed() -> MutexGuard<'static, Vec<Range<usize>>> {
 /// Makes a buffer read as zeros, if it is large; says whether the system could.
 ///
 /// # Safety
-/// The memory must be private to the process, belong to no file, and nobody else may use it meanwhile.
+/// The memory must be private to the process, belong to no file, and nobody else may use it
+/// meanwhile.
 pub(super) unsafe fn clear(first: *mut c_void, bytes: usize) -> bool {
     if bytes < MIN_BYTES {
         return false;
@@ -77,7 +81,8 @@ pub(super) unsafe fn clear(first: *mut c_void, bytes: usize) -> bool {
     if pages.is_empty() {
         return false;
     }
-    // SAFETY: the pages are the caller's; private ones that belong to no file read as zeros after this.
+    // SAFETY: the pages are the caller's; private ones that belong to no file read as zeros after
+    // this.
     let result =
         unsafe { libc::madvise(pages.start as *mut c_void, pages.len(), libc::MADV_DONTNEED) };
     if result != 0 {
@@ -107,8 +112,8 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::backend::{BatchToken, Slot};
-    use crate::spec::EngineSpec;
+    use crate::backend::interface::{BatchToken, Slot};
+    use crate::spec::LlmEngineSpec;
 
     /// One test at a time: what they look at is the sum of the process.
     static ALONE: Mutex<()> = Mutex::new(());
@@ -121,7 +126,7 @@ mod tests {
             return;
         }
         let _alone = ALONE.lock();
-        let mut spec = EngineSpec::new(&model);
+        let mut spec = LlmEngineSpec::new(&model);
         spec.cache_size = 1;
         spec.max_num_seqs = 256;
         let prompt: Vec<_> = (0..64)

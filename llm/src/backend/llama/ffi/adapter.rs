@@ -9,7 +9,7 @@ use llama_cpp_2::model::LlamaModel;
 use llama_cpp_sys_2 as sys;
 
 /// A LoRA adapter for a model, which it borrows.
-pub(in crate::backend::llama) struct Adapter<'a> {
+pub(crate) struct Adapter<'a> {
     raw: NonNull<sys::llama_adapter_lora>,
     scale: f32,
     /// Held while the model changes.
@@ -18,9 +18,10 @@ pub(in crate::backend::llama) struct Adapter<'a> {
 }
 
 impl<'a> Adapter<'a> {
-    /// Loads an adapter; `None` if llama.cpp refuses, which it logs. Contexts that are to use it must be created afterwards.
-    /// `changing` is the lock that all hold who create something on the model.
-    pub(in crate::backend::llama) fn load(
+    /// Loads an adapter; `None` if llama.cpp refuses, which it logs. Contexts that are to use it
+    /// must be created afterwards. `changing` is the lock that all hold who create something on the
+    /// model.
+    pub(crate) fn load(
         model: &'a LlamaModel,
         changing: &'a Mutex<()>,
         path: &CStr,
@@ -29,7 +30,8 @@ impl<'a> Adapter<'a> {
         let model = super::model::as_ptr(model).as_ptr();
         // It guards no data that a panic could leave half changed.
         let _changing = changing.lock().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: the model is alive for 'a, and is changed under the lock only; the path ends with a NUL.
+        // SAFETY: the model is alive for 'a, and is changed under the lock only; the path ends with
+        // a NUL.
         let raw = unsafe { super::guard::load_adapter(model, path) };
         Some(Self {
             raw: NonNull::new(raw)?,
@@ -52,7 +54,8 @@ impl Drop for Adapter<'_> {
     fn drop(&mut self) {
         // As in `load`.
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: the adapter is alive, the context that used it is not; its model is alive and changed under the lock only.
+        // SAFETY: the adapter is alive, the context that used it is not; its model is alive and
+        // changed under the lock only.
         unsafe { sys::llama_adapter_lora_free(self.raw.as_ptr()) }
     }
 }

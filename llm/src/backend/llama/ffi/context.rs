@@ -11,16 +11,16 @@ use llama_cpp_sys_2 as sys;
 use super::super::cpu_kernels;
 use super::{Adapter, ThreadPool};
 use super::{Cuts, guard};
-use crate::backend::{self, BatchToken, DecodeError, SaveError};
+use crate::backend::interface::{self, BatchToken, DecodeError, SaveError};
 
 /// llama.cpp's defaults.
-pub(in crate::backend::llama) fn default_params() -> sys::llama_context_params {
+pub(crate) fn default_params() -> sys::llama_context_params {
     // SAFETY: returns plain numbers and null pointers.
     unsafe { sys::llama_context_default_params() }
 }
 
 /// A context on a model, which it borrows. Used on one thread, as it holds pointers.
-pub(in crate::backend::llama) struct Context<'a> {
+pub(crate) struct Context<'a> {
     raw: NonNull<sys::llama_context>,
     /// Dropped after the context, which computes on them.
     threads: ThreadPool,
@@ -33,7 +33,7 @@ pub(in crate::backend::llama) struct Context<'a> {
     /// Those that batches can name.
     adapters: Vec<Adapter<'a>>,
     /// The one in use.
-    adapter: Option<backend::Adapter>,
+    adapter: Option<interface::Adapter>,
     /// Of the model's files.
     cuts: Cuts,
     model: PhantomData<&'a LlamaModel>,
@@ -41,17 +41,19 @@ pub(in crate::backend::llama) struct Context<'a> {
 
 impl<'a> Context<'a> {
     /// Allocates the KV cache and the compute buffers; `None` if llama.cpp refuses, which it logs.
-    pub(in crate::backend::llama) fn new(
+    pub(crate) fn new(
         model: &'a LlamaModel,
         params: sys::llama_context_params,
         threads: ThreadPool,
         adapters: Vec<Adapter<'a>>,
         mappings: &[Range<usize>],
     ) -> Option<Self> {
-        // SAFETY: the model is alive for 'a, and `params` come from llama.cpp's defaults, with plain numbers changed.
+        // SAFETY: the model is alive for 'a, and `params` come from llama.cpp's defaults, with
+        // plain numbers changed.
         let context = unsafe { guard::new_context(super::model::as_ptr(model).as_ptr(), &params) };
         let context = NonNull::new(context)?;
-        // SAFETY: the context is alive; the pool has as many threads as `params` ask for, and lives longer than the context.
+        // SAFETY: the context is alive; the pool has as many threads as `params` ask for, and lives
+        // longer than the context.
         unsafe {
             sys::llama_attach_threadpool(context.as_ptr(), threads.as_ptr(), threads.as_ptr());
         }
@@ -70,24 +72,25 @@ impl<'a> Context<'a> {
     }
 
     /// Cells of all sequences together.
-    pub(in crate::backend::llama) fn n_ctx(&self) -> u32 {
+    pub(crate) fn n_ctx(&self) -> u32 {
         // SAFETY: the context is alive.
         unsafe { sys::llama_n_ctx(self.raw.as_ptr()) }
     }
 
     /// Most tokens of a batch.
-    pub(in crate::backend::llama) fn n_batch(&self) -> u32 {
+    pub(crate) fn n_batch(&self) -> u32 {
         // SAFETY: the context is alive.
         unsafe { sys::llama_n_batch(self.raw.as_ptr()) }
     }
 
     /// Length of a row of logits.
-    pub(in crate::backend::llama) fn n_vocab(&self) -> usize {
+    pub(crate) fn n_vocab(&self) -> usize {
         self.n_vocab
     }
 
-    /// Computes the next batches with this adapter, one of those the context was created with, or with none.
-    pub(in crate::backend::llama) fn use_adapter(&mut self, adapter: Option<backend::Adapter>) {
+    /// Computes the next batches with this adapter, one of those the context was created with, or
+    /// with none.
+    pub(crate) fn use_adapter(&mut self, adapter: Option<interface::Adapter>) {
         if self.adapter == adapter {
             return;
         }
@@ -95,8 +98,8 @@ impl<'a> Context<'a> {
         let chosen = adapter.map(|adapter| &self.adapters[adapter.0 as usize]);
         let mut raw: Vec<_> = chosen.iter().map(|adapter| adapter.as_ptr()).collect();
         let mut scales: Vec<f32> = chosen.iter().map(|adapter| adapter.scale()).collect();
-        // SAFETY: the context is alive and not shared; the adapters are of its model and live as long; the call copies the lists,
-        // which have as many entries as it is told.
+        // SAFETY: the context is alive and not shared; the adapters are of its model and live as
+        // long; the call copies the lists, which have as many entries as it is told.
         unsafe {
             sys::llama_set_adapters_lora(
                 self.raw.as_ptr(),
@@ -108,16 +111,14 @@ impl<'a> Context<'a> {
     }
 
     /// Computes a batch.
-    pub(in crate::backend::llama) fn decode(
-        &mut self,
-        tokens: &[BatchToken],
-    ) -> Result<(), DecodeError> {
+    pub(crate) fn decode(&mut self, tokens: &[BatchToken]) -> Result<(), DecodeError> {
         self.n_rows = 0;
         self.kept = None;
         let rows = tokens.iter().filter(|token| token.logits).count();
         let batch = self.batch.fill(tokens);
         let watch = cpu_kernels::Watch::pool(self.threads.as_ptr());
-        // SAFETY: the context is alive and not shared; the batch's arrays have as many entries as it says and outlive the call.
+        // SAFETY: the context is alive and not shared; the batch's arrays have as many entries as
+        // it says and outlive the call.
         let decode = || unsafe { guard::decode(self.raw.as_ptr(), &batch) };
         let (status, kept) = cpu_kernels::computed(rows, self.n_vocab, decode);
         match status {
@@ -144,38 +145,43 @@ impl<'a> Context<'a> {
     }
 
     /// Calls `work` on each thread that decodes.
-    pub(in crate::backend::llama) fn on_threads(&self, work: &(dyn Fn() + Sync)) {
+    pub(crate) fn on_threads(&self, work: &(dyn Fn() + Sync)) {
         // SAFETY: the context is alive.
         let threads = unsafe { sys::llama_n_threads(self.raw.as_ptr()) };
         self.threads.run(threads, work);
     }
 
     /// To be called where nothing is to be computed for a while.
-    pub(in crate::backend::llama) fn rest(&self) {
+    pub(crate) fn rest(&self) {
         self.threads.rest();
     }
 
-    /// The rows of logits of the last batch, for the tokens that asked for them, in the batch's order.
-    pub(in crate::backend::llama) fn logits(&self) -> &[f32] {
+    /// The rows of logits of the last batch, for the tokens that asked for them, in the batch's
+    /// order.
+    pub(crate) fn logits(&self) -> &[f32] {
         if self.n_rows == 0 {
             return &[];
         }
         let rows = self.kept.unwrap_or_else(|| self.copied());
-        // SAFETY: there is a row of `n_vocab` floats for each of the batch's tokens that asked, until the next call that needs `&mut self`.
+        // SAFETY: there is a row of `n_vocab` floats for each of the batch's tokens that asked,
+        // until the next call that needs `&mut self`.
         unsafe { slice::from_raw_parts(rows.as_ptr(), self.n_rows * self.n_vocab) }
     }
 
     /// Where llama.cpp has the rows that it copied, or numbered.
     fn copied(&self) -> NonNull<f32> {
-        // SAFETY: the context is alive, and used on this thread only. The call waits for the computation and puts the rows in order.
+        // SAFETY: the context is alive, and used on this thread only. The call waits for the
+        // computation and puts the rows in order.
         let rows = unsafe { sys::llama_get_logits(self.raw.as_ptr()) };
         NonNull::new(rows).expect("the batch has logits")
     }
 
-    /// Whether logits that stayed where they were computed are in the order of the batch. If not, llama.cpp's rows are filled with them.
+    /// Whether logits that stayed where they were computed are in the order of the batch. If not,
+    /// llama.cpp's rows are filled with them.
     fn are_in_order(&mut self, kept: NonNull<f32>) -> bool {
         let numbers = self.n_rows * self.n_vocab;
-        // SAFETY: both are as many floats, in different buffers of this context, which nothing else uses meanwhile.
+        // SAFETY: both are as many floats, in different buffers of this context, which nothing else
+        // uses meanwhile.
         let (rows, kept) = unsafe {
             (
                 slice::from_raw_parts_mut(self.copied().as_ptr(), numbers),
@@ -185,25 +191,22 @@ impl<'a> Context<'a> {
         cpu_kernels::in_order(rows, self.n_vocab, kept)
     }
 
-    /// The pooled output of a sequence of the last batch, of as many numbers as the model's pooling makes; `None` if it had none.
-    pub(in crate::backend::llama) fn sequence_output(
-        &self,
-        sequence: u32,
-        width: SequenceWidth,
-    ) -> Option<&[f32]> {
-        // SAFETY: the context is alive, and used on this thread only. The call waits for the computation.
+    /// The pooled output of a sequence of the last batch, of as many numbers as the model's pooling
+    /// makes; `None` if it had none.
+    pub(crate) fn sequence_output(&self, sequence: u32, width: SequenceWidth) -> Option<&[f32]> {
+        // SAFETY: the context is alive, and used on this thread only. The call waits for the
+        // computation.
         let numbers = unsafe {
             sys::llama_get_embeddings_seq(self.raw.as_ptr(), sequence as sys::llama_seq_id)
         };
-        // SAFETY: llama.cpp keeps as many floats for each sequence as its pooling makes, until the next call that needs `&mut self`.
+        // SAFETY: llama.cpp keeps as many floats for each sequence as its pooling makes, until the
+        // next call that needs `&mut self`.
         (!numbers.is_null()).then(|| unsafe { slice::from_raw_parts(numbers, width.0) })
     }
 
-    /// How many numbers [`sequence_output`](Self::sequence_output) gives for each sequence; `None` if the context does not pool.
-    pub(in crate::backend::llama) fn sequence_width(
-        &self,
-        model: &'a LlamaModel,
-    ) -> Option<SequenceWidth> {
+    /// How many numbers [`sequence_output`](Self::sequence_output) gives for each sequence; `None`
+    /// if the context does not pool.
+    pub(crate) fn sequence_width(&self, model: &'a LlamaModel) -> Option<SequenceWidth> {
         let model = super::model::as_ptr(model).as_ptr();
         // SAFETY: the context and the model are alive.
         let width = unsafe {
@@ -217,30 +220,27 @@ impl<'a> Context<'a> {
     }
 
     /// Frees all cells, if the model keeps any, without writing to them.
-    pub(in crate::backend::llama) fn forget(&mut self) {
-        // SAFETY: the context is alive and not shared; for a model without memory this does nothing.
+    pub(crate) fn forget(&mut self) {
+        // SAFETY: the context is alive and not shared; for a model without memory this does
+        // nothing.
         unsafe { sys::llama_memory_clear(self.memory(), false) }
     }
 
     /// Frees a sequence's cells from a position on; says whether that was possible.
-    pub(in crate::backend::llama) fn remove(&mut self, sequence: u32, from: u32) -> bool {
+    pub(crate) fn remove(&mut self, sequence: u32, from: u32) -> bool {
         // SAFETY: the context is alive and not shared; sequences are below `n_seq_max`.
         unsafe { sys::llama_memory_seq_rm(self.memory(), sequence as i32, from as i32, -1) }
     }
 
     /// Frees a sequence's cells at some positions; says whether that was possible.
-    pub(in crate::backend::llama) fn remove_range(
-        &mut self,
-        sequence: u32,
-        positions: Range<u32>,
-    ) -> bool {
+    pub(crate) fn remove_range(&mut self, sequence: u32, positions: Range<u32>) -> bool {
         let (from, to) = (positions.start as i32, positions.end as i32);
         // SAFETY: as in `remove`.
         unsafe { sys::llama_memory_seq_rm(self.memory(), sequence as i32, from, to) }
     }
 
     /// Replaces `state` by the cells of a sequence as llama.cpp writes them.
-    pub(in crate::backend::llama) fn read_state(
+    pub(crate) fn read_state(
         &mut self,
         sequence: u32,
         state: &mut Vec<u8>,
@@ -250,7 +250,8 @@ impl<'a> Context<'a> {
         let size = unsafe { sys::llama_state_seq_get_size(self.raw.as_ptr(), sequence) };
         state.clear();
         state.reserve_exact(size);
-        // SAFETY: as above; there is room for `size` bytes, and llama.cpp writes no more than that and says how many it wrote.
+        // SAFETY: as above; there is room for `size` bytes, and llama.cpp writes no more than that
+        // and says how many it wrote.
         let written = unsafe {
             let written = sys::llama_state_seq_get_data(
                 self.raw.as_ptr(),
@@ -269,14 +270,12 @@ impl<'a> Context<'a> {
         Ok(())
     }
 
-    /// Gives an empty sequence the cells that a state describes, which must have been put together from states of this context.
-    pub(in crate::backend::llama) fn write_state(
-        &mut self,
-        sequence: u32,
-        state: &[u8],
-    ) -> Result<(), SaveError> {
-        // SAFETY: the context is alive and not shared, and sequences are below `n_seq_max`; llama.cpp checks every number of the
-        // state against the context and its length, and refuses it with 0 after freeing what it took.
+    /// Gives an empty sequence the cells that a state describes, which must have been put together
+    /// from states of this context.
+    pub(crate) fn write_state(&mut self, sequence: u32, state: &[u8]) -> Result<(), SaveError> {
+        // SAFETY: the context is alive and not shared, and sequences are below `n_seq_max`;
+        // llama.cpp checks every number of the state against the context and its length, and
+        // refuses it with 0 after freeing what it took.
         let read = unsafe {
             sys::llama_state_seq_set_data(
                 self.raw.as_ptr(),
@@ -296,13 +295,13 @@ impl<'a> Context<'a> {
     }
 
     /// Gives one sequence all cells of another, below a position.
-    pub(in crate::backend::llama) fn copy(&mut self, from: u32, to: u32, end: i32) {
+    pub(crate) fn copy(&mut self, from: u32, to: u32, end: i32) {
         // SAFETY: as in `remove`.
         unsafe { sys::llama_memory_seq_cp(self.memory(), from as i32, to as i32, 0, end) }
     }
 
     /// Frees all cells and zeroes them.
-    pub(in crate::backend::llama) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         // SAFETY: the context is alive and not shared.
         unsafe { sys::llama_memory_clear(self.memory(), true) }
     }
@@ -313,12 +312,13 @@ impl<'a> Context<'a> {
     }
 }
 
-/// How many numbers a context gives for a sequence. Only the context itself makes one, so that no more are read than there are.
+/// How many numbers a context gives for a sequence. Only the context itself makes one, so that no
+/// more are read than there are.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::backend::llama) struct SequenceWidth(usize);
+pub(crate) struct SequenceWidth(usize);
 
 impl SequenceWidth {
-    pub(in crate::backend::llama) fn get(self) -> usize {
+    pub(crate) fn get(self) -> usize {
         self.0
     }
 }

@@ -1,5 +1,6 @@
-//! Model files that are cut while they are mapped. The system answers a read of what is gone with a signal (`SIGBUS`), which would end the
-//! process. Here the page becomes one of zeros, so that the read goes on, and what computed with it learns that its numbers are worthless.
+//! Model files that are cut while they are mapped. The system answers a read of what is gone with a
+//! signal (`SIGBUS`), which would end the process. Here the page becomes one of zeros, so that the
+//! read goes on, and what computed with it learns that its numbers are worthless.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,8 +9,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 static FAULTS: AtomicUsize = AtomicUsize::new(0);
 /// Where the last ones were: more than threads that compute, and one is enough to know.
 static ADDRESSES: [AtomicUsize; 64] = [const { AtomicUsize::new(0) }; 64];
-/// From here on, this process survives such reads, where the system is known to tell them. To be called once.
-pub(in crate::backend::llama) fn attach() {
+/// From here on, this process survives such reads, where the system is known to tell them. To be
+/// called once.
+pub(crate) fn attach() {
     #[cfg(target_os = "linux")]
     signal::attach();
 }
@@ -35,8 +37,8 @@ mod signal {
             PAGE.store(bytes, Ordering::Relaxed);
         }
         let handler: extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) = handle;
-        // SAFETY: without flags and with an empty mask, all zeros are a valid action; the handler lives as long as the program and only
-        // does what is allowed in one.
+        // SAFETY: without flags and with an empty mask, all zeros are a valid action; the handler
+        // lives as long as the program and only does what is allowed in one.
         unsafe {
             let mut before: libc::sigaction = mem::zeroed();
             if libc::sigaction(libc::SIGBUS, ptr::null(), &raw mut before) != 0 {
@@ -50,10 +52,12 @@ mod signal {
         }
     }
 
-    /// A read met a page that its file no longer has, or something else is wrong, which is left to what was there before.
+    /// A read met a page that its file no longer has, or something else is wrong, which is left to
+    /// what was there before.
     extern "C" fn handle(_: c_int, info: *mut libc::siginfo_t, _: *mut c_void) {
-        // SAFETY: the system passes what is known of the signal; the call of `mmap` replaces one page of a file's mapping, which cannot be
-        // read any more, and a program's own pages never cause this kind of signal.
+        // SAFETY: the system passes what is known of the signal; the call of `mmap` replaces one
+        // page of a file's mapping, which cannot be read any more, and a program's own pages never
+        // cause this kind of signal.
         unsafe {
             if (*info).si_code == libc::BUS_ADRERR {
                 let address = (*info).si_addr() as usize;
@@ -82,7 +86,7 @@ mod signal {
 
 /// A model's mappings, and whether anything in them was found to be gone.
 #[derive(Debug)]
-pub(in crate::backend::llama) struct Cuts {
+pub(crate) struct Cuts {
     mappings: Vec<Range<usize>>,
     seen: usize,
     cut: bool,
@@ -90,7 +94,7 @@ pub(in crate::backend::llama) struct Cuts {
 
 impl Cuts {
     /// Looks from here on.
-    pub(in crate::backend::llama) fn of(mappings: Vec<Range<usize>>) -> Self {
+    pub(crate) fn of(mappings: Vec<Range<usize>>) -> Self {
         Self {
             mappings,
             seen: FAULTS.load(Ordering::Acquire),
@@ -99,7 +103,7 @@ impl Cuts {
     }
 
     /// Whether something was read that is gone. Stays so: it is zeros now.
-    pub(in crate::backend::llama) fn look(&mut self) -> bool {
+    pub(crate) fn look(&mut self) -> bool {
         let faults = FAULTS.load(Ordering::Acquire);
         if faults != self.seen {
             self.seen = faults;

@@ -1,9 +1,11 @@
-//! Calls of llama.cpp that no C++ exception leaves, which Rust could not catch: `guard.cpp` makes them. What an exception says is
-//! heard as an error of llama.cpp. A failed assertion is one too where a model, a context or an adapter is loaded or a text is tokenized;
-//! elsewhere ggml ends the process, and says why in one line instead of starting a debugger.
+//! Calls of llama.cpp that no C++ exception leaves, which Rust could not catch: `guard.cpp` makes
+//! them. What an exception says is heard as an error of llama.cpp. A failed assertion is one too
+//! where a model, a context or an adapter is loaded or a text is tokenized; elsewhere ggml ends the
+//! process, and says why in one line instead of starting a debugger.
 
 use std::ffi::{CStr, c_char};
 use std::fs;
+use std::sync::OnceLock;
 
 use llama_cpp_2::model::LlamaModel;
 use llama_cpp_sys_2 as sys;
@@ -45,9 +47,15 @@ unsafe extern "C" {
 /// What a call returns whose exception was caught; llama.cpp returns no such number.
 pub(super) const CAUGHT: i32 = i32::MIN + 1;
 
-/// From here on, this process hears of failed assertions. To be called once, before anything is loaded.
-pub(in crate::backend::llama) fn attach() {
-    // SAFETY: called once, before anything else uses llama.cpp; the handlers are plain functions that live as long as the program.
+/// Says which models are loaded.
+static MODELS: OnceLock<fn() -> Vec<String>> = OnceLock::new();
+
+/// From here on, this process hears of failed assertions, with the models that are loaded. To be
+/// called once, before anything is loaded.
+pub(crate) fn attach(models: fn() -> Vec<String>) {
+    MODELS.get_or_init(|| models);
+    // SAFETY: called once, before anything else uses llama.cpp; the handlers are plain functions
+    // that live as long as the program.
     unsafe { graphmill_guard_attach() }
 }
 
@@ -96,8 +104,9 @@ pub(super) unsafe fn decode(context: *mut sys::llama_context, batch: &sys::llama
     unsafe { graphmill_decode(context, batch, CAUGHT) }
 }
 
-/// Appends the tokens of a text; `None` if the vocabulary has no tokens for it where every one should have.
-pub(in crate::backend::llama) fn tokenize(
+/// Appends the tokens of a text; `None` if the vocabulary has no tokens for it where every one
+/// should have.
+pub(crate) fn tokenize(
     model: &LlamaModel,
     text: &str,
     add_special: bool,
@@ -110,7 +119,8 @@ pub(in crate::backend::llama) fn tokenize(
         tokens.reserve(room);
         let free = tokens.spare_capacity_mut();
         let capacity = i32::try_from(free.len()).unwrap_or(i32::MAX);
-        // SAFETY: the model is alive, and its vocabulary with it; llama.cpp reads `length` bytes and writes no more than `capacity` tokens.
+        // SAFETY: the model is alive, and its vocabulary with it; llama.cpp reads `length` bytes
+        // and writes no more than `capacity` tokens.
         let written = unsafe {
             let vocab =
                 sys::llama_model_get_vocab(super::model::as_ptr(model).as_ptr().cast_const());
@@ -142,19 +152,20 @@ pub(in crate::backend::llama) fn tokenize(
 /// An exception was caught, on the thread that made the call.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn graphmill_caught(what: *const c_char) {
-    // SAFETY: `guard.cpp` passes a NUL-terminated text that stays valid for the duration of this call.
+    // SAFETY: `guard.cpp` passes a NUL-terminated text that stays valid for the duration of this
+    // call.
     let text = unsafe { CStr::from_ptr(what) }.to_string_lossy();
     log::hear_error(text.trim());
 }
 
-/// The process is about to end. Whatever collects log lines may not come to write them any more, so this one goes straight to the
-/// standard error output, unless nobody reads that.
+/// The process is about to end. Whatever collects log lines may not come to write them any more, so
+/// this one goes straight to the standard error output, unless nobody reads that.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn graphmill_ends(why: *const c_char) {
     // SAFETY: as in `graphmill_caught`.
     let why = unsafe { CStr::from_ptr(why) }.to_string_lossy();
     let thread = fs::read_to_string("/proc/thread-self/comm").unwrap_or_default();
-    let models = super::super::model::loaded_paths();
+    let models = MODELS.get().map_or_else(Vec::new, |paths| paths());
     let on = match models.as_slice() {
         [] => String::new(),
         models => format!(", with {} loaded", models.join(", ")),

@@ -12,7 +12,8 @@ pub(crate) fn trim() {
     unsafe { libc::malloc_trim(0) };
 }
 
-/// Has threads share a few heaps: each reserves 64 MiB of addresses, which count where the address space is limited.
+/// Has threads share a few heaps: each reserves 64 MiB of addresses, which count where the address
+/// space is limited.
 pub(crate) fn few_heaps() {
     // SAFETY: sets a number that is read when a thread first allocates.
     unsafe { libc::mallopt(libc::M_ARENA_MAX, 2) };

@@ -12,22 +12,24 @@ thread_local! {
 
 /// What llama.cpp logged.
 #[derive(Debug, Default)]
-pub(in crate::backend::llama) struct Heard {
-    pub(in crate::backend::llama) errors: Vec<String>,
+pub(crate) struct Heard {
+    pub(crate) errors: Vec<String>,
     /// All other lines.
-    pub(in crate::backend::llama) lines: Vec<String>,
+    pub(crate) lines: Vec<String>,
 }
 
 impl Heard {
     /// The errors in one line, if there are any.
-    pub(in crate::backend::llama) fn complaint(&self) -> Option<String> {
+    pub(crate) fn complaint(&self) -> Option<String> {
         (!self.errors.is_empty()).then(|| self.errors.join("; "))
     }
 }
 
-/// Sends llama.cpp's and ggml's log lines to `tracing`. Their information is our detail: it goes out one level lower.
-pub(in crate::backend::llama) fn route_logs() {
-    // SAFETY: the callback is a plain function that lives as long as the program, and it takes no user data.
+/// Sends llama.cpp's and ggml's log lines to `tracing`. Their information is our detail: it goes
+/// out one level lower.
+pub(crate) fn route_logs() {
+    // SAFETY: the callback is a plain function that lives as long as the program, and it takes no
+    // user data.
     unsafe {
         sys::llama_log_set(Some(log_line), std::ptr::null_mut());
     }
@@ -42,7 +44,8 @@ unsafe extern "C" fn log_line(
     if text.is_null() {
         return;
     }
-    // SAFETY: llama.cpp passes a NUL-terminated text that stays valid for the duration of this call.
+    // SAFETY: llama.cpp passes a NUL-terminated text that stays valid for the duration of this
+    // call.
     let text = unsafe { CStr::from_ptr(text) }.to_string_lossy();
     let text = text.trim_end();
     if text.is_empty() || text == "." {
@@ -79,13 +82,14 @@ fn hear(change: impl FnOnce(&mut Heard)) -> bool {
 }
 
 /// Runs `f` and returns with its result what llama.cpp logged meanwhile on this thread.
-pub(in crate::backend::llama) fn listen<T>(f: impl FnOnce() -> T) -> (T, Heard) {
+pub(crate) fn listen<T>(f: impl FnOnce() -> T) -> (T, Heard) {
     HEARD.set(Some(Heard::default()));
     let result = f();
     (result, HEARD.take().unwrap_or_default())
 }
 
-/// Shows `look` the lines that were heard on this thread since [`listen`] began; `None` outside of it.
-pub(in crate::backend::llama) fn heard_so_far<T>(look: impl FnOnce(&[String]) -> T) -> Option<T> {
+/// Shows `look` the lines that were heard on this thread since [`listen`] began; `None` outside of
+/// it.
+pub(crate) fn heard_so_far<T>(look: impl FnOnce(&[String]) -> T) -> Option<T> {
     HEARD.with_borrow(|heard| heard.as_ref().map(|heard| look(&heard.lines)))
 }

@@ -1,5 +1,6 @@
-//! The pages of a model's file. llama.cpp maps the whole file and brings every page in before it copies most of them into a layout
-//! for the processor, or to a GPU; the copies are what is computed with.
+//! The pages of a model's file. llama.cpp maps the whole file and brings every page in before it
+//! copies most of them into a layout for the processor, or to a GPU; the copies are what is
+//! computed with.
 
 use std::fs;
 use std::ops::Range;
@@ -7,31 +8,32 @@ use std::path::{Path, PathBuf};
 
 /// The mapping of a model that is being loaded.
 #[derive(Debug)]
-pub(in crate::backend::llama) struct Mapping {
+pub(crate) struct Mapping {
     model: PathBuf,
     /// What was mapped of the file before, for other engines.
     before: Vec<Range<usize>>,
 }
 
 impl Mapping {
-    /// To be called before the model is loaded, with the path that the system knows the file by. Until the mapping is released
-    /// for the last time, no other thread may load the file.
-    pub(in crate::backend::llama) fn expect(model: &Path) -> Self {
+    /// To be called before the model is loaded, with the path that the system knows the file by.
+    /// Until the mapping is released for the last time, no other thread may load the file.
+    pub(crate) fn expect(model: &Path) -> Self {
         Self {
             model: model.to_owned(),
             before: mapped(model),
         }
     }
 
-    /// Takes the pages out of this process. They stay in the system's page cache, and come back one by one where they are read
-    /// again. Does nothing where the system does not list mappings.
-    pub(in crate::backend::llama) fn release(&self) {
+    /// Takes the pages out of this process. They stay in the system's page cache, and come back one
+    /// by one where they are read again. Does nothing where the system does not list mappings.
+    pub(crate) fn release(&self) {
         for range in mapped(&self.model) {
             if self.before.contains(&range) {
                 continue;
             }
-            // SAFETY: the range is a shared, read-only mapping of a file, which no load but this one made; so nobody unmaps it
-            // meanwhile, and what is read there afterwards is the same file.
+            // SAFETY: the range is a shared, read-only mapping of a file, which no load but this
+            // one made; so nobody unmaps it meanwhile, and what is read there afterwards is the
+            // same file.
             let result = unsafe {
                 libc::madvise(
                     range.start as *mut libc::c_void,
@@ -48,15 +50,15 @@ impl Mapping {
 }
 
 /// Where the files of a model are mapped, by the path that the system knows them by.
-pub(in crate::backend::llama) fn mapped(model: &Path) -> Vec<Range<usize>> {
+pub(crate) fn mapped(model: &Path) -> Vec<Range<usize>> {
     let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
     maps.lines()
         .filter_map(|line| range_of(line, model))
         .collect()
 }
 
-/// The addresses in a line of `/proc/self/maps` if it is a shared, read-only mapping of this file, or of another part of a model
-/// that is split into several.
+/// The addresses in a line of `/proc/self/maps` if it is a shared, read-only mapping of this file,
+/// or of another part of a model that is split into several.
 fn range_of(line: &str, model: &Path) -> Option<Range<usize>> {
     let mut words = line.splitn(6, ' ');
     let (addresses, access) = (words.next()?, words.next()?);

@@ -1,4 +1,5 @@
-//! Loading a model with parameters that the binding does not offer, and the pointer inside of a loaded one.
+//! Loading a model with parameters that the binding does not offer, and the pointer inside of a
+//! loaded one.
 
 use std::ffi::{CStr, CString, c_void};
 use std::mem;
@@ -9,31 +10,32 @@ use llama_cpp_sys_2 as sys;
 
 use super::guard;
 
-/// The binding's model is a transparent wrapper around llama.cpp's pointer, in the version that is pinned.
+/// The binding's model is a transparent wrapper around llama.cpp's pointer, in the version that is
+/// pinned.
 const _: () = assert!(size_of::<LlamaModel>() == size_of::<NonNull<sys::llama_model>>());
 
 /// Positions after which a token no longer sees another one; 0 if it sees all.
-pub(in crate::backend::llama) fn attention_window(model: &LlamaModel) -> u32 {
+pub(crate) fn attention_window(model: &LlamaModel) -> u32 {
     // SAFETY: the model is alive.
     let window = unsafe { sys::llama_model_n_swa(as_ptr(model).as_ptr()) };
     u32::try_from(window).unwrap_or(0)
 }
 
 /// Whether the model reads with one network and writes with another.
-pub(in crate::backend::llama) fn encodes_and_decodes(model: &LlamaModel) -> bool {
+pub(crate) fn encodes_and_decodes(model: &LlamaModel) -> bool {
     let model = as_ptr(model).as_ptr();
     // SAFETY: the model is alive.
     unsafe { sys::llama_model_has_encoder(model) && sys::llama_model_has_decoder(model) }
 }
 
 /// The kind of the model's vocabulary. The binding's own list of kinds ends before that of BERT.
-pub(in crate::backend::llama) fn vocabulary_kind(model: &LlamaModel) -> sys::llama_vocab_type {
+pub(crate) fn vocabulary_kind(model: &LlamaModel) -> sys::llama_vocab_type {
     // SAFETY: the model is alive, and its vocabulary lives as long.
     unsafe { sys::llama_vocab_type(sys::llama_model_get_vocab(as_ptr(model).as_ptr())) }
 }
 
 /// The tokens that mark what is before a gap, after it, and in it; negative where there are none.
-pub(in crate::backend::llama) fn gap_tokens(model: &LlamaModel) -> [sys::llama_token; 3] {
+pub(crate) fn gap_tokens(model: &LlamaModel) -> [sys::llama_token; 3] {
     // SAFETY: the model is alive, and its vocabulary lives as long.
     unsafe {
         let vocab = sys::llama_model_get_vocab(as_ptr(model).as_ptr());
@@ -53,32 +55,32 @@ pub(super) fn as_ptr(model: &LlamaModel) -> NonNull<sys::llama_model> {
 
 /// How a model is loaded.
 #[derive(Debug)]
-pub(in crate::backend::llama) struct ModelParams {
+pub(crate) struct ModelParams {
     /// Devices besides the CPU, by ggml's index; `None` for all.
-    pub(in crate::backend::llama) devices: Option<Vec<usize>>,
+    pub(crate) devices: Option<Vec<usize>>,
     /// Layers on these devices; `None` for all.
-    pub(in crate::backend::llama) gpu_layers: Option<u32>,
-    pub(in crate::backend::llama) split_mode: sys::llama_split_mode,
+    pub(crate) gpu_layers: Option<u32>,
+    pub(crate) split_mode: sys::llama_split_mode,
     /// Index into the devices.
-    pub(in crate::backend::llama) main_gpu: u32,
+    pub(crate) main_gpu: u32,
     /// Shares of the devices; empty for what fits their memory.
-    pub(in crate::backend::llama) tensor_split: Vec<f32>,
+    pub(crate) tensor_split: Vec<f32>,
     /// Patterns of tensor names, and where such tensors go.
-    pub(in crate::backend::llama) overrides: Vec<(CString, BufferType)>,
-    pub(in crate::backend::llama) load_mode: sys::llama_load_mode,
+    pub(crate) overrides: Vec<(CString, BufferType)>,
+    pub(crate) load_mode: sys::llama_load_mode,
     /// Whether weights may be copied into layouts for the processor.
-    pub(in crate::backend::llama) extra_buffers: bool,
+    pub(crate) extra_buffers: bool,
 }
 
 /// A kind of memory that tensors can be in.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::backend::llama) struct BufferType(sys::ggml_backend_buffer_type_t);
+pub(crate) struct BufferType(sys::ggml_backend_buffer_type_t);
 
 /// The kinds of memory of all devices, by name.
-pub(in crate::backend::llama) fn buffer_types() -> Vec<(String, BufferType)> {
+pub(crate) fn buffer_types() -> Vec<(String, BufferType)> {
     let mut found = Vec::new();
-    // SAFETY: ggml's devices are registered once and stay for the process; indices are below their number, and the names are
-    // static NUL-terminated texts.
+    // SAFETY: ggml's devices are registered once and stay for the process; indices are below their
+    // number, and the names are static NUL-terminated texts.
     unsafe {
         for index in 0..sys::ggml_backend_dev_count() {
             let buffer = sys::ggml_backend_dev_buffer_type(sys::ggml_backend_dev_get(index));
@@ -91,16 +93,17 @@ pub(in crate::backend::llama) fn buffer_types() -> Vec<(String, BufferType)> {
     found
 }
 
-/// Loads a model; `None` if llama.cpp refuses, which it logs. Calls `on_progress` now and then meanwhile, on this thread, with the
-/// part that is loaded, from 0 to 1; it must not panic.
-pub(in crate::backend::llama) fn load_model(
+/// Loads a model; `None` if llama.cpp refuses, which it logs. Calls `on_progress` now and then
+/// meanwhile, on this thread, with the part that is loaded, from 0 to 1; it must not panic.
+pub(crate) fn load_model(
     path: &CStr,
     params: &ModelParams,
     mut on_progress: &mut dyn FnMut(f32),
 ) -> Option<LlamaModel> {
     let mut devices: Vec<sys::ggml_backend_dev_t> = Vec::new();
     for index in params.devices.iter().flatten() {
-        // SAFETY: ggml refuses an index that is out of range by ending the process; these come from its own list of devices.
+        // SAFETY: ggml refuses an index that is out of range by ending the process; these come from
+        // its own list of devices.
         devices.push(unsafe { sys::ggml_backend_dev_get(*index) });
     }
     devices.push(ptr::null_mut());
@@ -139,8 +142,8 @@ pub(in crate::backend::llama) fn load_model(
     raw.use_extra_bufts = params.extra_buffers;
     raw.progress_callback = Some(progress);
     raw.progress_callback_user_data = ptr::from_mut(&mut on_progress).cast();
-    // SAFETY: the lists end as llama.cpp expects and outlive the call, which copies what it keeps; the
-    // callback takes what `progress` expects, and only this call calls it.
+    // SAFETY: the lists end as llama.cpp expects and outlive the call, which copies what it keeps;
+    // the callback takes what `progress` expects, and only this call calls it.
     let model = NonNull::new(unsafe { guard::load_model(path, &raw) })?;
     // SAFETY: as in `as_ptr`; the wrapper owns the model from here on.
     Some(unsafe { mem::transmute::<NonNull<sys::llama_model>, LlamaModel>(model) })
@@ -148,16 +151,18 @@ pub(in crate::backend::llama) fn load_model(
 
 /// Tells the closure behind `on_progress` how far the load is. Says that it should go on.
 unsafe extern "C" fn progress(part: f32, on_progress: *mut c_void) -> bool {
-    // SAFETY: `load_model` passes this pointer to its own variable, which outlives the load, and nobody else uses it meanwhile.
+    // SAFETY: `load_model` passes this pointer to its own variable, which outlives the load, and
+    // nobody else uses it meanwhile.
     let on_progress = unsafe { &mut *on_progress.cast::<&mut dyn FnMut(f32)>() };
     on_progress(part);
     true
 }
 
 /// The type of most weights in words, such as `Q8_0` or `Q4_K - Medium`.
-pub(in crate::backend::llama) fn quantization(model: &LlamaModel) -> String {
+pub(crate) fn quantization(model: &LlamaModel) -> String {
     let mut text = [0u8; 128];
-    // SAFETY: the model is alive; at most as many bytes are written as there is room for, with a NUL at the end.
+    // SAFETY: the model is alive; at most as many bytes are written as there is room for, with a
+    // NUL at the end.
     unsafe {
         sys::llama_model_desc(as_ptr(model).as_ptr(), text.as_mut_ptr().cast(), text.len());
     }

@@ -6,15 +6,17 @@ use llama_cpp_sys_2 as sys;
 
 use crate::spec::Numa;
 
-/// The instruction sets and libraries that this build of llama.cpp uses on this machine. Called once, at the initialization.
-pub(in crate::backend::llama) fn system_info() -> String {
-    // SAFETY: returns a pointer to a static NUL-terminated text; only one thread calls this, from the one-time initialization.
+/// The instruction sets and libraries that this build of llama.cpp uses on this machine. Called
+/// once, at the initialization.
+pub(crate) fn system_info() -> String {
+    // SAFETY: returns a pointer to a static NUL-terminated text; only one thread calls this, from
+    // the one-time initialization.
     let text = unsafe { CStr::from_ptr(sys::llama_print_system_info()) };
     text.to_string_lossy().trim().to_owned()
 }
 
 /// Tells ggml how to spread threads over NUMA nodes. Called once, before a model is loaded.
-pub(in crate::backend::llama) fn init_numa(strategy: Numa) {
+pub(crate) fn init_numa(strategy: Numa) {
     let strategy = match strategy {
         Numa::Off => sys::GGML_NUMA_STRATEGY_DISABLED,
         Numa::Distribute => sys::GGML_NUMA_STRATEGY_DISTRIBUTE,

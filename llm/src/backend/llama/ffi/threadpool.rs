@@ -12,18 +12,18 @@ use crate::spec::ThreadPriority;
 
 /// How a pool of threads is made.
 #[derive(Clone, Debug)]
-pub(in crate::backend::llama) struct ThreadPoolParams {
-    pub(in crate::backend::llama) threads: u32,
+pub(crate) struct ThreadPoolParams {
+    pub(crate) threads: u32,
     /// CPUs to run on; empty for all.
-    pub(in crate::backend::llama) cpus: Vec<u32>,
+    pub(crate) cpus: Vec<u32>,
     /// One CPU for each thread.
-    pub(in crate::backend::llama) strict: bool,
-    pub(in crate::backend::llama) priority: ThreadPriority,
+    pub(crate) strict: bool,
+    pub(crate) priority: ThreadPriority,
 }
 
 /// Threads of ggml, which wait for graphs to compute. The thread that computes is one of them.
 #[derive(Debug)]
-pub(in crate::backend::llama) struct ThreadPool {
+pub(crate) struct ThreadPool {
     raw: NonNull<sys::ggml_threadpool>,
     /// The CPUs that threads have one of each; empty if they have none of their own.
     #[cfg(target_os = "linux")]
@@ -32,7 +32,7 @@ pub(in crate::backend::llama) struct ThreadPool {
 
 impl ThreadPool {
     /// Starts the threads; the calling thread is one of them and takes their priority and CPUs.
-    pub(in crate::backend::llama) fn new(params: &ThreadPoolParams) -> Option<Self> {
+    pub(crate) fn new(params: &ThreadPoolParams) -> Option<Self> {
         // SAFETY: returns plain numbers.
         let mut raw = unsafe { sys::ggml_threadpool_params_default(params.threads as i32) };
         for cpu in &params.cpus {
@@ -61,15 +61,17 @@ impl ThreadPool {
         })
     }
 
-    /// Calls `work` on so many of the threads, as an operation of a graph that has no other. A panic goes on in the calling thread once all
-    /// are done. The pool must not be computing, so the caller is the thread that uses it.
+    /// Calls `work` on so many of the threads, as an operation of a graph that has no other. A
+    /// panic goes on in the calling thread once all are done. The pool must not be computing, so
+    /// the caller is the thread that uses it.
     pub(super) fn run(&self, threads: i32, work: &(dyn Fn() + Sync)) {
         let job = Job {
             work,
             panic: Mutex::new(None),
         };
-        // SAFETY: the context, made here and freed here, has room for the two tensors and the graph. No tensor has data, and the
-        // operation looks at none. It reads `job`, which outlives the computation.
+        // SAFETY: the context, made here and freed here, has room for the two tensors and the
+        // graph. No tensor has data, and the operation looks at none. It reads `job`, which
+        // outlives the computation.
         unsafe {
             let context = sys::ggml_init(sys::ggml_init_params {
                 mem_size: 2 * sys::ggml_tensor_overhead()
@@ -100,8 +102,9 @@ impl ThreadPool {
         self.raw.as_ptr()
     }
 
-    /// Ends the threads that wait. The calling one, which is one of them, may run on each of their CPUs until it computes: threads
-    /// begin where the one that starts them runs, and would have to wait for its CPU before they get to their own.
+    /// Ends the threads that wait. The calling one, which is one of them, may run on each of their
+    /// CPUs until it computes: threads begin where the one that starts them runs, and would have to
+    /// wait for its CPU before they get to their own.
     pub(super) fn rest(&self) {
         end_waiting_threads();
         #[cfg(target_os = "linux")]
@@ -122,7 +125,8 @@ fn run_on(cpus: &[u32]) {
             unsafe { libc::CPU_SET(cpu, &mut set) };
         }
     }
-    // SAFETY: the set is only read, and as large as is said. Where the system refuses, the thread stays where it is.
+    // SAFETY: the set is only read, and as large as is said. Where the system refuses, the thread
+    // stays where it is.
     let _refused = unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) };
 }
 
@@ -146,7 +150,8 @@ unsafe extern "C" fn call(
     _: c_int,
     job: *mut c_void,
 ) {
-    // SAFETY: `run` gives the operation a job that lives as long as the computation, and threads only read it.
+    // SAFETY: `run` gives the operation a job that lives as long as the computation, and threads
+    // only read it.
     let job = unsafe { &*job.cast::<Job<'_>>() };
     // What is half done is not used: the panic goes on in the thread that asked for it.
     if let Err(panic) = catch_unwind(AssertUnwindSafe(job.work)) {
@@ -154,10 +159,12 @@ unsafe extern "C" fn call(
     }
 }
 
-/// Ends the threads that OpenMP keeps for the next computation of the calling thread, which then starts new ones.
+/// Ends the threads that OpenMP keeps for the next computation of the calling thread, which then
+/// starts new ones.
 ///
-/// GNU OpenMP counts these threads over the whole process. Where there are more than CPUs, no thread spins before it sleeps, and
-/// an engine that computes would pay with a third of its speed for one that does nothing.
+/// GNU OpenMP counts these threads over the whole process. Where there are more than CPUs, no
+/// thread spins before it sleeps, and an engine that computes would pay with a third of its speed
+/// for one that does nothing.
 fn end_waiting_threads() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
@@ -166,8 +173,8 @@ fn end_waiting_threads() {
         }
         /// `omp_pause_soft` of OpenMP 5: what the program has set is kept.
         const PAUSE_SOFT: std::ffi::c_int = 1;
-        // SAFETY: takes a plain number, and affects no threads but those that wait for the calling one. It refuses, by its result,
-        // what it cannot do, which changes nothing.
+        // SAFETY: takes a plain number, and affects no threads but those that wait for the calling
+        // one. It refuses, by its result, what it cannot do, which changes nothing.
         let _refused = unsafe { omp_pause_resource_all(PAUSE_SOFT) };
     }
 }

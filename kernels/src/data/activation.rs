@@ -1,0 +1,180 @@
+//! Activations as the kernels read them: blocks of integers of 8 bits, each with its factors.
+
+use crate::data::panel::BLOCK;
+
+/// Where the parts of a quantized activation are. Each block has its integers and then its
+/// [`Factors`].
+#[derive(Clone, Copy)]
+pub(crate) struct Layout {
+    cols: usize,
+}
+
+/// What a block of activations is multiplied and corrected by.
+#[derive(Clone, Copy)]
+pub(crate) struct Factors {
+    /// What the integers are multiplied by to get the numbers.
+    pub(crate) scale: f32,
+    /// What a sum of products with weights that are 128 too large starts from, to end as the bits
+    /// of the right sum plus [`ORIGIN`]: over the block, over its first half and over its second.
+    pub(crate) starts: [i32; 3],
+    /// The sum of the numbers, as rounded.
+    pub(crate) total: f32,
+}
+
+/// A number whose neighbors are as far apart as integers are: the bits of an integer added to it
+/// are its own plus the integer, for all integers whose size is below 2^22, as that of the sums of
+/// a block is. Whoever starts to add from its bits has the sum as a number without converting it.
+pub(crate) const ORIGIN: f32 = 12_582_912.0;
+
+/// Bytes of a block's factors.
+const FACTORS: usize = 20;
+/// Bytes of a block.
+pub(crate) const BYTES: usize = BLOCK + FACTORS;
+
+impl Factors {
+    /// Reads what [`Layout::quantize`] wrote.
+    #[inline]
+    pub(crate) fn read(bytes: &[u8; FACTORS]) -> Self {
+        let four = |at: usize| [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]];
+        Self {
+            scale: f32::from_le_bytes(four(0)),
+            starts: [4, 8, 12].map(|at| i32::from_le_bytes(four(at))),
+            total: f32::from_le_bytes(four(16)),
+        }
+    }
+}
+
+/// Taken from a weight's unsigned byte to get the weight.
+const OFFSET: i32 = 128;
+
+/// Blocks whose largest number is below this are zero: the factor from numbers to integers would
+/// overflow. The 16-bit scales of stock llama.cpp end at 6e-8.
+const SMALLEST: f32 = 1e-30;
+
+impl Layout {
+    pub(crate) fn new(cols: usize) -> Self {
+        Self { cols }
+    }
+
+    pub(crate) fn blocks(self) -> usize {
+        self.cols / BLOCK
+    }
+
+    /// Blocks that a row has room for: an odd number, so that the rows of a tile do not fall on the
+    /// same few sets of a cache.
+    pub(crate) fn room(self) -> usize {
+        self.blocks() | 1
+    }
+
+    /// Bytes of a row.
+    pub(crate) fn bytes(self) -> usize {
+        self.room() * BYTES
+    }
+
+    /// The integers of each block of an activation, and their factors.
+    pub(crate) fn blocks_of(
+        self,
+        activations: &[u8],
+        number: usize,
+    ) -> impl Iterator<Item = (&[u8; BLOCK], Factors)> {
+        let row = &activations[number * self.bytes()..][..self.blocks() * BYTES];
+        row.as_chunks::<BYTES>().0.iter().map(|block| {
+            let (integers, factors) = block.split_first_chunk().expect("a block's integers");
+            let factors = factors.first_chunk().expect("a block's factors");
+            (integers, Factors::read(factors))
+        })
+    }
+
+    /// Quantizes one row.
+    pub(crate) fn quantize(self, source: &[f32], row: &mut [u8]) {
+        self.quantize_blocks(source, row, Integers::of);
+    }
+
+    /// Quantizes one row, each block by a function.
+    #[expect(
+        clippy::inline_always,
+        reason = "in a function of its own it would lack the instructions of the caller"
+    )]
+    #[inline(always)]
+    pub(crate) fn quantize_blocks(
+        self,
+        source: &[f32],
+        row: &mut [u8],
+        integers: impl Fn(&[f32; BLOCK]) -> Integers,
+    ) {
+        let blocks = &mut row.as_chunks_mut::<BYTES>().0[..self.blocks()];
+        for (source, row) in source.as_chunks().0.iter().zip(blocks) {
+            let Integers {
+                values,
+                scale,
+                sums,
+            } = integers(source);
+            let (integers, place) = row.split_at_mut(BLOCK);
+            integers.copy_from_slice(&values);
+            let sum = sums[0] + sums[1];
+            let start = |sum: i32| ORIGIN.to_bits().wrapping_add_signed(-OFFSET * sum);
+            let factors = [
+                scale.to_bits(),
+                start(sum),
+                start(sums[0]),
+                start(sums[1]),
+                (scale * sum as f32).to_bits(),
+            ];
+            for (bits, out) in factors.iter().zip(place.chunks_exact_mut(4)) {
+                out.copy_from_slice(&bits.to_le_bytes());
+            }
+        }
+    }
+}
+
+/// A block of activations as integers.
+pub(crate) struct Integers {
+    /// The bytes of the integers.
+    pub(crate) values: [u8; BLOCK],
+    /// What they are multiplied by to get the numbers.
+    pub(crate) scale: f32,
+    /// Sums of the integers of both halves.
+    pub(crate) sums: [i32; 2],
+}
+
+impl Integers {
+    fn of(source: &[f32; BLOCK]) -> Self {
+        let largest = source
+            .iter()
+            .fold(0f32, |largest, value| largest.max(value.abs()));
+        let finite = source.iter().all(|value| value.is_finite());
+        let Some((factor, scale)) = Self::factor(largest, finite) else {
+            return Self::zero(f32::NAN);
+        };
+        let mut integers = Self::zero(scale);
+        for (column, (value, byte)) in source.iter().zip(&mut integers.values).enumerate() {
+            let rounded = (value * factor).round_ties_even() as i8;
+            integers.sums[2 * column / BLOCK] += i32::from(rounded);
+            *byte = rounded.cast_unsigned();
+        }
+        integers
+    }
+
+    /// No integer but zero.
+    pub(crate) fn zero(scale: f32) -> Self {
+        Self {
+            values: [0; BLOCK],
+            scale,
+            sums: [0; 2],
+        }
+    }
+
+    /// What turns the numbers of a block into integers, and what turns those back. `None` if one is
+    /// not finite: such a block has a scale that is none, so that what is computed from it is none
+    /// either.
+    #[inline]
+    pub(crate) fn factor(largest: f32, finite: bool) -> Option<(f32, f32)> {
+        if !finite {
+            None
+        } else if largest < SMALLEST {
+            Some((0.0, 0.0))
+        } else {
+            Some((127.0 / largest, largest / 127.0))
+        }
+    }
+}

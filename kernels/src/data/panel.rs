@@ -1,0 +1,201 @@
+//! Weights as the kernels read them.
+//!
+//! A panel holds [`ROWS`] rows, a unit for each block of the format. In a unit come first the bytes
+//! of weights, in groups of four neighbors of one row, which one lane of an instruction multiplies:
+//! the first group of every row, then the second of every row, and so on. Weights of 4, 5 and 6
+//! bits share bytes as in the file. Behind them is what weights are scaled by, again the same of
+//! every row together.
+
+use crate::data::format::Format;
+use crate::data::{float, half};
+
+/// Rows of a panel.
+pub(crate) const ROWS: usize = 32;
+/// Columns that have a sum of their own, and of a block of activations.
+pub(crate) const BLOCK: usize = 32;
+/// Bytes of one group of every row.
+pub(crate) const GROUP: usize = 4 * ROWS;
+/// Groups of a block.
+const GROUPS: usize = BLOCK / 4;
+
+/// Bytes of a unit.
+pub(crate) fn unit_bytes(format: Format) -> usize {
+    match format {
+        Format::Q8_0 => 8 * GROUP + 2 * ROWS,
+        Format::Q4_0 => 4 * GROUP + 2 * ROWS,
+        Format::Q4K => 32 * GROUP + 16 * ROWS + 4 * ROWS,
+        Format::Q5K => 40 * GROUP + 16 * ROWS + 4 * ROWS,
+        Format::Q6K => 48 * GROUP + 16 * ROWS + 2 * ROWS,
+        Format::F16 | Format::Bf16 => float::COLUMN,
+    }
+}
+
+/// Packs rows; those that the last panel lacks are zero.
+pub(crate) fn pack(format: Format, cols: usize, source: &[u8], panels: &mut [u8]) {
+    if format.is_float() {
+        return float::pack(cols, source, panels);
+    }
+    let row_bytes = format.row_bytes(cols);
+    let unit = unit_bytes(format);
+    let panel_bytes = cols / format.block() * unit;
+    for (panel, rows) in panels
+        .chunks_exact_mut(panel_bytes)
+        .zip(source.chunks(ROWS * row_bytes))
+    {
+        if rows.len() < ROWS * row_bytes {
+            panel.fill(0);
+        }
+        for (lane, row) in rows.chunks_exact(row_bytes).enumerate() {
+            for (block, unit) in row
+                .chunks_exact(format.block_bytes())
+                .zip(panel.chunks_exact_mut(unit))
+            {
+                let mut unit = Lane { unit, lane };
+                match format {
+                    Format::Q8_0 | Format::Q4_0 => {
+                        let (scale, weights) = block.split_at(2);
+                        unit.put(4, weights).put_halves(scale);
+                    }
+                    Format::Q4K => {
+                        let (scales, minima) = six_bits(&block[4..16]);
+                        unit.put(4, &block[16..])
+                            .put(1, &scales)
+                            .put(1, &minima)
+                            .put_halves(&block[..4]);
+                    }
+                    Format::Q5K => {
+                        let (scales, minima) = six_bits(&block[4..16]);
+                        unit.put(4, &block[48..]).put(4, &block[16..48]);
+                        unit.put(1, &scales).put(1, &minima).put_halves(&block[..4]);
+                    }
+                    Format::Q6K => {
+                        unit.put(4, &block[..192])
+                            .put(1, &block[192..208])
+                            .put_halves(&block[208..]);
+                    }
+                    Format::F16 | Format::Bf16 => unreachable!("{format:?} has no blocks"),
+                }
+            }
+        }
+    }
+}
+
+/// What remains to be filled of a unit, and the row that fills it.
+struct Lane<'a> {
+    unit: &'a mut [u8],
+    lane: usize,
+}
+
+impl Lane<'_> {
+    /// Puts the row's next bytes, `width` at a time, among those of the other rows.
+    fn put(&mut self, width: usize, bytes: &[u8]) -> &mut Self {
+        let unit = std::mem::take(&mut self.unit);
+        let (filled, rest) = unit.split_at_mut(bytes.len() * ROWS);
+        for (bytes, all) in bytes
+            .chunks_exact(width)
+            .zip(filled.chunks_exact_mut(width * ROWS))
+        {
+            all[width * self.lane..][..width].copy_from_slice(bytes);
+        }
+        self.unit = rest;
+        self
+    }
+
+    /// Puts binary16 numbers. One that is infinite is put as none: kernels subtract multiples of a
+    /// scale from each other.
+    fn put_halves(&mut self, bytes: &[u8]) {
+        for bytes in bytes.chunks_exact(2) {
+            let infinite = half::read(bytes).is_infinite();
+            self.put(2, if infinite { &half::NAN } else { bytes });
+        }
+    }
+}
+
+/// The eight scales and the eight minima of a block of `Q4_K` or `Q5_K`, six bits each in twelve
+/// bytes.
+fn six_bits(packed: &[u8]) -> ([u8; 8], [u8; 8]) {
+    let (low, rest) = packed.split_at(4);
+    let (middle, high) = rest.split_at(4);
+    let scales = std::array::from_fn(|at| match at {
+        0..4 => low[at] & 63,
+        _ => (high[at - 4] & 15) | (low[at - 4] >> 6) << 4,
+    });
+    let minima = std::array::from_fn(|at| match at {
+        0..4 => middle[at] & 63,
+        _ => (high[at - 4] >> 4) | (middle[at - 4] >> 6) << 4,
+    });
+    (scales, minima)
+}
+
+/// One row's weights of a block of columns.
+pub(crate) struct Unpacked {
+    pub(crate) weights: [i32; BLOCK],
+    /// The scales of the first and of the second half, where they have their own.
+    pub(crate) scale: f32,
+    pub(crate) second: Option<f32>,
+    /// What every weight is too large by.
+    pub(crate) minimum: Option<f32>,
+}
+
+/// The weights of a row in block `block` of a unit.
+pub(crate) fn unpack(format: Format, unit: &[u8], block: usize, lane: usize) -> Unpacked {
+    let byte = |group: usize, column: usize| unit[group * GROUP + lane * 4 + column % 4];
+    let at = |start: usize, width: usize, number: usize| {
+        &unit[start + number * width * ROWS + lane * width..][..width]
+    };
+    let weights = |weight: &dyn Fn(usize) -> i32| std::array::from_fn(weight);
+    let nibble = |byte: u8, high: bool| i32::from(if high { byte >> 4 } else { byte & 15 });
+    let plain = |weights, scale| Unpacked {
+        weights,
+        scale,
+        second: None,
+        minimum: None,
+    };
+    match format {
+        Format::Q8_0 => plain(
+            weights(&|column| i32::from(byte(column / 4, column).cast_signed())),
+            half::read(at(8 * GROUP, 2, 0)),
+        ),
+        Format::Q4_0 => plain(
+            weights(&|column| nibble(byte(column / 4 % 4, column), column >= 16) - 8),
+            half::read(at(4 * GROUP, 2, 0)),
+        ),
+        Format::Q4K | Format::Q5K => {
+            let high = |column: usize| match format {
+                Format::Q5K => i32::from(byte(32 + column / 4, column) >> block & 1) << 4,
+                _ => 0,
+            };
+            let factors = unit_bytes(format) - 20 * ROWS;
+            let factor = |number| half::read(at(factors + 16 * ROWS, 2, number));
+            Unpacked {
+                weights: weights(&|column| {
+                    nibble(
+                        byte(block / 2 * GROUPS + column / 4, column),
+                        block % 2 == 1,
+                    ) | high(column)
+                }),
+                scale: factor(0) * f32::from(at(factors, 1, block)[0]),
+                second: None,
+                minimum: Some(factor(1) * f32::from(at(factors, 1, 8 + block)[0])),
+            }
+        }
+        Format::Q6K => {
+            let (side, within) = (block / 4, block % 4);
+            let scale = |half: usize| {
+                half::read(at(48 * GROUP + 16 * ROWS, 2, 0))
+                    * f32::from(at(48 * GROUP, 1, 2 * block + half)[0].cast_signed())
+            };
+            Unpacked {
+                weights: weights(&|column| {
+                    let low = byte((side * 2 + within % 2) * GROUPS + column / 4, column);
+                    let high = byte(32 + side * GROUPS + column / 4, column) >> (2 * within) & 3;
+                    (nibble(low, within >= 2) | i32::from(high) << 4) - 32
+                }),
+                scale: scale(0),
+                second: Some(scale(1)),
+                minimum: None,
+            }
+        }
+        Format::F16 | Format::Bf16 => unreachable!("{format:?} has no blocks"),
+    }
+}

@@ -1,0 +1,37 @@
+//! Products with the vector instructions of x86.
+//!
+//! Whatever the format in the file, a panel's weights are expanded, some records at a time, to
+//! a byte each with factors of 32 bits, in memory that stays in a cache; the products of all
+//! activations are computed from there. A few activations have no use for that.
+
+#![allow(
+    clippy::wildcard_imports,
+    reason = "the intrinsics of a module are dozens, and their names say where they are from"
+)]
+#![allow(
+    clippy::needless_range_loop,
+    reason = "an index stands for the same register in several arrays"
+)]
+#![allow(
+    clippy::cast_ptr_alignment,
+    reason = "numbers in memory are read by instructions that take any address"
+)]
+
+pub(crate) mod amx;
+pub(crate) mod attention;
+mod avx2;
+pub(crate) mod avx512;
+mod blocking;
+mod expand;
+mod expand256;
+pub(crate) mod float;
+mod groups;
+mod quantize;
+mod quantize256;
+mod small_batch;
+mod strip;
+mod tiles;
+
+pub(crate) use blocking::{Instructions, multiply};
+pub(crate) use quantize::row as quantize;
+pub(crate) use quantize256::row as quantize256;

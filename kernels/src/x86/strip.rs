@@ -1,0 +1,97 @@
+//! What the kernels of every instruction set multiply at a time: expanded weights, and a strip of
+//! activations.
+
+use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+
+use super::expand::Shape;
+use super::tiles::Tiles;
+use crate::data::panel::{BLOCK, ROWS};
+
+/// A block of columns of a panel, expanded.
+#[derive(Clone)]
+#[repr(C, align(64))]
+pub(crate) struct Record {
+    /// As in the panel, a byte each: signed, or with 128 added.
+    pub(crate) weights: [u8; ROWS * BLOCK],
+    /// The scales of the rows.
+    pub(crate) scales: [f32; ROWS],
+    /// The minima of the rows, or the scales of the second half of the columns.
+    pub(crate) others: [f32; ROWS],
+}
+
+impl Record {
+    pub(crate) const ZERO: Self = Self {
+        weights: [0; ROWS * BLOCK],
+        scales: [0.0; ROWS],
+        others: [0.0; ROWS],
+    };
+}
+
+/// Activations that are multiplied by some records.
+#[derive(Clone, Copy)]
+pub(crate) struct Strip<'a, T> {
+    pub(crate) records: &'a [Record],
+    pub(crate) shape: Shape,
+    /// The first block is the one that belongs to the first record.
+    pub(crate) tiles: Tiles<T>,
+    /// Activations of a tile; the last may have fewer.
+    pub(crate) height: usize,
+    pub(crate) tokens: usize,
+    /// Where the result of the panel's first row and the first activation goes.
+    pub(crate) out: *mut f32,
+    /// Numbers from one activation's results to the next's.
+    pub(crate) stride: usize,
+    /// Whether these records add to what is there.
+    pub(crate) resume: bool,
+    /// Weights that are multiplied soon, to be fetched from memory meanwhile.
+    pub(crate) next: Lines,
+}
+
+/// Cache lines that are fetched a few at a time.
+#[derive(Clone, Copy)]
+pub(crate) struct Lines {
+    pub(crate) first: *const u8,
+    pub(crate) count: usize,
+    pub(crate) at_a_time: usize,
+}
+
+impl Lines {
+    /// Fetches those of one step.
+    #[inline]
+    pub(crate) fn fetch(&self, step: usize) {
+        self.from(step).next();
+    }
+
+    /// Those of a step and the ones after it.
+    #[inline]
+    pub(crate) fn from(&self, step: usize) -> Fetches {
+        let line = |line: usize| self.first.wrapping_add(64 * line.min(self.count));
+        Fetches {
+            next: line(step * self.at_a_time),
+            end: line(self.count),
+            at_a_time: self.at_a_time,
+        }
+    }
+}
+
+/// Cache lines that are still to be fetched.
+pub(crate) struct Fetches {
+    next: *const u8,
+    end: *const u8,
+    at_a_time: usize,
+}
+
+impl Fetches {
+    /// Fetches those of one step.
+    #[inline]
+    pub(crate) fn next(&mut self) {
+        for _ in 0..self.at_a_time {
+            if self.next == self.end {
+                break;
+            }
+            // SAFETY: every CPU of this kind has the instruction, and it may be given any address.
+            unsafe { _mm_prefetch::<_MM_HINT_T1>(self.next.cast()) };
+            self.next = self.next.wrapping_add(64);
+        }
+    }
+}

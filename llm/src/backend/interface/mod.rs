@@ -1,0 +1,212 @@
+//! What the engine asks of a model: decode a batch, read logits, move KV cells around.
+//!
+//! A backend lives on one engine thread: it is created, used and dropped there. It keeps no notion
+//! of requests; the engine names sequences by [`Slot`] and decides which cells they hold.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Instant;
+
+mod embedding;
+mod saved;
+
+#[cfg(feature = "llama")]
+pub(crate) use embedding::LoadedEmbedding;
+pub(crate) use embedding::ServeEmbedding;
+pub use embedding::{EmbeddingBackend, EmbeddingCapacity};
+pub use saved::{SavedCells, SavedPart};
+
+use crate::model::info::BackendInfo;
+use crate::model::vocab::Vocab;
+use crate::protocol::Token;
+
+/// A place for one sequence in the backend's KV cache, numbered from 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Slot(pub u32);
+
+/// An adapter of the spec, numbered from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Adapter(pub u32);
+
+/// What a backend can hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capacity {
+    /// KV cells of all sequences together; a token takes one cell.
+    pub total_cells: u32,
+    /// KV cells one sequence can use.
+    pub cells_per_sequence: u32,
+    /// Sequences at the same time.
+    pub max_sequences: u32,
+    /// Tokens of one batch.
+    pub max_batch_tokens: u32,
+    /// How slots hold cells.
+    pub layout: KvLayout,
+    /// Whether a sequence can go on from the first cells of another one. Models whose state is not
+    /// one cell a token cannot.
+    pub reuses_cells: bool,
+    /// Bytes of host memory for saved cells, unless the spec says otherwise.
+    pub host_cache_bytes: u64,
+}
+
+/// How slots hold cells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KvLayout {
+    /// The unified KV cache: all slots take from the same cells, and one can belong to several of
+    /// them.
+    Unified,
+    /// A KV cache per sequence: each slot has cells of its own.
+    PerSequence,
+}
+
+/// One token of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BatchToken {
+    /// The token.
+    pub token: Token,
+    /// Its place in the sequence, from 0; always the number of cells the slot holds so far.
+    pub position: u32,
+    /// The sequence.
+    pub slot: Slot,
+    /// Whether the logits after this token will be read.
+    pub logits: bool,
+    /// What the model's weights are changed by; the same for all tokens of a slot.
+    pub adapter: Option<Adapter>,
+}
+
+/// Whether a batch may hold drafted tokens behind a sequence's last one, whose cells are removed
+/// again if they prove wrong.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DraftSupport {
+    /// No: cells cannot be removed from a sequence's end alone.
+    Never,
+    /// Equally many for all sequences: those that have more than others are computed in passes of
+    /// their own.
+    SameLength,
+    /// Any number for each.
+    #[default]
+    AnyLength,
+}
+
+/// Computes batches of tokens against a KV cache.
+pub trait Backend {
+    /// What the backend can hold. Does not change.
+    fn capacity(&self) -> Capacity;
+
+    /// What the backend runs with, for display.
+    fn info(&self) -> BackendInfo {
+        BackendInfo::default()
+    }
+
+    /// The vocabulary's size, which is also the length of a row of logits.
+    fn n_vocab(&self) -> usize;
+
+    /// Whether batches may hold drafts. Does not change.
+    fn draft_support(&self) -> DraftSupport {
+        DraftSupport::default()
+    }
+
+    /// Computes the batch and stores one KV cell per token.
+    ///
+    /// # Errors
+    /// [`DecodeError::NoCells`] leaves the cache as it was; after [`DecodeError::Failed`] its
+    /// content is undefined until [`clear`](Self::clear).
+    fn decode(&mut self, batch: &[BatchToken]) -> Result<(), DecodeError>;
+
+    /// The time that batches take, and that requests have waited, by this clock. Tests have clocks
+    /// of their own.
+    fn now(&self) -> Instant {
+        Instant::now()
+    }
+
+    /// The rows of logits of the last batch, one behind the other: one for each token that asked
+    /// for them, in the batch's order.
+    fn logits(&self) -> &[f32];
+
+    /// Calls `work` on each thread that computes batches, the calling one among them, and waits for
+    /// all of them. They compute nothing meanwhile, and mostly have not gone to sleep since the
+    /// last batch.
+    fn on_threads(&self, work: &(dyn Fn() + Sync)) {
+        work();
+    }
+
+    /// Frees the slot's cells from this position on.
+    fn remove(&mut self, slot: Slot, from: u32);
+
+    /// Frees the slot's cells before this position. What is left can be saved or removed, nothing
+    /// else.
+    ///
+    /// This and the next four are called only if [`Capacity::reuses_cells`] says so.
+    fn remove_before(&mut self, slot: Slot, position: u32);
+
+    /// Makes the first `cells` cells of `from` cells of `to`, too, which has none at these
+    /// positions. Only for the layout [`KvLayout::Unified`].
+    fn share(&mut self, from: Slot, to: Slot, cells: u32);
+
+    /// Copies cells of a slot to host memory, cut into pieces: the positions of each, in order, one
+    /// behind the other.
+    ///
+    /// # Errors
+    /// [`SaveError`] if the backend cannot, now or ever.
+    fn save(&mut self, slot: Slot, pieces: &[Range<u32>]) -> Result<Vec<SavedCells>, SaveError> {
+        Err(SaveError(format!("cannot save {pieces:?} of {slot:?}")))
+    }
+
+    /// Gives an empty slot copies of saved cells, without gaps, the first at position `from`.
+    ///
+    /// # Errors
+    /// [`SaveError`] if the backend cannot take them; the slot is empty then.
+    fn restore(&mut self, slot: Slot, from: u32, parts: &[SavedPart<'_>]) -> Result<(), SaveError> {
+        let parts = parts.len();
+        Err(SaveError(format!(
+            "cannot restore {parts} parts from {from} on to {slot:?}"
+        )))
+    }
+
+    /// Moves all cells of a slot to an empty one. Only for the layout [`KvLayout::PerSequence`].
+    ///
+    /// # Errors
+    /// [`SaveError`] if the backend cannot; the cells are where they were then.
+    fn relocate(&mut self, from: Slot, to: Slot) -> Result<(), SaveError> {
+        Err(SaveError(format!("cannot move {from:?} to {to:?}")))
+    }
+
+    /// Frees all cells of all slots.
+    fn clear(&mut self);
+
+    /// Does a little of what can wait until there is nothing to compute, a few milliseconds at
+    /// most; says whether there is more. Called again and again until there is not, or work comes.
+    fn tidy(&mut self) -> bool {
+        false
+    }
+
+    /// Called when there has been no work for a while: gives up what would only be in the way of
+    /// others, such as threads. The next batch may take a little longer.
+    fn rest(&mut self) {}
+}
+
+/// Why a batch was not computed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// There were too few free cells.
+    #[error("the KV cache has too few free cells for the batch")]
+    NoCells,
+    /// The computation failed.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// Why cells were not saved, restored or moved.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct SaveError(pub String);
+
+/// What an engine runs on.
+pub(crate) struct Loaded<'a> {
+    pub(crate) backend: &'a mut dyn Backend,
+    /// A smaller model with the same vocabulary, which drafts.
+    pub(crate) draft: Option<&'a mut dyn Backend>,
+    pub(crate) vocab: Arc<dyn Vocab>,
+}
+
+/// What runs on loaded backends until their engine is dropped.
+pub(crate) type Serve<'a> = dyn FnMut(Loaded<'_>) + 'a;

@@ -1,0 +1,101 @@
+//! Cells in host memory: what a backend gave out and takes back.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Keys and values of neighboring positions of a sequence, copied out of the KV cache.
+///
+/// The bytes lie plane after plane (a plane is one tensor's part: the keys of a layer, say), in
+/// each plane cell after cell.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SavedCells {
+    rows: Arc<[u32]>,
+    cells: u32,
+    bytes: Vec<u8>,
+}
+
+impl SavedCells {
+    /// `rows` are the bytes of one cell in each plane.
+    ///
+    /// # Panics
+    /// If there are not as many bytes as `cells` cells take.
+    pub fn new(rows: Arc<[u32]>, cells: u32, bytes: Vec<u8>) -> Self {
+        let in_cell: usize = rows.iter().map(|row| *row as usize).sum();
+        assert_eq!(
+            bytes.len(),
+            in_cell * cells as usize,
+            "bytes of {cells} cells"
+        );
+        Self { rows, cells, bytes }
+    }
+
+    /// How many cells these are.
+    pub fn cells(&self) -> u32 {
+        self.cells
+    }
+
+    /// Memory they take.
+    pub fn byte_len(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
+    /// The bytes of each plane, in order.
+    pub fn planes(&self) -> impl Iterator<Item = &[u8]> {
+        let mut rest = self.bytes.as_slice();
+        self.rows.iter().map(move |row| {
+            let (plane, after) = rest.split_at(*row as usize * self.cells as usize);
+            rest = after;
+            plane
+        })
+    }
+
+    /// A copy of some of the cells, counted from the first of these.
+    #[must_use]
+    pub fn slice(&self, cells: Range<u32>) -> Self {
+        let mut bytes =
+            Vec::with_capacity(self.bytes.len() / self.cells.max(1) as usize * cells.len());
+        let part = SavedPart {
+            saved: self,
+            cells: cells.clone(),
+        };
+        for plane in part.planes() {
+            bytes.extend_from_slice(plane);
+        }
+        Self::new(Arc::clone(&self.rows), cells.len() as u32, bytes)
+    }
+}
+
+impl fmt::Debug for SavedCells {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SavedCells")
+            .field("cells", &self.cells)
+            .field("bytes", &self.bytes.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Some neighboring cells of a [`SavedCells`].
+#[derive(Clone, Debug)]
+pub struct SavedPart<'a> {
+    /// Where they are.
+    pub saved: &'a SavedCells,
+    /// Which of them, counted from the first.
+    pub cells: Range<u32>,
+}
+
+impl<'a> SavedPart<'a> {
+    /// The bytes of each plane, in order.
+    pub fn planes(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        let saved = self.saved;
+        let Range { start, end } = self.cells.clone();
+        saved
+            .rows
+            .iter()
+            .zip(saved.planes())
+            .map(move |(row, plane)| {
+                let row = *row as usize;
+                &plane[start as usize * row..end as usize * row]
+            })
+    }
+}

@@ -1,0 +1,390 @@
+//! llama.cpp: loads a GGUF file, sizes the KV cache for this machine, and computes batches.
+//!
+//! The context borrows the weights and is used on one thread only, so [`open`] keeps both on its
+//! stack while the engine runs. The weights and the vocabulary in them are immutable and shared
+//! with every session.
+
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use llama_cpp_2::model::LlamaModel;
+
+use crate::backend::interface::{
+    Backend, BatchToken, Capacity, DecodeError, DraftSupport, KvLayout, Loaded, SaveError,
+    SavedCells, SavedPart, Serve, Slot,
+};
+use crate::model::info::{BackendInfo, ComputeInfo, KvInfo, WeightsInfo};
+use crate::model::vocab::{Vocab, check_vocabulary};
+use crate::protocol::LoadError;
+use crate::spec::{FlashAttention, LlmEngineSpec, Numa};
+
+mod adapters;
+#[cfg(feature = "cpu-kernels")]
+mod cpu_kernels;
+#[cfg(not(feature = "cpu-kernels"))]
+#[path = "no_cpu_kernels.rs"]
+mod cpu_kernels;
+mod device_memory;
+mod devices;
+mod embed;
+mod ffi;
+mod gguf;
+mod kv_state;
+mod log_lines;
+mod model;
+mod plan;
+mod process;
+mod sub_batches;
+mod threads;
+mod vocab;
+
+#[cfg(target_os = "linux")]
+use cpu_kernels::HugePages;
+#[cfg(target_os = "linux")]
+pub(crate) use cpu_kernels::unused_bytes as unbacked_bytes;
+#[cfg(feature = "cpu-kernels")]
+pub use cpu_kernels::{MeasuredProduct, ProductTime};
+use device_memory::Available;
+pub(crate) use embed::open as open_embedding;
+use ffi::{Context, Heard};
+pub(super) use ffi::{exit, limit_process};
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+pub(crate) use ffi::{few_heaps, freed_bytes, trim_heap};
+pub(crate) use gguf::check as check_header;
+use kv_state::Form;
+use model::Weights;
+use plan::ContextPlan;
+#[cfg(feature = "cpu-kernels")]
+pub use process::product_time;
+pub use process::with_cpu_kernels;
+use process::{choose_numa, process};
+use sub_batches::Divided;
+pub(super) use threads::threads_have_own_cpus;
+use vocab::LlamaVocabulary;
+
+/// Memory for states that is kept from one to the next.
+const MAX_STATE_BYTES: usize = 32 << 20;
+
+/// Loads the models and runs `serve` with a context on each.
+pub(crate) fn open(spec: &LlmEngineSpec, serve: &mut Serve<'_>) -> Result<(), LoadError> {
+    let process = process(&spec.model)?;
+    let numa = choose_numa(spec.plugin_config.numa)?;
+    let mut available = Available::now();
+    let environment = Environment {
+        numa,
+        features: &process.features,
+    };
+    // The draft model comes first, so that the main model's sum counts what it takes.
+    let draft_spec = spec.draft_spec();
+    let draft_weights = match &draft_spec {
+        Some(spec) => Some(model::load(spec).map_err(of_draft)?),
+        None => None,
+    };
+    let mut draft = match (&draft_spec, &draft_weights) {
+        (Some(spec), Some(weights)) => {
+            let plan = ContextPlan::new(spec, weights, &available, numa).map_err(of_draft)?;
+            available.set_aside(plan.takes.clone());
+            Some(LlamaCpp::new(spec, weights, &plan, environment).map_err(of_draft)?)
+        }
+        _ => None,
+    };
+    let weights = model::load(spec)?;
+    let plan = ContextPlan::new(spec, &weights, &available, numa)?;
+    let mut backend = LlamaCpp::new(spec, &weights, &plan, environment)?;
+    let context = backend.capacity.cells_per_sequence as usize;
+    let vocab = LlamaVocabulary::new(Arc::clone(&weights.model), &spec.model, context);
+    let never = |field| {
+        LoadError::Spec {
+        field,
+        message: "cannot be used with this model: its recurrent state cannot go back to before a wrong draft".to_owned(),
+    }
+    };
+    if backend.drafts == DraftSupport::Never && spec.plugin_config.prompt_lookup {
+        return Err(never("prompt_lookup"));
+    }
+    if let (Some(spec), Some(weights), Some(draft)) = (&draft_spec, &draft_weights, &draft) {
+        if backend.drafts == DraftSupport::Never {
+            return Err(never("draft_models_path"));
+        }
+        if draft.drafts == DraftSupport::Never {
+            return Err(LoadError::Spec {
+                field: "draft_models_path",
+                message: "names a model that cannot draft: its recurrent state cannot go back to before a wrong draft".to_owned(),
+            });
+        }
+        let draft_vocab = LlamaVocabulary::new(Arc::clone(&weights.model), &spec.model, context);
+        check_vocabulary(&vocab, &draft_vocab)?;
+    }
+    serve(Loaded {
+        backend: &mut backend,
+        draft: draft.as_mut().map(|draft| draft as &mut dyn Backend),
+        vocab: Arc::new(vocab),
+    });
+    Ok(())
+}
+
+/// Names the options that a draft model has of its own.
+fn of_draft(error: LoadError) -> LoadError {
+    match error {
+        LoadError::Spec { field, message } => LoadError::Spec {
+            field: match field {
+                "device" => "draft_device",
+                "cache_size" => "draft_cache_size",
+                other => other,
+            },
+            message,
+        },
+        other => other,
+    }
+}
+
+/// Which drafts a context on the model takes.
+fn draft_support(model: &LlamaModel, unified: bool) -> DraftSupport {
+    if model.is_recurrent() || model.is_hybrid() {
+        DraftSupport::Never
+    } else if unified {
+        DraftSupport::AnyLength
+    } else {
+        DraftSupport::SameLength
+    }
+}
+
+/// Loads only the vocabulary of a model.
+pub(super) fn open_vocab(path: &Path) -> Result<Arc<dyn Vocab>, LoadError> {
+    let model = model::load_vocab(path)?;
+    // llama.cpp does not read the model's shape with the vocabulary alone, but keeps the metadata.
+    let architecture = model::architecture(&model);
+    let length = model.meta_val_str(&format!("{architecture}.context_length"));
+    let context_length = length
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(i32::MAX as usize);
+    Ok(Arc::new(LlamaVocabulary::new(
+        Arc::new(model),
+        path,
+        context_length,
+    )))
+}
+
+/// What is the same for all models of the process.
+#[derive(Clone, Copy)]
+struct Environment<'a> {
+    numa: Numa,
+    features: &'a str,
+}
+
+fn weights_info(weights: &Weights) -> WeightsInfo {
+    let model = &weights.model;
+    WeightsInfo {
+        architecture: model::architecture(model),
+        quantization: ffi::quantization(model),
+        parameters: model.n_params(),
+        bytes: model.size(),
+        trained_context: model.n_ctx_train(),
+        shared: weights.shared,
+    }
+}
+
+fn describe(
+    spec: &LlmEngineSpec,
+    plan: &ContextPlan,
+    weights: &Weights,
+    heard: &Heard,
+    environment: Environment<'_>,
+) -> BackendInfo {
+    let knobs = &spec.plugin_config;
+    let mut buffers = weights.layout.buffers.clone();
+    buffers.extend(log_lines::buffers(&heard.lines));
+    BackendInfo {
+        backend: "llama.cpp",
+        weights: Some(weights_info(weights)),
+        kv: Some(KvInfo {
+            bytes_per_cell: plan.bytes_per_cell,
+            bytes: u64::from(plan.cells) * plan.bytes_per_cell,
+            type_k: knobs.kv_type_k,
+            type_v: knobs.kv_type_v,
+            unified: plan.unified,
+            bound: plan.bound.to_string(),
+        }),
+        compute: Some(ComputeInfo {
+            ubatch: plan.ubatch,
+            threads: plan.threads.decode,
+            batch_threads: plan.threads.batch,
+            cpu_affinity: plan.threads.pool.cpus.clone(),
+            cpu_strict: plan.threads.pool.strict,
+            thread_priority: knobs.thread_priority,
+            numa: environment.numa,
+            flash_attention: plan.flash_attention != FlashAttention::Off
+                && !log_lines::flash_attention_refused(&heard.lines),
+            features: environment.features.to_owned(),
+        }),
+        kernels: weights.layout.kernels_info(),
+        devices: devices::with_layers(&weights.layout.layers),
+        buffers,
+    }
+}
+
+/// A llama.cpp context that serves an engine.
+struct LlamaCpp<'a> {
+    info: BackendInfo,
+    context: Context<'a>,
+    capacity: Capacity,
+    drafts: DraftSupport,
+    /// Divides batches into sub-batches, where that can be cheaper than to compute them at once.
+    divided: Option<Divided>,
+    #[cfg(target_os = "linux")]
+    huge_pages: HugePages,
+    /// How llama.cpp writes the cells of this context, once some were saved.
+    form: Option<Form>,
+    /// The state of a sequence on its way. Kept, because the first use of memory takes ten times as
+    /// long as the copy itself.
+    state: Vec<u8>,
+}
+
+impl<'a> LlamaCpp<'a> {
+    fn new(
+        spec: &LlmEngineSpec,
+        weights: &'a Weights,
+        plan: &ContextPlan,
+        environment: Environment<'_>,
+    ) -> Result<Self, LoadError> {
+        let (context, heard) = plan.create(spec, weights)?;
+        let cells_per_sequence = plan.context_length.min(if plan.unified {
+            context.n_ctx()
+        } else {
+            context.n_ctx() / plan.max_sequences
+        });
+        let capacity = Capacity {
+            total_cells: context.n_ctx(),
+            cells_per_sequence,
+            max_sequences: plan.max_sequences,
+            max_batch_tokens: spec.max_num_batched_tokens.min(context.n_batch()),
+            layout: if plan.unified {
+                KvLayout::Unified
+            } else {
+                KvLayout::PerSequence
+            },
+            reuses_cells: model::has_a_cell_for_each_token(&weights.model),
+            host_cache_bytes: plan.prefix_bytes,
+        };
+        Ok(Self {
+            info: describe(spec, plan, weights, &heard, environment),
+            context,
+            capacity,
+            drafts: draft_support(&weights.model, plan.unified),
+            divided: match plan.ragged_bytes {
+                Some(bytes) => Some(Divided::new(weights.model.size(), bytes)),
+                None if spec.adapters.is_empty() => None,
+                None => Some(Divided::by_adapter()),
+            },
+            #[cfg(target_os = "linux")]
+            huge_pages: HugePages::new(spec.plugin_config.huge_pages != Some(false)),
+            form: None,
+            state: Vec::new(),
+        })
+    }
+
+    /// Gives back the memory of a state that is larger than most.
+    fn trim_state(&mut self) {
+        if self.state.capacity() > MAX_STATE_BYTES {
+            self.state = Vec::new();
+        }
+    }
+}
+
+impl Backend for LlamaCpp<'_> {
+    fn capacity(&self) -> Capacity {
+        self.capacity
+    }
+
+    fn info(&self) -> BackendInfo {
+        self.info.clone()
+    }
+
+    fn n_vocab(&self) -> usize {
+        self.context.n_vocab()
+    }
+
+    fn draft_support(&self) -> DraftSupport {
+        self.drafts
+    }
+
+    fn decode(&mut self, batch: &[BatchToken]) -> Result<(), DecodeError> {
+        match &mut self.divided {
+            Some(divided) => divided.decode(&mut self.context, batch),
+            None => self.context.decode(batch),
+        }
+    }
+
+    fn logits(&self) -> &[f32] {
+        match &self.divided {
+            Some(divided) => divided.logits(&self.context),
+            None => self.context.logits(),
+        }
+    }
+
+    fn on_threads(&self, work: &(dyn Fn() + Sync)) {
+        self.context.on_threads(work);
+    }
+
+    fn remove(&mut self, slot: Slot, from: u32) {
+        // Only models with recurrent state refuse, and only to remove a part.
+        if !self.context.remove(slot.0, from) {
+            tracing::error!(slot = slot.0, from, "llama.cpp did not remove cells");
+        }
+    }
+
+    fn remove_before(&mut self, slot: Slot, position: u32) {
+        if !self.context.remove_range(slot.0, 0..position) {
+            tracing::error!(slot = slot.0, position, "llama.cpp did not remove cells");
+        }
+    }
+
+    fn share(&mut self, from: Slot, to: Slot, cells: u32) {
+        self.context.copy(from.0, to.0, cells as i32);
+    }
+
+    fn save(&mut self, slot: Slot, pieces: &[Range<u32>]) -> Result<Vec<SavedCells>, SaveError> {
+        self.context.read_state(slot.0, &mut self.state)?;
+        let parsed = kv_state::parse(&self.state)?;
+        let form = self.form.get_or_insert_with(|| parsed.form.clone());
+        if *form != parsed.form {
+            return Err(SaveError("the form of its state has changed".to_owned()));
+        }
+        let cells = pieces.iter().map(|piece| parsed.cells(piece)).collect();
+        self.trim_state();
+        cells
+    }
+
+    fn restore(&mut self, slot: Slot, from: u32, parts: &[SavedPart<'_>]) -> Result<(), SaveError> {
+        let form = self.form.as_ref();
+        let form = form.ok_or_else(|| SaveError("nothing was saved".to_owned()))?;
+        kv_state::build(form, from, parts, &mut self.state);
+        let restored = self.context.write_state(slot.0, &self.state);
+        self.trim_state();
+        restored
+    }
+
+    fn relocate(&mut self, from: Slot, to: Slot) -> Result<(), SaveError> {
+        self.context.read_state(from.0, &mut self.state)?;
+        let moved = self.context.write_state(to.0, &self.state);
+        self.trim_state();
+        moved?;
+        self.remove(from, 0);
+        Ok(())
+    }
+
+    fn clear(&mut self) {
+        self.context.clear();
+    }
+
+    #[cfg(target_os = "linux")]
+    fn tidy(&mut self) -> bool {
+        self.huge_pages.move_some()
+    }
+
+    fn rest(&mut self) {
+        self.context.rest();
+    }
+}

@@ -1,0 +1,93 @@
+//! What llama.cpp has once for the whole process.
+
+use std::path::Path;
+use std::sync::{LazyLock, OnceLock};
+
+use llama_cpp_2::llama_backend::LlamaBackend;
+
+use super::cpu_kernels::{self, Kernels};
+#[cfg(feature = "cpu-kernels")]
+use super::cpu_kernels::{MeasuredProduct, ProductTime};
+use super::{ffi, model};
+use crate::protocol::LoadError;
+use crate::spec::{CpuKernels, Numa, is_trial};
+
+/// The process-wide state of llama.cpp, initialized on first use.
+pub(super) struct Process {
+    pub(super) backend: LlamaBackend,
+    /// Instruction sets and libraries in use.
+    pub(super) features: String,
+    /// The kernels that models may use.
+    pub(super) kernels: Option<Kernels>,
+}
+
+static PROCESS: LazyLock<Result<Process, String>> = LazyLock::new(|| {
+    ffi::route_logs();
+    ffi::attach_guard(model::loaded_paths);
+    ffi::attach_to_cuts();
+    let backend = LlamaBackend::init().map_err(|error| error.to_string())?;
+    cpu_kernels::attach_to_buffers();
+    Ok(Process {
+        backend,
+        features: ffi::system_info(),
+        // A trial computes without them, and does not check them either.
+        kernels: if is_trial() {
+            None
+        } else {
+            cpu_kernels::attach()?
+        },
+    })
+});
+
+/// Loads a model as an engine does, by calls of llama.cpp that are made on this thread: its weights
+/// are packed for the kernels of this project where a spec with this choice has them, in pages of 2
+/// MiB where the system has some. For measurements of llama.cpp itself with the same kernels.
+pub fn with_cpu_kernels<T>(choice: CpuKernels, load: impl FnOnce() -> T) -> T {
+    let attached = PROCESS.as_ref().ok().and_then(|process| process.kernels);
+    cpu_kernels::load(cpu_kernels::wanted(choice, attached).is_some(), true, load).0
+}
+
+/// Measures a product of matrices by itself: by the kernels of this project, or by what llama.cpp
+/// has without them.
+///
+/// # Errors
+/// If the kernels are off, or what is wrong with the product.
+#[cfg(feature = "cpu-kernels")]
+pub fn product_time(product: &MeasuredProduct, by_kernels: bool) -> Result<ProductTime, String> {
+    let process = PROCESS.as_ref().map_err(Clone::clone)?;
+    if by_kernels && process.kernels.is_none() {
+        return Err("the kernels are off".to_owned());
+    }
+    cpu_kernels::product_time(product, by_kernels)
+}
+
+/// How threads are spread over NUMA nodes, which the first engine of the process decides.
+static NUMA: OnceLock<Numa> = OnceLock::new();
+
+/// The initialized llama.cpp, for loading this model.
+pub(super) fn process(model: &Path) -> Result<&'static Process, LoadError> {
+    PROCESS.as_ref().map_err(|message| LoadError::Model {
+        path: model.to_owned(),
+        message: message.clone(),
+    })
+}
+
+/// Sets the NUMA strategy, if the process has none yet.
+pub(super) fn choose_numa(wanted: Option<Numa>) -> Result<Numa, LoadError> {
+    let chosen = *NUMA.get_or_init(|| {
+        let chosen = wanted.unwrap_or(Numa::Off);
+        if chosen != Numa::Off {
+            ffi::init_numa(chosen);
+        }
+        chosen
+    });
+    match wanted {
+        Some(wanted) if wanted != chosen => Err(LoadError::Spec {
+            field: "numa",
+            message: format!(
+                "is `{wanted}`, and this process runs with `{chosen}`: the first model that is loaded decides for all"
+            ),
+        }),
+        _ => Ok(chosen),
+    }
+}

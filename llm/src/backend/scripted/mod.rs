@@ -1,0 +1,556 @@
+//! A backend that follows a script instead of a model.
+//!
+//! Its cells are accounted for as strictly as a model's: a token needs the cells of all tokens
+//! before it in its slot, cells of a pool can be shared, and what is restored must be what was
+//! saved at these positions.
+//!
+//! Like a model's, its next token is a function of the sequence's tokens alone, so cells can be
+//! dropped, recomputed, shared and batched in any way without changing a text. Its vocabulary is
+//! the 256 bytes, a few `ChatML` specials and those of the script.
+//!
+//! In an assistant's turn (after `<|im_start|>assistant\n`) it gives the first reply whose `when`
+//! occurs in the text before that turn, or repeats the last user message; outside of one it counts:
+//! the next byte is the last one plus one. With the first adapter of its spec it goes one letter
+//! further in the alphabet for each letter of a reply, with the second two, and so on.
+
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use serde::Deserialize;
+
+mod vocab;
+
+use vocab::ByteVocab;
+
+use super::{
+    Adapter, Backend, BatchToken, Capacity, DecodeError, KvLayout, Loaded, SaveError, SavedCells,
+    SavedPart, Serve, Slot,
+};
+use crate::model::info::BackendInfo;
+use crate::model::vocab::{Vocab, check_vocabulary};
+use crate::protocol::{LoadError, Token};
+use crate::spec::LlmEngineSpec;
+
+const IM_START: Token = 256;
+const IM_END: Token = 257;
+const END_OF_TEXT: Token = 258;
+/// The special tokens that every script has, in their order.
+const SPECIALS: [&str; 3] = ["<|im_start|>", "<|im_end|>", "<|endoftext|>"];
+const ASSISTANT: &[u8] = b"assistant\n";
+const CHATML: &str = "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>\n' }}{% endfor %}\
+     {% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
+
+/// What a scripted model does. The JSON form is the content of a `.script.json` file.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Script {
+    /// The model's name.
+    pub name: String,
+    /// KV cells of all sequences together.
+    pub cells: u32,
+    /// Tokens a sequence can have.
+    pub context: u32,
+    /// The chat template.
+    pub chat_template: String,
+    /// Spellings of more special tokens. In the text of a reply they are these tokens.
+    pub special_tokens: Vec<String>,
+    /// Answers, the first that fits is given.
+    pub replies: Vec<Reply>,
+    /// How long a step takes, in microseconds; gives the timing of a real model to tests that need
+    /// a generation to last.
+    pub step_micros: u64,
+    /// Steps, counted from 1, whose batch fails.
+    pub fail_steps: Vec<u64>,
+    /// Steps, counted from 1, that panic.
+    pub panic_steps: Vec<u64>,
+    /// A file; steps that hang go on when it is there. Without it they hang for ever.
+    pub release: Option<PathBuf>,
+}
+
+impl Default for Script {
+    fn default() -> Self {
+        Self {
+            name: "scripted".to_owned(),
+            cells: 16_384,
+            context: 4_096,
+            chat_template: CHATML.to_owned(),
+            special_tokens: Vec::new(),
+            replies: Vec::new(),
+            step_micros: 0,
+            fail_steps: Vec::new(),
+            panic_steps: Vec::new(),
+            release: None,
+        }
+    }
+}
+
+/// One answer of a [`Script`].
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Reply {
+    /// A text that must occur before the assistant's turn; empty fits always.
+    pub when: String,
+    /// The answer.
+    pub text: String,
+    /// What follows the answer's last byte.
+    pub then: Then,
+}
+
+/// What a [`Reply`] ends with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Then {
+    /// The end token.
+    #[default]
+    End,
+    /// The answer again, without end.
+    Repeat,
+    /// A failing step.
+    Fail,
+    /// A panicking step.
+    Panic,
+    /// A step that does not end before the script's `release` is there.
+    Hang,
+    /// A panic that the engine's thread does not survive.
+    Die,
+}
+
+/// The backend that plays a [`Script`].
+#[derive(Debug)]
+pub struct ScriptedBackend {
+    script: Script,
+    vocab: Arc<ByteVocab>,
+    /// The texts of the script's replies.
+    answers: Vec<Vec<Token>>,
+    capacity: Capacity,
+    slots: Vec<Held>,
+    cells: Vec<Cell>,
+    free_cells: Vec<usize>,
+    steps: u64,
+    logits: Vec<f32>,
+    /// Whether the next call panics, too.
+    dies: AtomicBool,
+}
+
+/// What a slot holds.
+#[derive(Clone, Debug, Default)]
+struct Held {
+    /// The cell at each position, if it is there.
+    cells: Vec<Option<usize>>,
+    /// The cell's token.
+    tokens: Vec<Token>,
+}
+
+/// A token in the cache and how many slots have it.
+#[derive(Debug)]
+struct Cell {
+    token: Token,
+    position: u32,
+    adapter: Option<Adapter>,
+    slots: u32,
+}
+
+/// Bytes of a saved cell: its token, its position, and its adapter's number counted from 1, 0 for
+/// none.
+const SAVED_ROWS: [u32; 3] = [4, 4, 4];
+/// Host memory for saved cells.
+const HOST_CACHE_BYTES: u64 = 1 << 20;
+
+impl ScriptedBackend {
+    /// A backend for a script, and the vocabulary that goes with it.
+    pub fn new(script: Script, spec: &LlmEngineSpec) -> (Self, Arc<dyn Vocab>) {
+        let context = script.context.min(spec.max_context.unwrap_or(u32::MAX));
+        let capacity = Capacity {
+            total_cells: script.cells,
+            cells_per_sequence: context.min(script.cells),
+            max_sequences: spec.max_num_seqs,
+            max_batch_tokens: spec.max_num_batched_tokens,
+            layout: if spec.plugin_config.kv_unified == Some(false) {
+                KvLayout::PerSequence
+            } else {
+                KvLayout::Unified
+            },
+            reuses_cells: true,
+            host_cache_bytes: HOST_CACHE_BYTES,
+        };
+        let specials = SPECIALS.into_iter().map(str::to_owned);
+        let vocab = Arc::new(ByteVocab {
+            name: script.name.clone(),
+            chat_template: script.chat_template.clone(),
+            context: capacity.cells_per_sequence as usize,
+            specials: specials.chain(script.special_tokens.clone()).collect(),
+        });
+        let answer = |reply: &Reply| vocab.read(&reply.text, SPECIALS.len());
+        let answers = script.replies.iter().map(answer).collect();
+        let backend = Self {
+            script,
+            vocab: Arc::clone(&vocab),
+            answers,
+            capacity,
+            slots: vec![Held::default(); capacity.max_sequences as usize],
+            cells: Vec::new(),
+            free_cells: Vec::new(),
+            steps: 0,
+            logits: Vec::new(),
+            dies: AtomicBool::new(false),
+        };
+        (backend, vocab)
+    }
+
+    /// Reads the script that the spec names.
+    ///
+    /// # Errors
+    /// [`LoadError`] if the file cannot be read or is not a script.
+    pub fn load(spec: &LlmEngineSpec) -> Result<(Self, Arc<dyn Vocab>), LoadError> {
+        let path = &spec.model;
+        let text = std::fs::read_to_string(path).map_err(|source| LoadError::Read {
+            path: path.clone(),
+            source,
+        })?;
+        let script = serde_json::from_str(&text).map_err(|error| LoadError::Script {
+            path: path.clone(),
+            message: error.to_string(),
+        })?;
+        Ok(Self::new(script, spec))
+    }
+
+    /// Cells that belong to a slot, each counted once.
+    pub fn cells_used(&self) -> usize {
+        self.cells.len() - self.free_cells.len()
+    }
+
+    /// Slots that hold cells, the lowest first.
+    pub fn slots_used(&self) -> impl Iterator<Item = Slot> + '_ {
+        let slots = (0..).zip(&self.slots);
+        slots.filter_map(|(number, held)| (!held.cells.is_empty()).then_some(Slot(number)))
+    }
+
+    /// Puts a token at a position of a slot, which has none there.
+    fn fill(&mut self, slot: Slot, position: u32, token: Token, adapter: Option<Adapter>) {
+        let cell = Cell {
+            token,
+            position,
+            adapter,
+            slots: 1,
+        };
+        let index = if let Some(index) = self.free_cells.pop() {
+            self.cells[index] = cell;
+            index
+        } else {
+            self.cells.push(cell);
+            self.cells.len() - 1
+        };
+        self.put(slot, position, index);
+    }
+
+    fn put(&mut self, slot: Slot, position: u32, cell: usize) {
+        let held = &mut self.slots[slot.0 as usize];
+        let position = position as usize;
+        if held.cells.len() <= position {
+            held.cells.resize(position + 1, None);
+            held.tokens.resize(position + 1, 0);
+        }
+        assert!(
+            held.cells[position].is_none(),
+            "a position has one cell in a slot"
+        );
+        held.cells[position] = Some(cell);
+        held.tokens[position] = self.cells[cell].token;
+    }
+
+    fn free(&mut self, slot: Slot, positions: Range<usize>) {
+        let held = &mut self.slots[slot.0 as usize].cells;
+        let end = positions.end.min(held.len());
+        for place in &mut held[positions.start.min(end)..end] {
+            let Some(cell) = place.take() else { continue };
+            self.cells[cell].slots -= 1;
+            if self.cells[cell].slots == 0 {
+                self.free_cells.push(cell);
+            }
+        }
+    }
+
+    /// All tokens of a slot, which must have a cell each, computed with the same adapter.
+    fn history(&self, slot: Slot, adapter: Option<Adapter>) -> &[Token] {
+        let held = &self.slots[slot.0 as usize];
+        for cell in &held.cells {
+            let cell = cell.expect("a token needs the cells of all tokens before it");
+            assert_eq!(
+                self.cells[cell].adapter, adapter,
+                "cells of one adapter are of no use to another"
+            );
+        }
+        &held.tokens
+    }
+}
+
+/// Plays the script of a spec, and that of its draft model.
+pub(crate) fn open(spec: &LlmEngineSpec, serve: &mut Serve<'_>) -> Result<(), LoadError> {
+    let (mut backend, vocab) = ScriptedBackend::load(spec)?;
+    let mut draft = match spec.draft_spec() {
+        None => None,
+        Some(draft) => {
+            let (draft, draft_vocab) = ScriptedBackend::load(&draft)?;
+            check_vocabulary(&*vocab, &*draft_vocab)?;
+            Some(draft)
+        }
+    };
+    serve(Loaded {
+        backend: &mut backend,
+        draft: draft.as_mut().map(|draft| draft as &mut dyn Backend),
+        vocab,
+    });
+    Ok(())
+}
+
+impl Backend for ScriptedBackend {
+    fn info(&self) -> BackendInfo {
+        BackendInfo {
+            backend: "script",
+            ..BackendInfo::default()
+        }
+    }
+
+    fn capacity(&self) -> Capacity {
+        self.capacity
+    }
+
+    fn n_vocab(&self) -> usize {
+        self.vocab.n_vocab()
+    }
+
+    fn decode(&mut self, batch: &[BatchToken]) -> Result<(), DecodeError> {
+        self.steps += 1;
+        if self.script.step_micros > 0 {
+            std::thread::sleep(Duration::from_micros(self.script.step_micros));
+        }
+        assert!(
+            !self.script.panic_steps.contains(&self.steps),
+            "scripted panic at step {}",
+            self.steps
+        );
+        if self.script.fail_steps.contains(&self.steps) {
+            return Err(DecodeError::Failed(format!(
+                "scripted failure at step {}",
+                self.steps
+            )));
+        }
+        assert!(
+            batch.len() <= self.capacity.max_batch_tokens as usize,
+            "the batch exceeds its limit"
+        );
+        if self.cells_used() + batch.len() > self.capacity.total_cells as usize {
+            return Err(DecodeError::NoCells);
+        }
+        self.logits.clear();
+        for entry in batch {
+            assert_eq!(
+                self.slots[entry.slot.0 as usize].cells.len(),
+                entry.position as usize,
+                "a token must follow its slot's last cell"
+            );
+            self.fill(entry.slot, entry.position, entry.token, entry.adapter);
+            if entry.logits {
+                let history = self.history(entry.slot, entry.adapter);
+                let token = self.next_token(history, entry.adapter)?;
+                let row = self.logits.len();
+                self.logits.resize(row + self.vocab.n_vocab(), 0.0);
+                self.logits[row + token as usize] = 20.0;
+            }
+        }
+        Ok(())
+    }
+
+    fn logits(&self) -> &[f32] {
+        &self.logits
+    }
+
+    fn remove(&mut self, slot: Slot, from: u32) {
+        self.free(slot, from as usize..usize::MAX);
+        let held = &mut self.slots[slot.0 as usize];
+        held.cells.truncate(from as usize);
+        held.tokens.truncate(from as usize);
+    }
+
+    fn remove_before(&mut self, slot: Slot, position: u32) {
+        self.free(slot, 0..position as usize);
+    }
+
+    fn share(&mut self, from: Slot, to: Slot, cells: u32) {
+        assert_eq!(
+            self.capacity.layout,
+            KvLayout::Unified,
+            "streams share nothing"
+        );
+        for position in 0..cells {
+            let cell = self.slots[from.0 as usize].cells[position as usize];
+            let cell = cell.expect("the donor has the cell");
+            self.put(to, position, cell);
+            self.cells[cell].slots += 1;
+        }
+    }
+
+    fn save(&mut self, slot: Slot, pieces: &[Range<u32>]) -> Result<Vec<SavedCells>, SaveError> {
+        let held = &self.slots[slot.0 as usize].cells;
+        let save = |piece: &Range<u32>| {
+            let places = held[piece.start as usize..piece.end as usize].iter();
+            let cells: Vec<&Cell> = places
+                .map(|place| &self.cells[place.expect("only cells that are there are saved")])
+                .collect();
+            let tokens = cells.iter().flat_map(|cell| cell.token.to_le_bytes());
+            let positions = cells.iter().flat_map(|cell| cell.position.to_le_bytes());
+            let adapters = cells.iter().flat_map(|cell| {
+                let number = cell.adapter.map_or(0, |adapter| adapter.0 + 1);
+                number.to_le_bytes()
+            });
+            let bytes = tokens.chain(positions).chain(adapters).collect();
+            SavedCells::new(Arc::from(SAVED_ROWS), piece.len() as u32, bytes)
+        };
+        Ok(pieces.iter().map(save).collect())
+    }
+
+    fn restore(&mut self, slot: Slot, from: u32, parts: &[SavedPart<'_>]) -> Result<(), SaveError> {
+        assert!(
+            self.slots[slot.0 as usize].cells.is_empty(),
+            "only an empty slot is restored"
+        );
+        let mut position = from;
+        for part in parts {
+            let planes: Vec<&[u8]> = part.planes().collect();
+            let numbers = |plane: &[u8]| -> Vec<i32> {
+                let chunks = plane.chunks_exact(4);
+                chunks
+                    .map(|bytes| i32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
+                    .collect()
+            };
+            let cells = numbers(planes[0]).into_iter().zip(numbers(planes[1]));
+            for ((token, saved_at), adapter) in cells.zip(numbers(planes[2])) {
+                assert_eq!(saved_at as u32, position, "cells go back where they were");
+                let adapter = (adapter as u32).checked_sub(1).map(Adapter);
+                self.fill(slot, position, token, adapter);
+                position += 1;
+            }
+        }
+        assert!(
+            self.cells_used() <= self.capacity.total_cells as usize,
+            "more cells are restored than are free"
+        );
+        Ok(())
+    }
+
+    fn relocate(&mut self, from: Slot, to: Slot) -> Result<(), SaveError> {
+        assert_eq!(
+            self.capacity.layout,
+            KvLayout::PerSequence,
+            "a pool has no use for an order of slots"
+        );
+        assert!(
+            self.slots[to.0 as usize].cells.is_empty(),
+            "cells are moved to an empty slot"
+        );
+        self.slots.swap(from.0 as usize, to.0 as usize);
+        Ok(())
+    }
+
+    fn clear(&mut self) {
+        assert!(!self.dies.load(Ordering::Relaxed), "scripted death");
+        self.slots.fill(Held::default());
+        self.cells.clear();
+        self.free_cells.clear();
+    }
+}
+
+/// A token of a reply, as the adapter has it.
+fn adapted(token: Token, adapter: Option<Adapter>) -> Token {
+    let further = adapter.map_or(0, |adapter| (adapter.0 % 26) as u8 + 1);
+    let rotated = |byte: u8, first: u8| first + (byte - first + further) % 26;
+    match u8::try_from(token) {
+        Ok(byte @ b'a'..=b'z') => Token::from(rotated(byte, b'a')),
+        Ok(byte @ b'A'..=b'Z') => Token::from(rotated(byte, b'A')),
+        _ => token,
+    }
+}
+
+impl ScriptedBackend {
+    /// Waits for what the script says.
+    fn hang(&self) {
+        /// How often it is looked for.
+        const LOOK: Duration = Duration::from_millis(2);
+        let released = || {
+            self.script
+                .release
+                .as_ref()
+                .is_some_and(|file| file.exists())
+        };
+        while !released() {
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    /// The token after `history`.
+    fn next_token(
+        &self,
+        history: &[Token],
+        adapter: Option<Adapter>,
+    ) -> Result<Token, DecodeError> {
+        let Some((before, said)) = assistant_turn(history) else {
+            let last = history
+                .iter()
+                .rev()
+                .find(|token| **token < 256)
+                .copied()
+                .unwrap_or(0);
+            return Ok((last + 1) % 256);
+        };
+        let before = self.vocab.text(before);
+        let mut replies = self.script.replies.iter().zip(&self.answers);
+        let reply = replies.find(|(reply, _)| before.contains(&reply.when));
+        let repeated;
+        let (answer, then) = if let Some((reply, answer)) = reply {
+            (answer, reply.then)
+        } else {
+            repeated = self.vocab.read(last_user_message(&before), SPECIALS.len());
+            (&repeated, Then::End)
+        };
+        if let Some(token) = answer.get(said) {
+            return Ok(adapted(*token, adapter));
+        }
+        match then {
+            Then::Repeat if !answer.is_empty() => Ok(adapted(answer[said % answer.len()], adapter)),
+            Then::Fail => Err(DecodeError::Failed("scripted failure".to_owned())),
+            Then::Panic => panic!("scripted panic"),
+            Then::Die => {
+                self.dies.store(true, Ordering::Relaxed);
+                panic!("scripted death")
+            }
+            Then::Hang => {
+                self.hang();
+                Ok(IM_END)
+            }
+            Then::End | Then::Repeat => Ok(IM_END),
+        }
+    }
+}
+
+/// Splits the history at the assistant's turn, if it is in one: what came before, and how many
+/// tokens of the turn there are.
+fn assistant_turn(history: &[Token]) -> Option<(&[Token], usize)> {
+    let start = history.iter().rposition(|token| *token == IM_START)?;
+    let turn = &history[start + 1..];
+    let role = turn.get(..ASSISTANT.len())?;
+    let is_assistant = role
+        .iter()
+        .zip(ASSISTANT)
+        .all(|(token, byte)| *token == Token::from(*byte));
+    is_assistant.then(|| (&history[..start], turn.len() - ASSISTANT.len()))
+}
+
+fn last_user_message(before: &str) -> &str {
+    let Some((_, message)) = before.rsplit_once("<|im_start|>user\n") else {
+        return "";
+    };
+    message.split("<|im_end|>").next().unwrap_or("")
+}

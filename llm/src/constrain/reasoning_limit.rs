@@ -1,0 +1,198 @@
+//! A bound on how long a model thinks before it answers.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::constrain::ReasoningMarks;
+use crate::model::vocab::{TokenizeError, Vocab};
+use crate::protocol::Token;
+
+/// What may stand before the mark that reasoning begins with: white space.
+const LONGEST_GAP: usize = 16;
+
+/// The most tokens that a generation may think for. When they are spent, the tokens that end the
+/// reasoning are forced, and the generation goes on with the answer.
+#[derive(Clone)]
+pub struct ReasoningLimit {
+    vocab: Arc<dyn Vocab>,
+    marks: ReasoningMarks,
+    tokens: u32,
+    closing: Arc<[Token]>,
+}
+
+impl ReasoningLimit {
+    /// A limit of so many `tokens` between the marks, for a model with this vocabulary. `closing`
+    /// is the text that ends the reasoning.
+    ///
+    /// # Errors
+    /// [`TokenizeError`] if that text is larger than the tokenizer can take.
+    pub fn new(
+        vocab: Arc<dyn Vocab>,
+        marks: ReasoningMarks,
+        closing: &str,
+        tokens: u32,
+    ) -> Result<Self, TokenizeError> {
+        let closing = vocab.tokenize(closing, false, true)?;
+        Ok(Self {
+            vocab,
+            marks,
+            tokens,
+            closing: closing.into(),
+        })
+    }
+}
+
+impl fmt::Debug for ReasoningLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReasoningLimit")
+            .field("marks", &self.marks)
+            .field("tokens", &self.tokens)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Follows the reasoning of one sequence.
+pub(crate) struct Reasoning {
+    limit: ReasoningLimit,
+    place: Place,
+    /// The text since the last mark.
+    text: Vec<u8>,
+}
+
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Place {
+    /// Where reasoning can begin.
+    Before,
+    Inside {
+        /// Tokens it may still have.
+        left: u32,
+    },
+    /// So many closing tokens were forced.
+    Closing(usize),
+    Behind,
+}
+
+impl Reasoning {
+    pub(crate) fn new(limit: ReasoningLimit) -> Self {
+        let place = if limit.marks.is_open {
+            Place::Inside { left: limit.tokens }
+        } else {
+            Place::Before
+        };
+        Self {
+            limit,
+            place,
+            text: Vec::new(),
+        }
+        .closed_if_spent()
+    }
+
+    /// The token that has to come next, if one has to.
+    pub(crate) fn forced(&self) -> Option<Token> {
+        match self.place {
+            Place::Closing(forced) => self.limit.closing.get(forced).copied(),
+            _ => None,
+        }
+    }
+
+    /// Takes in the next token of the text.
+    pub(crate) fn accept(&mut self, token: Token) {
+        let marks = &self.limit.marks;
+        self.place = match self.place {
+            Place::Before => {
+                self.limit.vocab.piece(token, true, &mut self.text);
+                if contains(&self.text, &marks.begin) {
+                    self.text.clear();
+                    Place::Inside {
+                        left: self.limit.tokens,
+                    }
+                } else if self.text.len() > marks.begin.len() + LONGEST_GAP {
+                    Place::Behind
+                } else {
+                    Place::Before
+                }
+            }
+            Place::Inside { left } => {
+                self.limit.vocab.piece(token, true, &mut self.text);
+                if contains(&self.text, &marks.end) {
+                    Place::Behind
+                } else {
+                    // A mark can begin in what is left and end in what comes.
+                    let old = self.text.len().saturating_sub(marks.end.len());
+                    self.text.drain(..old);
+                    Place::Inside {
+                        left: left.saturating_sub(1),
+                    }
+                }
+            }
+            Place::Closing(forced) => Place::Closing(forced + 1),
+            Place::Behind => Place::Behind,
+        };
+        self.close_if_spent();
+    }
+
+    fn closed_if_spent(mut self) -> Self {
+        self.close_if_spent();
+        self
+    }
+
+    fn close_if_spent(&mut self) {
+        if self.place == (Place::Inside { left: 0 }) {
+            self.place = Place::Closing(0);
+        }
+    }
+}
+
+fn contains(text: &[u8], mark: &str) -> bool {
+    text.windows(mark.len()).any(|part| part == mark.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::scripted::{Script, ScriptedBackend};
+    use crate::spec::LlmEngineSpec;
+
+    /// What a model says that wants to say `text` and is held to a limit. The scripted model's
+    /// tokens are bytes.
+    fn said(text: &str, is_open: bool, tokens: u32) -> String {
+        let (_, vocab) =
+            ScriptedBackend::new(Script::default(), &LlmEngineSpec::new("t.script.json"));
+        let marks = ReasoningMarks {
+            begin: "<t>".to_owned(),
+            end: "</t>".to_owned(),
+            is_open,
+        };
+        let limit = ReasoningLimit::new(vocab, marks, "</t>\n", tokens).expect("short");
+        let mut reasoning = Reasoning::new(limit);
+        let mut said = Vec::new();
+        let mut wanted = text.bytes();
+        loop {
+            let forced = reasoning.forced();
+            let Some(byte) = forced.map(|token| token as u8).or_else(|| wanted.next()) else {
+                return String::from_utf8(said).expect("text");
+            };
+            reasoning.accept(Token::from(byte));
+            said.push(byte);
+        }
+    }
+
+    #[test]
+    fn reasoning_ends_when_its_tokens_are_spent() {
+        assert_eq!(said("<t>abcdef", false, 3), "<t>abc</t>\ndef");
+        assert_eq!(said("\n<t>abcdef", false, 0), "\n<t></t>\nabcdef");
+        assert_eq!(said("abcdef", true, 2), "ab</t>\ncdef");
+        assert_eq!(said("abcdef", true, 0), "</t>\nabcdef");
+    }
+
+    #[test]
+    fn what_ends_in_time_is_left_alone() {
+        assert_eq!(said("<t>abc</t>def", false, 7), "<t>abc</t>def");
+        assert_eq!(
+            said("a</t>bcdef</t>ghi<t>jk", true, 6),
+            "a</t>bcdef</t>ghi<t>jk"
+        );
+        let answer = "An answer of some length. <t>abc";
+        assert_eq!(said(answer, false, 0), answer);
+    }
+}

@@ -1,0 +1,110 @@
+//! A generation to run.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::constrain::{CompiledConstraint, ReasoningLimit};
+use crate::protocol::{RequestId, SamplingParams, StepSink, Token, TokenSet};
+use crate::speculate::SpeculationParams;
+use crate::worker::QueuePlace;
+
+/// How a generation comes by its place in the queue.
+#[derive(Clone, Debug, Default)]
+pub enum Entry {
+    /// It takes one, if one is left.
+    #[default]
+    Open,
+    /// It has one.
+    Reserved(Arc<QueuePlace>),
+    /// It follows another one of its request that has left the queue, in the place of that one.
+    /// Needs none that is left: whoever has begun is not refused.
+    Follows,
+}
+
+/// One generation to run: a prompt, how to sample, when to end and where to send the tokens.
+pub struct GenerationRequest {
+    /// The request that it is a part of.
+    pub request: RequestId,
+    /// How it comes by a place in the queue.
+    pub entry: Entry,
+    /// Prompt tokens, at least one. Nothing is added to them.
+    pub prompt: Vec<Token>,
+    /// How tokens are chosen.
+    pub sampling: SamplingParams,
+    /// Reports the log probability of each prompt token but the first, and of this many most likely
+    /// ones at its place. The whole prompt is computed for it: nothing is reused from other
+    /// sequences.
+    pub prompt_logprobs: Option<u8>,
+    /// Most tokens to generate, 0 to compute the prompt alone; `None` generates until the model
+    /// ends the text or the context is full.
+    pub max_tokens: Option<u32>,
+    /// Tokens to generate before one of the model's end tokens or of `stop_tokens` may be chosen.
+    pub min_tokens: u32,
+    /// Tokens that end the generation besides the model's own end tokens. They are not part of the
+    /// text.
+    pub stop_tokens: TokenSet,
+    /// Goes on after the model's end token, which then counts as an ordinary token.
+    pub ignore_eos: bool,
+    /// How many step outputs may be delivered before
+    /// [`SequenceHandle::grant`](crate::SequenceHandle::grant) allows more; `u32::MAX` means
+    /// without limit. A sequence without credit sits out the batches.
+    pub credits: u32,
+    /// How long the model may think before it answers; `None` is without limit.
+    pub reasoning_limit: Option<ReasoningLimit>,
+    /// Drafts tokens by prompt lookup and checks several in one step. What is generated is the same
+    /// without; `None` drafts nothing.
+    pub speculation: Option<SpeculationParams>,
+    /// Cells are shared only between requests with the same salt: a client that must not learn from
+    /// the time to the first token what others asked gets a salt of its own. Empty for everybody
+    /// else.
+    pub cache_salt: Arc<str>,
+    /// The adapter, by its name in the spec, that changes the model's weights for this generation;
+    /// `None` for the model as it is.
+    pub adapter: Option<Arc<str>>,
+    /// Who goes first when not all can: the higher. Each point is worth `priority_aging_ms` of
+    /// waiting, so nobody waits for ever. From `min_priority` to `max_priority` of the spec.
+    pub priority: i32,
+    /// What the text has to match, compiled by the same engine; `None` if it is free.
+    pub constraint: Option<CompiledConstraint>,
+    /// Where the outputs go.
+    pub sink: Box<dyn StepSink>,
+}
+
+impl GenerationRequest {
+    /// A greedy request without limits that sends its outputs to `sink`.
+    pub fn new(prompt: Vec<Token>, sink: impl StepSink) -> Self {
+        Self {
+            request: RequestId::new(),
+            entry: Entry::Open,
+            prompt,
+            sampling: SamplingParams::greedy(),
+            prompt_logprobs: None,
+            max_tokens: None,
+            min_tokens: 0,
+            stop_tokens: TokenSet::default(),
+            ignore_eos: false,
+            credits: u32::MAX,
+            reasoning_limit: None,
+            speculation: None,
+            cache_salt: Arc::from(""),
+            adapter: None,
+            priority: 0,
+            constraint: None,
+            sink: Box::new(sink),
+        }
+    }
+}
+
+impl fmt::Debug for GenerationRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GenerationRequest")
+            .field("prompt_tokens", &self.prompt.len())
+            .field("sampling", &self.sampling)
+            .field("max_tokens", &self.max_tokens)
+            .field("credits", &self.credits)
+            .field("speculation", &self.speculation)
+            .field("priority", &self.priority)
+            .field("constraint", &self.constraint)
+            .finish_non_exhaustive()
+    }
+}

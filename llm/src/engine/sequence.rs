@@ -1,0 +1,522 @@
+//! One generation inside the engine: its tokens, its cells, its credit and how it ends.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Instant;
+
+use smallvec::SmallVec;
+
+use super::request::GenerationRequest;
+use crate::cache::{KvCells, Newcomer, ShareGroup};
+use crate::constrain::Reasoning;
+use crate::constrain::{Ending, Matching};
+use crate::measure::Moments;
+use crate::model::vocab::Vocab;
+use crate::protocol::{
+    ErrorKind, FinishReason, GenerationError, RequestId, SequenceId, StepOutput, Token,
+    TokenLogprob, TokenSet, Tokens, Usage,
+};
+use crate::sampler::{Sampled, Sampler, Scratch};
+use crate::schedule::{Row, Work};
+use crate::speculate::{Drafting, ModelDraft, Speculation};
+use crate::worker::OutputReceiver;
+
+/// A sequence from its submission to its end.
+pub(crate) struct Sequence {
+    pub(crate) id: SequenceId,
+    /// Whose it is.
+    pub(crate) request: RequestId,
+    /// See [`Row::rank`].
+    pub(crate) rank: i64,
+    /// By how many microseconds it ranks before others of its time.
+    pub(crate) head_start: i64,
+    pub(crate) submitted: Instant,
+    /// Prompt and generated tokens.
+    pub(crate) tokens: Vec<Token>,
+    pub(crate) cells: KvCells,
+    /// Shares cells with sequences of the same group only, and computes with its adapter.
+    pub(crate) group: ShareGroup,
+    pub(crate) last_step: u64,
+    pub(crate) sampler: Sampler,
+    /// Present if the request has a constraint.
+    matching: Option<Box<Matching>>,
+    /// Present if the request limits reasoning.
+    reasoning: Option<Box<Reasoning>>,
+    /// Present if the request asked for it.
+    pub(crate) speculation: Option<Box<Speculation>>,
+    /// The rows of logits that the step computed for it: of its last token and of its drafts. Empty
+    /// between steps.
+    pub(crate) rows: Range<usize>,
+    /// The rows of prompt tokens whose successors' log probabilities are asked for, before those.
+    /// Empty between steps.
+    pub(crate) prompt_rows: Range<usize>,
+    /// Present as long as log probabilities of the prompt are to be found.
+    pub(crate) prompt_logprobs: Option<PromptLogprobs>,
+    /// What was chosen from `rows`; `None` if no logit was finite.
+    pub(crate) sampled: SmallVec<[Option<Sampled>; 1]>,
+    /// Whether it was admitted before, so that it no longer counts against the bound of the queue.
+    pub(crate) was_admitted: bool,
+    pub(crate) sink: Arc<OutputReceiver>,
+    pub(crate) moments: Moments,
+    prompt_tokens: u32,
+    /// Tokens of the prompt that were reused when it was first admitted.
+    cached_tokens: u32,
+    /// Most tokens, prompt and generated.
+    token_limit: u32,
+    min_tokens: u32,
+    stop_tokens: TokenSet,
+    ignore_eos: bool,
+    credits: u32,
+}
+
+/// The log probabilities of a prompt's tokens, as far as they are known.
+pub(crate) struct PromptLogprobs {
+    /// How many of the most likely tokens are told of.
+    pub(crate) top: usize,
+    /// Of the second token, and those after it.
+    pub(crate) found: Vec<TokenLogprob>,
+}
+
+/// The credit of a sequence whose graph has no loop.
+const UNLIMITED: u32 = u32::MAX;
+
+impl Sequence {
+    /// A sequence whose prompt leaves room for at least one token of the `context`.
+    pub(crate) fn new(
+        id: SequenceId,
+        (rank, head_start): (i64, i64),
+        request: GenerationRequest,
+        group: ShareGroup,
+        context: u32,
+        vocab: &Arc<dyn Vocab>,
+    ) -> Self {
+        let prompt_tokens = request.prompt.len() as u32;
+        let token_limit = match request.max_tokens {
+            Some(max_tokens) => prompt_tokens.saturating_add(max_tokens).min(context),
+            None => context,
+        };
+        Self {
+            id,
+            request: request.request,
+            rank,
+            head_start,
+            submitted: Instant::now(),
+            sampler: Sampler::new(request.sampling, &request.prompt)
+                .with_vocab(&request.prompt, vocab),
+            matching: request
+                .constraint
+                .map(|constraint| Box::new(constraint.matching())),
+            reasoning: request
+                .reasoning_limit
+                .map(|limit| Box::new(Reasoning::new(limit))),
+            speculation: request
+                .speculation
+                .map(|params| Box::new(Speculation::new(params, &request.prompt))),
+            tokens: request.prompt,
+            cells: KvCells::default(),
+            rows: 0..0,
+            prompt_rows: 0..0,
+            prompt_logprobs: request.prompt_logprobs.map(|top| PromptLogprobs {
+                top: usize::from(top),
+                found: Vec::new(),
+            }),
+            sampled: SmallVec::new(),
+            group,
+            cached_tokens: 0,
+            last_step: 0,
+            was_admitted: false,
+            sink: Arc::new(OutputReceiver::new(request.sink)),
+            moments: Moments::now(),
+            prompt_tokens,
+            token_limit,
+            min_tokens: request.min_tokens,
+            stop_tokens: request.stop_tokens,
+            ignore_eos: request.ignore_eos,
+            credits: request.credits,
+        }
+    }
+
+    pub(crate) fn row(&self) -> Row {
+        Row {
+            id: self.id,
+            request: self.request,
+            turn: 0,
+            rank: self.rank,
+            slot: self.cells.slot(),
+            tokens: self.tokens.len() as u32,
+            computed: self.cells.computed(),
+            owned: self.cells.computed(),
+            deferred: false,
+            remaining: self.remaining(),
+            drafts: self.drafts().len() as u32,
+            has_credit: self.has_credit(),
+            last_step: self.last_step,
+        }
+    }
+
+    /// Whether a step that computes the token at this position has to give its logits: they choose
+    /// the next token, or tell how likely the prompt's next token was.
+    pub(crate) fn wants_row(&self, position: u32) -> bool {
+        position + 1 >= self.tokens.len() as u32 || self.wants_prompt_row(position)
+    }
+
+    /// Whether the row tells how likely the prompt's next token was, and that is not known.
+    pub(crate) fn wants_prompt_row(&self, position: u32) -> bool {
+        let found = |wanted: &PromptLogprobs| wanted.found.len() as u32;
+        let unknown = self.prompt_logprobs.as_ref().map(found);
+        position + 1 < self.prompt_tokens && unknown.is_some_and(|unknown| position >= unknown)
+    }
+
+    /// The first tokens, whose cells may come from other sequences. The last token is computed in
+    /// any case: its logits choose the next one. So are those whose logits tell how likely the
+    /// prompt is.
+    pub(crate) fn shareable(&self) -> &[Token] {
+        let end = match &self.prompt_logprobs {
+            Some(wanted) => wanted.found.len(),
+            None => self.tokens.len() - 1,
+        };
+        &self.tokens[..end]
+    }
+
+    /// Outputs that may still be put out before somebody grants more.
+    pub(crate) fn credits(&self) -> u32 {
+        self.credits
+    }
+
+    /// As the prefix cache sees it when it is admitted.
+    pub(crate) fn newcomer(&self) -> Newcomer<'_> {
+        Newcomer {
+            id: self.id,
+            group: &self.group,
+            tokens: &self.tokens,
+            shareable: self.shareable(),
+            is_new: !self.was_admitted,
+        }
+    }
+
+    /// Takes the cells that it is admitted with. The first time, the usage remembers how much of
+    /// the prompt it need not compute.
+    pub(crate) fn admitted(&mut self, cells: KvCells, step: u64) {
+        self.cells = cells;
+        self.last_step = step;
+        if !self.was_admitted {
+            self.cached_tokens = self.cells.computed().min(self.prompt_tokens);
+        }
+        self.was_admitted = true;
+    }
+
+    pub(crate) fn grant(&mut self, credits: u32) {
+        self.credits = self.credits.saturating_add(credits);
+    }
+
+    /// Chooses a token from a row, `ahead` rows behind that of the last token, and takes it into
+    /// the state that the next row is sampled with. `None` if there is nothing to choose.
+    pub(crate) fn choose(
+        &mut self,
+        logits: &[f32],
+        ahead: u32,
+        end_tokens: &[Token],
+        scratch: &mut Scratch,
+    ) -> Option<Sampled> {
+        let bans_end = self.bans_end(ahead);
+        let mut banned = Vec::new();
+        let mut allowed = None;
+        match &self.matching {
+            Some(matching) => {
+                let mask = matching.mask(ahead as usize)?;
+                allowed = Some(mask);
+                // A text that is complete ends, however short it is.
+                if bans_end && allows_others(mask, end_tokens) {
+                    banned.extend_from_slice(end_tokens);
+                }
+            }
+            None if bans_end => {
+                banned.extend_from_slice(end_tokens);
+                banned.extend_from_slice(&self.stop_tokens);
+            }
+            None => {}
+        }
+        let forced = self
+            .reasoning
+            .as_ref()
+            .and_then(|reasoning| reasoning.forced());
+        let sampled = match forced {
+            Some(token) => self.sampler.forced(logits, token, scratch),
+            None => self
+                .sampler
+                .sample_within(logits, allowed, &banned, scratch)?,
+        };
+        self.sampler.accept(sampled.token);
+        if let Some(reasoning) = &mut self.reasoning {
+            reasoning.accept(sampled.token);
+        }
+        if let Some(matching) = &mut self.matching {
+            let is_end = end_tokens.contains(&sampled.token);
+            let is_stop = !bans_end && self.stop_tokens.contains(sampled.token);
+            matching.accept(sampled.token, is_end, is_stop);
+        }
+        Some(sampled)
+    }
+
+    /// Whether tokens that end the text must not be chosen yet for the token that is `ahead` places
+    /// behind the next one.
+    fn bans_end(&self, ahead: u32) -> bool {
+        // Nothing can follow the end of a constrained text, so ignoring the end means to put it
+        // off.
+        self.generated() + ahead < self.min_tokens || (self.ignore_eos && self.is_constrained())
+    }
+
+    /// Takes the `asked` rows of logits from `first` on, which the batch has for its work.
+    pub(crate) fn take_rows(&mut self, work: &Work, first: usize, asked: usize) {
+        let reaches_end = (self.cells.computed() + work.tokens) as usize == self.tokens.len();
+        let chooses = if reaches_end {
+            1 + work.drafts as usize
+        } else {
+            0
+        };
+        self.prompt_rows = first..first + asked - chooses;
+        self.rows = self.prompt_rows.end..first + asked;
+    }
+
+    /// Whether the batch has logits of it.
+    pub(crate) fn has_rows(&self) -> bool {
+        !self.rows.is_empty() || !self.prompt_rows.is_empty()
+    }
+
+    /// Whether the text has to match something.
+    pub(crate) fn is_constrained(&self) -> bool {
+        self.matching.is_some()
+    }
+
+    /// Works out which tokens the rows of the next step can give.
+    pub(crate) fn prepare_masks(&mut self) {
+        let drafts = self
+            .speculation
+            .as_ref()
+            .map_or(&[][..], |speculation| speculation.drafts());
+        let end_banned_for = if self.ignore_eos {
+            u32::MAX
+        } else {
+            self.min_tokens.saturating_sub(self.generated())
+        };
+        if let Some(matching) = &mut self.matching {
+            matching.prepare(drafts, &self.stop_tokens, end_banned_for as usize);
+        }
+    }
+
+    /// Whether its text has come to its end under a constraint.
+    pub(crate) fn has_matched(&self) -> bool {
+        self.matching
+            .as_ref()
+            .is_some_and(|matching| matching.ending().is_some())
+    }
+
+    /// Drafts that the next step could use: if it decodes, it gives one token more than it has
+    /// drafts that are accepted.
+    fn useful_drafts(&self) -> u32 {
+        if self.decodes() {
+            self.remaining().saturating_sub(1)
+        } else {
+            0
+        }
+    }
+
+    /// Tokens of the prompt that have no cell yet.
+    pub(crate) fn prompt_left(&self) -> u32 {
+        self.prompt_tokens.saturating_sub(self.cells.computed())
+    }
+
+    /// Takes in what was sampled in a step, in order, until something ends the text; spends a
+    /// credit and says what goes to the sink. `None` stands for logits that no token could be taken
+    /// from.
+    pub(crate) fn accept(
+        &mut self,
+        sampled: impl Iterator<Item = Option<Sampled>>,
+        vocab: &dyn Vocab,
+    ) -> StepOutput {
+        if self.credits != UNLIMITED {
+            self.credits -= 1;
+        }
+        let before = self.tokens.len();
+        let mut output = self.output(None);
+        output.prompt_logprobs = self.prompt_logprobs.take().map(|wanted| wanted.found);
+        if self.remaining() == 0 {
+            output.finish = Some(FinishReason::Length);
+            return output;
+        }
+        let mut sampled = sampled.peekable();
+        while let Some(next) = sampled.next() {
+            let Some(Sampled { token, logprob }) = next else {
+                output.finish = Some(FinishReason::Error(self.nothing_to_choose()));
+                break;
+            };
+            // Under a constraint, only the last of them can be the end.
+            let ending = self
+                .matching
+                .as_ref()
+                .and_then(|matching| matching.ending())
+                .filter(|_| sampled.peek().is_none());
+            self.tokens.push(token);
+            if let Some(speculation) = &mut self.speculation {
+                speculation.observe(&self.tokens);
+            }
+            let ends = match &self.matching {
+                Some(_) => ending == Some(Ending::EndToken),
+                None => {
+                    self.stop_tokens.contains(token) || (!self.ignore_eos && vocab.is_eog(token))
+                }
+            };
+            if ends {
+                output.end_token = Some(token);
+                output.logprobs.extend(logprob);
+                output.finish = Some(FinishReason::Stop);
+                break;
+            }
+            output.tokens.push(token);
+            output.logprobs.extend(logprob);
+            if ending.is_some() {
+                output.finish = Some(FinishReason::Stop);
+                break;
+            }
+            if self.remaining() == 0 {
+                output.finish = Some(FinishReason::Length);
+                break;
+            }
+        }
+        if let Some(speculation) = &mut self.speculation {
+            speculation.settle(&self.tokens[before..]);
+        }
+        if let Some(matching) = &mut self.matching {
+            matching.forget_masks();
+        }
+        output.usage = self.usage();
+        output
+    }
+
+    /// Why no token could be chosen.
+    fn nothing_to_choose(&self) -> GenerationError {
+        let failure = self
+            .matching
+            .as_ref()
+            .and_then(|matching| matching.failure());
+        match failure {
+            Some(failure) => GenerationError {
+                kind: ErrorKind::Constraint,
+                message: format!(
+                    "the text cannot be held to its constraint any further: {failure}"
+                ),
+            },
+            None => GenerationError {
+                kind: ErrorKind::Internal,
+                message: "the model gave no finite logit".to_owned(),
+            },
+        }
+    }
+
+    /// The last output of a sequence that ends without a token.
+    pub(crate) fn end(&self, finish: FinishReason) -> StepOutput {
+        self.output(Some(finish))
+    }
+
+    fn output(&self, finish: Option<FinishReason>) -> StepOutput {
+        StepOutput {
+            tokens: Tokens::new(),
+            end_token: None,
+            logprobs: Vec::new(),
+            prompt_logprobs: None,
+            finish,
+            usage: self.usage(),
+        }
+    }
+
+    fn generated(&self) -> u32 {
+        self.tokens.len() as u32 - self.prompt_tokens
+    }
+
+    /// Counts so far.
+    pub(crate) fn usage(&self) -> Usage {
+        Usage {
+            prompt_tokens: self.prompt_tokens,
+            cached_tokens: self.cached_tokens,
+            generated_tokens: self.generated(),
+            drafts: self
+                .speculation
+                .as_ref()
+                .map(|speculation| speculation.counts()),
+        }
+    }
+}
+
+impl Drafting for Sequence {
+    fn id(&self) -> SequenceId {
+        self.id
+    }
+
+    fn tokens(&self) -> &[Token] {
+        &self.tokens
+    }
+
+    fn remaining(&self) -> u32 {
+        self.token_limit - self.tokens.len() as u32
+    }
+
+    fn has_credit(&self) -> bool {
+        self.credits > 0
+    }
+
+    fn decodes(&self) -> bool {
+        self.credits > 0 && self.tokens.len() as u32 == self.cells.computed() + 1
+    }
+
+    fn draft(&mut self) {
+        let limit = self.useful_drafts();
+        if let Some(speculation) = &mut self.speculation {
+            speculation.draft(&self.tokens, limit);
+        }
+    }
+
+    fn model_draft(&self) -> Option<ModelDraft> {
+        self.speculation.as_ref()?.model_draft(self.useful_drafts())
+    }
+
+    fn push_draft(&mut self, token: Token, chance: f32) {
+        if let Some(speculation) = &mut self.speculation {
+            speculation.push(token, chance);
+        }
+    }
+
+    fn cut_drafts(&mut self) {
+        if let (Some(matching), Some(speculation)) = (&mut self.matching, &mut self.speculation) {
+            speculation.keep(matching.valid(speculation.drafts()));
+        }
+    }
+
+    fn keep_drafts(&mut self, count: usize) {
+        if let Some(speculation) = &mut self.speculation {
+            speculation.keep(count);
+        }
+    }
+
+    fn drafts(&self) -> &[Token] {
+        self.speculation
+            .as_ref()
+            .map_or(&[], |speculation| speculation.drafts())
+    }
+
+    fn draft_chances(&self) -> &[f32] {
+        self.speculation
+            .as_ref()
+            .map_or(&[], |speculation| speculation.chances())
+    }
+}
+
+/// Whether a mask has a bit for another token than these, which are different ones.
+fn allows_others(mask: &[u32], tokens: &[Token]) -> bool {
+    let all: u32 = mask.iter().map(|word| word.count_ones()).sum();
+    let is_set = |token: &&Token| {
+        let token = **token as u32;
+        mask.get(token as usize / 32)
+            .is_some_and(|word| word >> (token % 32) & 1 == 1)
+    };
+    all as usize > tokens.iter().filter(is_set).count()
+}

@@ -1,0 +1,139 @@
+//! The process that tries a model: it is told what on its standard input, and says on its standard
+//! output how that went.
+
+use std::io::{self, BufRead as _, Read as _};
+use std::path::Path;
+use std::thread;
+
+use super::open;
+use super::trial::{Order, Task, VERDICT, Verdict};
+use crate::backend::{self, Adapter, Backend, BatchToken, Slot};
+use crate::model::vocab::Vocab;
+use crate::protocol::{LoadError, Token};
+
+/// A text that a tokenizer has to find its way through: letters, numbers, spaces and what is rarely
+/// in a vocabulary as a whole.
+const SAMPLE: &str = "Hello world 12\t\u{0}\u{7f}\r\n  Größe, 你好 \u{1f600}\u{200d}\u{fffd}";
+/// Tokens of it that are computed.
+const TOKENS: usize = 4;
+
+/// Tries what the standard input says and ends the process.
+#[expect(
+    clippy::print_stdout,
+    reason = "the process that waits for this one reads it"
+)]
+pub(super) fn answer() -> ! {
+    let mut order = String::new();
+    if io::stdin().lock().read_line(&mut order).is_err() {
+        backend::exit(2);
+    }
+    let Ok(order) = serde_json::from_str::<Order>(&order) else {
+        backend::exit(2);
+    };
+    // The other end stays open for as long as anybody waits.
+    thread::spawn(|| {
+        io::stdin().lock().read_to_end(&mut Vec::new()).ok();
+        backend::exit(3);
+    });
+    if let Some(memory) = order.memory {
+        backend::limit_process(memory);
+    }
+    let verdict = match attempt(&order.task) {
+        Ok(()) => Verdict::Good,
+        Err(LoadError::Model { path, message }) => Verdict::Refused { path, message },
+        Err(_) => Verdict::Elsewhere,
+    };
+    let Ok(verdict) = serde_json::to_string(&verdict) else {
+        backend::exit(2);
+    };
+    println!("\n{VERDICT}{verdict}");
+    backend::exit(0)
+}
+
+fn attempt(task: &Task) -> Result<(), LoadError> {
+    let mut stepped = Ok(());
+    match task {
+        Task::Generates(spec) => open::open(spec, &mut |loaded| {
+            let tokens = tokens(&*loaded.vocab);
+            stepped = match (loaded.draft, &spec.draft) {
+                (Some(backend), Some(draft)) => of(&draft.model, step(backend, &tokens, None)),
+                _ => Ok(()),
+            };
+            let adapters = (0..).map(Adapter).take(spec.adapters.len()).map(Some);
+            for adapter in [None].into_iter().chain(adapters) {
+                if stepped.is_ok() {
+                    let file = adapter.map_or(&spec.model, |adapter| {
+                        &spec.adapters[adapter.0 as usize].path
+                    });
+                    stepped = of(file, step(&mut *loaded.backend, &tokens, adapter));
+                }
+            }
+        })?,
+        Task::Embeds(spec) => open::open_embedding(spec, &mut |loaded| {
+            let mut tokens = tokens(&*loaded.vocab);
+            tokens.truncate(loaded.backend.capacity().context_length as usize);
+            let mut numbers = Vec::new();
+            let computed = loaded.backend.compute(&[&tokens], &mut numbers);
+            stepped = of(&spec.model, computed.and_then(|()| finite(&numbers)));
+        })?,
+    }
+    stepped
+}
+
+fn of(model: &Path, stepped: Result<(), String>) -> Result<(), LoadError> {
+    stepped.map_err(|message| LoadError::Model {
+        path: model.to_owned(),
+        message,
+    })
+}
+
+/// A few tokens, as those of a prompt.
+fn tokens(vocab: &dyn Vocab) -> Vec<Token> {
+    let mut tokens = vocab.tokenize(SAMPLE, true, true).unwrap_or_default();
+    tokens.retain(|token| vocab.contains(*token));
+    tokens.truncate(TOKENS);
+    if tokens.is_empty() {
+        tokens.push(0);
+    }
+    tokens
+}
+
+/// Computes a prompt and a token behind it, and looks at what comes out.
+fn step(
+    backend: &mut dyn Backend,
+    tokens: &[Token],
+    adapter: Option<Adapter>,
+) -> Result<(), String> {
+    let mut batch: Vec<BatchToken> = (0..)
+        .zip(tokens.iter().chain(tokens.last()))
+        .map(|(position, token)| BatchToken {
+            token: *token,
+            position,
+            slot: Slot(0),
+            logits: false,
+            adapter,
+        })
+        .collect();
+    for token in batch.iter_mut().rev().take(2) {
+        token.logits = true;
+    }
+    let (prompt, next) = batch.split_at(tokens.len());
+    for part in [prompt, next] {
+        let computed = backend.decode(part);
+        computed.map_err(|error| format!("it does not compute a step: {error}"))?;
+        finite(backend.logits())?;
+    }
+    backend.remove(Slot(0), 0);
+    Ok(())
+}
+
+fn finite(numbers: &[f32]) -> Result<(), String> {
+    if numbers.iter().any(|number| number.is_finite()) {
+        Ok(())
+    } else {
+        Err(
+            "what it computes is no number (NaN): its weights or its metadata are damaged"
+                .to_owned(),
+        )
+    }
+}

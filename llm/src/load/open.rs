@@ -1,0 +1,108 @@
+//! Opens what a spec names: looks at its files, tries its models, and picks the backend that runs
+//! them.
+
+use std::path::{Path, PathBuf};
+
+use super::process::count_memory;
+use super::trial;
+use crate::backend::interface::{Serve, ServeEmbedding};
+#[cfg(feature = "llama")]
+use crate::backend::llama;
+use crate::backend::scripted;
+use crate::model::files::ModelFiles;
+use crate::protocol::LoadError;
+use crate::spec::{BackendKind, EmbeddingSpec, LlmEngineSpec};
+
+/// Looks at the files of a spec, which is cheap, and then tries its models. To be called before
+/// [`open`].
+///
+/// # Errors
+/// [`LoadError`] for a file that cannot be loaded.
+pub(crate) fn prepare(spec: &LlmEngineSpec) -> Result<ModelFiles, LoadError> {
+    if spec.backend != BackendKind::Llama {
+        return Ok(ModelFiles::default());
+    }
+    let models = [
+        Some(&spec.model),
+        spec.draft.as_ref().map(|draft| &draft.model),
+    ];
+    let models = models.into_iter().flatten().map(PathBuf::as_path);
+    let adapters = spec.adapters.iter().map(|adapter| adapter.path.as_path());
+    let files = look_at(models, adapters)?;
+    trial::of_engine(spec, &files)?;
+    Ok(files)
+}
+
+/// As [`prepare`], before [`open_embedding`].
+///
+/// # Errors
+/// Those of [`prepare`].
+pub(crate) fn prepare_embedding(spec: &EmbeddingSpec) -> Result<ModelFiles, LoadError> {
+    let files = look_at([spec.model.as_path()], [])?;
+    trial::of_embedding(spec, &files)?;
+    Ok(files)
+}
+
+fn look_at<'a>(
+    models: impl IntoIterator<Item = &'a Path>,
+    adapters: impl IntoIterator<Item = &'a Path>,
+) -> Result<ModelFiles, LoadError> {
+    let paths: Vec<&Path> = models.into_iter().chain(adapters).collect();
+    let files = ModelFiles::of(paths.iter().copied())?;
+    #[cfg(feature = "llama")]
+    for path in paths {
+        llama::check_header(path)?;
+    }
+    Ok(files)
+}
+
+/// Loads the models of a spec on the calling thread and runs `serve` with their backends, which
+/// borrow the weights and are dropped before this returns.
+pub(crate) fn open(spec: &LlmEngineSpec, serve: &mut Serve<'_>) -> Result<(), LoadError> {
+    count_memory();
+    if let Some(draft) = spec.draft_spec()
+        && draft.backend != spec.backend
+    {
+        return Err(LoadError::Spec {
+            field: "draft_models_path",
+            message: format!(
+                "names `{}`, and has to name a model of the same kind as `{}`",
+                draft.model.display(),
+                spec.model.display()
+            ),
+        });
+    }
+    match spec.backend {
+        BackendKind::Scripted => scripted::open(spec, serve),
+        #[cfg(feature = "llama")]
+        BackendKind::Llama => llama::open(spec, serve),
+        #[cfg(not(feature = "llama"))]
+        BackendKind::Llama => Err(LoadError::BackendMissing {
+            path: spec.model.clone(),
+            backend: "llama.cpp",
+            feature: "llama",
+        }),
+    }
+}
+
+/// Loads the model of a spec on the calling thread and runs `serve` with its backend, as [`open`]
+/// does.
+pub(crate) fn open_embedding(
+    spec: &EmbeddingSpec,
+    serve: &mut ServeEmbedding<'_>,
+) -> Result<(), LoadError> {
+    count_memory();
+    #[cfg(feature = "llama")]
+    {
+        llama::open_embedding(spec, serve)
+    }
+    #[cfg(not(feature = "llama"))]
+    {
+        let _ = serve;
+        Err(LoadError::BackendMissing {
+            path: spec.model.clone(),
+            backend: "llama.cpp",
+            feature: "llama",
+        })
+    }
+}

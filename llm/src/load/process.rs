@@ -1,0 +1,18 @@
+//! What a process is prepared with before it loads its first model.
+
+use crate::backend;
+use crate::room;
+
+/// Prepares the process for the limits of memory that it has. A program calls it once, before its
+/// other threads start; without it, a process whose addresses are bounded can run fewer threads.
+pub fn prepare_process() {
+    count_memory();
+    if room::bounds_address_space() {
+        backend::few_heaps();
+    }
+}
+
+/// Has the memory that is left counted as the backends know it.
+pub(super) fn count_memory() {
+    room::count_with(backend::allocator());
+}

@@ -1,0 +1,293 @@
+//! Models are tried before they are loaded, in a process of their own: what llama.cpp does not
+//! survive ends that process, and becomes a diagnostic here. The process is another one of the same
+//! program, which computes a step with a small context and ends.
+//!
+//! The library cannot know whether its program may be started again. A host that allows it calls
+//! [`answer`] first thing in its `main`, and [`begin`] where models are to be tried; without that
+//! they are loaded untried.
+
+use std::collections::HashSet;
+use std::env;
+use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{LazyLock, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::{child, small};
+use crate::model::files::{FileState, ModelFiles};
+use crate::protocol::LoadError;
+use crate::spec::{EmbeddingSpec, LlmEngineSpec, TRIAL_VARIABLE, is_trial};
+
+/// What the line begins with that says how a trial went.
+pub(super) const VERDICT: &str = "graphmill trial: ";
+/// How long a trial may take: a disk that reads 20 MB in a second, and half a minute.
+const PATIENCE: Duration = Duration::from_secs(30);
+const BYTES_PER_SECOND: u64 = 20_000_000;
+/// What is kept of what the process says: its end, as the reason comes last.
+const KEPT_BYTES: usize = 16 << 10;
+/// Lines that a diagnostic quotes.
+const QUOTED_LINES: usize = 3;
+
+/// Whether models are tried.
+static TRIES: AtomicBool = AtomicBool::new(false);
+
+/// What was tried and did well. An entry for each model, file and set of options that this process
+/// has loaded.
+static DID_WELL: LazyLock<Mutex<HashSet<Tried>>> = LazyLock::new(Mutex::default);
+
+#[derive(PartialEq, Eq, Hash)]
+struct Tried {
+    task: Task,
+    files: Vec<FileState>,
+}
+
+/// What is tried.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(super) enum Task {
+    Generates(LlmEngineSpec),
+    Embeds(EmbeddingSpec),
+}
+
+/// What the process is told.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Order {
+    pub(super) task: Task,
+    /// Bytes that it may allocate, if there is a limit.
+    pub(super) memory: Option<u64>,
+}
+
+/// How a trial went, if the process lived to say so.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Verdict {
+    Good,
+    /// The model cannot be used.
+    Refused {
+        path: PathBuf,
+        message: String,
+    },
+    /// Something else than a model is wrong; loading finds it, too.
+    Elsewhere,
+}
+
+/// From here on, models are tried before they are loaded. The program has to call [`answer`] when
+/// it starts.
+pub fn begin() {
+    TRIES.store(true, Ordering::Relaxed);
+}
+
+/// If this process was started to try a model, tries it and ends. To be called first in `main`.
+pub fn answer() {
+    if env::var_os(TRIAL_VARIABLE).is_some() {
+        child::answer();
+    }
+}
+
+/// Tries the models of a spec.
+///
+/// # Errors
+/// [`LoadError::Model`] for a model that cannot be loaded or does not compute.
+pub(crate) fn of_engine(spec: &LlmEngineSpec, files: &ModelFiles) -> Result<(), LoadError> {
+    let task = || Task::Generates(small::engine(spec, files.bytes()));
+    of(task, &spec.model, files)
+}
+
+/// As [`of_engine`], for a model that embeds or ranks.
+///
+/// # Errors
+/// Those of [`of_engine`].
+pub(crate) fn of_embedding(spec: &EmbeddingSpec, files: &ModelFiles) -> Result<(), LoadError> {
+    let task = || Task::Embeds(small::embedding(spec, files.bytes()));
+    of(task, &spec.model, files)
+}
+
+fn of(task: impl FnOnce() -> Task, model: &Path, files: &ModelFiles) -> Result<(), LoadError> {
+    if !TRIES.load(Ordering::Relaxed) || is_trial() {
+        return Ok(());
+    }
+    let tried = Tried {
+        task: task(),
+        files: files.states().to_vec(),
+    };
+    let did_well = || DID_WELL.lock().unwrap_or_else(PoisonError::into_inner);
+    if did_well().contains(&tried) {
+        return Ok(());
+    }
+    let refused = |path: PathBuf, message| Err(LoadError::Model { path, message });
+    let patience = PATIENCE + Duration::from_secs(files.bytes() / BYTES_PER_SECOND);
+    let order = Order {
+        task: tried.task.clone(),
+        memory: memory(),
+    };
+    match run(&order, model, patience) {
+        Err(error) => {
+            tracing::warn!(model = %model.display(), %error, "the model is loaded without a trial: there is no process for it");
+            return Ok(());
+        }
+        Ok(Ended {
+            verdict: Some(Verdict::Refused { path, message }),
+            ..
+        }) => {
+            return refused(path, message);
+        }
+        Ok(Ended {
+            verdict: Some(Verdict::Elsewhere),
+            ..
+        }) => return Ok(()),
+        Ok(Ended {
+            verdict: Some(Verdict::Good),
+            ..
+        }) => {}
+        Ok(Ended {
+            verdict: None,
+            status,
+            said,
+        }) => {
+            return refused(model.to_owned(), why(status, &said, patience));
+        }
+    }
+    did_well().insert(tried);
+    Ok(())
+}
+
+/// What a trial may allocate: most of what there is, so that a model that wants more than the
+/// machine has ends the trial.
+fn memory() -> Option<u64> {
+    /// A trial that may take less fails by itself.
+    const LEAST: u64 = 512 << 20;
+    #[cfg(feature = "llama")]
+    let available = crate::room::available_bytes();
+    #[cfg(not(feature = "llama"))]
+    let available: Option<u64> = None;
+    available.map(|available| (available / 4 * 3).max(LEAST))
+}
+
+/// What was seen of a process.
+struct Ended {
+    verdict: Option<Verdict>,
+    /// `None` if it was killed because it took too long.
+    status: Option<ExitStatus>,
+    said: String,
+}
+
+/// Starts a process for a trial and waits for its end.
+fn run(order: &Order, model: &Path, patience: Duration) -> io::Result<Ended> {
+    let mut order = serde_json::to_vec(order)?;
+    order.push(b'\n');
+    let (output, input) = io::pipe()?;
+    let mut command = Command::new(this_program()?);
+    command
+        .args([Path::new("try_model"), model])
+        .env(TRIAL_VARIABLE, "1")
+        // A trial computes on CPUs: GPUs are not asked for memory, nor for the time that they take
+        // to start.
+        .env("CUDA_VISIBLE_DEVICES", "-1")
+        .env("HIP_VISIBLE_DEVICES", "-1")
+        .env("GGML_VK_VISIBLE_DEVICES", "")
+        .env("GGML_NO_BACKTRACE", "1")
+        // A signal to all of the server's group stops the server, which may load on while it ends,
+        // and not the trial.
+        .process_group(0)
+        // Threads that wait do so asleep: they would keep a processor from who computes.
+        .env("GOMP_SPINCOUNT", "1000")
+        .stdin(Stdio::piped())
+        .stdout(input.try_clone()?)
+        .stderr(input);
+    let mut process = Process(command.spawn()?);
+    // The command has this end of the pipe, too, which then would never end.
+    drop(command);
+    let mut stdin = process.0.stdin.take();
+    let (sender, ended) = crossbeam_channel::bounded(1);
+    let reader = thread::Builder::new().name("trial".to_owned());
+    reader.spawn(move || {
+        sender.send(last_of(output)).ok(); // nobody waits any more after a timeout
+    })?;
+    if let Some(stdin) = &mut stdin {
+        // A process that ends before it reads says why itself.
+        stdin.write_all(&order).ok();
+    }
+    let said = ended.recv_timeout(patience);
+    let in_time = said.is_ok();
+    let said = if let Ok(said) = said {
+        said
+    } else {
+        process.0.kill()?;
+        let last = ended.recv_timeout(Duration::from_secs(1));
+        last.unwrap_or_default()
+    };
+    // It ends when it cannot read any more, whatever it does.
+    drop(stdin);
+    let status = process.0.wait()?;
+    let verdict = said
+        .lines()
+        .rev()
+        .find_map(|line| serde_json::from_str(line.strip_prefix(VERDICT)?).ok());
+    Ok(Ended {
+        verdict: verdict.filter(|_| in_time && status.success()),
+        status: in_time.then_some(status),
+        said,
+    })
+}
+
+/// This program, also where its file was replaced since it was started.
+fn this_program() -> io::Result<PathBuf> {
+    if cfg!(target_os = "linux") {
+        Ok("/proc/self/exe".into())
+    } else {
+        env::current_exe()
+    }
+}
+
+/// A process that does not outlive this value.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It has ended already, unless something went wrong here.
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
+/// Reads to the end, and keeps the last of it.
+fn last_of(output: impl io::Read) -> String {
+    let mut reader = BufReader::new(output);
+    let mut kept = Vec::new();
+    loop {
+        let read = match reader.fill_buf() {
+            Ok([]) | Err(_) => break,
+            Ok(bytes) => {
+                kept.extend_from_slice(bytes);
+                bytes.len()
+            }
+        };
+        reader.consume(read);
+        let over = kept.len().saturating_sub(KEPT_BYTES);
+        kept.drain(..over);
+    }
+    String::from_utf8_lossy(&kept).into_owned()
+}
+
+/// Why a process ended that did not say how the trial went.
+fn why(status: Option<ExitStatus>, said: &str, patience: Duration) -> String {
+    let ended = match status {
+        None => format!("was not done after {} s", patience.as_secs()),
+        Some(status) => format!("ended with {status}"),
+    };
+    let mut lines: Vec<&str> = said
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty() && !line.starts_with(VERDICT))
+        .collect();
+    lines.drain(..lines.len().saturating_sub(QUOTED_LINES));
+    if lines.is_empty() {
+        format!("the process that tried it {ended}")
+    } else {
+        format!("the process that tried it {ended}: {}", lines.join("; "))
+    }
+}

@@ -1,0 +1,76 @@
+//! How a query and a document become the one text that a ranking model reads.
+
+use crate::model::vocab::{TokenizeError, Vocab};
+use crate::protocol::Token;
+
+/// Where the query and the document go, and the tokens around them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PairForm(Vec<Part>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Part {
+    Tokens(Vec<Token>),
+    Query,
+    Document,
+}
+
+impl PairForm {
+    /// The query, then the document, with these tokens around and between them.
+    pub fn around(before: Vec<Token>, between: Vec<Token>, after: Vec<Token>) -> Self {
+        Self(vec![
+            Part::Tokens(before),
+            Part::Query,
+            Part::Tokens(between),
+            Part::Document,
+            Part::Tokens(after),
+        ])
+    }
+
+    /// A text with `{query}` and `{document}` in it, in which special tokens are spelled out;
+    /// `None` if one of the two is missing.
+    ///
+    /// # Errors
+    /// [`TokenizeError`] if the text is larger than the tokenizer can take.
+    pub fn from_template(vocab: &dyn Vocab, template: &str) -> Result<Option<Self>, TokenizeError> {
+        const QUERY: &str = "{query}";
+        const DOCUMENT: &str = "{document}";
+        if !template.contains(QUERY) || !template.contains(DOCUMENT) {
+            return Ok(None);
+        }
+        let mut parts = Vec::new();
+        let mut rest = template;
+        while !rest.is_empty() {
+            let places = [(QUERY, Part::Query), (DOCUMENT, Part::Document)];
+            let next = places
+                .into_iter()
+                .filter_map(|(name, part)| Some((rest.find(name)?, name, part)))
+                .min_by_key(|(index, ..)| *index);
+            let (text, tail) =
+                rest.split_at(next.as_ref().map_or(rest.len(), |(index, ..)| *index));
+            if !text.is_empty() {
+                parts.push(Part::Tokens(vocab.tokenize(text, false, true)?));
+            }
+            rest = match next {
+                Some((_, name, part)) => {
+                    parts.push(part);
+                    &tail[name.len()..]
+                }
+                None => tail,
+            };
+        }
+        Ok(Some(Self(parts)))
+    }
+
+    /// The text's tokens.
+    pub fn join(&self, query: &[Token], document: &[Token]) -> Vec<Token> {
+        let mut joined = Vec::new();
+        for part in &self.0 {
+            joined.extend_from_slice(match part {
+                Part::Tokens(tokens) => tokens,
+                Part::Query => query,
+                Part::Document => document,
+            });
+        }
+        joined
+    }
+}

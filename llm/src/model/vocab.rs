@@ -1,0 +1,216 @@
+//! The vocabulary as sessions see it: shared between threads, independent of the engine thread.
+
+use std::fmt;
+use std::path::Path;
+
+use crate::protocol::{LoadError, Token};
+
+/// A model's vocabulary and the texts stored with it.
+pub trait Vocab: Send + Sync + fmt::Debug {
+    /// Turns text into tokens. `add_special` adds what the model wants around a text (a begin
+    /// token, mostly); `parse_special` reads the spelling of special tokens in `text` as these
+    /// tokens, so it is for prompts that a template made, not for what a user typed.
+    ///
+    /// # Errors
+    /// [`TokenizeError`] if the text is larger than the tokenizer can take.
+    fn tokenize(
+        &self,
+        text: &str,
+        add_special: bool,
+        parse_special: bool,
+    ) -> Result<Vec<Token>, TokenizeError>;
+
+    /// Appends the bytes of a token, which need not be whole characters. Special tokens have bytes
+    /// only with `special`.
+    fn piece(&self, token: Token, special: bool, out: &mut Vec<u8>);
+
+    /// Whether the token ends a generation.
+    fn is_eog(&self, token: Token) -> bool;
+
+    /// Whether the token steers the model and is not text.
+    fn is_control(&self, token: Token) -> bool;
+
+    /// Whether the token's spelling is read as this token alone where special tokens are read, so
+    /// that no other token goes across its ends: control tokens, and words that were added to the
+    /// vocabulary.
+    fn is_special(&self, token: Token) -> bool {
+        self.is_control(token)
+    }
+
+    /// The token that begins a text, if the model has one.
+    fn bos(&self) -> Option<Token>;
+
+    /// The token that ends a text, if the model has one.
+    fn eos(&self) -> Option<Token>;
+
+    /// The token that fills lists of tokens up to a length: the model's own, or else the one that
+    /// ends a text.
+    fn pad(&self) -> Option<Token> {
+        self.eos()
+    }
+
+    /// The tokens that mark a text with a gap, if the model was trained to fill gaps.
+    fn gap_marks(&self) -> Option<GapMarks> {
+        None
+    }
+
+    /// The chat template stored with the model: the default one, or the one called `name`.
+    fn chat_template(&self, name: Option<&str>) -> Option<&str>;
+
+    /// Number of tokens in the vocabulary.
+    fn n_vocab(&self) -> usize;
+
+    /// Tokens a sequence can have, prompt and generated together.
+    fn context_length(&self) -> usize;
+
+    /// The model's name, as stored in the file or else the file's name.
+    fn model_name(&self) -> &str;
+
+    /// Whether the token exists.
+    fn contains(&self, token: Token) -> bool {
+        usize::try_from(token).is_ok_and(|token| token < self.n_vocab())
+    }
+
+    /// How the begin token is written in templates; empty if there is none.
+    fn bos_text(&self) -> String {
+        special_text(self, self.bos())
+    }
+
+    /// How the end token is written in templates; empty if there is none.
+    fn eos_text(&self) -> String {
+        special_text(self, self.eos())
+    }
+}
+
+/// Tokens that mark the parts of a text with a gap. A model that fills it generates after `gap`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GapMarks {
+    /// Before what comes before the gap.
+    pub before: Token,
+    /// Before what comes after it.
+    pub after: Token,
+    /// Before what fills it.
+    pub gap: Token,
+}
+
+impl GapMarks {
+    /// The prompt after which a model fills the gap between two texts.
+    ///
+    /// # Errors
+    /// [`TokenizeError`] if a text is larger than the tokenizer can take.
+    pub fn prompt<V: Vocab + ?Sized>(
+        self,
+        vocab: &V,
+        before: &str,
+        after: &str,
+    ) -> Result<Vec<Token>, TokenizeError> {
+        let mut prompt = vocab.tokenize("", true, false)?;
+        // What the model wants around a text: its beginning at most, as the text goes on here.
+        prompt.retain(|token| Some(*token) == vocab.bos());
+        for (mark, text) in [(self.before, before), (self.after, after)] {
+            prompt.push(mark);
+            prompt.extend(vocab.tokenize(text, false, false)?);
+        }
+        prompt.push(self.gap);
+        Ok(prompt)
+    }
+}
+
+fn special_text<V: Vocab + ?Sized>(vocab: &V, token: Option<Token>) -> String {
+    let mut bytes = Vec::new();
+    if let Some(token) = token {
+        vocab.piece(token, true, &mut bytes);
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Refuses a draft model that has other tokens than the main model.
+pub(crate) fn check_vocabulary(main: &dyn Vocab, draft: &dyn Vocab) -> Result<(), LoadError> {
+    match difference(main, draft) {
+        None => Ok(()),
+        Some(difference) => Err(LoadError::Spec {
+            field: "draft_models_path",
+            message: format!("names a model with another vocabulary: {difference}"),
+        }),
+    }
+}
+
+/// Refuses a model that was loaded again, and differs in this from what sessions know.
+pub(crate) fn check_loaded_again(
+    model: &Path,
+    difference: Option<String>,
+) -> Result<(), LoadError> {
+    match difference {
+        None => Ok(()),
+        Some(difference) => Err(LoadError::Model {
+            path: model.to_owned(),
+            message: format!("the file is another one than at the start: {difference}"),
+        }),
+    }
+}
+
+/// Tokens that one of two vocabularies may have more: some models of a family have a few unused
+/// ones at the end.
+const MAX_UNUSED: usize = 128;
+
+/// The first difference between the vocabulary of a model and that of another one that drafts for
+/// it; `None` if a token of the one means the same for the other. One of them may have a few tokens
+/// more.
+pub(crate) fn difference(main: &dyn Vocab, draft: &dyn Vocab) -> Option<String> {
+    let (tokens, draft_tokens) = (main.n_vocab(), draft.n_vocab());
+    if tokens.abs_diff(draft_tokens) > MAX_UNUSED {
+        return Some(format!(
+            "it has {draft_tokens} tokens, and the model has {tokens}"
+        ));
+    }
+    for (name, token, draft_token) in [
+        ("begins", main.bos(), draft.bos()),
+        ("ends", main.eos(), draft.eos()),
+    ] {
+        if token != draft_token {
+            let words = |token: Option<Token>| {
+                token.map_or("no token".to_owned(), |token| format!("token {token}"))
+            };
+            let (ours, theirs) = (words(token), words(draft_token));
+            return Some(format!(
+                "a text {name} with {theirs}, and with {ours} for the model"
+            ));
+        }
+    }
+    let (mut piece, mut draft_piece) = (Vec::new(), Vec::new());
+    for token in 0..tokens.min(draft_tokens) as Token {
+        piece.clear();
+        draft_piece.clear();
+        main.piece(token, true, &mut piece);
+        draft.piece(token, true, &mut draft_piece);
+        if piece != draft_piece {
+            return Some(format!(
+                "token {token} is `{}`, and `{}` for the model",
+                draft_piece.escape_ascii(),
+                piece.escape_ascii()
+            ));
+        }
+        if main.is_eog(token) != draft.is_eog(token) {
+            return Some(format!(
+                "token {token} (`{}`) ends a text for one of them only",
+                piece.escape_ascii()
+            ));
+        }
+    }
+    None
+}
+
+/// The text cannot be tokenized: it is too large, or has what a damaged vocabulary has no token
+/// for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a text of {bytes} bytes {}", if bytes > limit {
+    format!("is too large to tokenize; the limit is {limit} bytes")
+} else {
+    "cannot be tokenized: the model's vocabulary has no tokens for it".to_owned()
+})]
+pub struct TokenizeError {
+    /// Size of the text.
+    pub bytes: usize,
+    /// The largest size that is accepted.
+    pub limit: usize,
+}

@@ -1,0 +1,14 @@
+//! What crosses the border of the engine thread: requests in, step outputs out, and the errors of
+//! both directions.
+
+mod errors;
+mod ids;
+mod output;
+mod sampling;
+mod tokens;
+
+pub use errors::{ErrorKind, GenerationError, LoadError, OutOfMemory, SubmitError};
+pub use ids::{RequestId, SequenceId, Token, Tokens};
+pub use output::{DraftCounts, FinishReason, StepOutput, StepSink, TokenLogprob, Usage};
+pub use sampling::{DryParams, MirostatParams, MirostatVersion, SamplingParams};
+pub use tokens::{LogitBias, TokenSet};

@@ -1,0 +1,207 @@
+//! Room: the memory that this process can still take before an allocation fails or the system ends
+//! it. What comes next is compared with it while something can still be done: caches give back what
+//! they hold, and then requests are refused.
+//!
+//! The least counts of what the machine has available, what the control groups of the process leave
+//! (both versions), and what its limits of address space and data (`ulimit -v`, `ulimit -d`) leave.
+//! KV cells that were allocated and not used yet take no memory, and will.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+mod limits;
+
+pub use crate::protocol::OutOfMemory;
+use limits::Limits;
+
+const MIB: u64 = 1 << 20;
+/// What is left for what cannot be foreseen, such as the work of requests that were let in: a
+/// sixteenth of the whole, within these bounds.
+const MIN_RESERVE: u64 = 16 * MIB;
+const MAX_RESERVE: u64 = 128 * MIB;
+/// With so much room, it is not looked at anew for a while, in which less than that can be taken.
+const PLENTY: u64 = 4 << 30;
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
+const LOOK_AGAIN_SOON: Duration = Duration::from_millis(5);
+
+/// Something that can give memory back.
+pub trait Cache: Send + Sync {
+    /// Gives back what it can.
+    fn shrink(&self);
+}
+
+/// Bytes that somebody is about to take. They are counted until it is dropped, which should be when
+/// they are taken.
+#[derive(Debug)]
+#[must_use]
+pub struct Claim(u64);
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        CLAIMED.fetch_sub(self.0, Ordering::Relaxed);
+    }
+}
+
+/// Bytes of all claims. Who claims counts before it looks, so of two that claim at once both may be
+/// refused, and never too many let in.
+static CLAIMED: AtomicU64 = AtomicU64::new(0);
+/// The caches of the process; of those that are gone, nothing is left.
+static CACHES: Mutex<Vec<Weak<dyn Cache>>> = Mutex::new(Vec::new());
+static LOOKED: Mutex<Option<Look>> = Mutex::new(None);
+
+/// What was seen, and when.
+#[derive(Clone, Debug)]
+struct Look {
+    limits: Arc<Limits>,
+    at: Instant,
+    left: u64,
+}
+
+/// Has a cache shrink when memory is short, as long as it exists.
+pub fn enroll(cache: Weak<dyn Cache>) {
+    let mut caches = lock(&CACHES);
+    caches.retain(|cache| cache.strong_count() > 0);
+    caches.push(cache);
+}
+
+/// What only those know who allocate.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Allocator {
+    /// Bytes of KV cells that were allocated and not used yet.
+    pub(crate) unbacked: Option<fn() -> u64>,
+    /// Bytes of the heap that were freed and not given back.
+    pub(crate) freed: Option<fn() -> u64>,
+    /// Gives freed memory back to the system.
+    pub(crate) trim: Option<fn()>,
+}
+
+static ALLOCATOR: OnceLock<Allocator> = OnceLock::new();
+
+/// Has memory counted as this allocator says. The first one stays.
+pub(crate) fn count_with(allocator: Allocator) {
+    ALLOCATOR.get_or_init(|| allocator);
+}
+
+fn allocator() -> Allocator {
+    ALLOCATOR.get().copied().unwrap_or_default()
+}
+
+/// Whether the system bounds the addresses of this process.
+pub(crate) fn bounds_address_space() -> bool {
+    Limits::of_this_process().bounds_address_space()
+}
+
+/// Makes sure that there is room for so many bytes beside what is kept for running requests, and
+/// what others claim. Caches shrink first.
+///
+/// # Errors
+/// If there is not.
+pub fn claim(bytes: u64) -> Result<Claim, OutOfMemory> {
+    // Nobody has as much, and sums of claims stay within 64 bits.
+    let bytes = bytes.min(1 << 48);
+    CLAIMED.fetch_add(bytes, Ordering::Relaxed);
+    let claim = Claim(bytes);
+    if fits(0, 1, false) {
+        return Ok(claim);
+    }
+    let caches: Vec<_> = lock(&CACHES).iter().filter_map(Weak::upgrade).collect();
+    tracing::debug!(wanted = bytes, "memory is short: caches shrink");
+    for cache in caches {
+        cache.shrink();
+    }
+    if let Some(trim) = allocator().trim {
+        trim();
+    }
+    if fits(0, 1, true) {
+        return Ok(claim);
+    }
+    let left = lock(&LOOKED).as_ref().map_or(0, |look| look.left);
+    Err(OutOfMemory { left })
+}
+
+/// Bytes that are left now; `None` where the system does not say.
+#[cfg(feature = "llama")]
+pub(crate) fn available_bytes() -> Option<u64> {
+    Some(Limits::of_this_process().left()).filter(|left| *left < u64::MAX)
+}
+
+/// As [`claim`], for something that is taken at once.
+///
+/// # Errors
+/// Those of [`claim`].
+pub fn ensure(bytes: u64) -> Result<(), OutOfMemory> {
+    claim(bytes).map(drop)
+}
+
+/// Whether there is so much room that a cache may take so many bytes of it: more than requests are
+/// refused for.
+pub fn is_ample(bytes: u64) -> bool {
+    fits(bytes, 2, false)
+}
+
+fn fits(bytes: u64, reserves: u64, anew: bool) -> bool {
+    let mut looked = lock(&LOOKED);
+    let look = match looked.take() {
+        Some(look) if !anew && look.is_recent() => look,
+        old => {
+            let limits = match old {
+                Some(look) => look.limits,
+                None => Arc::new(Limits::of_this_process()),
+            };
+            Look {
+                left: limits.left(),
+                at: Instant::now(),
+                limits,
+            }
+        }
+    };
+    let reserve = (look.limits.total() / 16).clamp(MIN_RESERVE, MAX_RESERVE);
+    let claimed = CLAIMED.load(Ordering::Relaxed);
+    let wanted = bytes.saturating_add(claimed);
+    let fits = look.left >= wanted.saturating_add(reserves * reserve);
+    *looked = Some(look);
+    fits
+}
+
+impl Look {
+    /// Whether it still holds.
+    fn is_recent(&self) -> bool {
+        let plenty = self.left > PLENTY;
+        self.at.elapsed() < if plenty { LOOK_AGAIN } else { LOOK_AGAIN_SOON }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Every change is one assignment.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicU32;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Counting(AtomicU32);
+
+    impl Cache for Counting {
+        fn shrink(&self) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn caches_shrink_before_anybody_is_refused() {
+        let cache = Arc::new(Counting::default());
+        let weak: Weak<dyn Cache> = Arc::downgrade(&(Arc::clone(&cache) as Arc<dyn Cache>));
+        enroll(weak);
+        let refused = ensure(u64::MAX / 2);
+        // Where the system does not say what there is, nobody is refused.
+        if refused.is_err() {
+            assert!(cache.0.load(Ordering::Relaxed) > 0);
+        }
+        assert_eq!(ensure(0), Ok(()), "a claim that was refused is gone");
+    }
+}

@@ -1,0 +1,13 @@
+//! What this process was started for.
+
+use std::env;
+use std::sync::LazyLock;
+
+/// What tells a process that it is one that tries a model.
+pub(crate) const TRIAL_VARIABLE: &str = "GRAPHMILL_TRY_MODEL";
+
+/// Whether this process was started to try a model.
+pub(crate) fn is_trial() -> bool {
+    static IS_TRIAL: LazyLock<bool> = LazyLock::new(|| env::var_os(TRIAL_VARIABLE).is_some());
+    *IS_TRIAL
+}

@@ -1,0 +1,357 @@
+//! Engines that are replaced when they fail.
+//!
+//! A thread cannot be ended from outside. An engine whose thread is dead, or has been in one step
+//! for too long, is given up instead: whoever waits for it gets an error, nobody submits to it any
+//! more, and another one is loaded in its place, on the same weights where the file has not
+//! changed. What the old thread holds is free when it ends, if it does.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwap;
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, select};
+
+use crate::embed::{EmbeddingEngine, EmbeddingSpec};
+use crate::engine::LlmEngine;
+use crate::protocol::{ErrorKind, GenerationError, LoadError};
+use crate::spec::LlmEngineSpec;
+use crate::worker::{Pulse, catch};
+
+mod watch;
+
+use watch::{Attempts, Limits, Watch};
+
+/// A model that has not been loaded again after this time is not expected any more.
+const LOAD_PATIENCE: Duration = Duration::from_mins(30);
+
+/// An engine, and another one in its place when it fails. Dropping it stops the engine.
+pub struct Supervised<E>(Arc<Post<E>>);
+
+/// What an engine and its supervisor share.
+struct Post<E> {
+    /// Nothing is ever sent here: it is there for as long as somebody wants the engine.
+    _wanted: Sender<Infallible>,
+    engine: ArcSwap<E>,
+    record: Mutex<Record>,
+}
+
+/// What has happened so far.
+#[derive(Debug)]
+struct Record {
+    state: LlmEngineState,
+    /// When the state was entered.
+    since: Instant,
+    restarts: u64,
+    failure: Option<Arc<str>>,
+}
+
+/// Whether an engine serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LlmEngineState {
+    /// It takes requests.
+    Running,
+    /// It has failed, and another one is about to be loaded in its place.
+    Restarting,
+    /// It has failed, and so has every attempt to replace it. It stays so.
+    Failed,
+}
+
+impl LlmEngineState {
+    /// Its name in the status.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "RUNNING",
+            Self::Restarting => "RESTARTING",
+            Self::Failed => "FAILED",
+        }
+    }
+}
+
+/// How an engine is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Health {
+    /// Whether it serves.
+    pub state: LlmEngineState,
+    /// How often another engine was put in its place.
+    pub restarts: u64,
+    /// Why it failed last, if it ever did.
+    pub failure: Option<Arc<str>>,
+}
+
+/// What a supervisor needs of an engine.
+struct Hooks<E> {
+    pulse: fn(&E) -> &Arc<Pulse>,
+    abandon: fn(&E, &GenerationError),
+    load_again: fn(&E) -> Result<E, LoadError>,
+}
+
+impl Supervised<LlmEngine> {
+    /// Loads an engine, as [`LlmEngine::load`] does.
+    ///
+    /// # Errors
+    /// Those of [`LlmEngine::load`].
+    pub fn load(spec: LlmEngineSpec) -> Result<Self, LoadError> {
+        let limits = Limits {
+            step_timeout: bound(spec.step_timeout_ms),
+            restarts: spec.max_engine_restarts,
+        };
+        Self::over(LlmEngine::load(spec)?, limits, LlmEngine::load_again)
+    }
+
+    /// An engine that cannot be loaded again: when it fails, it stays so.
+    ///
+    /// # Errors
+    /// If there is no thread for the supervisor.
+    pub fn once(engine: LlmEngine) -> Result<Self, LoadError> {
+        let limits = Limits {
+            step_timeout: bound(engine.spec().step_timeout_ms),
+            restarts: 0,
+        };
+        Self::over(engine, limits, LlmEngine::load_again)
+    }
+
+    fn over(
+        engine: LlmEngine,
+        limits: Limits,
+        load_again: fn(&LlmEngine) -> Result<LlmEngine, LoadError>,
+    ) -> Result<Self, LoadError> {
+        let name = engine.info().model.clone();
+        let hooks = Hooks {
+            pulse: LlmEngine::pulse,
+            abandon: LlmEngine::abandon,
+            load_again,
+        };
+        Self::start(engine, name, limits, hooks)
+    }
+}
+
+impl Supervised<EmbeddingEngine> {
+    /// Loads an engine, as [`EmbeddingEngine::load`] does.
+    ///
+    /// # Errors
+    /// Those of [`EmbeddingEngine::load`].
+    pub fn load(spec: EmbeddingSpec) -> Result<Self, LoadError> {
+        let restarts = spec.max_engine_restarts;
+        Self::over(EmbeddingEngine::load(spec)?, restarts)
+    }
+
+    /// An engine that cannot be loaded again: when it fails, it stays so.
+    ///
+    /// # Errors
+    /// If there is no thread for the supervisor.
+    pub fn once(engine: EmbeddingEngine) -> Result<Self, LoadError> {
+        Self::over(engine, 0)
+    }
+
+    fn over(engine: EmbeddingEngine, restarts: u32) -> Result<Self, LoadError> {
+        let limits = Limits {
+            step_timeout: bound(engine.spec().step_timeout_ms),
+            restarts,
+        };
+        let name = engine.info().model.clone();
+        let hooks = Hooks {
+            pulse: EmbeddingEngine::pulse,
+            abandon: EmbeddingEngine::abandon,
+            load_again: EmbeddingEngine::load_again,
+        };
+        Self::start(engine, name, limits, hooks)
+    }
+}
+
+/// A bound in milliseconds, where 0 is none.
+fn bound(milliseconds: u32) -> Option<Duration> {
+    (milliseconds > 0).then(|| Duration::from_millis(milliseconds.into()))
+}
+
+impl<E: Send + Sync + 'static> Supervised<E> {
+    fn start(engine: E, name: String, limits: Limits, hooks: Hooks<E>) -> Result<Self, LoadError> {
+        let (wanted, unwanted) = crossbeam_channel::bounded(0);
+        let post = Arc::new(Post {
+            _wanted: wanted,
+            engine: ArcSwap::from_pointee(engine),
+            record: Mutex::new(Record {
+                state: LlmEngineState::Running,
+                since: Instant::now(),
+                restarts: 0,
+                failure: None,
+            }),
+        });
+        let supervisor = Supervisor {
+            post: Arc::downgrade(&post),
+            unwanted,
+            name,
+            limits,
+            hooks,
+        };
+        thread::Builder::new()
+            .name("supervise".to_owned())
+            .spawn(move || supervisor.run())
+            .map_err(|source| LoadError::Thread { source })?;
+        Ok(Self(post))
+    }
+
+    /// The engine that takes requests now, or took them last.
+    pub fn current(&self) -> Arc<E> {
+        self.0.engine.load_full()
+    }
+
+    /// How it is.
+    pub fn health(&self) -> Health {
+        let record = self.0.lock();
+        let overdue =
+            record.state == LlmEngineState::Restarting && record.since.elapsed() >= LOAD_PATIENCE;
+        Health {
+            state: if overdue {
+                LlmEngineState::Failed
+            } else {
+                record.state
+            },
+            restarts: record.restarts,
+            failure: record.failure.clone(),
+        }
+    }
+}
+
+impl<E> Post<E> {
+    fn lock(&self) -> MutexGuard<'_, Record> {
+        // No code that can panic runs under the lock.
+        self.record.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn becomes(&self, state: LlmEngineState, failure: &str) {
+        let mut record = self.lock();
+        record.state = state;
+        record.since = Instant::now();
+        record.failure = Some(failure.into());
+    }
+
+    fn replace(&self, engine: E) {
+        let before = self.engine.swap(Arc::new(engine));
+        {
+            let mut record = self.lock();
+            record.state = LlmEngineState::Running;
+            record.since = Instant::now();
+            record.restarts += 1;
+        }
+        drop(before);
+    }
+}
+
+/// The thread beside an engine.
+struct Supervisor<E> {
+    post: Weak<Post<E>>,
+    /// Disconnected when nobody wants the engine any more.
+    unwanted: Receiver<Infallible>,
+    name: String,
+    limits: Limits,
+    hooks: Hooks<E>,
+}
+
+impl<E> Supervisor<E> {
+    /// Looks after the engine until nobody wants it, or it cannot be replaced.
+    fn run(self) {
+        let mut attempts = Attempts::new(self.limits.restarts);
+        let mut watch = Watch::new(self.limits.step_timeout);
+        // Nothing is held while it waits: the engine is dropped by those who use it.
+        while let Some(engine) = self.engine() {
+            let pulse = Arc::clone((self.hooks.pulse)(&engine));
+            match watch.look(pulse.look(), Instant::now()) {
+                None => {
+                    drop(engine);
+                    select! {
+                        recv(pulse.ended()) -> _ => {}
+                        recv(self.unwanted) -> _ => return,
+                        default(watch.period()) => {}
+                    }
+                }
+                Some(why) => {
+                    if !self.replace(&engine, &why, &mut attempts) {
+                        return;
+                    }
+                    watch = Watch::new(self.limits.step_timeout);
+                }
+            }
+        }
+    }
+
+    fn engine(&self) -> Option<Arc<E>> {
+        self.post.upgrade().map(|post| post.engine.load_full())
+    }
+
+    /// Gives an engine up and puts another one in its place. False if there will be none.
+    fn replace(&self, engine: &E, why: &str, attempts: &mut Attempts) -> bool {
+        let model = &self.name;
+        tracing::error!(%model, "the engine has failed and is given up: {why}");
+        self.becomes(LlmEngineState::Restarting, why);
+        let error = GenerationError {
+            kind: ErrorKind::Unavailable,
+            message: format!("the engine of `{model}` has failed: {why}"),
+        };
+        (self.hooks.abandon)(engine, &error);
+        let mut reason = why.to_owned();
+        loop {
+            let Some(delay) = attempts.next(Instant::now()) else {
+                let most = self.limits.restarts;
+                tracing::error!(%model, "the engine is not started again ({most} times were tried): {reason}");
+                self.becomes(LlmEngineState::Failed, &reason);
+                return false;
+            };
+            if !self.wait(delay) {
+                return false;
+            }
+            let started = Instant::now();
+            let loaded = catch(|| (self.hooks.load_again)(engine))
+                .unwrap_or_else(|message| Err(LoadError::Panicked { message }));
+            match loaded {
+                Ok(next) => {
+                    // Fails when nobody wants it any more, which drops it.
+                    let Some(post) = self.post.upgrade() else {
+                        return false;
+                    };
+                    post.replace(next);
+                    let seconds = started.elapsed().as_secs_f64();
+                    tracing::warn!(%model, "the engine was started again in {seconds:.2} s");
+                    return true;
+                }
+                Err(error) => {
+                    reason = format!("it could not be loaded again: {}", with_causes(&error));
+                    tracing::error!(%model, "{reason}");
+                    self.becomes(LlmEngineState::Restarting, &reason);
+                }
+            }
+        }
+    }
+
+    fn becomes(&self, state: LlmEngineState, failure: &str) {
+        if let Some(post) = self.post.upgrade() {
+            post.becomes(state, failure);
+        }
+    }
+
+    /// Waits; false if nobody wants the engine any more.
+    fn wait(&self, delay: Duration) -> bool {
+        self.unwanted.recv_timeout(delay) == Err(RecvTimeoutError::Timeout)
+    }
+}
+
+/// An error in one line, with what is behind it.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut line = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        line = format!("{line}: {error}");
+        cause = error.source();
+    }
+    line
+}
+
+impl<E> fmt::Debug for Supervised<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Supervised")
+            .field("record", &*self.0.lock())
+            .finish_non_exhaustive()
+    }
+}
