@@ -4,7 +4,7 @@ HOST ?= 127.0.0.1
 PORT ?= 8000
 GRAPHMILL := target/release/graphmill
 
-.PHONY: help setup build program demo serve test rust-tests client-tests fuzz-models nightly bench bench-engine fmt lint sanitize doc ci clean
+.PHONY: help setup build program demo serve test rust-tests client-tests fuzz-models soak nightly bench bench-engine package-binary deb wheel image fmt lint sanitize doc ci clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -41,7 +41,11 @@ FUZZ_SEED ?= $(shell date +%s)
 fuzz-models: setup ## damage model files in FUZZ_MODELS ways, made from FUZZ_SEED, and have the server load them: minutes
 	GRAPHMILL_FUZZ_MODELS=$(FUZZ_MODELS) GRAPHMILL_FUZZ_SEED=$(FUZZ_SEED) cargo test --release --workspace --test models fuzz -- --nocapture
 
-nightly: fuzz-models ## what takes too long for every change
+SOAK_MINUTES ?= 2
+soak: program ## load a server with right and wrong requests for SOAK_MINUTES; nothing may be left of them
+	python3 bench/soak/soak.py --minutes $(SOAK_MINUTES)
+
+nightly: fuzz-models soak ## what takes too long for every change
 
 bench: build ## measure models, the batching engine and the server: minutes; PEER_CMD='llama-server -m {model} --port {port} ...' compares
 	target/release/graphmill-bench suite --json target/bench-results/suite.json $(if $(PEER_CMD),--peer-cmd '$(PEER_CMD)') $(BENCH_ARGS)
@@ -49,6 +53,24 @@ bench: build ## measure models, the batching engine and the server: minutes; PEE
 bench-engine: setup ## measure the graph engine: time, then memory
 	cargo bench --workspace --bench engine
 	cargo bench --workspace --bench memory
+
+# Packages run on other machines: ggml is compiled for AVX2, and the kernels choose when they start.
+PACKAGE_CPU ?= x86-64-v3
+package-binary: setup
+	CARGO_TARGET_DIR=target/portable RUSTFLAGS="-C target-cpu=$(PACKAGE_CPU)" cargo build --release --locked --workspace --bin graphmill
+	mkdir -p target/package
+	target/portable/release/graphmill completions bash > target/package/graphmill.bash
+	target/portable/release/graphmill completions zsh > target/package/_graphmill
+	target/portable/release/graphmill completions fish > target/package/graphmill.fish
+
+deb: package-binary ## build the Debian package, with cargo-deb
+	CARGO_TARGET_DIR=target/portable cargo deb -p graphmill-server --no-build --output target/package/
+
+wheel: setup ## build the Python wheel, with maturin
+	cd packaging/python && CARGO_TARGET_DIR=../../target/portable RUSTFLAGS="-C target-cpu=$(PACKAGE_CPU)" maturin build --release --out ../../target/package
+
+image: ## build the container image
+	docker build -t graphmill .
 
 fmt: ## format the Rust sources
 	cargo fmt --all

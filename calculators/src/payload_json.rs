@@ -1,7 +1,7 @@
 //! What the streams of a chat graph carry, as JSON: for tools that run a graph from a file and show
 //! what comes out.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use graphmill_engine::{Packet, codec, register_payload};
@@ -275,6 +275,8 @@ impl From<UsageForm> for Usage {
             prompt_tokens: form.prompt_tokens,
             cached_tokens: form.cached_tokens,
             generated_tokens: form.generated_tokens,
+            // A packet in a file has no time.
+            queued: Duration::ZERO,
             drafts: form
                 .drafts
                 .map(|DraftsForm { accepted, rejected }| DraftCounts { accepted, rejected }),

@@ -49,7 +49,8 @@ pub use registry::{Registry, container::Container, environment::Environment, sub
 pub use resource::{Resource, ResourceCache};
 pub use run::{CancelToken, Clock, Priority, RequestId, RunCx, SystemClock, TraceContext};
 pub use session::{
-    Handle, OutputStream, Reason, Session, SidePackets, Summary, Wait, Why, block_on, block_on_for,
+    Handle, NodeSummary, OutputStream, Reason, Session, SidePackets, Summary, Wait, Why, block_on,
+    block_on_for,
 };
 pub use timestamp::Timestamp;
 pub use world::{Files, World};

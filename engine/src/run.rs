@@ -36,7 +36,7 @@ pub struct Priority(pub i8);
 /// The distributed trace a request belongs to.
 #[derive(Clone, Debug, Default)]
 pub struct TraceContext {
-    /// The `traceparent` header as it came.
+    /// The `traceparent` header that a node gives those that it asks.
     pub traceparent: Option<Arc<str>>,
 }
 

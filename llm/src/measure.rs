@@ -145,6 +145,8 @@ pub(crate) struct Recorders {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moments {
     submitted: Instant,
+    /// From then to the first admission.
+    queued: Duration,
     first: Option<Instant>,
     last: Option<Instant>,
 }
@@ -153,9 +155,15 @@ impl Moments {
     pub(crate) fn now() -> Self {
         Self {
             submitted: Instant::now(),
+            queued: Duration::ZERO,
             first: None,
             last: None,
         }
+    }
+
+    /// How long the request waited for its first admission.
+    pub(crate) fn queued(&self) -> Duration {
+        self.queued
     }
 }
 
@@ -182,8 +190,9 @@ impl Default for Recorders {
 
 impl Recorders {
     /// A request was admitted for the first time.
-    pub(crate) fn admitted(&self, moments: &Moments) {
-        self.queue.record(moments.submitted.elapsed().as_secs_f64());
+    pub(crate) fn admitted(&self, moments: &mut Moments) {
+        moments.queued = moments.submitted.elapsed();
+        self.queue.record(moments.queued.as_secs_f64());
     }
 
     /// A step was computed.

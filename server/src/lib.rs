@@ -31,6 +31,7 @@ pub use cli::main;
 pub use config::diagnostics;
 pub use http::state::Options;
 pub use listen::Limits;
+pub use observe::trace::{OtlpProtocol, TraceOptions};
 
 // The nodes that come with Graphmill register themselves, if only their crate is named.
 use graphmill_calculators as _;

@@ -146,7 +146,7 @@ impl Calculator for Llm {
     fn process(&mut self, io: LlmPorts, cx: &mut Cx<'_>) -> Result<Flow> {
         match cx.event(io.events) {
             Some(Event::Step { index, output }) => self.step(io, cx, index, output)?,
-            Some(Event::Stop { index }) => self.end(index),
+            Some(Event::Stop { index }) => self.stopped(cx, index),
             None => self.take_inputs(io, cx)?,
         }
         let unasked = self.params.is_none() && cx.settled(io.params) >= self.asked_at;
@@ -174,6 +174,7 @@ impl Llm {
             let prompts = std::mem::take(&mut prompts.0);
             if let Some(tally) = Tally::of(cx.run()) {
                 tally.prompt(prompts.iter().map(|prompt| prompt.tokens.len()).sum());
+                tally.submitted();
             }
             let events = cx.sender(io.events);
             let mut generations = prepare(&self.model, self.limits, prompts, params, events)?;
@@ -198,7 +199,7 @@ impl Llm {
             return Ok(());
         };
         if choice.stopped.load(Ordering::Relaxed) {
-            self.end(index);
+            self.stopped(cx, index);
             return Ok(());
         }
         let begins = !std::mem::replace(&mut choice.began, true);
@@ -206,6 +207,9 @@ impl Llm {
             let usage = &output.usage;
             if begins && first_of_prompt {
                 tally.cached(usage.cached_tokens);
+            }
+            if begins {
+                tally.admitted(usage.queued);
             }
             tally.generated(usage.generated_tokens.saturating_sub(choice.tallied));
             choice.tallied = usage.generated_tokens;
@@ -216,6 +220,9 @@ impl Llm {
             Some(FinishReason::Length) => Some(Finish::Length),
             Some(FinishReason::Error(error)) => return Err(failed(error)),
         };
+        if let (Some(finish), Some(tally)) = (finish, Tally::of(cx.run())) {
+            tally.finished(finish);
+        }
         let stop = choice.stop.clone();
         let echo = choice.echo.take().map(|tokens| {
             Box::new(EchoedTokens {
@@ -287,6 +294,14 @@ impl Llm {
         {
             choice.sequence.grant(1);
         }
+    }
+
+    /// A node behind this one has ended a choice, if it had not ended before.
+    fn stopped(&mut self, cx: &Cx<'_>, index: u32) {
+        if let (Some(_), Some(tally)) = (self.choice(index), Tally::of(cx.run())) {
+            tally.finished(Finish::Stop);
+        }
+        self.end(index);
     }
 
     fn end(&mut self, index: u32) {

@@ -69,8 +69,12 @@ pub struct Session {
     running: Running,
     /// Resolves at the request's deadline.
     deadline: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    report: Option<Report>,
     ended: bool,
 }
+
+/// Told what a session did, and the error that ended it, if one did.
+type Report = Box<dyn FnOnce(&Summary, Option<&Error>) + Send>;
 
 impl Session {
     /// A session of `plan`, not started yet, and the handle to talk to it. Fails if a side packet
@@ -86,6 +90,7 @@ impl Session {
             plan: Arc::clone(plan),
             shared,
             deadline,
+            report: None,
             ended: false,
         };
         Ok((session, handle))
@@ -103,6 +108,12 @@ impl Session {
         let stream = self.plan.find_stream(stream)?;
         self.running.observe(stream, bounds, Box::new(observer));
         Ok(())
+    }
+
+    /// Calls `report` once, when the session has ended, however it does, with what its nodes did. It
+    /// must not block: the session's task is still busy with it.
+    pub fn on_end(&mut self, report: impl FnOnce(&Summary, Option<&Error>) + Send + 'static) {
+        self.report = Some(Box::new(report));
     }
 
     /// Lets every queue of a stream hold `packets` packets, in place of what the graph says;
@@ -164,6 +175,10 @@ impl Session {
             return;
         }
         self.running.flush(&self.shared);
+        let summary = self
+            .report
+            .is_some()
+            .then(|| self.running.summary(&self.plan));
         // The nodes go first: what they hold may still send, and is told that the session has
         // ended.
         if let Err(error) = guard::catch(|| {
@@ -171,6 +186,14 @@ impl Session {
             Ok::<_, Error>(())
         }) {
             tracing::error!(request = %self.shared.run.id, %error, "a node could not be dropped");
+        }
+        if let (Some(report), Some(summary)) = (self.report.take(), summary)
+            && let Err(error) = guard::catch(|| {
+                report(&summary, outcome.as_ref().err());
+                Ok::<_, Error>(())
+            })
+        {
+            tracing::error!(request = %self.shared.run.id, %error, "the report of a session failed");
         }
         self.shared.end(outcome);
         self.running.forget_idle_waiters();

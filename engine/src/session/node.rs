@@ -24,6 +24,7 @@ use super::{
     intake::Intake,
     message,
     shared::Shared,
+    summary::Counts,
     timer::Timer,
 };
 
@@ -53,6 +54,8 @@ pub(super) struct NodeState {
     away: Option<Box<Away>>,
     runs: u64,
     time: Duration,
+    /// When its first call began.
+    first: Option<Instant>,
     /// When its last call ended, or the poll in which it did began.
     since: Option<Instant>,
 }
@@ -69,6 +72,7 @@ impl NodeState {
             away: None,
             runs: 0,
             time: Duration::ZERO,
+            first: None,
             since: None,
         }
     }
@@ -88,9 +92,13 @@ impl NodeState {
         self.instance.as_ref()
     }
 
-    /// How often it was called, and how long that took.
-    pub(super) fn counts(&self) -> (u64, Duration) {
-        (self.runs, self.time)
+    /// How often it was called, how long that took, and when it was.
+    pub(super) fn counts(&self) -> Counts {
+        Counts {
+            runs: self.runs,
+            time: self.time,
+            called: self.first.zip(self.since),
+        }
     }
 
     pub(super) fn since(&self) -> Option<Instant> {
@@ -238,6 +246,9 @@ impl NodeState {
     fn count(&mut self, timer: &mut Timer) {
         if let Some(time) = timer.after(self.runs) {
             self.time += time;
+            if self.first.is_none() {
+                self.first = Some(timer.read() - time);
+            }
         }
         self.runs += 1;
         self.since = Some(timer.read());
@@ -271,6 +282,7 @@ impl NodeState {
         if away.calls() >= usize::from(plan.lanes) || call == Call::Close {
             self.status = Status::Busy;
         }
+        self.first.get_or_insert(now);
         self.since = Some(now);
         slot
     }

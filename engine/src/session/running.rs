@@ -285,7 +285,7 @@ impl Running {
         self.idle_waiters.clear();
     }
 
-    fn summary(&self, plan: &Arc<Plan>) -> Summary {
+    pub(super) fn summary(&self, plan: &Arc<Plan>) -> Summary {
         Summary {
             plan: Arc::clone(plan),
             counts: self.nodes.iter().map(NodeState::counts).collect(),

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use super::LlmEngine;
+use super::sequence::Sequence;
 use crate::backend::Adapter;
 use crate::cache::ShareGroup;
 use crate::protocol::SubmitError;
+use crate::spec::AdapterSpec;
 
 impl LlmEngine {
     /// The group of requests with this adapter, if any, and this salt.
@@ -34,4 +36,21 @@ impl LlmEngine {
                     .collect(),
             })
     }
+}
+
+/// The adapters of sequences, a bit for each; those behind the 64th are not told.
+pub(super) fn bits<'a>(sequences: impl Iterator<Item = &'a Sequence>) -> u64 {
+    let adapters = sequences.filter_map(|sequence| sequence.group.adapter);
+    adapters
+        .filter(|adapter| adapter.0 < u64::BITS)
+        .fold(0, |bits, adapter| bits | 1 << adapter.0)
+}
+
+/// The names of the adapters whose bits are set.
+pub(super) fn names(bits: u64, adapters: &[AdapterSpec]) -> Vec<String> {
+    let set = |index: &usize| *index < u64::BITS as usize && bits & (1 << index) != 0;
+    (0..adapters.len())
+        .filter(set)
+        .map(|index| adapters[index].name.clone())
+        .collect()
 }

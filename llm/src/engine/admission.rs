@@ -34,7 +34,7 @@ impl Core<'_> {
             .take(id)
             .expect("only waiting sequences are admitted");
         if !sequence.was_admitted {
-            self.shared.measured.admitted(&sequence.moments);
+            self.shared.measured.admitted(&mut sequence.moments);
         }
         let slot = self.slots.take_slot();
         let room = self.prefixes.free_cells().saturating_sub(step_tokens);

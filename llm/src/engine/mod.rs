@@ -424,7 +424,8 @@ impl LlmEngine {
     /// What the engine is doing now.
     pub fn status(&self) -> LlmEngineStatus {
         let model = self.vocab.model_name().to_owned();
-        self.shared.status(model, &self.capacity)
+        self.shared
+            .status(model, &self.capacity, &self.spec.adapters)
     }
 }
 

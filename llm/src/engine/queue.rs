@@ -52,6 +52,11 @@ impl Queue {
         self.waiting.insert(index, sequence);
     }
 
+    /// In order of arrival.
+    pub(super) fn waiting(&self) -> impl Iterator<Item = &Sequence> {
+        self.waiting.iter()
+    }
+
     pub(super) fn get(&self, id: SequenceId) -> Option<&Sequence> {
         self.waiting.get(self.index(id)?)
     }

@@ -439,6 +439,7 @@ impl Sequence {
             prompt_tokens: self.prompt_tokens,
             cached_tokens: self.cached_tokens,
             generated_tokens: self.generated(),
+            queued: self.moments.queued(),
             drafts: self
                 .speculation
                 .as_ref()

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::adapters;
 use crate::backend::Capacity;
 use crate::measure::{Counter, Recorders};
+use crate::spec::AdapterSpec;
 use crate::worker::{self, Places, Pulse};
 
 /// Numbers that the engine thread publishes, each for display by itself.
@@ -18,6 +20,9 @@ pub(super) struct Shared {
     /// Admitted before, preempted, waiting again.
     pub(super) preempted: Counter,
     pub(super) running: Counter,
+    /// A bit for each adapter that running and waiting sequences have.
+    pub(super) adapters_running: Counter,
+    pub(super) adapters_waiting: Counter,
     pub(super) cells_used: Counter,
     pub(super) steps: Counter,
     pub(super) prompt_tokens: Counter,
@@ -46,7 +51,12 @@ impl Shared {
     }
 
     /// What the engine of a model with this name is doing.
-    pub(super) fn status(&self, model: String, capacity: &Capacity) -> LlmEngineStatus {
+    pub(super) fn status(
+        &self,
+        model: String,
+        capacity: &Capacity,
+        known: &[AdapterSpec],
+    ) -> LlmEngineStatus {
         let time = |micros: &Counter| Duration::from_micros(micros.get());
         let preparing = self.places.preparing();
         // Each changes by itself, so what is read of them need not fit together.
@@ -55,6 +65,8 @@ impl Shared {
             model,
             sequences_running: self.running.get() as u32,
             sequences_waiting: submitted + self.preempted.get() as u32,
+            adapters_running: adapters::names(self.adapters_running.get(), known),
+            adapters_waiting: adapters::names(self.adapters_waiting.get(), known),
             requests_preparing: preparing,
             refused: self.places.refused(),
             kv_cells_used: self.cells_used.get() as u32,
@@ -93,6 +105,10 @@ pub struct LlmEngineStatus {
     pub sequences_running: u32,
     /// Sequences that wait for one.
     pub sequences_waiting: u32,
+    /// The adapters of sequences that have a place.
+    pub adapters_running: Vec<String>,
+    /// The adapters of sequences that wait for one.
+    pub adapters_waiting: Vec<String>,
     /// Requests that have a place in the queue and make their prompt.
     pub requests_preparing: u32,
     /// How often a request was refused because the queue was full.

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::Order;
+use super::adapters;
 use super::batch::Batch;
 use super::delivery::Outbox;
 use super::planner::Planner;
@@ -128,6 +129,11 @@ impl<'a> Core<'a> {
         let (running, preempted) = (self.slots.running().len(), self.queue.preempted());
         shared.preempted.set(preempted as u64);
         shared.running.set(running as u64);
+        let running = self.slots.running().iter();
+        shared.adapters_running.set(adapters::bits(running));
+        shared
+            .adapters_waiting
+            .set(adapters::bits(self.queue.waiting()));
         shared.cells_used.set(cells.used.into());
         shared.prefix_queries.set(cells.queries);
         shared.prefix_hits.set(cells.hits);

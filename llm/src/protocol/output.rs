@@ -1,5 +1,7 @@
 //! What the steps of a generation produce, and who receives it.
 
+use std::time::Duration;
+
 use super::{GenerationError, Token, Tokens};
 
 /// Receives what a sequence produces. It is called on the engine's delivery thread, in order, once
@@ -55,6 +57,8 @@ pub struct Usage {
     pub cached_tokens: u32,
     /// Tokens generated, the end token included.
     pub generated_tokens: u32,
+    /// From its submission to its first admission.
+    pub queued: Duration,
     /// What became of the drafted tokens, if the request asked for speculation.
     pub drafts: Option<DraftCounts>,
 }

@@ -27,7 +27,7 @@ use crate::{
         state::{App, Document, Options},
     },
     listen::{self, Hall},
-    observe::metrics::Metrics,
+    observe::{metrics::Metrics, trace::Traces},
     servable::{self, Servables, Stage},
     site::Site,
 };
@@ -45,6 +45,9 @@ pub enum StartError {
         #[source]
         source: io::Error,
     },
+    /// Spans cannot be sent in the way that the options say.
+    #[error("cannot send traces: {0}")]
+    Traces(String),
 }
 
 /// A running server. Dropping it aborts it; [`Server::stop`] ends it well.
@@ -67,9 +70,14 @@ pub struct Server {
 /// How long requests that were told to end may take to do so.
 pub(crate) const CUT_GRACE: Duration = Duration::from_secs(1);
 
+/// How long the collector may take to accept the last spans.
+pub(crate) const SPANS_GRACE: Duration = Duration::from_secs(2);
+
 impl Server {
     /// Opens the listeners and starts to load the graphs. To be called in a Tokio runtime.
     pub fn start(options: Options, registry: Registry) -> Result<Self, StartError> {
+        let traces = options.traces.as_ref().map(Traces::start).transpose();
+        let traces = traces.map_err(StartError::Traces)?;
         let (listeners, addresses) = listen_at(&options.addresses)?;
         let (management_listeners, management_addresses) = listen_at(&options.management)?;
         let hosts = &options.allowed_hosts;
@@ -93,6 +101,7 @@ impl Server {
             document: Document::default(),
             options,
             metrics: Arc::new(Metrics::new(&servables, halls)),
+            traces,
             servables,
             started: Instant::now(),
             stage: stage_now,
@@ -192,6 +201,9 @@ impl Server {
             if timeout(CUT_GRACE, self.clients.empty()).await.is_err() {
                 tracing::warn!("requests do not end");
             }
+        }
+        if let Some(traces) = &self.app.traces {
+            traces.finish(SPANS_GRACE).await;
         }
     }
 }

@@ -22,7 +22,6 @@ use crate::{
 
 /// The whole service of a listener.
 pub(super) fn stack(app: &Arc<App>, audience: Side, site: Site) -> Router {
-    let metrics = Arc::clone(&app.metrics);
     let mut routes = http::routes(audience)
         .with_state(Arc::clone(app))
         // Inside of what lets pages read answers: they may read this one.
@@ -42,7 +41,10 @@ pub(super) fn stack(app: &Arc<App>, audience: Side, site: Site) -> Router {
         .layer(middleware::from_fn(http::dialects::layer))
         // Outside of everything that can fail, so that each request has its line; inside of the id
         // that the line shows.
-        .layer(middleware::from_fn_with_state(metrics, access::layer))
+        .layer(middleware::from_fn_with_state(
+            Arc::clone(app),
+            access::layer,
+        ))
         // Outermost: whatever the answer is, it carries the id.
         .layer(middleware::from_fn(request_id::layer))
 }

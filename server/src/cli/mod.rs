@@ -14,6 +14,8 @@ mod registry;
 mod report;
 mod run;
 mod serve;
+mod service;
+mod telemetry;
 mod test;
 
 use std::{ffi::OsString, process::ExitCode};

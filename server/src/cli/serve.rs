@@ -14,13 +14,17 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use super::{
     Switch, ending,
     listening::{self, Listening},
-    report,
+    report, service,
+    telemetry::Telemetry,
 };
 use crate::{
-    app::{CUT_GRACE, Server},
+    app::{CUT_GRACE, SPANS_GRACE, Server},
     config,
     http::state::Options,
-    observe::log::{self, Format, Level},
+    observe::{
+        self, Audit,
+        log::{self, Format, Level},
+    },
 };
 
 #[derive(Debug, Args)]
@@ -67,6 +71,8 @@ pub(super) struct Arguments {
     /// status 1.
     #[arg(long)]
     wait_for_models: bool,
+    #[command(flatten)]
+    telemetry: Telemetry,
 }
 
 /// Reads a number of bytes such as `8388608` or `8MiB`.
@@ -116,7 +122,12 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
     if let Some(port) = arguments.port {
         tracing::warn!("gRPC is not built: nothing listens on port {port} (--port)");
     }
+    let traces = match arguments.telemetry.traces() {
+        Ok(traces) => traces,
+        Err(message) => return fail(&message),
+    };
     let mut options = Options {
+        traces,
         drain_delay: Duration::from_secs(arguments.drain_delay_seconds.into()),
         grace: Duration::from_secs(arguments.shutdown_grace_seconds.into()),
         max_body_bytes: arguments.max_body_bytes,
@@ -159,7 +170,8 @@ const SLACK: Duration = Duration::from_secs(1);
 async fn serve(options: Options, started: Instant) -> Result<(), String> {
     let unheard = |error| format!("cannot listen for signals: {error}");
     let signals = Signals::new().map_err(unheard)?;
-    let patience = options.drain_delay + options.grace + CUT_GRACE + THREADS_GRACE + SLACK;
+    let patience =
+        options.drain_delay + options.grace + CUT_GRACE + SPANS_GRACE + THREADS_GRACE + SLACK;
     let waits = options.wait_for_models;
     let mut server =
         Server::start(options, Registry::global()).map_err(|error| error.to_string())?;
@@ -172,12 +184,13 @@ async fn serve(options: Options, started: Instant) -> Result<(), String> {
     listening::warn_of_strangers(server.addresses());
     listening::warn_of_strangers(server.management_addresses());
     ending::orderly(patience).map_err(unheard)?;
+    let _signs = service::watchdog();
     let mut told = tokio::spawn(signals.until_stop());
     let loaded = tokio::select! {
         biased;
         _ = &mut told => false,
         unready = server.loaded() => {
-            match unready {
+            match &unready {
                 None => tracing::info!("ready after {:.2} s", started.elapsed().as_secs_f64()),
                 Some(reason) => {
                     if let (Some(nothing), false) = (server.nothing_to_serve(), waits) {
@@ -186,6 +199,7 @@ async fn serve(options: Options, started: Instant) -> Result<(), String> {
                     tracing::error!("not ready: {reason}");
                 }
             }
+            service::started(unready.as_deref());
             true
         }
     };
@@ -193,6 +207,14 @@ async fn serve(options: Options, started: Instant) -> Result<(), String> {
         // Ends in no other way than by being told.
         let _ = told.await;
     }
+    observe::audit(&Audit {
+        action: "stop",
+        actor: None,
+        subject: "server",
+        outcome: "done",
+        reason: Some("told by a signal"),
+    });
+    service::stopping();
     tracing::info!("stopping; a second signal does not wait for running requests");
     server.end().await;
     // Dropping it would wait for the threads of engines, one of which may never be done with its

@@ -20,10 +20,12 @@ use graphmill_calculators::payload::Tally;
 use hyper::body::{Frame, SizeHint};
 
 use crate::{
+    http::state::App,
     observe::{
         log,
         metrics::{Metrics, Taken},
         request_id::Id,
+        trace::{Ended, RequestTrace},
     },
     rescue::Failure,
 };
@@ -49,6 +51,8 @@ struct Facts {
     /// What went wrong.
     failure: OnceLock<Refused>,
     tally: Arc<Tally>,
+    /// Where traces are collected.
+    trace: Option<RequestTrace>,
 }
 
 /// What went wrong, as the log may have it.
@@ -91,6 +95,34 @@ impl Entry {
         Arc::clone(&self.0.tally)
     }
 
+    /// The trace of the request, where traces are collected.
+    pub(crate) fn trace(&self) -> Option<&RequestTrace> {
+        self.0.trace.as_ref()
+    }
+
+    /// What the answer took so far, in milliseconds, by part: what is not known is left out. The
+    /// form is that of the header `server-timing`.
+    pub(crate) fn server_timing(&self) -> String {
+        let Facts {
+            received, tally, ..
+        } = &*self.0;
+        let tally = tally.read();
+        let prepare = tally
+            .submitted
+            .map(|submitted| submitted.duration_since(*received));
+        let parts = [
+            ("prepare", prepare),
+            ("queue", tally.queued),
+            ("prefill", tally.prefill()),
+            ("decode", tally.first.map(|_| tally.decoding)),
+            ("total", Some(received.elapsed())),
+        ];
+        let parts = parts
+            .into_iter()
+            .filter_map(|(name, time)| Some(format!("{name};dur={}", milliseconds(time?))));
+        parts.collect::<Vec<_>>().join(", ")
+    }
+
     fn write(&self, status: Option<StatusCode>, whole: bool) {
         /// A line, with the fields that are known.
         macro_rules! line {
@@ -103,8 +135,10 @@ impl Entry {
                     prompt_tokens = $fields.prompt_tokens,
                     cached_tokens = $fields.cached_tokens,
                     generated_tokens = $fields.generated_tokens,
+                    queue_ms = $fields.queue_ms,
                     ttft_ms = $fields.ttft_ms,
                     total_ms = $fields.total_ms,
+                    trace_id = $fields.trace_id,
                     "{}",
                     $fields.message
                 )
@@ -132,8 +166,10 @@ struct Fields<'a> {
     prompt_tokens: Option<u32>,
     cached_tokens: Option<u32>,
     generated_tokens: Option<u32>,
+    queue_ms: Option<f64>,
     ttft_ms: Option<f64>,
     total_ms: f64,
+    trace_id: Option<String>,
     message: String,
 }
 
@@ -157,14 +193,19 @@ impl<'a> Fields<'a> {
             prompt_tokens: known.then_some(tally.prompt),
             cached_tokens: known.then_some(tally.cached),
             generated_tokens: known.then_some(tally.generated),
+            queue_ms: tally.queued.map(milliseconds),
             ttft_ms: tally
                 .first
                 .map(|first| milliseconds(first.duration_since(facts.received))),
             total_ms: milliseconds(facts.received.elapsed()),
+            trace_id: facts.trace.as_ref().and_then(RequestTrace::id),
             message: format!("{method} {path} {end}"),
         }
     }
 }
+
+/// The endpoint of paths that no route has.
+const UNKNOWN: &str = "unknown";
 
 /// Whether a path is asked again and again whether the server is well.
 fn is_probe(path: &str) -> bool {
@@ -173,13 +214,18 @@ fn is_probe(path: &str) -> bool {
         || (path.starts_with("/v2/models/") && path.ends_with("/ready"))
 }
 
+/// Whether a path is asked again and again for metrics.
+fn is_scrape(path: &str) -> bool {
+    path == "/metrics"
+}
+
 fn milliseconds(time: Duration) -> f64 {
     (time.as_secs_f64() * 1e4).round() / 10.0
 }
 
 /// Writes the line of each request.
 pub(crate) async fn layer(
-    State(metrics): State<Arc<Metrics>>,
+    State(app): State<Arc<App>>,
     mut request: Request,
     next: Next,
 ) -> Response {
@@ -187,24 +233,31 @@ pub(crate) async fn layer(
         .extensions()
         .get::<Id>()
         .expect("the layer outside this one sets it");
+    let route = request.extensions().get::<MatchedPath>();
+    let trace = app
+        .traces
+        .as_ref()
+        .filter(|_| !is_probe(request.uri().path()) && !is_scrape(request.uri().path()))
+        .map(|traces| {
+            let route = route.map(MatchedPath::as_str);
+            RequestTrace::begin(traces, request.method(), route, request.headers())
+        });
     let entry = Entry(Arc::new(Facts {
         id: Arc::clone(&id.0),
         method: request.method().clone(),
         path: request.uri().path().to_owned(),
-        endpoint: request
-            .extensions()
-            .get::<MatchedPath>()
-            .map_or("unknown", MatchedPath::as_str)
-            .to_owned(),
+        endpoint: route.map_or(UNKNOWN, MatchedPath::as_str).to_owned(),
         received: Instant::now(),
         model: OnceLock::new(),
         streams: OnceLock::new(),
         entered: OnceLock::new(),
         failure: OnceLock::new(),
         tally: Arc::default(),
+        trace,
     }));
     request.extensions_mut().insert(entry.clone());
     // Dropped without a status when the client leaves before there is one.
+    let metrics = Arc::clone(&app.metrics);
     metrics.begins();
     let mut line = Line {
         metrics,
@@ -238,7 +291,22 @@ impl Drop for Line {
             &facts.endpoint,
             self.status.map(|status| status.as_u16()),
             facts.received.elapsed(),
+            facts.trace.as_ref().and_then(RequestTrace::id),
         );
+        if let Some(trace) = &facts.trace {
+            trace.end(&Ended {
+                id: &facts.id,
+                method: &facts.method,
+                route: Some(facts.endpoint.as_str()).filter(|endpoint| *endpoint != UNKNOWN),
+                path: &log::shown(&facts.path),
+                status: self.status,
+                error: facts
+                    .failure
+                    .get()
+                    .and_then(|failure| failure.code.as_deref()),
+                whole: self.whole,
+            });
+        }
         if let Some(graph) = facts.model.get() {
             let refused = self.status.is_some_and(|status| status.as_u16() >= 400);
             self.metrics.graph_ends(

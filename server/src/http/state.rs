@@ -13,7 +13,10 @@ use super::bodies::Bodies;
 use crate::{
     config::Config,
     listen::Limits,
-    observe::metrics::Metrics,
+    observe::{
+        metrics::Metrics,
+        trace::{TraceOptions, Traces},
+    },
     servable::{Servables, Stage},
 };
 
@@ -48,6 +51,8 @@ pub struct Options {
     pub allowed_origins: Vec<String>,
     /// Whether graphs whose model is missing are loaded once it is there.
     pub wait_for_models: bool,
+    /// Where spans go; without it there are none.
+    pub traces: Option<TraceOptions>,
 }
 
 /// The usual [`Options::max_body_bytes`]: room for a prompt that fills a context of a million
@@ -73,6 +78,7 @@ impl Options {
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
             wait_for_models: false,
+            traces: None,
         }
     }
 }
@@ -82,6 +88,8 @@ pub(crate) struct App {
     pub(crate) options: Options,
     pub(crate) servables: Arc<Servables>,
     pub(crate) metrics: Arc<Metrics>,
+    /// What sends spans, where they are collected.
+    pub(crate) traces: Option<Traces>,
     pub(crate) bodies: Arc<Bodies>,
     pub(crate) document: Document,
     pub(crate) started: Instant,

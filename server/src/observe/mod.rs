@@ -1,5 +1,9 @@
-//! What the server says of itself: its log, its metrics, and the id of each request.
+//! What the server says of itself: its log, its metrics, its traces, and the id of each request.
 
+mod audit;
 pub(crate) mod log;
 pub(crate) mod metrics;
 pub(crate) mod request_id;
+pub(crate) mod trace;
+
+pub(crate) use audit::{Audit, audit};

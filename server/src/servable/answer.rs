@@ -14,7 +14,7 @@ use super::{
     state::Servable,
 };
 use crate::{
-    observe::request_id::Id,
+    observe::{request_id::Id, trace::RunTrace},
     rescue::{Cause, Failure},
 };
 
@@ -37,6 +37,15 @@ pub(crate) async fn cut(stage: &mut watch::Receiver<Stage>) {
     let _ = stage.wait_for(|stage| *stage == Stage::Cut).await;
 }
 
+/// The trace that a request belongs to.
+#[derive(Default)]
+pub(crate) struct Trace {
+    /// What nodes tell others that they ask.
+    pub(crate) traceparent: Option<Arc<str>>,
+    /// What makes spans of the run, where they are sent.
+    pub(crate) run: Option<RunTrace>,
+}
+
 /// The answer of a graph to one request.
 pub(crate) struct Answer {
     packets: OutputStream,
@@ -56,6 +65,7 @@ impl Answer {
         deadline: Option<Instant>,
         request: HttpRequestPayload,
         tally: Arc<Tally>,
+        trace: Trace,
     ) -> Result<Self, Failure> {
         let plan = servable.plan()?;
         let (Some(input), Some(output)) = (request_stream(&plan), response_stream(&plan)) else {
@@ -67,7 +77,11 @@ impl Answer {
         let mut run = RunCx::new(id.0.clone());
         run.deadline = deadline;
         run.extension = Some(tally);
-        let (session, handle) = Session::new(&plan, run, SidePackets::new())?;
+        run.trace.traceparent = trace.traceparent;
+        let (mut session, handle) = Session::new(&plan, run, SidePackets::new())?;
+        if let Some(run) = trace.run {
+            session.on_end(|summary, error| run.end(summary, error));
+        }
         let packets = handle.output(output)?;
         let session = tokio::spawn(session);
         handle.push(input, Packet::new(0, request)).await?;

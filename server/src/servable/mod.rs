@@ -20,7 +20,7 @@ use graphmill_calculators::{embed::EmbeddingModel, llm::LanguageModel};
 use graphmill_engine::{Environment, Registry, Resource, shortened};
 use graphmill_grammar::suggest;
 
-pub(crate) use answer::{Answer, Stage, cut};
+pub(crate) use answer::{Answer, Stage, Trace, cut};
 pub(crate) use load::{answers_http, compile, compile_text};
 pub(crate) use loading::{look_for_models, watch_files};
 pub(crate) use models::Named;

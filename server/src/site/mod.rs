@@ -54,6 +54,7 @@ impl Site {
             "retry-after",
             "x-should-retry",
             "x-ignored-fields",
+            "server-timing",
         ];
         Some(
             CorsLayer::new()

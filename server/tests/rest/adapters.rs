@@ -1,8 +1,10 @@
 //! Adapters are models of their own to a client: listed, named behind their graph or alone.
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 
-use crate::support::{CHAT, Setup, TestServer, question};
+use crate::support::{CHAT, Setup, TestServer, engine_numbers, question, streamed};
 
 /// The published graph with two adapters of a scripted model, which moves letters on by the
 /// adapter's number.
@@ -72,4 +74,50 @@ async fn an_adapter_that_is_not_there_is_an_unknown_model() {
     let error = server.chat(&question("chat:oen", "hi")).await.json();
     let message = error["error"]["message"].as_str().expect("a message");
     assert!(message.contains("did you mean `chat:one`?"), "{message}");
+}
+
+#[tokio::test]
+async fn schedulers_see_which_adapters_work() {
+    let options = "max_num_seqs: 1 lora_adapters { name: \"one\" path: \"one.gguf\" } lora_adapters { name: \"two\" path: \"two.gguf\" }";
+    let graph = CHAT.replace("max_num_seqs: 4", options);
+    let script = json!({
+        "name": "scripted", "cells": 640, "step_micros": 1000, "replies": [{ "text": "and on ", "then": "repeat" }],
+    });
+    let server = Setup::new()
+        .graph("chat", &graph)
+        .script(&script)
+        .start()
+        .await;
+    let mut open = Vec::new();
+    for (running, waiting, model) in [(1, 0, "one"), (1, 1, "two")] {
+        let request = server.post("/v3/chat/completions", streamed(model, "hi").to_string());
+        open.push(tokio::spawn(request.send()));
+        server
+            .until("submitted", |status| {
+                engine_numbers(status)[..2] == [running, waiting]
+            })
+            .await;
+    }
+    // What adapters wait is told with the next step.
+    let deadline = Instant::now() + Duration::from_secs(30);
+    loop {
+        let scrape = server.get("/metrics").await.text;
+        let adapters = "max_lora=\"2\",running_lora_adapters=\"one\",waiting_lora_adapters=\"two\"";
+        if scrape.contains(&format!("vllm:lora_requests_info{{{adapters}}} ")) {
+            assert!(
+                scrape.contains("\nvllm:num_requests_running 1\n"),
+                "{scrape}"
+            );
+            assert!(
+                scrape.contains("\nvllm:num_requests_waiting 1\n"),
+                "{scrape}"
+            );
+            let blocks = "vllm:cache_config_info{block_size=\"16\",num_gpu_blocks=\"40\"} 1\n";
+            assert!(scrape.contains(blocks), "{scrape}");
+            break;
+        }
+        assert!(Instant::now() < deadline, "{scrape}");
+        tokio::task::yield_now().await;
+    }
+    open.into_iter().for_each(|request| request.abort());
 }

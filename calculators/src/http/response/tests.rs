@@ -43,7 +43,7 @@ fn chunk(index: u32, text: &str, finish: Option<Finish>) -> TextChunk {
             prompt_tokens: 9,
             cached_tokens: 4,
             generated_tokens: 2,
-            drafts: None,
+            ..Usage::default()
         },
         ..TextChunk::default()
     }

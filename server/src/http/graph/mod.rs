@@ -4,11 +4,11 @@
 //! From then on the session belongs to the answer's body: a client that leaves drops the body, and
 //! with it everything that works for it.
 
-use std::{sync::Arc, time::Instant};
+use std::{ops::RangeInclusive, sync::Arc, time::Instant};
 
 use axum::{
     extract::{Path, Request, State},
-    http::{HeaderMap, HeaderValue, Method, Uri, header},
+    http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header},
     response::{IntoResponse as _, Response},
 };
 use graphmill_calculators::{
@@ -26,9 +26,9 @@ use body::ParsedBody;
 use crate::{
     http::{access::Entry, sse, state::App, unknown_route},
     listen::Arrival,
-    observe::request_id::Id,
+    observe::{request_id::Id, trace::RunTrace},
     rescue::{Cause, Failure},
-    servable::{self, Answer, Named},
+    servable::{self, Answer, Named, Trace},
 };
 
 /// What of a request's head the graph sees, and what accompanies it.
@@ -114,6 +114,31 @@ pub(crate) async fn any_path(
     answer(&app, named, head, body?).await
 }
 
+/// The header that says what an answer took.
+const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
+
+/// How long a `traceparent` is: of later versions longer than today's.
+const TRACEPARENT_BYTES: RangeInclusive<usize> = 55..=256;
+
+/// The trace that a request belongs to: ours where traces are collected, else its sender's.
+fn trace(head: &Head, graph: &str, body: &ParsedBody) -> Trace {
+    let Some(request) = head.entry.trace() else {
+        let given = head.headers.get("traceparent");
+        let given = given
+            .and_then(|value| value.to_str().ok())
+            .filter(|value| TRACEPARENT_BYTES.contains(&value.len()));
+        return Trace {
+            traceparent: given.map(Into::into),
+            run: None,
+        };
+    };
+    let path = head.uri.path();
+    Trace {
+        traceparent: Some(request.traceparent()),
+        run: RunTrace::new(request, graph, path, &body.json, head.entry.tally()),
+    }
+}
+
 async fn answer(
     app: &App,
     named: Named<'_>,
@@ -130,6 +155,7 @@ async fn answer(
         .headers
         .iter()
         .filter_map(|(name, value)| Some((name.to_string(), value.to_str().ok()?.to_owned())));
+    let trace = trace(&head, servable.name(), &body);
     let payload = HttpRequestPayload {
         method: head.method.to_string(),
         uri: head.uri.to_string(),
@@ -145,6 +171,7 @@ async fn answer(
         deadline,
         payload,
         head.entry.tally(),
+        trace,
     )
     .await?;
     head.entry.entered();
@@ -166,7 +193,13 @@ async fn answer(
             bytes,
         } => {
             let content_type = HeaderValue::from_static(content_type);
-            ([(header::CONTENT_TYPE, content_type)], bytes).into_response()
+            let timing = HeaderValue::try_from(head.entry.server_timing());
+            let timing = timing.expect("names and numbers");
+            let headers = [
+                (header::CONTENT_TYPE, content_type),
+                (SERVER_TIMING, timing),
+            ];
+            (headers, bytes).into_response()
         }
         first => sse::response(stream::body(
             first,

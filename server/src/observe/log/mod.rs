@@ -55,11 +55,15 @@ impl Level {
         match self {
             // The HTTP library's own chatter helps nobody who runs graphs, and it has what clients
             // send.
-            Self::Trace => "trace,hyper=info,hyper_util=info,h2=info,tower=info",
-            Self::Debug => "debug,hyper=info,hyper_util=info,h2=info,tower=info",
-            Self::Info => "info",
-            Self::Warning => "warn",
-            Self::Error => "error",
+            Self::Trace => {
+                "trace,hyper=info,hyper_util=info,h2=info,tower=info,tonic=info,opentelemetry=warn,audit=info"
+            }
+            Self::Debug => {
+                "debug,hyper=info,hyper_util=info,h2=info,tower=info,tonic=info,opentelemetry=warn,audit=info"
+            }
+            Self::Info => "info,opentelemetry=warn,audit=info",
+            Self::Warning => "warn,audit=info",
+            Self::Error => "error,audit=info",
         }
     }
 }

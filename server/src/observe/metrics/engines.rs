@@ -15,13 +15,15 @@ use crate::servable::Servables;
 pub(super) struct LlmEngines(Weak<Servables>);
 
 /// What one engine says at a scrape.
-struct Reading {
+pub(super) struct Reading {
     labels: LlmEngineLabels,
-    status: LlmEngineStatus,
+    pub(super) status: LlmEngineStatus,
     measured: Measurements,
     info: LlmEngineInfo,
     health: Health,
     file_changed: bool,
+    /// Adapters that requests can name.
+    pub(super) adapters: u32,
 }
 
 impl families::Reading for Reading {
@@ -35,7 +37,7 @@ impl LlmEngines {
         Self(Arc::downgrade(servables))
     }
 
-    fn read(&self) -> Vec<Reading> {
+    pub(super) fn read(&self) -> Vec<Reading> {
         let Some(servables) = self.0.upgrade() else {
             return Vec::new();
         };
@@ -51,6 +53,7 @@ impl LlmEngines {
                 },
                 measured: engine.measurements(),
                 info: engine.info().clone(),
+                adapters: engine.spec().adapters.len() as u32,
                 file_changed: engine.files().change().is_some(),
                 status,
             }
@@ -97,9 +100,14 @@ const GAUGES: &[Gauge<Reading>] = &[
     ("kv_cells_used", "KV cells that hold a token", |reading| {
         f64::from(reading.status.kv_cells_used)
     }),
-    ("kv_cells_total", "KV cells there are", |reading| {
+    ("kv_cells", "KV cells there are", |reading| {
         f64::from(reading.status.kv_cells_total)
     }),
+    (
+        "kv_cells_total",
+        "As graphmill_kv_cells, which takes its place",
+        |reading| f64::from(reading.status.kv_cells_total),
+    ),
     (
         "kv_usage_ratio",
         "Part of the KV cells that hold a token",
@@ -269,34 +277,5 @@ const HISTOGRAMS: &[Distribution<Reading>] = &[
         "Tokens of a generation",
         None,
         |reading| &reading.measured.generated_tokens,
-    ),
-];
-
-/// The same under the names that schedulers of inference pools read from vLLM.
-#[derive(Debug)]
-pub(super) struct Aliases(pub(super) LlmEngines);
-
-impl Collector for Aliases {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let readings = self.0.read();
-        families::gauges(&mut encoder, &readings, ALIASES)
-    }
-}
-
-const ALIASES: &[Gauge<Reading>] = &[
-    (
-        "vllm:num_requests_running",
-        "As graphmill_requests_running",
-        |reading| f64::from(reading.status.sequences_running),
-    ),
-    (
-        "vllm:num_requests_waiting",
-        "As graphmill_requests_waiting",
-        |reading| f64::from(reading.status.sequences_waiting),
-    ),
-    (
-        "vllm:kv_cache_usage_perc",
-        "As graphmill_kv_usage_ratio",
-        usage,
     ),
 ];

@@ -10,6 +10,7 @@ mod engines;
 mod families;
 mod graphs;
 mod ovms;
+mod pools;
 mod text;
 
 use std::{fmt, sync::Arc, time::Duration};
@@ -20,7 +21,10 @@ use axum::{
 };
 use prometheus_client::{
     encoding::{EncodeLabelSet, text as openmetrics},
-    metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram, info::Info},
+    metrics::{
+        counter::Counter, exemplar::HistogramWithExemplars, family::Family, gauge::Gauge,
+        info::Info,
+    },
     registry::{Registry, Unit},
 };
 
@@ -42,9 +46,17 @@ const REQUEST_SECONDS: [f64; 14] = [
 pub(crate) struct Metrics {
     registry: Registry,
     requests: Family<RequestLabels, Counter>,
-    durations: Family<EndpointLabels, Histogram>,
+    durations: Family<EndpointLabels, Durations>,
     open: Gauge,
     ovms: Arc<ovms::Counts>,
+}
+
+/// How long requests took, with the trace of one in each bucket.
+type Durations = HistogramWithExemplars<TraceLabels>;
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct TraceLabels {
+    trace_id: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -65,15 +77,14 @@ impl Metrics {
     /// All metrics of a server, those of its connections and engines included.
     pub(crate) fn new(servables: &Arc<Servables>, halls: Halls) -> Self {
         let mut all = Registry::default();
-        all.register_collector(Box::new(engines::Aliases(engines::LlmEngines::new(
-            servables,
-        ))));
+        all.register_collector(Box::new(pools::Pools(engines::LlmEngines::new(servables))));
         let ovms = Arc::new(ovms::Counts::new(servables));
         all.register_collector(Box::new(ovms::Families(Arc::clone(&ovms))));
         let registry = all.sub_registry_with_prefix("graphmill");
         let requests = Family::default();
-        let durations: Family<EndpointLabels, Histogram> =
-            Family::new_with_constructor(|| Histogram::new(REQUEST_SECONDS));
+        let durations: Family<EndpointLabels, Durations> = Family::new_with_constructor(|| {
+            HistogramWithExemplars::new(REQUEST_SECONDS.into_iter())
+        });
         let open = Gauge::default();
         registry.register("requests", "HTTP requests answered", requests.clone());
         registry.register_with_unit(
@@ -134,8 +145,15 @@ impl Metrics {
     }
 
     /// A request was answered, or its client has left. `graph` is empty for a request that no graph
-    /// took.
-    pub(crate) fn ends(&self, graph: &str, endpoint: &str, code: Option<u16>, took: Duration) {
+    /// took. `trace` is the trace that its spans are in, if they are sent.
+    pub(crate) fn ends(
+        &self,
+        graph: &str,
+        endpoint: &str,
+        code: Option<u16>,
+        took: Duration,
+        trace: Option<String>,
+    ) {
         self.open.dec();
         let labels = EndpointLabels {
             graph: graph.to_owned(),
@@ -148,9 +166,11 @@ impl Metrics {
                 code: code.map_or_else(|| "left".to_owned(), |code| code.to_string()),
             })
             .inc();
-        self.durations
-            .get_or_create(&labels)
-            .observe(took.as_secs_f64());
+        self.durations.get_or_create(&labels).observe(
+            took.as_secs_f64(),
+            trace.map(|trace_id| TraceLabels { trace_id }),
+            None,
+        );
     }
 
     /// A request for a graph has ended.

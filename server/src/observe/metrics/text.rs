@@ -36,6 +36,9 @@ pub(super) fn wants_openmetrics(headers: &HeaderMap) -> bool {
     openmetrics > 0.0 && openmetrics >= text
 }
 
+/// Where an exemplar begins. The value of a label has no quotation mark without a backslash.
+const EXEMPLAR: &str = " # {trace_id=\"";
+
 /// The text format of a scrape in `OpenMetrics`.
 pub(super) fn of_openmetrics(scrape: &str) -> String {
     let mut out = String::with_capacity(scrape.len() + scrape.len() / 8);
@@ -43,7 +46,9 @@ pub(super) fn of_openmetrics(scrape: &str) -> String {
     let mut help = None;
     for line in scrape.lines() {
         let Some(comment) = line.strip_prefix("# ") else {
-            out.extend([line, "\n"]);
+            // Samples of this format have no exemplars.
+            let sample = line.split_once(EXEMPLAR).map_or(line, |(sample, _)| sample);
+            out.extend([sample, "\n"]);
             continue;
         };
         match comment.split_once(' ') {
@@ -103,11 +108,11 @@ mod tests {
         let scrape = "# HELP a_seconds Took.\n# TYPE a_seconds histogram\n# UNIT a_seconds seconds\na_seconds_count 1\n\
                       # HELP b Done.\n# TYPE b counter\nb_total{x=\"# TYPE \"} 2\n\
                       # HELP c Version.\n# TYPE c info\nc_info{v=\"1\"} 1\n\
-                      # HELP d Any.\n# TYPE d unknown\nd 1\n# EOF\n";
+                      # HELP d Any.\n# TYPE d unknown\nd{x=\" # {trace_id=\\\"\"} 1 # {trace_id=\"4b\"} 0.5\n# EOF\n";
         let text = "# HELP a_seconds Took.\n# TYPE a_seconds histogram\na_seconds_count 1\n\
                     # HELP b_total Done.\n# TYPE b_total counter\nb_total{x=\"# TYPE \"} 2\n\
                     # HELP c_info Version.\n# TYPE c_info gauge\nc_info{v=\"1\"} 1\n\
-                    # HELP d Any.\n# TYPE d untyped\nd 1\n";
+                    # HELP d Any.\n# TYPE d untyped\nd{x=\" # {trace_id=\\\"\"} 1\n";
         assert_eq!(of_openmetrics(scrape), text);
     }
 }

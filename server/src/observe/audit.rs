@@ -1,0 +1,36 @@
+//! The audit log: who had the server do what, beyond answering requests, and what came of it.
+
+/// Something that was done, or refused, on somebody's word.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Audit<'a> {
+    /// What was wanted, such as `reload`, `unload`, `stop` or `use_key`.
+    pub(crate) action: &'a str,
+    /// The name of the key or the operator; never a key itself. None where the server cannot know.
+    pub(crate) actor: Option<&'a str>,
+    /// What it is about: a graph, a path.
+    pub(crate) subject: &'a str,
+    /// `done`, `refused` or `failed`.
+    pub(crate) outcome: &'a str,
+    /// Why, where that is not plain.
+    pub(crate) reason: Option<&'a str>,
+}
+
+/// Writes a line with the target `audit`, which is logged whatever the level.
+pub(crate) fn audit(audit: &Audit<'_>) {
+    let Audit {
+        action,
+        actor,
+        subject,
+        outcome,
+        reason,
+    } = *audit;
+    tracing::info!(
+        target: "audit",
+        audit = action,
+        actor,
+        subject,
+        outcome,
+        reason,
+        "{action} {outcome}"
+    );
+}

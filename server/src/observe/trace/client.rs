@@ -1,0 +1,45 @@
+//! Sends spans over HTTP. The thread that batches them has no runtime, and this client needs one.
+
+use std::{fmt, future::Future, pin::Pin, time::Duration};
+
+use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response, hyper::HyperClient};
+use tokio::runtime::Handle;
+
+/// A client whose requests run on the server's runtime.
+pub(super) struct Client {
+    client: HyperClient,
+    runtime: Handle,
+}
+
+impl Client {
+    /// In the runtime of the caller.
+    pub(super) fn new(timeout: Duration) -> Self {
+        Self {
+            client: HyperClient::with_default_connector(timeout, None),
+            runtime: Handle::current(),
+        }
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").finish_non_exhaustive()
+    }
+}
+
+impl HttpClient for Client {
+    fn send_bytes<'client, 'answer>(
+        &'client self,
+        request: Request<Bytes>,
+    ) -> Pin<Box<dyn Future<Output = Result<Response<Bytes>, HttpError>> + Send + 'answer>>
+    where
+        'client: 'answer,
+        Self: 'answer,
+    {
+        let client = self.client.clone();
+        let sent = self
+            .runtime
+            .spawn(async move { client.send_bytes(request).await });
+        Box::pin(async move { sent.await? })
+    }
+}

@@ -1,0 +1,120 @@
+//! The names of attributes. Those of generative AI still change from version to version of the
+//! semantic conventions: these are of v0.1.0 of their own repository, and only here.
+
+use graphmill_calculators::payload::JsonBody;
+use opentelemetry::{Array, KeyValue, StringValue, Value};
+
+pub(super) const OPERATION: &str = "gen_ai.operation.name";
+pub(super) const PROVIDER: &str = "gen_ai.provider.name";
+pub(super) const AGENT: &str = "gen_ai.agent.name";
+pub(super) const REQUEST_MODEL: &str = "gen_ai.request.model";
+pub(super) const RESPONSE_MODEL: &str = "gen_ai.response.model";
+pub(super) const FINISH_REASONS: &str = "gen_ai.response.finish_reasons";
+pub(super) const FIRST_CHUNK: &str = "gen_ai.response.time_to_first_chunk";
+pub(super) const INPUT_TOKENS: &str = "gen_ai.usage.input_tokens";
+pub(super) const OUTPUT_TOKENS: &str = "gen_ai.usage.output_tokens";
+pub(super) const CACHED_TOKENS: &str = "gen_ai.usage.cache_read.input_tokens";
+pub(super) const ERROR: &str = "error.type";
+
+pub(super) const METHOD: &str = "http.request.method";
+pub(super) const ROUTE: &str = "http.route";
+pub(super) const PATH: &str = "url.path";
+pub(super) const STATUS: &str = "http.response.status_code";
+
+pub(super) const REQUEST_ID: &str = "graphmill.request_id";
+pub(super) const NODE: &str = "graphmill.node";
+pub(super) const CALCULATOR: &str = "graphmill.calculator";
+pub(super) const CALLS: &str = "graphmill.calls";
+pub(super) const BUSY: &str = "graphmill.busy_seconds";
+pub(super) const QUEUE: &str = "graphmill.queue_seconds";
+pub(super) const PREFILL: &str = "graphmill.prefill_seconds";
+pub(super) const DECODE: &str = "graphmill.decode_seconds";
+
+/// What a graph does for a request.
+pub(super) const RUN_GRAPH: &str = "invoke_workflow";
+
+/// Who computes.
+pub(super) const GRAPHMILL: &str = "graphmill";
+
+/// What a field of a request is as an attribute.
+#[derive(Copy, Clone)]
+enum Kind {
+    Float,
+    Int,
+    Bool,
+    Texts,
+}
+
+/// Fields of requests with their attributes. Of several fields with one attribute a request has one.
+const FIELDS: &[(&str, &str, Kind)] = &[
+    ("temperature", "gen_ai.request.temperature", Kind::Float),
+    ("top_p", "gen_ai.request.top_p", Kind::Float),
+    ("top_k", "gen_ai.request.top_k", Kind::Int),
+    ("max_tokens", "gen_ai.request.max_tokens", Kind::Int),
+    (
+        "max_completion_tokens",
+        "gen_ai.request.max_tokens",
+        Kind::Int,
+    ),
+    ("max_output_tokens", "gen_ai.request.max_tokens", Kind::Int),
+    ("seed", "gen_ai.request.seed", Kind::Int),
+    ("n", "gen_ai.request.choice.count", Kind::Int),
+    (
+        "frequency_penalty",
+        "gen_ai.request.frequency_penalty",
+        Kind::Float,
+    ),
+    (
+        "presence_penalty",
+        "gen_ai.request.presence_penalty",
+        Kind::Float,
+    ),
+    ("stream", "gen_ai.request.stream", Kind::Bool),
+    (
+        "encoding_format",
+        "gen_ai.request.encoding_formats",
+        Kind::Texts,
+    ),
+];
+
+/// What a request asks for, without any of its texts. Fields of a wrong type are left out: the
+/// graph refuses them.
+pub(super) fn asked(body: &JsonBody) -> Vec<KeyValue> {
+    let mut attributes: Vec<KeyValue> = Vec::new();
+    for (field, name, kind) in FIELDS {
+        let Some(given) = body.short(field) else {
+            continue;
+        };
+        let value = match kind {
+            Kind::Float => given.as_f64().map(Value::F64),
+            Kind::Int => given.as_i64().map(Value::I64),
+            Kind::Bool => given.as_bool().map(Value::Bool),
+            Kind::Texts => given.as_str().map(|text| texts([text.to_owned()])),
+        };
+        let is_new = !attributes.iter().any(|it| it.key.as_str() == *name);
+        if let Some(value) = value.filter(|_| is_new) {
+            attributes.push(KeyValue::new(*name, value));
+        }
+    }
+    attributes
+}
+
+/// A list of texts.
+pub(super) fn texts(values: impl IntoIterator<Item = impl Into<StringValue>>) -> Value {
+    let values = values.into_iter().map(Into::into).collect();
+    Value::Array(Array::String(values))
+}
+
+/// The operation that the endpoint of a path stands for.
+pub(super) fn operation(path: &str) -> &'static str {
+    let ends = |end: &str| path.ends_with(end);
+    if ends("/embeddings") || ends("/embed") {
+        "embeddings"
+    } else if ends("/rerank") {
+        "rerank"
+    } else if ends("/completions") && !ends("/chat/completions") {
+        "text_completion"
+    } else {
+        "chat"
+    }
+}

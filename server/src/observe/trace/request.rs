@@ -1,0 +1,131 @@
+//! The span of a request, from its head to the end of its answer.
+
+use std::{
+    fmt::Write as _,
+    sync::Arc,
+    time::{Instant, SystemTime},
+};
+
+use axum::http::{HeaderMap, Method, StatusCode};
+use opentelemetry::{
+    Context, KeyValue,
+    propagation::TextMapPropagator as _,
+    trace::{SpanBuilder, SpanKind, Status, TraceContextExt as _, Tracer as _},
+};
+use opentelemetry_http::HeaderExtractor;
+use opentelemetry_sdk::{propagation::TraceContextPropagator, trace::SdkTracer};
+
+use super::{Traces, names};
+
+/// The span of one request, and the place of those below it.
+#[derive(Clone, Debug)]
+pub(crate) struct RequestTrace {
+    pub(super) tracer: SdkTracer,
+    pub(super) context: Context,
+}
+
+impl RequestTrace {
+    /// A request has come. It belongs to the trace that its headers name, else to a new one.
+    pub(crate) fn begin(
+        traces: &Traces,
+        method: &Method,
+        route: Option<&str>,
+        headers: &HeaderMap,
+    ) -> Self {
+        let parent = TraceContextPropagator::new()
+            .extract_with_context(&Context::new(), &HeaderExtractor(headers));
+        let name = match route {
+            Some(route) => format!("{method} {route}"),
+            None => method.to_string(),
+        };
+        let span = SpanBuilder::from_name(name)
+            .with_kind(SpanKind::Server)
+            .with_start_time(SystemTime::now());
+        let span = traces.tracer.build_with_context(span, &parent);
+        Self {
+            tracer: traces.tracer.clone(),
+            context: parent.with_span(span),
+        }
+    }
+
+    /// Whether its spans are sent.
+    pub(crate) fn is_sampled(&self) -> bool {
+        self.context.span().span_context().is_sampled()
+    }
+
+    /// The trace, where its spans are sent.
+    pub(crate) fn id(&self) -> Option<String> {
+        let id = self.context.span().span_context().trace_id().to_string();
+        self.is_sampled().then_some(id)
+    }
+
+    /// What others that work for the request are told of the trace.
+    pub(crate) fn traceparent(&self) -> Arc<str> {
+        let span = self.context.span();
+        let context = span.span_context();
+        let mut header = String::with_capacity(55);
+        let (trace, span, flags) = (
+            context.trace_id(),
+            context.span_id(),
+            context.trace_flags().to_u8(),
+        );
+        // Writing to a string cannot fail.
+        let _ = write!(header, "00-{trace}-{span}-{flags:02x}");
+        header.into()
+    }
+
+    /// The answer was sent, or the client has left. Attributes come with the end: most requests
+    /// may have no span.
+    pub(crate) fn end(&self, ended: &Ended<'_>) {
+        if !self.is_sampled() {
+            return;
+        }
+        let span = self.context.span();
+        let mut attributes = vec![
+            KeyValue::new(names::METHOD, ended.method.as_str().to_owned()),
+            KeyValue::new(names::PATH, ended.path.to_owned()),
+            KeyValue::new(names::REQUEST_ID, ended.id.to_owned()),
+        ];
+        if let Some(route) = ended.route {
+            attributes.push(KeyValue::new(names::ROUTE, route.to_owned()));
+        }
+        if let Some(status) = ended.status {
+            attributes.push(KeyValue::new(names::STATUS, i64::from(status.as_u16())));
+        }
+        let error = match (ended.error, ended.status) {
+            (Some(code), _) => Some(code.to_owned()),
+            (None, Some(status)) if status.as_u16() >= 400 => Some(status.as_str().to_owned()),
+            (None, _) if !ended.whole => Some("client_disconnected".to_owned()),
+            (None, _) => None,
+        };
+        if let Some(error) = &error {
+            attributes.push(KeyValue::new(names::ERROR, error.clone()));
+        }
+        span.set_attributes(attributes);
+        if ended.status.is_some_and(|status| status.is_server_error()) {
+            span.set_status(Status::error(error.unwrap_or_default()));
+        }
+        span.end();
+    }
+
+    /// The same moment by the clock of the wall.
+    pub(super) fn wall(instant: Instant) -> SystemTime {
+        let now = SystemTime::now();
+        now.checked_sub(instant.elapsed()).unwrap_or(now)
+    }
+}
+
+/// How a request ended.
+pub(crate) struct Ended<'a> {
+    pub(crate) id: &'a str,
+    pub(crate) method: &'a Method,
+    pub(crate) route: Option<&'a str>,
+    /// Without the query.
+    pub(crate) path: &'a str,
+    /// None if the client left before there was one.
+    pub(crate) status: Option<StatusCode>,
+    /// The code of an error.
+    pub(crate) error: Option<&'a str>,
+    /// Whether all of the answer was sent.
+    pub(crate) whole: bool,
+}

@@ -1,0 +1,165 @@
+//! The spans of a graph's run, made when it has ended: one for the graph, one for each node.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use graphmill_calculators::payload::{JsonBody, Tallied, Tally};
+use graphmill_engine::{Error, NodeSummary, Summary};
+use opentelemetry::{
+    Context, KeyValue,
+    trace::{Span as _, SpanBuilder, SpanKind, Status, TraceContextExt as _, Tracer as _},
+};
+
+use super::{RequestTrace, names};
+
+/// What is said of a run besides what its session counts.
+pub(crate) struct RunTrace {
+    request: RequestTrace,
+    graph: String,
+    /// The graph, and an adapter if the request names one.
+    model: String,
+    operation: &'static str,
+    asked: Vec<KeyValue>,
+    tally: Arc<Tally>,
+    began: Instant,
+}
+
+impl RunTrace {
+    /// Of a request whose spans are sent.
+    pub(crate) fn new(
+        request: &RequestTrace,
+        graph: &str,
+        path: &str,
+        body: &JsonBody,
+        tally: Arc<Tally>,
+    ) -> Option<Self> {
+        request.is_sampled().then(|| Self {
+            request: request.clone(),
+            graph: graph.to_owned(),
+            model: body
+                .short("model")
+                .and_then(|model| model.as_str())
+                .unwrap_or(graph)
+                .to_owned(),
+            operation: names::operation(path),
+            asked: names::asked(body),
+            tally,
+            began: Instant::now(),
+        })
+    }
+
+    /// The session has ended.
+    pub(crate) fn end(self, summary: &Summary, error: Option<&Error>) {
+        let tracer = &self.request.tracer;
+        let span = SpanBuilder::from_name(format!("{} {}", names::RUN_GRAPH, self.graph))
+            .with_kind(SpanKind::Internal)
+            .with_start_time(RequestTrace::wall(self.began))
+            .with_attributes([
+                KeyValue::new(names::OPERATION, names::RUN_GRAPH),
+                KeyValue::new(names::AGENT, self.graph.clone()),
+            ]);
+        let mut span = tracer.build_with_context(span, &self.request.context);
+        if let Some(error) = error {
+            fail(&mut span, error);
+        }
+        let graph = self.request.context.with_span(span);
+        let tally = self.tally.read();
+        let explained = &summary.plan().explain().nodes;
+        for node in summary.nodes() {
+            let calculator = explained
+                .iter()
+                .find(|explained| explained.name == node.name)
+                .map_or("", |explained| &explained.calculator);
+            self.node(&graph, &node, calculator, &tally, error);
+        }
+        graph.span().end();
+    }
+
+    /// The span of a node, if it was called.
+    fn node(
+        &self,
+        graph: &Context,
+        node: &NodeSummary<'_>,
+        calculator: &str,
+        tally: &Tallied,
+        error: Option<&Error>,
+    ) {
+        let Some((first, last)) = node.called else {
+            return;
+        };
+        let mut attributes = vec![
+            KeyValue::new(names::NODE, node.name.to_owned()),
+            KeyValue::new(names::CALCULATOR, calculator.to_owned()),
+            KeyValue::new(names::CALLS, node.runs as i64),
+            KeyValue::new(names::BUSY, node.time.as_secs_f64()),
+        ];
+        let computes = COMPUTES.contains(&calculator);
+        if computes {
+            attributes.extend(self.inference(tally));
+        }
+        let name = if computes {
+            format!("{} {}", self.operation, self.model)
+        } else {
+            node.name.to_owned()
+        };
+        let span = SpanBuilder::from_name(name)
+            .with_kind(SpanKind::Internal)
+            .with_start_time(RequestTrace::wall(first))
+            .with_attributes(attributes);
+        let mut span = self.request.tracer.build_with_context(span, graph);
+        if let Some(error) = error.filter(|error| error.node.as_deref() == Some(node.name)) {
+            fail(&mut span, error);
+        }
+        span.end_with_timestamp(RequestTrace::wall(last.max(first)));
+    }
+
+    /// What a model was asked for, and what it did.
+    fn inference(&self, tally: &Tallied) -> Vec<KeyValue> {
+        let mut attributes = vec![
+            KeyValue::new(names::OPERATION, self.operation),
+            KeyValue::new(names::PROVIDER, names::GRAPHMILL),
+            KeyValue::new(names::REQUEST_MODEL, self.model.clone()),
+            KeyValue::new(names::RESPONSE_MODEL, self.model.clone()),
+            KeyValue::new(names::INPUT_TOKENS, i64::from(tally.prompt)),
+        ];
+        attributes.extend(self.asked.iter().cloned());
+        if tally.submitted.is_some() {
+            attributes.extend([
+                KeyValue::new(names::OUTPUT_TOKENS, i64::from(tally.generated)),
+                KeyValue::new(names::CACHED_TOKENS, i64::from(tally.cached)),
+            ]);
+        }
+        if !tally.finishes.is_empty() {
+            let reasons = tally.finishes.iter().map(|finish| finish.as_str());
+            attributes.push(KeyValue::new(names::FINISH_REASONS, names::texts(reasons)));
+        }
+        let first = tally
+            .first
+            .map(|first| first.saturating_duration_since(self.began));
+        let decode = tally.first.map(|_| tally.decoding);
+        let times: [(&'static str, Option<Duration>); 4] = [
+            (names::FIRST_CHUNK, first),
+            (names::QUEUE, tally.queued),
+            (names::PREFILL, tally.prefill()),
+            (names::DECODE, decode),
+        ];
+        attributes.extend(
+            times
+                .into_iter()
+                .filter_map(|(name, time)| Some(KeyValue::new(name, time?.as_secs_f64()))),
+        );
+        attributes
+    }
+}
+
+/// The calculators that run a model.
+const COMPUTES: [&str; 3] = ["LLMCalculator", "EmbedCalculator", "RankCalculator"];
+
+/// Says of a span what went wrong, without words of the request.
+fn fail(span: &mut opentelemetry_sdk::trace::Span, error: &Error) {
+    let kind = format!("{:?}", error.kind);
+    span.set_attribute(KeyValue::new(names::ERROR, kind.clone()));
+    span.set_status(Status::error(kind));
+}
