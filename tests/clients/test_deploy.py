@@ -79,7 +79,7 @@ def test_flags_exist():
     seen = 0
     for where, words in commands():
         assert words[0] == "serve", where
-        flags = {word.partition("=")[0] for word in words if word.startswith("--")}
+        flags = {word.partition("=")[0].replace("-", "_") for word in words if word.startswith("--")}
         seen += len(flags)
         assert flags <= known, where
     assert seen > 20

@@ -35,7 +35,7 @@ fn a_service_manager_is_told_of_the_start_progress_and_the_end() {
     let setup = Setup::new().graph("chat", CHAT).script(&script);
     let at = setup.path().join("notify");
     let socket = UnixDatagram::bind(&at).expect("a socket");
-    let patience = Some(Duration::from_secs(60));
+    let patience = Some(Duration::from_mins(1));
     socket.set_read_timeout(patience).expect("a timeout");
     let mut manager = Manager {
         socket,

@@ -6,7 +6,7 @@ use std::{
 };
 
 use graphmill_calculators::payload::{JsonBody, Tallied, Tally};
-use graphmill_engine::{Error, NodeSummary, Summary};
+use graphmill_engine::{Error, Kind, NodeSummary, Summary};
 use opentelemetry::{
     Context, KeyValue,
     trace::{Span as _, SpanBuilder, SpanKind, Status, TraceContextExt as _, Tracer as _},
@@ -52,6 +52,9 @@ impl RunTrace {
 
     /// The session has ended.
     pub(crate) fn end(self, summary: &Summary, error: Option<&Error>) {
+        // A run is cancelled when nobody needs it any more: after its answer, too. Whether the
+        // client had left before that is said by the span of the request.
+        let error = error.filter(|error| error.kind != Kind::Cancelled);
         let tracer = &self.request.tracer;
         let span = SpanBuilder::from_name(format!("{} {}", names::RUN_GRAPH, self.graph))
             .with_kind(SpanKind::Internal)
