@@ -26,7 +26,7 @@ mod rescue;
 mod servable;
 mod site;
 
-pub use app::{Server, StartError};
+pub use app::{Reloader, Server, StartError};
 pub use cli::main;
 pub use config::diagnostics;
 pub use http::state::Options;

@@ -28,7 +28,7 @@ use crate::{
     },
     listen::{self, Hall},
     observe::metrics::Metrics,
-    servable::{self, Servables, Stage},
+    servable::{self, Served, Stage},
     site::Site,
 };
 use stack::stack;
@@ -64,6 +64,24 @@ pub struct Server {
     _looking: JoinSet<()>,
 }
 
+/// Reloads the configuration of a server.
+#[derive(Clone)]
+pub struct Reloader(Arc<Served>);
+
+impl Reloader {
+    /// Reads the configuration again, and puts it in the place of the present one if all of its
+    /// graphs can be served. What came of it is in the log.
+    pub async fn reload(&self) {
+        let served = Arc::clone(&self.0);
+        let reloaded = tokio::task::spawn_blocking(move || served.reload()).await;
+        if let Ok(Ok(changes)) = reloaded
+            && changes.is_empty()
+        {
+            tracing::info!("the configuration is as it was");
+        }
+    }
+}
+
 /// How long requests that were told to end may take to do so.
 pub(crate) const CUT_GRACE: Duration = Duration::from_secs(1);
 
@@ -83,8 +101,9 @@ impl Server {
             ("operators", Arc::clone(&operators)),
         ];
         let (stage, stage_now) = watch::channel(Stage::Running);
-        let servables = Arc::new(Servables::new(
+        let served = Arc::new(Served::new(
             &options.config,
+            options.config_path.clone(),
             registry,
             options.wait_for_models,
         ));
@@ -92,8 +111,8 @@ impl Server {
             bodies: Bodies::new(options.max_body_bytes, options.max_bodies_bytes),
             document: Document::default(),
             options,
-            metrics: Arc::new(Metrics::new(&servables, halls)),
-            servables,
+            metrics: Arc::new(Metrics::new(&served, halls)),
+            served,
             started: Instant::now(),
             stage: stage_now,
         });
@@ -123,12 +142,15 @@ impl Server {
         for hall in [&clients, &operators] {
             managing.spawn(Arc::clone(hall).watch());
         }
-        tokio::spawn(servable::watch_files(Arc::downgrade(&app.servables)));
+        tokio::spawn(servable::watch_files(Arc::downgrade(&app.served)));
         let loader = Arc::clone(&app);
-        let loading = tokio::task::spawn_blocking(move || loader.servables.load());
+        let loading = tokio::task::spawn_blocking(move || loader.served.load());
         let mut looking = JoinSet::new();
+        if !app.options.poll.is_zero() {
+            looking.spawn(servable::watch(Arc::clone(&app.served), app.options.poll));
+        }
         if app.options.wait_for_models {
-            looking.spawn(servable::look_for_models(Arc::clone(&app.servables)));
+            looking.spawn(servable::look_for_models(Arc::clone(&app.served)));
         }
         Ok(Self {
             _looking: looking,
@@ -154,9 +176,14 @@ impl Server {
         &self.management_addresses
     }
 
+    /// What reloads the configuration of this server.
+    pub fn reloader(&self) -> Reloader {
+        Reloader(Arc::clone(&self.app.served))
+    }
+
     /// Why no graph will ever answer, if so: none is listed, or none could be loaded.
     pub fn nothing_to_serve(&self) -> Option<String> {
-        self.app.servables.nothing_to_serve()
+        self.app.servables().nothing_to_serve()
     }
 
     /// Waits until each graph has been loaded or has failed; tells why the server is not ready, if

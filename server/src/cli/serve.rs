@@ -17,7 +17,7 @@ use super::{
     report,
 };
 use crate::{
-    app::{CUT_GRACE, Server},
+    app::{CUT_GRACE, Reloader, Server},
     config,
     http::state::Options,
     observe::log::{self, Format, Level},
@@ -55,6 +55,10 @@ pub(super) struct Arguments {
     /// file fails its graph and not the server.
     #[arg(long, value_name = "SWITCH", default_value = "on")]
     model_trial: Switch,
+    /// How often the files that are served are looked at, in seconds, where the system does not tell
+    /// of their changes; 0: the configuration is only reloaded when somebody asks for it.
+    #[arg(long, value_name = "SECONDS", default_value_t = 5)]
+    file_system_poll_wait_seconds: u32,
     /// The longest body of a request: bytes, or a number with KiB, MiB or GiB behind it.
     #[arg(long, value_name = "SIZE", default_value = "8MiB", value_parser = size)]
     max_body_bytes: usize,
@@ -122,6 +126,8 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
         max_body_bytes: arguments.max_body_bytes,
         max_bodies_bytes: arguments.max_bodies_bytes,
         wait_for_models: arguments.wait_for_models,
+        config_path: Some(arguments.config_path.clone()),
+        poll: Duration::from_secs(arguments.file_system_poll_wait_seconds.into()),
         ..Options::new(config, ([127, 0, 0, 1], 0).into())
     };
     if let Err(message) = arguments.listening.apply(arguments.rest_port, &mut options) {
@@ -172,7 +178,8 @@ async fn serve(options: Options, started: Instant) -> Result<(), String> {
     listening::warn_of_strangers(server.addresses());
     listening::warn_of_strangers(server.management_addresses());
     ending::orderly(patience).map_err(unheard)?;
-    let mut told = tokio::spawn(signals.until_stop());
+    let reloader = server.reloader();
+    let mut told = tokio::spawn(signals.until_stop(reloader));
     let loaded = tokio::select! {
         biased;
         _ = &mut told => false,
@@ -205,7 +212,8 @@ async fn serve(options: Options, started: Instant) -> Result<(), String> {
 /// What the process is told.
 struct Signals {
     stop: [Signal; 2],
-    news: [(&'static str, Signal); 3],
+    reload: Signal,
+    ignored: [(&'static str, Signal); 2],
 }
 
 impl Signals {
@@ -215,18 +223,25 @@ impl Signals {
                 signal(SignalKind::interrupt())?,
                 signal(SignalKind::terminate())?,
             ],
-            news: [
-                ("SIGHUP", signal(SignalKind::hangup())?),
+            reload: signal(SignalKind::hangup())?,
+            ignored: [
                 ("SIGUSR1", signal(SignalKind::user_defined1())?),
                 ("SIGUSR2", signal(SignalKind::user_defined2())?),
             ],
         })
     }
 
-    /// Ignores what does not say to stop.
-    async fn until_stop(self) {
+    /// Reloads when told to, and ignores what else does not say to stop.
+    async fn until_stop(self, reloader: Reloader) {
         let [mut interrupt, mut terminate] = self.stop;
-        for (name, mut signal) in self.news {
+        let mut reload = self.reload;
+        tokio::spawn(async move {
+            while reload.recv().await.is_some() {
+                tracing::info!("SIGHUP: the configuration is read again");
+                reloader.reload().await;
+            }
+        });
+        for (name, mut signal) in self.ignored {
             tokio::spawn(async move {
                 while signal.recv().await.is_some() {
                     tracing::info!("{name} is ignored");

@@ -52,7 +52,7 @@ pub(super) fn operations() -> Vec<Operation> {
 }
 
 async fn live(State(app): State<Arc<App>>) -> Response {
-    match app.servables.beyond_help() {
+    match app.servables().beyond_help() {
         None => Json(json!({ "live": true })).into_response(),
         Some(reason) => refused(json!({ "live": false, "reason": reason })),
     }
@@ -75,7 +75,8 @@ async fn model_ready(
     let Some(name) = path.strip_suffix("/ready") else {
         return Err(unknown_route(method, uri).await);
     };
-    let servable = app.servables.find(name)?.servable;
+    let servables = app.servables();
+    let servable = servables.find(name)?.servable;
     let reason = app.stopping().or_else(|| servable.unready());
     let name = servable.name();
     Ok(match reason {

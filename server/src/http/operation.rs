@@ -133,6 +133,9 @@ pub(crate) enum Answer {
     Text(&'static [&'static str]),
     /// JSON, with a status that says the same: 200 or 503.
     Health,
+    /// The states of graphs, with a status that says whether one has changed: 200 or 201. What is
+    /// wrong with a new configuration: 400 or 412.
+    Reload,
 }
 
 /// Why no POST for a graph may be answered.
@@ -189,6 +192,15 @@ impl Operation {
         let mut operation = Self::new("post", path.into(), post(handler), OF_GRAPHS);
         operation.body = Some(body);
         operation
+    }
+
+    /// A POST that says all by itself.
+    pub(crate) fn command<H, T>(path: impl Into<String>, handler: H) -> Self
+    where
+        H: Handler<T, Arc<App>>,
+        T: 'static,
+    {
+        Self::new("post", path.into(), post(handler), OF_THE_SERVER)
     }
 
     fn new(

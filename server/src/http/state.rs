@@ -2,6 +2,7 @@
 
 use std::{
     net::SocketAddr,
+    path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
@@ -14,7 +15,7 @@ use crate::{
     config::Config,
     listen::Limits,
     observe::metrics::Metrics,
-    servable::{Servables, Stage},
+    servable::{Servables, Served, Stage},
 };
 
 /// What a server is started with.
@@ -22,6 +23,12 @@ use crate::{
 pub struct Options {
     /// What to serve.
     pub config: Config,
+    /// The file that [`Options::config`] was read from. It is read again when the server reloads;
+    /// without it only graphs and models are.
+    pub config_path: Option<PathBuf>,
+    /// How often is looked for changes of the files that are served, where the system does not tell
+    /// of them. Zero: files are not watched, and only who asks for it reloads.
+    pub poll: Duration,
     /// Where to listen; port 0 takes a free one.
     pub addresses: Vec<SocketAddr>,
     /// The longest silence in a stream of events, which a comment then breaks.
@@ -62,6 +69,8 @@ impl Options {
     pub fn new(config: Config, address: SocketAddr) -> Self {
         Self {
             config,
+            config_path: None,
+            poll: Duration::from_secs(5),
             addresses: vec![address],
             keep_alive: Duration::from_secs(15),
             drain_delay: Duration::ZERO,
@@ -80,7 +89,7 @@ impl Options {
 /// What handlers share.
 pub(crate) struct App {
     pub(crate) options: Options,
-    pub(crate) servables: Arc<Servables>,
+    pub(crate) served: Arc<Served>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) bodies: Arc<Bodies>,
     pub(crate) document: Document,
@@ -89,9 +98,14 @@ pub(crate) struct App {
 }
 
 impl App {
+    /// The graphs that are served now. A request asks once, so that it sees one configuration.
+    pub(crate) fn servables(&self) -> Arc<Servables> {
+        self.served.now()
+    }
+
     /// Why requests would not be served now; `None` when they would.
     pub(crate) fn unready(&self) -> Option<String> {
-        self.stopping().or_else(|| self.servables.unready())
+        self.stopping().or_else(|| self.servables().unready())
     }
 
     /// Why no request would be served now, whatever it is for.
@@ -101,25 +115,33 @@ impl App {
     }
 }
 
-/// The `OpenAPI` document as it was last made. Graphs keep their names while the server runs;
-/// vocabularies come with the models.
+/// The `OpenAPI` document as it was last made, of these graphs and vocabularies.
 #[derive(Default)]
 pub(crate) struct Document {
-    kept: Mutex<Option<([usize; 2], Bytes)>>,
+    kept: Mutex<Option<(Described, Bytes)>>,
 }
 
 impl Document {
-    /// The document of these vocabularies: the kept one, or what `make` makes.
-    pub(super) fn of(&self, vocabularies: [usize; 2], make: impl FnOnce() -> Vec<u8>) -> Bytes {
+    /// The document of what is described: the kept one, or what `make` makes.
+    pub(super) fn of(&self, described: Described, make: impl FnOnce() -> Vec<u8>) -> Bytes {
         // Whoever comes meanwhile waits for the document, rather than to make one, too.
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         match &*kept {
-            Some((of, document)) if *of == vocabularies => document.clone(),
+            Some((of, document)) if *of == described => document.clone(),
             _ => {
                 let document = Bytes::from(make());
-                *kept = Some((vocabularies, document.clone()));
+                *kept = Some((described, document.clone()));
                 document
             }
         }
     }
+}
+
+/// What a document depends on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Described {
+    /// The names of the graphs.
+    pub(super) models: Vec<String>,
+    /// Sizes of the smallest vocabularies, of models that generate and of those that embed.
+    pub(super) vocabularies: [usize; 2],
 }

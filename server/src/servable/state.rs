@@ -6,7 +6,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use graphmill_engine::{Plan, Resource};
+use graphmill_engine::{Plan, Resource, Seen};
 
 use crate::rescue::{Cause, Failure};
 
@@ -14,6 +14,8 @@ use crate::rescue::{Cause, Failure};
 pub(crate) struct Servable {
     name: String,
     state: ArcSwap<State>,
+    /// The files that it was last loaded from.
+    seen: ArcSwap<Seen>,
 }
 
 /// Where a graph is between its file and its requests.
@@ -59,7 +61,17 @@ impl Servable {
         Self {
             name: name.to_owned(),
             state: ArcSwap::from_pointee(State::Loading),
+            seen: ArcSwap::default(),
         }
+    }
+
+    /// The files that it was last loaded from; none before that.
+    pub(super) fn seen(&self) -> Arc<Seen> {
+        self.seen.load_full()
+    }
+
+    pub(super) fn was_made_of(&self, seen: Seen) {
+        self.seen.store(Arc::new(seen));
     }
 
     pub(crate) fn name(&self) -> &str {

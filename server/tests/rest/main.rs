@@ -25,6 +25,7 @@ mod offline;
 mod prompts;
 mod recovery;
 mod reference;
+mod reload;
 mod routes;
 #[path = "../serving/mod.rs"]
 mod serving;

@@ -107,6 +107,27 @@ fn responses(operation: &Operation, is_of_messages: bool) -> Value {
             responses.insert("200".to_owned(), yes);
             responses.insert("503".to_owned(), no);
         }
+        Answer::Reload => {
+            let refused = object(&["error", "diagnostics"]);
+            let told = [
+                ("200", "Nothing has changed", object(&[])),
+                ("201", "The new configuration is served", object(&[])),
+                (
+                    "400",
+                    "There is no configuration to read; the old one is served",
+                    refused.clone(),
+                ),
+                (
+                    "412",
+                    "Something is wrong with it; the old one is served",
+                    refused,
+                ),
+            ];
+            for (status, what, schema) in told {
+                let answer = content("application/json", what, &schema);
+                responses.insert(status.to_owned(), answer);
+            }
+        }
     }
     json!(responses)
 }

@@ -16,7 +16,7 @@ use schema::Known;
 
 use super::{
     operation::{Answer, Group, Operation},
-    state::App,
+    state::{App, Described},
 };
 use crate::servable::Servable;
 
@@ -32,16 +32,24 @@ pub(super) fn operations() -> Vec<Operation> {
 }
 
 async fn openapi(State(app): State<Arc<App>>) -> impl IntoResponse {
-    let loaded = app.servables.models();
+    let servables = app.servables();
+    let loaded = servables.models();
     let vocabularies = loaded.iter().map(|(_, model)| model.vocab().n_vocab());
-    let embedding = app.servables.embedding_models();
+    let embedding = servables.embedding_models();
     let embedding = embedding
         .iter()
         .map(|(_, model)| model.engine().vocab().n_vocab());
     let vocabulary = vocabularies.min().unwrap_or_default();
     let embedding_vocabulary = embedding.min().unwrap_or_default();
-    let document = app.document.of([vocabulary, embedding_vocabulary], || {
-        let models: Vec<&str> = app.servables.iter().map(Servable::name).collect();
+    let described = Described {
+        models: servables
+            .iter()
+            .map(|servable| servable.name().to_owned())
+            .collect(),
+        vocabularies: [vocabulary, embedding_vocabulary],
+    };
+    let document = app.document.of(described, || {
+        let models: Vec<&str> = servables.iter().map(Servable::name).collect();
         let known = Known {
             models: &models,
             vocabulary,

@@ -77,7 +77,8 @@ pub(crate) async fn endpoint(
 ) -> Result<Response, Failure> {
     let (head, body) = read(&app, request).await;
     let body = body?;
-    let named = app.servables.find(body.model()?)?;
+    let servables = app.servables();
+    let named = servables.find(body.model()?)?;
     answer(&app, named, head, body).await
 }
 
@@ -88,13 +89,14 @@ pub(crate) async fn about_a_prompt(
 ) -> Result<Response, Failure> {
     let (head, body) = read(&app, request).await;
     let body = body?;
-    let unnamed = app.servables.unnamed().filter(|_| body.names_no_model());
+    let servables = app.servables();
+    let unnamed = servables.unnamed().filter(|_| body.names_no_model());
     let named = match unnamed {
         Some(servable) => Named {
             servable,
             adapter: None,
         },
-        None => app.servables.find(body.model()?)?,
+        None => servables.find(body.model()?)?,
     };
     answer(&app, named, head, body).await
 }
@@ -108,7 +110,8 @@ pub(crate) async fn any_path(
 ) -> Result<Response, Failure> {
     let (head, body) = read(&app, request).await;
     let named = body.as_ref().ok().and_then(|body| body.model().ok());
-    let Some(named) = app.servables.named(named.unwrap_or(&path)) else {
+    let servables = app.servables();
+    let Some(named) = servables.named(named.unwrap_or(&path)) else {
         return Err(unknown_route(head.method, head.uri).await);
     };
     answer(&app, named, head, body?).await

@@ -19,7 +19,8 @@ use crate::{
 
 pub(super) async fn list(State(app): State<Arc<App>>, headers: HeaderMap) -> Json<Value> {
     let mut models = Vec::new();
-    for servable in app.servables.iter() {
+    let servables = app.servables();
+    for servable in servables.iter() {
         let Some(since) = servable.available_since() else {
             continue;
         };
@@ -43,7 +44,8 @@ pub(super) async fn one(
     headers: HeaderMap,
     Path(name): Path<String>,
 ) -> Result<Json<Value>, Failure> {
-    let Named { servable, adapter } = app.servables.find(&name)?;
+    let servables = app.servables();
+    let Named { servable, adapter } = servables.find(&name)?;
     let model = Model {
         servable,
         adapter,

@@ -23,8 +23,9 @@ pub(super) async fn info(
     RawQuery(query): RawQuery,
 ) -> Result<Json<Value>, Failure> {
     let named = named(query.as_deref().unwrap_or_default());
-    let servable = match (&named, app.servables.unnamed()) {
-        (Some(name), _) => app.servables.find(name)?.servable,
+    let servables = app.servables();
+    let servable = match (&named, servables.unnamed()) {
+        (Some(name), _) => servables.find(name)?.servable,
         (None, Some(only)) => only,
         (None, None) => {
             let message = "`model` is missing: there are several graphs, and the query names the one that is meant";

@@ -30,7 +30,7 @@ pub(crate) use ovms::Taken;
 use crate::{
     observe::log,
     rescue::{Cause, Failure},
-    servable::Servables,
+    servable::Served,
 };
 
 /// Upper bounds in seconds for how long a request takes.
@@ -63,12 +63,10 @@ struct EndpointLabels {
 
 impl Metrics {
     /// All metrics of a server, those of its connections and engines included.
-    pub(crate) fn new(servables: &Arc<Servables>, halls: Halls) -> Self {
+    pub(crate) fn new(served: &Arc<Served>, halls: Halls) -> Self {
         let mut all = Registry::default();
-        all.register_collector(Box::new(engines::Aliases(engines::LlmEngines::new(
-            servables,
-        ))));
-        let ovms = Arc::new(ovms::Counts::new(servables));
+        all.register_collector(Box::new(engines::Aliases(engines::LlmEngines::new(served))));
+        let ovms = Arc::new(ovms::Counts::new(served));
         all.register_collector(Box::new(ovms::Families(Arc::clone(&ovms))));
         let registry = all.sub_registry_with_prefix("graphmill");
         let requests = Family::default();
@@ -98,9 +96,9 @@ impl Metrics {
             Info::new([("version", env!("CARGO_PKG_VERSION"))]),
         );
         registry.register_collector(Box::new(connections::Connections(halls)));
-        registry.register_collector(Box::new(engines::LlmEngines::new(servables)));
-        registry.register_collector(Box::new(embedding::EmbeddingEngines::new(servables)));
-        registry.register_collector(Box::new(graphs::Graphs::new(servables)));
+        registry.register_collector(Box::new(engines::LlmEngines::new(served)));
+        registry.register_collector(Box::new(embedding::EmbeddingEngines::new(served)));
+        registry.register_collector(Box::new(graphs::Graphs::new(served)));
         Self {
             registry: all,
             requests,
