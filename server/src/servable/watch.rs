@@ -3,7 +3,7 @@
 //! What the system tells of changes is a hint to look: which files are other ones is found out by
 //! looking at them. So an update that the system tells nothing of, as on a network, is found when
 //! the next look is due, and one that it tells of in many steps, as where Kubernetes swaps the link
-//! to a ConfigMap, counts once.
+//! to a `ConfigMap`, counts once.
 
 use std::{
     collections::BTreeSet,
