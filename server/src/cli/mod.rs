@@ -14,11 +14,12 @@ mod registry;
 mod report;
 mod run;
 mod serve;
+mod source;
 mod test;
 
 use std::{ffi::OsString, process::ExitCode};
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{Command, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use graphmill_llm::trial;
 
 use crate::observe::log;
@@ -33,7 +34,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Serve the graphs of a config.json.
+    /// Serve a model, a graph, or the graphs of a config.json.
     Serve(serve::Arguments),
     /// Check graph files or a config.json without serving them: exit status 1 if anything is wrong.
     Check(check::Arguments),
@@ -75,7 +76,8 @@ enum Switch {
 pub fn main() -> ExitCode {
     // The process may be one that tries a model, which the command line says nothing of.
     trial::answer();
-    let cli = Cli::parse_from(normalized(std::env::args_os()));
+    let matches = command().get_matches_from(normalized(std::env::args_os()));
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     if matches!(cli.verb, Verb::Serve(_) | Verb::Run(_) | Verb::Test(_)) {
         openmp::limit();
         graphmill_llm::prepare_process();
@@ -84,7 +86,10 @@ pub fn main() -> ExitCode {
         trial::begin();
     }
     let status = match &cli.verb {
-        Verb::Serve(arguments) => serve::run(arguments),
+        Verb::Serve(arguments) => {
+            let given = matches.subcommand_matches("serve");
+            serve::run(arguments, given.expect("clap has found the verb"))
+        }
         Verb::Check(arguments) => check::run(arguments),
         Verb::Explain(arguments) => explain::run(arguments),
         Verb::Fmt(arguments) => fmt::run(arguments),
@@ -96,6 +101,11 @@ pub fn main() -> ExitCode {
     };
     log::flush();
     status
+}
+
+/// The command line with the variables of the environment.
+fn command() -> Command {
+    Cli::command().mut_subcommand("serve", serve::environment::read)
 }
 
 /// Spells flags with underscores, and adds the verb that a command line of OpenVINO Model Server
@@ -175,7 +185,6 @@ mod tests {
 
     #[test]
     fn the_command_line_is_consistent() {
-        use clap::CommandFactory as _;
-        Cli::command().debug_assert();
+        command().debug_assert();
     }
 }

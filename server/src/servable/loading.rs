@@ -15,10 +15,7 @@ use graphmill_grammar::{
 use tokio::{task::spawn_blocking, time::sleep};
 
 use super::{Servables, StateName, load};
-use crate::{
-    config::{GraphEntry, subgraphs::Named},
-    observe::log,
-};
+use crate::{config::GraphEntry, observe::log};
 
 /// How often is looked for files that graphs wait for, and for changes of those that they use: soon
 /// enough for whoever puts one there, and cheap.
@@ -178,7 +175,7 @@ impl Servables {
     /// Whether a file that a graph needs is still missing, found out without loading anything.
     fn lacks_files(&self, entry: &GraphEntry) -> bool {
         let environment = self.environment.clone().looking_only();
-        match load::compile(&entry.file, &entry.base, &environment, &Named::default()) {
+        match load::compile_entry(entry, &environment) {
             Err(_) => true,
             Ok(compiled) => only_files(&compiled.diagnostics),
         }

@@ -44,6 +44,8 @@ enum Entry {
     Line(Box<[u8]>),
     /// Dropped when all before it is written.
     Flush(Sender<Infallible>),
+    /// Where lines go from now on.
+    Target(File),
 }
 
 /// The numbers are independent of each other and of the channel.
@@ -57,19 +59,20 @@ struct Waiting {
 
 impl Writer {
     /// Starts the thread that writes to standard error.
-    pub(super) fn start() -> io::Result<Self> {
+    pub(super) fn to_standard_error() -> io::Result<Self> {
         // A file of its own: whoever else writes to standard error holds a lock while it waits.
         let to = File::from(io::stderr().as_fd().try_clone_to_owned()?);
         Self::over(to)
     }
 
-    fn over(to: impl Write + Send + 'static) -> io::Result<Self> {
+    /// Starts the thread that writes to `to`.
+    pub(super) fn over(to: impl Write + Send + 'static) -> io::Result<Self> {
         let (entries, to_write) = crossbeam_channel::unbounded();
         let waiting = Arc::<Waiting>::default();
         let taken = Arc::clone(&waiting);
         thread::Builder::new()
             .name("log".to_owned())
-            .spawn(move || taken.write(&to_write, to))?;
+            .spawn(move || taken.write(&to_write, Box::new(to)))?;
         Ok(Self { entries, waiting })
     }
 
@@ -86,6 +89,12 @@ impl Writer {
         }
     }
 
+    /// Has lines from now on written to `file`.
+    pub(super) fn go_on_in(&self, file: File) {
+        // The thread is there for as long as this.
+        self.entries.send(Entry::Target(file)).ok();
+    }
+
     /// Waits until all lines are written, so long at most.
     pub(super) fn flush(&self, patience: Duration) {
         let (done, written) = crossbeam_channel::bounded(0);
@@ -96,10 +105,10 @@ impl Writer {
 }
 
 impl Waiting {
-    fn write(&self, entries: &Receiver<Entry>, mut to: impl Write) {
+    fn write(&self, entries: &Receiver<Entry>, mut to: Box<dyn Write>) {
         let mut lines = Vec::new();
         for first in entries {
-            let (mut count, mut flushes) = (0, Vec::new());
+            let (mut count, mut flushes, mut next) = (0, Vec::new(), None);
             for entry in iter::once(first).chain(entries.try_iter()) {
                 match entry {
                     Entry::Line(line) => {
@@ -107,6 +116,7 @@ impl Waiting {
                         count += 1;
                     }
                     Entry::Flush(done) => flushes.push(done),
+                    Entry::Target(file) => next = Some(file),
                 }
             }
             self.bytes.fetch_sub(lines.len(), Ordering::Relaxed);
@@ -115,6 +125,9 @@ impl Waiting {
                 DROPPED.inc_by(count);
             }
             lines.clear();
+            if let Some(file) = next {
+                to = Box::new(file);
+            }
             drop(flushes);
             // There has to be room for the word about it.
             let untold = if self.bytes.load(Ordering::Relaxed) < CAPACITY / 2 {
