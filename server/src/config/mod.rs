@@ -85,6 +85,11 @@ pub struct Loaded {
     pub diagnostics: Vec<Diagnostic>,
 }
 
+/// The JSON schema of a configuration, for editors.
+pub fn json_schema() -> serde_json::Value {
+    schema::json_schema()
+}
+
 /// Reads a configuration file.
 pub fn load(path: &Path) -> Loaded {
     match std::fs::read(path).map(String::from_utf8) {

@@ -135,6 +135,7 @@ impl Servables {
     /// Loads a graph and makes it available.
     fn load_graph(&self, entry: &GraphEntry) -> Result<(), Failed> {
         let started = Instant::now();
+        self.by_name[&entry.name].begins();
         let loading = AssertUnwindSafe(|| load::load(entry, &self.environment));
         let compiled = match catch_unwind(loading) {
             Err(panic) => {

@@ -1,8 +1,8 @@
 //! One graph and the state it is in.
 
 use std::{
-    sync::Arc,
-    time::{SystemTime, UNIX_EPOCH},
+    sync::{Arc, OnceLock},
+    time::{Instant, SystemTime, UNIX_EPOCH},
 };
 
 use arc_swap::ArcSwap;
@@ -14,6 +14,8 @@ use crate::rescue::{Cause, Failure};
 pub(crate) struct Servable {
     name: String,
     state: ArcSwap<State>,
+    /// When its first load began.
+    began: OnceLock<Instant>,
 }
 
 /// Where a graph is between its file and its requests.
@@ -59,7 +61,18 @@ impl Servable {
         Self {
             name: name.to_owned(),
             state: ArcSwap::from_pointee(State::Loading),
+            began: OnceLock::new(),
         }
+    }
+
+    /// Its load begins now.
+    pub(super) fn begins(&self) {
+        self.began.get_or_init(Instant::now);
+    }
+
+    /// When its first load began, if it did.
+    pub(super) fn began(&self) -> Option<Instant> {
+        self.began.get().copied()
     }
 
     pub(crate) fn name(&self) -> &str {

@@ -18,7 +18,11 @@ const OTHER_THINGS: [&str; 5] = [
 ];
 
 /// Variables that are read elsewhere.
-const OTHERS: [&str; 2] = ["GRAPHMILL_CPU_KERNELS", "GRAPHMILL_TRY_MODEL"];
+const OTHERS: [&str; 3] = [
+    "GRAPHMILL_API_KEY",
+    "GRAPHMILL_CPU_KERNELS",
+    "GRAPHMILL_TRY_MODEL",
+];
 
 /// Has the flags of a command take their values from the environment, too.
 pub(in crate::cli) fn read(command: Command) -> Command {
@@ -37,8 +41,8 @@ pub(in crate::cli) fn read(command: Command) -> Command {
     })
 }
 
-/// Not so an empty variable, nor the one that Kubernetes gives every container for a service that is
-/// called `graphmill`: `GRAPHMILL_PORT=tcp://10.0.0.1:8000`.
+/// Not so an empty variable, nor the one that Kubernetes gives every container for a service that
+/// is called `graphmill`: `GRAPHMILL_PORT=tcp://10.0.0.1:8000`.
 fn means_something(variable: &str, value: &OsStr) -> bool {
     let is_link = variable == "GRAPHMILL_PORT" && value.to_string_lossy().contains("://");
     !value.is_empty() && !is_link

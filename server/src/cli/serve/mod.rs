@@ -21,7 +21,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use super::{
     Cli, Switch, ending,
     listening::{self, Listening},
-    report,
+    progress, report,
     source::ModelFlags,
 };
 use crate::{
@@ -124,9 +124,8 @@ pub(super) fn run(arguments: &Arguments, given: &ArgMatches) -> ExitCode {
 impl Arguments {
     /// Changes a configuration or lists what could be in it, if that is what is wanted.
     fn instead_of_serving(&self) -> Option<Result<(), String>> {
-        let config = self.sources.config_path.clone();
         let named = repository::Named {
-            config: &config.unwrap_or_else(|| PathBuf::from("config.json")),
+            config: &self.sources.edited(),
             name: self.sources.model_name.as_deref(),
             folder: self
                 .sources
@@ -242,10 +241,12 @@ async fn serve(options: Options, started: Instant, prints_address: bool) -> Resu
     listening::warn_of_strangers(server.management_addresses());
     ending::orderly(patience).map_err(unheard)?;
     let mut told = tokio::spawn(signals.until_stop());
+    let shown = progress::show(&server);
     let loaded = tokio::select! {
         biased;
         _ = &mut told => false,
         unready = server.loaded() => {
+            drop(shown);
             match unready {
                 None => tracing::info!("ready after {:.2} s", started.elapsed().as_secs_f64()),
                 Some(reason) => {

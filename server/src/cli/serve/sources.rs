@@ -21,7 +21,7 @@ pub(super) struct Sources {
     model: Option<PathBuf>,
     /// The config.json that lists the graphs.
     #[arg(long, value_name = "FILE")]
-    pub(super) config_path: Option<PathBuf>,
+    config_path: Option<PathBuf>,
     /// The same as MODEL.
     #[arg(long, value_name = "PATH")]
     model_path: Option<PathBuf>,
@@ -34,9 +34,18 @@ pub(super) struct Sources {
 }
 
 impl Sources {
+    /// The configuration that is changed, instead of served. Older command lines have it behind
+    /// `--add_to_config`.
+    pub(super) fn edited(&self) -> PathBuf {
+        let behind = self.model.as_ref().filter(|path| is_json(path));
+        let named = self.config_path.as_ref().or(behind).cloned();
+        named.unwrap_or_else(|| PathBuf::from("config.json"))
+    }
+
     /// The folder of a graph, by its path or by its name in a repository.
     pub(super) fn folder(&self, repository: Option<&Path>) -> Option<PathBuf> {
-        let path = self.model_path.clone().or_else(|| self.model.clone());
+        let named = self.model.as_ref().filter(|path| !is_json(path));
+        let path = self.model_path.as_ref().or(named).cloned();
         path.or_else(|| Some(repository?.join(self.model_name.as_deref()?)))
     }
 
@@ -110,6 +119,10 @@ impl Sources {
             )),
         }
     }
+}
+
+fn is_json(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ending == "json")
 }
 
 /// A source as it is told of.

@@ -6,7 +6,7 @@ use graphmill_llm::ModelKind;
 
 use super::ModelFlags;
 
-/// Each is the whole graph, with its options to come in place of the last line but two.
+/// Each is the whole graph, with its options to come in the place of `OPTIONS`.
 const CHAT: &str = r#"input_stream: "HTTP_REQUEST_PAYLOAD:input"
 output_stream: "HTTP_RESPONSE_PAYLOAD:output"
 

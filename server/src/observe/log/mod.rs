@@ -1,5 +1,5 @@
-//! The log on standard error or in a file. Nobody waits for who reads it: lines go to a bounded buffer, and what
-//! finds no room is counted.
+//! The log on standard error or in a file. Nobody waits for who reads it: lines go to a bounded
+//! buffer, and what finds no room is counted.
 //!
 //! What clients say is not in it, neither prompts nor keys; of what they choose (paths, ids) it has
 //! a short and escaped form.
@@ -101,8 +101,8 @@ static LOG: OnceLock<Log> = OnceLock::new();
 /// How long the end of the process waits for its last lines to be written.
 const FLUSH: Duration = Duration::from_secs(1);
 
-/// Starts the log, in a file if one is named; in a process that has one already, that one stays. The
-/// error is about the file.
+/// Starts the log, in a file if one is named; in a process that has one already, that one stays.
+/// The error is about the file.
 pub(crate) fn start(level: Level, format: Format, file: Option<&Path>) -> Result<(), String> {
     let writer = match file {
         Some(file) => Writer::over(opened(file)?),
@@ -152,8 +152,8 @@ fn opened(file: &Path) -> Result<File, String> {
     opened.map_err(|error| format!("cannot write the log `{}`: {error}", file.display()))
 }
 
-/// Opens the file of the log again, after somebody has moved it away; nothing where the log is in no
-/// file. If it cannot be opened, lines go on to where they went.
+/// Opens the file of the log again, after somebody has moved it away; nothing where the log is in
+/// no file. If it cannot be opened, lines go on to where they went.
 pub(crate) fn reopen() -> Option<Result<(), String>> {
     let log = LOG.get()?;
     let file = log.file.as_ref()?;
@@ -171,6 +171,17 @@ pub(crate) fn print(text: &str) {
     }
     if log.is_none_or(|log| log.file.is_some()) {
         drop(writeln!(io::stderr(), "{text}"));
+    }
+}
+
+/// Shows a line on the terminal that the next line takes the place of; an empty one takes it away.
+/// Only for a log of text on standard error.
+pub(crate) fn passing(text: &str) {
+    let log = LOG
+        .get()
+        .filter(|log| log.file.is_none() && log.format == Format::Text);
+    if let Some(log) = log {
+        log.writer.passing(text);
     }
 }
 

@@ -23,6 +23,9 @@ use tracing_subscriber::fmt::MakeWriter;
 /// many may be on their way to it.
 const CAPACITY: usize = 1 << 20;
 
+/// Takes away what stands on the terminal's line.
+const CLEAR: &[u8] = b"\r\x1b[K";
+
 /// Lines that found no room, or could not be written.
 static DROPPED: std::sync::LazyLock<Counter> = std::sync::LazyLock::new(Counter::default);
 
@@ -46,6 +49,8 @@ enum Entry {
     Flush(Sender<Infallible>),
     /// Where lines go from now on.
     Target(File),
+    /// What stands on the terminal until the next entry.
+    Passing(String),
 }
 
 /// The numbers are independent of each other and of the channel.
@@ -95,6 +100,12 @@ impl Writer {
         self.entries.send(Entry::Target(file)).ok();
     }
 
+    /// Shows a line that the next one takes the place of.
+    pub(super) fn passing(&self, text: &str) {
+        // As above. It comes a few times a second, so it needs no bound.
+        self.entries.send(Entry::Passing(text.to_owned())).ok();
+    }
+
     /// Waits until all lines are written, so long at most.
     pub(super) fn flush(&self, patience: Duration) {
         let (done, written) = crossbeam_channel::bounded(0);
@@ -106,20 +117,29 @@ impl Writer {
 
 impl Waiting {
     fn write(&self, entries: &Receiver<Entry>, mut to: Box<dyn Write>) {
-        let mut lines = Vec::new();
+        let (mut lines, mut passing) = (Vec::new(), false);
         for first in entries {
-            let (mut count, mut flushes, mut next) = (0, Vec::new(), None);
+            let (mut count, mut taken, mut flushes, mut next) = (0, 0, Vec::new(), None);
             for entry in iter::once(first).chain(entries.try_iter()) {
                 match entry {
                     Entry::Line(line) => {
+                        if std::mem::take(&mut passing) {
+                            lines.extend_from_slice(CLEAR);
+                        }
                         lines.extend_from_slice(&line);
                         count += 1;
+                        taken += line.len();
+                    }
+                    Entry::Passing(text) => {
+                        lines.extend_from_slice(CLEAR);
+                        lines.extend_from_slice(text.as_bytes());
+                        passing = !text.is_empty();
                     }
                     Entry::Flush(done) => flushes.push(done),
                     Entry::Target(file) => next = Some(file),
                 }
             }
-            self.bytes.fetch_sub(lines.len(), Ordering::Relaxed);
+            self.bytes.fetch_sub(taken, Ordering::Relaxed);
             if to.write_all(&lines).is_err() {
                 // Nobody will ever read these. The next ones are tried again.
                 DROPPED.inc_by(count);
