@@ -54,9 +54,12 @@ fn variable(argument: &Arg) -> Option<String> {
     is_flag.then(|| format!("{PREFIX}{}", name.to_ascii_uppercase()))
 }
 
-/// Warns of variables that are spelled nearly as those of a flag.
+/// Warns of variables that are spelled nearly as those of a flag of `serve`; `command` is the whole
+/// command line.
 pub(super) fn warn_of_unknown(command: &Command) {
-    let known: Vec<String> = command.get_arguments().filter_map(variable).collect();
+    let serve = command.find_subcommand("serve").into_iter();
+    let arguments = serve.flat_map(Command::get_arguments);
+    let known: Vec<String> = arguments.filter_map(variable).collect();
     let given = env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     for name in given.filter(|name| name.starts_with(PREFIX)) {
         if known.contains(&name) || OTHERS.contains(&name.as_str()) {
