@@ -119,7 +119,7 @@ impl Waiting {
     fn write(&self, entries: &Receiver<Entry>, mut to: Box<dyn Write>) {
         let (mut lines, mut passing) = (Vec::new(), false);
         for first in entries {
-            let (mut count, mut taken, mut flushes, mut next) = (0, 0, Vec::new(), None);
+            let (mut count, mut taken, mut flushes) = (0, 0, Vec::new());
             for entry in iter::once(first).chain(entries.try_iter()) {
                 match entry {
                     Entry::Line(line) => {
@@ -136,7 +136,14 @@ impl Waiting {
                         passing = !text.is_empty();
                     }
                     Entry::Flush(done) => flushes.push(done),
-                    Entry::Target(file) => next = Some(file),
+                    Entry::Target(file) => {
+                        if to.write_all(&lines).is_err() {
+                            DROPPED.inc_by(count);
+                        }
+                        lines.clear();
+                        count = 0;
+                        to = Box::new(file);
+                    }
                 }
             }
             self.bytes.fetch_sub(taken, Ordering::Relaxed);
@@ -145,9 +152,6 @@ impl Waiting {
                 DROPPED.inc_by(count);
             }
             lines.clear();
-            if let Some(file) = next {
-                to = Box::new(file);
-            }
             drop(flushes);
             // There has to be room for the word about it.
             let untold = if self.bytes.load(Ordering::Relaxed) < CAPACITY / 2 {
