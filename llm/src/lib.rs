@@ -66,7 +66,7 @@ pub use constrain::{
 pub use engine::{
     Entry, GenerationRequest, LlmEngine, LlmEngineStatus, PromptPreview, SequenceHandle,
 };
-pub use load::{prepare_process, trial};
+pub use load::{LoadStage, ModelKind, kind_of, loading, prepare_process, trial};
 pub use measure::{Histogram, Measurements};
 pub use model::files::ModelFiles;
 pub use model::info::{self, LlmEngineInfo};

@@ -76,6 +76,7 @@ impl EmbeddingEngine {
     /// [`LoadError`] says which file or option is wrong, and why.
     pub fn load(spec: EmbeddingSpec) -> Result<Self, LoadError> {
         spec.validate()?;
+        let _told = load::progress::Told::of(&spec.model);
         let files = load::prepare_embedding(&spec)?;
         let to_open = spec.clone();
         Self::start(spec, files, move |serve| {

@@ -103,6 +103,7 @@ impl LlmEngine {
     /// [`LoadError`] says which file or option is wrong, and why.
     pub fn load(spec: LlmEngineSpec) -> Result<Self, LoadError> {
         spec.validate()?;
+        let _told = load::progress::Told::of(&spec.model);
         let files = load::prepare(&spec)?;
         let to_open = spec.clone();
         Self::start(spec, files, move |serve| load::open(&to_open, serve))

@@ -186,6 +186,19 @@ impl Server {
         self.app.servables().nothing_to_serve()
     }
 
+    /// Tells in one line how far the graph is that is being loaded; nothing once all have been.
+    pub(crate) fn loading(&self) -> impl Fn() -> Option<String> + Send + 'static {
+        let served = Arc::clone(&self.app.served);
+        move || {
+            let servables = served.now();
+            let progress = |it: &servable::Servable| Some((it.name().to_owned(), it.progress()?));
+            let all: Vec<_> = servables.iter().filter_map(progress).collect();
+            let now = all.iter().find(|(_, progress)| progress.has_begun());
+            let (name, progress) = now.or(all.first())?;
+            Some(format!("loading `{name}`: {progress}"))
+        }
+    }
+
     /// Waits until each graph has been loaded or has failed; tells why the server is not ready, if
     /// it is not.
     pub async fn loaded(&mut self) -> Option<String> {

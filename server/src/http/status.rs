@@ -97,6 +97,9 @@ pub(crate) async fn status(State(app): State<Arc<App>>) -> Json<Value> {
             let unready = servable.unready();
             graph["ready"] = unready.is_none().into();
             let failure = servable.failure().map(|reason| reason.to_string());
+            if let Some(progress) = servable.progress() {
+                graph["loading"] = progress.json();
+            }
             if let Some(reason) = failure.or(unready) {
                 graph["reason"] = reason.into();
             }

@@ -109,13 +109,31 @@ pub(crate) fn compile_text(
     }
 }
 
+/// Compiles the graph of a configuration's entry.
+pub(super) fn compile_entry(
+    entry: &GraphEntry,
+    environment: &Environment,
+) -> Result<Compiled, String> {
+    let (file, base, named) = (&entry.file, &entry.base, Named::default());
+    match &entry.text {
+        Some(text) => Ok(compile_text(
+            file,
+            text.as_bytes(),
+            base,
+            environment,
+            &named,
+        )),
+        None => compile(file, base, environment, &named),
+    }
+}
+
 /// Compiles the graph of a configuration's entry, and checks that REST requests can be answered by
 /// it.
 pub(super) fn load(entry: &GraphEntry, environment: &Environment) -> Result<Compiled, String> {
     if let Some(reason) = entry.refused_subconfig() {
         return Err(reason);
     }
-    let compiled = compile(&entry.file, &entry.base, environment, &Named::default())?;
+    let compiled = compile_entry(entry, environment)?;
     if let Some(plan) = &compiled.plan {
         answers_http(plan)?;
     }

@@ -16,10 +16,7 @@ use graphmill_grammar::{
 use tokio::{task::spawn_blocking, time::sleep};
 
 use super::{Servables, Served, StateName, load};
-use crate::{
-    config::{GraphEntry, subgraphs::Named},
-    observe::log,
-};
+use crate::{config::GraphEntry, observe::log};
 
 /// How often is looked for files that graphs wait for, and for changes of those that they use: soon
 /// enough for whoever puts one there, and cheap.
@@ -190,6 +187,7 @@ impl Servables {
     /// Loads a graph and makes it available.
     fn load_graph(&self, entry: &GraphEntry) -> Result<(), Failed> {
         let started = Instant::now();
+        self.by_name[&entry.name].begins();
         let loading = AssertUnwindSafe(|| load::load(entry, &self.environment));
         let compiled = match catch_unwind(loading) {
             Err(panic) => return Err(Failed::by(&*panic)),
@@ -222,7 +220,7 @@ impl Servables {
     /// Whether a file that a graph needs is still missing, found out without loading anything.
     fn lacks_files(&self, entry: &GraphEntry) -> bool {
         let environment = self.environment.clone().looking_only();
-        match load::compile(&entry.file, &entry.base, &environment, &Named::default()) {
+        match load::compile_entry(entry, &environment) {
             Err(_) => true,
             Ok(compiled) => only_files(&compiled.diagnostics),
         }

@@ -9,6 +9,7 @@ mod health;
 mod load;
 mod loading;
 mod models;
+mod progress;
 mod served;
 mod state;
 mod watch;

@@ -1,8 +1,8 @@
 //! One graph and the state it is in.
 
 use std::{
-    sync::Arc,
-    time::{SystemTime, UNIX_EPOCH},
+    sync::{Arc, OnceLock},
+    time::{Instant, SystemTime, UNIX_EPOCH},
 };
 
 use arc_swap::ArcSwap;
@@ -16,6 +16,8 @@ pub(crate) struct Servable {
     state: ArcSwap<State>,
     /// The files that it was last loaded from.
     seen: ArcSwap<Seen>,
+    /// When its first load began.
+    began: OnceLock<Instant>,
 }
 
 /// Where a graph is between its file and its requests.
@@ -62,6 +64,7 @@ impl Servable {
             name: name.to_owned(),
             state: ArcSwap::from_pointee(State::Loading),
             seen: ArcSwap::default(),
+            began: OnceLock::new(),
         }
     }
 
@@ -72,6 +75,16 @@ impl Servable {
 
     pub(super) fn was_made_of(&self, seen: Seen) {
         self.seen.store(Arc::new(seen));
+    }
+
+    /// Its load begins now.
+    pub(super) fn begins(&self) {
+        self.began.get_or_init(Instant::now);
+    }
+
+    /// When its first load began, if it did.
+    pub(super) fn began(&self) -> Option<Instant> {
+        self.began.get().copied()
     }
 
     pub(crate) fn name(&self) -> &str {
