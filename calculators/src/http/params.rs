@@ -99,6 +99,13 @@ pub(super) fn hold_to(terms: &Terms, params: &mut GenerationParams) {
     };
 }
 
+/// A key whose highest priority is below the lowest of the model has that.
+pub(super) fn lift(terms: &Terms, params: &mut GenerationParams, lowest: i32) {
+    if terms.max_priority.is_some_and(|most| most < lowest) {
+        params.priority = params.priority.max(lowest);
+    }
+}
+
 /// Most tokens, as a request says it; none for as many as there is room for.
 struct Limit(Option<u32>);
 

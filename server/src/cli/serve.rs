@@ -12,7 +12,9 @@ use graphmill_llm::{backend, trial};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::{
-    Switch, ending,
+    Switch,
+    access::Access,
+    ending,
     listening::{self, Listening},
     report,
 };
@@ -34,6 +36,8 @@ pub(super) struct Arguments {
     pub(super) rest_port: u16,
     #[command(flatten)]
     listening: Listening,
+    #[command(flatten)]
+    access: Access,
     /// The port of the gRPC API. Accepted so that existing command lines work; gRPC is not built.
     #[arg(long, value_name = "PORT")]
     pub(super) port: Option<u16>,
@@ -127,6 +131,7 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
     if let Err(message) = arguments.listening.apply(arguments.rest_port, &mut options) {
         return fail(&message);
     }
+    arguments.access.apply(&mut options);
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -161,16 +166,22 @@ async fn serve(options: Options, started: Instant) -> Result<(), String> {
     let signals = Signals::new().map_err(unheard)?;
     let patience = options.drain_delay + options.grace + CUT_GRACE + THREADS_GRACE + SLACK;
     let waits = options.wait_for_models;
+    let scheme = options.tls.as_ref().map_or("http", |_| "https");
+    let has_keys = options.keys.is_some();
+    let tls = options.tls.as_ref();
+    let asks_for_certificates = tls.is_some_and(|tls| tls.client_ca.is_some());
     let mut server =
         Server::start(options, Registry::global()).map_err(|error| error.to_string())?;
     for address in server.addresses() {
-        tracing::info!("listening on http://{address}");
+        tracing::info!("listening on {scheme}://{address}");
     }
     for address in server.management_addresses() {
-        tracing::info!("listening on http://{address} for health, metrics, status and config");
+        tracing::info!("listening on {scheme}://{address} for health, metrics, status and config");
     }
-    listening::warn_of_strangers(server.addresses());
-    listening::warn_of_strangers(server.management_addresses());
+    if !has_keys && !asks_for_certificates {
+        listening::warn_of_strangers(server.addresses());
+        listening::warn_of_strangers(server.management_addresses());
+    }
     ending::orderly(patience).map_err(unheard)?;
     let mut told = tokio::spawn(signals.until_stop());
     let loaded = tokio::select! {

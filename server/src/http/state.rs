@@ -12,9 +12,11 @@ use tokio::sync::watch;
 use super::bodies::Bodies;
 use crate::{
     config::Config,
-    listen::Limits,
+    keys::{Caller, KeySource, Keys},
+    listen::{Limits, TlsFiles},
     observe::metrics::Metrics,
-    servable::{Servables, Stage},
+    rescue::Failure,
+    servable::{Named, Running, Servables, Stage},
 };
 
 /// What a server is started with.
@@ -48,6 +50,10 @@ pub struct Options {
     pub allowed_origins: Vec<String>,
     /// Whether graphs whose model is missing are loaded once it is there.
     pub wait_for_models: bool,
+    /// The keys of those who may ask; without, everybody may.
+    pub keys: Option<KeySource>,
+    /// The certificate of the server; without, it speaks plain HTTP.
+    pub tls: Option<TlsFiles>,
 }
 
 /// The usual [`Options::max_body_bytes`]: room for a prompt that fills a context of a million
@@ -73,6 +79,8 @@ impl Options {
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
             wait_for_models: false,
+            keys: None,
+            tls: None,
         }
     }
 }
@@ -81,6 +89,9 @@ impl Options {
 pub(crate) struct App {
     pub(crate) options: Options,
     pub(crate) servables: Arc<Servables>,
+    /// None where everybody may ask.
+    pub(crate) keys: Option<Arc<Keys>>,
+    pub(crate) running: Arc<Running>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) bodies: Arc<Bodies>,
     pub(crate) document: Document,
@@ -94,6 +105,18 @@ impl App {
         self.stopping().or_else(|| self.servables.unready())
     }
 
+    /// What a name is of, if the key of the request is for it.
+    pub(crate) fn find(&self, name: &str, caller: Option<&Caller>) -> Result<Named<'_>, Failure> {
+        let sees = |graph: &str, adapter: Option<&str>| {
+            caller.is_none_or(|caller| caller.sees(graph, adapter))
+        };
+        let named = self.servables.find(name, sees)?;
+        if let Some(caller) = caller {
+            caller.check(named.servable.name(), named.adapter.as_deref())?;
+        }
+        Ok(named)
+    }
+
     /// Why no request would be served now, whatever it is for.
     pub(crate) fn stopping(&self) -> Option<String> {
         let stopping = *self.stage.borrow() != Stage::Running;
@@ -101,23 +124,26 @@ impl App {
     }
 }
 
+/// What a document depends on: sizes of vocabularies, and the graphs that are named.
+pub(super) type Of = ([usize; 2], Vec<String>);
+
 /// The `OpenAPI` document as it was last made. Graphs keep their names while the server runs;
 /// vocabularies come with the models.
 #[derive(Default)]
 pub(crate) struct Document {
-    kept: Mutex<Option<([usize; 2], Bytes)>>,
+    kept: Mutex<Option<(Of, Bytes)>>,
 }
 
 impl Document {
-    /// The document of these vocabularies: the kept one, or what `make` makes.
-    pub(super) fn of(&self, vocabularies: [usize; 2], make: impl FnOnce() -> Vec<u8>) -> Bytes {
+    /// The document of these: the kept one, or what `make` makes.
+    pub(super) fn of(&self, of: &Of, make: impl FnOnce() -> Vec<u8>) -> Bytes {
         // Whoever comes meanwhile waits for the document, rather than to make one, too.
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         match &*kept {
-            Some((of, document)) if *of == vocabularies => document.clone(),
+            Some((kept, document)) if kept == of => document.clone(),
             _ => {
                 let document = Bytes::from(make());
-                *kept = Some((vocabularies, document.clone()));
+                *kept = Some((of.clone(), document.clone()));
                 document
             }
         }

@@ -103,6 +103,9 @@ impl Calculator for OpenAIRequest {
         let mut read = read(payload, &self.defaults, cx.run())?;
         if let Some(model) = &self.model {
             known_tokens(&read.params, &**model.vocab())?;
+            if let Some(terms) = Terms::of(cx.run()) {
+                params::lift(terms, &mut read.params, model.engine().spec().min_priority);
+            }
         }
         if let Some(question) = read.question {
             if !io.question.is_connected() {

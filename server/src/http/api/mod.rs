@@ -8,6 +8,7 @@ mod schema;
 use std::sync::Arc;
 
 use axum::{
+    Extension,
     extract::State,
     http::{HeaderName, HeaderValue, header},
     response::IntoResponse,
@@ -18,7 +19,7 @@ use super::{
     operation::{Answer, Group, Operation},
     state::App,
 };
-use crate::servable::Servable;
+use crate::{keys::Caller, servable::Servable};
 
 pub(super) fn operations() -> Vec<Operation> {
     vec![
@@ -31,7 +32,10 @@ pub(super) fn operations() -> Vec<Operation> {
     ]
 }
 
-async fn openapi(State(app): State<Arc<App>>) -> impl IntoResponse {
+async fn openapi(
+    State(app): State<Arc<App>>,
+    caller: Option<Extension<Arc<Caller>>>,
+) -> impl IntoResponse {
     let loaded = app.servables.models();
     let vocabularies = loaded.iter().map(|(_, model)| model.vocab().n_vocab());
     let embedding = app.servables.embedding_models();
@@ -40,8 +44,12 @@ async fn openapi(State(app): State<Arc<App>>) -> impl IntoResponse {
         .map(|(_, model)| model.engine().vocab().n_vocab());
     let vocabulary = vocabularies.min().unwrap_or_default();
     let embedding_vocabulary = embedding.min().unwrap_or_default();
-    let document = app.document.of([vocabulary, embedding_vocabulary], || {
-        let models: Vec<&str> = app.servables.iter().map(Servable::name).collect();
+    let sees = |name: &&str| caller.as_ref().is_none_or(|caller| caller.sees(name, None));
+    let models = app.servables.iter().map(Servable::name).filter(sees);
+    let models: Vec<String> = models.map(str::to_owned).collect();
+    let of = ([vocabulary, embedding_vocabulary], models);
+    let document = app.document.of(&of, || {
+        let models: Vec<&str> = of.1.iter().map(String::as_str).collect();
         let known = Known {
             models: &models,
             vocabulary,
