@@ -17,8 +17,8 @@ const VARIABLES: [&str; 2] = ["GRAPHMILL_API_KEY", "API_KEY"];
 #[command(rename_all = "snake_case")]
 pub(super) struct Access {
     /// The keys of those who may use the server: a file with one key, or JSON with many. It is read
-    /// again when it changes. Without the flag, the variable GRAPHMILL_API_KEY or else `API_KEY` has
-    /// the one key; without them there are no keys.
+    /// again when it changes. Without the flag, the variable `GRAPHMILL_API_KEY` or else `API_KEY`
+    /// has the one key; without them there are no keys.
     #[arg(long, value_name = "FILE")]
     api_key_file: Option<PathBuf>,
     /// The certificate of the server in PEM, with those between it and one that clients know: all

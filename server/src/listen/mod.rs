@@ -2,8 +2,8 @@
 //! knows what a request is for.
 //!
 //! A connection is one task ([`connection`]) with a socket ([`socket`]) that notes what the client
-//! does, over TCP or [`tls`]; [`watch`] says what is known of it and when a limit has passed; [`hall`] holds all of
-//! them.
+//! does, over TCP or [`tls`]; [`watch`] says what is known of it and when a limit has passed;
+//! [`hall`] holds all of them.
 
 mod accept;
 mod body;

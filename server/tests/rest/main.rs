@@ -24,6 +24,7 @@ mod memory_limit;
 mod metrics;
 mod offline;
 mod prompts;
+mod quotas;
 mod recovery;
 mod reference;
 mod routes;
