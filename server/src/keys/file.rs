@@ -125,7 +125,10 @@ impl Json<'_> {
         let mut deserializer = serde_json::Deserializer::from_str(text);
         serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
             let path = error.path().to_string();
+            // The path of an unknown field is its name, which may be a key.
+            let is_unknown = error.inner().to_string().starts_with("unknown field");
             let field = match path.as_str() {
+                _ if is_unknown => format!("`keys[{index}]`: "),
                 "." => format!("`keys[{index}]`: "),
                 path => format!("`keys[{index}].{path}`: "),
             };
