@@ -74,7 +74,7 @@ pub use model::vocab::{GapMarks, TokenizeError, Vocab};
 pub use protocol::{
     DraftCounts, DryParams, ErrorKind, FinishReason, GenerationError, LoadError, LogitBias,
     MirostatParams, MirostatVersion, OutOfMemory, RequestId, SamplingParams, SequenceId,
-    StepOutput, StepSink, SubmitError, Token, TokenLogprob, TokenSet, Tokens, Usage,
+    StepOutput, StepSink, SubmitError, Tenant, Token, TokenLogprob, TokenSet, Tokens, Usage,
 };
 pub use sampler::{Sampled, Sampler, Scratch};
 pub use spec::{

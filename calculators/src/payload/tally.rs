@@ -5,10 +5,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
-use graphmill_engine::RunCx;
-
-/// Tokens of a request, and when the first one came. Who runs a session puts one into
-/// [`RunCx::extension`] and reads it at the end.
+/// Tokens of a request, and when the first one came. Who runs a session puts one into its
+/// [`Account`](super::Account) and reads it at the end.
 #[derive(Debug, Default)]
 pub struct Tally {
     // Independent counts for display, hence `Relaxed` throughout.
@@ -32,11 +30,6 @@ pub struct Tallied {
 }
 
 impl Tally {
-    /// That of a session, if somebody wants to know.
-    pub(crate) fn of(run: &RunCx) -> Option<&Self> {
-        run.extension.as_deref()?.downcast_ref()
-    }
-
     /// A prompt, or a text to embed, was given to an engine.
     pub(crate) fn prompt(&self, tokens: usize) {
         self.prompt.fetch_add(tokens as u32, Ordering::Relaxed);

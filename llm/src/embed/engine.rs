@@ -158,13 +158,13 @@ impl EmbeddingEngine {
     /// wait.
     pub fn submit(&self, request: EmbeddingRequest) -> Result<EmbeddingHandle, EmbeddingRefusal> {
         self.check(&request)?;
-        let entered = self.shared.places.enter(self.spec.max_waiting);
+        let entered = self.shared.places.enter(self.spec.max_waiting, None);
         entered.map_err(|waiting| self.full(waiting))?;
         let id = self.worker.number();
         let receiver = Arc::new(Waiter::new(request.sink));
         let ticket = self.worker.ticket(id, Arc::clone(&receiver));
         let ticket = ticket.map_err(|why| {
-            self.shared.places.leave();
+            self.shared.places.leave(None);
             EmbeddingRefusal::Failed(why)
         })?;
         let job = Box::new(Job {
@@ -175,7 +175,7 @@ impl EmbeddingEngine {
             results: Vec::new(),
         });
         if !self.worker.order(job) {
-            self.shared.places.leave();
+            self.shared.places.leave(None);
             return Err(EmbeddingRefusal::Stopped);
         }
         Ok(EmbeddingHandle(ticket))

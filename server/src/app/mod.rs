@@ -26,7 +26,8 @@ use crate::{
         bodies::Bodies,
         state::{App, Document, Options},
     },
-    listen::{self, Hall},
+    keys::{self, KeyError, Keys},
+    listen::{self, Hall, Tls, TlsError},
     observe::metrics::Metrics,
     servable::{self, Served, Stage},
     site::Site,
@@ -45,6 +46,12 @@ pub enum StartError {
         #[source]
         source: io::Error,
     },
+    /// The keys cannot be read.
+    #[error(transparent)]
+    Keys(#[from] KeyError),
+    /// The certificate cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
 }
 
 /// A running server. Dropping it aborts it; [`Server::stop`] ends it well.
@@ -88,6 +95,10 @@ pub(crate) const CUT_GRACE: Duration = Duration::from_secs(1);
 impl Server {
     /// Opens the listeners and starts to load the graphs. To be called in a Tokio runtime.
     pub fn start(options: Options, registry: Registry) -> Result<Self, StartError> {
+        let keys = options.keys.clone().map(Keys::open).transpose()?;
+        let keys = keys.map(Arc::new);
+        let tls = options.tls.clone().map(Tls::open).transpose()?;
+        let tls = tls.map(Arc::new);
         let (listeners, addresses) = listen_at(&options.addresses)?;
         let (management_listeners, management_addresses) = listen_at(&options.management)?;
         let hosts = &options.allowed_hosts;
@@ -113,6 +124,8 @@ impl Server {
             options,
             metrics: Arc::new(Metrics::new(&served, halls)),
             served,
+            keys,
+            running: Arc::default(),
             started: Instant::now(),
             stage: stage_now,
         });
@@ -126,6 +139,7 @@ impl Server {
         for listener in listeners {
             serving.spawn(listen::accept(
                 listener,
+                tls.clone(),
                 Arc::clone(&clients),
                 public.clone(),
             ));
@@ -135,6 +149,7 @@ impl Server {
         for listener in management_listeners {
             managing.spawn(listen::accept(
                 listener,
+                tls.clone(),
                 Arc::clone(&operators),
                 management.clone(),
             ));
@@ -143,6 +158,12 @@ impl Server {
             managing.spawn(Arc::clone(hall).watch());
         }
         tokio::spawn(servable::watch_files(Arc::downgrade(&app.served)));
+        if let Some(keys) = &app.keys {
+            tokio::spawn(keys::watch(Arc::downgrade(keys)));
+        }
+        if let Some(tls) = &tls {
+            tokio::spawn(listen::watch_certificates(Arc::downgrade(tls)));
+        }
         let loader = Arc::clone(&app);
         let loading = tokio::task::spawn_blocking(move || loader.served.load());
         let mut looking = JoinSet::new();

@@ -1,6 +1,7 @@
 //! The command line: one file a verb. Flags are spelled with underscores, as in OpenVINO Model
 //! Server, or with dashes.
 
+mod access;
 mod calculators;
 mod chat;
 mod check;
@@ -10,6 +11,7 @@ mod describe;
 mod ending;
 mod explain;
 mod fmt;
+mod key;
 mod listening;
 mod openmp;
 mod progress;
@@ -62,6 +64,8 @@ enum Verb {
     Calculators(calculators::Arguments),
     /// Describe a calculator: ports, types, options, when it runs.
     Describe(describe::Arguments),
+    /// Make a key for the server: prints it, and its entry for the key file.
+    Key(key::Arguments),
     /// Print a shell's completion script.
     Completions(completions::Arguments),
 }
@@ -114,6 +118,7 @@ pub fn main() -> ExitCode {
         Verb::Schema => schema::run(),
         Verb::Calculators(arguments) => calculators::run(arguments),
         Verb::Describe(arguments) => describe::run(arguments),
+        Verb::Key(arguments) => key::run(arguments),
         Verb::Completions(arguments) => completions::run(arguments),
     };
     log::flush();

@@ -13,9 +13,11 @@ use tokio::sync::watch;
 use super::bodies::Bodies;
 use crate::{
     config::Config,
-    listen::Limits,
+    keys::{Caller, KeySource, Keys},
+    listen::{Limits, TlsFiles},
     observe::metrics::Metrics,
-    servable::{Servables, Served, Stage},
+    rescue::Failure,
+    servable::{Named, Running, Servables, Served, Stage},
 };
 
 /// What a server is started with.
@@ -55,6 +57,10 @@ pub struct Options {
     pub allowed_origins: Vec<String>,
     /// Whether graphs whose model is missing are loaded once it is there.
     pub wait_for_models: bool,
+    /// The keys of those who may ask; without, everybody may.
+    pub keys: Option<KeySource>,
+    /// The certificate of the server; without, it speaks plain HTTP.
+    pub tls: Option<TlsFiles>,
 }
 
 /// The usual [`Options::max_body_bytes`]: room for a prompt that fills a context of a million
@@ -82,6 +88,8 @@ impl Options {
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
             wait_for_models: false,
+            keys: None,
+            tls: None,
         }
     }
 }
@@ -90,6 +98,9 @@ impl Options {
 pub(crate) struct App {
     pub(crate) options: Options,
     pub(crate) served: Arc<Served>,
+    /// None where everybody may ask.
+    pub(crate) keys: Option<Arc<Keys>>,
+    pub(crate) running: Arc<Running>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) bodies: Arc<Bodies>,
     pub(crate) document: Document,
@@ -108,6 +119,18 @@ impl App {
         self.stopping().or_else(|| self.servables().unready())
     }
 
+    /// What a name is of, if the key of the request is for it.
+    pub(crate) fn find(&self, name: &str, caller: Option<&Caller>) -> Result<Named, Failure> {
+        let sees = |graph: &str, adapter: Option<&str>| {
+            caller.is_none_or(|caller| caller.sees(graph, adapter))
+        };
+        let named = self.servables().find(name, sees)?;
+        if let Some(caller) = caller {
+            caller.check(named.servable.name(), named.adapter.as_deref())?;
+        }
+        Ok(named)
+    }
+
     /// Why no request would be served now, whatever it is for.
     pub(crate) fn stopping(&self) -> Option<String> {
         let stopping = *self.stage.borrow() != Stage::Running;
@@ -123,14 +146,14 @@ pub(crate) struct Document {
 
 impl Document {
     /// The document of what is described: the kept one, or what `make` makes.
-    pub(super) fn of(&self, described: Described, make: impl FnOnce() -> Vec<u8>) -> Bytes {
+    pub(super) fn of(&self, described: &Described, make: impl FnOnce() -> Vec<u8>) -> Bytes {
         // Whoever comes meanwhile waits for the document, rather than to make one, too.
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         match &*kept {
-            Some((of, document)) if *of == described => document.clone(),
+            Some((of, document)) if of == described => document.clone(),
             _ => {
                 let document = Bytes::from(make());
-                *kept = Some((described, document.clone()));
+                *kept = Some((described.clone(), document.clone()));
                 document
             }
         }

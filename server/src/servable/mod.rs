@@ -10,6 +10,7 @@ mod load;
 mod loading;
 mod models;
 mod progress;
+mod running;
 mod served;
 mod state;
 mod watch;
@@ -23,10 +24,11 @@ use graphmill_calculators::{embed::EmbeddingModel, llm::LanguageModel};
 use graphmill_engine::{Environment, Registry, Resource, Seen, shortened};
 use graphmill_grammar::suggest;
 
-pub(crate) use answer::{Answer, Stage, cut};
+pub(crate) use answer::{Answer, Asked, Stage, cut};
 pub(crate) use load::{answers_http, compile, compile_text};
 pub(crate) use loading::{look_for_models, watch_files};
 pub(crate) use models::Named;
+pub(crate) use running::Running;
 pub(crate) use served::Served;
 pub(crate) use state::{Servable, StateName};
 pub(crate) use watch::watch;
@@ -125,17 +127,24 @@ impl Servables {
         }
     }
 
-    /// What this name is of, or the failure that a request for it gets.
-    pub(crate) fn find(&self, name: &str) -> Result<Named<'_>, Failure> {
-        self.named(name).ok_or_else(|| self.unknown(name))
+    /// What this name is of, or the failure that a request for it gets, which names the graphs and
+    /// adapters that the client may see.
+    pub(crate) fn find(
+        &self,
+        name: &str,
+        sees: impl Fn(&str, Option<&str>) -> bool,
+    ) -> Result<Named, Failure> {
+        self.named(name).ok_or_else(|| self.unknown(name, sees))
     }
 
-    fn unknown(&self, name: &str) -> Failure {
+    fn unknown(&self, name: &str, sees: impl Fn(&str, Option<&str>) -> bool) -> Failure {
         /// Longer names say nothing more, and an answer must not grow with a request.
         const SHOWN_BYTES: usize = 150;
-        let mut all: Vec<String> = self.by_name.keys().cloned().collect();
+        let seen = self.by_name.keys().filter(|name| sees(name, None));
+        let mut all: Vec<String> = seen.cloned().collect();
         for servable in self.iter() {
             let adapters = servable.adapters().into_iter();
+            let adapters = adapters.filter(|adapter| sees(servable.name(), Some(adapter)));
             all.extend(adapters.map(|adapter| format!("{}:{adapter}", servable.name())));
         }
         let names = || all.iter().map(String::as_str);
@@ -145,6 +154,7 @@ impl Servables {
             None if self.by_name.is_empty() => {
                 format!("the model `{shown}` does not exist; the configuration lists no graph")
             }
+            None if all.is_empty() => format!("the model `{shown}` does not exist"),
             None => {
                 let some: Vec<String> = names().take(10).map(|name| format!("`{name}`")).collect();
                 format!(

@@ -19,7 +19,9 @@ use graphmill_llm::{backend, trial};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::{
-    Cli, Switch, ending,
+    Cli, Switch,
+    access::Access,
+    ending,
     listening::{self, Listening},
     progress, report,
     source::{ModelFlags, Source},
@@ -40,6 +42,8 @@ pub(super) struct Arguments {
     pub(super) rest_port: u16,
     #[command(flatten)]
     listening: Listening,
+    #[command(flatten)]
+    access: Access,
     /// The port of the gRPC API. Accepted so that existing command lines work; gRPC is not built.
     #[arg(long, value_name = "PORT")]
     pub(super) port: Option<u16>,
@@ -202,6 +206,7 @@ fn try_run(arguments: &Arguments, given: &ArgMatches) -> Result<ExitCode, String
     arguments
         .listening
         .apply(arguments.rest_port, &mut options)?;
+    arguments.access.apply(&mut options);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -234,20 +239,26 @@ async fn serve(options: Options, started: Instant, prints_address: bool) -> Resu
     let signals = Signals::new().map_err(unheard)?;
     let patience = options.drain_delay + options.grace + CUT_GRACE + THREADS_GRACE + SLACK;
     let waits = options.wait_for_models;
+    let scheme = options.tls.as_ref().map_or("http", |_| "https");
+    let has_keys = options.keys.is_some();
+    let tls = options.tls.as_ref();
+    let asks_for_certificates = tls.is_some_and(|tls| tls.client_ca.is_some());
     let mut server =
         Server::start(options, Registry::global()).map_err(|error| error.to_string())?;
     for address in server.addresses() {
-        tracing::info!("listening on http://{address}");
+        tracing::info!("listening on {scheme}://{address}");
         if prints_address {
             // Nobody may want to know it.
-            let _ = writeln!(io::stdout(), "http://{address}");
+            let _ = writeln!(io::stdout(), "{scheme}://{address}");
         }
     }
     for address in server.management_addresses() {
-        tracing::info!("listening on http://{address} for health, metrics, status and config");
+        tracing::info!("listening on {scheme}://{address} for health, metrics, status and config");
     }
-    listening::warn_of_strangers(server.addresses());
-    listening::warn_of_strangers(server.management_addresses());
+    if !has_keys && !asks_for_certificates {
+        listening::warn_of_strangers(server.addresses());
+        listening::warn_of_strangers(server.management_addresses());
+    }
     ending::orderly(patience).map_err(unheard)?;
     let reloader = server.reloader();
     let mut told = tokio::spawn(signals.until_stop(reloader));

@@ -53,6 +53,11 @@ fn describe(operation: &Operation, path: &str, known: &Known<'_>) -> Value {
             "schema": { "type": "string" },
         }]);
     }
+    if path.contains("{id}") {
+        described["parameters"] = json!([{
+            "name": "id", "in": "path", "required": true, "schema": { "type": "string" },
+        }]);
+    }
     if path.contains("{name}") {
         described["parameters"] = json!([{
             "name": "name", "in": "path", "required": true, "schema": { "type": "string", "enum": known.models },
@@ -100,6 +105,10 @@ fn responses(operation: &Operation, is_of_messages: bool) -> Value {
             let forms: Map<String, Value> = forms.collect();
             let answer = json!({ "description": "The answer", "content": forms });
             responses.insert("200".to_owned(), answer);
+        }
+        Answer::Nothing => {
+            let done = json!({ "description": "Done" });
+            responses.insert("204".to_owned(), done);
         }
         Answer::Health => {
             let yes = content("application/json", "Yes", &object(&[]));

@@ -13,7 +13,7 @@ use axum::{
 };
 use graphmill_calculators::{
     http::dialects,
-    payload::{HttpRequestPayload, HttpResponse},
+    payload::{Account, HttpRequestPayload, HttpResponse},
 };
 use serde_json::Value;
 
@@ -25,10 +25,11 @@ use body::ParsedBody;
 
 use crate::{
     http::{access::Entry, sse, state::App, unknown_route},
+    keys::{self, Caller, Settlement},
     listen::Arrival,
     observe::request_id::Id,
     rescue::{Cause, Failure},
-    servable::{self, Answer, Named},
+    servable::{self, Answer, Asked, Named, Servable},
 };
 
 /// What of a request's head the graph sees, and what accompanies it.
@@ -39,6 +40,14 @@ struct Head {
     arrived: Instant,
     id: Id,
     entry: Entry,
+    caller: Option<Arc<Caller>>,
+}
+
+impl Head {
+    /// The graph of this name, if the request may use it.
+    fn find(&self, app: &App, name: &str) -> Result<Named, Failure> {
+        app.find(name, self.caller.as_deref())
+    }
 }
 
 /// Splits a request into its head and its body, read as far as the limit allows.
@@ -52,6 +61,7 @@ async fn read(app: &App, request: Request) -> (Head, Result<ParsedBody, Failure>
             .map_or_else(Instant::now, |arrival| arrival.0),
         id: parts.extensions.get::<Id>().expect(extension).clone(),
         entry: parts.extensions.get::<Entry>().expect(extension).clone(),
+        caller: parts.extensions.get::<Arc<Caller>>().cloned(),
         method: parts.method,
         uri: parts.uri,
         headers: parts.headers,
@@ -77,8 +87,7 @@ pub(crate) async fn endpoint(
 ) -> Result<Response, Failure> {
     let (head, body) = read(&app, request).await;
     let body = body?;
-    let servables = app.servables();
-    let named = servables.find(body.model()?)?;
+    let named = head.find(&app, body.model()?)?;
     answer(&app, named, head, body).await
 }
 
@@ -92,11 +101,8 @@ pub(crate) async fn about_a_prompt(
     let servables = app.servables();
     let unnamed = servables.unnamed().filter(|_| body.names_no_model());
     let named = match unnamed {
-        Some(servable) => Named {
-            servable,
-            adapter: None,
-        },
-        None => servables.find(body.model()?)?,
+        Some(servable) => head.find(&app, servable.name())?,
+        None => head.find(&app, body.model()?)?,
     };
     answer(&app, named, head, body).await
 }
@@ -110,16 +116,17 @@ pub(crate) async fn any_path(
 ) -> Result<Response, Failure> {
     let (head, body) = read(&app, request).await;
     let named = body.as_ref().ok().and_then(|body| body.model().ok());
-    let servables = app.servables();
-    let Some(named) = servables.named(named.unwrap_or(&path)) else {
+    let name = named.unwrap_or(&path);
+    if app.servables().named(name).is_none() {
         return Err(unknown_route(head.method, head.uri).await);
-    };
+    }
+    let named = head.find(&app, name)?;
     answer(&app, named, head, body?).await
 }
 
 async fn answer(
     app: &App,
-    named: Named<'_>,
+    named: Named,
     head: Head,
     body: ParsedBody,
 ) -> Result<Response, Failure> {
@@ -129,9 +136,12 @@ async fn answer(
     let prompt_field = body.prompt_field();
     let dialect = dialects::of_path(head.uri.path());
     let deadline = body.deadline(&head.headers, head.arrived)?;
+    // Keys of this server are not for graphs.
+    let has_key = head.caller.is_some();
     let headers = head
         .headers
         .iter()
+        .filter(|(name, _)| !has_key || !keys::has_key(name))
         .filter_map(|(name, value)| Some((name.to_string(), value.to_str().ok()?.to_owned())));
     let payload = HttpRequestPayload {
         method: head.method.to_string(),
@@ -141,20 +151,32 @@ async fn answer(
         json: Some(body.json),
         adapter,
     };
-    let mut answer = Answer::open(
-        &app.stage,
-        servable,
-        &head.id,
+    let caller = head.caller;
+    if let Some(caller) = &caller {
+        caller.is_tallied(head.entry.tally());
+    }
+    let asked = Asked {
+        id: head.id,
         deadline,
+        key: caller.as_ref().map(|caller| Arc::clone(caller.name())),
+        account: Account {
+            tally: head.entry.tally(),
+            terms: caller.as_ref().map(Caller::terms),
+        },
         payload,
-        head.entry.tally(),
-    )
-    .await?;
+    };
+    // Before the answer's end is sent: the next request may follow at once.
+    let settlement = caller.clone().map(Settlement);
+    let mut answer = Answer::open(&app.stage, &app.running, &servable, asked).await?;
     head.entry.entered();
     let mut headers = HeaderMap::new();
     let first = loop {
         let first = answer.first().await;
-        match first.map_err(|failure| failure.of_prompt(prompt_field))? {
+        let first = first.map_err(|failure| {
+            let failure = failure.of_prompt(prompt_field);
+            when_to_retry(failure, &servable, caller.as_deref())
+        });
+        match first? {
             HttpResponse::Header { name, value } => {
                 if let Ok(value) = HeaderValue::try_from(value) {
                     headers.insert(name, value);
@@ -174,11 +196,24 @@ async fn answer(
         first => sse::response(stream::body(
             first,
             answer,
-            head.entry,
+            (head.entry, settlement),
             app.options.keep_alive,
             dialect,
         )),
     };
     response.headers_mut().extend(headers);
     Ok(response)
+}
+
+/// Says when a request that found no room may find some: when the limit of its key has it again, or
+/// when the queue of the model has been worked off.
+fn when_to_retry(failure: Failure, servable: &Servable, caller: Option<&Caller>) -> Failure {
+    match failure.cause {
+        Cause::RateLimited => match caller.and_then(Caller::retry_after) {
+            Some(wait) => failure.after(wait),
+            None => failure,
+        },
+        Cause::QueueFull => failure.after(servable.queue_time()),
+        _ => failure,
+    }
 }

@@ -9,6 +9,7 @@ mod embedding;
 mod engines;
 mod families;
 mod graphs;
+mod keys;
 mod ovms;
 mod text;
 
@@ -25,6 +26,7 @@ use prometheus_client::{
 };
 
 pub(crate) use connections::Halls;
+pub(crate) use keys::KeyCounts;
 pub(crate) use ovms::Taken;
 
 use crate::{
@@ -44,6 +46,7 @@ pub(crate) struct Metrics {
     requests: Family<RequestLabels, Counter>,
     durations: Family<EndpointLabels, Histogram>,
     open: Gauge,
+    keys: KeyCounts,
     ovms: Arc<ovms::Counts>,
 }
 
@@ -85,6 +88,8 @@ impl Metrics {
             "HTTP requests being answered",
             open.clone(),
         );
+        let keys = KeyCounts::default();
+        keys.register(registry);
         registry.register(
             "log_lines_dropped",
             "Lines of the log that were lost because nobody read them fast enough",
@@ -104,6 +109,7 @@ impl Metrics {
             requests,
             durations,
             open,
+            keys,
             ovms,
         }
     }
@@ -124,6 +130,11 @@ impl Metrics {
             (header::VARY, "accept"),
         ];
         Ok((headers, body))
+    }
+
+    /// Where the use of keys is counted.
+    pub(crate) fn keys(&self) -> &KeyCounts {
+        &self.keys
     }
 
     /// A request has come.
