@@ -24,6 +24,7 @@ pub mod port;
 pub mod registry;
 pub mod resource;
 pub mod run;
+pub mod seen;
 pub mod session;
 mod tags;
 #[cfg(feature = "testing")]
@@ -48,6 +49,7 @@ pub use port::{Events, In, Ins, Out, OutSide, OutSides, Outs, Res, Side, Sides};
 pub use registry::{Registry, container::Container, environment::Environment, subgraph::Subgraph};
 pub use resource::{Resource, ResourceCache};
 pub use run::{CancelToken, Clock, Priority, RequestId, RunCx, SystemClock, TraceContext};
+pub use seen::{Recording, Seen};
 pub use session::{
     Handle, NodeSummary, OutputStream, Reason, Session, SidePackets, Summary, Wait, Why, block_on,
     block_on_for,

@@ -2,7 +2,9 @@
 //!
 //! A resource is loaded when a plan is compiled and shared by every session of every plan that asks
 //! for the same thing: the cache is keyed by content, that is by the resource's type and its
-//! resolved [`Resource::Spec`]. It holds no resource alive: the last plan that drops one frees it.
+//! resolved [`Resource::Spec`], with the files that it was loaded from: once one of them was
+//! replaced, who asks next gets another resource, and who has the old one keeps it. The cache holds
+//! no resource alive: the last plan that drops one frees it.
 //! A resource synchronizes itself.
 
 use std::{
@@ -13,7 +15,12 @@ use std::{
     sync::{Arc, Mutex, PoisonError, Weak},
 };
 
-use crate::{error::Result, packet::TypeInfo, world::World};
+use crate::{
+    error::Result,
+    packet::TypeInfo,
+    seen::{Recording, Seen},
+    world::World,
+};
 
 /// Something that is shared between sessions and plans.
 pub trait Resource: Send + Sync + Sized + 'static {
@@ -123,7 +130,13 @@ fn spec_of<R: Resource>(key: &ResourceKey) -> &R::Spec {
         .expect("a need makes its own keys")
 }
 
-type Slot = Arc<Mutex<Option<Weak<dyn Any + Send + Sync>>>>;
+/// A resource while somebody has it, and the files that it was loaded from.
+struct Loaded {
+    resource: Weak<dyn Any + Send + Sync>,
+    files: Seen,
+}
+
+type Slot = Arc<Mutex<Option<Loaded>>>;
 
 /// The resources that are loaded now. One of these serves all graphs of a process.
 #[derive(Default)]
@@ -143,7 +156,7 @@ impl ResourceCache {
         let alive = |slot: &Slot| {
             lock(slot)
                 .as_ref()
-                .is_some_and(|weak| weak.strong_count() > 0)
+                .is_some_and(|loaded| loaded.resource.strong_count() > 0)
         };
         slots.iter().filter(|slot| alive(slot)).count()
     }
@@ -161,7 +174,8 @@ impl ResourceCache {
         key: &ResourceKey,
         world: &dyn World,
     ) -> Result<AnyResource> {
-        let key = (need.resolve)(key, world)?;
+        let recording = Recording::new(world);
+        let key = (need.resolve)(key, &recording)?;
         let slot = {
             let mut slots = self.slots();
             // A slot that nobody else holds is not being loaded, and one without a living resource
@@ -170,17 +184,24 @@ impl ResourceCache {
                 Arc::strong_count(slot) > 1
                     || lock(slot)
                         .as_ref()
-                        .is_some_and(|weak| weak.strong_count() > 0)
+                        .is_some_and(|loaded| loaded.resource.strong_count() > 0)
             });
             Arc::clone(slots.entry(key.clone()).or_default())
         };
-        let mut loaded = lock(&slot);
-        if let Some(resource) = loaded.as_ref().and_then(Weak::upgrade) {
+        let mut slot = lock(&slot);
+        if let Some(loaded) = &*slot
+            && let Some(resource) = loaded.resource.upgrade()
+            && loaded.files.changed().is_none()
+        {
+            world.also_seen(&loaded.files);
             return Ok(resource);
         }
-        (need.check)(&key, world)?;
-        let resource = (need.load)(&key, world)?;
-        *loaded = Some(Arc::downgrade(&resource));
+        (need.check)(&key, &recording)?;
+        let resource = (need.load)(&key, &recording)?;
+        *slot = Some(Loaded {
+            resource: Arc::downgrade(&resource),
+            files: recording.seen(),
+        });
         Ok(resource)
     }
 

@@ -4,7 +4,10 @@
 use std::{
     io,
     path::{Path, PathBuf},
+    sync::Arc,
 };
+
+use crate::seen::Seen;
 
 /// The files a graph may refer to.
 pub trait World: Send + Sync {
@@ -18,6 +21,45 @@ pub trait World: Send + Sync {
     /// Whether a file can be read, without reading it where that is possible.
     fn find(&self, path: &Path) -> io::Result<()> {
         self.read(path).map(drop)
+    }
+
+    /// Hears of files that count as looked at here, because what was made of them is used again.
+    fn also_seen(&self, _seen: &Seen) {}
+}
+
+impl<W: World + ?Sized> World for Arc<W> {
+    fn resolve(&self, path: &Path) -> PathBuf {
+        (**self).resolve(path)
+    }
+
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        (**self).read(path)
+    }
+
+    fn find(&self, path: &Path) -> io::Result<()> {
+        (**self).find(path)
+    }
+
+    fn also_seen(&self, seen: &Seen) {
+        (**self).also_seen(seen);
+    }
+}
+
+impl<W: World + ?Sized> World for &W {
+    fn resolve(&self, path: &Path) -> PathBuf {
+        (**self).resolve(path)
+    }
+
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        (**self).read(path)
+    }
+
+    fn find(&self, path: &Path) -> io::Result<()> {
+        (**self).find(path)
+    }
+
+    fn also_seen(&self, seen: &Seen) {
+        (**self).also_seen(seen);
     }
 }
 

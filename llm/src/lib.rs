@@ -66,7 +66,7 @@ pub use constrain::{
 pub use engine::{
     Entry, GenerationRequest, LlmEngine, LlmEngineStatus, PromptPreview, SequenceHandle,
 };
-pub use load::{prepare_process, trial};
+pub use load::{LoadStage, ModelKind, kind_of, loading, prepare_process, trial};
 pub use measure::{Histogram, Measurements};
 pub use model::files::ModelFiles;
 pub use model::info::{self, LlmEngineInfo};
@@ -74,7 +74,7 @@ pub use model::vocab::{GapMarks, TokenizeError, Vocab};
 pub use protocol::{
     DraftCounts, DryParams, ErrorKind, FinishReason, GenerationError, LoadError, LogitBias,
     MirostatParams, MirostatVersion, OutOfMemory, RequestId, SamplingParams, SequenceId,
-    StepOutput, StepSink, SubmitError, Token, TokenLogprob, TokenSet, Tokens, Usage,
+    StepOutput, StepSink, SubmitError, Tenant, Token, TokenLogprob, TokenSet, Tokens, Usage,
 };
 pub use sampler::{Sampled, Sampler, Scratch};
 pub use spec::{

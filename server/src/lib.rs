@@ -12,13 +12,15 @@
 //!
 //! In this crate, and only here, wire formats and status codes are known. [`config`] reads what to
 //! serve, `servable` holds the graphs and opens their sessions, `http` has a folder for each
-//! dialect, `site` says whose requests are taken, `listen` holds the connections, `rescue` is the
-//! error table, and `app` puts the layers around all of it, starts and stops it.
+//! dialect, `keys` says who may do what, `site` says whose requests are taken, `listen` holds the
+//! connections, `rescue` is the error table, and `app` puts the layers around all of it, starts and stops it.
 
 mod app;
+mod changes;
 mod cli;
 pub mod config;
 mod http;
+mod keys;
 mod listen;
 mod observe;
 mod offline;
@@ -26,11 +28,12 @@ mod rescue;
 mod servable;
 mod site;
 
-pub use app::{Server, StartError};
+pub use app::{Reloader, Server, StartError};
 pub use cli::main;
 pub use config::diagnostics;
 pub use http::state::Options;
-pub use listen::Limits;
+pub use keys::{Digest, KeyError, KeySource};
+pub use listen::{Limits, TlsError, TlsFiles};
 pub use observe::trace::{OtlpProtocol, TraceOptions};
 
 // The nodes that come with Graphmill register themselves, if only their crate is named.

@@ -12,7 +12,7 @@ use super::{
     limits::{MAX_STOP_CHARS, MAX_STOPS},
     logprobs, sampling, structured,
 };
-use crate::payload::{GenerationParams, SpecialTokens};
+use crate::payload::{GenerationParams, SpecialTokens, Terms};
 
 /// Reads the fields; `defaults` fills in what the request leaves open.
 pub(super) fn read(
@@ -71,6 +71,7 @@ pub(super) fn read(
         cache_salt: cache_salt(body)?,
         adapter: None,
         priority: priority.unwrap_or(0) as i32,
+        tenant: None,
         place: None,
         constraint: structured::read(body)?,
         echo,
@@ -83,6 +84,26 @@ pub(super) fn read(
         demands_call: false,
         constrains_calls: false,
     })
+}
+
+/// Holds a request to what its key demands.
+pub(super) fn hold_to(terms: &Terms, params: &mut GenerationParams) {
+    params.tenant = terms.tenant;
+    if let Some(most) = terms.max_priority {
+        params.priority = params.priority.min(most);
+    }
+    params.cache_salt = match &*params.cache_salt {
+        "" => Arc::clone(&terms.cache_salt),
+        // No salt of a request is that of a key.
+        own => format!("{}\0{own}", terms.cache_salt).into(),
+    };
+}
+
+/// A key whose highest priority is below the lowest of the model has that.
+pub(super) fn lift(terms: &Terms, params: &mut GenerationParams, lowest: i32) {
+    if terms.max_priority.is_some_and(|most| most < lowest) {
+        params.priority = params.priority.max(lowest);
+    }
 }
 
 /// Most tokens, as a request says it; none for as many as there is room for.

@@ -14,8 +14,8 @@ use graphmill_llm::{
 use super::generations::{Choice, Event, Generations, Reply};
 use super::{LanguageModel, LlmOptions};
 use crate::payload::{
-    EchoedTokens, Finish, GenerationParams, Tally, TextConstraint, TokenChunk, TokenPrompt,
-    TokenPrompts,
+    EchoedTokens, Finish, GenerationParams, Need, Tally, Terms, TextConstraint, TokenChunk,
+    TokenPrompt, TokenPrompts,
 };
 
 /// A turn of the loop: the output of one more step of this choice may come.
@@ -172,6 +172,11 @@ impl Llm {
             && let (Some(prompts), Some(params)) = (&mut self.prompts, &self.params)
         {
             let prompts = std::mem::take(&mut prompts.0);
+            // What is refused takes nothing.
+            if let Some(terms) = Terms::of(cx.run()) {
+                let context = self.model.engine().context_length() as u64;
+                terms.quota.reserve(&need(&prompts, params, context))?;
+            }
             if let Some(tally) = Tally::of(cx.run()) {
                 tally.prompt(prompts.iter().map(|prompt| prompt.tokens.len()).sum());
                 tally.submitted();
@@ -331,6 +336,21 @@ fn prepare(
     refuse_what_is_not_formatted(params)?;
     let bounds = (max_tokens, speculation);
     Generations::new(engine, prompts, params, bounds, constraint, events)
+}
+
+/// What a request may take of its key's limits, on a model with this context.
+fn need(prompts: &[TokenPrompt], params: &GenerationParams, context: u64) -> Need {
+    let n = u64::from(params.n);
+    let lengths = || prompts.iter().map(|prompt| prompt.tokens.len() as u64);
+    let generated = |most: u32| {
+        let each = lengths().map(|length| u64::from(most).min(context.saturating_sub(length)));
+        n * each.sum::<u64>()
+    };
+    Need {
+        prompt_tokens: lengths().sum(),
+        generated_tokens: params.max_tokens.map(generated),
+        sequences: (prompts.len() as u64 * n).try_into().unwrap_or(u32::MAX),
+    }
 }
 
 /// What the text has to match. A graph that cannot hold a text to it refuses the request.

@@ -152,6 +152,7 @@ impl Generations {
         request.cache_salt = Arc::clone(&params.cache_salt);
         request.adapter.clone_from(&params.adapter);
         request.priority = params.priority;
+        request.tenant = params.tenant;
         request.constraint.clone_from(&self.constraint);
         request.reasoning_limit.clone_from(&params.reasoning_limit);
         request.credits = CREDITS;

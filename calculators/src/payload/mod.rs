@@ -7,6 +7,7 @@
 //! None of these is a wire format: the request node reads one, the response node writes one, and
 //! the nodes in between serve every dialect.
 
+mod account;
 mod embedding;
 pub(crate) mod json;
 mod logprobs;
@@ -20,10 +21,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 pub use graphmill_llm::{
     CompiledConstraint, Constraint, QueuePlace, ReasoningLimit, ReasoningMarks, SamplingParams,
-    Token, TokenLogprob, TokenSet, Tokens, Usage,
+    Tenant, Token, TokenLogprob, TokenSet, Tokens, Usage,
 };
 use serde_json::{Map, Value};
 
+pub use account::{Account, Need, Quota, Terms};
 pub use embedding::{Embeddings, EmbeddingsRequest, Relevance, RerankRequest, VectorForm};
 pub use json::{JsonBody, MAX_DEPTH, MAX_FIELDS, MAX_VALUES};
 pub use logprobs::{EchoedText, EchoedTokens, HeldLogprobs, TextLogprob};
@@ -225,6 +227,8 @@ pub struct GenerationParams {
     pub adapter: Option<Arc<str>>,
     /// Who goes first when not all can: the higher.
     pub priority: i32,
+    /// Who it is scheduled for, where tenants are told apart.
+    pub tenant: Option<Tenant>,
     /// Its place in the engine's queue, if it took one before its prompt was made.
     pub place: Option<Arc<QueuePlace>>,
     /// Whether the prompt is repeated before the answer.

@@ -5,12 +5,10 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use graphmill_engine::RunCx;
-
 use super::Finish;
 
-/// Tokens of a request, and when they came. Who runs a session puts one into
-/// [`RunCx::extension`] and reads it at the end.
+/// Tokens of a request, and when they came. Who runs a session puts one into its
+/// [`Account`](super::Account) and reads it at the end.
 #[derive(Debug, Default)]
 pub struct Tally {
     // Independent counts for display, hence `Relaxed` throughout.
@@ -55,11 +53,6 @@ impl Tallied {
 }
 
 impl Tally {
-    /// That of a session, if somebody wants to know.
-    pub(crate) fn of(run: &RunCx) -> Option<&Self> {
-        run.extension.as_deref()?.downcast_ref()
-    }
-
     /// A prompt, or a text to embed, was given to an engine.
     pub(crate) fn prompt(&self, tokens: usize) {
         self.prompt.fetch_add(tokens as u32, Ordering::Relaxed);

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use graphmill_grammar::{SourceMap, parse_graph};
 
 /// A graph that can be used as a node.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subgraph {
     /// Its name in graph files.
     pub name: Cow<'static, str>,

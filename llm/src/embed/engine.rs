@@ -76,6 +76,7 @@ impl EmbeddingEngine {
     /// [`LoadError`] says which file or option is wrong, and why.
     pub fn load(spec: EmbeddingSpec) -> Result<Self, LoadError> {
         spec.validate()?;
+        let _told = load::progress::Told::of(&spec.model);
         let files = load::prepare_embedding(&spec)?;
         let to_open = spec.clone();
         Self::start(spec, files, move |serve| {
@@ -157,13 +158,13 @@ impl EmbeddingEngine {
     /// wait.
     pub fn submit(&self, request: EmbeddingRequest) -> Result<EmbeddingHandle, EmbeddingRefusal> {
         self.check(&request)?;
-        let entered = self.shared.places.enter(self.spec.max_waiting);
+        let entered = self.shared.places.enter(self.spec.max_waiting, None);
         entered.map_err(|waiting| self.full(waiting))?;
         let id = self.worker.number();
         let receiver = Arc::new(Waiter::new(request.sink));
         let ticket = self.worker.ticket(id, Arc::clone(&receiver));
         let ticket = ticket.map_err(|why| {
-            self.shared.places.leave();
+            self.shared.places.leave(None);
             EmbeddingRefusal::Failed(why)
         })?;
         let job = Box::new(Job {
@@ -174,7 +175,7 @@ impl EmbeddingEngine {
             results: Vec::new(),
         });
         if !self.worker.order(job) {
-            self.shared.places.leave();
+            self.shared.places.leave(None);
             return Err(EmbeddingRefusal::Stopped);
         }
         Ok(EmbeddingHandle(ticket))

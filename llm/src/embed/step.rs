@@ -139,7 +139,7 @@ impl<'a> Core<'a> {
     }
 
     fn end_job(&self, job: &Job, outcome: EmbeddingOutcome) {
-        self.shared.places.leave();
+        self.shared.places.leave(None);
         self.shared.measured.ended(job.submitted, outcome.is_ok());
         job.receiver.tell(outcome);
     }
@@ -157,7 +157,7 @@ impl Stepper for Core<'_> {
     fn cancel(&mut self, number: u64) {
         let found = self.queue.iter().position(|job| job.id == number);
         if found.and_then(|index| self.queue.remove(index)).is_some() {
-            self.shared.places.leave();
+            self.shared.places.leave(None);
             self.shared.measured.cancelled.add(1);
         }
     }

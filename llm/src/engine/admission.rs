@@ -80,7 +80,7 @@ impl Core<'_> {
         let Some(mut sequence) = self.slots.take(id) else {
             return self.queue.take(id).is_some();
         };
-        self.queue.has_left(sequence.request);
+        self.queue.has_left(sequence.owner());
         self.prefixes.keep(self.backend, id, &sequence.cells);
         self.release(&mut sequence);
         true

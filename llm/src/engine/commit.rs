@@ -104,7 +104,7 @@ impl Core<'_> {
             let Some(mut sequence) = self.slots.take(work.id) else {
                 continue;
             };
-            self.queue.has_left(sequence.request);
+            self.queue.has_left(sequence.owner());
             self.release(&mut sequence);
             self.shared.measured.ended(&finish);
             self.outbox.end(sequence, finish.clone());

@@ -3,18 +3,23 @@
 //! nothing is computed for a request that is refused.
 
 use super::{Entry, LlmEngine};
-use crate::protocol::SubmitError;
+use crate::protocol::{SubmitError, Tenant};
 use crate::worker::QueuePlace;
 
 impl LlmEngine {
-    /// Takes a place in the queue for a request with this priority, before its prompt is made.
+    /// Takes a place in the queue for a request with this priority, before its prompt is made. A
+    /// tenant has at most as many as it leaves to others.
     ///
     /// # Errors
     /// [`SubmitError::QueueFull`] if none is left, and [`SubmitError::InvalidParameter`] for a
     /// priority out of its range.
-    pub fn reserve(&self, priority: i32) -> Result<QueuePlace, SubmitError> {
+    pub fn reserve(
+        &self,
+        priority: i32,
+        tenant: Option<Tenant>,
+    ) -> Result<QueuePlace, SubmitError> {
         self.check_priority(priority)?;
-        let place = self.shared.places.reserve(self.spec.max_waiting);
+        let place = self.shared.places.reserve(self.spec.max_waiting, tenant);
         place.map_err(|waiting| self.full(waiting))
     }
 
@@ -30,16 +35,16 @@ impl LlmEngine {
 
     /// Counts a sequence in. At most one follows each that is admitted, so the queue is never
     /// longer than `max_waiting` and `max_num_seqs` together.
-    pub(super) fn enter(&self, entry: &Entry) -> Result<(), SubmitError> {
+    pub(super) fn enter(&self, entry: &Entry, tenant: Option<Tenant>) -> Result<(), SubmitError> {
         let places = &self.shared.places;
         match entry {
             Entry::Reserved(place) if place.hand_on(places) => Ok(()),
             Entry::Follows => {
-                places.follow();
+                places.follow(tenant);
                 Ok(())
             }
             Entry::Open | Entry::Reserved(_) => places
-                .enter(self.spec.max_waiting)
+                .enter(self.spec.max_waiting, tenant)
                 .map_err(|waiting| self.full(waiting)),
         }
     }

@@ -103,6 +103,7 @@ impl LlmEngine {
     /// [`LoadError`] says which file or option is wrong, and why.
     pub fn load(spec: LlmEngineSpec) -> Result<Self, LoadError> {
         spec.validate()?;
+        let _told = load::progress::Told::of(&spec.model);
         let files = load::prepare(&spec)?;
         let to_open = spec.clone();
         Self::start(spec, files, move |serve| load::open(&to_open, serve))
@@ -253,7 +254,8 @@ impl LlmEngine {
             let constraint = constraint.map_or(0, CompiledConstraint::bytes);
             room::ensure(constraint + BYTES_OF_TOKEN * request.prompt.len() as u64)?;
         }
-        self.enter(&request.entry)?;
+        let tenant = request.tenant;
+        self.enter(&request.entry, tenant)?;
         let id = SequenceId(self.worker.number());
         let head_start = self.head_start(request.priority);
         let rank = self.shared.now().saturating_sub(head_start);
@@ -268,11 +270,11 @@ impl LlmEngine {
         ));
         let receiver = Waiting::Sequence(Arc::clone(&sequence.sink));
         let ticket = self.worker.ticket(id.0, receiver).map_err(|why| {
-            self.shared.places.leave();
+            self.shared.places.leave(tenant);
             SubmitError::Failed(why)
         })?;
         if !self.worker.order(Order::Generate(sequence)) {
-            self.shared.places.leave();
+            self.shared.places.leave(tenant);
             return Err(SubmitError::Stopped);
         }
         Ok(SequenceHandle(ticket))

@@ -73,8 +73,8 @@ impl Planner {
 
     /// Completes the rows of waiting sequences with what they could take over.
     fn offer_prefixes(&mut self, queue: &Queue, slots: &Slots, prefixes: &mut PrefixCache) {
-        // Without a free place, only a request that has none may get one.
-        let is_full = !slots.has_free() && self.running.iter().all(|row| row.turn == 0);
+        // Without a free place, only who has none may get one, from who has several.
+        let is_full = !slots.has_free() && !self.running.iter().any(Row::is_spare);
         if !prefixes.is_on() || is_full {
             return;
         }

@@ -9,9 +9,9 @@ use rustc_hash::FxHashSet;
 use super::delivery::Outbox;
 use super::sequence::Sequence;
 use super::status::Shared;
-use crate::protocol::{ErrorKind, FinishReason, GenerationError, RequestId, SequenceId};
+use crate::protocol::{ErrorKind, FinishReason, GenerationError, SequenceId};
 use crate::schedule::Row;
-use crate::schedule::turns::queue_again;
+use crate::schedule::turns::{Owner, queue_again};
 use crate::spec::LlmEngineSpec;
 
 /// The sequences that wait.
@@ -21,8 +21,8 @@ pub(super) struct Queue {
     waiting: VecDeque<Sequence>,
     /// How long a sequence may wait for its first admission; `None` is for ever.
     timeout: Option<Duration>,
-    /// Requests of which a sequence has left its slot since the last plan.
-    left: FxHashSet<RequestId>,
+    /// Owners of which a sequence has left its slot since the last plan.
+    left: FxHashSet<Owner>,
 }
 
 impl Queue {
@@ -71,7 +71,7 @@ impl Queue {
         let index = self.index(id)?;
         let sequence = self.waiting.remove(index)?;
         if !sequence.was_admitted {
-            self.shared.places.leave();
+            self.shared.places.leave(sequence.tenant);
         }
         Some(sequence)
     }
@@ -81,19 +81,19 @@ impl Queue {
         index.ok()
     }
 
-    /// A sequence of this request has left its slot.
-    pub(super) fn has_left(&mut self, request: RequestId) {
-        self.left.insert(request);
+    /// A sequence of this owner has left its slot.
+    pub(super) fn has_left(&mut self, owner: Owner) {
+        self.left.insert(owner);
     }
 
-    /// Fills `rows` with the sequences that could run. Those of requests that have left a slot are
+    /// Fills `rows` with the sequences that could run. Those of owners that have left a slot are
     /// behind who came meanwhile.
     pub(super) fn fill_rows(&mut self, rows: &mut Vec<Row>) {
         if !self.left.is_empty() {
             let now = self.shared.now();
             for sequence in &mut self.waiting {
-                if self.left.contains(&sequence.request) {
-                    sequence.rank = queue_again(sequence.rank, sequence.head_start, now);
+                if self.left.contains(&sequence.owner()) {
+                    sequence.queued = queue_again(sequence.queued, sequence.head_start, now);
                 }
             }
             self.left.clear();
@@ -142,7 +142,7 @@ impl Queue {
     pub(super) fn end(&mut self, finish: &FinishReason, outbox: &mut Outbox) {
         for sequence in self.waiting.drain(..) {
             if !sequence.was_admitted {
-                self.shared.places.leave();
+                self.shared.places.leave(sequence.tenant);
             }
             outbox.end(sequence, finish.clone());
         }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::constrain::{CompiledConstraint, ReasoningLimit};
-use crate::protocol::{RequestId, SamplingParams, StepSink, Token, TokenSet};
+use crate::protocol::{RequestId, SamplingParams, StepSink, Tenant, Token, TokenSet};
 use crate::speculate::SpeculationParams;
 use crate::worker::QueuePlace;
 
@@ -25,6 +25,8 @@ pub enum Entry {
 pub struct GenerationRequest {
     /// The request that it is a part of.
     pub request: RequestId,
+    /// Who it is for, where tenants are told apart; `None` for one of its own.
+    pub tenant: Option<Tenant>,
     /// How it comes by a place in the queue.
     pub entry: Entry,
     /// Prompt tokens, at least one. Nothing is added to them.
@@ -75,6 +77,7 @@ impl GenerationRequest {
     pub fn new(prompt: Vec<Token>, sink: impl StepSink) -> Self {
         Self {
             request: RequestId::new(),
+            tenant: None,
             entry: Entry::Open,
             prompt,
             sampling: SamplingParams::greedy(),

@@ -13,10 +13,11 @@ use crate::constrain::{Ending, Matching};
 use crate::measure::Moments;
 use crate::model::vocab::Vocab;
 use crate::protocol::{
-    ErrorKind, FinishReason, GenerationError, RequestId, SequenceId, StepOutput, Token,
+    ErrorKind, FinishReason, GenerationError, RequestId, SequenceId, StepOutput, Tenant, Token,
     TokenLogprob, TokenSet, Tokens, Usage,
 };
 use crate::sampler::{Sampled, Sampler, Scratch};
+use crate::schedule::turns::Owner;
 use crate::schedule::{Row, Work};
 use crate::speculate::{Drafting, ModelDraft, Speculation};
 use crate::worker::OutputReceiver;
@@ -26,8 +27,12 @@ pub(crate) struct Sequence {
     pub(crate) id: SequenceId,
     /// Whose it is.
     pub(crate) request: RequestId,
+    /// For whom.
+    pub(crate) tenant: Option<Tenant>,
     /// See [`Row::rank`].
     pub(crate) rank: i64,
+    /// See [`Row::queued`].
+    pub(crate) queued: i64,
     /// By how many microseconds it ranks before others of its time.
     pub(crate) head_start: i64,
     pub(crate) submitted: Instant,
@@ -98,7 +103,9 @@ impl Sequence {
         Self {
             id,
             request: request.request,
+            tenant: request.tenant,
             rank,
+            queued: rank,
             head_start,
             submitted: Instant::now(),
             sampler: Sampler::new(request.sampling, &request.prompt)
@@ -136,12 +143,21 @@ impl Sequence {
         }
     }
 
+    /// Whose turns it takes.
+    pub(crate) fn owner(&self) -> Owner {
+        self.tenant
+            .map_or(Owner::Request(self.request), Owner::Tenant)
+    }
+
     pub(crate) fn row(&self) -> Row {
         Row {
             id: self.id,
             request: self.request,
+            owner: self.owner(),
             turn: 0,
+            request_turn: 0,
             rank: self.rank,
+            queued: self.queued,
             slot: self.cells.slot(),
             tokens: self.tokens.len() as u32,
             computed: self.cells.computed(),

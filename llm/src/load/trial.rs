@@ -9,7 +9,7 @@
 use std::collections::HashSet;
 use std::env;
 use std::io::{self, BufRead as _, BufReader, Write as _};
-use std::os::unix::process::CommandExt as _;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -124,7 +124,12 @@ fn of(task: impl FnOnce() -> Task, model: &Path, files: &ModelFiles) -> Result<(
         task: tried.task.clone(),
         memory: memory(),
     };
-    match run(&order, model, patience) {
+    let mut ended = run(&order, model, patience);
+    if ended.as_ref().is_ok_and(Ended::was_told) {
+        // That says nothing of the model.
+        ended = run(&order, model, patience);
+    }
+    match ended {
         Err(error) => {
             tracing::warn!(model = %model.display(), %error, "the model is loaded without a trial: there is no process for it");
             return Ok(());
@@ -173,6 +178,16 @@ struct Ended {
     /// `None` if it was killed because it took too long.
     status: Option<ExitStatus>,
     said: String,
+}
+
+impl Ended {
+    /// Whether somebody told it to end. A signal to the server's group can reach a process that was
+    /// started just then, before it leaves the group.
+    fn was_told(&self) -> bool {
+        const HANGUP_INTERRUPT_QUIT_TERMINATE: [i32; 4] = [1, 2, 3, 15];
+        let signal = self.status.and_then(|status| status.signal());
+        signal.is_some_and(|signal| HANGUP_INTERRUPT_QUIT_TERMINATE.contains(&signal))
+    }
 }
 
 /// Starts a process for a trial and waits for its end.

@@ -1,6 +1,7 @@
 //! Tokens, and the numbers of sequences and requests.
 
 use std::fmt;
+use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use smallvec::SmallVec;
@@ -19,6 +20,16 @@ impl fmt::Display for SequenceId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.0)
     }
+}
+
+/// Who requests are scheduled for. Tenants take turns, whoever of them has more requests; those of
+/// one tenant share its turns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Tenant {
+    /// A number that no other tenant has.
+    pub number: u64,
+    /// How many places it has for each that a tenant of weight 1 has.
+    pub weight: NonZeroU32,
 }
 
 /// A request's number: all sequences of a request have the same, and requests take turns.

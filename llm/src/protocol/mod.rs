@@ -8,7 +8,7 @@ mod sampling;
 mod tokens;
 
 pub use errors::{ErrorKind, GenerationError, LoadError, OutOfMemory, SubmitError};
-pub use ids::{RequestId, SequenceId, Token, Tokens};
+pub use ids::{RequestId, SequenceId, Tenant, Token, Tokens};
 pub use output::{DraftCounts, FinishReason, StepOutput, StepSink, TokenLogprob, Usage};
 pub use sampling::{DryParams, MirostatParams, MirostatVersion, SamplingParams};
 pub use tokens::{LogitBias, TokenSet};

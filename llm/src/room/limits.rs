@@ -165,10 +165,10 @@ fn in_kib(text: &str, name: &str) -> Option<u64> {
 /// Bytes of KV cells that no memory was found for yet. With many cells it takes a while to find
 /// out, so it is not done often.
 fn unbacked() -> u64 {
+    static FOUND: Mutex<Option<(Instant, Duration, u64)>> = Mutex::new(None);
     let Some(count) = super::allocator().unbacked else {
         return 0;
     };
-    static FOUND: Mutex<Option<(Instant, Duration, u64)>> = Mutex::new(None);
     let mut found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((at, took, bytes)) = *found
         && at.elapsed() < 50 * took

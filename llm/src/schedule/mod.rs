@@ -6,7 +6,8 @@
 //!
 //! **Requests.** Before ranks come [turns]: the first sequence of each request goes before the
 //! second of any. A request that has no place takes one, if none is free, from the request that has
-//! most of those that have several.
+//! most of those that have several. Where tenants are told apart, the same holds between them, and
+//! between the requests of each.
 //!
 //! **A step.** Decodes come first (one token each), then prompts, running ones and those that wait
 //! for a place alike, then the decodes' drafts, all under one token budget. If decodes would fill
@@ -35,6 +36,7 @@
 use cost::StepSize;
 use pace::Pace;
 use step::Step;
+use turns::Owner;
 
 use crate::backend::Slot;
 use crate::protocol::{RequestId, SequenceId};
@@ -64,7 +66,7 @@ pub(crate) struct Limits {
     pub(crate) split_prompts: bool,
 }
 
-/// A place in an order: by turn, then by rank.
+/// A place in an order: by turn, then by when it queued up.
 pub(crate) type Order = (u32, i64, SequenceId);
 
 /// A sequence as the scheduler sees it.
@@ -73,10 +75,17 @@ pub(crate) struct Row {
     pub(crate) id: SequenceId,
     /// Whose it is.
     pub(crate) request: RequestId,
-    /// How many places its request has before it; see [`turns`].
+    /// Whose turns it takes.
+    pub(crate) owner: Owner,
+    /// How many places its owner has before it, in units of its weight; see [`turns`].
     pub(crate) turn: u32,
-    /// Its place among all sequences of the same turn, in microseconds: the lower goes first.
+    /// How many its request has.
+    pub(crate) request_turn: u32,
+    /// Its place among the sequences of its owner, in microseconds: the lower goes first.
     pub(crate) rank: i64,
+    /// Its place among all sequences of the same turn. Later than the rank where the owner has had
+    /// a place meanwhile.
+    pub(crate) queued: i64,
     /// Its place in the backend, which computes neighbors together; `None` while it waits for one.
     pub(crate) slot: Option<Slot>,
     /// Tokens known: prompt and generated.
@@ -107,14 +116,27 @@ impl Row {
 
     /// The place in the order of all; no two sequences have the same.
     pub(crate) fn order(&self) -> Order {
-        (self.turn, self.rank, self.id)
+        (self.turn, self.queued, self.id)
+    }
+
+    /// Whether its owner has places before it, or its request has.
+    pub(crate) fn is_spare(&self) -> bool {
+        self.turn > 0 || self.request_turn > 0
+    }
+
+    /// Whether it may take the place of another one while it waits: its owner has none, or not as
+    /// many as its weight says, and the other's has more; or the same is so of two requests of one
+    /// owner.
+    fn may_replace(&self, other: &Self) -> bool {
+        let among_requests = self.request_turn == 0 && other.request_turn > 0;
+        (self.turn == 0 && other.turn > 0) || (self.owner == other.owner && among_requests)
     }
 
     /// The place in the order of prompts, where a prompt token takes so many microseconds.
     fn prompt_order(&self, token_micros: f64) -> Order {
         let allowance = OVERTAKING * token_micros * f64::from(self.pending());
-        let rank = self.rank.saturating_add(allowance as i64);
-        (self.turn, rank, self.id)
+        let queued = self.queued.saturating_add(allowance as i64);
+        (self.turn, queued, self.id)
     }
 
     fn is_decode(&self) -> bool {

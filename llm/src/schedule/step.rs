@@ -211,13 +211,14 @@ impl<'a> Step<'a> {
     /// have several.
     fn places_for_prompts(&self) -> u32 {
         let free = self.limits.max_sequences - self.sequences;
-        let running = self.now.running.iter();
-        let taken_twice = running.filter(|row| row.turn > 0).count() as u32;
+        let spare = || self.now.running.iter().filter(|row| row.is_spare());
+        let taken_twice = spare().count() as u32;
         if taken_twice == 0 {
             return free;
         }
         let waiting = self.now.waiting.iter();
-        let without = waiting.filter(|row| row.may_join() && row.turn == 0);
+        let without =
+            waiting.filter(|row| row.may_join() && spare().any(|other| row.may_replace(other)));
         let missing = (without.count() as u32).saturating_sub(free);
         free + taken_twice.min(missing)
     }
@@ -253,7 +254,7 @@ impl<'a> Step<'a> {
         }
         let needs = row.owned + row.pending();
         while self.free < needs + self.committed || self.sequences == self.limits.max_sequences {
-            let Some(victim) = self.gives_way(row.turn, needs) else {
+            let Some(victim) = self.gives_way(row, needs) else {
                 return false;
             };
             self.withdraw(victim);
@@ -367,10 +368,10 @@ impl<'a> Step<'a> {
             .or_else(|| last_first().find(|index| *index >= from))
     }
 
-    /// The sequence whose place a waiting one of this turn may take, if taking all such places
-    /// would give it the cells it needs: one that sat out for lack of credit; for a request that
-    /// has no place, the last of those that have several.
-    fn gives_way(&self, turn: u32, needs: u32) -> Option<usize> {
+    /// The sequence whose place a waiting one may take, if taking all such places would give it the
+    /// cells it needs: one that sat out for lack of credit; where the owner or the request has no
+    /// place, the last of those that have several.
+    fn gives_way(&self, waiting: &Row, needs: u32) -> Option<usize> {
         let nothing_runs = self.plan.work.is_empty()
             && !self
                 .plan
@@ -386,7 +387,7 @@ impl<'a> Step<'a> {
         };
         let is_spare = |index: &usize| {
             let holds = self.plan.state[*index] != State::Preempted;
-            turn == 0 && holds && self.now.running[*index].turn > 0
+            holds && waiting.may_replace(&self.now.running[*index])
         };
         let last_first = || (0..self.now.running.len()).rev();
         let may_go = last_first().filter(|index| sat_out(index) || is_spare(index));

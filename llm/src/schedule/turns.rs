@@ -1,51 +1,90 @@
-//! Turns between requests: one that has many sequences gets as many places as others have no use
-//! for, and no more.
+//! Turns between requests, and between tenants where they are told apart: who has many sequences
+//! gets as many places as others have no use for, and no more.
 //!
-//! Each sequence has a turn: how many places its request has before it. Those that run are counted
-//! first, in order of rank, then those that wait. All order goes by turn, and by rank where turns
-//! are equal, so every request has one place before any has two. Whoever gives way is one of the
-//! last in that order, of the request that has most.
+//! Each sequence has a turn: how many places its owner has before it. The owner is the tenant, or
+//! the request itself where there are no tenants. Those that run are counted first, in order of
+//! rank, then those that wait. All order goes by turn, and by rank where turns are equal, so every
+//! owner has one place before any has two. Whoever gives way is one of the last in that order, of
+//! the owner that has most. A tenant of weight 3 has three places in each turn.
 //!
-//! When a sequence leaves its place, the next of its request queue up again behind those who came
-//! meanwhile: else a request of many would keep a place until all of them have ended, and with few
+//! Among the sequences of a tenant, requests take turns in the same way. While one tenant alone has
+//! sequences here, that is all there is: nothing has to be left to others.
+//!
+//! When a sequence leaves its place, the next of its owner queue up again behind those who came
+//! meanwhile: else an owner of many would keep a place until all of them have ended, and with few
 //! places that would be all of them. Sequences that wait hold no cells, so the order among those
 //! that do hold some does not change by it.
 
 use rustc_hash::FxHashMap;
 
 use super::Row;
-use crate::protocol::RequestId;
+use crate::protocol::{RequestId, Tenant};
+
+/// Whose turns a sequence takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Owner {
+    /// Those of its request alone.
+    Request(RequestId),
+    /// Those of a tenant.
+    Tenant(Tenant),
+}
 
 /// Numbers the turns. Kept between steps to reuse its memory.
 #[derive(Debug, Default)]
 pub(crate) struct Turns {
-    places: FxHashMap<RequestId, u32>,
+    of_requests: FxHashMap<RequestId, u32>,
+    of_tenants: FxHashMap<u64, u32>,
 }
 
 impl Turns {
     /// Gives each row its turn, and puts both kinds in order.
     pub(crate) fn arrange(&mut self, running: &mut [Row], waiting: &mut [Row]) {
-        self.places.clear();
-        self.number(running);
-        self.number(waiting);
+        self.of_requests.clear();
+        self.of_tenants.clear();
+        let mut all = running.iter().chain(&*waiting).map(|row| row.owner);
+        let first = all.next();
+        let competes = all.any(|owner| Some(owner) != first);
+        self.number(running, competes);
+        self.number(waiting, competes);
     }
 
-    fn number(&mut self, rows: &mut [Row]) {
+    fn number(&mut self, rows: &mut [Row], competes: bool) {
         rows.sort_unstable_by_key(|row| (row.rank, row.id));
         let mut several = false;
+        let mut has_tenants = false;
         for row in &mut *rows {
-            let before = self.places.entry(row.request).or_default();
-            row.turn = *before;
-            *before += 1;
+            row.request_turn = next(self.of_requests.entry(row.request).or_default());
+            row.turn = row.request_turn;
             several |= row.turn > 0;
+            has_tenants |= competes && matches!(row.owner, Owner::Tenant(_));
         }
-        if several {
-            rows.sort_unstable_by_key(Row::order);
+        if several && has_tenants {
+            rows.sort_unstable_by_key(|row| (row.request_turn, row.rank, row.id));
+        }
+        if has_tenants {
+            self.number_tenants(rows);
+        }
+        rows.sort_unstable_by_key(Row::order);
+    }
+
+    /// Counts the places of tenants, whose rows are in the order that they have among each other.
+    fn number_tenants(&mut self, rows: &mut [Row]) {
+        for row in rows {
+            if let Owner::Tenant(tenant) = row.owner {
+                let places = next(self.of_tenants.entry(tenant.number).or_default());
+                row.turn = places / tenant.weight;
+            }
         }
     }
 }
 
-/// The rank of a sequence that waits when another one of its request has left its place, in
+/// Counts one more; tells how many there were.
+fn next(count: &mut u32) -> u32 {
+    *count += 1;
+    *count - 1
+}
+
+/// The rank of a sequence that waits when another one of its owner has left its place, in
 /// microseconds.
 pub(crate) fn queue_again(rank: i64, head_start: i64, now: i64) -> i64 {
     rank.max(now.saturating_sub(head_start))

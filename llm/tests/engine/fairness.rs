@@ -74,7 +74,7 @@ fn a_place_is_had_before_the_prompt_is_made_and_given_back_without_it() {
     let (engine, gate) = gated(replies(&[]), spec);
     let running = Generation::chat(&engine, "first");
     eventually(&engine, "running", |status| status.sequences_running == 1);
-    let [one, other] = [(); 2].map(|()| engine.reserve(0).expect("a place"));
+    let [one, other] = [(); 2].map(|()| engine.reserve(0, None).expect("a place"));
     let status = engine.status();
     assert_eq!(
         (status.requests_preparing, status.sequences_waiting),
@@ -89,11 +89,13 @@ fn a_place_is_had_before_the_prompt_is_made_and_given_back_without_it() {
             })
         ));
     };
-    full(engine.reserve(0).map(drop));
+    full(engine.reserve(0, None).map(drop));
     full(Generation::start(&engine, chat(&engine, "open"), |_| {}).map(drop));
     assert_eq!(engine.status().refused, 2);
     drop(one);
-    let one = engine.reserve(0).expect("the place that was given back");
+    let one = engine
+        .reserve(0, None)
+        .expect("the place that was given back");
     // Once it is used it is used.
     let one = Arc::new(one);
     let enter = |request: &mut GenerationRequest| request.entry = Entry::Reserved(Arc::clone(&one));
@@ -125,7 +127,7 @@ fn a_place_is_had_before_the_prompt_is_made_and_given_back_without_it() {
 #[test]
 fn a_place_outlives_its_engine_without_harm() {
     let engine = engine(replies(&[]), spec());
-    let place = Arc::new(engine.reserve(0).expect("a place"));
+    let place = Arc::new(engine.reserve(0, None).expect("a place"));
     drop(engine);
     let other = super::engine(replies(&[]), spec());
     // It is no place in the queue of another engine, which has room.
@@ -147,7 +149,7 @@ fn priorities_have_bounds_and_their_extremes_do_no_harm() {
         };
         assert_eq!(field, "priority");
         assert!(message.contains("between -10 and 10"), "{message}");
-        assert!(narrow.reserve(priority).is_err());
+        assert!(narrow.reserve(priority, None).is_err());
     }
     let wide = LlmEngineSpec {
         min_priority: i32::MIN,

@@ -26,9 +26,10 @@ use crate::{
         bodies::Bodies,
         state::{App, Document, Options},
     },
-    listen::{self, Hall},
+    keys::{self, KeyError, Keys},
+    listen::{self, Hall, Tls, TlsError},
     observe::{metrics::Metrics, trace::Traces},
-    servable::{self, Servables, Stage},
+    servable::{self, Served, Stage},
     site::Site,
 };
 use stack::stack;
@@ -48,6 +49,12 @@ pub enum StartError {
     /// Spans cannot be sent in the way that the options say.
     #[error("cannot send traces: {0}")]
     Traces(String),
+    /// The keys cannot be read.
+    #[error(transparent)]
+    Keys(#[from] KeyError),
+    /// The certificate cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
 }
 
 /// A running server. Dropping it aborts it; [`Server::stop`] ends it well.
@@ -67,6 +74,24 @@ pub struct Server {
     _looking: JoinSet<()>,
 }
 
+/// Reloads the configuration of a server.
+#[derive(Clone)]
+pub struct Reloader(Arc<Served>);
+
+impl Reloader {
+    /// Reads the configuration again, and puts it in the place of the present one if all of its
+    /// graphs can be served. What came of it is in the log.
+    pub async fn reload(&self) {
+        let served = Arc::clone(&self.0);
+        let reloaded = tokio::task::spawn_blocking(move || served.reload()).await;
+        if let Ok(Ok(changes)) = reloaded
+            && changes.is_empty()
+        {
+            tracing::info!("the configuration is as it was");
+        }
+    }
+}
+
 /// How long requests that were told to end may take to do so.
 pub(crate) const CUT_GRACE: Duration = Duration::from_secs(1);
 
@@ -78,6 +103,10 @@ impl Server {
     pub fn start(options: Options, registry: Registry) -> Result<Self, StartError> {
         let traces = options.traces.as_ref().map(Traces::start).transpose();
         let traces = traces.map_err(StartError::Traces)?;
+        let keys = options.keys.clone().map(Keys::open).transpose()?;
+        let keys = keys.map(Arc::new);
+        let tls = options.tls.clone().map(Tls::open).transpose()?;
+        let tls = tls.map(Arc::new);
         let (listeners, addresses) = listen_at(&options.addresses)?;
         let (management_listeners, management_addresses) = listen_at(&options.management)?;
         let hosts = &options.allowed_hosts;
@@ -91,8 +120,9 @@ impl Server {
             ("operators", Arc::clone(&operators)),
         ];
         let (stage, stage_now) = watch::channel(Stage::Running);
-        let servables = Arc::new(Servables::new(
+        let served = Arc::new(Served::new(
             &options.config,
+            options.config_path.clone(),
             registry,
             options.wait_for_models,
         ));
@@ -100,9 +130,11 @@ impl Server {
             bodies: Bodies::new(options.max_body_bytes, options.max_bodies_bytes),
             document: Document::default(),
             options,
-            metrics: Arc::new(Metrics::new(&servables, halls)),
+            metrics: Arc::new(Metrics::new(&served, halls)),
+            served,
+            keys,
+            running: Arc::default(),
             traces,
-            servables,
             started: Instant::now(),
             stage: stage_now,
         });
@@ -116,6 +148,7 @@ impl Server {
         for listener in listeners {
             serving.spawn(listen::accept(
                 listener,
+                tls.clone(),
                 Arc::clone(&clients),
                 public.clone(),
             ));
@@ -125,6 +158,7 @@ impl Server {
         for listener in management_listeners {
             managing.spawn(listen::accept(
                 listener,
+                tls.clone(),
                 Arc::clone(&operators),
                 management.clone(),
             ));
@@ -132,12 +166,21 @@ impl Server {
         for hall in [&clients, &operators] {
             managing.spawn(Arc::clone(hall).watch());
         }
-        tokio::spawn(servable::watch_files(Arc::downgrade(&app.servables)));
+        tokio::spawn(servable::watch_files(Arc::downgrade(&app.served)));
+        if let Some(keys) = &app.keys {
+            tokio::spawn(keys::watch(Arc::downgrade(keys)));
+        }
+        if let Some(tls) = &tls {
+            tokio::spawn(listen::watch_certificates(Arc::downgrade(tls)));
+        }
         let loader = Arc::clone(&app);
-        let loading = tokio::task::spawn_blocking(move || loader.servables.load());
+        let loading = tokio::task::spawn_blocking(move || loader.served.load());
         let mut looking = JoinSet::new();
+        if !app.options.poll.is_zero() {
+            looking.spawn(servable::watch(Arc::clone(&app.served), app.options.poll));
+        }
         if app.options.wait_for_models {
-            looking.spawn(servable::look_for_models(Arc::clone(&app.servables)));
+            looking.spawn(servable::look_for_models(Arc::clone(&app.served)));
         }
         Ok(Self {
             _looking: looking,
@@ -163,9 +206,27 @@ impl Server {
         &self.management_addresses
     }
 
+    /// What reloads the configuration of this server.
+    pub fn reloader(&self) -> Reloader {
+        Reloader(Arc::clone(&self.app.served))
+    }
+
     /// Why no graph will ever answer, if so: none is listed, or none could be loaded.
     pub fn nothing_to_serve(&self) -> Option<String> {
-        self.app.servables.nothing_to_serve()
+        self.app.servables().nothing_to_serve()
+    }
+
+    /// Tells in one line how far the graph is that is being loaded; nothing once all have been.
+    pub(crate) fn loading(&self) -> impl Fn() -> Option<String> + Send + 'static {
+        let served = Arc::clone(&self.app.served);
+        move || {
+            let servables = served.now();
+            let progress = |it: &servable::Servable| Some((it.name().to_owned(), it.progress()?));
+            let all: Vec<_> = servables.iter().filter_map(progress).collect();
+            let now = all.iter().find(|(_, progress)| progress.has_begun());
+            let (name, progress) = now.or(all.first())?;
+            Some(format!("loading `{name}`: {progress}"))
+        }
     }
 
     /// Waits until each graph has been loaded or has failed; tells why the server is not ready, if

@@ -13,6 +13,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::{
     http::{self, Side, access, state::App},
+    keys::{self, Gate},
     listen,
     observe::{log, request_id},
     rescue::{Cause, Failure},
@@ -26,6 +27,13 @@ pub(super) fn stack(app: &Arc<App>, audience: Side, site: Site) -> Router {
         .with_state(Arc::clone(app))
         // Inside of what lets pages read answers: they may read this one.
         .layer(middleware::from_fn_with_state(Arc::clone(app), draining));
+    if let Some(keys) = &app.keys {
+        let counts = app.metrics.keys().clone();
+        let gate = Gate::new(Arc::clone(keys), counts, http::needs());
+        // Around all that is served; inside of what answers the preflights of pages, which have no
+        // key.
+        routes = routes.layer(middleware::from_fn_with_state(Arc::new(gate), keys::layer));
+    }
     if let Some(cors) = site.cors() {
         routes = routes.layer(cors);
     }

@@ -16,8 +16,8 @@ use crate::{
 #[command(rename_all = "snake_case")]
 pub(super) struct Listening {
     /// Where the REST API listens: addresses or host names, separated by commas. Others than this
-    /// machine reach it at 0.0.0.0 or one of its own addresses; there are no keys, so whoever
-    /// reaches it can use it.
+    /// machine reach it at 0.0.0.0 or one of its own addresses; without keys (`--api_key_file`)
+    /// whoever reaches it can use it.
     #[arg(
         long,
         value_name = "ADDRESS",
@@ -103,8 +103,8 @@ impl Listening {
 pub(super) fn warn_of_strangers(addresses: &[SocketAddr]) {
     for address in addresses.iter().filter(|it| !it.ip().is_loopback()) {
         tracing::warn!(
-            "EVERYBODY WHO REACHES http://{address} CAN USE THIS SERVER: it has no keys. Keep strangers out with a firewall or a \
-             proxy that asks for one, or listen at 127.0.0.1 (--rest_bind_address)"
+            "EVERYBODY WHO REACHES http://{address} CAN USE THIS SERVER: it has no keys. Keep strangers out with keys (--api_key_file) \
+             or a firewall, or listen at 127.0.0.1 (--rest_bind_address)"
         );
     }
 }

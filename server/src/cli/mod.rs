@@ -1,26 +1,34 @@
 //! The command line: one file a verb. Flags are spelled with underscores, as in OpenVINO Model
 //! Server, or with dashes.
 
+mod access;
 mod calculators;
+mod chat;
 mod check;
+mod client;
 mod completions;
 mod describe;
 mod ending;
 mod explain;
 mod fmt;
+mod key;
 mod listening;
 mod openmp;
+mod progress;
 mod registry;
 mod report;
 mod run;
+mod schema;
 mod serve;
 mod service;
 mod telemetry;
+mod source;
 mod test;
+mod top;
 
 use std::{ffi::OsString, process::ExitCode};
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{Command, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use graphmill_llm::trial;
 
 use crate::observe::log;
@@ -35,8 +43,12 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Serve the graphs of a config.json.
+    /// Serve a model, a graph, or the graphs of a config.json.
     Serve(serve::Arguments),
+    /// Talk to a model in the terminal, or send it what comes through a pipe.
+    Chat(chat::Arguments),
+    /// Show what a running server does, engine by engine and graph by graph.
+    Top(top::Arguments),
     /// Check graph files or a config.json without serving them: exit status 1 if anything is wrong.
     Check(check::Arguments),
     /// Show a graph as it runs: subgraphs expanded, streams with their types, when and where each
@@ -48,10 +60,14 @@ enum Verb {
     Run(run::Arguments),
     /// Run tests of graphs: packets in, packets that should come out.
     Test(test::Arguments),
+    /// Print the JSON schema of config.json, for editors.
+    Schema,
     /// List the calculators that graphs can use.
     Calculators(calculators::Arguments),
     /// Describe a calculator: ports, types, options, when it runs.
     Describe(describe::Arguments),
+    /// Make a key for the server: prints it, and its entry for the key file.
+    Key(key::Arguments),
     /// Print a shell's completion script.
     Completions(completions::Arguments),
 }
@@ -77,8 +93,12 @@ enum Switch {
 pub fn main() -> ExitCode {
     // The process may be one that tries a model, which the command line says nothing of.
     trial::answer();
-    let cli = Cli::parse_from(normalized(std::env::args_os()));
-    if matches!(cli.verb, Verb::Serve(_) | Verb::Run(_) | Verb::Test(_)) {
+    let matches = command().get_matches_from(normalized(std::env::args_os()));
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    if matches!(
+        cli.verb,
+        Verb::Serve(_) | Verb::Chat(_) | Verb::Run(_) | Verb::Test(_)
+    ) {
         openmp::limit();
         graphmill_llm::prepare_process();
     }
@@ -86,18 +106,30 @@ pub fn main() -> ExitCode {
         trial::begin();
     }
     let status = match &cli.verb {
-        Verb::Serve(arguments) => serve::run(arguments),
+        Verb::Serve(arguments) => {
+            let given = matches.subcommand_matches("serve");
+            serve::run(arguments, given.expect("clap has found the verb"))
+        }
+        Verb::Chat(arguments) => chat::run(arguments),
+        Verb::Top(arguments) => top::run(arguments),
         Verb::Check(arguments) => check::run(arguments),
         Verb::Explain(arguments) => explain::run(arguments),
         Verb::Fmt(arguments) => fmt::run(arguments),
         Verb::Run(arguments) => run::run(arguments),
         Verb::Test(arguments) => test::run(arguments),
+        Verb::Schema => schema::run(),
         Verb::Calculators(arguments) => calculators::run(arguments),
         Verb::Describe(arguments) => describe::run(arguments),
+        Verb::Key(arguments) => key::run(arguments),
         Verb::Completions(arguments) => completions::run(arguments),
     };
     log::flush();
     status
+}
+
+/// The command line with the variables of the environment.
+fn command() -> Command {
+    Cli::command().mut_subcommand("serve", serve::environment::read)
 }
 
 /// Spells flags with underscores, and adds the verb that a command line of OpenVINO Model Server
@@ -177,7 +209,6 @@ mod tests {
 
     #[test]
     fn the_command_line_is_consistent() {
-        use clap::CommandFactory as _;
-        Cli::command().debug_assert();
+        command().debug_assert();
     }
 }

@@ -16,10 +16,14 @@
 pub mod codes;
 pub mod diagnostics;
 mod resolve;
+pub(crate) use resolve::wrong_name;
 mod schema;
 pub(crate) mod subgraphs;
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use graphmill_engine::{Registry, Subgraph};
 use graphmill_grammar::{
@@ -58,6 +62,8 @@ pub struct GraphEntry {
     pub file: PathBuf,
     /// Where the graph's classic models would be listed.
     pub subconfig: PathBuf,
+    /// The graph itself, where it was made for a model and no file has it.
+    pub text: Option<Arc<str>>,
 }
 
 impl GraphEntry {
@@ -77,6 +83,11 @@ pub struct Loaded {
     pub sources: SourceMap,
     /// Errors and warnings, in the order of the file.
     pub diagnostics: Vec<Diagnostic>,
+}
+
+/// The JSON schema of a configuration, for editors.
+pub fn json_schema() -> serde_json::Value {
+    schema::json_schema()
 }
 
 /// Reads a configuration file.

@@ -72,7 +72,7 @@ pub(super) fn graphs(
 
 /// Why a graph cannot have this name, if so: it is a part of URLs and, where nothing else is said,
 /// of paths.
-fn wrong_name(name: &str) -> Option<&'static str> {
+pub(crate) fn wrong_name(name: &str) -> Option<&'static str> {
     let mut segments = name.split('/');
     if name.is_empty() {
         Some("is empty")
@@ -152,6 +152,7 @@ fn entry(graph: &schema::Graph, folder: &Path, listed: Listed) -> GraphEntry {
         base,
         file,
         subconfig,
+        text: None,
     }
 }
 

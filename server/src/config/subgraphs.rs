@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use graphmill_engine::{Registry, Subgraph};
+use graphmill_engine::{Registry, Seen, Subgraph};
 use graphmill_grammar::{Diagnostic, GraphConfig, SourceMap, Span, parse_graph};
 
 use super::codes;
@@ -57,6 +57,7 @@ impl Named {
             .for_each(|subgraph| add(&mut beside, subgraph));
         Known {
             layers: [self.files.clone(), self.folders.clone(), beside],
+            folders: [folder.to_owned(), folder.join(FOLDER)],
         }
     }
 }
@@ -76,6 +77,8 @@ fn add(to: &mut ByName, subgraph: Subgraph) {
 pub(crate) struct Known {
     /// What comes first is taken.
     layers: [ByName; 3],
+    /// Where those lie that nobody names.
+    folders: [PathBuf; 2],
 }
 
 impl Known {
@@ -91,6 +94,13 @@ impl Known {
         let names = self.layers.iter().flat_map(BTreeMap::keys);
         let first = names.filter_map(|name| self.of(name).first());
         first.cloned().fold(registry, Registry::with_subgraph)
+    }
+
+    /// Looks at their files, and at the folders in which others may come up.
+    pub(crate) fn look(&self, seen: &mut Seen) {
+        self.folders.iter().for_each(|folder| seen.look(folder));
+        let subgraphs = self.layers.iter().flat_map(BTreeMap::values).flatten();
+        subgraphs.for_each(|subgraph| seen.look(Path::new(&*subgraph.file)));
     }
 
     /// The types that several files have, as far as the graph, or a subgraph in it, uses them.

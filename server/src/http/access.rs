@@ -21,6 +21,7 @@ use hyper::body::{Frame, SizeHint};
 
 use crate::{
     http::state::App,
+    keys::Label,
     observe::{
         log,
         metrics::{Metrics, Taken},
@@ -46,6 +47,8 @@ struct Facts {
     model: OnceLock<String>,
     /// Whether the answer was asked for as a stream of events.
     streams: OnceLock<bool>,
+    /// The name of its key.
+    key: OnceLock<Arc<str>>,
     /// Set when the graph has taken the request.
     entered: OnceLock<()>,
     /// What went wrong.
@@ -130,6 +133,7 @@ impl Entry {
                 tracing::$level!(
                     request_id = $fields.request_id,
                     graph = $fields.graph,
+                    key = $fields.key,
                     status = $fields.status,
                     error_code = $fields.error_code,
                     prompt_tokens = $fields.prompt_tokens,
@@ -161,6 +165,7 @@ impl Entry {
 struct Fields<'a> {
     request_id: &'a str,
     graph: Option<&'a str>,
+    key: Option<&'a str>,
     status: Option<u16>,
     error_code: Option<&'a str>,
     prompt_tokens: Option<u32>,
@@ -188,6 +193,7 @@ impl<'a> Fields<'a> {
         Self {
             request_id: &facts.id,
             graph: facts.model.get().map(String::as_str),
+            key: facts.key.get().map(|key| &**key),
             status: status.map(|status| status.as_u16()),
             error_code: failure.and_then(|failure| failure.code.as_deref()),
             prompt_tokens: known.then_some(tally.prompt),
@@ -250,6 +256,7 @@ pub(crate) async fn layer(
         received: Instant::now(),
         model: OnceLock::new(),
         streams: OnceLock::new(),
+        key: OnceLock::new(),
         entered: OnceLock::new(),
         failure: OnceLock::new(),
         tally: Arc::default(),
@@ -268,6 +275,9 @@ pub(crate) async fn layer(
     let response = next.run(request).await;
     if let Some(failure) = response.extensions().get::<Failure>() {
         line.entry.failed(failure);
+    }
+    if let Some(Label(key)) = response.extensions().get::<Label>() {
+        line.entry.0.key.get_or_init(|| Arc::clone(key));
     }
     line.status = Some(response.status());
     line.whole = response.body().is_end_stream();

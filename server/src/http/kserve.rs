@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use axum::{
-    Json,
+    Extension, Json,
     extract::{Path, State},
     http::{Method, StatusCode, Uri},
     response::{IntoResponse, Response},
@@ -17,7 +17,10 @@ use super::{
     state::App,
     unknown_route,
 };
-use crate::rescue::{Cause, Failure};
+use crate::{
+    keys::Caller,
+    rescue::{Cause, Failure},
+};
 
 /// Why a question about a graph may not be answered.
 const OF_A_GRAPH: &[Cause] = &[
@@ -25,6 +28,8 @@ const OF_A_GRAPH: &[Cause] = &[
     Cause::UnknownRoute,
     Cause::WrongMethod,
     Cause::Panic,
+    Cause::NoKey,
+    Cause::Forbidden,
 ];
 
 pub(super) fn operations() -> Vec<Operation> {
@@ -52,7 +57,7 @@ pub(super) fn operations() -> Vec<Operation> {
 }
 
 async fn live(State(app): State<Arc<App>>) -> Response {
-    match app.servables.beyond_help() {
+    match app.servables().beyond_help() {
         None => Json(json!({ "live": true })).into_response(),
         Some(reason) => refused(json!({ "live": false, "reason": reason })),
     }
@@ -68,6 +73,7 @@ pub(super) async fn ready(State(app): State<Arc<App>>) -> Response {
 /// As [`ready`], for the graph that a path names.
 async fn model_ready(
     State(app): State<Arc<App>>,
+    caller: Option<Extension<Arc<Caller>>>,
     Path(path): Path<String>,
     method: Method,
     uri: Uri,
@@ -75,7 +81,8 @@ async fn model_ready(
     let Some(name) = path.strip_suffix("/ready") else {
         return Err(unknown_route(method, uri).await);
     };
-    let servable = app.servables.find(name)?.servable;
+    let caller = caller.as_ref().map(|caller| &*caller.0);
+    let servable = app.find(name, caller)?.servable;
     let reason = app.stopping().or_else(|| servable.unready());
     let name = servable.name();
     Ok(match reason {

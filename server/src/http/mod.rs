@@ -12,6 +12,7 @@ mod kserve;
 mod openai;
 mod operation;
 mod ovms;
+mod requests;
 mod sse;
 pub(crate) mod state;
 mod status;
@@ -32,6 +33,7 @@ use operation::{Answer, Group, Operation};
 use state::App;
 
 use crate::{
+    keys::Need,
     observe::metrics,
     rescue::{Cause, Failure},
 };
@@ -69,6 +71,7 @@ fn operations() -> Vec<Operation> {
         graph::routes::of_cohere(),
         ovms::operations(),
         kserve::operations(),
+        requests::operations(),
         api::operations(),
     ];
     own.into_iter()
@@ -100,6 +103,15 @@ pub(crate) fn routes(side: Side) -> Router<Arc<App>> {
         .merge(openai::other_paths())
         .fallback(unknown_route)
         .method_not_allowed_fallback(wrong_method)
+}
+
+/// What a key needs for each operation.
+pub(crate) fn needs() -> impl Iterator<Item = (Method, String, Need)> {
+    operations().into_iter().filter_map(|operation| {
+        let need = operation.need();
+        let method = Method::from_bytes(operation.method.to_ascii_uppercase().as_bytes());
+        Some((method.ok()?, operation.path, need))
+    })
 }
 
 /// What clients can ask of a server.

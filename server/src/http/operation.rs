@@ -6,10 +6,10 @@ use std::sync::Arc;
 use axum::{
     Router,
     handler::Handler,
-    routing::{MethodRouter, get, post},
+    routing::{MethodRouter, delete, get, post},
 };
 
-use crate::{http::state::App, rescue::Cause};
+use crate::{http::state::App, keys::Need, rescue::Cause};
 
 /// A method of a path.
 pub(crate) struct Operation {
@@ -133,6 +133,11 @@ pub(crate) enum Answer {
     Text(&'static [&'static str]),
     /// JSON, with a status that says the same: 200 or 503.
     Health,
+    /// The states of graphs, with a status that says whether one has changed: 200 or 201. What is
+    /// wrong with a new configuration: 400 or 412.
+    Reload,
+    /// Nothing: status 204.
+    Nothing,
 }
 
 /// Why no POST for a graph may be answered.
@@ -159,6 +164,9 @@ pub(crate) const OF_GRAPHS: &[Cause] = &[
     Cause::NodeFailed,
     Cause::NoAnswer,
     Cause::Panic,
+    Cause::NoKey,
+    Cause::Forbidden,
+    Cause::RateLimited,
 ];
 
 /// Why nothing else may be.
@@ -168,6 +176,20 @@ pub(crate) const OF_THE_SERVER: &[Cause] = &[
     Cause::ForeignOrigin,
     Cause::TooManyConnections,
     Cause::Panic,
+    Cause::NoKey,
+    Cause::Forbidden,
+];
+
+/// Why a request may not be cancelled.
+pub(crate) const OF_REQUESTS: &[Cause] = &[
+    Cause::NotFound,
+    Cause::WrongMethod,
+    Cause::ForeignHost,
+    Cause::ForeignOrigin,
+    Cause::TooManyConnections,
+    Cause::Panic,
+    Cause::NoKey,
+    Cause::Forbidden,
 ];
 
 impl Operation {
@@ -189,6 +211,37 @@ impl Operation {
         let mut operation = Self::new("post", path.into(), post(handler), OF_GRAPHS);
         operation.body = Some(body);
         operation
+    }
+
+    /// A POST that says all by itself.
+    pub(crate) fn command<H, T>(path: impl Into<String>, handler: H) -> Self
+    where
+        H: Handler<T, Arc<App>>,
+        T: 'static,
+    {
+        Self::new("post", path.into(), post(handler), OF_THE_SERVER)
+    }
+
+    /// A DELETE.
+    pub(crate) fn delete<H, T>(path: impl Into<String>, handler: H) -> Self
+    where
+        H: Handler<T, Arc<App>>,
+        T: 'static,
+    {
+        Self::new("delete", path.into(), delete(handler), OF_REQUESTS)
+    }
+
+    /// What a key needs for it. Probes that name no graph need none; of what operators ask,
+    /// `metrics` is for what only reads.
+    pub(super) fn need(&self) -> Need {
+        match (self.answer, self.side, self.method) {
+            (Answer::Health, ..) if !self.path.contains('{') => Need::Nothing,
+            (Answer::Health, ..) => Need::Key,
+            (_, Side::Management, "get") => Need::Metrics,
+            (_, Side::Management, _) => Need::Admin,
+            (..) if self.group == Group::Server && self.method == "get" => Need::Key,
+            _ => Need::Infer,
+        }
     }
 
     fn new(

@@ -1,13 +1,19 @@
 //! What tools for OpenVINO Model Server ask: `GET /v1/config`, the state of each graph that
-//! `config.json` lists.
+//! `config.json` lists, and `POST /v1/config/reload`.
 
 use std::sync::Arc;
 
-use axum::{Json, extract::State};
+use axum::{
+    Json,
+    extract::State,
+    http::StatusCode,
+    response::{IntoResponse as _, Response},
+};
 use serde_json::{Map, Value, json};
+use tokio::task::spawn_blocking;
 
 use super::{
-    operation::{Group, Operation, Side},
+    operation::{Answer, Group, Operation, Side},
     state::App,
 };
 use crate::servable::StateName;
@@ -17,13 +23,50 @@ pub(super) fn operations() -> Vec<Operation> {
         Group::Models,
         "The state of each graph in the configuration",
     );
-    vec![config.on(Side::Management)]
+    let reload = Operation::command("/v1/config/reload", reload).about(
+        Group::Models,
+        "Reads the configuration again and serves it, if all of its graphs can be",
+    );
+    vec![
+        config.on(Side::Management),
+        reload.on(Side::Management).answers(Answer::Reload),
+    ]
+}
+
+/// The states of the graphs of the new configuration; 201 where one has changed. What is wrong with
+/// a new configuration is an error, and the old one is served.
+async fn reload(State(app): State<Arc<App>>) -> Response {
+    let served = Arc::clone(&app.served);
+    let Ok(reloaded) = spawn_blocking(move || served.reload()).await else {
+        let error = json!({ "error": "the server is stopping" });
+        return (StatusCode::SERVICE_UNAVAILABLE, Json(error)).into_response();
+    };
+    match reloaded {
+        Ok(changes) => {
+            let status = if changes.is_empty() {
+                StatusCode::OK
+            } else {
+                StatusCode::CREATED
+            };
+            (status, config(State(app)).await).into_response()
+        }
+        Err(refused) => {
+            let status = if refused.unreadable {
+                StatusCode::BAD_REQUEST
+            } else {
+                StatusCode::PRECONDITION_FAILED
+            };
+            let error = json!({ "error": refused.reason, "diagnostics": refused.diagnostics });
+            (status, Json(error)).into_response()
+        }
+    }
 }
 
 /// Graphs sorted by name. Each has one version, `1`. One that could not be loaded stays `LOADING`;
 /// only its error code tells.
 async fn config(State(app): State<Arc<App>>) -> Json<Value> {
-    let states = app.servables.iter().map(|servable| {
+    let servables = app.servables();
+    let states = servables.iter().map(|servable| {
         let (state, code) = match servable.state_name() {
             StateName::Loading | StateName::Waiting => ("LOADING", "OK"),
             StateName::Available => ("AVAILABLE", "OK"),

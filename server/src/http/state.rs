@@ -2,6 +2,7 @@
 
 use std::{
     net::SocketAddr,
+    path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
@@ -12,12 +13,14 @@ use tokio::sync::watch;
 use super::bodies::Bodies;
 use crate::{
     config::Config,
-    listen::Limits,
+    keys::{Caller, KeySource, Keys},
+    listen::{Limits, TlsFiles},
     observe::{
         metrics::Metrics,
         trace::{TraceOptions, Traces},
     },
-    servable::{Servables, Stage},
+    rescue::Failure,
+    servable::{Named, Running, Served, Servables, Stage},
 };
 
 /// What a server is started with.
@@ -25,6 +28,12 @@ use crate::{
 pub struct Options {
     /// What to serve.
     pub config: Config,
+    /// The file that [`Options::config`] was read from. It is read again when the server reloads;
+    /// without it only graphs and models are.
+    pub config_path: Option<PathBuf>,
+    /// How often is looked for changes of the files that are served, where the system does not tell
+    /// of them. Zero: files are not watched, and only who asks for it reloads.
+    pub poll: Duration,
     /// Where to listen; port 0 takes a free one.
     pub addresses: Vec<SocketAddr>,
     /// The longest silence in a stream of events, which a comment then breaks.
@@ -53,6 +62,10 @@ pub struct Options {
     pub wait_for_models: bool,
     /// Where spans go; without it there are none.
     pub traces: Option<TraceOptions>,
+    /// The keys of those who may ask; without, everybody may.
+    pub keys: Option<KeySource>,
+    /// The certificate of the server; without, it speaks plain HTTP.
+    pub tls: Option<TlsFiles>,
 }
 
 /// The usual [`Options::max_body_bytes`]: room for a prompt that fills a context of a million
@@ -67,6 +80,8 @@ impl Options {
     pub fn new(config: Config, address: SocketAddr) -> Self {
         Self {
             config,
+            config_path: None,
+            poll: Duration::from_secs(5),
             addresses: vec![address],
             keep_alive: Duration::from_secs(15),
             drain_delay: Duration::ZERO,
@@ -79,6 +94,8 @@ impl Options {
             allowed_origins: Vec::new(),
             wait_for_models: false,
             traces: None,
+            keys: None,
+            tls: None,
         }
     }
 }
@@ -86,7 +103,10 @@ impl Options {
 /// What handlers share.
 pub(crate) struct App {
     pub(crate) options: Options,
-    pub(crate) servables: Arc<Servables>,
+    pub(crate) served: Arc<Served>,
+    /// None where everybody may ask.
+    pub(crate) keys: Option<Arc<Keys>>,
+    pub(crate) running: Arc<Running>,
     pub(crate) metrics: Arc<Metrics>,
     /// What sends spans, where they are collected.
     pub(crate) traces: Option<Traces>,
@@ -97,9 +117,26 @@ pub(crate) struct App {
 }
 
 impl App {
+    /// The graphs that are served now. A request asks once, so that it sees one configuration.
+    pub(crate) fn servables(&self) -> Arc<Servables> {
+        self.served.now()
+    }
+
     /// Why requests would not be served now; `None` when they would.
     pub(crate) fn unready(&self) -> Option<String> {
-        self.stopping().or_else(|| self.servables.unready())
+        self.stopping().or_else(|| self.servables().unready())
+    }
+
+    /// What a name is of, if the key of the request is for it.
+    pub(crate) fn find(&self, name: &str, caller: Option<&Caller>) -> Result<Named, Failure> {
+        let sees = |graph: &str, adapter: Option<&str>| {
+            caller.is_none_or(|caller| caller.sees(graph, adapter))
+        };
+        let named = self.servables().find(name, sees)?;
+        if let Some(caller) = caller {
+            caller.check(named.servable.name(), named.adapter.as_deref())?;
+        }
+        Ok(named)
     }
 
     /// Why no request would be served now, whatever it is for.
@@ -109,25 +146,33 @@ impl App {
     }
 }
 
-/// The `OpenAPI` document as it was last made. Graphs keep their names while the server runs;
-/// vocabularies come with the models.
+/// The `OpenAPI` document as it was last made, of these graphs and vocabularies.
 #[derive(Default)]
 pub(crate) struct Document {
-    kept: Mutex<Option<([usize; 2], Bytes)>>,
+    kept: Mutex<Option<(Described, Bytes)>>,
 }
 
 impl Document {
-    /// The document of these vocabularies: the kept one, or what `make` makes.
-    pub(super) fn of(&self, vocabularies: [usize; 2], make: impl FnOnce() -> Vec<u8>) -> Bytes {
+    /// The document of what is described: the kept one, or what `make` makes.
+    pub(super) fn of(&self, described: &Described, make: impl FnOnce() -> Vec<u8>) -> Bytes {
         // Whoever comes meanwhile waits for the document, rather than to make one, too.
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         match &*kept {
-            Some((of, document)) if *of == vocabularies => document.clone(),
+            Some((of, document)) if of == described => document.clone(),
             _ => {
                 let document = Bytes::from(make());
-                *kept = Some((vocabularies, document.clone()));
+                *kept = Some((described.clone(), document.clone()));
                 document
             }
         }
     }
+}
+
+/// What a document depends on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Described {
+    /// The names of the graphs.
+    pub(super) models: Vec<String>,
+    /// Sizes of the smallest vocabularies, of models that generate and of those that embed.
+    pub(super) vocabularies: [usize; 2],
 }

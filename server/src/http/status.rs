@@ -13,8 +13,8 @@ fn milliseconds(time: Duration) -> f64 {
 }
 
 pub(crate) async fn status(State(app): State<Arc<App>>) -> Json<Value> {
-    let engines: Vec<Value> = app
-        .servables
+    let servables = app.servables();
+    let engines: Vec<Value> = servables
         .models()
         .iter()
         .map(|(graph, model)| {
@@ -60,7 +60,7 @@ pub(crate) async fn status(State(app): State<Arc<App>>) -> Json<Value> {
             })
         })
         .collect();
-    let models = app.servables.embedding_models();
+    let models = servables.embedding_models();
     let embedding_engines = models.iter().map(|(graph, model)| {
         let health = model.health();
         let running = model.engine();
@@ -84,8 +84,7 @@ pub(crate) async fn status(State(app): State<Arc<App>>) -> Json<Value> {
         })
     });
     let embedding_engines: Vec<Value> = embedding_engines.collect();
-    let graphs: Vec<Value> = app
-        .servables
+    let graphs: Vec<Value> = servables
         .iter()
         .map(|servable| {
             let mut graph = json!({
@@ -98,6 +97,9 @@ pub(crate) async fn status(State(app): State<Arc<App>>) -> Json<Value> {
             let unready = servable.unready();
             graph["ready"] = unready.is_none().into();
             let failure = servable.failure().map(|reason| reason.to_string());
+            if let Some(progress) = servable.progress() {
+                graph["loading"] = progress.json();
+            }
             if let Some(reason) = failure.or(unready) {
                 graph["reason"] = reason.into();
             }

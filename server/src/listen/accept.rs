@@ -8,7 +8,7 @@ use tokio::{
     time::sleep,
 };
 
-use super::{connection, hall::Hall};
+use super::{connection, hall::Hall, tls::Tls};
 
 /// Connections that may wait to be accepted, if the system allows as many (`net.core.somaxconn`).
 /// One that finds no place tries again after a second.
@@ -34,16 +34,26 @@ pub(crate) fn listen(address: std::net::SocketAddr) -> io::Result<TcpListener> {
 
 /// Serves the connections of a listener for as long as this is polled. They go on when it is
 /// dropped.
-pub(crate) async fn accept(listener: TcpListener, hall: Arc<Hall>, service: Router) {
+pub(crate) async fn accept(
+    listener: TcpListener,
+    tls: Option<Arc<Tls>>,
+    hall: Arc<Hall>,
+    service: Router,
+) {
     let (first, longest) = PAUSES;
     let mut pause = first;
     loop {
         let error = match listener.accept().await {
             Ok((stream, _)) => {
                 pause = first;
-                match hall.admit() {
-                    Some(place) => connection::spawn(stream, place, service.clone()),
-                    None => hall.refusals.refuse(stream),
+                let acceptor = tls.as_ref().map(|tls| tls.acceptor());
+                match (hall.admit(), &acceptor) {
+                    (Some(place), _) => {
+                        connection::spawn(stream, acceptor, place, service.clone());
+                    }
+                    (None, None) => hall.refusals.refuse(stream),
+                    // To say why would take a handshake, which is what there is no room for.
+                    (None, Some(_)) => drop(stream),
                 }
                 continue;
             }

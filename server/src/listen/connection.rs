@@ -3,6 +3,7 @@
 use std::{
     convert::Infallible,
     future::{Future, poll_fn},
+    io,
     pin::pin,
     sync::{Arc, Mutex, PoisonError},
     task::Poll,
@@ -22,6 +23,7 @@ use hyper_util::{
     server::conn::auto,
 };
 use tokio::net::TcpStream;
+use tokio_rustls::{TlsAcceptor, server::TlsStream};
 use tower::Service as _;
 
 use super::{
@@ -31,6 +33,7 @@ use super::{
     limits::HEAD_BYTES,
     refusal::too_many,
     socket::Socket,
+    stream::Stream,
     watch::{Exchange, Patience, Verdict},
 };
 
@@ -50,16 +53,47 @@ const PING_INTERVAL: Duration = Duration::from_secs(20);
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Arrival(pub(crate) Instant);
 
-/// Serves a connection.
-pub(super) fn spawn(stream: TcpStream, place: Place, service: Router) {
+/// Serves a connection, over TLS where there is an acceptor.
+pub(super) fn spawn(
+    stream: TcpStream,
+    acceptor: Option<TlsAcceptor>,
+    place: Place,
+    service: Router,
+) {
     // Tokens are small writes: waiting to fill a segment would hold each back.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!("TCP_NODELAY: {error}");
     }
-    tokio::spawn(serve(stream, place, service));
+    tokio::spawn(async move {
+        match acceptor {
+            None => serve(Stream::Plain(stream), place, service).await,
+            Some(acceptor) => match shake_hands(stream, &acceptor, &place).await {
+                Ok(stream) => serve(Stream::Tls(Box::new(stream)), place, service).await,
+                Err(error) => tracing::debug!("a TLS handshake failed: {error}"),
+            },
+        }
+    });
 }
 
-async fn serve(stream: TcpStream, place: Place, service: Router) {
+/// Begins TLS. It may take as long as a connection may be silent.
+async fn shake_hands(
+    stream: TcpStream,
+    acceptor: &TlsAcceptor,
+    place: &Place,
+) -> io::Result<TlsStream<TcpStream>> {
+    let connection = &place.connection;
+    let mut shaking = pin!(acceptor.accept(stream));
+    poll_fn(|cx| {
+        connection.wakes(cx.waker());
+        match connection.verdict() {
+            Verdict::Serve => shaking.as_mut().poll(cx),
+            _ => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
+        }
+    })
+    .await
+}
+
+async fn serve(stream: Stream, place: Place, service: Router) {
     let connection = Arc::clone(&place.connection);
     let refusals = Arc::clone(&place.hall.refusals);
     let socket = Socket::new(stream, Arc::clone(&connection), refusals);

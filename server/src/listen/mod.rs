@@ -2,8 +2,8 @@
 //! knows what a request is for.
 //!
 //! A connection is one task ([`connection`]) with a socket ([`socket`]) that notes what the client
-//! does; [`watch`] says what is known of it and when a limit has passed; [`hall`] holds all of
-//! them.
+//! does, over TCP or [`tls`]; [`watch`] says what is known of it and when a limit has passed;
+//! [`hall`] holds all of them.
 
 mod accept;
 mod body;
@@ -13,6 +13,8 @@ mod hall;
 mod limits;
 mod refusal;
 mod socket;
+mod stream;
+mod tls;
 mod watch;
 
 use axum::{
@@ -28,6 +30,8 @@ pub(crate) use deadline::time_allowed;
 pub(crate) use hall::Hall;
 pub use limits::Limits;
 pub(crate) use limits::affordable;
+pub(crate) use tls::{Tls, watch_certificates};
+pub use tls::{TlsError, TlsFiles};
 
 use crate::rescue::{Cause, Failure};
 use watch::Exchange;

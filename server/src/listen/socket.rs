@@ -12,12 +12,12 @@ use std::{
 
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
-    net::TcpStream,
     time::Sleep,
 };
 
 use super::{
     refusal::Refusals,
+    stream::Stream,
     watch::{Connection, Verdict},
 };
 
@@ -31,7 +31,7 @@ const LINGER: Duration = Duration::from_secs(1);
 const READS: usize = 32;
 
 pub(super) struct Socket {
-    stream: TcpStream,
+    stream: Stream,
     connection: Arc<Connection>,
     refusals: Arc<Refusals>,
     /// How much of HTTP/2's preface came; `None` when that is decided.
@@ -50,7 +50,7 @@ enum Closing {
 
 impl Socket {
     pub(super) fn new(
-        stream: TcpStream,
+        stream: Stream,
         connection: Arc<Connection>,
         refusals: Arc<Refusals>,
     ) -> Self {
@@ -120,7 +120,8 @@ impl AsyncRead for Socket {
         if this.connection.verdict() == Verdict::Late {
             if !this.blocked {
                 // There is room for it: nothing waits to be taken.
-                let _ = this.stream.try_write(&this.refusals.late_head);
+                let _ = Pin::new(&mut this.stream).poll_write(cx, &this.refusals.late_head);
+                let _ = Pin::new(&mut this.stream).poll_flush(cx);
             }
             return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
         }

@@ -6,7 +6,7 @@
 
 mod response;
 
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use axum::http::StatusCode;
 use graphmill_calculators::http::dialect;
@@ -36,6 +36,12 @@ pub(crate) enum Cause {
     UnknownEncoding,
     /// There is no room for the body beside those of other requests.
     BodiesFull,
+    /// The request has no key, or none that is valid.
+    NoKey,
+    /// The key is not for this.
+    Forbidden,
+    /// The key has used up what it may have now.
+    RateLimited,
     /// The head or the body did not come in time.
     LateRequest,
     /// The request is for a host that this server is not.
@@ -102,6 +108,9 @@ pub(crate) const fn row(cause: Cause) -> Row {
         Cause::UnknownEncoding => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "invalid_request_error", Some("unsupported_encoding"),   Implied),
         Cause::BodyTooLarge  => (StatusCode::PAYLOAD_TOO_LARGE,     "invalid_request_error", Some("request_too_large"),       Implied),
         Cause::BodiesFull    => (StatusCode::SERVICE_UNAVAILABLE,   "unavailable_error",     Some("bodies_full"),             After(1)),
+        Cause::NoKey         => (StatusCode::UNAUTHORIZED,          "authentication_error",  Some("invalid_api_key"),         Implied),
+        Cause::Forbidden     => (StatusCode::FORBIDDEN,             "permission_error",      Some("permission_denied"),       Implied),
+        Cause::RateLimited   => (StatusCode::TOO_MANY_REQUESTS,     "rate_limit_error",      Some("rate_limit_exceeded"),     After(1)),
         Cause::LateRequest   => (StatusCode::REQUEST_TIMEOUT,       "timeout_error",         Some("request_timeout"),         Implied),
         Cause::ForeignHost   => (StatusCode::MISDIRECTED_REQUEST,   "invalid_request_error", Some("host_not_allowed"),        Implied),
         Cause::ForeignOrigin => (StatusCode::FORBIDDEN,             "invalid_request_error", Some("origin_not_allowed"),      Implied),
@@ -131,7 +140,14 @@ pub(crate) struct Failure {
     pub(crate) param: Option<Cow<'static, str>>,
     /// The node that failed, where it is not the request's fault.
     pub(crate) node: Option<Arc<str>>,
+    /// When the same request may succeed, in seconds, where that is known better than the table
+    /// says.
+    after: Option<u32>,
 }
+
+/// Longer waits than this are not worth to be told to the second: a client that waits so long asks
+/// somebody else.
+const MAX_AFTER: u32 = 3_600;
 
 impl Failure {
     pub(crate) fn new(cause: Cause, message: impl Into<String>) -> Self {
@@ -141,7 +157,23 @@ impl Failure {
             code: None,
             param: None,
             node: None,
+            after: None,
         }
+    }
+
+    /// Says when to try again, where trying again can help: a second at least.
+    #[must_use]
+    pub(crate) fn after(mut self, wait: Duration) -> Self {
+        if let Retry::After(_) = self.row().retry {
+            let seconds = wait.as_secs_f64().ceil() as u32;
+            self.after = Some(seconds.clamp(1, MAX_AFTER));
+        }
+        self
+    }
+
+    /// Whether to try again.
+    pub(crate) fn retry(&self) -> Retry {
+        self.after.map_or(self.row().retry, Retry::After)
     }
 
     /// Names the field of the request that is at fault.
@@ -214,6 +246,9 @@ impl From<Error> for Failure {
             }
             Kind::InvalidArgument => Cause::BadRequest,
             Kind::NotFound => Cause::NotFound,
+            Kind::ResourceExhausted if error.code.as_deref() == Some("rate_limit_exceeded") => {
+                Cause::RateLimited
+            }
             Kind::ResourceExhausted => Cause::QueueFull,
             Kind::DeadlineExceeded => Cause::Deadline,
             Kind::Cancelled => Cause::Cancelled,
@@ -233,6 +268,7 @@ impl From<Error> for Failure {
             code: error.code,
             param: error.field.map(|field| bounded(field.into_owned()).into()),
             node,
+            after: None,
         }
     }
 }

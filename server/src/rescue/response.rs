@@ -14,7 +14,7 @@ impl IntoResponse for Failure {
     fn into_response(self) -> Response {
         let row = self.row();
         let mut response = (row.status, Json(dialect::error(&self.view(None)))).into_response();
-        match row.retry {
+        match self.retry() {
             Retry::Implied => {}
             Retry::After(seconds) => {
                 response
@@ -27,6 +27,12 @@ impl IntoResponse for Failure {
                     .headers_mut()
                     .insert(name, HeaderValue::from_static("false"));
             }
+        }
+        if self.cause == Cause::NoKey {
+            let scheme = HeaderValue::from_static("Bearer");
+            response
+                .headers_mut()
+                .insert(header::WWW_AUTHENTICATE, scheme);
         }
         if self.cause == Cause::UnknownEncoding {
             let read = HeaderValue::from_static(ENCODINGS);

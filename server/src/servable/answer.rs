@@ -5,12 +5,13 @@
 
 use std::{sync::Arc, time::Instant};
 
-use graphmill_calculators::payload::{HttpRequestPayload, HttpResponse, Tally};
+use graphmill_calculators::payload::{Account, HttpRequestPayload, HttpResponse};
 use graphmill_engine::{Error, Handle, OutputStream, Packet, RunCx, Session, SidePackets, Summary};
 use tokio::{sync::watch, task::JoinHandle};
 
 use super::{
     load::{request_stream, response_stream},
+    running::{Listed, Running},
     state::Servable,
 };
 use crate::{
@@ -54,18 +55,28 @@ pub(crate) struct Answer {
     stage: watch::Receiver<Stage>,
     /// Cancels the session when it is dropped.
     _handle: Handle,
+    _listed: Listed,
+}
+
+/// A request, as the session's context has it.
+pub(crate) struct Asked {
+    pub(crate) id: Id,
+    /// When the session ends at the latest.
+    pub(crate) deadline: Option<Instant>,
+    /// The name of its key, where there are keys.
+    pub(crate) key: Option<Arc<str>>,
+    pub(crate) account: Account,
+    pub(crate) trace: Trace,
+    pub(crate) payload: HttpRequestPayload,
 }
 
 impl Answer {
-    /// Opens a session on a graph and gives it the request. The session ends at the deadline.
+    /// Opens a session on a graph and gives it the request.
     pub(crate) async fn open(
         stage: &watch::Receiver<Stage>,
+        running: &Arc<Running>,
         servable: &Servable,
-        id: &Id,
-        deadline: Option<Instant>,
-        request: HttpRequestPayload,
-        tally: Arc<Tally>,
-        trace: Trace,
+        asked: Asked,
     ) -> Result<Self, Failure> {
         let plan = servable.plan()?;
         let (Some(input), Some(output)) = (request_stream(&plan), response_stream(&plan)) else {
@@ -74,23 +85,26 @@ impl Answer {
                 "the graph does not take requests",
             ));
         };
-        let mut run = RunCx::new(id.0.clone());
-        run.deadline = deadline;
-        run.extension = Some(tally);
-        run.trace.traceparent = trace.traceparent;
+        let mut run = RunCx::new(asked.id.0.clone());
+        run.deadline = asked.deadline;
+        run.tenant.clone_from(&asked.key);
+        run.extension = Some(Arc::new(asked.account));
+        let listed = running.list(&asked.id.0, asked.key, run.cancel.clone());
+        run.trace.traceparent = asked.trace.traceparent;
         let (mut session, handle) = Session::new(&plan, run, SidePackets::new())?;
-        if let Some(run) = trace.run {
+        if let Some(run) = asked.trace.run {
             session.on_end(|summary, error| run.end(summary, error));
         }
         let packets = handle.output(output)?;
         let session = tokio::spawn(session);
-        handle.push(input, Packet::new(0, request)).await?;
+        handle.push(input, Packet::new(0, asked.payload)).await?;
         handle.close(input)?;
         Ok(Self {
             packets,
             session: Some(session),
             stage: stage.clone(),
             _handle: handle,
+            _listed: listed,
         })
     }
 

@@ -2,7 +2,7 @@
 
 use std::{io::Read as _, path::Path, sync::Arc};
 
-use graphmill_engine::{Environment, Files, Plan};
+use graphmill_engine::{Environment, Files, Plan, Recording, Seen};
 use graphmill_grammar::{
     Diagnostic, SourceMap,
     diag::{self, has_errors},
@@ -36,6 +36,8 @@ pub(crate) struct Compiled {
     /// The texts that the diagnostics point into.
     pub(crate) sources: SourceMap,
     pub(crate) diagnostics: Vec<Diagnostic>,
+    /// The files that it is made of: the graph, its subgraphs, models and what lies beside them.
+    pub(crate) seen: Seen,
 }
 
 /// Compiles a graph file; paths in its options are relative to `base`, and the subgraphs that lie
@@ -46,9 +48,14 @@ pub(crate) fn compile(
     environment: &Environment,
     named: &Named,
 ) -> Result<Compiled, String> {
+    let mut seen = Seen::default();
+    seen.look(file);
     let contents =
         read(file).map_err(|error| format!("cannot read `{}`: {error}", file.display()))?;
-    Ok(compile_text(file, contents, base, environment, named))
+    let mut compiled = compile_text(file, contents, base, environment, named);
+    seen.extend(&compiled.seen);
+    compiled.seen = seen;
+    Ok(compiled)
 }
 
 /// The contents of a file, and no more of one that is too long for a graph than tells that it is.
@@ -73,14 +80,17 @@ pub(crate) fn compile_text(
     let parsed = parse_graph(&mut sources, file.display().to_string(), contents);
     let mut diagnostics = parsed.diagnostics;
     let mut plan = None;
+    let mut seen = Seen::default();
+    let world = Arc::new(Recording::new(Files::new(base)));
     if let Some(graph) = parsed.graph {
         let known = named.and_beside(file);
+        known.look(&mut seen);
         diagnostics.extend(known.ambiguities(&graph, &mut sources));
         let registry = known.register(environment.registry().clone());
         let mut environment = environment
             .clone()
             .with_registry(registry)
-            .with_world(Files::new(base));
+            .with_world(Arc::clone(&world));
         if has_errors(&diagnostics) {
             // What else is wrong is worth knowing; models are not loaded for it.
             environment = environment.looking_only();
@@ -90,10 +100,30 @@ pub(crate) fn compile_text(
         diag::sort(&mut diagnostics);
         plan = compiled.filter(|_| !has_errors(&diagnostics));
     }
+    seen.extend(&world.seen());
     Compiled {
         plan,
         sources,
         diagnostics,
+        seen,
+    }
+}
+
+/// Compiles the graph of a configuration's entry.
+pub(super) fn compile_entry(
+    entry: &GraphEntry,
+    environment: &Environment,
+) -> Result<Compiled, String> {
+    let (file, base, named) = (&entry.file, &entry.base, Named::default());
+    match &entry.text {
+        Some(text) => Ok(compile_text(
+            file,
+            text.as_bytes(),
+            base,
+            environment,
+            &named,
+        )),
+        None => compile(file, base, environment, &named),
     }
 }
 
@@ -103,7 +133,7 @@ pub(super) fn load(entry: &GraphEntry, environment: &Environment) -> Result<Comp
     if let Some(reason) = entry.refused_subconfig() {
         return Err(reason);
     }
-    let compiled = compile(&entry.file, &entry.base, environment, &Named::default())?;
+    let compiled = compile_entry(entry, environment)?;
     if let Some(plan) = &compiled.plan {
         answers_http(plan)?;
     }

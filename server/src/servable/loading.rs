@@ -2,23 +2,21 @@
 //! wait for a file once it is there.
 
 use std::{
+    any::Any,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, PoisonError, Weak},
     time::{Duration, Instant},
 };
 
-use graphmill_engine::codes::sides;
+use graphmill_engine::{Seen, codes::sides};
 use graphmill_grammar::{
     Diagnostic,
     render::{self, Color},
 };
 use tokio::{task::spawn_blocking, time::sleep};
 
-use super::{Servables, StateName, load};
-use crate::{
-    config::{GraphEntry, subgraphs::Named},
-    observe::log,
-};
+use super::{Servables, Served, StateName, load};
+use crate::{config::GraphEntry, observe::log};
 
 /// How often is looked for files that graphs wait for, and for changes of those that they use: soon
 /// enough for whoever puts one there, and cheap.
@@ -29,13 +27,13 @@ const LOOK_EVERY: Duration = Duration::from_secs(2);
 const RETRY_AT_MOST: Duration = Duration::from_mins(1);
 
 /// Why a graph could not be loaded.
-struct Failed {
+pub(super) struct Failed {
     /// In one line.
-    reason: String,
+    pub(super) reason: String,
     /// The same with all that is to be said, as the log shows it.
-    shown: Vec<String>,
+    pub(super) shown: Vec<String>,
     /// A file that it needs is missing or cannot be used.
-    lacks_files: bool,
+    pub(super) lacks_files: bool,
 }
 
 impl Failed {
@@ -44,6 +42,29 @@ impl Failed {
             reason,
             shown: Vec::new(),
             lacks_files,
+        }
+    }
+
+    fn by(panic: &(dyn Any + Send)) -> Self {
+        let reason = format!("loading panicked: {}", log::payload(panic));
+        Self::plainly(reason, false)
+    }
+
+    /// What is wrong with a graph that has no plan.
+    fn of(compiled: &load::Compiled) -> Self {
+        let human = |found: &Diagnostic| {
+            render::human(&compiled.sources, std::slice::from_ref(found), Color::Plain)
+        };
+        Self {
+            reason: first_error(compiled),
+            shown: compiled.diagnostics.iter().map(human).collect(),
+            lacks_files: only_files(&compiled.diagnostics),
+        }
+    }
+
+    fn log(&self, entry: &GraphEntry) {
+        for shown in &self.shown {
+            tracing::error!("graph `{}`\n{shown}", entry.name);
         }
     }
 }
@@ -55,10 +76,10 @@ pub(super) struct Attempts {
 }
 
 /// Loads graphs once the files that they wait for are there.
-pub(crate) async fn look_for_models(servables: Arc<Servables>) {
+pub(crate) async fn look_for_models(served: Arc<Served>) {
     loop {
         sleep(LOOK_EVERY).await;
-        let servables = Arc::clone(&servables);
+        let servables = served.now();
         // Panics of a load are caught.
         let _ = spawn_blocking(move || servables.look_again()).await;
     }
@@ -66,10 +87,10 @@ pub(crate) async fn look_for_models(servables: Arc<Servables>) {
 
 /// Looks, until the server is gone, whether files of models were changed while they are in use. The
 /// log, the status and the metrics tell what was found.
-pub(crate) async fn watch_files(servables: Weak<Servables>) {
+pub(crate) async fn watch_files(served: Weak<Served>) {
     loop {
         sleep(LOOK_EVERY).await;
-        let Some(servables) = servables.upgrade() else {
+        let Some(servables) = served.upgrade().map(|served| served.now()) else {
             return;
         };
         // A file system can take its time to answer.
@@ -86,20 +107,48 @@ impl Servables {
     /// Loads every graph, one after the other. One that fails, or panics, is reported and does not
     /// keep the others.
     pub(crate) fn load(&self) {
-        for entry in &self.entries {
-            let servable = &self.by_name[&entry.name];
-            match self.load_graph(entry) {
-                Ok(()) => {}
-                Err(failed) if failed.lacks_files && self.waits => {
-                    failed.log(entry);
-                    tracing::warn!("graph `{}` waits: {}", entry.name, failed.reason);
-                    servable.becomes_waiting(&failed.reason);
-                }
-                Err(failed) => {
-                    failed.log(entry);
-                    tracing::error!("graph `{}` is not served: {}", entry.name, failed.reason);
-                    servable.becomes_failed(&failed.reason);
-                }
+        for entry in &self.config.graphs {
+            let Err(failed) = self.load_one(entry) else {
+                continue;
+            };
+            failed.log(entry);
+            let (name, reason) = (&entry.name, &failed.reason);
+            if self.by_name[name].state_name() == StateName::Waiting {
+                tracing::warn!("graph `{name}` waits: {reason}");
+            } else {
+                tracing::error!("graph `{name}` is not served: {reason}");
+            }
+        }
+    }
+
+    /// Loads a graph, after which it is available, waits or has failed.
+    pub(super) fn load_one(&self, entry: &GraphEntry) -> Result<(), Failed> {
+        let servable = &self.by_name[&entry.name];
+        let loaded = self.load_graph(entry);
+        match &loaded {
+            Ok(()) => {}
+            Err(failed) if failed.lacks_files && self.waits => {
+                servable.becomes_waiting(&failed.reason);
+            }
+            Err(failed) => servable.becomes_failed(&failed.reason),
+        }
+        loaded
+    }
+
+    /// The files of a graph, and what is wrong with it as far as can be told without loading it.
+    pub(super) fn check(&self, entry: &GraphEntry) -> (Seen, Option<Failed>) {
+        let environment = self.environment.clone().looking_only();
+        let checking = AssertUnwindSafe(|| load::load(entry, &environment));
+        match catch_unwind(checking) {
+            Err(panic) => (Seen::default(), Some(Failed::by(&*panic))),
+            Ok(Err(reason)) => {
+                let mut seen = Seen::default();
+                seen.look(&entry.file);
+                (seen, Some(Failed::plainly(reason, !entry.file.is_file())))
+            }
+            Ok(Ok(compiled)) => {
+                let failed = compiled.plan.is_none().then(|| Failed::of(&compiled));
+                (compiled.seen, failed)
             }
         }
     }
@@ -107,7 +156,7 @@ impl Servables {
     /// Loads those graphs that waited for a file that is there now.
     pub(crate) fn look_again(&self) {
         let mut attempts = self.attempts.lock().unwrap_or_else(PoisonError::into_inner);
-        for entry in &self.entries {
+        for entry in &self.config.graphs {
             let servable = &self.by_name[&entry.name];
             let now = Instant::now();
             let is_due = attempts.get(&entry.name).is_none_or(|it| it.next <= now);
@@ -138,24 +187,17 @@ impl Servables {
     /// Loads a graph and makes it available.
     fn load_graph(&self, entry: &GraphEntry) -> Result<(), Failed> {
         let started = Instant::now();
+        self.by_name[&entry.name].begins();
         let loading = AssertUnwindSafe(|| load::load(entry, &self.environment));
         let compiled = match catch_unwind(loading) {
-            Err(panic) => {
-                let reason = format!("loading panicked: {}", log::payload(&*panic));
-                return Err(Failed::plainly(reason, false));
-            }
+            Err(panic) => return Err(Failed::by(&*panic)),
             Ok(Err(reason)) => return Err(Failed::plainly(reason, !entry.file.is_file())),
             Ok(Ok(compiled)) => compiled,
         };
-        let Some(plan) = compiled.plan else {
-            let human = |found: &Diagnostic| {
-                render::human(&compiled.sources, std::slice::from_ref(found), Color::Plain)
-            };
-            return Err(Failed {
-                reason: first_error(&compiled),
-                shown: compiled.diagnostics.iter().map(human).collect(),
-                lacks_files: only_files(&compiled.diagnostics),
-            });
+        let servable = &self.by_name[&entry.name];
+        servable.was_made_of(compiled.seen.clone());
+        let Some(plan) = &compiled.plan else {
+            return Err(Failed::of(&compiled));
         };
         for warning in &compiled.diagnostics {
             let shown = render::human(
@@ -171,24 +213,16 @@ impl Servables {
             entry.name,
             entry.file.display()
         );
-        self.by_name[&entry.name].becomes_available(plan);
+        servable.becomes_available(Arc::clone(plan));
         Ok(())
     }
 
     /// Whether a file that a graph needs is still missing, found out without loading anything.
     fn lacks_files(&self, entry: &GraphEntry) -> bool {
         let environment = self.environment.clone().looking_only();
-        match load::compile(&entry.file, &entry.base, &environment, &Named::default()) {
+        match load::compile_entry(entry, &environment) {
             Err(_) => true,
             Ok(compiled) => only_files(&compiled.diagnostics),
-        }
-    }
-}
-
-impl Failed {
-    fn log(&self, entry: &GraphEntry) {
-        for shown in &self.shown {
-            tracing::error!("graph `{}`\n{shown}", entry.name);
         }
     }
 }

@@ -1,15 +1,19 @@
 //! The graphs that are served: each has a name, a state, and when it is available a plan to open
 //! sessions on.
 //!
-//! The list is fixed when the server starts; a graph's state changes behind it in one atomic swap,
-//! so a request sees one state from beginning to end.
+//! A list is immutable, and a reload puts another one in its place; a graph's state changes behind
+//! it in one atomic swap. So a request sees one state from beginning to end.
 
 mod answer;
 mod health;
 mod load;
 mod loading;
 mod models;
+mod progress;
+mod running;
+mod served;
 mod state;
+mod watch;
 
 use std::{
     collections::BTreeMap,
@@ -17,14 +21,17 @@ use std::{
 };
 
 use graphmill_calculators::{embed::EmbeddingModel, llm::LanguageModel};
-use graphmill_engine::{Environment, Registry, Resource, shortened};
+use graphmill_engine::{Environment, Registry, Resource, Seen, shortened};
 use graphmill_grammar::suggest;
 
-pub(crate) use answer::{Answer, Stage, Trace, cut};
+pub(crate) use answer::{Answer, Asked, Stage, Trace, cut};
 pub(crate) use load::{answers_http, compile, compile_text};
 pub(crate) use loading::{look_for_models, watch_files};
 pub(crate) use models::Named;
+pub(crate) use running::Running;
+pub(crate) use served::Served;
 pub(crate) use state::{Servable, StateName};
+pub(crate) use watch::watch;
 
 use crate::{
     config::{Config, GraphEntry},
@@ -34,8 +41,10 @@ use crate::{
 /// All graphs of a server, by name.
 pub(crate) struct Servables {
     by_name: BTreeMap<String, Arc<Servable>>,
-    /// In the order in which they are loaded.
-    entries: Vec<GraphEntry>,
+    /// Lists them in the order in which they are loaded.
+    config: Config,
+    /// What the program brings, without the subgraphs of the configuration.
+    registry: Registry,
     environment: Environment,
     /// Whether graphs wait for files that are missing.
     pub(crate) waits: bool,
@@ -46,18 +55,54 @@ pub(crate) struct Servables {
 impl Servables {
     /// The graphs of a configuration, none of them loaded.
     pub(crate) fn new(config: &Config, registry: Registry, waits: bool) -> Self {
-        let by_name = config
-            .graphs
-            .iter()
+        let environment = Environment::new(config.register(registry.clone()));
+        Self::in_environment(config.clone(), registry, environment, waits)
+    }
+
+    /// The graphs of another configuration, none of them loaded. Models that these use are shared.
+    fn succeeded_by(&self, config: Config) -> Self {
+        let registry = self.registry.clone();
+        let registered = config.register(registry.clone());
+        let environment = self.environment.clone().with_registry(registered);
+        Self::in_environment(config, registry, environment, self.waits)
+    }
+
+    fn in_environment(
+        config: Config,
+        registry: Registry,
+        environment: Environment,
+        waits: bool,
+    ) -> Self {
+        let graphs = config.graphs.iter();
+        let by_name = graphs
             .map(|entry| (entry.name.clone(), Arc::new(Servable::loading(&entry.name))))
             .collect();
         Self {
             by_name,
-            entries: config.graphs.clone(),
-            environment: Environment::new(config.register(registry)),
+            config,
+            registry,
+            environment,
             waits,
             attempts: Mutex::default(),
         }
+    }
+
+    /// Puts a graph in the place of the one of its name.
+    fn put(&mut self, servable: Arc<Servable>) {
+        self.by_name.insert(servable.name().to_owned(), servable);
+    }
+
+    /// Whether a graph is listed just so.
+    fn has(&self, entry: &GraphEntry) -> bool {
+        self.config.graphs.contains(entry)
+    }
+
+    /// All files that its graphs are made of.
+    fn seen(&self) -> Seen {
+        let mut all = Seen::default();
+        self.iter()
+            .for_each(|servable| all.extend(&servable.seen()));
+        all
     }
 
     /// By name.
@@ -82,17 +127,24 @@ impl Servables {
         }
     }
 
-    /// What this name is of, or the failure that a request for it gets.
-    pub(crate) fn find(&self, name: &str) -> Result<Named<'_>, Failure> {
-        self.named(name).ok_or_else(|| self.unknown(name))
+    /// What this name is of, or the failure that a request for it gets, which names the graphs and
+    /// adapters that the client may see.
+    pub(crate) fn find(
+        &self,
+        name: &str,
+        sees: impl Fn(&str, Option<&str>) -> bool,
+    ) -> Result<Named, Failure> {
+        self.named(name).ok_or_else(|| self.unknown(name, sees))
     }
 
-    fn unknown(&self, name: &str) -> Failure {
+    fn unknown(&self, name: &str, sees: impl Fn(&str, Option<&str>) -> bool) -> Failure {
         /// Longer names say nothing more, and an answer must not grow with a request.
         const SHOWN_BYTES: usize = 150;
-        let mut all: Vec<String> = self.by_name.keys().cloned().collect();
+        let seen = self.by_name.keys().filter(|name| sees(name, None));
+        let mut all: Vec<String> = seen.cloned().collect();
         for servable in self.iter() {
             let adapters = servable.adapters().into_iter();
+            let adapters = adapters.filter(|adapter| sees(servable.name(), Some(adapter)));
             all.extend(adapters.map(|adapter| format!("{}:{adapter}", servable.name())));
         }
         let names = || all.iter().map(String::as_str);
@@ -102,6 +154,7 @@ impl Servables {
             None if self.by_name.is_empty() => {
                 format!("the model `{shown}` does not exist; the configuration lists no graph")
             }
+            None if all.is_empty() => format!("the model `{shown}` does not exist"),
             None => {
                 let some: Vec<String> = names().take(10).map(|name| format!("`{name}`")).collect();
                 format!(

@@ -1,25 +1,25 @@
 //! The models of a graph: how much they read, and their adapters. A request names an adapter behind
 //! its graph, `graph:adapter`, or by its own name.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use graphmill_calculators::{embed::EmbeddingModel, llm::LanguageModel};
 
 use super::{Servable, Servables};
 
 /// What the `model` of a request names.
-pub(crate) struct Named<'a> {
-    pub(crate) servable: &'a Arc<Servable>,
+pub(crate) struct Named {
+    pub(crate) servable: Arc<Servable>,
     pub(crate) adapter: Option<Arc<str>>,
 }
 
 impl Servables {
     /// A graph, an adapter of a graph, or an adapter; of several graphs with an adapter of that
     /// name, the first by name.
-    pub(crate) fn named(&self, name: &str) -> Option<Named<'_>> {
+    pub(crate) fn named(&self, name: &str) -> Option<Named> {
         if let Some(servable) = self.get(name) {
             return Some(Named {
-                servable,
+                servable: Arc::clone(servable),
                 adapter: None,
             });
         }
@@ -38,13 +38,30 @@ impl Servables {
                 .map(|servable| (servable, name))
         })?;
         Some(Named {
-            servable,
+            servable: Arc::clone(servable),
             adapter: Some(adapter.into()),
         })
     }
 }
 
 impl Servable {
+    /// About how long it takes until those are admitted that wait in the queue of its models now:
+    /// so many times what a generation took so far, by as many as run at once.
+    pub(crate) fn queue_time(&self) -> Duration {
+        let models = self.resources::<LanguageModel>();
+        let times = models.iter().map(|model| {
+            let engine = model.engine();
+            let (status, took) = (engine.status(), engine.measurements().request_seconds);
+            if took.count == 0 {
+                return Duration::ZERO;
+            }
+            let waiting = status.sequences_waiting + status.requests_preparing;
+            let rounds = f64::from(waiting) / f64::from(engine.info().max_num_seqs.max(1));
+            Duration::try_from_secs_f64(rounds * took.sum / took.count as f64).unwrap_or_default()
+        });
+        times.max().unwrap_or_default()
+    }
+
     /// The names of the adapters of its models, once it is loaded.
     pub(crate) fn adapters(&self) -> Vec<String> {
         let Ok(plan) = self.plan() else {

@@ -1,12 +1,12 @@
 //! One graph and the state it is in.
 
 use std::{
-    sync::Arc,
-    time::{SystemTime, UNIX_EPOCH},
+    sync::{Arc, OnceLock},
+    time::{Instant, SystemTime, UNIX_EPOCH},
 };
 
 use arc_swap::ArcSwap;
-use graphmill_engine::{Plan, Resource};
+use graphmill_engine::{Plan, Resource, Seen};
 
 use crate::rescue::{Cause, Failure};
 
@@ -14,6 +14,10 @@ use crate::rescue::{Cause, Failure};
 pub(crate) struct Servable {
     name: String,
     state: ArcSwap<State>,
+    /// The files that it was last loaded from.
+    seen: ArcSwap<Seen>,
+    /// When its first load began.
+    began: OnceLock<Instant>,
 }
 
 /// Where a graph is between its file and its requests.
@@ -59,7 +63,28 @@ impl Servable {
         Self {
             name: name.to_owned(),
             state: ArcSwap::from_pointee(State::Loading),
+            seen: ArcSwap::default(),
+            began: OnceLock::new(),
         }
+    }
+
+    /// The files that it was last loaded from; none before that.
+    pub(super) fn seen(&self) -> Arc<Seen> {
+        self.seen.load_full()
+    }
+
+    pub(super) fn was_made_of(&self, seen: Seen) {
+        self.seen.store(Arc::new(seen));
+    }
+
+    /// Its load begins now.
+    pub(super) fn begins(&self) {
+        self.began.get_or_init(Instant::now);
+    }
+
+    /// When its first load began, if it did.
+    pub(super) fn began(&self) -> Option<Instant> {
+        self.began.get().copied()
     }
 
     pub(crate) fn name(&self) -> &str {

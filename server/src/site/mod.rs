@@ -55,11 +55,17 @@ impl Site {
             "x-should-retry",
             "x-ignored-fields",
             "server-timing",
+            "x-ratelimit-limit-requests",
+            "x-ratelimit-remaining-requests",
+            "x-ratelimit-reset-requests",
+            "x-ratelimit-limit-tokens",
+            "x-ratelimit-remaining-tokens",
+            "x-ratelimit-reset-tokens",
         ];
         Some(
             CorsLayer::new()
                 .allow_origin(AllowOrigin::predicate(allowed))
-                .allow_methods([Method::GET, Method::POST])
+                .allow_methods([Method::GET, Method::POST, Method::DELETE])
                 .allow_headers(AllowHeaders::mirror_request())
                 .allow_private_network(true)
                 .expose_headers(readable.map(HeaderName::from_static))

@@ -80,6 +80,9 @@ async fn a_graph_that_is_being_loaded_says_so_while_others_answer() {
         })
         .await;
     assert_eq!(waits["graphs"][1]["state"], "LOADING");
+    let progress = &waits["graphs"][1]["loading"];
+    assert!(progress["stage"].is_string() && progress["seconds"].is_number());
+    assert_eq!(waits["graphs"][0].get("loading"), None);
     assert_eq!(
         server.act(json!([{ "body": "served" }])).await.text,
         "served"

@@ -9,7 +9,7 @@ const HEAD: &str = "# Command line
 Flags can be written with dashes or underscores: `--rest-port` and `--rest_port` are the same. A command line without a verb means `serve`, as OpenVINO Model Server's.
 Diagnostics go to standard error, results to standard output; nothing is coloured that does not go to a terminal.
 
-The exit status is 0 where all is well, 1 where something is wrong with the files or the run, 2 where the command line is wrong, and 130 for a `run` that was interrupted.
+The exit status is 0 where all is well, 1 where something is wrong with the files or the run, 2 where the command line is wrong, and 130 for a `run` or a `chat` that was interrupted.
 
 This page is made from `graphmill --help`: `UPDATE=1 cargo test --release --workspace --test rest reference` writes it.
 ";

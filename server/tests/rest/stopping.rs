@@ -165,7 +165,7 @@ fn it_serves_for_the_delay_and_is_not_ready() {
     let mut server = Process::start(&setup.config(), &[&flags[..], &[&port], GRACE].concat());
     server.says("ready after");
     server.signal("-HUP");
-    server.says("SIGHUP is ignored");
+    server.says("the configuration is as it was");
     server.signal("-TERM");
     server.says("stopping");
     let deadline = Instant::now() + PATIENCE;

@@ -99,11 +99,15 @@ impl Setup {
 
     /// Starts the server, without waiting for the graphs.
     pub(crate) fn start_loading(self) -> TestServer {
-        let loaded = config::load(&self.config());
+        let path = self.config();
+        let loaded = config::load(&path);
         let mut options = Options::new(
             loaded.config.expect("a good configuration"),
             SocketAddr::from(([127, 0, 0, 1], 0)),
         );
+        options.config_path = Some(path);
+        // Tests reload when they mean to.
+        options.poll = Duration::ZERO;
         options.keep_alive = self.keep_alive.unwrap_or(options.keep_alive);
         options.grace = self.grace.unwrap_or(options.grace);
         if let Some((each, all)) = self.bodies {

@@ -92,6 +92,7 @@ impl Dialect for Messages {
 fn kind(failure: &Failure<'_>) -> &'static str {
     match failure.status {
         404 => "not_found_error",
+        401 => "authentication_error",
         403 => "permission_error",
         413 => "request_too_large",
         429 => "rate_limit_error",

@@ -5,7 +5,9 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use graphmill_engine::{Calculator, Contract, Cx, Flow, In, OpenCx, Out, Res, Result, register};
+use graphmill_engine::{
+    Calculator, Contract, Cx, Flow, In, OpenCx, Out, Res, Result, RunCx, register,
+};
 use graphmill_llm::Vocab;
 use serde_json::{Map, Value};
 
@@ -20,7 +22,8 @@ use super::{
 };
 use crate::llm::{GenerationConfig, LanguageModel, claim_room, refused};
 use crate::payload::{
-    GenerationParams, HttpRequestPayload, JsonBody, PromptQuestion, RequestInput, TextRequest,
+    GenerationParams, HttpRequestPayload, JsonBody, PromptQuestion, RequestInput, Terms,
+    TextRequest,
 };
 
 /// Reads the body of `chat/completions`, `completions`, `responses` and Anthropic's `messages` and
@@ -97,9 +100,12 @@ impl Calculator for OpenAIRequest {
             return Ok(Flow::Continue);
         };
         let _claim = claim_room(payload.body.len().saturating_mul(BYTES_OF_EACH))?;
-        let mut read = read(payload, &self.defaults, &cx.run().id.0)?;
+        let mut read = read(payload, &self.defaults, cx.run())?;
         if let Some(model) = &self.model {
             known_tokens(&read.params, &**model.vocab())?;
+            if let Some(terms) = Terms::of(cx.run()) {
+                params::lift(terms, &mut read.params, model.engine().spec().min_priority);
+            }
         }
         if let Some(question) = read.question {
             if !io.question.is_connected() {
@@ -111,7 +117,8 @@ impl Calculator for OpenAIRequest {
             cx.emit(io.question, question);
         } else {
             if let Some(model) = &self.model {
-                let place = model.engine().reserve(read.params.priority);
+                let params = &read.params;
+                let place = model.engine().reserve(params.priority, params.tenant);
                 read.params.place = Some(Arc::new(place.map_err(refused)?));
             }
             cx.emit(io.params, read.params);
@@ -152,8 +159,8 @@ struct Read {
     question: Option<PromptQuestion>,
 }
 
-/// Reads a request; `id` is the request's own.
-fn read(payload: &HttpRequestPayload, defaults: &Defaults, id: &str) -> Result<Read> {
+/// Reads a request.
+fn read(payload: &HttpRequestPayload, defaults: &Defaults, run: &RunCx) -> Result<Read> {
     let (dialect, asked) = dialects::of_request(&payload.uri)?;
     let body = body::json(payload)?;
     let model = match Fields::from(body).str("model")? {
@@ -165,7 +172,8 @@ fn read(payload: &HttpRequestPayload, defaults: &Defaults, id: &str) -> Result<R
         dialect,
         asked,
         model: Arc::from(model),
-        id,
+        id: &run.id.0,
+        terms: Terms::of(run),
         adapter: payload.adapter.clone(),
         echo: Map::new(),
         function_call: false,
@@ -190,6 +198,7 @@ struct Head<'a> {
     asked: Asked,
     model: Arc<str>,
     id: &'a str,
+    terms: Option<&'a Terms>,
     adapter: Option<Arc<str>>,
     echo: Map<String, Value>,
     function_call: bool,
@@ -216,6 +225,9 @@ impl Head<'_> {
         let ignored = table::check(json, native)?;
         let mut params = params::read(body, native == table::CHAT, &defaults.values)?;
         params.adapter = self.adapter.take();
+        if let Some(terms) = self.terms {
+            params::hold_to(terms, &mut params);
+        }
         self.dialect.complete(&mut self.echo, &params);
         let stream = body.bool("stream")?.unwrap_or(false);
         let input = self.dialect.input(json, &mut params)?;

@@ -16,7 +16,7 @@ fn read_body(path: &str, body: Value) -> Result<(TextRequest, GenerationParams)>
         json: JsonBody::of_value(&body).ok().map(Arc::new),
         ..HttpRequestPayload::default()
     };
-    let read = read(&payload, &Defaults::default(), "1")?;
+    let read = read(&payload, &Defaults::default(), &RunCx::new("1"))?;
     Ok((read.request, read.params))
 }
 
@@ -201,7 +201,7 @@ fn graphs_and_models_set_defaults_that_requests_override() {
     let Read { params, .. } = read(
         &payload(json!({"model": "m", "prompt": "p"})),
         &defaults,
-        "1",
+        &RunCx::new("1"),
     )
     .expect("valid");
     assert_eq!(
@@ -212,7 +212,7 @@ fn graphs_and_models_set_defaults_that_requests_override() {
     let Read { params, .. } = read(
         &payload(json!({"model": "m", "prompt": "p", "temperature": 1, "max_tokens": 5})),
         &defaults,
-        "1",
+        &RunCx::new("1"),
     )
     .expect("valid");
     assert_eq!(
@@ -460,6 +460,6 @@ fn other_paths_and_other_bodies_are_refused() {
         uri: "/v3/completions".into(),
         ..HttpRequestPayload::default()
     };
-    let error = read(&form, &Defaults::default(), "1").expect_err("no JSON");
+    let error = read(&form, &Defaults::default(), &RunCx::new("1")).expect_err("no JSON");
     assert!(error.message.contains("content-type"));
 }

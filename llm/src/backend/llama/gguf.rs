@@ -8,6 +8,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{self, BufReader, Read};
 use std::path::Path;
 
+use crate::load::ModelKind;
 use crate::model::files::FileState;
 use crate::protocol::LoadError;
 
@@ -25,6 +26,21 @@ const MIN_TENSOR: u64 = 24;
 
 /// Architectures that fill in a text from all sides.
 const DIFFUSION: [&str; 4] = ["dream", "llada", "llada-moe", "rnd1"];
+/// Architectures that read texts and do not continue them.
+const ENCODERS: [&str; 10] = [
+    "bert",
+    "eurobert",
+    "gemma-embedding",
+    "jina-bert-v2",
+    "jina-bert-v3",
+    "modern-bert",
+    "neo-bert",
+    "nomic-bert",
+    "nomic-bert-moe",
+    "t5encoder",
+];
+/// The pooling of models that score a pair of texts.
+const POOLS_A_SCORE: i128 = 4;
 /// The names that llama.cpp knows.
 const ROPE_SCALINGS: [&str; 4] = ["none", "linear", "yarn", "longrope"];
 /// Integers of an architecture, with what they can be.
@@ -43,6 +59,20 @@ const RANGES: [(&str, i128, i128); 7] = [
 /// # Errors
 /// [`LoadError::Read`] and [`LoadError::Model`], which name the file.
 pub(crate) fn check(path: &Path) -> Result<(), LoadError> {
+    read(path, Header::check)
+}
+
+/// What the model of a file is for, by the pooling that its header names, or else by its
+/// architecture.
+///
+/// # Errors
+/// Those of [`check`].
+pub(crate) fn kind(path: &Path) -> Result<ModelKind, LoadError> {
+    read(path, |header| Ok(header.kind()))
+}
+
+/// Reads the header of a file and looks at it.
+fn read<T>(path: &Path, look: impl FnOnce(&Header) -> Result<T, String>) -> Result<T, LoadError> {
     let state = FileState::of(path)?;
     let file = File::open(path).map_err(|source| LoadError::Read {
         path: path.to_owned(),
@@ -52,8 +82,8 @@ pub(crate) fn check(path: &Path) -> Result<(), LoadError> {
         from: BufReader::new(file),
         left: state.bytes(),
     };
-    let checked = reader.header().and_then(|header| header.check());
-    checked.map_err(|message| LoadError::Model {
+    let looked = reader.header().and_then(|header| look(&header));
+    looked.map_err(|message| LoadError::Model {
         path: path.to_owned(),
         message,
     })
@@ -109,6 +139,19 @@ impl Header {
                 ROPE_SCALINGS.join("`, `")
             )),
             _ => Ok(()),
+        }
+    }
+
+    fn kind(&self) -> ModelKind {
+        let Some(architecture) = self.text("general.architecture") else {
+            return ModelKind::Generates;
+        };
+        let pooling = self.integers(&format!("{architecture}.pooling_type"));
+        match pooling.first() {
+            Some(&POOLS_A_SCORE) => ModelKind::Ranks,
+            Some(1..) => ModelKind::Embeds,
+            _ if ENCODERS.contains(&architecture) => ModelKind::Embeds,
+            _ => ModelKind::Generates,
         }
     }
 

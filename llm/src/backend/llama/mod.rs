@@ -51,7 +51,7 @@ use ffi::{Context, Heard};
 pub(super) use ffi::{exit, limit_process};
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 pub(crate) use ffi::{few_heaps, freed_bytes, trim_heap};
-pub(crate) use gguf::check as check_header;
+pub(crate) use gguf::{check as check_header, kind as kind_of};
 use kv_state::Form;
 use model::Weights;
 use plan::ContextPlan;

@@ -17,6 +17,8 @@ use super::cpu_kernels::{self, Kernels, Packed};
 use super::ffi::{self, BufferType, Mapping, ModelParams};
 use super::process::process;
 use super::{devices, gguf, log_lines};
+use crate::load::LoadStage;
+use crate::load::progress::reached;
 use crate::model::files::FileState;
 use crate::model::info::{BufferInfo, KernelsInfo, Mebibytes};
 use crate::protocol::LoadError;
@@ -144,7 +146,7 @@ pub(super) fn load(spec: &LlmEngineSpec) -> Result<Weights, LoadError> {
     let huge_pages = spec.plugin_config.huge_pages != Some(false);
     let ((model, packed), heard) = ffi::listen(|| {
         cpu_kernels::load(kernels.is_some(), huge_pages, || {
-            load_file(&key, &path, &params)
+            load_file(&key, &path, &params, &spec.model)
         })
     });
     let refused = |message: String| LoadError::Model {
@@ -183,7 +185,7 @@ pub(super) fn load(spec: &LlmEngineSpec) -> Result<Weights, LoadError> {
 
 /// Loads a file. Of a mapped one whose weights are copied, the pages that were read are not kept
 /// beside the copies.
-fn load_file(key: &Key, path: &CStr, params: &ModelParams) -> Option<LlamaModel> {
+fn load_file(key: &Key, path: &CStr, params: &ModelParams, told_as: &Path) -> Option<LlamaModel> {
     /// How often pages are given back, in parts of the file.
     const STEP: f32 = 0.125;
     let mapping = (key.mmap && !key.mlock).then(|| Mapping::expect(&key.path));
@@ -196,12 +198,14 @@ fn load_file(key: &Key, path: &CStr, params: &ModelParams) -> Option<LlamaModel>
     };
     let mut next = STEP;
     let model = ffi::load_model(path, params, &mut |part| {
+        reached(told_as, LoadStage::Weights(part));
         if part >= next {
             next += STEP;
             release();
         }
     });
     release();
+    reached(told_as, LoadStage::Preparing);
     model
 }
 

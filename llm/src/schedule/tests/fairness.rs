@@ -2,6 +2,7 @@
 
 use super::super::*;
 use super::simulate::{Job, LIMITS, STEP, WORLD, World, job};
+use crate::protocol::Tenant;
 
 /// A world with so many places.
 fn places(max_sequences: u32) -> World {
@@ -153,4 +154,69 @@ fn extreme_ranks_do_not_overflow() {
         job.head_start = head_start;
     }
     assert_eq!(places(1).play(&jobs).finished.len(), 3);
+}
+
+/// The same job of a tenant.
+fn of(number: u64, weight: u32, job: Job) -> Job {
+    let weight = weight.try_into().expect("above 0");
+    Job {
+        tenant: Some(Tenant { number, weight }),
+        ..job
+    }
+}
+
+#[test]
+fn a_tenant_has_a_place_at_once_beside_a_thousand_requests_of_another() {
+    for max_sequences in [2, 4, 64] {
+        let mut jobs = vec![of(0, 1, job(20, 40)); 1_000];
+        jobs.push(of(1, 1, at(200, job(20, 5))));
+        let idle = places(max_sequences).play(&[of(1, 1, job(20, 5))]);
+        let idle = idle.outputs[0][0];
+        let history = places(max_sequences).play(&jobs);
+        let waited = history.first_output(&jobs, 1_000);
+        assert!(
+            waited <= 3 * idle + STEP,
+            "{waited} with {max_sequences} places"
+        );
+        assert!(history.preemptions <= 1, "{max_sequences} places");
+    }
+}
+
+#[test]
+fn with_a_single_place_tenants_alternate() {
+    let mut jobs = vec![of(0, 1, job(10, 10)); 6];
+    jobs.extend(vec![of(1, 1, at(5, job(10, 10))); 3]);
+    let finished = places(1).play(&jobs).finished;
+    assert_eq!(finished, [0, 6, 1, 7, 2, 8, 3, 4, 5]);
+}
+
+#[test]
+fn a_tenant_has_places_by_its_weight() {
+    let mut jobs = vec![of(0, 1, job(10, 100)); 200];
+    jobs.extend(vec![of(1, 3, job(10, 100)); 200]);
+    let history = places(8).play(&jobs);
+    let heavy = history.finished[..100].iter().filter(|id| **id >= 200);
+    let heavy = heavy.count();
+    assert!((70..=80).contains(&heavy), "{heavy} of 100");
+}
+
+#[test]
+fn requests_of_one_tenant_take_turns_beside_those_of_another() {
+    let mut jobs: Vec<Job> = request(0, 100, of(0, 1, job(10, 200)));
+    jobs.extend(vec![of(1, 1, job(10, 200)); 100]);
+    jobs.push(of(0, 1, at(300, job(10, 5))));
+    let history = places(8).play(&jobs);
+    let waited = history.first_output(&jobs, 200);
+    // No later than the next place of its tenant that becomes free.
+    assert!(waited <= 210 * STEP, "{waited}");
+}
+
+#[test]
+fn a_tenant_alone_is_served_as_requests_without_tenants() {
+    let plain: Vec<Job> = (0..40)
+        .map(|number| at(number * 3, job(10 + 7 * (number as u32 % 5), 30)))
+        .collect();
+    let one: Vec<Job> = plain.iter().map(|job| of(7, 2, *job)).collect();
+    let world = places(8);
+    assert_eq!(world.play(&plain).outputs, world.play(&one).outputs);
 }

@@ -29,6 +29,7 @@ fn jobs(cells: u32) -> impl Strategy<Value = Vec<Job>> {
             pause: pause * STEP,
             drafts,
             right,
+            tenant: None,
         },
     );
     prop::collection::vec(job, 1..14)

@@ -154,8 +154,11 @@ fn drafts_take_what_prompts_leave() {
     let drafting = Row {
         id: SequenceId(0),
         request: RequestId(0),
+        owner: Owner::Request(RequestId(0)),
         turn: 0,
+        request_turn: 0,
         rank: 0,
+        queued: 0,
         slot: Some(Slot(0)),
         tokens: 8,
         computed: 7,
@@ -169,7 +172,9 @@ fn drafts_take_what_prompts_leave() {
     let prompt = |tokens| Row {
         id: SequenceId(1),
         request: RequestId(1),
+        owner: Owner::Request(RequestId(1)),
         rank: 1,
+        queued: 1,
         slot: None,
         tokens,
         computed: 0,

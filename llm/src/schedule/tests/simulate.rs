@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 
 use super::super::cost::CostModel;
-use super::super::turns::{Turns, queue_again};
+use super::super::turns::{Owner, Turns, queue_again};
 use super::super::*;
+use crate::protocol::Tenant;
 
 /// A sequence of a workload. Times are microseconds.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +24,8 @@ pub(super) struct Job {
     pub(super) right: u32,
     /// The request it is a part of; none for one of its own.
     pub(super) request: Option<u64>,
+    /// Who it is for; none for nobody in particular.
+    pub(super) tenant: Option<Tenant>,
 }
 
 /// A job that is there from the beginning and always read.
@@ -37,6 +40,7 @@ pub(super) fn job(prompt: u32, generate: u32) -> Job {
         drafts: 0,
         right: 0,
         request: None,
+        tenant: None,
     }
 }
 
@@ -202,15 +206,15 @@ impl World {
                 sequence.credit = sequence.credit.saturating_sub(1);
                 sequence.resumes = clock + job.pause;
                 if sequence.row.remaining == 0 {
-                    let request = sequence.row.request;
+                    let owner = sequence.row.owner;
                     live.remove(&work.id.0);
                     history.finished.push(work.id.0);
                     let waiting = live
                         .iter_mut()
                         .filter(|(_, other)| other.row.slot.is_none());
-                    for (id, other) in waiting.filter(|(_, other)| other.row.request == request) {
+                    for (id, other) in waiting.filter(|(_, other)| other.row.owner == owner) {
                         let head_start = jobs[*id as usize].head_start;
-                        other.row.rank = queue_again(other.row.rank, head_start, clock as i64);
+                        other.row.queued = queue_again(other.row.queued, head_start, clock as i64);
                     }
                 }
             }
@@ -220,12 +224,17 @@ impl World {
 }
 
 fn begin(index: usize, job: &Job) -> Live {
+    // No two jobs without a request have the same.
+    let request = RequestId(job.request.unwrap_or(1_000_000 + index as u64));
+    let rank = (job.arrives as i64).saturating_sub(job.head_start);
     let row = Row {
         id: SequenceId(index as u64),
-        // No two jobs without a request have the same.
-        request: RequestId(job.request.unwrap_or(1_000 + index as u64)),
+        request,
+        owner: job.tenant.map_or(Owner::Request(request), Owner::Tenant),
         turn: 0,
-        rank: (job.arrives as i64).saturating_sub(job.head_start),
+        request_turn: 0,
+        rank,
+        queued: rank,
         slot: None,
         tokens: job.prompt,
         computed: 0,
@@ -342,18 +351,18 @@ fn check(limits: &Limits, now: &Now<'_>, plan: &Plan) {
         plan.prompt_turn || plan.size.prompt_tokens <= plan.prompt_limit,
         "prompts exceed their limit: {plan:?}"
     );
-    // A place is taken from a request that keeps one, or from a sequence that its client does not
+    // A place is taken from an owner that keeps one, or from a sequence that its client does not
     // read.
     for row in now.running.iter().filter(preempted) {
         let mut siblings = now.running.iter().filter(|other| other.id != row.id);
-        let has_another = siblings.any(|other| other.request == row.request);
-        let admits_first = now
-            .waiting
-            .iter()
-            .any(|other| other.turn == 0 && plan.admit.contains(&other.id));
+        let has_another = siblings.any(|other| other.owner == row.owner);
+        let admits_first = now.waiting.iter().any(|other| {
+            let is_first = other.turn == 0 || other.request_turn == 0;
+            is_first && plan.admit.contains(&other.id)
+        });
         assert!(
             plan.admit.is_empty() || !row.has_credit || (admits_first && has_another),
-            "a place is taken from a request that has no other: {now:?} {plan:?}"
+            "a place is taken from an owner that has no other: {now:?} {plan:?}"
         );
     }
     // Nobody in the queue overtakes more than the order of prompts allows.

@@ -53,6 +53,11 @@ fn describe(operation: &Operation, path: &str, known: &Known<'_>) -> Value {
             "schema": { "type": "string" },
         }]);
     }
+    if path.contains("{id}") {
+        described["parameters"] = json!([{
+            "name": "id", "in": "path", "required": true, "schema": { "type": "string" },
+        }]);
+    }
     if path.contains("{name}") {
         described["parameters"] = json!([{
             "name": "name", "in": "path", "required": true, "schema": { "type": "string", "enum": known.models },
@@ -101,11 +106,36 @@ fn responses(operation: &Operation, is_of_messages: bool) -> Value {
             let answer = json!({ "description": "The answer", "content": forms });
             responses.insert("200".to_owned(), answer);
         }
+        Answer::Nothing => {
+            let done = json!({ "description": "Done" });
+            responses.insert("204".to_owned(), done);
+        }
         Answer::Health => {
             let yes = content("application/json", "Yes", &object(&[]));
             let no = content("application/json", "No; the body says why", &object(&[]));
             responses.insert("200".to_owned(), yes);
             responses.insert("503".to_owned(), no);
+        }
+        Answer::Reload => {
+            let refused = object(&["error", "diagnostics"]);
+            let told = [
+                ("200", "Nothing has changed", object(&[])),
+                ("201", "The new configuration is served", object(&[])),
+                (
+                    "400",
+                    "There is no configuration to read; the old one is served",
+                    refused.clone(),
+                ),
+                (
+                    "412",
+                    "Something is wrong with it; the old one is served",
+                    refused,
+                ),
+            ];
+            for (status, what, schema) in told {
+                let answer = content("application/json", what, &schema);
+                responses.insert(status.to_owned(), answer);
+            }
         }
     }
     json!(responses)

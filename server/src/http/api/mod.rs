@@ -8,6 +8,7 @@ mod schema;
 use std::sync::Arc;
 
 use axum::{
+    Extension,
     extract::State,
     http::{HeaderName, HeaderValue, header},
     response::IntoResponse,
@@ -16,9 +17,9 @@ use schema::Known;
 
 use super::{
     operation::{Answer, Group, Operation},
-    state::App,
+    state::{App, Described},
 };
-use crate::servable::Servable;
+use crate::{keys::Caller, servable::Servable};
 
 pub(super) fn operations() -> Vec<Operation> {
     vec![
@@ -31,17 +32,27 @@ pub(super) fn operations() -> Vec<Operation> {
     ]
 }
 
-async fn openapi(State(app): State<Arc<App>>) -> impl IntoResponse {
-    let loaded = app.servables.models();
+async fn openapi(
+    State(app): State<Arc<App>>,
+    caller: Option<Extension<Arc<Caller>>>,
+) -> impl IntoResponse {
+    let servables = app.servables();
+    let loaded = servables.models();
     let vocabularies = loaded.iter().map(|(_, model)| model.vocab().n_vocab());
-    let embedding = app.servables.embedding_models();
+    let embedding = servables.embedding_models();
     let embedding = embedding
         .iter()
         .map(|(_, model)| model.engine().vocab().n_vocab());
     let vocabulary = vocabularies.min().unwrap_or_default();
     let embedding_vocabulary = embedding.min().unwrap_or_default();
-    let document = app.document.of([vocabulary, embedding_vocabulary], || {
-        let models: Vec<&str> = app.servables.iter().map(Servable::name).collect();
+    let sees = |name: &&str| caller.as_ref().is_none_or(|caller| caller.sees(name, None));
+    let models = servables.iter().map(Servable::name).filter(sees);
+    let described = Described {
+        models: models.map(str::to_owned).collect(),
+        vocabularies: [vocabulary, embedding_vocabulary],
+    };
+    let document = app.document.of(&described, || {
+        let models: Vec<&str> = described.models.iter().map(String::as_str).collect();
         let known = Known {
             models: &models,
             vocabulary,

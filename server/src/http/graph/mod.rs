@@ -13,7 +13,7 @@ use axum::{
 };
 use graphmill_calculators::{
     http::dialects,
-    payload::{HttpRequestPayload, HttpResponse},
+    payload::{Account, HttpRequestPayload, HttpResponse},
 };
 use serde_json::Value;
 
@@ -25,10 +25,11 @@ use body::ParsedBody;
 
 use crate::{
     http::{access::Entry, sse, state::App, unknown_route},
+    keys::{self, Caller, Settlement},
     listen::Arrival,
     observe::{request_id::Id, trace::RunTrace},
     rescue::{Cause, Failure},
-    servable::{self, Answer, Named, Trace},
+    servable::{self, Answer, Asked, Named, Servable, Trace},
 };
 
 /// What of a request's head the graph sees, and what accompanies it.
@@ -39,6 +40,14 @@ struct Head {
     arrived: Instant,
     id: Id,
     entry: Entry,
+    caller: Option<Arc<Caller>>,
+}
+
+impl Head {
+    /// The graph of this name, if the request may use it.
+    fn find(&self, app: &App, name: &str) -> Result<Named, Failure> {
+        app.find(name, self.caller.as_deref())
+    }
 }
 
 /// Splits a request into its head and its body, read as far as the limit allows.
@@ -52,6 +61,7 @@ async fn read(app: &App, request: Request) -> (Head, Result<ParsedBody, Failure>
             .map_or_else(Instant::now, |arrival| arrival.0),
         id: parts.extensions.get::<Id>().expect(extension).clone(),
         entry: parts.extensions.get::<Entry>().expect(extension).clone(),
+        caller: parts.extensions.get::<Arc<Caller>>().cloned(),
         method: parts.method,
         uri: parts.uri,
         headers: parts.headers,
@@ -77,7 +87,7 @@ pub(crate) async fn endpoint(
 ) -> Result<Response, Failure> {
     let (head, body) = read(&app, request).await;
     let body = body?;
-    let named = app.servables.find(body.model()?)?;
+    let named = head.find(&app, body.model()?)?;
     answer(&app, named, head, body).await
 }
 
@@ -88,13 +98,11 @@ pub(crate) async fn about_a_prompt(
 ) -> Result<Response, Failure> {
     let (head, body) = read(&app, request).await;
     let body = body?;
-    let unnamed = app.servables.unnamed().filter(|_| body.names_no_model());
+    let servables = app.servables();
+    let unnamed = servables.unnamed().filter(|_| body.names_no_model());
     let named = match unnamed {
-        Some(servable) => Named {
-            servable,
-            adapter: None,
-        },
-        None => app.servables.find(body.model()?)?,
+        Some(servable) => head.find(&app, servable.name())?,
+        None => head.find(&app, body.model()?)?,
     };
     answer(&app, named, head, body).await
 }
@@ -108,9 +116,11 @@ pub(crate) async fn any_path(
 ) -> Result<Response, Failure> {
     let (head, body) = read(&app, request).await;
     let named = body.as_ref().ok().and_then(|body| body.model().ok());
-    let Some(named) = app.servables.named(named.unwrap_or(&path)) else {
+    let name = named.unwrap_or(&path);
+    if app.servables().named(name).is_none() {
         return Err(unknown_route(head.method, head.uri).await);
-    };
+    }
+    let named = head.find(&app, name)?;
     answer(&app, named, head, body?).await
 }
 
@@ -141,7 +151,7 @@ fn trace(head: &Head, graph: &str, body: &ParsedBody) -> Trace {
 
 async fn answer(
     app: &App,
-    named: Named<'_>,
+    named: Named,
     head: Head,
     body: ParsedBody,
 ) -> Result<Response, Failure> {
@@ -151,9 +161,12 @@ async fn answer(
     let prompt_field = body.prompt_field();
     let dialect = dialects::of_path(head.uri.path());
     let deadline = body.deadline(&head.headers, head.arrived)?;
+    // Keys of this server are not for graphs.
+    let has_key = head.caller.is_some();
     let headers = head
         .headers
         .iter()
+        .filter(|(name, _)| !has_key || !keys::has_key(name))
         .filter_map(|(name, value)| Some((name.to_string(), value.to_str().ok()?.to_owned())));
     let trace = trace(&head, servable.name(), &body);
     let payload = HttpRequestPayload {
@@ -164,21 +177,33 @@ async fn answer(
         json: Some(body.json),
         adapter,
     };
-    let mut answer = Answer::open(
-        &app.stage,
-        servable,
-        &head.id,
+    let caller = head.caller;
+    if let Some(caller) = &caller {
+        caller.is_tallied(head.entry.tally());
+    }
+    let asked = Asked {
+        id: head.id,
         deadline,
+        key: caller.as_ref().map(|caller| Arc::clone(caller.name())),
+        account: Account {
+            tally: head.entry.tally(),
+            terms: caller.as_ref().map(Caller::terms),
+        },
         payload,
-        head.entry.tally(),
         trace,
-    )
-    .await?;
+    };
+    // Before the answer's end is sent: the next request may follow at once.
+    let settlement = caller.clone().map(Settlement);
+    let mut answer = Answer::open(&app.stage, &app.running, &servable, asked).await?;
     head.entry.entered();
     let mut headers = HeaderMap::new();
     let first = loop {
         let first = answer.first().await;
-        match first.map_err(|failure| failure.of_prompt(prompt_field))? {
+        let first = first.map_err(|failure| {
+            let failure = failure.of_prompt(prompt_field);
+            when_to_retry(failure, &servable, caller.as_deref())
+        });
+        match first? {
             HttpResponse::Header { name, value } => {
                 if let Ok(value) = HeaderValue::try_from(value) {
                     headers.insert(name, value);
@@ -204,11 +229,24 @@ async fn answer(
         first => sse::response(stream::body(
             first,
             answer,
-            head.entry,
+            (head.entry, settlement),
             app.options.keep_alive,
             dialect,
         )),
     };
     response.headers_mut().extend(headers);
     Ok(response)
+}
+
+/// Says when a request that found no room may find some: when the limit of its key has it again, or
+/// when the queue of the model has been worked off.
+fn when_to_retry(failure: Failure, servable: &Servable, caller: Option<&Caller>) -> Failure {
+    match failure.cause {
+        Cause::RateLimited => match caller.and_then(Caller::retry_after) {
+            Some(wait) => failure.after(wait),
+            None => failure,
+        },
+        Cause::QueueFull => failure.after(servable.queue_time()),
+        _ => failure,
+    }
 }

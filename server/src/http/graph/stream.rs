@@ -10,6 +10,7 @@ use graphmill_calculators::{http::dialect::Dialect, payload::HttpResponse};
 
 use crate::{
     http::{access::Entry, dialects, sse},
+    keys::Settlement,
     rescue::{Cause, Failure},
     servable::Answer,
 };
@@ -22,7 +23,7 @@ const WRITE_BYTES: usize = 16 << 10;
 pub(super) fn body(
     first: HttpResponse,
     answer: Answer,
-    entry: Entry,
+    (entry, settlement): (Entry, Option<Settlement>),
     keep_alive: Duration,
     dialect: Option<&'static dyn Dialect>,
 ) -> Body {
@@ -30,6 +31,7 @@ pub(super) fn body(
         next: Some(first),
         answer,
         entry,
+        _settlement: settlement,
         keep_alive,
         dialect,
         named: 0,
@@ -44,6 +46,7 @@ struct Events {
     next: Option<HttpResponse>,
     answer: Answer,
     entry: Entry,
+    _settlement: Option<Settlement>,
     /// The longest silence.
     keep_alive: Duration,
     /// How a failure is told.

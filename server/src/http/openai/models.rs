@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use axum::{
-    Json,
+    Extension, Json,
     extract::{Path, State},
     http::HeaderMap,
 };
@@ -13,19 +13,33 @@ use serde_json::{Value, json};
 
 use crate::{
     http::{dialects::is_anthropic, state::App},
+    keys::Caller,
     rescue::Failure,
     servable::{Named, Servable},
 };
 
-pub(super) async fn list(State(app): State<Arc<App>>, headers: HeaderMap) -> Json<Value> {
+pub(super) async fn list(
+    State(app): State<Arc<App>>,
+    caller: Option<Extension<Arc<Caller>>>,
+    headers: HeaderMap,
+) -> Json<Value> {
+    let sees = |graph: &str, adapter: Option<&str>| {
+        caller
+            .as_ref()
+            .is_none_or(|caller| caller.sees(graph, adapter))
+    };
     let mut models = Vec::new();
-    for servable in app.servables.iter() {
+    let servables = app.servables();
+    for servable in servables.iter() {
         let Some(since) = servable.available_since() else {
             continue;
         };
         let adapters = servable.adapters().into_iter();
         let adapters = adapters.map(|adapter| Some(adapter.into()));
-        models.extend([None].into_iter().chain(adapters).map(|adapter| Model {
+        let all = [None].into_iter().chain(adapters);
+        let seen =
+            all.filter(|adapter: &Option<Arc<str>>| sees(servable.name(), adapter.as_deref()));
+        models.extend(seen.map(|adapter| Model {
             servable,
             adapter,
             since,
@@ -40,12 +54,14 @@ pub(super) async fn list(State(app): State<Arc<App>>, headers: HeaderMap) -> Jso
 
 pub(super) async fn one(
     State(app): State<Arc<App>>,
+    caller: Option<Extension<Arc<Caller>>>,
     headers: HeaderMap,
     Path(name): Path<String>,
 ) -> Result<Json<Value>, Failure> {
-    let Named { servable, adapter } = app.servables.find(&name)?;
+    let caller = caller.as_ref().map(|caller| &*caller.0);
+    let Named { servable, adapter } = app.find(&name, caller)?;
     let model = Model {
-        servable,
+        servable: &servable,
         adapter,
         since: servable.require_available()?,
     };

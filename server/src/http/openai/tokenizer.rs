@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use axum::{
-    Json,
+    Extension, Json,
     extract::{RawQuery, State},
 };
 use graphmill_calculators::llm::LanguageModel;
@@ -14,18 +14,22 @@ use serde_json::{Value, json};
 
 use crate::{
     http::state::App,
+    keys::Caller,
     rescue::{Cause, Failure},
 };
 
 /// Of the graph that the query's `model` names; without it, of the only one with a language model.
 pub(super) async fn info(
     State(app): State<Arc<App>>,
+    caller: Option<Extension<Arc<Caller>>>,
     RawQuery(query): RawQuery,
 ) -> Result<Json<Value>, Failure> {
+    let caller = caller.as_ref().map(|caller| &*caller.0);
     let named = named(query.as_deref().unwrap_or_default());
-    let servable = match (&named, app.servables.unnamed()) {
-        (Some(name), _) => app.servables.find(name)?.servable,
-        (None, Some(only)) => only,
+    let servables = app.servables();
+    let servable = match (&named, servables.unnamed()) {
+        (Some(name), _) => app.find(name, caller)?.servable,
+        (None, Some(only)) => app.find(only.name(), caller)?.servable,
         (None, None) => {
             let message = "`model` is missing: there are several graphs, and the query names the one that is meant";
             return Err(Failure::new(Cause::BadRequest, message)

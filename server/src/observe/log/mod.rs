@@ -1,5 +1,5 @@
-//! The log on standard error. Nobody waits for who reads it: lines go to a bounded buffer, and what
-//! finds no room is counted.
+//! The log on standard error or in a file. Nobody waits for who reads it: lines go to a bounded
+//! buffer, and what finds no room is counted.
 //!
 //! What clients say is not in it, neither prompts nor keys; of what they choose (paths, ids) it has
 //! a short and escaped form.
@@ -8,7 +8,9 @@ mod panics;
 mod writer;
 
 use std::{
+    fs::{File, OpenOptions},
     io::{self, IsTerminal as _, Write as _},
+    path::{Path, PathBuf},
     str::FromStr,
     sync::OnceLock,
     time::Duration,
@@ -89,15 +91,28 @@ impl FromStr for Format {
     }
 }
 
-/// The log of this process, once it was started.
-static LOG: OnceLock<(Writer, Format)> = OnceLock::new();
+/// The log of this process.
+struct Log {
+    writer: Writer,
+    format: Format,
+    /// Where it is, if not on standard error.
+    file: Option<PathBuf>,
+}
+
+/// The log, once it was started.
+static LOG: OnceLock<Log> = OnceLock::new();
 
 /// How long the end of the process waits for its last lines to be written.
 const FLUSH: Duration = Duration::from_secs(1);
 
-/// Starts the log; in a process that has one already, that one stays.
-pub(crate) fn start(level: Level, format: Format) {
-    let writer = Writer::start().ok();
+/// Starts the log, in a file if one is named; in a process that has one already, that one stays.
+/// The error is about the file.
+pub(crate) fn start(level: Level, format: Format, file: Option<&Path>) -> Result<(), String> {
+    let writer = match file {
+        Some(file) => Writer::over(opened(file)?),
+        None => Writer::to_standard_error(),
+    };
+    let writer = writer.ok();
     let to: BoxMakeWriter = match &writer {
         Some(writer) => BoxMakeWriter::new(writer.clone()),
         // Without a thread to write it, a log that may hold somebody up is better than none.
@@ -110,7 +125,7 @@ pub(crate) fn start(level: Level, format: Format) {
     // Fails when a program that embeds the server has set up its own log, which is the one to use.
     let started = match format {
         Format::Text => {
-            let log = log.with_ansi(io::stderr().is_terminal());
+            let log = log.with_ansi(file.is_none() && io::stderr().is_terminal());
             tracing::subscriber::set_global_default(log.finish())
         }
         Format::Json => {
@@ -125,25 +140,59 @@ pub(crate) fn start(level: Level, format: Format) {
     if started.is_ok() {
         panics::log_them();
         if let Some(writer) = writer {
-            LOG.get_or_init(|| (writer, format));
+            let file = file.map(Path::to_owned);
+            LOG.get_or_init(|| Log {
+                writer,
+                format,
+                file,
+            });
         }
+    }
+    Ok(())
+}
+
+fn opened(file: &Path) -> Result<File, String> {
+    let opened = OpenOptions::new().create(true).append(true).open(file);
+    opened.map_err(|error| format!("cannot write the log `{}`: {error}", file.display()))
+}
+
+/// Opens the file of the log again, after somebody has moved it away; nothing where the log is in
+/// no file. If it cannot be opened, lines go on to where they went.
+pub(crate) fn reopen() -> Option<Result<(), String>> {
+    let log = LOG.get()?;
+    let file = log.file.as_ref()?;
+    Some(opened(file).map(|file| log.writer.go_on_in(file)))
+}
+
+/// Writes what the command line says to a person, in order with the log where there is one; on
+/// standard error, too, where the log is in a file. Without anybody to read it, it is lost.
+pub(crate) fn print(text: &str) {
+    let log = LOG.get();
+    match log {
+        Some(log) if log.format == Format::Json => tracing::error!("{text}"),
+        Some(log) => log.writer.line(format!("{text}\n").as_bytes()),
+        None => {}
+    }
+    if log.is_none_or(|log| log.file.is_some()) {
+        drop(writeln!(io::stderr(), "{text}"));
     }
 }
 
-/// Writes what the command line says to a person, in order with the log where there is one. Without
-/// anybody to read it, it is lost.
-pub(crate) fn print(text: &str) {
-    match LOG.get() {
-        Some((_, Format::Json)) => tracing::error!("{text}"),
-        Some((writer, Format::Text)) => writer.line(format!("{text}\n").as_bytes()),
-        None => drop(writeln!(io::stderr(), "{text}")),
+/// Shows a line on the terminal that the next line takes the place of; an empty one takes it away.
+/// Only for a log of text on standard error.
+pub(crate) fn passing(text: &str) {
+    let log = LOG
+        .get()
+        .filter(|log| log.file.is_none() && log.format == Format::Text);
+    if let Some(log) = log {
+        log.writer.passing(text);
     }
 }
 
 /// Waits for a bounded time until all lines are written: what the end of the process calls.
 pub(crate) fn flush() {
-    if let Some((writer, _)) = LOG.get() {
-        writer.flush(FLUSH);
+    if let Some(log) = LOG.get() {
+        log.writer.flush(FLUSH);
     }
 }
 

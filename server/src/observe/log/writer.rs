@@ -23,6 +23,9 @@ use tracing_subscriber::fmt::MakeWriter;
 /// many may be on their way to it.
 const CAPACITY: usize = 1 << 20;
 
+/// Takes away what stands on the terminal's line.
+const CLEAR: &[u8] = b"\r\x1b[K";
+
 /// Lines that found no room, or could not be written.
 static DROPPED: std::sync::LazyLock<Counter> = std::sync::LazyLock::new(Counter::default);
 
@@ -44,6 +47,10 @@ enum Entry {
     Line(Box<[u8]>),
     /// Dropped when all before it is written.
     Flush(Sender<Infallible>),
+    /// Where lines go from now on.
+    Target(File),
+    /// What stands on the terminal until the next entry.
+    Passing(String),
 }
 
 /// The numbers are independent of each other and of the channel.
@@ -57,19 +64,20 @@ struct Waiting {
 
 impl Writer {
     /// Starts the thread that writes to standard error.
-    pub(super) fn start() -> io::Result<Self> {
+    pub(super) fn to_standard_error() -> io::Result<Self> {
         // A file of its own: whoever else writes to standard error holds a lock while it waits.
         let to = File::from(io::stderr().as_fd().try_clone_to_owned()?);
         Self::over(to)
     }
 
-    fn over(to: impl Write + Send + 'static) -> io::Result<Self> {
+    /// Starts the thread that writes to `to`.
+    pub(super) fn over(to: impl Write + Send + 'static) -> io::Result<Self> {
         let (entries, to_write) = crossbeam_channel::unbounded();
         let waiting = Arc::<Waiting>::default();
         let taken = Arc::clone(&waiting);
         thread::Builder::new()
             .name("log".to_owned())
-            .spawn(move || taken.write(&to_write, to))?;
+            .spawn(move || taken.write(&to_write, Box::new(to)))?;
         Ok(Self { entries, waiting })
     }
 
@@ -86,6 +94,18 @@ impl Writer {
         }
     }
 
+    /// Has lines from now on written to `file`.
+    pub(super) fn go_on_in(&self, file: File) {
+        // The thread is there for as long as this.
+        self.entries.send(Entry::Target(file)).ok();
+    }
+
+    /// Shows a line that the next one takes the place of.
+    pub(super) fn passing(&self, text: &str) {
+        // As above. It comes a few times a second, so it needs no bound.
+        self.entries.send(Entry::Passing(text.to_owned())).ok();
+    }
+
     /// Waits until all lines are written, so long at most.
     pub(super) fn flush(&self, patience: Duration) {
         let (done, written) = crossbeam_channel::bounded(0);
@@ -96,20 +116,37 @@ impl Writer {
 }
 
 impl Waiting {
-    fn write(&self, entries: &Receiver<Entry>, mut to: impl Write) {
-        let mut lines = Vec::new();
+    fn write(&self, entries: &Receiver<Entry>, mut to: Box<dyn Write>) {
+        let (mut lines, mut passing) = (Vec::new(), false);
         for first in entries {
-            let (mut count, mut flushes) = (0, Vec::new());
+            let (mut count, mut taken, mut flushes) = (0, 0, Vec::new());
             for entry in iter::once(first).chain(entries.try_iter()) {
                 match entry {
                     Entry::Line(line) => {
+                        if std::mem::take(&mut passing) {
+                            lines.extend_from_slice(CLEAR);
+                        }
                         lines.extend_from_slice(&line);
                         count += 1;
+                        taken += line.len();
+                    }
+                    Entry::Passing(text) => {
+                        lines.extend_from_slice(CLEAR);
+                        lines.extend_from_slice(text.as_bytes());
+                        passing = !text.is_empty();
                     }
                     Entry::Flush(done) => flushes.push(done),
+                    Entry::Target(file) => {
+                        if to.write_all(&lines).is_err() {
+                            DROPPED.inc_by(count);
+                        }
+                        lines.clear();
+                        count = 0;
+                        to = Box::new(file);
+                    }
                 }
             }
-            self.bytes.fetch_sub(lines.len(), Ordering::Relaxed);
+            self.bytes.fetch_sub(taken, Ordering::Relaxed);
             if to.write_all(&lines).is_err() {
                 // Nobody will ever read these. The next ones are tried again.
                 DROPPED.inc_by(count);

@@ -10,10 +10,10 @@ use graphmill_llm::{Health, LlmEngineState};
 use prometheus_client::{collector::Collector, encoding::DescriptorEncoder, registry::Unit};
 
 use super::families::{self, Counter, Distribution, Gauge, LlmEngineLabels};
-use crate::servable::Servables;
+use crate::servable::Served;
 
 /// Reads all engines.
-pub(super) struct EmbeddingEngines(Weak<Servables>);
+pub(super) struct EmbeddingEngines(Weak<Served>);
 
 /// What one engine says at a scrape.
 struct Reading {
@@ -31,12 +31,12 @@ impl families::Reading for Reading {
 }
 
 impl EmbeddingEngines {
-    pub(super) fn new(servables: &Arc<Servables>) -> Self {
-        Self(Arc::downgrade(servables))
+    pub(super) fn new(served: &Arc<Served>) -> Self {
+        Self(Arc::downgrade(served))
     }
 
     fn read(&self) -> Vec<Reading> {
-        let Some(servables) = self.0.upgrade() else {
+        let Some(servables) = self.0.upgrade().map(|served| served.now()) else {
             return Vec::new();
         };
         let models = servables.embedding_models();

@@ -9,10 +9,10 @@ use graphmill_llm::{Health, LlmEngineInfo, LlmEngineState, LlmEngineStatus, Meas
 use prometheus_client::{collector::Collector, encoding::DescriptorEncoder, registry::Unit};
 
 use super::families::{self, Counter, Distribution, Gauge, LlmEngineLabels};
-use crate::servable::Servables;
+use crate::servable::Served;
 
 /// Reads all engines.
-pub(super) struct LlmEngines(Weak<Servables>);
+pub(super) struct LlmEngines(Weak<Served>);
 
 /// What one engine says at a scrape.
 pub(super) struct Reading {
@@ -33,12 +33,12 @@ impl families::Reading for Reading {
 }
 
 impl LlmEngines {
-    pub(super) fn new(servables: &Arc<Servables>) -> Self {
-        Self(Arc::downgrade(servables))
+    pub(super) fn new(served: &Arc<Served>) -> Self {
+        Self(Arc::downgrade(served))
     }
 
     pub(super) fn read(&self) -> Vec<Reading> {
-        let Some(servables) = self.0.upgrade() else {
+        let Some(servables) = self.0.upgrade().map(|served| served.now()) else {
             return Vec::new();
         };
         let models = servables.models();

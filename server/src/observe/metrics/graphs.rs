@@ -11,10 +11,10 @@ use prometheus_client::{
     metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
 };
 
-use crate::servable::Servables;
+use crate::servable::Served;
 
 /// Reads all graphs.
-pub(super) struct Graphs(Weak<Servables>);
+pub(super) struct Graphs(Weak<Served>);
 
 #[derive(Clone, Debug, EncodeLabelSet)]
 struct Labels {
@@ -22,8 +22,8 @@ struct Labels {
 }
 
 impl Graphs {
-    pub(super) fn new(servables: &Arc<Servables>) -> Self {
-        Self(Arc::downgrade(servables))
+    pub(super) fn new(served: &Arc<Served>) -> Self {
+        Self(Arc::downgrade(served))
     }
 }
 
@@ -35,7 +35,7 @@ impl fmt::Debug for Graphs {
 
 impl Collector for Graphs {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let servables = self.0.upgrade();
+        let servables = self.0.upgrade().map(|served| served.now());
         let graphs = || servables.iter().flat_map(|servables| servables.iter());
         let help = "Jobs of a graph's requests that wait for an executor";
         let mut family =

@@ -9,6 +9,7 @@ mod embedding;
 mod engines;
 mod families;
 mod graphs;
+mod keys;
 mod ovms;
 mod pools;
 mod text;
@@ -29,12 +30,13 @@ use prometheus_client::{
 };
 
 pub(crate) use connections::Halls;
+pub(crate) use keys::KeyCounts;
 pub(crate) use ovms::Taken;
 
 use crate::{
     observe::log,
     rescue::{Cause, Failure},
-    servable::Servables,
+    servable::Served,
 };
 
 /// Upper bounds in seconds for how long a request takes.
@@ -48,6 +50,7 @@ pub(crate) struct Metrics {
     requests: Family<RequestLabels, Counter>,
     durations: Family<EndpointLabels, Durations>,
     open: Gauge,
+    keys: KeyCounts,
     ovms: Arc<ovms::Counts>,
 }
 
@@ -75,10 +78,10 @@ struct EndpointLabels {
 
 impl Metrics {
     /// All metrics of a server, those of its connections and engines included.
-    pub(crate) fn new(servables: &Arc<Servables>, halls: Halls) -> Self {
+    pub(crate) fn new(served: &Arc<Served>, halls: Halls) -> Self {
         let mut all = Registry::default();
-        all.register_collector(Box::new(pools::Pools(engines::LlmEngines::new(servables))));
-        let ovms = Arc::new(ovms::Counts::new(servables));
+        all.register_collector(Box::new(pools::Pools(engines::LlmEngines::new(served))));
+        let ovms = Arc::new(ovms::Counts::new(served));
         all.register_collector(Box::new(ovms::Families(Arc::clone(&ovms))));
         let registry = all.sub_registry_with_prefix("graphmill");
         let requests = Family::default();
@@ -98,6 +101,8 @@ impl Metrics {
             "HTTP requests being answered",
             open.clone(),
         );
+        let keys = KeyCounts::default();
+        keys.register(registry);
         registry.register(
             "log_lines_dropped",
             "Lines of the log that were lost because nobody read them fast enough",
@@ -109,14 +114,15 @@ impl Metrics {
             Info::new([("version", env!("CARGO_PKG_VERSION"))]),
         );
         registry.register_collector(Box::new(connections::Connections(halls)));
-        registry.register_collector(Box::new(engines::LlmEngines::new(servables)));
-        registry.register_collector(Box::new(embedding::EmbeddingEngines::new(servables)));
-        registry.register_collector(Box::new(graphs::Graphs::new(servables)));
+        registry.register_collector(Box::new(engines::LlmEngines::new(served)));
+        registry.register_collector(Box::new(embedding::EmbeddingEngines::new(served)));
+        registry.register_collector(Box::new(graphs::Graphs::new(served)));
         Self {
             registry: all,
             requests,
             durations,
             open,
+            keys,
             ovms,
         }
     }
@@ -137,6 +143,11 @@ impl Metrics {
             (header::VARY, "accept"),
         ];
         Ok((headers, body))
+    }
+
+    /// Where the use of keys is counted.
+    pub(crate) fn keys(&self) -> &KeyCounts {
+        &self.keys
     }
 
     /// A request has come.

@@ -12,7 +12,7 @@ use prometheus_client::{
     metrics::{MetricType, gauge::ConstGauge},
 };
 
-use crate::servable::Servables;
+use crate::servable::Served;
 
 /// What became of a request for a graph.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub(crate) enum Taken {
 /// Requests by graph, and by whether they asked for a stream.
 #[derive(Debug)]
 pub(super) struct Counts {
-    servables: Weak<Servables>,
+    served: Weak<Served>,
     requests: Mutex<BTreeMap<(String, bool), Requests>>,
 }
 
@@ -53,9 +53,9 @@ struct RequestLabels {
 }
 
 impl Counts {
-    pub(super) fn new(servables: &Arc<Servables>) -> Self {
+    pub(super) fn new(served: &Arc<Served>) -> Self {
         Self {
-            servables: Arc::downgrade(servables),
+            served: Arc::downgrade(served),
             requests: Mutex::default(),
         }
     }
@@ -80,7 +80,7 @@ pub(super) struct Families(pub(super) Arc<Counts>);
 
 impl Collector for Families {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let servables = self.0.servables.upgrade();
+        let servables = self.0.served.upgrade().map(|served| served.now());
         let (name, help) = ("ovms_current_graphs", "Runs of the graph that are open");
         let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
         for servable in servables.iter().flat_map(|servables| servables.iter()) {

@@ -1,25 +1,34 @@
 //! `graphmill serve`.
 
+mod accepted;
+mod edit;
+pub(super) mod environment;
+mod repository;
+mod sources;
+
 use std::{
+    io::{self, Write as _},
     path::PathBuf,
     process::ExitCode,
     time::{Duration, Instant},
 };
 
-use clap::{Args, value_parser};
+use clap::{ArgMatches, Args, CommandFactory as _, value_parser};
 use graphmill_engine::Registry;
 use graphmill_llm::{backend, trial};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::{
-    Switch, ending,
+    Cli, Switch,
+    access::Access,
+    ending,
     listening::{self, Listening},
-    report, service,
+    progress, report, service,
+    source::{ModelFlags, Source},
     telemetry::Telemetry,
 };
 use crate::{
-    app::{CUT_GRACE, SPANS_GRACE, Server},
-    config,
+    app::{CUT_GRACE, Reloader, SPANS_GRACE, Server},
     http::state::Options,
     observe::{
         self, Audit,
@@ -30,14 +39,15 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
 pub(super) struct Arguments {
-    /// The config.json that lists the graphs.
-    #[arg(long, value_name = "FILE")]
-    config_path: PathBuf,
-    /// The port of the REST API.
-    #[arg(long, value_name = "PORT", value_parser = value_parser!(u16).range(1..))]
+    #[command(flatten)]
+    sources: sources::Sources,
+    /// The port of the REST API; 0 takes a free one and prints the address on standard output.
+    #[arg(long, value_name = "PORT", default_value_t = DEFAULT_PORT, value_parser = value_parser!(u16))]
     pub(super) rest_port: u16,
     #[command(flatten)]
     listening: Listening,
+    #[command(flatten)]
+    access: Access,
     /// The port of the gRPC API. Accepted so that existing command lines work; gRPC is not built.
     #[arg(long, value_name = "PORT")]
     pub(super) port: Option<u16>,
@@ -47,6 +57,10 @@ pub(super) struct Arguments {
     /// How lines of the log are written: text for people, json for programs, an object a line.
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     log_format: Format,
+    /// The file that the log is appended to, instead of standard error. SIGUSR1 opens it again,
+    /// which is for programs that move logs away.
+    #[arg(long, value_name = "FILE")]
+    log_path: Option<PathBuf>,
     /// How long the server goes on to serve when it is told to stop, in seconds, while its
     /// readiness is false: as long as what sends requests here needs to notice.
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
@@ -59,6 +73,10 @@ pub(super) struct Arguments {
     /// file fails its graph and not the server.
     #[arg(long, value_name = "SWITCH", default_value = "on")]
     model_trial: Switch,
+    /// How often the files that are served are looked at, in seconds, where the system does not tell
+    /// of their changes; 0: the configuration is only reloaded when somebody asks for it.
+    #[arg(long, value_name = "SECONDS", default_value_t = 5)]
+    file_system_poll_wait_seconds: u32,
     /// The longest body of a request: bytes, or a number with KiB, MiB or GiB behind it.
     #[arg(long, value_name = "SIZE", default_value = "8MiB", value_parser = size)]
     max_body_bytes: usize,
@@ -73,7 +91,16 @@ pub(super) struct Arguments {
     wait_for_models: bool,
     #[command(flatten)]
     telemetry: Telemetry,
+    #[command(flatten)]
+    model: ModelFlags,
+    #[command(flatten)]
+    editing: repository::Editing,
+    #[command(flatten)]
+    accepted: accepted::Accepted,
 }
+
+/// The port that everything in the documents uses.
+const DEFAULT_PORT: u16 = 8000;
 
 /// Reads a number of bytes such as `8388608` or `8MiB`.
 fn size(text: &str) -> Result<usize, String> {
@@ -95,27 +122,74 @@ fn size(text: &str) -> Result<usize, String> {
         .ok_or_else(|| "expected a number of bytes above 0 that this machine can count".to_owned())
 }
 
-pub(super) fn run(arguments: &Arguments) -> ExitCode {
-    let started = Instant::now();
-    if let Err(error) = ending::prepare() {
-        return fail(&format!("cannot listen for signals: {error}"));
+pub(super) fn run(arguments: &Arguments, given: &ArgMatches) -> ExitCode {
+    if let Some(done) = arguments.instead_of_serving() {
+        return match done {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(message) => fail(&message),
+        };
     }
-    log::start(arguments.log_level, arguments.log_format);
-    let loaded = config::load(&arguments.config_path);
-    report::show(&loaded.sources, &loaded.diagnostics);
-    let Some(config) = loaded.config else {
-        return ExitCode::FAILURE;
+    match try_run(arguments, given) {
+        Ok(code) => code,
+        Err(message) => fail(&message),
+    }
+}
+
+impl Arguments {
+    /// Changes a configuration or lists what could be in it, if that is what is wanted.
+    fn instead_of_serving(&self) -> Option<Result<(), String>> {
+        let named = repository::Named {
+            config: &self.sources.edited(),
+            name: self.sources.model_name.as_deref(),
+            folder: self
+                .sources
+                .folder(self.editing.model_repository_path.as_deref()),
+        };
+        self.editing.run(&named)
+    }
+}
+
+/// The error is told in one line; diagnostics have been shown.
+fn try_run(arguments: &Arguments, given: &ArgMatches) -> Result<ExitCode, String> {
+    let started = Instant::now();
+    if let Some(message) = arguments.accepted.refusal() {
+        return Err(message);
+    }
+    let repository = arguments.editing.model_repository_path.as_deref();
+    let source = arguments.sources.resolve(given, repository)?;
+    if arguments.sources.emit_graph {
+        let graph = arguments.sources.emitted(&source, &arguments.model)?;
+        // Fails when the reader has read enough, as `head` does.
+        let _ = io::stdout().write_all(graph.as_bytes());
+        return Ok(ExitCode::SUCCESS);
+    }
+    ending::prepare().map_err(|error| format!("cannot listen for signals: {error}"))?;
+    log::start(
+        arguments.log_level,
+        arguments.log_format,
+        arguments.log_path.as_deref(),
+    )?;
+    let Some(config) = arguments.sources.configuration(&source, &arguments.model)? else {
+        return Ok(ExitCode::FAILURE);
     };
     if config.graphs.is_empty() && !arguments.wait_for_models {
-        let file = arguments.config_path.display();
-        return fail(&format!(
-            "there is nothing to serve: `{file}` lists no graph (--wait_for_models runs all the same)"
+        return Err(format!(
+            "there is nothing to serve: {} lists no graph (--wait_for_models runs all the same)",
+            sources::shown(&source)
         ));
     }
     if arguments.max_bodies_bytes < arguments.max_body_bytes {
-        return fail("--max_bodies_bytes is less than --max_body_bytes: no body would be let in");
+        return Err(
+            "--max_bodies_bytes is less than --max_body_bytes: no body would be let in".to_owned(),
+        );
     }
-    tracing::info!("Graphmill {}", env!("CARGO_PKG_VERSION"));
+    tracing::info!(
+        "Graphmill {} serves {}",
+        env!("CARGO_PKG_VERSION"),
+        sources::shown(&source)
+    );
+    arguments.accepted.warn();
+    environment::warn_of_unknown(&Cli::command());
     if arguments.model_trial == Switch::On {
         trial::begin();
     }
@@ -133,19 +207,23 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
         max_body_bytes: arguments.max_body_bytes,
         max_bodies_bytes: arguments.max_bodies_bytes,
         wait_for_models: arguments.wait_for_models,
+        config_path: match &source {
+            Source::Configuration(file) => Some(file.clone()),
+            Source::Graph { .. } | Source::Model(_) => None,
+        },
+        poll: Duration::from_secs(arguments.file_system_poll_wait_seconds.into()),
         ..Options::new(config, ([127, 0, 0, 1], 0).into())
     };
-    if let Err(message) = arguments.listening.apply(arguments.rest_port, &mut options) {
-        return fail(&message);
-    }
-    let runtime = match tokio::runtime::Builder::new_multi_thread()
+    arguments
+        .listening
+        .apply(arguments.rest_port, &mut options)?;
+    arguments.access.apply(&mut options);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
-    {
-        Ok(runtime) => runtime,
-        Err(error) => return fail(&format!("cannot start threads: {error}")),
-    };
-    let ended = runtime.block_on(serve(options, started));
+        .map_err(|error| format!("cannot start threads: {error}"))?;
+    let prints_address = arguments.rest_port == 0;
+    let ended = runtime.block_on(serve(options, started, prints_address));
     // What is still being loaded or computed does not keep the process.
     runtime.shutdown_timeout(THREADS_GRACE);
     if let Err(message) = &ended {
@@ -167,29 +245,42 @@ const THREADS_GRACE: Duration = Duration::from_secs(1);
 const SLACK: Duration = Duration::from_secs(1);
 
 /// Serves until a signal says to stop.
-async fn serve(options: Options, started: Instant) -> Result<(), String> {
+async fn serve(options: Options, started: Instant, prints_address: bool) -> Result<(), String> {
     let unheard = |error| format!("cannot listen for signals: {error}");
     let signals = Signals::new().map_err(unheard)?;
     let patience =
         options.drain_delay + options.grace + CUT_GRACE + SPANS_GRACE + THREADS_GRACE + SLACK;
     let waits = options.wait_for_models;
+    let scheme = options.tls.as_ref().map_or("http", |_| "https");
+    let has_keys = options.keys.is_some();
+    let tls = options.tls.as_ref();
+    let asks_for_certificates = tls.is_some_and(|tls| tls.client_ca.is_some());
     let mut server =
         Server::start(options, Registry::global()).map_err(|error| error.to_string())?;
     for address in server.addresses() {
-        tracing::info!("listening on http://{address}");
+        tracing::info!("listening on {scheme}://{address}");
+        if prints_address {
+            // Nobody may want to know it.
+            let _ = writeln!(io::stdout(), "{scheme}://{address}");
+        }
     }
     for address in server.management_addresses() {
-        tracing::info!("listening on http://{address} for health, metrics, status and config");
+        tracing::info!("listening on {scheme}://{address} for health, metrics, status and config");
     }
-    listening::warn_of_strangers(server.addresses());
-    listening::warn_of_strangers(server.management_addresses());
+    if !has_keys && !asks_for_certificates {
+        listening::warn_of_strangers(server.addresses());
+        listening::warn_of_strangers(server.management_addresses());
+    }
     ending::orderly(patience).map_err(unheard)?;
     let _signs = service::watchdog();
-    let mut told = tokio::spawn(signals.until_stop());
+    let reloader = server.reloader();
+    let mut told = tokio::spawn(signals.until_stop(reloader));
+    let shown = progress::show(&server);
     let loaded = tokio::select! {
         biased;
         _ = &mut told => false,
         unready = server.loaded() => {
+            drop(shown);
             match &unready {
                 None => tracing::info!("ready after {:.2} s", started.elapsed().as_secs_f64()),
                 Some(reason) => {
@@ -224,10 +315,14 @@ async fn serve(options: Options, started: Instant) -> Result<(), String> {
     Ok(())
 }
 
+/// The signal of programs that have moved the log away.
+const REOPENS_LOG: &str = "SIGUSR1";
+
 /// What the process is told.
 struct Signals {
     stop: [Signal; 2],
-    news: [(&'static str, Signal); 3],
+    reload: Signal,
+    ignored: [(&'static str, Signal); 2],
 }
 
 impl Signals {
@@ -237,21 +332,32 @@ impl Signals {
                 signal(SignalKind::interrupt())?,
                 signal(SignalKind::terminate())?,
             ],
-            news: [
-                ("SIGHUP", signal(SignalKind::hangup())?),
-                ("SIGUSR1", signal(SignalKind::user_defined1())?),
+            reload: signal(SignalKind::hangup())?,
+            ignored: [
+                (REOPENS_LOG, signal(SignalKind::user_defined1())?),
                 ("SIGUSR2", signal(SignalKind::user_defined2())?),
             ],
         })
     }
 
-    /// Ignores what does not say to stop.
-    async fn until_stop(self) {
+    /// Reloads when told to, and ignores what else does not say to stop.
+    async fn until_stop(self, reloader: Reloader) {
         let [mut interrupt, mut terminate] = self.stop;
-        for (name, mut signal) in self.news {
+        let mut reload = self.reload;
+        tokio::spawn(async move {
+            while reload.recv().await.is_some() {
+                tracing::info!("SIGHUP: the configuration is read again");
+                reloader.reload().await;
+            }
+        });
+        for (name, mut signal) in self.ignored {
             tokio::spawn(async move {
                 while signal.recv().await.is_some() {
-                    tracing::info!("{name} is ignored");
+                    match (name == REOPENS_LOG).then(log::reopen).flatten() {
+                        None => tracing::info!("{name} is ignored"),
+                        Some(Ok(())) => tracing::info!("the log was opened again"),
+                        Some(Err(error)) => tracing::error!("{error}"),
+                    }
                 }
             });
         }

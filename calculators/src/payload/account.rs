@@ -1,0 +1,73 @@
+//! Who a request is for, and what it takes: what accompanies it through a graph, for whoever runs
+//! the session.
+
+use std::fmt;
+use std::sync::Arc;
+
+use graphmill_engine::{Result, RunCx};
+use graphmill_llm::Tenant;
+
+use super::Tally;
+
+/// What a server puts into [`RunCx::extension`].
+#[derive(Debug, Default)]
+pub struct Account {
+    /// Where the tokens of the request are counted.
+    pub tally: Arc<Tally>,
+    /// What the sender's key allows and demands; none where there are no keys.
+    pub terms: Option<Terms>,
+}
+
+/// What the key of a request allows and demands.
+#[derive(Clone, Debug)]
+pub struct Terms {
+    /// Who the request is scheduled for; none where nobody competes with it.
+    pub tenant: Option<Tenant>,
+    /// The highest priority it may have.
+    pub max_priority: Option<i32>,
+    /// What was computed is shared only among requests of the same salt. One that a request names
+    /// comes on top.
+    pub cache_salt: Arc<str>,
+    /// What the key has left.
+    pub quota: Arc<dyn Quota>,
+}
+
+/// What a request that generates may need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Need {
+    /// Tokens of its prompts.
+    pub prompt_tokens: u64,
+    /// Most tokens of all its choices, as far as it says.
+    pub generated_tokens: Option<u64>,
+    /// Its choices, for all prompts.
+    pub sequences: u32,
+}
+
+/// The limits of a key.
+pub trait Quota: fmt::Debug + Send + Sync {
+    /// Reserves what a request may need, until it has ended.
+    ///
+    /// # Errors
+    /// Why it may not have as much, or not now.
+    fn reserve(&self, need: &Need) -> Result<()>;
+}
+
+impl Account {
+    fn of(run: &RunCx) -> Option<&Self> {
+        run.extension.as_deref()?.downcast_ref()
+    }
+}
+
+impl Tally {
+    /// That of a session, if somebody wants to know.
+    pub(crate) fn of(run: &RunCx) -> Option<&Self> {
+        Some(&Account::of(run)?.tally)
+    }
+}
+
+impl Terms {
+    /// Those of a session, if it has any.
+    pub(crate) fn of(run: &RunCx) -> Option<&Self> {
+        Account::of(run)?.terms.as_ref()
+    }
+}

@@ -1,0 +1,157 @@
+//! Files that were looked at, and whether they are still the same.
+
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
+    time::SystemTime,
+};
+
+use crate::world::World;
+
+/// What tells a file from another one under the same path, without its contents: a file that was
+/// replaced by renaming has another number, one that was written over another time or size.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+struct Stamp {
+    bytes: u64,
+    modified: Option<SystemTime>,
+    number: (u64, u64),
+    is_folder: bool,
+}
+
+impl Stamp {
+    /// Of what is at a path now, links followed; none if there is nothing.
+    fn of(path: &Path) -> Option<Self> {
+        let metadata = fs::metadata(path).ok()?;
+        #[cfg(unix)]
+        let number = {
+            use std::os::unix::fs::MetadataExt as _;
+            (metadata.dev(), metadata.ino())
+        };
+        #[cfg(not(unix))]
+        let number = (0, 0);
+        Some(Self {
+            bytes: metadata.len(),
+            modified: metadata.modified().ok(),
+            number,
+            is_folder: metadata.is_dir(),
+        })
+    }
+}
+
+/// Paths with what was there when they were looked at, which can be nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Seen(BTreeMap<PathBuf, Option<Stamp>>);
+
+impl Seen {
+    /// Looks at a path, unless that was done before.
+    pub fn look(&mut self, path: &Path) {
+        if !self.0.contains_key(path) {
+            self.0.insert(path.to_owned(), Stamp::of(path));
+        }
+    }
+
+    /// Adds what was looked at elsewhere; what was seen here before stays.
+    pub fn extend(&mut self, other: &Self) {
+        for (path, stamp) in &other.0 {
+            self.0.entry(path.clone()).or_insert(*stamp);
+        }
+    }
+
+    /// The first path at which there is something else by now.
+    pub fn changed(&self) -> Option<&Path> {
+        let mut all = self.0.iter();
+        let changed = all.find(|(path, stamp)| Stamp::of(path) != **stamp)?;
+        Some(changed.0)
+    }
+
+    /// Whether all of these files are still the same, and those that were looked at elsewhere are
+    /// among them. What has come into a folder or left it does not count.
+    pub fn is_still(&self, elsewhere: &Self) -> bool {
+        let is_folder = |stamp: &Option<Stamp>| stamp.is_some_and(|stamp| stamp.is_folder);
+        let mut others = elsewhere.0.iter().filter(|(_, stamp)| !is_folder(stamp));
+        let mut own = self.0.iter().filter(|(_, stamp)| !is_folder(stamp));
+        others.all(|(path, stamp)| self.0.get(path) == Some(stamp))
+            && own.all(|(path, stamp)| Stamp::of(path) == *stamp)
+    }
+
+    /// The same paths with what is there now.
+    #[must_use]
+    pub fn again(&self) -> Self {
+        let all = self.0.keys();
+        Self(all.map(|path| (path.clone(), Stamp::of(path))).collect())
+    }
+
+    /// The paths.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.0.keys().map(PathBuf::as_path)
+    }
+
+    /// Bytes of the files that `other` has not, or has otherwise.
+    pub fn bytes_beyond(&self, other: &Self) -> u64 {
+        let new = self
+            .0
+            .iter()
+            .filter(|(path, stamp)| other.0.get(*path) != Some(stamp));
+        new.filter_map(|(_, stamp)| Some(stamp.as_ref()?.bytes))
+            .sum()
+    }
+}
+
+/// A world that keeps in mind which files were looked at in it.
+#[derive(Debug, Default)]
+pub struct Recording<W> {
+    world: W,
+    seen: Mutex<Seen>,
+}
+
+impl<W: World> Recording<W> {
+    /// Nothing was looked at yet.
+    pub fn new(world: W) -> Self {
+        Self {
+            world,
+            seen: Mutex::default(),
+        }
+    }
+
+    /// What was looked at so far: files, and paths where there was none. Folders are left out.
+    pub fn seen(&self) -> Seen {
+        self.seen
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    fn look(&self, path: &Path) {
+        if !path.is_dir() {
+            let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+            seen.look(path);
+        }
+    }
+}
+
+impl<W: World> World for Recording<W> {
+    fn resolve(&self, path: &Path) -> PathBuf {
+        let resolved = self.world.resolve(path);
+        self.look(&resolved);
+        resolved
+    }
+
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        self.look(&self.world.resolve(path));
+        self.world.read(path)
+    }
+
+    fn find(&self, path: &Path) -> io::Result<()> {
+        self.look(&self.world.resolve(path));
+        self.world.find(path)
+    }
+
+    fn also_seen(&self, seen: &Seen) {
+        let mut all = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        all.extend(seen);
+        drop(all);
+        self.world.also_seen(seen);
+    }
+}

@@ -1,0 +1,130 @@
+//! A conversation with a model, and the requests that it is made of.
+
+use serde_json::{Value, json};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::cli::client::{Client, Events};
+
+/// What has been said so far.
+pub(super) struct Conversation {
+    pub(super) model: String,
+    pub(super) temperature: Option<f64>,
+    pub(super) max_tokens: Option<u32>,
+    system: Option<String>,
+    messages: Vec<Value>,
+}
+
+/// A piece of what the model says.
+pub(super) enum Said<'a> {
+    /// What it thinks before it answers.
+    Reasoning(&'a str),
+    /// Its answer.
+    Answer(&'a str),
+}
+
+/// How an answer ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Heard {
+    /// The model has said all.
+    All,
+    /// Ctrl-C has stopped it.
+    Stopped,
+    /// Nobody reads it any more.
+    Unread,
+}
+
+impl Conversation {
+    pub(super) fn new(model: String, system: Option<String>) -> Self {
+        Self {
+            model,
+            temperature: None,
+            max_tokens: None,
+            system: system.filter(|text| !text.is_empty()),
+            messages: Vec::new(),
+        }
+    }
+
+    /// Tells the model something else before the conversation; nothing where the text is empty.
+    pub(super) fn instruct(&mut self, text: &str) {
+        self.system = (!text.is_empty()).then(|| text.to_owned());
+    }
+
+    /// Forgets what has been said.
+    pub(super) fn reset(&mut self) {
+        self.messages.clear();
+    }
+
+    /// Asks, and hands the answer out as it comes until `print` says that nobody reads it. What the
+    /// model has said until Ctrl-C is a part of the conversation; a question that fails is not.
+    pub(super) async fn ask(
+        &mut self,
+        client: &Client,
+        question: &str,
+        print: impl FnMut(Said<'_>) -> bool,
+    ) -> Result<Heard, String> {
+        self.messages
+            .push(json!({ "role": "user", "content": question }));
+        let mut answer = String::new();
+        let heard = self.hear(client, &mut answer, print).await;
+        match heard {
+            Ok(_) if !answer.is_empty() => {
+                self.messages
+                    .push(json!({ "role": "assistant", "content": answer }));
+            }
+            _ => drop(self.messages.pop()),
+        }
+        heard
+    }
+
+    async fn hear(
+        &self,
+        client: &Client,
+        answer: &mut String,
+        mut print: impl FnMut(Said<'_>) -> bool,
+    ) -> Result<Heard, String> {
+        let interrupts = signal(SignalKind::interrupt());
+        let mut interrupts =
+            interrupts.map_err(|error| format!("cannot listen for signals: {error}"))?;
+        let body = self.request();
+        let asked = client.stream("/v3/chat/completions", &body);
+        let mut events: Events = tokio::select! {
+            _ = interrupts.recv() => return Ok(Heard::Stopped),
+            asked = asked => asked?,
+        };
+        loop {
+            let event = tokio::select! {
+                _ = interrupts.recv() => return Ok(Heard::Stopped),
+                event = events.next() => event?,
+            };
+            let Some(event) = event else {
+                return Ok(Heard::All);
+            };
+            let delta = &event["choices"][0]["delta"];
+            if let Some(text) = delta["reasoning_content"].as_str()
+                && !print(Said::Reasoning(text))
+            {
+                return Ok(Heard::Unread);
+            }
+            if let Some(text) = delta["content"].as_str() {
+                answer.push_str(text);
+                if !print(Said::Answer(text)) {
+                    return Ok(Heard::Unread);
+                }
+            }
+        }
+    }
+
+    fn request(&self) -> Value {
+        let system = self.system.iter();
+        let system = system.map(|text| json!({ "role": "system", "content": text }));
+        let messages: Vec<Value> = system.chain(self.messages.iter().cloned()).collect();
+        let mut body = json!({ "model": self.model, "stream": true, "messages": messages });
+        if let Some(temperature) = self.temperature {
+            body["temperature"] = temperature.into();
+        }
+        if let Some(max_tokens) = self.max_tokens {
+            body["max_tokens"] = max_tokens.into();
+        }
+        body
+    }
+}

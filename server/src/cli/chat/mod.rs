@@ -1,0 +1,196 @@
+//! `graphmill chat`: a conversation in the terminal, or one question through a pipe.
+
+mod conversation;
+mod terminal;
+
+use std::{
+    io::{self, IsTerminal as _, Read as _, Write as _},
+    path::Path,
+    process::ExitCode,
+};
+
+use clap::Args;
+use graphmill_engine::Registry;
+use graphmill_llm::{backend, trial};
+use serde_json::Value;
+use tokio::runtime::{Builder, Runtime};
+
+use super::{
+    client::{Client, USUAL_URL},
+    report,
+    source::{self, ModelFlags, Source},
+};
+use crate::{
+    app::Server,
+    config::{self, Config},
+    http::state::Options,
+    observe::log::{self, Format, Level},
+};
+use conversation::{Conversation, Heard, Said};
+
+#[derive(Debug, Args)]
+#[command(rename_all = "snake_case")]
+pub(super) struct Arguments {
+    /// What `graphmill serve` takes, which is then served for this conversation alone; or the URL
+    /// of a running server.
+    #[arg(value_name = "MODEL|URL", default_value = USUAL_URL)]
+    whom: String,
+    /// The model of the server to talk to; its first one when not given.
+    #[arg(long, value_name = "NAME")]
+    model_name: Option<String>,
+    /// What the model is told before the conversation.
+    #[arg(long, value_name = "TEXT")]
+    system: Option<String>,
+    /// How much chance there is in the answers; as the model's file says when not given.
+    #[arg(long, value_name = "NUMBER")]
+    temperature: Option<f64>,
+    /// Most tokens of an answer.
+    #[arg(long, value_name = "COUNT")]
+    max_tokens: Option<u32>,
+    /// The key that the server asks for.
+    #[arg(
+        long,
+        value_name = "KEY",
+        env = "GRAPHMILL_API_KEY",
+        hide_env_values = true
+    )]
+    api_key: Option<String>,
+    /// How much is logged of a model that is served for this conversation.
+    #[arg(long, value_name = "LEVEL", default_value = "WARNING")]
+    log_level: Level,
+    #[command(flatten)]
+    model: ModelFlags,
+}
+
+/// The status of a program that Ctrl-C has ended.
+const INTERRUPTED: u8 = 130;
+
+pub(super) fn run(arguments: &Arguments) -> ExitCode {
+    let status = match try_run(arguments) {
+        Ok(status) => status,
+        Err(message) => {
+            report::error(&message);
+            1
+        }
+    };
+    log::flush();
+    // A model that is served here may still compute.
+    backend::exit(status)
+}
+
+fn try_run(arguments: &Arguments) -> Result<u8, String> {
+    let runtime = Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| format!("cannot start threads: {error}"))?;
+    let is_url = arguments.whom.contains("://");
+    let server = if is_url {
+        if let Some(flag) = arguments.model.any()? {
+            return Err(format!(
+                "`--{flag}` is for a model that is served here, not for a server"
+            ));
+        }
+        None
+    } else {
+        Some(serve(arguments, &runtime)?)
+    };
+    let url = match &server {
+        Some(server) => format!("http://{}", server.addresses()[0]),
+        None => arguments.whom.clone(),
+    };
+    let client = Client::new(&url, arguments.api_key.clone())?;
+    let models = runtime.block_on(models(&client))?;
+    let model = match &arguments.model_name {
+        Some(name) => name.clone(),
+        None => models
+            .first()
+            .cloned()
+            .ok_or("the server has no model that is ready")?,
+    };
+    let mut conversation = Conversation::new(model, arguments.system.clone());
+    conversation.temperature = arguments.temperature;
+    conversation.max_tokens = arguments.max_tokens;
+    let status = if io::stdin().is_terminal() && io::stdout().is_terminal() {
+        terminal::talk(&runtime, &client, conversation, &models).map(|()| 0)
+    } else {
+        ask(&runtime, &client, conversation)
+    };
+    // The process ends without waiting for what the model's threads do.
+    std::mem::forget((server, runtime));
+    status
+}
+
+/// Starts a server for this conversation, on a free port that only this machine reaches.
+fn serve(arguments: &Arguments, runtime: &Runtime) -> Result<Server, String> {
+    log::start(arguments.log_level, Format::Text, None)?;
+    let config = configuration(arguments)?;
+    trial::begin();
+    let options = Options::new(config, ([127, 0, 0, 1], 0).into());
+    runtime.block_on(async {
+        let server = Server::start(options, Registry::global());
+        let mut server = server.map_err(|error| error.to_string())?;
+        let _shown = super::progress::show(&server);
+        match server.loaded().await {
+            None => Ok(server),
+            Some(reason) => Err(server.nothing_to_serve().unwrap_or(reason)),
+        }
+    })
+}
+
+fn configuration(arguments: &Arguments) -> Result<Config, String> {
+    let source = Source::of(Path::new(&arguments.whom))?;
+    if let (false, Some(flag)) = (matches!(source, Source::Model(_)), arguments.model.any()?) {
+        let whom = &arguments.whom;
+        return Err(format!(
+            "`--{flag}` is for a model file, and `{whom}` has a graph of its own"
+        ));
+    }
+    match source {
+        Source::Model(model) => source::one_model(&model, None, &arguments.model),
+        Source::Graph { file, base } => source::one_graph(&file, &base, None),
+        Source::Configuration(file) => {
+            let loaded = config::load(&file);
+            report::show(&loaded.sources, &loaded.diagnostics);
+            let whom = &arguments.whom;
+            loaded
+                .config
+                .ok_or_else(|| format!("`{whom}` cannot be served"))
+        }
+    }
+}
+
+/// The names of the models that are ready.
+async fn models(client: &Client) -> Result<Vec<String>, String> {
+    let list = client.get_json("/v3/models").await?;
+    let all = list["data"].as_array().map_or(&[][..], Vec::as_slice);
+    let name = |model: &Value| model["id"].as_str().map(str::to_owned);
+    Ok(all.iter().filter_map(name).collect())
+}
+
+/// One question, all of standard input, and its answer alone.
+fn ask(runtime: &Runtime, client: &Client, mut conversation: Conversation) -> Result<u8, String> {
+    let mut question = String::new();
+    io::stdin()
+        .read_to_string(&mut question)
+        .map_err(|error| format!("cannot read standard input: {error}"))?;
+    let question = question.trim();
+    if question.is_empty() {
+        return Err("there is no question on standard input".to_owned());
+    }
+    let print = |said: Said<'_>| match said {
+        Said::Answer(text) => {
+            let mut output = io::stdout();
+            output
+                .write_all(text.as_bytes())
+                .and_then(|()| output.flush())
+                .is_ok()
+        }
+        Said::Reasoning(_) => true,
+    };
+    match runtime.block_on(conversation.ask(client, question, print))? {
+        Heard::Stopped => Ok(INTERRUPTED),
+        // Where nobody reads any more, nobody misses the end of the line either.
+        Heard::All | Heard::Unread => {
+            let _ = writeln!(io::stdout());
+            Ok(0)
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! The conversation of a person: lines that can be edited, and commands among them.
+
+use std::io::{self, Write as _};
+
+use rustyline::{DefaultEditor, error::ReadlineError};
+use tokio::runtime::Runtime;
+
+use super::{
+    Client,
+    conversation::{Conversation, Heard, Said},
+};
+
+const HELP: &str =
+    "/system TEXT  tell the model something before the conversation; without TEXT, nothing
+/reset        forget what has been said
+/help         this
+/exit         end, as Ctrl-D does; Ctrl-C stops an answer";
+
+const DIM: &str = "\x1b[2m";
+const PLAIN: &str = "\x1b[0m";
+
+/// What a line is.
+#[derive(Debug, PartialEq, Eq)]
+enum Line<'a> {
+    Nothing,
+    Question(&'a str),
+    System(&'a str),
+    Reset,
+    Help,
+    Exit,
+    Unknown(&'a str),
+}
+
+impl<'a> Line<'a> {
+    fn of(line: &'a str) -> Self {
+        let line = line.trim();
+        let Some(command) = line.strip_prefix('/') else {
+            return if line.is_empty() {
+                Self::Nothing
+            } else {
+                Self::Question(line)
+            };
+        };
+        let (name, rest) = command
+            .split_once(char::is_whitespace)
+            .unwrap_or((command, ""));
+        match name {
+            "system" => Self::System(rest.trim()),
+            "reset" => Self::Reset,
+            "help" => Self::Help,
+            "exit" => Self::Exit,
+            _ => Self::Unknown(name),
+        }
+    }
+}
+
+/// Talks until the person has had enough.
+pub(super) fn talk(
+    runtime: &Runtime,
+    client: &Client,
+    mut conversation: Conversation,
+    models: &[String],
+) -> Result<(), String> {
+    let mut editor = DefaultEditor::new().map_err(|error| broken(&error))?;
+    note(&format!(
+        "talking to {}; /help tells what else there is",
+        conversation.model
+    ));
+    if models.len() > 1 {
+        note(&format!(
+            "--model_name chooses another: {}",
+            models.join(", ")
+        ));
+    }
+    let mut interrupted = false;
+    loop {
+        let line = match editor.readline("> ") {
+            Ok(line) => line,
+            Err(ReadlineError::Interrupted) if !interrupted => {
+                interrupted = true;
+                note("Ctrl-C again or Ctrl-D ends");
+                continue;
+            }
+            Err(ReadlineError::Interrupted | ReadlineError::Eof) => return Ok(()),
+            Err(error) => return Err(broken(&error)),
+        };
+        interrupted = false;
+        // A line that cannot be remembered can be typed again.
+        editor.add_history_entry(line.as_str()).ok();
+        match Line::of(&line) {
+            Line::Nothing => {}
+            Line::Exit => return Ok(()),
+            Line::Help => note(HELP),
+            Line::Reset => {
+                conversation.reset();
+                note("forgotten");
+            }
+            Line::System(text) => {
+                conversation.instruct(text);
+                note(if text.is_empty() {
+                    "told nothing"
+                } else {
+                    "told"
+                });
+            }
+            Line::Unknown(name) => note(&format!("there is no /{name}:\n{HELP}")),
+            Line::Question(question) => {
+                let heard = runtime.block_on(conversation.ask(client, question, print));
+                // The terminal is gone where this fails, which the next line finds.
+                let _ = writeln!(io::stdout(), "{PLAIN}");
+                match heard {
+                    Ok(Heard::Stopped) => interrupted = true,
+                    Ok(Heard::All | Heard::Unread) => {}
+                    Err(message) => note(&format!("error: {message}")),
+                }
+            }
+        }
+    }
+}
+
+fn broken(error: &ReadlineError) -> String {
+    format!("cannot read from the terminal: {error}")
+}
+
+fn note(text: &str) {
+    // As above.
+    let _ = writeln!(io::stdout(), "{DIM}{text}{PLAIN}");
+}
+
+fn print(said: Said<'_>) -> bool {
+    let mut output = io::stdout();
+    let written = match said {
+        Said::Reasoning(text) => write!(output, "{DIM}{}{PLAIN}", shown(text)),
+        Said::Answer(text) => write!(output, "{}", shown(text)),
+    };
+    written.and_then(|()| output.flush()).is_ok()
+}
+
+/// A text without what a terminal would obey.
+fn shown(text: &str) -> String {
+    let is_shown = |c: &char| !c.is_control() || matches!(c, '\n' | '\t');
+    text.chars().filter(is_shown).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_questions_or_commands() {
+        for (line, meant) in [
+            ("  ", Line::Nothing),
+            (" What? ", Line::Question("What?")),
+            ("/system  Be brief. ", Line::System("Be brief.")),
+            ("/system", Line::System("")),
+            ("/reset", Line::Reset),
+            ("/exit", Line::Exit),
+            ("/sytem x", Line::Unknown("sytem")),
+        ] {
+            assert_eq!(Line::of(line), meant);
+        }
+        assert_eq!(shown("a\x1b[31mb\nc\r"), "a[31mb\nc");
+    }
+}

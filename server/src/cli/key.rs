@@ -1,0 +1,44 @@
+//! `graphmill key`: makes a key.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use ring::rand::{SecureRandom as _, SystemRandom};
+use serde_json::json;
+
+use super::report;
+use crate::keys::Digest;
+
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    /// The name that the key has in metrics and the log.
+    name: String,
+}
+
+/// Random bytes of a key: more than anybody can try.
+const BYTES: usize = 32;
+
+pub(super) fn run(arguments: &Arguments) -> ExitCode {
+    let mut bytes = [0; BYTES];
+    if SystemRandom::new().fill(&mut bytes).is_err() {
+        report::error("the system has no random bytes");
+        return ExitCode::FAILURE;
+    }
+    let digits = bytes.iter().map(|byte| format!("{byte:02x}"));
+    let key = format!("gm-{}", digits.collect::<String>());
+    let entry = json!({
+        "name": arguments.name,
+        "sha256": Digest::of(key.as_bytes()).to_string(),
+    });
+    report::note(&format!(
+        "the key of `{}`, which is nowhere else, and its entry in `keys` of the key file:",
+        arguments.name
+    ));
+    print(&format!("{key}\n{entry}"));
+    ExitCode::SUCCESS
+}
+
+#[expect(clippy::print_stdout, reason = "what was asked for")]
+fn print(text: &str) {
+    println!("{text}");
+}

@@ -1,0 +1,196 @@
+//! Flags of `OpenVINO` Model Server that mean nothing here: a line each in the log, and the command
+//! line works. Those that would have to change what is served are refused.
+
+use std::sync::LazyLock;
+
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, parser::ValueSource};
+
+/// Whether a flag has a value.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Alone,
+    WithValue,
+}
+
+use Form::{Alone, WithValue};
+
+const NO_GRPC: &str = "gRPC is not built";
+const CLASSIC: &str = "it is about classic OpenVINO models, which are not served";
+const TEXT_ONLY: &str = "models are of text only, so nothing is fetched";
+const NO_PULL: &str =
+    "models are not downloaded: put the .gguf file there and name it by --model_path";
+
+/// Flags without effect, and why they have none.
+const WITHOUT_EFFECT: &[(&str, Form, &str)] = &[
+    ("grpc_bind_address", WithValue, NO_GRPC),
+    ("grpc_workers", WithValue, NO_GRPC),
+    ("grpc_max_threads", WithValue, NO_GRPC),
+    ("grpc_memory_quota", WithValue, NO_GRPC),
+    ("grpc_channel_arguments", WithValue, NO_GRPC),
+    (
+        "rest_workers",
+        WithValue,
+        "connections have no threads of their own: --max_connections limits them",
+    ),
+    (
+        "custom_node_resources_cleaner_interval_seconds",
+        WithValue,
+        "nodes keep nothing that would have to be cleaned",
+    ),
+    (
+        "cpu_extension",
+        WithValue,
+        "models are computed by llama.cpp",
+    ),
+    (
+        "cache_dir",
+        WithValue,
+        "models are not compiled, so nothing is cached",
+    ),
+    ("metrics_enable", Alone, "/metrics is always served"),
+    (
+        "metrics_list",
+        WithValue,
+        "/metrics always has all of its metrics",
+    ),
+    ("allow_credentials", Alone, "no answer depends on cookies"),
+    (
+        "allowed_methods",
+        WithValue,
+        "pages of --allowed_origins may use the methods that paths have",
+    ),
+    (
+        "allowed_headers",
+        WithValue,
+        "pages of --allowed_origins may send any header",
+    ),
+    ("allowed_media_domains", WithValue, TEXT_ONLY),
+    ("allowed_local_media_path", WithValue, TEXT_ONLY),
+    (
+        "verbose_response",
+        Alone,
+        "a request with ?explain=1 shows what it becomes",
+    ),
+    (
+        "max_prompt_len",
+        WithValue,
+        "it is about NPUs: --max_context limits sequences",
+    ),
+    (
+        "model_distribution_policy",
+        WithValue,
+        "split_mode in --plugin_config says how GPUs share a model",
+    ),
+    (
+        "cache_interval_multiplier",
+        WithValue,
+        "llama.cpp keeps the whole state",
+    ),
+    ("batch_size", WithValue, CLASSIC),
+    ("shape", WithValue, CLASSIC),
+    ("layout", WithValue, CLASSIC),
+    ("mean", WithValue, CLASSIC),
+    ("scale", WithValue, CLASSIC),
+    ("color_format", WithValue, CLASSIC),
+    ("precision", WithValue, CLASSIC),
+    ("model_version_policy", WithValue, CLASSIC),
+    ("nireq", WithValue, CLASSIC),
+    ("low_latency_transformation", Alone, CLASSIC),
+    ("stateful", Alone, CLASSIC),
+    ("max_sequence_number", WithValue, CLASSIC),
+    ("idle_sequence_cleanup", Alone, CLASSIC),
+    ("sequence_cleaner_poll_wait_minutes", WithValue, CLASSIC),
+];
+
+/// Flags that cannot be left out without serving something else, and why they are refused.
+const REFUSED: &[(&str, Form, &str)] = &[
+    ("pull", Alone, NO_PULL),
+    ("source_model", WithValue, NO_PULL),
+    ("gguf_filename", WithValue, NO_PULL),
+    ("overwrite_models", Alone, NO_PULL),
+    ("weight_format", WithValue, NO_PULL),
+    ("extra_quantization_params", WithValue, NO_PULL),
+    (
+        "source_loras",
+        WithValue,
+        "adapters are named in a graph (lora_adapters), which --emit_graph begins",
+    ),
+    (
+        "configure",
+        Alone,
+        "--emit_graph prints the graph of a model, to be saved as graph.pbtxt",
+    ),
+];
+
+/// Those of these flags that were given.
+#[derive(Debug, Default)]
+pub(super) struct Accepted {
+    without_effect: Vec<(&'static str, &'static str)>,
+    refused: Vec<(&'static str, &'static str)>,
+}
+
+impl Accepted {
+    /// Warns of flags without effect.
+    pub(super) fn warn(&self) {
+        for (name, why) in &self.without_effect {
+            tracing::warn!("`--{name}` has no effect: {why}");
+        }
+    }
+
+    /// Why the command line cannot be obeyed, if so.
+    pub(super) fn refusal(&self) -> Option<String> {
+        let (name, why) = self.refused.first()?;
+        Some(format!("`--{name}` is not available: {why}"))
+    }
+}
+
+impl FromArgMatches for Accepted {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let given = |flags: &[(&'static str, Form, &'static str)]| {
+            let is_given = |name: &str| {
+                let source = matches.value_source(name);
+                source.is_some_and(|source| source != ValueSource::DefaultValue)
+            };
+            let given = flags.iter().filter(|(name, ..)| is_given(name));
+            given.map(|(name, _, why)| (*name, *why)).collect()
+        };
+        Ok(Self {
+            without_effect: given(WITHOUT_EFFECT),
+            refused: given(REFUSED),
+        })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl Args for Accepted {
+    fn augment_args(command: Command) -> Command {
+        /// What the help says of each flag.
+        static LINES: LazyLock<Vec<Arg>> = LazyLock::new(|| {
+            let heading = "Flags of OpenVINO Model Server without effect";
+            let without_effect = WITHOUT_EFFECT.iter();
+            let lines = without_effect.map(|flag| argument(flag).help_heading(heading));
+            let refused = REFUSED.iter().map(|flag| argument(flag).hide(true));
+            lines.chain(refused).collect()
+        });
+        command.args(LINES.iter())
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+fn argument(&(name, form, why): &(&'static str, Form, &'static str)) -> Arg {
+    let argument = Arg::new(name).long(name).help(why).hide_short_help(true);
+    match form {
+        Alone => argument.action(ArgAction::SetTrue),
+        WithValue => argument
+            .action(ArgAction::Set)
+            .allow_hyphen_values(true)
+            .value_name("VALUE"),
+    }
+}

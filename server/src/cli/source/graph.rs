@@ -1,0 +1,160 @@
+//! The graph that a model is served with where nobody wrote one.
+
+use std::path::Path;
+
+use graphmill_llm::ModelKind;
+
+use super::ModelFlags;
+
+/// Each is the whole graph, with its options to come in the place of `OPTIONS`.
+const CHAT: &str = r#"input_stream: "HTTP_REQUEST_PAYLOAD:input"
+output_stream: "HTTP_RESPONSE_PAYLOAD:output"
+
+node {
+  name: "LLMExecutor"
+  calculator: "HttpLLMCalculator"
+  input_side_packet: "LLM_NODE_RESOURCES:llm"
+  input_stream: "HTTP_REQUEST_PAYLOAD:input"
+  input_stream: "LOOPBACK:loopback"
+  input_stream_info { tag_index: "LOOPBACK:0" back_edge: true }
+  output_stream: "LOOPBACK:loopback"
+  output_stream: "HTTP_RESPONSE_PAYLOAD:output"
+  input_stream_handler {
+    input_stream_handler: "SyncSetInputStreamHandler"
+    options {
+      [mediapipe.SyncSetInputStreamHandlerOptions.ext] {
+        sync_set { tag_index: "LOOPBACK:0" }
+      }
+    }
+  }
+  node_options {
+    [type.googleapis.com/mediapipe.LLMCalculatorOptions] {
+OPTIONS
+    }
+  }
+}
+"#;
+
+const EMBEDDINGS: &str = r#"input_stream: "REQUEST_PAYLOAD:input"
+output_stream: "RESPONSE_PAYLOAD:output"
+
+node {
+  name: "EmbeddingsExecutor"
+  calculator: "EmbeddingsCalculatorOV"
+  input_side_packet: "EMBEDDINGS_NODE_RESOURCES:embeddings_servable"
+  input_stream: "REQUEST_PAYLOAD:input"
+  output_stream: "RESPONSE_PAYLOAD:output"
+  node_options {
+    [type.googleapis.com/mediapipe.EmbeddingsCalculatorOVOptions] {
+OPTIONS
+    }
+  }
+}
+"#;
+
+const RERANK: &str = r#"input_stream: "REQUEST_PAYLOAD:input"
+output_stream: "RESPONSE_PAYLOAD:output"
+
+node {
+  name: "RerankExecutor"
+  calculator: "RerankCalculatorOV"
+  input_side_packet: "RERANK_NODE_RESOURCES:rerank_servable"
+  input_stream: "REQUEST_PAYLOAD:input"
+  output_stream: "RESPONSE_PAYLOAD:output"
+  node_options {
+    [type.googleapis.com/mediapipe.RerankCalculatorOVOptions] {
+OPTIONS
+    }
+  }
+}
+"#;
+
+/// Writes the graph of a model, whose file it names by its whole path.
+pub(in crate::cli) fn text(
+    model: &Path,
+    kind: ModelKind,
+    flags: &ModelFlags,
+) -> Result<String, String> {
+    let shown = model.display();
+    let whole = std::path::absolute(model)
+        .map_err(|error| format!("cannot find the folder of `{shown}`: {error}"))?;
+    let path = whole
+        .to_str()
+        .ok_or_else(|| format!("the path `{shown}` is not UTF-8"))?;
+    let mut options = vec![("models_path", quoted(path))];
+    options.extend(flags.options(kind)?);
+    let lines: Vec<String> = options
+        .iter()
+        .map(|(field, value)| format!("      {field}: {value}"))
+        .collect();
+    let graph = match kind {
+        ModelKind::Generates => CHAT,
+        ModelKind::Embeds => EMBEDDINGS,
+        ModelKind::Ranks => RERANK,
+    };
+    let head = "# Written by `graphmill serve --emit_graph`. To change it, save it as graph.pbtxt \
+                and serve its folder.\n\n";
+    Ok(format!(
+        "{head}{}",
+        graph.replacen("OPTIONS", &lines.join("\n"), 1)
+    ))
+}
+
+/// A string of the text format.
+pub(super) fn quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for character in text.chars() {
+        match character {
+            '"' => quoted.push_str("\\\""),
+            '\\' => quoted.push_str("\\\\"),
+            '\n' => quoted.push_str("\\n"),
+            '\r' => quoted.push_str("\\r"),
+            '\t' => quoted.push_str("\\t"),
+            other => quoted.push(other),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use graphmill_engine::{Environment, Files, Plan, Registry};
+    use graphmill_grammar::{SourceMap, parse_graph, render};
+
+    use super::*;
+
+    #[test]
+    fn graphs_compile_whatever_the_path_and_the_options_are() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let model = folder.path().join("a \"quoted\" \\ n\u{e4}me.script.json");
+        std::fs::write(&model, "{}").expect("writable");
+        let flags = ModelFlags {
+            max_num_seqs: Some(3),
+            plugin_config: Some(r#"{"kv_type_k": "f16"}"#.to_owned()),
+            tool_parser: Some("none".to_owned()),
+            ..ModelFlags::default()
+        };
+        let plain = ModelFlags::default();
+        for (kind, flags) in [
+            (ModelKind::Generates, &flags),
+            (ModelKind::Embeds, &plain),
+            (ModelKind::Ranks, &plain),
+        ] {
+            let text = text(&model, kind, flags).expect("a graph");
+            let mut sources = SourceMap::new();
+            let parsed = parse_graph(&mut sources, "graph".to_owned(), text.as_bytes());
+            let said = render::human(&sources, &parsed.diagnostics, render::Color::Plain);
+            let graph = parsed.graph.expect(&said);
+            let environment = Environment::new(Registry::global())
+                .with_world(Files::new(folder.path()))
+                .without_loading();
+            let (plan, found) = Plan::compile(&graph, &mut sources, &environment);
+            assert!(
+                plan.is_some() && found.is_empty(),
+                "{text}\n{}",
+                render::human(&sources, &found, render::Color::Plain)
+            );
+        }
+    }
+}

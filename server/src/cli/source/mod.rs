@@ -1,0 +1,247 @@
+//! What a path on the command line stands for: a configuration, a graph, or a model that gets the
+//! graph that suits it.
+
+mod graph;
+mod options;
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+};
+
+use graphmill_llm::{BackendKind, ModelKind, kind_of};
+
+pub(super) use graph::text;
+pub(super) use options::ModelFlags;
+
+use crate::config::{self, Config, GraphEntry};
+
+/// What the file of a configuration is called where nothing else is said.
+const CONFIG_FILE: &str = "config.json";
+/// The same of a graph.
+const GRAPH_FILE: &str = "graph.pbtxt";
+
+/// What is to be served.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    /// The graphs of this `config.json`.
+    Configuration(PathBuf),
+    /// A graph file, and the folder that its paths are relative to.
+    Graph { file: PathBuf, base: PathBuf },
+    /// A model file, on the graph that suits it.
+    Model(PathBuf),
+}
+
+impl Source {
+    /// Finds out what `path` is. The error says what was looked for.
+    pub(super) fn of(path: &Path) -> Result<Self, String> {
+        if path.is_dir() {
+            return Self::in_folder(path);
+        }
+        if !path.exists() {
+            let here = env::current_dir().unwrap_or_default();
+            let relative = if path.is_relative() {
+                format!(" (relative to `{}`)", here.display())
+            } else {
+                String::new()
+            };
+            return Err(format!(
+                "cannot find `{}`{relative}: expected a `.gguf` file, a folder with one, a \
+                 `{GRAPH_FILE}` or a `{CONFIG_FILE}`",
+                path.display()
+            ));
+        }
+        if is_model(path) {
+            return Ok(Self::Model(path.to_owned()));
+        }
+        match path.extension().and_then(|ending| ending.to_str()) {
+            Some("json") => Ok(Self::Configuration(path.to_owned())),
+            Some("pbtxt") => Ok(Self::Graph {
+                file: path.to_owned(),
+                base: path.parent().unwrap_or(Path::new("")).to_owned(),
+            }),
+            _ => Err(format!(
+                "cannot serve `{}`: expected a `.gguf` file, a `.pbtxt` graph or a `{CONFIG_FILE}`",
+                path.display()
+            )),
+        }
+    }
+
+    /// A configuration that lists graphs says most, then a graph, then a model. Folders of models
+    /// have a `config.json` of their own kind.
+    fn in_folder(folder: &Path) -> Result<Self, String> {
+        let config = folder.join(CONFIG_FILE);
+        if lists_graphs(&config) {
+            return Ok(Self::Configuration(config));
+        }
+        let versions = [folder.join(GRAPH_FILE), folder.join("1").join(GRAPH_FILE)];
+        if let Some(file) = versions.into_iter().find(|file| file.is_file()) {
+            let base = folder.to_owned();
+            return Ok(Self::Graph { file, base });
+        }
+        let models = models_in(folder)?;
+        match models.as_slice() {
+            [model] => Ok(Self::Model(model.clone())),
+            [] if config.is_file() => Ok(Self::Configuration(config)),
+            [] => Err(format!(
+                "there is nothing to serve in `{}`: it has no `.gguf` file, no `{GRAPH_FILE}` and \
+                 no `{CONFIG_FILE}`",
+                folder.display()
+            )),
+            several => {
+                let names: Vec<String> = several
+                    .iter()
+                    .filter_map(|model| model.file_name())
+                    .map(|name| format!("`{}`", name.to_string_lossy()))
+                    .collect();
+                Err(format!(
+                    "`{}` has {} `.gguf` files, name one of them: {}",
+                    folder.display(),
+                    several.len(),
+                    names.join(", ")
+                ))
+            }
+        }
+    }
+}
+
+/// Whether a file is the configuration of a server, rather than that of a model.
+fn lists_graphs(file: &Path) -> bool {
+    fs::read_to_string(file).is_ok_and(|text| text.contains("_config_list\""))
+}
+
+fn is_model(path: &Path) -> bool {
+    let is_gguf = path
+        .extension()
+        .is_some_and(|ending| ending.eq_ignore_ascii_case("gguf"));
+    is_gguf || BackendKind::of(path) == BackendKind::Scripted
+}
+
+fn models_in(folder: &Path) -> Result<Vec<PathBuf>, String> {
+    let unreadable = |error| format!("cannot read `{}`: {error}", folder.display());
+    let mut models = Vec::new();
+    for entry in fs::read_dir(folder).map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.path();
+        let ending = path.extension();
+        if ending.is_some_and(|ending| ending.eq_ignore_ascii_case("gguf")) && path.is_file() {
+            models.push(path);
+        }
+    }
+    models.sort();
+    Ok(models)
+}
+
+/// The configuration of a graph file by itself.
+pub(super) fn one_graph(file: &Path, base: &Path, name: Option<&str>) -> Result<Config, String> {
+    let folder = base.canonicalize().unwrap_or_else(|_| base.to_owned());
+    let name = named(name, folder.file_name())?;
+    Ok(alone(GraphEntry {
+        name,
+        base: base.to_owned(),
+        file: file.to_owned(),
+        subconfig: base.join("subconfig.json"),
+        text: None,
+    }))
+}
+
+/// The configuration of a model on the graph that suits it.
+pub(super) fn one_model(
+    model: &Path,
+    name: Option<&str>,
+    flags: &ModelFlags,
+) -> Result<Config, String> {
+    let name = named(name, model.file_stem())?;
+    let text = text(model, kind(model, flags)?, flags)?;
+    let base = model.parent().unwrap_or(Path::new("")).to_owned();
+    Ok(alone(GraphEntry {
+        name,
+        file: PathBuf::from(format!("graph of {}", model.display())),
+        subconfig: base.join("subconfig.json"),
+        base,
+        text: Some(text.into()),
+    }))
+}
+
+/// What a model is for: as the command line says, or else as the file does.
+pub(super) fn kind(model: &Path, flags: &ModelFlags) -> Result<ModelKind, String> {
+    match flags.task {
+        Some(task) => Ok(task.kind()),
+        None => kind_of(model).map_err(|error| error.to_string()),
+    }
+}
+
+fn alone(graph: GraphEntry) -> Config {
+    Config {
+        graphs: vec![graph],
+        subgraphs: Vec::new(),
+    }
+}
+
+/// The name of a graph: the given one, or else that of its file.
+fn named(given: Option<&str>, file: Option<&std::ffi::OsStr>) -> Result<String, String> {
+    let name = match (given, file) {
+        (Some(name), _) => name.to_owned(),
+        (None, Some(file)) => file.to_string_lossy().into_owned(),
+        (None, None) => return Err("there is no name to serve it under: give --model_name".into()),
+    };
+    match config::wrong_name(&name) {
+        Some(why) => Err(format!(
+            "the name `{name}` {why}: give another with --model_name"
+        )),
+        None => Ok(name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().expect("a folder");
+        for (name, text) in files {
+            let file = folder.path().join(name);
+            fs::create_dir_all(file.parent().expect("a folder")).expect("writable");
+            fs::write(file, text).expect("writable");
+        }
+        folder
+    }
+
+    #[test]
+    fn a_folder_is_served_by_what_says_most() {
+        let lists = r#"{"model_config_list": []}"#;
+        for (files, expected) in [
+            (&[("a.gguf", ""), ("config.json", "{}")][..], "a.gguf"),
+            (&[("a.gguf", ""), ("config.json", lists)], "config.json"),
+            (&[("a.gguf", ""), ("graph.pbtxt", "")], "graph.pbtxt"),
+            (&[("1/graph.pbtxt", "")], "1/graph.pbtxt"),
+            (&[("config.json", "{")], "config.json"),
+        ] {
+            let folder = folder(files);
+            let found = match Source::of(folder.path()).expect("something") {
+                Source::Configuration(file) | Source::Graph { file, .. } | Source::Model(file) => {
+                    file
+                }
+            };
+            assert_eq!(found, folder.path().join(expected));
+        }
+    }
+
+    #[test]
+    fn what_is_not_there_is_named() {
+        let two = folder(&[("a.gguf", ""), ("b.gguf", "")]);
+        let none = folder(&[]);
+        let other = folder(&[("a.bin", "")]);
+        for (path, said) in [
+            (
+                two.path().to_owned(),
+                "name one of them: `a.gguf`, `b.gguf`",
+            ),
+            (none.path().to_owned(), "it has no `.gguf` file"),
+            (none.path().join("m.gguf"), "cannot find"),
+            (other.path().join("a.bin"), "cannot serve"),
+        ] {
+            let error = Source::of(&path).expect_err("nothing");
+            assert!(error.contains(said), "{error}");
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! Flags that become options of the graph that a model gets. Most are OpenVINO Model Server's, which
+//! makes a graph of them, too.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use graphmill_llm::ModelKind;
+use serde_json::{Map, Value};
+
+use super::graph::quoted;
+
+/// What a model is served for, in the words of OpenVINO Model Server.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub(in crate::cli) enum Task {
+    /// Chat and completions.
+    TextGeneration,
+    /// Vectors of texts.
+    Embeddings,
+    /// Scores of documents beside a query.
+    Rerank,
+}
+
+impl Task {
+    pub(super) const fn kind(self) -> ModelKind {
+        match self {
+            Self::TextGeneration => ModelKind::Generates,
+            Self::Embeddings => ModelKind::Embeds,
+            Self::Rerank => ModelKind::Ranks,
+        }
+    }
+}
+
+#[derive(Debug, Default, Args)]
+#[command(
+    rename_all = "snake_case",
+    next_help_heading = "Options of the graph that a model gets"
+)]
+pub(in crate::cli) struct ModelFlags {
+    /// What the model is for; as its file says when not given.
+    #[arg(long, value_enum, value_name = "TASK")]
+    pub(super) task: Option<Task>,
+    /// Most sequences that compute at the same time.
+    #[arg(long, value_name = "COUNT")]
+    pub(super) max_num_seqs: Option<u32>,
+    /// Most tokens of one step, prompts and decodes together.
+    #[arg(long, value_name = "TOKENS")]
+    pub(super) max_num_batched_tokens: Option<u32>,
+    /// Most GB that the KV cache may take; 0 chooses.
+    #[arg(long, value_name = "GB")]
+    pub(super) cache_size: Option<u64>,
+    /// Most tokens of a sequence; what the model was trained for when not given.
+    #[arg(long, value_name = "TOKENS")]
+    pub(super) max_context: Option<u32>,
+    /// Whether prompts take over what others that began alike have computed.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
+    pub(super) enable_prefix_caching: Option<bool>,
+    /// Whether long prompts are split over steps.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
+    pub(super) dynamic_split_fuse: Option<bool>,
+    /// Where the model computes: CPU, GPU, GPU.1 or AUTO.
+    #[arg(long, value_name = "DEVICE")]
+    pub(super) target_device: Option<String>,
+    /// A JSON object with knobs of the backend, and properties of `OpenVINO` that mean the same.
+    #[arg(long, value_name = "JSON")]
+    pub(super) plugin_config: Option<String>,
+    /// How precise cells of the KV cache are: u8, f16 or bf16.
+    #[arg(long, value_name = "TYPE")]
+    pub(super) kv_cache_precision: Option<String>,
+    /// A smaller model with the same vocabulary that drafts tokens: a `.gguf` file or a folder with
+    /// one.
+    #[arg(long, value_name = "PATH")]
+    pub(super) draft_source_model: Option<PathBuf>,
+    /// How the model writes calls of tools; as its chat template says when not given.
+    #[arg(long, value_name = "NAME")]
+    pub(super) tool_parser: Option<String>,
+    /// How the model writes its reasoning; as its chat template says when not given.
+    #[arg(long, value_name = "NAME")]
+    pub(super) reasoning_parser: Option<String>,
+    /// Whether calls of tools are held to their schemas even where the model may choose to call.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
+    pub(super) enable_tool_guided_generation: Option<bool>,
+    /// A Jinja file in place of the model's chat template.
+    #[arg(long, value_name = "FILE")]
+    pub(super) chat_template_file: Option<PathBuf>,
+    /// The kind of pipeline, such as LM or AUTO. Those for more than text are refused.
+    #[arg(long, value_name = "KIND")]
+    pub(super) pipeline_type: Option<String>,
+}
+
+/// A flag that was given: its name, the field of the options, and the value as a graph has it.
+struct Given {
+    flag: &'static str,
+    field: &'static str,
+    value: String,
+}
+
+impl ModelFlags {
+    /// A flag that was given, if any: for a source that has graphs of its own.
+    pub(in crate::cli) fn any(&self) -> Result<Option<&'static str>, String> {
+        let task = self.task.is_some().then_some("task");
+        let given = self.given()?;
+        Ok(task.or(given.first().map(|given| given.flag)))
+    }
+
+    /// The fields of a graph's options, as it is for this kind of model. The error names a flag that
+    /// means nothing for it.
+    pub(super) fn options(
+        &self,
+        kind: ModelKind,
+    ) -> Result<impl Iterator<Item = (&'static str, String)>, String> {
+        let mut given = self.given()?;
+        let (known, what): (&[&str], _) = match kind {
+            ModelKind::Generates => return Ok(fields(given)),
+            ModelKind::Embeds => (
+                &[
+                    "max_num_batched_tokens",
+                    "max_context",
+                    "device",
+                    "plugin_config",
+                ],
+                "embeds",
+            ),
+            ModelKind::Ranks => (
+                &["max_num_batched_tokens", "device", "plugin_config"],
+                "ranks",
+            ),
+        };
+        if let Some(other) = given.iter().find(|given| !known.contains(&given.field)) {
+            return Err(format!(
+                "`--{}` is for models that generate, and this one {what} (--task says otherwise)",
+                other.flag
+            ));
+        }
+        for option in &mut given {
+            if option.field == "device" {
+                option.field = "target_device";
+            }
+        }
+        Ok(fields(given))
+    }
+
+    fn given(&self) -> Result<Vec<Given>, String> {
+        let number = |number: Option<u64>| number.map(|number| number.to_string());
+        let truth = |truth: Option<bool>| truth.map(|truth| truth.to_string());
+        let string = |text: &Option<String>| text.as_deref().map(quoted);
+        let draft = path(self.draft_source_model.as_ref(), "draft_source_model")?;
+        let template = path(self.chat_template_file.as_ref(), "chat_template_file")?;
+        let knobs = self.knobs()?;
+        let given = [
+            (
+                "max_num_seqs",
+                "max_num_seqs",
+                number(self.max_num_seqs.map(u64::from)),
+            ),
+            (
+                "max_num_batched_tokens",
+                "max_num_batched_tokens",
+                number(self.max_num_batched_tokens.map(u64::from)),
+            ),
+            ("cache_size", "cache_size", number(self.cache_size)),
+            (
+                "max_context",
+                "max_context",
+                number(self.max_context.map(u64::from)),
+            ),
+            (
+                "enable_prefix_caching",
+                "enable_prefix_caching",
+                truth(self.enable_prefix_caching),
+            ),
+            (
+                "dynamic_split_fuse",
+                "dynamic_split_fuse",
+                truth(self.dynamic_split_fuse),
+            ),
+            ("target_device", "device", string(&self.target_device)),
+            (
+                if self.plugin_config.is_some() {
+                    "plugin_config"
+                } else {
+                    "kv_cache_precision"
+                },
+                "plugin_config",
+                knobs.as_deref().map(quoted),
+            ),
+            ("draft_source_model", "draft_models_path", draft),
+            ("tool_parser", "tool_parser", string(&self.tool_parser)),
+            (
+                "reasoning_parser",
+                "reasoning_parser",
+                string(&self.reasoning_parser),
+            ),
+            (
+                "enable_tool_guided_generation",
+                "enable_tool_guided_generation",
+                truth(self.enable_tool_guided_generation),
+            ),
+            ("chat_template_file", "chat_template_file", template),
+            ("pipeline_type", "pipeline_type", self.pipeline_type()?),
+        ];
+        let given = given.into_iter().filter_map(|(flag, field, value)| {
+            let value = value?;
+            Some(Given { flag, field, value })
+        });
+        Ok(given.collect())
+    }
+
+    /// A word of the text format stands without quotes.
+    fn pipeline_type(&self) -> Result<Option<String>, String> {
+        match &self.pipeline_type {
+            Some(kind) if !kind.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') => Err(
+                format!("`--pipeline_type {kind}`: expected a kind such as LM or AUTO"),
+            ),
+            kind => Ok(kind.clone()),
+        }
+    }
+
+    /// The knobs of the backend, with the precision that has a flag of its own.
+    fn knobs(&self) -> Result<Option<String>, String> {
+        let given: Option<Map<String, Value>> =
+            match &self.plugin_config {
+                None => None,
+                Some(text) => Some(serde_json::from_str(text).map_err(|error| {
+                    format!("`--plugin_config`: expected a JSON object: {error}")
+                })?),
+            };
+        let Some(precision) = &self.kv_cache_precision else {
+            return Ok(given.map(|given| Value::from(given).to_string()));
+        };
+        let mut knobs = given.unwrap_or_default();
+        knobs.insert("KV_CACHE_PRECISION".to_owned(), precision.as_str().into());
+        Ok(Some(Value::from(knobs).to_string()))
+    }
+}
+
+fn fields(given: Vec<Given>) -> impl Iterator<Item = (&'static str, String)> {
+    given.into_iter().map(|given| (given.field, given.value))
+}
+
+/// A path that is relative to the folder of the command line, as a graph has it.
+fn path(path: Option<&PathBuf>, flag: &str) -> Result<Option<String>, String> {
+    let Some(path) = path else { return Ok(None) };
+    let wrong = |why: String| format!("`--{flag} {}`: {why}", path.display());
+    let whole = std::path::absolute(path).map_err(|error| wrong(error.to_string()))?;
+    if !whole.exists() {
+        return Err(wrong("there is no such file or folder".to_owned()));
+    }
+    let text = whole.to_str();
+    let text = text.ok_or_else(|| wrong("the path is not UTF-8".to_owned()))?;
+    Ok(Some(quoted(text)))
+}

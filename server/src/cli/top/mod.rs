@@ -1,0 +1,90 @@
+//! `graphmill top`: what a server does, from its status and its metrics.
+
+mod sample;
+mod table;
+
+use std::{
+    io::{self, IsTerminal as _, Write as _},
+    process::ExitCode,
+    time::Duration,
+};
+
+use clap::{Args, value_parser};
+use tokio::{runtime::Builder, time::sleep};
+
+use super::{
+    client::{Client, USUAL_URL},
+    report,
+};
+use sample::Sample;
+
+#[derive(Debug, Args)]
+#[command(rename_all = "snake_case")]
+pub(super) struct Arguments {
+    /// The server; its --management_port, if it has one.
+    #[arg(value_name = "URL", default_value = USUAL_URL)]
+    url: String,
+    /// Prints one table, of one interval, and ends.
+    #[arg(long)]
+    once: bool,
+    /// Seconds between two looks, over which rates are counted.
+    #[arg(long, value_name = "SECONDS", default_value_t = 1, value_parser = value_parser!(u64).range(1..=3_600))]
+    interval: u64,
+    /// The key that the server asks for.
+    #[arg(
+        long,
+        value_name = "KEY",
+        env = "GRAPHMILL_API_KEY",
+        hide_env_values = true
+    )]
+    api_key: Option<String>,
+}
+
+/// Puts what follows in the place of what is on the terminal.
+const CLEAR: &str = "\x1b[H\x1b[2J";
+
+pub(super) fn run(arguments: &Arguments) -> ExitCode {
+    let runtime = match Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            report::error(&format!("cannot start threads: {error}"));
+            return ExitCode::FAILURE;
+        }
+    };
+    match runtime.block_on(watch(arguments)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            report::error(&message);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Looks until nobody reads what it prints, or once. A server that does not answer for a while is
+/// not the end, unless it never has.
+async fn watch(arguments: &Arguments) -> Result<(), String> {
+    let client = Client::new(&arguments.url, arguments.api_key.clone())?;
+    let mut before = Sample::take(&client).await?;
+    let start = if io::stdout().is_terminal() && !arguments.once {
+        CLEAR
+    } else {
+        ""
+    };
+    loop {
+        sleep(Duration::from_secs(arguments.interval)).await;
+        let shown = match Sample::take(&client).await {
+            Ok(now) => {
+                let shown = table::of(&now, &before, client.url());
+                before = now;
+                shown
+            }
+            Err(message) if arguments.once => return Err(message),
+            Err(message) => format!("{message}\n"),
+        };
+        let mut output = io::stdout();
+        let written = write!(output, "{start}{shown}").and_then(|()| output.flush());
+        if arguments.once || written.is_err() {
+            return Ok(());
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! One look at a server.
+
+use std::{collections::BTreeMap, time::Instant};
+
+use prometheus_parse::{Scrape, Value as Measured};
+use serde_json::Value;
+
+use crate::cli::client::Client;
+
+const TTFT: &str = "graphmill_time_to_first_token_seconds";
+const REQUESTS: &str = "graphmill_requests_total";
+
+/// What the status and the metrics of a server say.
+pub(super) struct Sample {
+    pub(super) at: Instant,
+    pub(super) status: Value,
+    /// Times to the first token: of each graph, how many were at most so long.
+    ttft: BTreeMap<String, Vec<Bucket>>,
+    /// Requests of each graph, and those that failed.
+    requests: BTreeMap<String, Requests>,
+}
+
+/// A number of measured times.
+#[derive(Clone, Copy, Debug)]
+struct Bucket {
+    at_most: f64,
+    count: f64,
+}
+
+/// Requests that were answered.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Requests {
+    pub(super) all: f64,
+    /// Those with a status of 400 and above.
+    pub(super) failed: f64,
+}
+
+impl Sample {
+    /// Asks a server.
+    pub(super) async fn take(client: &Client) -> Result<Self, String> {
+        let status = client.get_json("/v3/status").await?;
+        let text = client.get("/metrics").await?;
+        Ok(Self::of(status, &text, Instant::now()))
+    }
+
+    fn of(status: Value, metrics: &str, at: Instant) -> Self {
+        let lines = metrics.lines().map(|line| Ok(line.to_owned()));
+        // It fails as its lines do, and these do not.
+        let samples = Scrape::parse(lines).map_or(Vec::new(), |scrape| scrape.samples);
+        let mut ttft = BTreeMap::new();
+        let mut requests: BTreeMap<String, Requests> = BTreeMap::new();
+        for sample in &samples {
+            let graph = sample.labels.get("graph").unwrap_or_default().to_owned();
+            match &sample.value {
+                Measured::Histogram(counts) if sample.metric == TTFT => {
+                    let buckets = counts.iter().map(|count| Bucket {
+                        at_most: count.less_than,
+                        count: count.count,
+                    });
+                    ttft.insert(graph, buckets.collect());
+                }
+                Measured::Counter(count) if sample.metric == REQUESTS => {
+                    let of_graph = requests.entry(graph).or_default();
+                    of_graph.all += count;
+                    let code = sample.labels.get("code").unwrap_or_default();
+                    if code.starts_with(['4', '5']) {
+                        of_graph.failed += count;
+                    }
+                }
+                _ => {}
+            }
+        }
+        Self {
+            at,
+            status,
+            ttft,
+            requests,
+        }
+    }
+
+    /// The median of the times to the first token in seconds: of those since `before`, or else of
+    /// all.
+    pub(super) fn ttft_median(&self, graph: &str, before: &Self) -> Option<f64> {
+        let now = self.ttft.get(graph)?;
+        let earlier = before
+            .ttft
+            .get(graph)
+            .filter(|earlier| earlier.len() == now.len());
+        let since: Option<Vec<Bucket>> = earlier.map(|earlier| {
+            let pairs = now.iter().zip(earlier);
+            let counted = pairs.map(|(now, earlier)| Bucket {
+                count: now.count - earlier.count,
+                ..*now
+            });
+            counted.collect()
+        });
+        since
+            .and_then(|since| median(&since))
+            .or_else(|| median(now))
+    }
+
+    /// The requests of a graph.
+    pub(super) fn requests(&self, graph: &str) -> Requests {
+        self.requests.get(graph).copied().unwrap_or_default()
+    }
+}
+
+/// Half of the times were at most so long, as if those of a bucket lay evenly in it.
+fn median(buckets: &[Bucket]) -> Option<f64> {
+    let half = buckets.last()?.count / 2.0;
+    if half <= 0.0 {
+        return None;
+    }
+    let (mut below, mut counted) = (0.0, 0.0);
+    for bucket in buckets {
+        if bucket.count >= half {
+            if bucket.at_most.is_infinite() {
+                return Some(below);
+            }
+            let part = (half - counted) / (bucket.count - counted);
+            return Some(below + part * (bucket.at_most - below));
+        }
+        (below, counted) = (bucket.at_most, bucket.count);
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(fast: u32, slow: u32, failed: u32) -> Sample {
+        let text = format!(
+            "# TYPE {TTFT} histogram\n\
+             {TTFT}_bucket{{graph=\"a\",model=\"m\",le=\"0.1\"}} {fast}\n\
+             {TTFT}_bucket{{graph=\"a\",model=\"m\",le=\"0.3\"}} {both}\n\
+             {TTFT}_bucket{{graph=\"a\",model=\"m\",le=\"+Inf\"}} {both}\n\
+             {TTFT}_sum{{graph=\"a\",model=\"m\"}} 1\n\
+             {TTFT}_count{{graph=\"a\",model=\"m\"}} {both}\n\
+             # TYPE {REQUESTS} counter\n\
+             {REQUESTS}{{graph=\"a\",endpoint=\"chat\",code=\"200\"}} {both}\n\
+             {REQUESTS}{{graph=\"a\",endpoint=\"chat\",code=\"429\"}} {failed}\n",
+            both = fast + slow
+        );
+        Sample::of(Value::Null, &text, Instant::now())
+    }
+
+    #[test]
+    fn medians_are_of_what_came_since_or_else_of_all() {
+        let (first, second) = (sample(4, 0, 1), sample(4, 4, 3));
+        assert_eq!(first.ttft_median("a", &first), Some(0.05));
+        let since = second.ttft_median("a", &first).expect("some came");
+        assert!((since - 0.2).abs() < 1e-9, "{since}");
+        assert_eq!(sample(0, 0, 0).ttft_median("a", &first), None);
+        assert_eq!(second.ttft_median("b", &first), None);
+        let requests = second.requests("a");
+        assert!((requests.all - 11.0).abs() < 1e-9 && (requests.failed - 3.0).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,51 @@
+//! `DELETE /v3/requests/{id}`: ends a request that is being answered, for a client that is not the
+//! one whose connection would do it.
+
+use std::sync::Arc;
+
+use axum::{
+    Extension,
+    extract::{Path, State},
+    http::StatusCode,
+};
+use graphmill_engine::shortened;
+
+use super::{
+    operation::{Answer, Group, Operation},
+    state::App,
+};
+use crate::{
+    keys::Caller,
+    rescue::{Cause, Failure},
+};
+
+/// How much of an id an error shows.
+const SHOWN_BYTES: usize = 150;
+
+pub(super) fn operations() -> Vec<Operation> {
+    let cancelling = ["/v3", "/v1"].map(|prefix| {
+        Operation::delete(format!("{prefix}/requests/{{id}}"), cancel)
+            .about(
+                Group::Generation,
+                "Cancels the request of the same key whose answer has this `x-request-id`",
+            )
+            .answers(Answer::Nothing)
+            .listed(prefix == "/v3")
+    });
+    cancelling.into()
+}
+
+/// Requests of other keys are unknown.
+async fn cancel(
+    State(app): State<Arc<App>>,
+    caller: Option<Extension<Arc<Caller>>>,
+    Path(id): Path<String>,
+) -> Result<StatusCode, Failure> {
+    let key = caller.as_ref().map(|caller| &**caller.name());
+    if app.running.cancel(&id, key) {
+        return Ok(StatusCode::NO_CONTENT);
+    }
+    let id = shortened(&id, SHOWN_BYTES);
+    let message = format!("no request `{id}` is being answered");
+    Err(Failure::new(Cause::NotFound, message))
+}

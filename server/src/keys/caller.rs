@@ -1,0 +1,213 @@
+//! The key of one request: what the request may do, and what it has taken of the key's limits, to
+//! be given back when the request has ended.
+
+use std::{
+    mem::take,
+    sync::{Arc, Mutex, OnceLock, PoisonError, atomic::Ordering::Relaxed},
+    time::Duration,
+};
+
+use graphmill_calculators::payload::{Need, Quota, Tally, Terms};
+use graphmill_engine::{Error, Result};
+use graphmill_llm::Tenant;
+
+use super::{bucket::Lack, key::Key};
+use crate::{
+    observe::metrics::KeyCounts,
+    rescue::{Cause, Failure},
+};
+
+/// The name of a request's key, in the extensions of its answer.
+#[derive(Clone, Debug)]
+pub(crate) struct Label(pub(crate) Arc<str>);
+
+/// Whose request it is. What it has taken is given back at the end of its answer, and what its
+/// session does after that is counted when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Caller {
+    pub(super) key: Arc<Key>,
+    /// Whether requests of other keys compete with it.
+    competes: bool,
+    held: Mutex<Held>,
+    tally: OnceLock<Arc<Tally>>,
+    counts: KeyCounts,
+}
+
+/// What a request has taken.
+#[derive(Debug, Default)]
+struct Held {
+    tokens: u64,
+    sequences: u32,
+    /// Tokens of prompts and generated ones that were settled.
+    settled: (u32, u32),
+    /// When to ask again, if it was refused.
+    retry_after: Option<Duration>,
+}
+
+impl Caller {
+    pub(super) fn new(key: Arc<Key>, competes: bool, counts: KeyCounts) -> Self {
+        Self {
+            key,
+            competes,
+            held: Mutex::default(),
+            tally: OnceLock::new(),
+            counts,
+        }
+    }
+
+    /// The name of its key.
+    pub(crate) fn name(&self) -> &Arc<str> {
+        &self.key.entry.name
+    }
+
+    /// Says where the tokens of the request are counted.
+    pub(crate) fn is_tallied(&self, tally: Arc<Tally>) {
+        self.tally.get_or_init(|| tally);
+    }
+
+    /// Whether it may use a graph, or an adapter of it.
+    pub(crate) fn sees(&self, graph: &str, adapter: Option<&str>) -> bool {
+        match adapter {
+            None => self.key.entry.may_use(graph),
+            Some(adapter) => self.key.entry.may_use(&format!("{graph}:{adapter}")),
+        }
+    }
+
+    /// Refuses a graph, or an adapter of it, that the key is not for.
+    pub(crate) fn check(&self, graph: &str, adapter: Option<&str>) -> Result<(), Failure> {
+        if self.sees(graph, adapter) {
+            return Ok(());
+        }
+        self.counts.refused(self.name(), "model");
+        let behind = adapter.map_or(String::new(), |adapter| format!(":{adapter}"));
+        let message = format!("the key `{}` may not use `{graph}{behind}`", self.name());
+        let failure = Failure::new(Cause::Forbidden, message);
+        Err(failure.of_field("model").with_code("model_not_allowed"))
+    }
+
+    /// What nodes have to know of the key.
+    pub(crate) fn terms(self: &Arc<Self>) -> Terms {
+        let entry = &self.key.entry;
+        let tenant = Tenant {
+            number: self.key.usage.number,
+            weight: entry.weight,
+        };
+        Terms {
+            tenant: self.competes.then_some(tenant),
+            max_priority: entry.max_priority,
+            cache_salt: Arc::clone(&entry.salt),
+            quota: Arc::clone(self) as Arc<dyn Quota>,
+        }
+    }
+
+    /// When to ask again, if a limit of the key was the reason to refuse.
+    pub(crate) fn retry_after(&self) -> Option<Duration> {
+        self.held().retry_after
+    }
+
+    fn held(&self) -> std::sync::MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take_sequences(&self, sequences: u32) -> Result<()> {
+        let Some(most) = self.key.entry.max_concurrent_sequences else {
+            return Ok(());
+        };
+        let name = self.name();
+        if sequences > most.get() {
+            self.counts.refused(name, "sequences");
+            let message = format!(
+                "the request is for {sequences} sequences, and the key `{name}` may have {most} at once"
+            );
+            return Err(Error::invalid(message).with_code("too_many_sequences"));
+        }
+        let fits = |taken: u32| {
+            taken
+                .checked_add(sequences)
+                .filter(|taken| *taken <= most.get())
+        };
+        let counter = &self.key.usage.sequences;
+        if counter.fetch_update(Relaxed, Relaxed, fits).is_err() {
+            self.counts.refused(name, "sequences");
+            self.held().retry_after = Some(Duration::from_secs(1));
+            let message =
+                format!("the key `{name}` has as many sequences as it may at once: {most}");
+            return Err(exceeded(message));
+        }
+        self.held().sequences += sequences;
+        Ok(())
+    }
+
+    fn take_tokens(&self, tokens: u64) -> Result<()> {
+        let Some(bucket) = &self.key.usage.tokens else {
+            return Ok(());
+        };
+        let (name, most) = (self.name(), bucket.per_minute());
+        match bucket.take(tokens) {
+            Ok(()) => {
+                self.held().tokens += tokens;
+                Ok(())
+            }
+            Err(Lack::Never) => {
+                self.counts.refused(name, "tokens");
+                let message = format!(
+                    "the prompt and `max_tokens` are {tokens} tokens, and the key `{name}` may have {most} a minute"
+                );
+                Err(Error::invalid(message).with_code("tokens_per_minute_exceeded"))
+            }
+            Err(Lack::For(wait)) => {
+                self.counts.refused(name, "tokens");
+                self.held().retry_after = Some(wait);
+                let message =
+                    format!("the key `{name}` has no {tokens} tokens left of its {most} a minute");
+                Err(exceeded(message))
+            }
+        }
+    }
+}
+
+fn exceeded(message: String) -> Error {
+    Error::exhausted(message).with_code("rate_limit_exceeded")
+}
+
+impl Quota for Caller {
+    fn reserve(&self, need: &Need) -> Result<()> {
+        self.take_sequences(need.sequences)?;
+        self.take_tokens(need.prompt_tokens + need.generated_tokens.unwrap_or(0))
+    }
+}
+
+impl Caller {
+    fn settle(&self) {
+        let mut held = self.held();
+        let tally = self.tally.get().map(|tally| tally.read());
+        let tally = tally.unwrap_or_default();
+        let (prompt, generated) = held.settled;
+        let (prompt, generated) = (tally.prompt - prompt, tally.generated - generated);
+        held.settled = (tally.prompt, tally.generated);
+        let (tokens, sequences) = (take(&mut held.tokens), take(&mut held.sequences));
+        drop(held);
+        let usage = &self.key.usage;
+        usage.sequences.fetch_sub(sequences, Relaxed);
+        if let Some(bucket) = &usage.tokens {
+            bucket.settle(tokens, u64::from(prompt) + u64::from(generated));
+        }
+        self.counts.used(self.name(), prompt, generated);
+    }
+}
+
+impl Drop for Caller {
+    fn drop(&mut self) {
+        self.settle();
+    }
+}
+
+/// Settles a request's account when it is dropped, at the end of the answer.
+#[derive(Debug)]
+pub(crate) struct Settlement(pub(crate) Arc<Caller>);
+
+impl Drop for Settlement {
+    fn drop(&mut self) {
+        self.0.settle();
+    }
+}

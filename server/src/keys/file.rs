@@ -1,0 +1,354 @@
+//! The key file: one key as a line of text, as OpenVINO Model Server has it, or JSON with many.
+//!
+//! Messages name the field and the place, and repeat nothing of a value: it may be a key.
+
+use std::{collections::HashMap, fs, num::NonZeroU32, path::Path, sync::Arc};
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::{
+    KeyError,
+    key::{Digest, Entry, SCOPES, Scope, named_salt, own_salt},
+};
+
+/// Most bytes of a file: many thousand keys.
+const MAX_BYTES: u64 = 16 << 20;
+/// Longest name of a key.
+const MAX_NAME: usize = 64;
+/// Highest weight of a key.
+const MAX_WEIGHT: u32 = 1_000;
+
+/// Reads a key file.
+pub(super) fn read(path: &Path) -> Result<Vec<Entry>, KeyError> {
+    let shown = path.display();
+    let unreadable = |why: &dyn std::fmt::Display| {
+        KeyError(format!("cannot read the key file `{shown}`: {why}"))
+    };
+    let size = fs::metadata(path).map_err(|error| unreadable(&error))?;
+    if size.len() > MAX_BYTES {
+        return Err(unreadable(&"it has more than 16 MiB"));
+    }
+    let bytes = fs::read(path).map_err(|error| unreadable(&error))?;
+    let text = String::from_utf8(bytes).map_err(|_| unreadable(&"it is not UTF-8 text"))?;
+    parse(&shown.to_string(), &text)
+}
+
+/// Reads the text of a key file of this name.
+fn parse(name: &str, text: &str) -> Result<Vec<Entry>, KeyError> {
+    let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
+    if text.trim_start().starts_with(['{', '[']) {
+        return Json { name, text }.parse();
+    }
+    let mut lines = text.lines();
+    let key = lines.next().unwrap_or_default().trim_end();
+    if key.is_empty() {
+        let message = "the first line is empty: it has to be the key, or the file JSON";
+        return Err(KeyError(format!("{name}:1:1: {message}")));
+    }
+    if lines.any(|line| !line.trim().is_empty()) {
+        tracing::warn!("`{name}`: only its first line is a key; a file of several keys is JSON");
+    }
+    Ok(vec![Entry::of_everything(Digest::of(key.as_bytes()))])
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File<'a> {
+    #[serde(borrow)]
+    keys: Vec<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    name: String,
+    sha256: Option<String>,
+    key: Option<String>,
+    models: Option<Vec<String>>,
+    scopes: Option<Vec<String>>,
+    max_priority: Option<i32>,
+    requests_per_minute: Option<NonZeroU32>,
+    tokens_per_minute: Option<NonZeroU32>,
+    max_concurrent_sequences: Option<NonZeroU32>,
+    cache_salt: Option<String>,
+    weight: Option<NonZeroU32>,
+}
+
+struct Json<'a> {
+    name: &'a str,
+    text: &'a str,
+}
+
+impl Json<'_> {
+    fn parse(&self) -> Result<Vec<Entry>, KeyError> {
+        let file: File<'_> =
+            serde_json::from_str(self.text).map_err(|error| KeyError(self.said(0, "", &error)))?;
+        let mut complaints = Vec::new();
+        let mut entries: Vec<Entry> = Vec::new();
+        let mut names: HashMap<Arc<str>, usize> = HashMap::new();
+        let mut digests: HashMap<Digest, usize> = HashMap::new();
+        for (index, raw) in file.keys.iter().enumerate() {
+            let at = raw.get().as_ptr() as usize - self.text.as_ptr() as usize;
+            let complain = |message: String| self.line(at, &format!("`keys[{index}]`: {message}"));
+            let written = match self.entry(at, index, raw.get()) {
+                Ok(written) => written,
+                Err(message) => {
+                    complaints.push(message);
+                    continue;
+                }
+            };
+            let (entry, wrong) = entry(written);
+            complaints.extend(wrong.into_iter().map(complain));
+            let Some(entry) = entry else { continue };
+            if let Some(other) = names.insert(Arc::clone(&entry.name), index) {
+                let message = format!("`name` is that of `keys[{other}]`");
+                complaints.push(complain(message));
+            }
+            if let Some(other) = digests.insert(entry.digest, index) {
+                complaints.push(complain(format!("the key is that of `keys[{other}]`")));
+            }
+            entries.push(entry);
+        }
+        if file.keys.is_empty() {
+            complaints.push(self.line(0, "`keys` is empty: nobody could use the server"));
+        }
+        if complaints.is_empty() {
+            Ok(entries)
+        } else {
+            Err(KeyError(complaints.join("\n")))
+        }
+    }
+
+    /// One element of `keys`, whose text begins `at` this byte.
+    fn entry(&self, at: usize, index: usize, text: &str) -> Result<Written, String> {
+        let mut deserializer = serde_json::Deserializer::from_str(text);
+        serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
+            let path = error.path().to_string();
+            // The path of an unknown field is its name, which may be a key.
+            let is_unknown = error.inner().to_string().starts_with("unknown field");
+            let field = match path.as_str() {
+                _ if is_unknown => format!("`keys[{index}]`: "),
+                "." => format!("`keys[{index}]`: "),
+                path => format!("`keys[{index}].{path}`: "),
+            };
+            self.said(at, &field, error.inner())
+        })
+    }
+
+    /// What serde says of the text that begins `at` this byte, without the values.
+    fn said(&self, at: usize, field: &str, error: &serde_json::Error) -> String {
+        let rest = &self.text[at..];
+        let lines = rest.split_inclusive('\n').take(error.line().max(1) - 1);
+        let line: usize = lines.map(str::len).sum();
+        let place = at + line + error.column().saturating_sub(1);
+        let said = error.to_string();
+        let said = said
+            .rsplit_once(" at line ")
+            .map_or(said.as_str(), |(message, _)| message);
+        self.line(place, &format!("{field}{}", without_values(said)))
+    }
+
+    /// A message about the place at this byte.
+    fn line(&self, at: usize, message: &str) -> String {
+        let before = &self.text.as_bytes()[..at.min(self.text.len())];
+        let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+        let start = before.iter().rposition(|byte| *byte == b'\n');
+        let column = before.len() - start.map_or(0, |start| start + 1) + 1;
+        format!("{}:{line}:{column}: {message}", self.name)
+    }
+}
+
+/// A message of serde without what is in quotes, which is a value, and without names that are none
+/// of a field.
+fn without_values(said: &str) -> String {
+    if let (Some(start), Some(end)) = (said.find('"'), said.rfind('"')) {
+        let (before, after) = (&said[..start], &said[end + 1..]);
+        return format!("{}{after}", before.trim_end());
+    }
+    let is_name = |name: &str| {
+        name.len() <= 32
+            && name
+                .bytes()
+                .all(|byte| byte.is_ascii_lowercase() || byte == b'_' || byte == b'2')
+    };
+    match said.split('`').nth(1) {
+        Some(name) if !is_name(name) => said.replacen(name, "…", 1),
+        _ => said.to_owned(),
+    }
+}
+
+/// What an entry says, and what is wrong with it.
+fn entry(written: Written) -> (Option<Entry>, Vec<String>) {
+    let mut wrong = Vec::new();
+    let name: Arc<str> = written.name.into();
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.@".contains(&byte);
+    if name.is_empty() || name.len() > MAX_NAME || !name.bytes().all(is_plain) {
+        wrong.push(format!(
+            "`name` has to be 1 to {MAX_NAME} letters, digits or `-_.@`: it is shown in metrics and the log"
+        ));
+    }
+    let digest = match (written.sha256, written.key) {
+        (Some(hex), None) => Digest::from_hex(&hex).ok_or_else(|| {
+            "`sha256` has to be 64 hexadecimal digits, as `graphmill key` prints them".to_owned()
+        }),
+        (None, Some(key)) if !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_graphic()) => {
+            Ok(Digest::of(key.as_bytes()))
+        }
+        (None, Some(_)) => Err("`key` has to be visible ASCII characters".to_owned()),
+        (Some(_), Some(_)) => Err("`sha256` and `key` are both there: one is enough".to_owned()),
+        (None, None) => Err("`sha256` is missing, or `key`".to_owned()),
+    };
+    let models = written.models.unwrap_or_else(|| vec!["*".to_owned()]);
+    if models.is_empty() || models.iter().any(String::is_empty) {
+        wrong.push("`models` has to list names or patterns with `*`".to_owned());
+    }
+    let mut scopes = Vec::new();
+    for (index, scope) in written.scopes.iter().flatten().enumerate() {
+        match SCOPES.iter().find(|(name, _)| name == scope) {
+            Some((_, scope)) => scopes.push(*scope),
+            None => wrong.push(format!(
+                "`scopes[{index}]` has to be `infer`, `admin` or `metrics`"
+            )),
+        }
+    }
+    match &written.scopes {
+        None => scopes.push(Scope::Infer),
+        Some(scopes) if scopes.is_empty() => {
+            wrong.push("`scopes` is empty: the key would be good for nothing".to_owned());
+        }
+        Some(_) => {}
+    }
+    if written.cache_salt.as_deref() == Some("") {
+        wrong.push("`cache_salt` must not be empty".to_owned());
+    }
+    let weight = written.weight.unwrap_or(NonZeroU32::MIN);
+    if weight.get() > MAX_WEIGHT {
+        wrong.push(format!("`weight` has to be from 1 to {MAX_WEIGHT}"));
+    }
+    let digest = digest.map_err(|message| wrong.push(message)).ok();
+    let entry = digest.map(|digest| Entry {
+        salt: match &written.cache_salt {
+            Some(salt) => named_salt(salt),
+            None => own_salt(&name),
+        },
+        name,
+        digest,
+        models,
+        scopes,
+        max_priority: written.max_priority,
+        requests_per_minute: written.requests_per_minute,
+        tokens_per_minute: written.tokens_per_minute,
+        max_concurrent_sequences: written.max_concurrent_sequences,
+        weight,
+    });
+    (entry, wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECRET: &str = "gm-very-secret-value";
+
+    #[track_caller]
+    fn wrong(text: &str) -> String {
+        let error = parse("keys.json", text).expect_err("it is wrong");
+        let message = error.to_string();
+        assert!(!message.contains("secret"), "{message}");
+        message
+    }
+
+    #[test]
+    fn a_line_of_text_is_a_key_for_everything() {
+        let entries = parse("key", &format!("{SECRET} \r\n")).expect("a key");
+        let [entry] = &entries[..] else {
+            panic!("one key")
+        };
+        assert!(entry.digest.is(&Digest::of(SECRET.as_bytes())));
+        assert!(entry.infers() && entry.watches() && entry.administers());
+        assert!(wrong("\nsecret\n").starts_with("keys.json:1:1: "));
+        assert!(wrong("").contains("empty"));
+    }
+
+    #[test]
+    fn every_mistake_has_its_place_and_no_value() {
+        let mut others = Vec::new();
+        for (text, expected) in [
+            (r#"{"keys": []}"#, "keys.json:1:1: `keys` is empty"),
+            (r#"{"keys": {}}"#, "keys.json:1:9: invalid type: map"),
+            (r#"{"keys": ["secret"]}"#, "keys.json:1:"),
+            (r#"["secret"]"#, "keys.json:1:"),
+            (r#"{"keys": [{"name": "a", "key": "x"}"#, "keys.json:1:"),
+            (
+                r#"{"keys": [{"name": "a", "key": "secret", "rpm": 5}]}"#,
+                "unknown field `rpm`",
+            ),
+            (
+                r#"{"keys": [{"name": "a", "gm-secret": 5}]}"#,
+                "unknown field `…`",
+            ),
+            (r#"{"keys": [{"key": "secret"}]}"#, "missing field `name`"),
+            (r#"{"keys": [{"name": "a"}]}"#, "`sha256` is missing"),
+            (
+                r#"{"keys": [{"name": "a", "sha256": "secret"}]}"#,
+                "64 hexadecimal digits",
+            ),
+            (
+                r#"{"keys": [{"name": "a", "key": "x", "sha256": "secret"}]}"#,
+                "one is enough",
+            ),
+            (
+                r#"{"keys": [{"name": "secret name", "key": "x"}]}"#,
+                "`name` has to be",
+            ),
+            (
+                r#"{"keys": [{"name": "a", "key": "x", "scopes": ["secret"]}]}"#,
+                "`scopes[0]` has to be",
+            ),
+            (
+                r#"{"keys": [{"name": "a", "key": "x", "scopes": []}]}"#,
+                "`scopes` is empty",
+            ),
+            (
+                r#"{"keys": [{"name": "a", "key": "x", "models": [""]}]}"#,
+                "`models` has to list",
+            ),
+            (
+                r#"{"keys": [{"name": "a", "key": "x", "cache_salt": ""}]}"#,
+                "`cache_salt` must not",
+            ),
+            (
+                r#"{"keys": [{"name": "a", "key": "x", "weight": 1001}]}"#,
+                "`weight` has to be",
+            ),
+            (
+                "{\"keys\": [\n  {\"name\": \"a\", \"key\": \"x\",\n   \"tokens_per_minute\": 0}]}",
+                "keys.json:3:",
+            ),
+            (
+                "{\"keys\": [\n  {\"name\": \"a\", \"key\": \"x\"},\n  {\"name\": \"a\", \"key\": \"y\"}]}",
+                "keys.json:3:3: `keys[1]`: `name` is that of `keys[0]`",
+            ),
+            (
+                r#"{"keys": [{"name": "a", "key": "x"}, {"name": "b", "key": "x"}]}"#,
+                "the key is that of `keys[0]`",
+            ),
+        ] {
+            let message = wrong(text);
+            if !message.contains(expected) {
+                others.push((text, message));
+            }
+        }
+        assert!(others.is_empty(), "{others:#?}");
+    }
+
+    #[test]
+    fn all_entries_are_read_before_one_is_refused() {
+        let message = wrong(
+            r#"{"keys": [{"name": "", "key": "x"}, {"name": "b"}, {"name": "c", "key": 5}]}"#,
+        );
+        assert_eq!(message.lines().count(), 3, "{message}");
+        assert!(message.contains("`keys[2].key`"), "{message}");
+    }
+}

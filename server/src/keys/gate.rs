@@ -1,0 +1,211 @@
+//! The layer that asks each request for its key. Whatever is not a probe of the server's health
+//! needs one.
+
+use std::{collections::HashMap, sync::Arc};
+
+use axum::{
+    extract::{MatchedPath, Request, State},
+    http::{HeaderMap, HeaderName, Method, header},
+    middleware::Next,
+    response::{IntoResponse as _, Response},
+};
+
+use super::{Caller, Keys, Label, key::Entry};
+use crate::{
+    observe::metrics::KeyCounts,
+    rescue::{Cause, Failure},
+};
+
+/// Where clients of Anthropic's have their key.
+const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
+
+/// What a key needs for an operation.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Need {
+    /// Not even a key.
+    Nothing,
+    /// Any key.
+    Key,
+    /// The scope `infer`.
+    Infer,
+    /// The scope `metrics`, or `admin`.
+    Metrics,
+    /// The scope `admin`.
+    Admin,
+}
+
+impl Need {
+    fn is_met(self, entry: &Entry) -> bool {
+        match self {
+            Self::Nothing | Self::Key => true,
+            Self::Infer => entry.infers(),
+            Self::Metrics => entry.watches(),
+            Self::Admin => entry.administers(),
+        }
+    }
+
+    fn scope(self) -> &'static str {
+        match self {
+            Self::Nothing | Self::Key => "any",
+            Self::Infer => "infer",
+            Self::Metrics => "metrics",
+            Self::Admin => "admin",
+        }
+    }
+}
+
+/// Lets requests in that have a key.
+pub(crate) struct Gate {
+    keys: Arc<Keys>,
+    counts: KeyCounts,
+    /// What operations need, by route.
+    needs: HashMap<String, Vec<(Method, Need)>>,
+}
+
+impl Gate {
+    pub(crate) fn new(
+        keys: Arc<Keys>,
+        counts: KeyCounts,
+        operations: impl IntoIterator<Item = (Method, String, Need)>,
+    ) -> Self {
+        let mut needs: HashMap<String, Vec<(Method, Need)>> = HashMap::new();
+        for (method, path, need) in operations {
+            needs.entry(path).or_default().push((method, need));
+        }
+        Self {
+            keys,
+            counts,
+            needs,
+        }
+    }
+
+    fn need(&self, request: &Request) -> Need {
+        let method = match request.method() {
+            &Method::HEAD => &Method::GET,
+            method => method,
+        };
+        let path = request.extensions().get::<MatchedPath>();
+        let known = path.and_then(|path| self.needs.get(path.as_str()));
+        let need = known.and_then(|needs| needs.iter().find(|(of, _)| of == method));
+        match need {
+            Some((_, need)) => *need,
+            // A path that a graph may serve.
+            None if *method == Method::POST => Need::Infer,
+            None => Need::Key,
+        }
+    }
+
+    /// The key of a request, and how many more requests it may send, where that is limited.
+    fn admit(&self, request: &Request, need: Need) -> Result<(Caller, Option<u32>), Refusal> {
+        let presented = presented(request.headers());
+        let found = presented.and_then(|presented| self.keys.find(presented));
+        let Some((key, competes)) = found else {
+            self.counts.refused("", "key");
+            let message = match presented {
+                None => "a key is needed: `Authorization: Bearer <key>` or `x-api-key: <key>`",
+                Some(_) => "the key is not valid",
+            };
+            return Err(Failure::new(Cause::NoKey, message).into());
+        };
+        let name = Arc::clone(&key.entry.name);
+        let label = Some(Label(Arc::clone(&name)));
+        self.counts.request(&name);
+        let refused = |reason, failure| {
+            self.counts.refused(&name, reason);
+            Err(Refusal {
+                failure,
+                label: label.clone(),
+                headers: HeaderMap::new(),
+            })
+        };
+        if !need.is_met(&key.entry) {
+            let message = format!(
+                "the key `{name}` does not have the scope `{}`",
+                need.scope()
+            );
+            return refused("scope", Failure::new(Cause::Forbidden, message));
+        }
+        let limited = key.usage.requests.as_ref();
+        let limited = limited.filter(|_| need == Need::Infer && request.method() == Method::POST);
+        let left = match limited.map(|requests| requests.count()).transpose() {
+            Ok(left) => left,
+            Err(wait) => {
+                let message =
+                    format!("the key `{name}` has sent as many requests as it may a minute");
+                let failure = Failure::new(Cause::RateLimited, message).after(wait);
+                let refusal = refused("requests", failure);
+                return refusal.map_err(|mut refusal| {
+                    key.usage.tell(Some(0), &mut refusal.headers);
+                    refusal
+                });
+            }
+        };
+        let caller = Caller::new(key, competes, self.counts.clone());
+        Ok((caller, left))
+    }
+}
+
+/// Why a request is not let in, and what its answer says besides.
+struct Refusal {
+    failure: Failure,
+    label: Option<Label>,
+    headers: HeaderMap,
+}
+
+impl From<Failure> for Refusal {
+    fn from(failure: Failure) -> Self {
+        Self {
+            failure,
+            label: None,
+            headers: HeaderMap::new(),
+        }
+    }
+}
+
+/// Whether a key can be in this header.
+pub(crate) fn has_key(name: &HeaderName) -> bool {
+    name == header::AUTHORIZATION || name == X_API_KEY
+}
+
+/// What a client presents as its key.
+fn presented(headers: &HeaderMap) -> Option<&[u8]> {
+    const SCHEME: &[u8] = b"bearer ";
+    let bearer = headers
+        .get(header::AUTHORIZATION)
+        .map(|value| value.as_bytes())
+        .filter(|value| {
+            value.len() > SCHEME.len() && value[..SCHEME.len()].eq_ignore_ascii_case(SCHEME)
+        })
+        .map(|value| value[SCHEME.len()..].trim_ascii());
+    bearer.or_else(|| headers.get(X_API_KEY).map(|value| value.as_bytes()))
+}
+
+/// Asks for the key.
+pub(crate) async fn layer(
+    State(gate): State<Arc<Gate>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let need = gate.need(&request);
+    if need == Need::Nothing {
+        return next.run(request).await;
+    }
+    let (caller, left) = match gate.admit(&request, need) {
+        Ok((caller, left)) => (Arc::new(caller), left),
+        Err(refusal) => {
+            let mut response = refusal.failure.into_response();
+            response.headers_mut().extend(refusal.headers);
+            if let Some(label) = refusal.label {
+                response.extensions_mut().insert(label);
+            }
+            return response;
+        }
+    };
+    request.extensions_mut().insert(Arc::clone(&caller));
+    let mut response = next.run(request).await;
+    caller.key.usage.tell(left, response.headers_mut());
+    response
+        .extensions_mut()
+        .insert(Label(Arc::clone(caller.name())));
+    response
+}

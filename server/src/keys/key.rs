@@ -1,0 +1,216 @@
+//! One key: what it is recognized by, what it allows, and what is left of it.
+
+use std::{
+    fmt,
+    num::{NonZero, NonZeroU32},
+    sync::Arc,
+};
+
+use ring::digest;
+use subtle::ConstantTimeEq as _;
+
+use super::usage::Usage;
+
+/// The SHA-256 of a key.
+#[derive(Copy, Clone, PartialEq, Eq, Hash)]
+pub struct Digest([u8; 32]);
+
+impl Digest {
+    /// That of a key.
+    pub fn of(key: &[u8]) -> Self {
+        let digest = digest::digest(&digest::SHA256, key);
+        Self(digest.as_ref().try_into().expect("SHA-256 has 32 bytes"))
+    }
+
+    /// Reads 64 hexadecimal digits.
+    pub(super) fn from_hex(text: &str) -> Option<Self> {
+        let mut bytes = [0; 32];
+        if text.len() != 2 * bytes.len() || !text.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+            return None;
+        }
+        for (byte, digits) in bytes.iter_mut().zip(text.as_bytes().chunks(2)) {
+            let digits = std::str::from_utf8(digits).ok()?;
+            *byte = u8::from_str_radix(digits, 16).ok()?;
+        }
+        Some(Self(bytes))
+    }
+
+    /// Compares in a time that says nothing of where they differ.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        self.0.ct_eq(&other.0).into()
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Digest(..)")
+    }
+}
+
+/// What a key is for.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Scope {
+    /// Requests to graphs.
+    Infer,
+    /// Changes of the server; includes what `Metrics` reads.
+    Admin,
+    /// Metrics, status and configuration.
+    Metrics,
+}
+
+/// The scopes, as the key file writes them.
+pub(super) const SCOPES: [(&str, Scope); 3] = [
+    ("infer", Scope::Infer),
+    ("admin", Scope::Admin),
+    ("metrics", Scope::Metrics),
+];
+
+/// What the key file says of a key.
+#[derive(Debug)]
+pub(super) struct Entry {
+    /// The label of the key in metrics and the log.
+    pub(super) name: Arc<str>,
+    pub(super) digest: Digest,
+    /// Patterns of what the `model` of a request may name.
+    pub(super) models: Vec<String>,
+    pub(super) scopes: Vec<Scope>,
+    pub(super) max_priority: Option<i32>,
+    pub(super) requests_per_minute: Option<NonZeroU32>,
+    pub(super) tokens_per_minute: Option<NonZeroU32>,
+    pub(super) max_concurrent_sequences: Option<NonZeroU32>,
+    /// Computed prompts are shared only among requests of the same salt.
+    pub(super) salt: Arc<str>,
+    /// Its share of the server beside other keys.
+    pub(super) weight: NonZeroU32,
+}
+
+impl Entry {
+    /// The only key of a server.
+    pub(super) fn of_everything(digest: Digest) -> Self {
+        let name: Arc<str> = "default".into();
+        Self {
+            digest,
+            models: vec!["*".to_owned()],
+            scopes: SCOPES.map(|(_, scope)| scope).to_vec(),
+            max_priority: None,
+            requests_per_minute: None,
+            tokens_per_minute: None,
+            max_concurrent_sequences: None,
+            salt: own_salt(&name),
+            weight: NonZero::<u32>::MIN,
+            name,
+        }
+    }
+
+    /// Whether it is for requests to graphs.
+    pub(super) fn infers(&self) -> bool {
+        self.scopes.contains(&Scope::Infer)
+    }
+
+    /// Whether it is for reading what operators read.
+    pub(super) fn watches(&self) -> bool {
+        self.scopes.contains(&Scope::Metrics) || self.administers()
+    }
+
+    /// Whether it is for changing the server.
+    pub(super) fn administers(&self) -> bool {
+        self.scopes.contains(&Scope::Admin)
+    }
+
+    /// Whether requests may name this model.
+    pub(super) fn may_use(&self, model: &str) -> bool {
+        self.models.iter().any(|pattern| matches(pattern, model))
+    }
+}
+
+/// The salt of a key that shares nothing with others.
+pub(super) fn own_salt(name: &str) -> Arc<str> {
+    format!("key:{name}").into()
+}
+
+/// The salt of all keys that name it.
+pub(super) fn named_salt(salt: &str) -> Arc<str> {
+    format!("salt:{salt}").into()
+}
+
+/// Whether a text is as a pattern says, in which `*` stands for any characters.
+fn matches(pattern: &str, text: &str) -> bool {
+    let Some((start, rest)) = pattern.split_once('*') else {
+        return pattern == text;
+    };
+    let Some(mut text) = text.strip_prefix(start) else {
+        return false;
+    };
+    let mut parts: Vec<&str> = rest.split('*').collect();
+    let end = parts.pop().unwrap_or_default();
+    for part in parts {
+        let Some(at) = text.find(part) else {
+            return false;
+        };
+        text = &text[at + part.len()..];
+    }
+    text.ends_with(end)
+}
+
+/// A key, and what is left of its limits.
+#[derive(Debug)]
+pub(super) struct Key {
+    pub(super) entry: Entry,
+    pub(super) usage: Usage,
+}
+
+impl Key {
+    /// `before` is the usage of the same key until now.
+    pub(super) fn new(entry: Entry, before: Option<&Usage>) -> Self {
+        Self {
+            usage: Usage::new(&entry, before),
+            entry,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_stands_for_any_characters() {
+        for (pattern, text, is) in [
+            ("*", "", true),
+            ("*", "any/thing:at-all", true),
+            ("chat", "chat", true),
+            ("chat", "chat:legal", false),
+            ("chat:*", "chat:legal", true),
+            ("chat:*", "chat", false),
+            ("*/small", "team/small", true),
+            ("*/small", "team/smaller", false),
+            ("a*b*c", "a-b-b-c", true),
+            ("a*b*c", "acb", false),
+            ("a*a", "a", false),
+            ("", "a", false),
+        ] {
+            assert_eq!(matches(pattern, text), is, "{pattern} {text}");
+        }
+    }
+
+    #[test]
+    fn a_digest_is_written_as_it_is_read() {
+        let digest = Digest::of(b"abc");
+        let text = digest.to_string();
+        assert_eq!(
+            text,
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+        );
+        assert!(Digest::from_hex(&text.to_uppercase()).is_some_and(|read| read.is(&digest)));
+        for wrong in ["", "ba78", &text[1..], &format!("+{}", &text[1..])] {
+            assert!(Digest::from_hex(wrong).is_none(), "{wrong}");
+        }
+        assert!(!format!("{digest:?}").contains("ba78"));
+    }
+}

@@ -1,0 +1,106 @@
+//! What is left of a key's limits. It outlives a change of the key file.
+
+use std::{
+    num::NonZeroU32,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, AtomicU64, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use governor::{
+    Quota, RateLimiter,
+    clock::{Clock as _, DefaultClock},
+    middleware::StateInformationMiddleware,
+    state::{InMemoryState, NotKeyed},
+};
+
+use super::{bucket::Bucket, key::Entry};
+
+/// The limits of one key and what requests have taken of them.
+#[derive(Debug)]
+pub(super) struct Usage {
+    /// No other key of the process has it, and the key keeps it for as long as it is listed.
+    pub(super) number: u64,
+    pub(super) requests: Option<Arc<Requests>>,
+    pub(super) tokens: Option<Arc<Bucket>>,
+    /// Sequences of requests that are being answered.
+    pub(super) sequences: Arc<AtomicU32>,
+}
+
+impl Usage {
+    /// That of a key. What `before` counted goes on where the limit is the same.
+    pub(super) fn new(entry: &Entry, before: Option<&Self>) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let requests = entry.requests_per_minute.map(|most| {
+            let same = before.and_then(|before| before.requests.as_ref());
+            let same = same.filter(|same| same.per_minute == most);
+            same.map_or_else(|| Arc::new(Requests::new(most)), Arc::clone)
+        });
+        let tokens = entry.tokens_per_minute.map(|most| {
+            let same = before.and_then(|before| before.tokens.as_ref());
+            let same = same.filter(|same| same.per_minute() == most);
+            same.map_or_else(|| Arc::new(Bucket::new(most)), Arc::clone)
+        });
+        Self {
+            number: before.map_or_else(|| NEXT.fetch_add(1, Relaxed), |before| before.number),
+            requests,
+            tokens,
+            sequences: before.map_or_else(Arc::default, |before| Arc::clone(&before.sequences)),
+        }
+    }
+
+    /// Says in headers what is left. `requests` is what the last count said.
+    pub(super) fn tell(&self, requests: Option<u32>, headers: &mut HeaderMap) {
+        if let (Some(limit), Some(left)) = (&self.requests, requests) {
+            let most = limit.per_minute.get();
+            let missing = f64::from(most.saturating_sub(left)) / f64::from(most);
+            tell(headers, "requests", most, left, missing * 60.0);
+        }
+        if let Some(bucket) = &self.tokens {
+            let (left, full_after) = bucket.left();
+            let most = bucket.per_minute().get();
+            tell(headers, "tokens", most, left, full_after.as_secs_f64());
+        }
+    }
+}
+
+fn tell(headers: &mut HeaderMap, what: &str, most: u32, left: u32, full_after: f64) {
+    let values = [
+        ("limit", most.to_string()),
+        ("remaining", left.to_string()),
+        ("reset", format!("{}s", full_after.ceil())),
+    ];
+    for (kind, value) in values {
+        let name = HeaderName::try_from(format!("x-ratelimit-{kind}-{what}"));
+        if let (Ok(name), Ok(value)) = (name, HeaderValue::try_from(value)) {
+            headers.insert(name, value);
+        }
+    }
+}
+
+/// Requests a minute.
+#[derive(Debug)]
+pub(super) struct Requests {
+    per_minute: NonZeroU32,
+    limiter: RateLimiter<NotKeyed, InMemoryState, DefaultClock, StateInformationMiddleware>,
+}
+
+impl Requests {
+    fn new(per_minute: NonZeroU32) -> Self {
+        Self {
+            per_minute,
+            limiter: RateLimiter::direct(Quota::per_minute(per_minute)).with_middleware(),
+        }
+    }
+
+    /// Counts one: how many are left, or after how long there is one.
+    pub(super) fn count(&self) -> Result<u32, Duration> {
+        match self.limiter.check() {
+            Ok(state) => Ok(state.remaining_burst_capacity()),
+            Err(not_until) => Err(not_until.wait_time_from(self.limiter.clock().now())),
+        }
+    }
+}

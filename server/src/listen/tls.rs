@@ -1,0 +1,135 @@
+//! TLS: the certificate of the server, and the clients that it lets in by theirs.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, Weak},
+};
+
+use arc_swap::ArcSwap;
+use rustls::{
+    RootCertStore, ServerConfig,
+    crypto::ring,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+    server::WebPkiClientVerifier,
+};
+use tokio_rustls::TlsAcceptor;
+
+use crate::changes::Changes;
+
+/// The files of a server that speaks TLS, all in PEM.
+#[derive(Clone, Debug)]
+pub struct TlsFiles {
+    /// The certificate, with those between it and one that clients know.
+    pub certificate: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+    /// The certificates that those of clients have to be signed by; without, clients need none.
+    pub client_ca: Option<PathBuf>,
+}
+
+/// Why a certificate cannot be used.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct TlsError(String);
+
+/// The certificates that are valid now.
+pub(crate) struct Tls {
+    files: TlsFiles,
+    opened: Changes,
+    now: ArcSwap<ServerConfig>,
+}
+
+impl Tls {
+    /// Reads the files.
+    pub(crate) fn open(files: TlsFiles) -> Result<Self, TlsError> {
+        let paths = [&files.certificate, &files.key];
+        let paths = paths.into_iter().chain(&files.client_ca).cloned();
+        let opened = Changes::of(paths.collect());
+        Ok(Self {
+            now: ArcSwap::from_pointee(read(&files)?),
+            files,
+            opened,
+        })
+    }
+
+    /// For a connection that comes now.
+    pub(super) fn acceptor(&self) -> TlsAcceptor {
+        TlsAcceptor::from(self.now.load_full())
+    }
+
+    fn reload(&self) {
+        match read(&self.files) {
+            Ok(config) => {
+                self.now.store(Arc::new(config));
+                let file = self.files.certificate.display();
+                tracing::info!("the certificate was read again from `{file}`");
+            }
+            Err(error) => tracing::error!("the certificate stays as it was: {error}"),
+        }
+    }
+}
+
+/// Reads the files again when they change, for as long as somebody uses them. Connections keep what
+/// they began with.
+pub(crate) async fn watch_certificates(tls: Weak<Tls>) {
+    let Some(opened) = tls.upgrade().map(|tls| tls.opened.clone()) else {
+        return;
+    };
+    let reload = move || tls.upgrade().map(|tls| tls.reload()).is_some();
+    opened.follow(reload).await;
+}
+
+fn read(files: &TlsFiles) -> Result<ServerConfig, TlsError> {
+    let provider = Arc::new(ring::default_provider());
+    let wrong = |flag: &str, file: &Path, error: &dyn std::fmt::Display| {
+        TlsError(format!("`{}` (--{flag}): {error}", file.display()))
+    };
+    let (certificate, key) = (&files.certificate, &files.key);
+    let chain = certificates("tls_cert_file", certificate)?;
+    let private = PrivateKeyDer::from_pem_file(key)
+        .map_err(|error| wrong("tls_key_file", key, &told(&error)))?;
+    let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| wrong("tls_cert_file", certificate, &error))?;
+    let builder = match &files.client_ca {
+        None => builder.with_no_client_auth(),
+        Some(file) => {
+            let refused = |error: &dyn std::fmt::Display| wrong("tls_client_ca_file", file, error);
+            let mut roots = RootCertStore::empty();
+            for certificate in certificates("tls_client_ca_file", file)? {
+                roots.add(certificate).map_err(|error| refused(&error))?;
+            }
+            let verifier =
+                WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build();
+            builder.with_client_cert_verifier(verifier.map_err(|error| refused(&error))?)
+        }
+    };
+    let mut config = builder.with_single_cert(chain, private).map_err(|error| {
+        let both = format!("with the key `{}`: {error}", key.display());
+        wrong("tls_cert_file", certificate, &both)
+    })?;
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(config)
+}
+
+/// The certificates of a file, at least one.
+fn certificates(flag: &str, file: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let wrong = |error: String| TlsError(format!("`{}` (--{flag}): {error}", file.display()));
+    let certificates = CertificateDer::pem_file_iter(file)
+        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+        .map_err(|error| wrong(told(&error)))?;
+    if certificates.is_empty() {
+        return Err(wrong("it has no certificate in PEM".to_owned()));
+    }
+    Ok(certificates)
+}
+
+/// What is wrong with a file, without what is in it.
+fn told(error: &rustls::pki_types::pem::Error) -> String {
+    use rustls::pki_types::pem::Error;
+    match error {
+        Error::Io(error) => error.to_string(),
+        Error::NoItemsFound => "it has none in PEM".to_owned(),
+        _ => "it is not PEM".to_owned(),
+    }
+}

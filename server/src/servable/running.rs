@@ -1,0 +1,79 @@
+//! The requests that are being answered, by their ids, so that they can be cancelled.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use graphmill_engine::CancelToken;
+
+/// As many as there are sessions. Ids are the clients' own, so several requests can have the same.
+#[derive(Default)]
+pub(crate) struct Running {
+    by_id: Mutex<HashMap<Arc<str>, Vec<Request>>>,
+}
+
+struct Request {
+    number: u64,
+    /// The name of its key, where there are keys.
+    key: Option<Arc<str>>,
+    cancel: CancelToken,
+}
+
+impl Running {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Vec<Request>>> {
+        self.by_id.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lists a request until the entry is dropped.
+    pub(super) fn list(
+        self: &Arc<Self>,
+        id: &Arc<str>,
+        key: Option<Arc<str>>,
+        cancel: CancelToken,
+    ) -> Listed {
+        let mut by_id = self.lock();
+        let of_id = by_id.entry(Arc::clone(id)).or_default();
+        let number = of_id.last().map_or(0, |last| last.number + 1);
+        of_id.push(Request {
+            number,
+            key,
+            cancel,
+        });
+        Listed {
+            running: Arc::clone(self),
+            id: Arc::clone(id),
+            number,
+        }
+    }
+
+    /// Cancels all requests of an id and a key. Says whether there is one.
+    pub(crate) fn cancel(&self, id: &str, key: Option<&str>) -> bool {
+        let by_id = self.lock();
+        let of_id = by_id.get(id).into_iter().flatten();
+        let own = of_id.filter(|request| request.key.as_deref() == key);
+        let tokens: Vec<CancelToken> = own.map(|request| request.cancel.clone()).collect();
+        drop(by_id);
+        tokens.iter().for_each(CancelToken::cancel);
+        !tokens.is_empty()
+    }
+}
+
+/// The entry of a request.
+pub(super) struct Listed {
+    running: Arc<Running>,
+    id: Arc<str>,
+    number: u64,
+}
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        let mut by_id = self.running.lock();
+        if let Some(of_id) = by_id.get_mut(&self.id) {
+            of_id.retain(|request| request.number != self.number);
+            if of_id.is_empty() {
+                by_id.remove(&self.id);
+            }
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! The binary as operators use it: one command that serves a model, the flags of OpenVINO Model
+//! Server, the environment, and the tools of the terminal.
+
+mod chat;
+mod one_command;
+mod repository;
+mod schema;
+#[expect(dead_code, reason = "servers choose their port here")]
+#[path = "../serving/mod.rs"]
+mod serving;
+mod settings;
+mod support;
+mod top;

@@ -1,0 +1,184 @@
+//! `graphmill serve MODEL`.
+
+use serde_json::json;
+
+use crate::support::{EMBED, MODEL, RERANK, Server, graphmill, path, text};
+
+#[test]
+fn a_model_answers_chats_and_completions_under_its_name() {
+    let mut server = Server::start(&[MODEL, "--max_num_seqs", "4"], |_| ());
+    server.says("ready after");
+    let chat = server.post(
+        "/v3/chat/completions",
+        &json!({ "model": "model", "temperature": 0, "messages": [{ "role": "user", "content": "Say this is a test" }] }),
+    );
+    let said = chat["choices"][0]["message"]["content"].as_str();
+    assert!(
+        said.is_some_and(|said| said.to_lowercase().contains("test")),
+        "{chat}"
+    );
+    let continued = server.post(
+        "/v3/completions",
+        &json!({ "model": "model", "prompt": "What", "max_tokens": 3 }),
+    );
+    assert_eq!(continued["usage"]["completion_tokens"], 3, "{continued}");
+    let status = server.get("/v3/status");
+    assert_eq!(status["graphs"][0]["name"], "model");
+    assert_eq!(
+        status["engines"][0]["effective"]["max_num_seqs"], 4,
+        "{status}"
+    );
+}
+
+#[test]
+fn models_that_embed_and_rank_get_the_graphs_for_that() {
+    let mut server = Server::start(
+        &["--model_path", EMBED, "--model_name", "org/vectors"],
+        |_| (),
+    );
+    server.says("ready after");
+    let answer = server.post(
+        "/v3/embeddings",
+        &json!({ "model": "org/vectors", "input": "a cat" }),
+    );
+    assert!(answer["data"][0]["embedding"].is_array(), "{answer}");
+    let mut server = Server::start(&[RERANK], |_| ());
+    server.says("ready after");
+    let body = json!({ "model": "rerank", "query": "cats", "documents": ["a cat", "a house"] });
+    let answer = server.post("/v3/rerank", &body);
+    assert_eq!(
+        answer["results"].as_array().map(Vec::len),
+        Some(2),
+        "{answer}"
+    );
+}
+
+#[test]
+fn the_current_folder_is_served_where_nothing_is_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let model = folder.path().join("mine.script.json");
+    std::fs::write(&model, "{}").expect("writable");
+    let graph = graphmill(&["serve", path(&model), "--emit_graph"]);
+    std::fs::create_dir(folder.path().join("chat")).expect("writable");
+    std::fs::write(folder.path().join("chat/graph.pbtxt"), &graph.stdout).expect("writable");
+    let config = r#"{ "model_config_list": [{ "config": { "name": "chat" } }] }"#;
+    std::fs::write(folder.path().join("config.json"), config).expect("writable");
+    let mut server = Server::start(&[], |command| {
+        command.current_dir(folder.path());
+    });
+    server.says("ready after");
+    assert_eq!(server.get("/v3/models")["data"][0]["id"], "chat");
+    // The folder of one graph, by itself.
+    let chat = folder.path().join("chat");
+    let mut server = Server::start(&[path(&chat), "--model_name", "one"], |_| ());
+    server.says("ready after");
+    assert_eq!(server.get("/v3/models")["data"][0]["id"], "one");
+}
+
+#[test]
+fn the_graph_of_a_model_is_printed_and_is_right() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (model, flags, has) in [
+        (
+            MODEL,
+            &[
+                "--cache-size",
+                "1",
+                "--target_device",
+                "CPU",
+                "--tool_parser",
+                "hermes",
+                "--enable_prefix_caching",
+                "false",
+                "--kv_cache_precision",
+                "f16",
+            ][..],
+            &[
+                "cache_size: 1",
+                "device: \"CPU\"",
+                "tool_parser: \"hermes\"",
+                "enable_prefix_caching: false",
+                r#"plugin_config: "{\"KV_CACHE_PRECISION\":\"f16\"}""#,
+            ][..],
+        ),
+        (
+            MODEL,
+            &["--draft_source_model", MODEL],
+            &["draft_models_path: \"/"],
+        ),
+        (
+            EMBED,
+            &["--target_device", "CPU"],
+            &["EmbeddingsCalculatorOV", "target_device: \"CPU\""],
+        ),
+        (RERANK, &[], &["RerankCalculatorOV"]),
+        (
+            MODEL,
+            &["--task", "embeddings"],
+            &["EmbeddingsCalculatorOV"],
+        ),
+    ] {
+        let output = graphmill(&[&["serve", model, "--emit_graph"], flags].concat());
+        let graph = text(&output.stdout);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        for part in has {
+            assert!(graph.contains(part), "{part} in {graph}");
+        }
+        let file = folder.path().join("graph.pbtxt");
+        std::fs::write(&file, &graph).expect("writable");
+        for verb in [&["check"][..], &["fmt", "--check"]] {
+            let output = graphmill(&[verb, &[path(&file)]].concat());
+            let said = format!("{}{}", text(&output.stdout), text(&output.stderr));
+            assert_eq!(output.status.code(), Some(0), "{verb:?} {graph}\n{said}");
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_served_is_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let damaged = folder.path().join("damaged.gguf");
+    std::fs::write(&damaged, "GGUF").expect("writable");
+    let config = folder.path().join("config.json");
+    std::fs::write(&config, r#"{ "model_config_list": [] }"#).expect("writable");
+    let (damaged, config) = (path(&damaged), path(&config));
+    for (arguments, said) in [
+        (
+            &["missing.gguf"][..],
+            "cannot find `missing.gguf` (relative to `",
+        ),
+        (&[damaged], "the file ends where"),
+        (&[MODEL, "--max_num_seqs", "0"], "max_num_seqs"),
+        (
+            &[MODEL, "--plugin_config", "[]"],
+            "`--plugin_config`: expected a JSON object",
+        ),
+        (
+            &[MODEL, "--draft_source_model", "no.gguf"],
+            "`--draft_source_model no.gguf`",
+        ),
+        (&[MODEL, "--model_name", "a/../b"], "has a segment"),
+        (
+            &[EMBED, "--max_num_seqs", "4"],
+            "`--max_num_seqs` is for models that generate",
+        ),
+        (
+            &[config, "--max_num_seqs", "4"],
+            "`--max_num_seqs` (or its variable) is for a model",
+        ),
+        (&[config, "--emit_graph"], "has its own graph"),
+        (&[MODEL, "--config_path", config], "both say what to serve"),
+        (
+            &[MODEL, "--source_model", "a/b"],
+            "models are not downloaded",
+        ),
+    ] {
+        let output = graphmill(&[&["serve", "--rest_port", "0"], arguments].concat());
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+        assert!(
+            text(&output.stderr).contains(said),
+            "{said} in {}",
+            text(&output.stderr)
+        );
+    }
+}

@@ -1,0 +1,105 @@
+//! `--list_models`, `--add_to_config`, `--remove_from_config`.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::support::{graphmill, path, text};
+
+#[test]
+fn graphs_are_listed_added_and_removed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let root = folder.path();
+    for file in [
+        "models/org/a/graph.pbtxt",
+        "models/b/1/graph.pbtxt",
+        "models/c/m.gguf",
+        "models/d/x",
+    ] {
+        let file = root.join(file);
+        fs::create_dir_all(file.parent().expect("a folder")).expect("writable");
+        fs::write(file, "").expect("writable");
+    }
+    let models = root.join("models");
+    let listed = graphmill(&["--list_models", "--model_repository_path", path(&models)]);
+    assert_eq!(
+        text(&listed.stdout),
+        "b\nc\norg/a\n",
+        "{}",
+        text(&listed.stderr)
+    );
+
+    let config = root.join("config.json");
+    let edit = |flags: &[&str]| graphmill(&[&["--config_path", path(&config)], flags].concat());
+    let added = edit(&[
+        "--add_to_config",
+        "--model_name",
+        "org/a",
+        "--model_repository_path",
+        path(&models),
+    ]);
+    assert_eq!(added.status.code(), Some(0), "{}", text(&added.stderr));
+    let c = root.join("models/c");
+    let added = edit(&[
+        "--add_to_config",
+        "--model_name",
+        "c",
+        "--model_path",
+        path(&c),
+    ]);
+    assert!(
+        text(&added.stderr).contains("has no graph.pbtxt yet"),
+        "{}",
+        text(&added.stderr)
+    );
+    let read = || -> Value {
+        serde_json::from_str(&fs::read_to_string(&config).expect("there")).expect("JSON")
+    };
+    assert_eq!(
+        read()["model_config_list"][0]["config"]["base_path"],
+        "models/org/a"
+    );
+    assert_eq!(read()["model_config_list"][1]["config"]["name"], "c");
+
+    let again = edit(&[
+        "--add_to_config",
+        "--model_name",
+        "c",
+        "--model_path",
+        path(&c),
+    ]);
+    assert_eq!(again.status.code(), Some(1));
+    assert!(
+        text(&again.stderr).contains("there is a graph `c` already"),
+        "{}",
+        text(&again.stderr)
+    );
+    assert_eq!(
+        edit(&["--remove_from_config", "--model_name", "c"])
+            .status
+            .code(),
+        Some(0)
+    );
+    let gone = edit(&["--remove_from_config", "--model_name", "c"]);
+    assert!(
+        text(&gone.stderr).contains("there is no graph `c` in it"),
+        "{}",
+        text(&gone.stderr)
+    );
+    assert_eq!(
+        read()["model_config_list"].as_array().map(Vec::len),
+        Some(1)
+    );
+    // Nothing is left beside it.
+    let files = fs::read_dir(root).expect("readable").count();
+    assert_eq!(files, 2);
+
+    fs::write(&config, "{").expect("writable");
+    let broken = edit(&["--remove_from_config", "--model_name", "c"]);
+    assert!(
+        text(&broken.stderr).contains("it is no configuration"),
+        "{}",
+        text(&broken.stderr)
+    );
+    assert_eq!(fs::read_to_string(&config).expect("there"), "{");
+}

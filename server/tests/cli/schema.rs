@@ -1,0 +1,54 @@
+//! The JSON schema of a configuration, beside what reads it.
+
+use std::path::Path;
+
+use graphmill_server::config;
+use serde_json::{Value, json};
+
+use crate::support::{graphmill, text};
+
+#[test]
+fn the_schema_allows_what_the_server_reads_and_nothing_else() {
+    let output = graphmill(&["schema"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let schema: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let validator = jsonschema::validator_for(&schema).expect("a schema");
+    let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/../config.json");
+    let shipped = std::fs::read_to_string(shipped).expect("readable");
+    let shipped: Value = serde_json::from_str(&shipped).expect("JSON");
+    let graph = |graph: Value| json!({ "model_config_list": [{ "config": graph }] });
+    for (file, is_right) in [
+        (shipped, true),
+        (json!({}), true),
+        (
+            json!({ "$schema": "./config.schema.json", "subgraph_list": [] }),
+            true,
+        ),
+        (json!({ "$schema": 1 }), false),
+        (
+            graph(json!({ "name": "a", "base_path": "b", "graph_path": "c", "subconfig": "d" })),
+            true,
+        ),
+        (graph(json!({ "base_path": "b" })), false),
+        (graph(json!({ "name": "a", "nireq": 1 })), false),
+        (json!({ "model_config_list": [["a"]] }), false),
+        (json!({ "mediapipe_config_lst": [] }), false),
+        (json!({ "pipeline_config_list": [] }), true),
+        (json!({ "pipeline_config_list": [{}] }), false),
+        (
+            json!({ "monitoring": { "metrics": { "enable": true, "metrics_list": ["a"] } } }),
+            true,
+        ),
+        (json!({ "monitoring": { "metrics": {} } }), false),
+        (json!([]), false),
+    ] {
+        let read = config::parse(Path::new("config.json"), &file.to_string());
+        assert_eq!(
+            read.config.is_some(),
+            is_right,
+            "{file}: {:?}",
+            read.diagnostics
+        );
+        assert_eq!(validator.is_valid(&file), is_right, "{file}");
+    }
+}

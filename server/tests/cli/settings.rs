@@ -1,0 +1,125 @@
+//! Flags of OpenVINO Model Server, variables of the environment, and the file of the log.
+
+use std::fs;
+
+use crate::{
+    serving::{CHAT, Graphs},
+    support::{Server, command, graphmill, path, text},
+};
+
+fn scripted() -> Graphs {
+    let mut graphs = Graphs::new();
+    graphs.add("chat", CHAT);
+    fs::write(graphs.path().join("model.script.json"), "{}").expect("writable");
+    graphs
+}
+
+#[test]
+fn flags_without_effect_are_warned_of_and_unknown_ones_are_errors() {
+    let graphs = scripted();
+    let config = graphs.config();
+    let flags = [
+        "--config_path",
+        path(&config),
+        "--rest-workers",
+        "8",
+        "--metrics_enable",
+        "--grpc_workers",
+        "1",
+    ];
+    let mut server = Server::start(&flags, |_| ());
+    let said = server.says("ready after");
+    for flag in ["rest_workers", "metrics_enable", "grpc_workers"] {
+        assert_eq!(
+            said.matches(&format!("`--{flag}` has no effect:")).count(),
+            1,
+            "{said}"
+        );
+    }
+    let output = graphmill(&["serve", "--rest_wokers", "8"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        text(&output.stderr).contains("--rest_workers"),
+        "{}",
+        text(&output.stderr)
+    );
+}
+
+#[test]
+fn the_environment_gives_flags_and_the_command_line_counts_more() {
+    let graphs = scripted();
+    let config = graphs.config();
+    let mut server = Server::start(&["--log_level", "INFO"], |command| {
+        command
+            .env("GRAPHMILL_CONFIG_PATH", &config)
+            .env("GRAPHMILL_LOG_LEVEL", "ERROR")
+            .env("GRAPHMILL_WAIT_FOR_MODELS", "1")
+            .env("GRAPHMILL_REST_BIND_ADDRESS", "127.0.0.1,127.0.0.2")
+            .env("GRAPHMILL_REST_PROT", "1")
+            .env("GRAPHMILL_PORT", "tcp://10.0.0.1:8000")
+            .env("GRAPHMILL_LOG_PATH", "");
+    });
+    let said = server.says("ready after");
+    assert!(
+        said.contains("`GRAPHMILL_REST_PROT` has no effect: did you mean `GRAPHMILL_REST_PORT`?"),
+        "{said}"
+    );
+    assert!(said.contains("listening on http://127.0.0.2:"), "{said}");
+    assert!(!said.contains("gRPC"), "{said}");
+
+    let wrong = command(&["serve", path(&config)])
+        .env("GRAPHMILL_REST_PORT", "x")
+        .output();
+    let wrong = wrong.expect("it runs");
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(
+        text(&wrong.stderr).contains("--rest_port"),
+        "{}",
+        text(&wrong.stderr)
+    );
+    // A model on the command line counts more than a configuration in the environment.
+    let missing = command(&["serve", "missing.gguf"])
+        .env("GRAPHMILL_CONFIG_PATH", &config)
+        .output();
+    assert!(text(&missing.expect("it runs").stderr).contains("cannot find `missing.gguf`"));
+}
+
+#[test]
+fn the_log_goes_to_a_file_that_is_opened_again() {
+    let graphs = scripted();
+    let config = graphs.config();
+    let (log, moved) = (graphs.path().join("log"), graphs.path().join("log.1"));
+    let server = Server::start(
+        &["--config_path", path(&config), "--log_path", path(&log)],
+        |_| (),
+    );
+    let until = |words: &str| {
+        let found = || fs::read_to_string(&log).is_ok_and(|text| text.contains(words));
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+        while !found() {
+            assert!(
+                std::time::Instant::now() < deadline,
+                "{words} in {:?}",
+                fs::read_to_string(&log)
+            );
+            std::thread::yield_now();
+        }
+    };
+    until("ready after");
+    fs::rename(&log, &moved).expect("movable");
+    server.signal("-USR1");
+    until("the log was opened again");
+    assert!(
+        !fs::read_to_string(&log)
+            .expect("there")
+            .contains("ready after")
+    );
+    let nowhere = graphs.path().join("nowhere/log");
+    let output = graphmill(&["--config_path", path(&config), "--log_path", path(&nowhere)]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        text(&output.stderr).contains("cannot write the log"),
+        "{}",
+        text(&output.stderr)
+    );
+}
