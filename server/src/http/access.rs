@@ -194,7 +194,7 @@ pub(crate) async fn layer(
         .get::<Id>()
         .expect("the layer outside this one sets it");
     let entry = Entry(Arc::new(Facts {
-        id: Arc::clone(&id.0),
+        id: Arc::clone(&id.text),
         method: request.method().clone(),
         path: request.uri().path().to_owned(),
         endpoint: request
