@@ -66,11 +66,12 @@ pub use constrain::{
 pub use engine::{
     Entry, GenerationRequest, LlmEngine, LlmEngineStatus, PromptPreview, SequenceHandle,
 };
-pub use load::{LoadStage, ModelKind, kind_of, loading, prepare_process, trial};
+pub use load::{kind_of, prepare_process, trial};
 pub use measure::{Histogram, Measurements};
 pub use model::files::ModelFiles;
 pub use model::info::{self, LlmEngineInfo};
 pub use model::vocab::{GapMarks, TokenizeError, Vocab};
+pub use model::{LoadStage, ModelKind, loading};
 pub use protocol::{
     DraftCounts, DryParams, ErrorKind, FinishReason, GenerationError, LoadError, LogitBias,
     MirostatParams, MirostatVersion, OutOfMemory, RequestId, SamplingParams, SequenceId,

@@ -13,7 +13,8 @@
 //! In this crate, and only here, wire formats and status codes are known. [`config`] reads what to
 //! serve, `servable` holds the graphs and opens their sessions, `http` has a folder for each
 //! dialect, `keys` says who may do what, `site` says whose requests are taken, `listen` holds the
-//! connections, `rescue` is the error table, and `app` puts the layers around all of it, starts and stops it.
+//! connections, `rescue` is the error table, and `app` puts the layers around all of it, starts and
+//! stops it.
 
 mod app;
 mod changes;

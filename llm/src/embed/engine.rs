@@ -14,6 +14,7 @@ use crate::backend::interface::{
 use crate::load;
 use crate::model::PairForm;
 use crate::model::files::ModelFiles;
+use crate::model::progress;
 use crate::model::vocab::{self, Vocab};
 use crate::protocol::LoadError;
 use crate::spec::EmbeddingSpec;
@@ -76,7 +77,7 @@ impl EmbeddingEngine {
     /// [`LoadError`] says which file or option is wrong, and why.
     pub fn load(spec: EmbeddingSpec) -> Result<Self, LoadError> {
         spec.validate()?;
-        let _told = load::progress::Told::of(&spec.model);
+        let _told = progress::Told::of(&spec.model);
         let files = load::prepare_embedding(&spec)?;
         let to_open = spec.clone();
         Self::start(spec, files, move |serve| {

@@ -13,6 +13,7 @@ use crate::load;
 use crate::measure::Measurements;
 use crate::model::files::ModelFiles;
 use crate::model::info::{DraftInfo, LlmEngineInfo};
+use crate::model::progress;
 use crate::model::vocab::{self, Vocab};
 use crate::protocol::{FinishReason, GenerationError, LoadError, SequenceId, SubmitError, Token};
 use crate::room::{self, Cache};
@@ -103,7 +104,7 @@ impl LlmEngine {
     /// [`LoadError`] says which file or option is wrong, and why.
     pub fn load(spec: LlmEngineSpec) -> Result<Self, LoadError> {
         spec.validate()?;
-        let _told = load::progress::Told::of(&spec.model);
+        let _told = progress::Told::of(&spec.model);
         let files = load::prepare(&spec)?;
         let to_open = spec.clone();
         Self::start(spec, files, move |serve| load::open(&to_open, serve))

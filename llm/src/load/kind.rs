@@ -2,18 +2,8 @@
 
 use std::path::Path;
 
+use crate::model::ModelKind;
 use crate::protocol::LoadError;
-
-/// What can be done with a model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ModelKind {
-    /// It continues texts.
-    Generates,
-    /// It makes vectors of texts.
-    Embeds,
-    /// It scores texts beside a query.
-    Ranks,
-}
 
 /// Reads from the header of a model file what the model is for. A scripted model generates.
 ///

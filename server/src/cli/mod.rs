@@ -42,6 +42,10 @@ struct Cli {
 }
 
 #[derive(Debug, Subcommand)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one, for as long as the program runs"
+)]
 enum Verb {
     /// Serve a model, a graph, or the graphs of a config.json.
     Serve(serve::Arguments),

@@ -32,10 +32,7 @@ pub(super) fn show(server: &Server) -> Shown {
             }
         });
     }
-    Shown {
-        writing: writing,
-        is_shown,
-    }
+    Shown { writing, is_shown }
 }
 
 impl Drop for Shown {

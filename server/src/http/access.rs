@@ -249,7 +249,7 @@ pub(crate) async fn layer(
             RequestTrace::begin(traces, request.method(), route, request.headers())
         });
     let entry = Entry(Arc::new(Facts {
-        id: Arc::clone(&id.0),
+        id: Arc::clone(&id.text),
         method: request.method().clone(),
         path: request.uri().path().to_owned(),
         endpoint: route.map_or(UNKNOWN, MatchedPath::as_str).to_owned(),

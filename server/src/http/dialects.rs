@@ -26,7 +26,7 @@ pub(crate) async fn layer(request: Request, next: Next) -> Response {
     let response = next.run(request).await;
     let mut response = match response.extensions().get::<Failure>() {
         Some(failure) => {
-            let id = id.as_ref().map(|id| &*id.0);
+            let id = id.as_ref().map(|id| &*id.text);
             let body = dialect.error(&failure.view(id)).to_string();
             let (mut parts, _) = response.into_parts();
             parts.headers.remove(header::CONTENT_LENGTH);
@@ -35,7 +35,7 @@ pub(crate) async fn layer(request: Request, next: Next) -> Response {
         None => response,
     };
     if let Some(name) = dialect.id_header()
-        && let Some(id) = id.and_then(|id| HeaderValue::from_str(&id.0).ok())
+        && let Some(id) = id.and_then(|id| HeaderValue::from_str(&id.text).ok())
     {
         let name = HeaderName::from_static(name);
         response.headers_mut().insert(name, id);

@@ -152,8 +152,9 @@ impl Json<'_> {
     /// A message about the place at this byte.
     fn line(&self, at: usize, message: &str) -> String {
         let before = &self.text.as_bytes()[..at.min(self.text.len())];
-        let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
-        let start = before.iter().rposition(|byte| *byte == b'\n');
+        let before = String::from_utf8_lossy(before);
+        let line = before.matches('\n').count() + 1;
+        let start = before.rfind('\n');
         let column = before.len() - start.map_or(0, |start| start + 1) + 1;
         format!("{}:{line}:{column}: {message}", self.name)
     }

@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use axum::{
     extract::{MatchedPath, Request, State},
-    http::{HeaderMap, HeaderName, Method, header},
+    http::{HeaderMap, HeaderName, HeaderValue, Method, header},
     middleware::Next,
     response::{IntoResponse as _, Response},
 };
@@ -96,6 +96,7 @@ impl Gate {
     }
 
     /// The key of a request, and how many more requests it may send, where that is limited.
+    #[expect(clippy::result_large_err, reason = "a refusal is answered at once")]
     fn admit(&self, request: &Request, need: Need) -> Result<(Caller, Option<u32>), Refusal> {
         let presented = presented(request.headers());
         let found = presented.and_then(|presented| self.keys.find(presented));
@@ -172,12 +173,12 @@ fn presented(headers: &HeaderMap) -> Option<&[u8]> {
     const SCHEME: &[u8] = b"bearer ";
     let bearer = headers
         .get(header::AUTHORIZATION)
-        .map(|value| value.as_bytes())
+        .map(HeaderValue::as_bytes)
         .filter(|value| {
             value.len() > SCHEME.len() && value[..SCHEME.len()].eq_ignore_ascii_case(SCHEME)
         })
         .map(|value| value[SCHEME.len()..].trim_ascii());
-    bearer.or_else(|| headers.get(X_API_KEY).map(|value| value.as_bytes()))
+    bearer.or_else(|| headers.get(X_API_KEY).map(HeaderValue::as_bytes))
 }
 
 /// Asks for the key.

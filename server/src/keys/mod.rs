@@ -1,7 +1,7 @@
 //! Who may do what, and how much of it: the keys of a server.
 //!
-//! A key file is read by [`file`]; what a key has left of its limits is its [`usage`]; the [`gate`]
-//! asks each request for its key, and [`caller`] is that key for the time of one request. Nothing
+//! A key file is read by `file`; what a key has left of its limits is its `usage`; the `gate`
+//! asks each request for its key, and `caller` is that key for the time of one request. Nothing
 //! here keeps or shows a key: only its SHA-256 is compared.
 
 mod bucket;

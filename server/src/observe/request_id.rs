@@ -21,12 +21,21 @@ const MAX_BYTES: usize = 128;
 
 /// The identity of the request in whose extensions it is.
 #[derive(Clone, Debug)]
-pub(crate) struct Id(pub(crate) Arc<str>);
+pub(crate) struct Id {
+    pub(crate) text: Arc<str>,
+    /// Whether it is one of ours, which nobody can guess.
+    pub(crate) is_ours: bool,
+}
 
 /// Gives each request its identity, and the answer the same.
 pub(crate) async fn layer(mut request: Request, next: Next) -> Response {
-    let id = accepted(request.headers()).unwrap_or_else(random);
-    request.extensions_mut().insert(Id(Arc::clone(&id)));
+    let given = accepted(request.headers());
+    let is_ours = given.is_none();
+    let id = given.unwrap_or_else(random);
+    request.extensions_mut().insert(Id {
+        text: Arc::clone(&id),
+        is_ours,
+    });
     let mut response = next.run(request).await;
     let value = HeaderValue::from_str(&id).expect("ids are visible ASCII");
     response.headers_mut().insert(HEADER, value);

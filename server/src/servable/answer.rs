@@ -85,11 +85,11 @@ impl Answer {
                 "the graph does not take requests",
             ));
         };
-        let mut run = RunCx::new(asked.id.0.clone());
+        let mut run = RunCx::new(asked.id.text.clone());
         run.deadline = asked.deadline;
         run.tenant.clone_from(&asked.key);
         run.extension = Some(Arc::new(asked.account));
-        let listed = running.list(&asked.id.0, asked.key, run.cancel.clone());
+        let listed = running.list(&asked.id, asked.key, run.cancel.clone());
         run.trace.traceparent = asked.trace.traceparent;
         let (mut session, handle) = Session::new(&plan, run, SidePackets::new())?;
         if let Some(run) = asked.trace.run {

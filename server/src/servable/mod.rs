@@ -140,8 +140,8 @@ impl Servables {
     fn unknown(&self, name: &str, sees: impl Fn(&str, Option<&str>) -> bool) -> Failure {
         /// Longer names say nothing more, and an answer must not grow with a request.
         const SHOWN_BYTES: usize = 150;
-        let seen = self.by_name.keys().filter(|name| sees(name, None));
-        let mut all: Vec<String> = seen.cloned().collect();
+        let visible = self.by_name.keys().filter(|name| sees(name, None));
+        let mut all: Vec<String> = visible.cloned().collect();
         for servable in self.iter() {
             let adapters = servable.adapters().into_iter();
             let adapters = adapters.filter(|adapter| sees(servable.name(), Some(adapter)));

@@ -7,6 +7,8 @@ use std::{
 
 use graphmill_engine::CancelToken;
 
+use crate::observe::request_id::Id;
+
 /// As many as there are sessions. Ids are the clients' own, so several requests can have the same.
 #[derive(Default)]
 pub(crate) struct Running {
@@ -15,6 +17,8 @@ pub(crate) struct Running {
 
 struct Request {
     number: u64,
+    /// Whether only who has its key, or has seen its answer, can name it.
+    is_secret: bool,
     /// The name of its key, where there are keys.
     key: Option<Arc<str>>,
     cancel: CancelToken,
@@ -28,30 +32,32 @@ impl Running {
     /// Lists a request until the entry is dropped.
     pub(super) fn list(
         self: &Arc<Self>,
-        id: &Arc<str>,
+        id: &Id,
         key: Option<Arc<str>>,
         cancel: CancelToken,
     ) -> Listed {
         let mut by_id = self.lock();
-        let of_id = by_id.entry(Arc::clone(id)).or_default();
+        let of_id = by_id.entry(Arc::clone(&id.text)).or_default();
         let number = of_id.last().map_or(0, |last| last.number + 1);
         of_id.push(Request {
             number,
+            is_secret: key.is_some() || id.is_ours,
             key,
             cancel,
         });
         Listed {
             running: Arc::clone(self),
-            id: Arc::clone(id),
+            id: Arc::clone(&id.text),
             number,
         }
     }
 
-    /// Cancels all requests of an id and a key. Says whether there is one.
+    /// Cancels all requests of an id and a key. Where there are no keys, an id that a client has
+    /// chosen does not do: another one could guess it. Says whether there is one.
     pub(crate) fn cancel(&self, id: &str, key: Option<&str>) -> bool {
         let by_id = self.lock();
         let of_id = by_id.get(id).into_iter().flatten();
-        let own = of_id.filter(|request| request.key.as_deref() == key);
+        let own = of_id.filter(|it| it.is_secret && it.key.as_deref() == key);
         let tokens: Vec<CancelToken> = own.map(|request| request.cancel.clone()).collect();
         drop(by_id);
         tokens.iter().for_each(CancelToken::cancel);

@@ -111,8 +111,8 @@ impl Served {
         self.hint.notify_one();
     }
 
-    /// Whether a file that counts is another one than when it was last looked at. Waits while graphs
-    /// are loaded.
+    /// Whether a file that counts is another one than when it was last looked at. Waits while
+    /// graphs are loaded.
     pub(crate) fn has_changed(&self) -> bool {
         self.looking().changed().is_some()
     }
@@ -267,8 +267,8 @@ impl<'a> Succession<'a> {
         }
     }
 
-    /// A graph that was not served before, and is still not, keeps nobody from another one. One that
-    /// waits for its files is no mistake.
+    /// A graph that was not served before, and is still not, keeps nobody from another one. One
+    /// that waits for its files is no mistake.
     fn may_fail(&self, servable: &Servable) -> bool {
         let before = self.old.get(servable.name());
         servable.state_name() == StateName::Waiting

@@ -95,7 +95,7 @@ fn the_log_goes_to_a_file_that_is_opened_again() {
     );
     let until = |words: &str| {
         let found = || fs::read_to_string(&log).is_ok_and(|text| text.contains(words));
-        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+        let deadline = std::time::Instant::now() + std::time::Duration::from_mins(1);
         while !found() {
             assert!(
                 std::time::Instant::now() < deadline,

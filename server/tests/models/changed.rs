@@ -13,7 +13,8 @@ async fn a_file_that_changes_in_use_is_reported() {
     let good = tiny_model();
     let mut graphs = Graphs::new();
     fs::write(graphs.add("good", ""), &good).expect("writable");
-    let mut served = graphs.serve(&[]);
+    // Without watching: otherwise the other file would be served instead.
+    let mut served = graphs.serve(&["--file_system_poll_wait_seconds", "0"]);
     let status: Value = serde_json::from_str(&served.get("/v3/status").await).expect("JSON");
     assert_eq!(status["engines"][0]["file_change"], Value::Null);
 

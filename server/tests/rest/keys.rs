@@ -345,7 +345,7 @@ async fn a_request_is_cancelled_by_its_id_and_its_key() {
 }
 
 #[tokio::test]
-async fn without_keys_requests_are_cancelled_by_their_id() {
+async fn without_keys_requests_are_cancelled_by_ids_that_nobody_can_guess() {
     let reply = json!({ "text": "on and on ", "then": "repeat" });
     let script = json!({ "name": "m", "step_micros": 1000, "replies": [reply] });
     let server = Setup::new()
@@ -353,18 +353,32 @@ async fn without_keys_requests_are_cancelled_by_their_id() {
         .script(&script)
         .start()
         .await;
-    let request = server.post("/v3/chat/completions", question("chat", "go").to_string());
-    let asked = request.header("x-request-id", "mine").send();
-    let cancelled = async {
-        loop {
-            let url = format!("{}/v3/requests/mine", server.url);
-            if read(server.client.delete(url)).await.status == 204 {
-                break;
-            }
-        }
+    let cancel = async |id: &str| {
+        let url = format!("{}/v3/requests/{id}", server.url);
+        read(server.client.delete(url)).await.status
     };
-    let (answer, ()) = tokio::join!(asked, cancelled);
-    let answer = answer.expect("an answer");
-    assert_eq!(answer.headers()["x-should-retry"], "false");
+    let ask = async |id: Option<&str>| {
+        let mut body = question("chat", "go");
+        body["stream"] = true.into();
+        let request = server.post("/v3/chat/completions", body.to_string());
+        let request = match id {
+            Some(id) => request.header("x-request-id", id),
+            None => request,
+        };
+        let mut answer = request.send().await.expect("an answer");
+        answer.chunk().await.expect("events");
+        answer
+    };
+    let named = ask(Some("mine")).await;
+    assert_eq!(cancel("mine").await, 404, "somebody else could choose it");
+    drop(named);
+    let answer = ask(None).await;
+    let id = answer.headers()["x-request-id"]
+        .to_str()
+        .expect("text")
+        .to_owned();
+    assert_eq!(cancel(&id).await, 204);
+    let rest = answer.text().await.expect("it ends well");
+    assert!(rest.contains("\"code\":\"cancelled\""), "{rest}");
     server.until_idle().await;
 }

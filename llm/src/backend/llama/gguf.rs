@@ -8,7 +8,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{self, BufReader, Read};
 use std::path::Path;
 
-use crate::load::ModelKind;
+use crate::model::ModelKind;
 use crate::model::files::FileState;
 use crate::protocol::LoadError;
 

@@ -252,7 +252,7 @@ fn burst_after(before: &[Job], machine: fn(&StepSize) -> f64) -> (f64, f64) {
         ..job(64, 400)
     };
     let mut jobs = before.to_vec();
-    jobs.extend([burst; 256]);
+    jobs.extend(std::iter::repeat_n(burst, 256));
     let history = world.play(&jobs);
     let all = before.len()..jobs.len();
     let first = all.clone().map(|job| history.first_output(&jobs, job));

@@ -15,6 +15,7 @@ pub(super) struct Conversation {
 }
 
 /// A piece of what the model says.
+#[derive(Clone, Copy)]
 pub(super) enum Said<'a> {
     /// What it thinks before it answers.
     Reasoning(&'a str),

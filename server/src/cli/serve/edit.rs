@@ -23,8 +23,8 @@ const LISTS: [&str; 2] = [LIST, "mediapipe_config_list"];
 /// What a configuration is made from where there is none.
 const EMPTY: &str = "{\n  \"model_config_list\": []\n}\n";
 
-/// Changes a configuration, which is replaced as a whole: whoever reads it meanwhile has the old one
-/// or the new one.
+/// Changes a configuration, which is replaced as a whole: whoever reads it meanwhile has the old
+/// one or the new one.
 pub(super) fn change(
     file: &Path,
     change: impl FnOnce(&str) -> Result<String, String>,
@@ -61,7 +61,8 @@ fn replace(file: &Path, text: &str) -> std::io::Result<()> {
         fs::rename(&beside, file)
     });
     if written.is_err() {
-        // Nothing is left of a change that failed; where this fails, too, the name tells what it is.
+        // Nothing is left of a change that failed; where this fails, too, the name tells what it
+        // is.
         fs::remove_file(&beside).ok();
     }
     written
@@ -88,16 +89,18 @@ pub(super) fn added(text: &str, name: &str, base: &str) -> Result<String, String
         ));
     };
     Ok(match list.entries.last() {
-        Some(last) => {
+        Some(final_entry) => {
             // In a line of its own, as far in as the one before it.
-            let line = text[..last.place.start].rfind('\n').map_or(0, |at| at + 1);
-            let before = &text[line..last.place.start];
+            let line = text[..final_entry.place.start]
+                .rfind('\n')
+                .map_or(0, |at| at + 1);
+            let before = &text[line..final_entry.place.start];
             let between = if before.trim().is_empty() {
                 format!("\n{before}")
             } else {
                 " ".to_owned()
             };
-            let end = last.place.end;
+            let end = final_entry.place.end;
             spliced(text, end..end, &format!(",{between}{entry}"))
         }
         None => spliced(text, list.place.clone(), &format!("[\n    {entry}\n  ]")),

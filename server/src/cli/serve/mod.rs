@@ -73,8 +73,8 @@ pub(super) struct Arguments {
     /// file fails its graph and not the server.
     #[arg(long, value_name = "SWITCH", default_value = "on")]
     model_trial: Switch,
-    /// How often the files that are served are looked at, in seconds, where the system does not tell
-    /// of their changes; 0: the configuration is only reloaded when somebody asks for it.
+    /// How often the files that are served are looked at, in seconds, where the system does not
+    /// tell of their changes; 0: the configuration is only reloaded when somebody asks for it.
     #[arg(long, value_name = "SECONDS", default_value_t = 5)]
     file_system_poll_wait_seconds: u32,
     /// The longest body of a request: bytes, or a number with KiB, MiB or GiB behind it.
@@ -158,7 +158,7 @@ fn try_run(arguments: &Arguments, given: &ArgMatches) -> Result<ExitCode, String
     let repository = arguments.editing.model_repository_path.as_deref();
     let source = arguments.sources.resolve(given, repository)?;
     if arguments.sources.emit_graph {
-        let graph = arguments.sources.emitted(&source, &arguments.model)?;
+        let graph = sources::Sources::emitted(&source, &arguments.model)?;
         // Fails when the reader has read enough, as `head` does.
         let _ = io::stdout().write_all(graph.as_bytes());
         return Ok(ExitCode::SUCCESS);

@@ -15,19 +15,19 @@ use crate::{cli::report, config};
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case", next_help_heading = "Instead of serving")]
 pub(super) struct Editing {
-    /// Lists what can be served in --model_repository_path, a name a line: folders with a graph or
+    /// Lists what can be served in `--model_repository_path`, a name a line: folders with a graph or
     /// a model.
     #[arg(long, requires = "model_repository_path", conflicts_with_all = ["add_to_config", "remove_from_config"])]
     list_models: bool,
-    /// Adds the graph --model_name in the folder --model_path, or in the folder of that name in
-    /// --model_repository_path, to the file --config_path.
+    /// Adds the graph `--model_name` in the folder `--model_path`, or in the folder of that name in
+    /// `--model_repository_path`, to the file `--config_path`.
     #[arg(long, requires = "model_name", conflicts_with = "remove_from_config")]
     add_to_config: bool,
-    /// Removes the graph --model_name from the file --config_path.
+    /// Removes the graph `--model_name` from the file `--config_path`.
     #[arg(long, requires = "model_name")]
     remove_from_config: bool,
-    /// A folder of folders, each with a graph or a model. Where --model_path is not given,
-    /// --model_name is looked for in it.
+    /// A folder of folders, each with a graph or a model. Where `--model_path` is not given,
+    /// `--model_name` is looked for in it.
     #[arg(long, value_name = "FOLDER")]
     pub(super) model_repository_path: Option<PathBuf>,
 }

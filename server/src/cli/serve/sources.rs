@@ -110,7 +110,7 @@ impl Sources {
     }
 
     /// The graph of a model.
-    pub(super) fn emitted(&self, source: &Source, flags: &ModelFlags) -> Result<String, String> {
+    pub(super) fn emitted(source: &Source, flags: &ModelFlags) -> Result<String, String> {
         match source {
             Source::Model(model) => source::text(model, source::kind(model, flags)?, flags),
             other => Err(format!(

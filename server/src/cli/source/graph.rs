@@ -135,25 +135,25 @@ mod tests {
             tool_parser: Some("none".to_owned()),
             ..ModelFlags::default()
         };
-        let plain = ModelFlags::default();
+        let unset = ModelFlags::default();
         for (kind, flags) in [
             (ModelKind::Generates, &flags),
-            (ModelKind::Embeds, &plain),
-            (ModelKind::Ranks, &plain),
+            (ModelKind::Embeds, &unset),
+            (ModelKind::Ranks, &unset),
         ] {
             let text = text(&model, kind, flags).expect("a graph");
             let mut sources = SourceMap::new();
-            let parsed = parse_graph(&mut sources, "graph".to_owned(), text.as_bytes());
-            let said = render::human(&sources, &parsed.diagnostics, render::Color::Plain);
-            let graph = parsed.graph.expect(&said);
+            let read = parse_graph(&mut sources, "graph".to_owned(), text.as_bytes());
+            let said = render::human(&sources, &read.diagnostics, render::Color::Plain);
+            let graph = read.graph.expect(&said);
             let environment = Environment::new(Registry::global())
                 .with_world(Files::new(folder.path()))
                 .without_loading();
-            let (plan, found) = Plan::compile(&graph, &mut sources, &environment);
+            let (plan, diagnostics) = Plan::compile(&graph, &mut sources, &environment);
             assert!(
-                plan.is_some() && found.is_empty(),
+                plan.is_some() && diagnostics.is_empty(),
                 "{text}\n{}",
-                render::human(&sources, &found, render::Color::Plain)
+                render::human(&sources, &diagnostics, render::Color::Plain)
             );
         }
     }

@@ -1,5 +1,5 @@
-//! Flags that become options of the graph that a model gets. Most are OpenVINO Model Server's, which
-//! makes a graph of them, too.
+//! Flags that become options of the graph that a model gets. Most are OpenVINO Model Server's,
+//! which makes a graph of them, too.
 
 use std::path::PathBuf;
 
@@ -103,8 +103,8 @@ impl ModelFlags {
         Ok(task.or(given.first().map(|given| given.flag)))
     }
 
-    /// The fields of a graph's options, as it is for this kind of model. The error names a flag that
-    /// means nothing for it.
+    /// The fields of a graph's options, as it is for this kind of model. The error names a flag
+    /// that means nothing for it.
     pub(super) fn options(
         &self,
         kind: ModelKind,

@@ -21,7 +21,7 @@ use sample::Sample;
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
 pub(super) struct Arguments {
-    /// The server; its --management_port, if it has one.
+    /// The server; its `--management_port`, if it has one.
     #[arg(value_name = "URL", default_value = USUAL_URL)]
     url: String,
     /// Prints one table, of one interval, and ends.

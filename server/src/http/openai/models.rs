@@ -37,9 +37,9 @@ pub(super) async fn list(
         let adapters = servable.adapters().into_iter();
         let adapters = adapters.map(|adapter| Some(adapter.into()));
         let all = [None].into_iter().chain(adapters);
-        let seen =
+        let visible =
             all.filter(|adapter: &Option<Arc<str>>| sees(servable.name(), adapter.as_deref()));
-        models.extend(seen.map(|adapter| Model {
+        models.extend(visible.map(|adapter| Model {
             servable,
             adapter,
             since,
