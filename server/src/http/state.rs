@@ -20,7 +20,7 @@ use crate::{
         trace::{TraceOptions, Traces},
     },
     rescue::Failure,
-    servable::{Named, Running, Served, Servables, Stage},
+    servable::{Named, Running, Servables, Served, Stage},
 };
 
 /// What a server is started with.
