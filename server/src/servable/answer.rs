@@ -52,6 +52,7 @@ pub(crate) struct Answer {
     packets: OutputStream,
     /// How the session ended; taken when it has been asked.
     session: Option<JoinHandle<Result<Summary, Error>>>,
+    summary: Option<Summary>,
     stage: watch::Receiver<Stage>,
     /// Cancels the session when it is dropped.
     _handle: Handle,
@@ -102,6 +103,7 @@ impl Answer {
         Ok(Self {
             packets,
             session: Some(session),
+            summary: None,
             stage: stage.clone(),
             _handle: handle,
             _listed: listed,
@@ -120,6 +122,7 @@ impl Answer {
         let Self {
             packets,
             session,
+            summary,
             stage,
             ..
         } = self;
@@ -129,21 +132,34 @@ impl Answer {
             () = cut(stage) => Err(Failure::new(Cause::Draining, "the server is stopping")),
             packet = packets.next() => match packet {
                 Some(packet) => packet.into_value().map(Some).ok_or_else(wrong_type),
-                None => ended(session).await.map(|()| None),
+                None => {
+                    if let Some(ended) = ended(session).await? {
+                        *summary = Some(ended);
+                    }
+                    Ok(None)
+                }
             },
         }
+    }
+
+    /// What the session did, once the rest of the answer has come; `None` if it did not end well.
+    pub(crate) async fn summary(&mut self) -> Option<&Summary> {
+        while let Ok(Some(_)) = self.next().await {}
+        self.summary.as_ref()
     }
 }
 
 /// How a session ended. It has closed its outputs, so this is about to be known.
-async fn ended(session: &mut Option<JoinHandle<Result<Summary, Error>>>) -> Result<(), Failure> {
+async fn ended(
+    session: &mut Option<JoinHandle<Result<Summary, Error>>>,
+) -> Result<Option<Summary>, Failure> {
     let Some(task) = session.as_mut() else {
-        return Ok(());
+        return Ok(None);
     };
     let outcome = task.await;
     *session = None;
     match outcome {
-        Ok(outcome) => outcome.map(drop).map_err(Failure::from),
+        Ok(outcome) => outcome.map(Some).map_err(Failure::from),
         Err(_) => Err(Failure::new(Cause::Panic, "the session failed")),
     }
 }

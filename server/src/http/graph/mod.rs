@@ -20,8 +20,10 @@ use serde_json::Value;
 mod body;
 pub(super) mod routes;
 mod stream;
+mod timings;
 
 use body::ParsedBody;
+use timings::Timings;
 
 use crate::{
     http::{access::Entry, sse, state::App, unknown_route},
@@ -194,6 +196,7 @@ async fn answer(
     };
     // Before the answer's end is sent: the next request may follow at once.
     let settlement = caller.clone().map(Settlement);
+    let with_timings = timings::are_asked(&head.uri);
     let mut answer = Answer::open(&app.stage, &app.running, &servable, asked).await?;
     head.entry.entered();
     let mut headers = HeaderMap::new();
@@ -218,6 +221,14 @@ async fn answer(
             bytes,
         } => {
             let content_type = HeaderValue::from_static(content_type);
+            let summary = match with_timings {
+                true => answer.summary().await,
+                false => None,
+            };
+            let bytes = match summary {
+                Some(summary) => Timings::new(&head.entry, summary).within(bytes),
+                None => bytes,
+            };
             let timing = HeaderValue::try_from(head.entry.server_timing());
             let timing = timing.expect("names and numbers");
             let headers = [
@@ -230,8 +241,11 @@ async fn answer(
             first,
             answer,
             (head.entry, settlement),
-            app.options.keep_alive,
-            dialect,
+            stream::Form {
+                keep_alive: app.options.keep_alive,
+                dialect,
+                with_timings,
+            },
         )),
     };
     response.headers_mut().extend(headers);
