@@ -196,12 +196,8 @@ fn try_run(arguments: &Arguments, given: &ArgMatches) -> Result<ExitCode, String
     if let Some(port) = arguments.port {
         tracing::warn!("gRPC is not built: nothing listens on port {port} (--port)");
     }
-    let traces = match arguments.telemetry.traces() {
-        Ok(traces) => traces,
-        Err(message) => return fail(&message),
-    };
     let mut options = Options {
-        traces,
+        traces: arguments.telemetry.traces()?,
         drain_delay: Duration::from_secs(arguments.drain_delay_seconds.into()),
         grace: Duration::from_secs(arguments.shutdown_grace_seconds.into()),
         max_body_bytes: arguments.max_body_bytes,
