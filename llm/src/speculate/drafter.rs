@@ -18,8 +18,8 @@ use std::collections::BinaryHeap;
 
 use rustc_hash::FxHashMap;
 
-use super::confidence::Confidence;
 use super::drafting::{Drafting, ModelDraft};
+use super::learned::Confidence;
 use super::place::{Guess, Place};
 use super::worth::Steps;
 use crate::backend::{Backend, BatchToken, Capacity, DecodeError, Slot};

@@ -1,7 +1,7 @@
 //! Speculation on made-up texts, whose acceptance is known.
 
 use super::Speculation;
-use super::confidence::Confidence;
+use super::learned::Confidence;
 use super::lookup::Lookup;
 use super::params::{DraftSource, SpeculationParams};
 use super::worth::{LinearCost, Steps, Yield};
