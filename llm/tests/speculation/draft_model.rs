@@ -1,23 +1,17 @@
-//! Speculation with a draft model: what is generated does not depend on it, and it drafts where
-//! that pays.
+//! Drafts of a draft model, which drafts where that pays.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use graphmill_llm::backend::scripted::{Script, ScriptedBackend};
+use graphmill_llm::backend::scripted::Script;
 use graphmill_llm::backend::{BatchToken, Capacity, DecodeError, DraftSupport, Slot};
 use graphmill_llm::{
     Backend, DraftSource, GenerationRequest, LlmEngine, LlmEngineSpec, SpeculationParams,
     StepOutput, SubmitError, Token,
 };
 use proptest::prelude::*;
-use speculating::{Markov, start, variants};
 
-mod speculating;
-
-/// The main model's number. A draft model with the same one is always right, one with another
-/// hardly ever.
-const MAIN: u64 = 7;
+use crate::speculating::{MAIN, Markov, markov_backend, same_texts, scripted, start, variants};
 
 /// What a draft model was asked to compute.
 #[derive(Debug, Default)]
@@ -155,16 +149,7 @@ fn engine(setup: Setup) -> (LlmEngine, Arc<Mutex<Log>>) {
     let log = Arc::new(Mutex::new(Log::default()));
     let (to_open, to_fill) = (spec.clone(), Arc::clone(&log));
     let open = move || {
-        let script = Script {
-            cells: 4096,
-            ..Script::default()
-        };
-        let (scripted, vocab) = ScriptedBackend::new(script, &to_open);
-        let capacity = Capacity {
-            reuses_cells: false,
-            ..scripted.capacity()
-        };
-        let mut main = Markov::new(capacity, setup.cells, MAIN);
+        let (mut main, vocab) = markov_backend(&to_open, setup.cells);
         main.support = setup.support;
         main.takes = Duration::from_micros(setup.takes);
         let capacity = Capacity {
@@ -172,7 +157,7 @@ fn engine(setup: Setup) -> (LlmEngine, Arc<Mutex<Log>>) {
             cells_per_sequence: setup.draft_cells,
             max_sequences: setup.draft_slots,
             max_batch_tokens: setup.draft_batch,
-            ..capacity
+            ..main.capacity()
         };
         let mut model = Markov::new(capacity, usize::MAX, setup.draft);
         model.takes = Duration::from_micros(setup.draft_takes);
@@ -259,22 +244,12 @@ proptest! {
                 variant
             })
             .collect();
-        let plain: Vec<_> = variants
-            .iter()
-            .map(|variant| start(&engine, |request| variant.clone().apply(request, false)).finish().0)
-            .collect();
-        for (variant, plain) in variants.iter().zip(&plain) {
-            let (said, ..) = start(&engine, |request| variant.clone().apply(request, true)).finish();
-            prop_assert_eq!(&said, plain);
-        }
-        let runs: Vec<_> = variants
-            .iter()
-            .enumerate()
-            .map(|(index, variant)| start(&engine, |request| variant.clone().apply(request, index % 5 != 4)))
-            .collect();
-        for (run, plain) in runs.into_iter().zip(&plain) {
-            prop_assert_eq!(&run.finish().0, plain);
-        }
+        same_texts(
+            &engine,
+            variants.len(),
+            |request, index, drafts| variants[index].apply(request, drafts),
+            |index| index % 5 != 4,
+        )?;
         let log = lock(&log);
         prop_assert!(log.refused.is_empty(), "{:?}", log.refused);
     }
@@ -397,10 +372,7 @@ fn a_token_below_the_threshold_is_not_drafted() {
 
 #[test]
 fn a_request_for_a_draft_model_that_is_not_there_is_refused() {
-    let spec = LlmEngineSpec::new("test.script.json");
-    let to_open = spec.clone();
-    let open = move || Ok(ScriptedBackend::new(Script::default(), &to_open));
-    let engine = LlmEngine::with_backend(spec, open).expect("the spec is valid");
+    let engine = scripted(Script::default());
     let field = |speculation| {
         let mut request = GenerationRequest::new(vec![97 as Token], |_: StepOutput| {});
         request.speculation = Some(speculation);

@@ -1,19 +1,15 @@
-//! Speculation from the text, on a model whose logits are a function of the text: what is generated
-//! does not depend on what was drafted.
+//! Drafts from the text.
 
 use std::sync::Arc;
 
-use engines::{markov, scripted};
 use graphmill_llm::backend::scripted::Script;
 use graphmill_llm::{
-    DraftCounts, DraftSource, FinishReason, GenerationRequest, LlmEngine, SpeculationParams,
-    StepOutput, SubmitError, Token, Usage,
+    DraftCounts, DraftSource, FinishReason, GenerationRequest, SpeculationParams, StepOutput,
+    SubmitError, Usage,
 };
 use proptest::prelude::*;
-use speculating::{start, variants};
 
-mod engines;
-mod speculating;
+use crate::speculating::{chat, markov, same_texts, scripted, start, variants};
 
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(150) })]
@@ -24,22 +20,12 @@ proptest! {
         cells in prop_oneof![Just(4096_usize), 200..600_usize],
     ) {
         let engine = markov(cells);
-        let plain: Vec<_> = variants
-            .iter()
-            .map(|variant| start(&engine, |request| variant.clone().apply(request, false)).finish().0)
-            .collect();
-        for (variant, plain) in variants.iter().zip(&plain) {
-            let (said, ..) = start(&engine, |request| variant.clone().apply(request, true)).finish();
-            prop_assert_eq!(&said, plain);
-        }
-        let runs: Vec<_> = variants
-            .iter()
-            .enumerate()
-            .map(|(index, variant)| start(&engine, |request| variant.clone().apply(request, index % 3 != 2)))
-            .collect();
-        for (run, plain) in runs.into_iter().zip(&plain) {
-            prop_assert_eq!(&run.finish().0, plain);
-        }
+        same_texts(
+            &engine,
+            variants.len(),
+            |request, index, drafts| variants[index].apply(request, drafts),
+            |index| index % 3 != 2,
+        )?;
     }
 }
 
@@ -47,11 +33,6 @@ proptest! {
 fn repeating() -> Script {
     let json = r#"{"replies": [{"text": "one two three four five ", "then": "repeat"}]}"#;
     serde_json::from_str(json).expect("a script")
-}
-
-fn chat(engine: &LlmEngine) -> Vec<Token> {
-    let text = "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n";
-    engine.vocab().tokenize(text, true, true).expect("short")
 }
 
 fn drafts_of(usage: Usage) -> DraftCounts {
@@ -62,7 +43,7 @@ fn drafts_of(usage: Usage) -> DraftCounts {
 fn a_repeating_text_takes_fewer_steps_and_the_counts_say_so() {
     let engine = scripted(repeating());
     let (said, usage, outputs) = start(&engine, |request| {
-        request.prompt = chat(&engine);
+        request.prompt = chat(&engine, "hi");
         request.max_tokens = Some(300);
         request.speculation = Some(SpeculationParams::default());
     })
@@ -88,7 +69,8 @@ fn a_repeating_text_takes_fewer_steps_and_the_counts_say_so() {
 #[test]
 fn a_request_without_speculation_reports_no_drafts() {
     let engine = scripted(repeating());
-    let (_, usage, outputs) = start(&engine, |request| request.prompt = chat(&engine)).finish();
+    let (_, usage, outputs) =
+        start(&engine, |request| request.prompt = chat(&engine, "hi")).finish();
     assert_eq!((usage.drafts, outputs), (None, 120));
     assert_eq!(engine.status().drafted_tokens, 0);
 }
@@ -133,7 +115,7 @@ fn a_limit_inside_a_draft_ends_the_text_there() {
     });
     for max_tokens in 1..34 {
         let (said, usage, _) = start(&engine, |request| {
-            request.prompt = chat(&engine);
+            request.prompt = chat(&engine, "hi");
             request.max_tokens = Some(max_tokens);
             request.speculation = Some(SpeculationParams::default());
         })
@@ -156,7 +138,7 @@ fn a_sequence_in_the_last_cells_goes_on_without_drafts() {
             ..repeating()
         });
         let (said, ..) = start(&engine, |request| {
-            request.prompt = chat(&engine);
+            request.prompt = chat(&engine, "hi");
             request.max_tokens = None;
             request.speculation = Some(SpeculationParams {
                 num_assistant_tokens: 8,
@@ -166,7 +148,7 @@ fn a_sequence_in_the_last_cells_goes_on_without_drafts() {
         .finish();
         (said.tokens.len(), said.finish)
     };
-    let prompt = chat(&scripted(repeating())).len();
+    let prompt = chat(&scripted(repeating()), "hi").len();
     for cells in 150..170 {
         assert_eq!(
             run(cells),
@@ -204,7 +186,7 @@ fn sequences_that_speculate_share_steps_with_others() {
     let runs: Vec<_> = (0..8)
         .map(|index| {
             start(&engine, |request| {
-                request.prompt = chat(&engine);
+                request.prompt = chat(&engine, "hi");
                 request.max_tokens = Some(200);
                 request.speculation = (index % 2 == 0).then(SpeculationParams::default);
             })

@@ -1,12 +1,14 @@
 //! Speculation on made-up texts, whose acceptance is known.
 
 use super::Speculation;
-use super::confidence::Confidence;
+use super::learned::Confidence;
 use super::lookup::Lookup;
 use super::params::{DraftSource, SpeculationParams};
-use super::worth::{LinearCost, Yield, worthwhile};
+use super::worth::{LinearCost, Steps, Yield};
 use crate::protocol::{DraftCounts, Token};
 use crate::schedule::cost::{CostModel, StepSize};
+
+mod streams;
 
 const PARAMS: SpeculationParams = SpeculationParams {
     num_assistant_tokens: 5,
@@ -33,16 +35,25 @@ struct Outcome {
     drafts: DraftCounts,
 }
 
+fn steps(decodes: u32, cost: LinearCost) -> Steps {
+    Steps {
+        decodes,
+        cost,
+        same_length: false,
+    }
+}
+
 fn generate(prompt: &[Token], answer: &[Token], others: u32) -> Outcome {
     let mut speculation = Speculation::new(PARAMS, prompt);
     let mut text = prompt.to_vec();
-    let mut steps = 0;
+    let mut taken_steps = 0;
     let end = prompt.len() + answer.len();
     while text.len() < end {
         let left = end - text.len();
         speculation.draft(&text, left as u32 - 1);
-        let cost = |rows| LinearCost::ASSUMED.of(rows);
-        speculation.keep(worthwhile(speculation.chances(), 1 + others, cost));
+        let price = steps(1 + others, LinearCost::ASSUMED).price(0.0);
+        let chances = speculation.chances();
+        speculation.keep(chances.partition_point(|chance| *chance > price));
         let before = text.len();
         let rest = &answer[before - prompt.len()..];
         let right = speculation.drafts().iter().zip(rest);
@@ -52,10 +63,10 @@ fn generate(prompt: &[Token], answer: &[Token], others: u32) -> Outcome {
             speculation.observe(&text);
         }
         speculation.settle(&text[before..]);
-        steps += 1;
+        taken_steps += 1;
     }
     Outcome {
-        steps,
+        steps: taken_steps,
         drafts: speculation.counts(),
     }
 }
@@ -163,22 +174,16 @@ fn a_full_batch_drafts_only_what_is_all_but_certain() {
 }
 
 #[test]
-fn more_rows_are_worth_it_where_they_cost_nothing() {
-    let chances = [0.9, 0.5, 0.1];
-    assert_eq!(worthwhile(&chances, 1, |_| 1.0), 3);
-    assert_eq!(worthwhile(&chances, 1, f64::from), 0);
-    assert_eq!(
-        worthwhile(&chances, 1, |rows| 0.7 + 0.3 * f64::from(rows)),
-        2
-    );
-    assert_eq!(
-        worthwhile(&chances, 64, |rows| 0.7 + 0.3 * f64::from(rows)),
-        0
-    );
-    // Rows that are computed in pairs: the second is free.
-    let pairs = |rows: u32| f64::from(rows.div_ceil(2));
-    assert_eq!(worthwhile(&[0.3, 0.2], 1, pairs), 1);
-    assert_eq!(worthwhile(&[0.9, 0.9, 0.9], 2, |rows| 1.0 + pairs(rows)), 2);
+fn a_draft_has_to_be_as_likely_as_what_its_time_would_give() {
+    let price = |decodes, more| steps(decodes, LinearCost::ASSUMED).price(more);
+    let assert_near =
+        |price: f32, expected: f32| assert!((price - expected).abs() < 1e-3, "{price}");
+    assert_near(price(1, 0.0), 0.3);
+    // Beside others a token takes less time, and a row as much as before.
+    assert_near(price(8, 0.0), 0.3 / (3.1 / 8.0));
+    assert!(price(64, 0.0) > 0.95);
+    // The time of a draft model counts too.
+    assert_near(price(1, 0.2), 0.5);
 }
 
 #[test]
