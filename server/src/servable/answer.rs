@@ -13,6 +13,7 @@ use super::{
     load::{request_stream, response_stream},
     running::{Listed, Running},
     state::Servable,
+    usage::InUse,
 };
 use crate::{
     observe::{request_id::Id, trace::RunTrace},
@@ -56,6 +57,8 @@ pub(crate) struct Answer {
     /// Cancels the session when it is dropped.
     _handle: Handle,
     _listed: Listed,
+    /// Keeps the graph from being unloaded.
+    _in_use: InUse,
 }
 
 /// A request, as the session's context has it.
@@ -78,6 +81,7 @@ impl Answer {
         servable: &Servable,
         asked: Asked,
     ) -> Result<Self, Failure> {
+        let in_use = servable.usage.begin();
         let plan = servable.plan()?;
         let (Some(input), Some(output)) = (request_stream(&plan), response_stream(&plan)) else {
             return Err(Failure::new(
@@ -105,6 +109,7 @@ impl Answer {
             stage: stage.clone(),
             _handle: handle,
             _listed: listed,
+            _in_use: in_use,
         })
     }
 
