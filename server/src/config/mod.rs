@@ -387,6 +387,8 @@ fn in_words_of_json(message: &str) -> String {
         .replace("invalid type: sequence,", "invalid type: array,")
         .replace("invalid type: floating point ", "invalid type: number ")
         .replace("expected a sequence", "expected an array")
+        .replace("expected u32", "expected a whole number from 0")
+        .replace("expected a nonzero u64", "expected a whole number above 0")
 }
 
 #[cfg(test)]

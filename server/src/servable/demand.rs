@@ -75,7 +75,10 @@ impl Served {
                 return Err(failure);
             }
             if Instant::now() >= ends {
-                return Err(late(servable, failure, patience.deadline));
+                return match servable.plan() {
+                    Ok(_) => Ok(named),
+                    Err(failure) => Err(late(servable, failure, patience.deadline)),
+                };
             }
             if place
                 .as_ref()

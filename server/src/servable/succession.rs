@@ -34,7 +34,16 @@ pub(super) struct Succession<'a> {
     new: Servables,
     changes: Changes,
     /// Those that have to be loaded.
-    to_load: Vec<GraphEntry>,
+    to_load: Vec<ToLoad>,
+}
+
+/// A graph that does not stay as it is.
+struct ToLoad {
+    entry: GraphEntry,
+    /// Whether it is loaded with the configuration, and not when a request asks for it.
+    now: bool,
+    /// Whether it was not served before: then it keeps nobody from another one if it is still not.
+    may_fail: bool,
 }
 
 impl<'a> Succession<'a> {
@@ -58,11 +67,21 @@ impl<'a> Succession<'a> {
                 new.put(Arc::clone(before));
                 continue;
             }
+            let state = before.map(|before| before.state_name());
+            let servable = new.of(&entry);
+            to_load.push(ToLoad {
+                now: match state {
+                    Some(StateName::Available) => true,
+                    Some(StateName::Unloaded) => !servable.loads_on_demand(),
+                    Some(_) | None => !servable.starts_unloaded(),
+                },
+                may_fail: before.is_some_and(|before| !before.stays()),
+                entry,
+            });
             match before {
                 Some(_) => changes.changed.push(id),
                 None => changes.added.push(id),
             }
-            to_load.push(entry);
         }
         let divided = |config: &Config, graph: &str| {
             let mut canaries = config.canaries.iter();
@@ -90,22 +109,22 @@ impl<'a> Succession<'a> {
         let outcome = match self.has_room(bytes) {
             Ok(()) => self.load_all(seen),
             Err(short) if policy == ReloadPolicy::Refuse => Err(short),
-            Err(short) => self.load_drained(bytes, short, seen),
+            Err(short) => self.load_drained(short, seen),
         };
         outcome.map(|()| (self.new, self.changes))
     }
 
     fn load_all(&self, seen: &mut Seen) -> Result<(), Refused> {
-        for entry in self
-            .to_load
-            .iter()
-            .filter(|entry| self.is_loaded_now(entry))
+        for ToLoad {
+            entry, may_fail, ..
+        } in self.to_load.iter().filter(|it| it.now)
         {
             let loaded = self.new.load_one(entry);
             let servable = self.new.of(entry);
             seen.extend(&servable.made().seen);
             if let Err(failed) = loaded
-                && !self.may_fail(servable)
+                && !may_fail
+                && servable.state_name() != StateName::Waiting
             {
                 return Err(Refused {
                     unreadable: false,
@@ -117,24 +136,9 @@ impl<'a> Succession<'a> {
         Ok(())
     }
 
-    /// Whether a graph is loaded with the configuration, and not when a request asks for it.
-    fn is_loaded_now(&self, entry: &GraphEntry) -> bool {
-        let servable = self.new.of(entry);
-        match self
-            .old
-            .get(servable.name())
-            .map(|before| before.state_name())
-        {
-            None => !servable.starts_unloaded(),
-            Some(StateName::Available) => true,
-            Some(StateName::Unloaded) => !servable.loads_on_demand(),
-            Some(_) => !servable.starts_unloaded(),
-        }
-    }
-
     /// Loads the new graphs when the old ones have left. If that fails, the old ones are loaded
     /// again.
-    fn load_drained(&mut self, bytes: u64, short: Refused, seen: &mut Seen) -> Result<(), Refused> {
+    fn load_drained(&mut self, short: Refused, seen: &mut Seen) -> Result<(), Refused> {
         let is_kept = |servable: &&Servable| {
             let now = self.new.get(servable.name());
             now.is_some_and(|now| std::ptr::eq(&**now, *servable))
@@ -175,7 +179,8 @@ impl<'a> Succession<'a> {
             }
         }
         let outcome = outcome
-            .and_then(|()| self.has_room(bytes))
+            .and_then(|()| self.check(seen))
+            .and_then(|bytes| self.has_room(bytes))
             .and_then(|()| self.load_all(seen));
         if outcome.is_err() {
             self.leave_new();
@@ -193,14 +198,6 @@ impl<'a> Succession<'a> {
         room::trim();
     }
 
-    /// A graph that was not served before, and is still not, keeps nobody from another one. One
-    /// that waits for its files is no mistake.
-    fn may_fail(&self, servable: &Servable) -> bool {
-        let before = self.old.get(servable.name());
-        servable.state_name() == StateName::Waiting
-            || before.is_some_and(|before| before.state_name() != StateName::Available)
-    }
-
     /// Whether all graphs would load, found out without loading one; tells how many bytes of files
     /// are loaded that are not in memory yet.
     fn check(&self, seen: &mut Seen) -> Result<u64, Refused> {
@@ -208,10 +205,15 @@ impl<'a> Succession<'a> {
         let mut bytes = 0;
         let mut wrong = Vec::new();
         let mut diagnostics = Vec::new();
-        for entry in &self.to_load {
+        for ToLoad {
+            entry,
+            now,
+            may_fail,
+        } in &self.to_load
+        {
             let (made, failed) = self.new.check(entry);
             seen.extend(&made.seen);
-            if self.is_loaded_now(entry) {
+            if *now {
                 bytes += made.seen.bytes_beyond(&in_memory);
             } else {
                 let servable = self.new.of(entry);
@@ -220,8 +222,6 @@ impl<'a> Succession<'a> {
                     servable.becomes_unloaded(WHEN_IDLE);
                 }
             }
-            let before = self.old.get(&entry.id());
-            let may_fail = before.is_some_and(|it| !it.stays());
             if let Some(failed) = failed
                 && !may_fail
                 && !(failed.lacks_files && self.new.waits)
