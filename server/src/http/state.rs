@@ -20,7 +20,9 @@ use crate::{
         trace::{TraceOptions, Traces},
     },
     rescue::Failure,
-    servable::{Choice, Keeper, Named, Patience, ReloadPolicy, Running, Servables, Served, Stage},
+    servable::{
+        Choice, Keeper, Named, Patience, Ready, ReloadPolicy, Running, Servables, Served, Stage,
+    },
 };
 
 /// What a server is started with.
@@ -185,7 +187,7 @@ impl App {
         choice: &Choice,
         caller: Option<&Caller>,
         deadline: Option<Instant>,
-    ) -> Result<Named, Failure> {
+    ) -> Result<Ready, Failure> {
         let patience = Patience {
             load: self.options.load_wait,
             deadline,

@@ -10,9 +10,9 @@ use graphmill_engine::{Error, Handle, OutputStream, Packet, RunCx, Session, Side
 use tokio::{sync::watch, task::JoinHandle};
 
 use super::{
+    Ready,
     load::{request_stream, response_stream},
     running::{Listed, Running},
-    state::Servable,
     usage::InUse,
 };
 use crate::{
@@ -78,11 +78,10 @@ impl Answer {
     pub(crate) async fn open(
         stage: &watch::Receiver<Stage>,
         running: &Arc<Running>,
-        servable: &Servable,
+        ready: Ready,
         asked: Asked,
     ) -> Result<Self, Failure> {
-        let in_use = servable.usage.begin();
-        let plan = servable.plan()?;
+        let Ready { plan, in_use, .. } = ready;
         let (Some(input), Some(output)) = (request_stream(&plan), response_stream(&plan)) else {
             return Err(Failure::new(
                 Cause::GraphFailed,

@@ -6,10 +6,14 @@ use std::{
     time::{Duration, Instant},
 };
 
+use graphmill_engine::Plan;
 use tokio::{sync::watch, task::spawn_blocking, time::timeout_at};
 
-use super::{Named, Servable, Served, Stage, StateName, cut};
-use crate::rescue::{Cause, Failure};
+use super::{Named, Servable, Served, Stage, StateName, cut, usage::InUse};
+use crate::{
+    config::GraphEntry,
+    rescue::{Cause, Failure},
+};
 
 /// Requests that wait for one graph; each holds its body. Further ones are refused.
 const MAX_WAITING: usize = 256;
@@ -22,6 +26,22 @@ pub(crate) struct Patience {
     pub(crate) deadline: Option<Instant>,
     /// Ends it when the server ends running requests.
     pub(crate) stage: watch::Receiver<Stage>,
+}
+
+/// A graph that answers, and stays in memory until this is dropped.
+pub(crate) struct Ready {
+    pub(crate) servable: Arc<Servable>,
+    /// The adapter that the request names.
+    pub(crate) adapter: Option<Arc<str>>,
+    pub(super) plan: Arc<Plan>,
+    pub(super) in_use: InUse,
+}
+
+impl Ready {
+    /// What sessions are opened on.
+    pub(crate) fn plan(&self) -> &Plan {
+        &self.plan
+    }
 }
 
 /// A request that waits for a graph, until this is dropped.
@@ -53,20 +73,27 @@ impl Served {
         self: &Arc<Self>,
         find: impl Fn() -> Result<Named, Failure>,
         mut patience: Patience,
-    ) -> Result<Named, Failure> {
+    ) -> Result<Ready, Failure> {
         let mut changed = self.changed.subscribe();
         let load_ends = Instant::now() + patience.load;
         let ends = patience.deadline.map_or(load_ends, |it| it.min(load_ends));
         let mut place = None;
         loop {
             changed.borrow_and_update();
-            let named = find()?;
-            let servable = &named.servable;
-            let Err(failure) = servable.plan() else {
-                return Ok(named);
+            let Named { servable, adapter } = find()?;
+            let failure = match servable.take_up() {
+                Ok((plan, in_use)) => {
+                    return Ok(Ready {
+                        servable,
+                        adapter,
+                        plan,
+                        in_use,
+                    });
+                }
+                Err(failure) => failure,
             };
             if servable.is_to_be_loaded() {
-                let (served, servable) = (Arc::clone(self), Arc::clone(servable));
+                let (served, servable) = (Arc::clone(self), Arc::clone(&servable));
                 spawn_blocking(move || served.load_wanted(&servable));
             } else if matches!(
                 servable.state_name(),
@@ -75,16 +102,15 @@ impl Served {
                 return Err(failure);
             }
             if Instant::now() >= ends {
-                return match servable.plan() {
-                    Ok(_) => Ok(named),
-                    Err(failure) => Err(late(servable, failure, patience.deadline)),
-                };
+                // As it is now: the load may have begun with this request.
+                let failure = servable.plan().err().unwrap_or(failure);
+                return Err(late(&servable, failure, patience.deadline));
             }
             if place
                 .as_ref()
-                .is_none_or(|Place(of)| !Arc::ptr_eq(of, servable))
+                .is_none_or(|Place(of)| !Arc::ptr_eq(of, &servable))
             {
-                place = Some(Place::of(servable)?);
+                place = Some(Place::of(&servable)?);
             }
             tokio::select! {
                 () = cut(&mut patience.stage) => {
@@ -108,7 +134,7 @@ impl Served {
         if servable.state_name() != StateName::Loading {
             return;
         }
-        let is_it = |servables: &&crate::config::GraphEntry| servables.id() == servable.name();
+        let is_it = |entry: &&GraphEntry| entry.id() == servable.name();
         let mut entries = servables.config.graphs.iter();
         let entry = entries.find(is_it).expect("what is served is listed");
         let outcome = servables.make_room(entry).and_then(|()| {

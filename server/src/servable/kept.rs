@@ -192,7 +192,9 @@ impl Kept {
         let places = config.places.iter().map(path::absolute);
         let is_served = |text: &String| {
             let now = config::parse(source, text).config;
-            now.is_some_and(|now| now.graphs.len() == config.graphs.len())
+            let ids =
+                |config: &Config| config.graphs.iter().map(GraphEntry::id).collect::<Vec<_>>();
+            now.is_some_and(|now| ids(&now) == ids(config))
         };
         Ok(Self {
             format: FORMAT,

@@ -82,9 +82,15 @@ pub(super) struct Attempts {
 pub(crate) async fn look_for_models(served: Arc<Served>) {
     loop {
         sleep(LOOK_EVERY).await;
-        let servables = served.now();
+        let served = Arc::clone(&served);
         // Panics of a load are caught.
-        let _ = spawn_blocking(move || servables.look_again()).await;
+        let _ = spawn_blocking(move || {
+            let servables = served.now();
+            if servables.look_again() {
+                served.keep(&servables);
+            }
+        })
+        .await;
     }
 }
 
@@ -150,7 +156,8 @@ impl Servables {
 
     fn has_failed(&self, entry: &GraphEntry, failed: &Failed) {
         let servable = self.of(entry);
-        if failed.lacks_files && self.waits && !servable.loads_on_demand() {
+        let is_awaited = !servable.is_settled() || !servable.loads_on_demand();
+        if failed.lacks_files && self.waits && is_awaited {
             servable.becomes_waiting(&failed.reason);
         } else {
             servable.becomes_failed(&failed.reason, false);
@@ -192,8 +199,9 @@ impl Servables {
         }
     }
 
-    /// Loads those graphs that waited for a file that is there now.
-    pub(crate) fn look_again(&self) {
+    /// Loads those graphs that waited for a file that is there now; tells whether there was one.
+    fn look_again(&self) -> bool {
+        let mut has_loaded = false;
         let mut attempts = self.attempts.lock().unwrap_or_else(PoisonError::into_inner);
         for entry in &self.config.graphs {
             let (servable, id) = (self.of(entry), entry.id());
@@ -205,6 +213,7 @@ impl Servables {
             match self.load_graph(entry) {
                 Ok(()) => {
                     attempts.remove(&id);
+                    has_loaded = true;
                 }
                 Err(failed) => {
                     let before = attempts.get(&id).map_or(LOOK_EVERY / 2, |it| it.pause);
@@ -219,6 +228,7 @@ impl Servables {
                 }
             }
         }
+        has_loaded
     }
 
     /// Loads a graph and makes it available.

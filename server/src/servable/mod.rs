@@ -32,7 +32,7 @@ use graphmill_engine::{Environment, Registry, Resource, Seen, shortened};
 use graphmill_grammar::suggest;
 
 pub(crate) use answer::{Answer, Asked, Stage, Trace, cut};
-pub(crate) use demand::Patience;
+pub(crate) use demand::{Patience, Ready};
 pub(crate) use kept::{Found, Keeper};
 pub(crate) use load::{answers_http, compile, compile_text};
 pub(crate) use loading::{look_for_models, watch_files};

@@ -109,7 +109,8 @@ impl Served {
         }
     }
 
-    fn keep(&self, servables: &Servables) {
+    /// Keeps what is served now, where it can be.
+    pub(super) fn keep(&self, servables: &Servables) {
         if let Some(keeper) = &self.keeper {
             keeper.keep(servables);
         }

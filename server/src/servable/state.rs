@@ -12,7 +12,10 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use graphmill_engine::{Plan, Resource};
 use tokio::sync::watch;
 
-use super::{load::Made, usage::Usage};
+use super::{
+    load::Made,
+    usage::{InUse, Usage},
+};
 use crate::{
     config::{GraphEntry, Serving},
     rescue::{Cause, Failure},
@@ -238,6 +241,13 @@ impl Servable {
     /// The plan to open a session on, or the failure that a request for the graph gets.
     pub(crate) fn plan(&self) -> Result<Arc<Plan>, Failure> {
         self.available().map(|available| available.plan)
+    }
+
+    /// The plan of a graph that stays in memory as long as the second value is kept.
+    pub(super) fn take_up(&self) -> Result<(Arc<Plan>, InUse), Failure> {
+        let _changing = lock(&self.changing);
+        let plan = self.plan()?;
+        Ok((plan, self.usage.begin()))
     }
 
     /// What its nodes share of this kind; nothing before it is available.

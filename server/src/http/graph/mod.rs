@@ -29,7 +29,7 @@ use crate::{
     listen::Arrival,
     observe::{request_id::Id, trace::RunTrace},
     rescue::{Cause, Failure},
-    servable::{self, Answer, Asked, Choice, Named, Servable, Trace},
+    servable::{self, Answer, Asked, Choice, Servable, Trace},
 };
 
 /// What of a request's head the graph sees, and what accompanies it.
@@ -165,8 +165,8 @@ async fn answer(app: &App, name: &str, head: Head, body: ParsedBody) -> Result<R
     let prompt_field = body.prompt_field();
     let dialect = dialects::of_path(head.uri.path());
     let deadline = body.deadline(&head.headers, head.arrived)?;
-    let named = app.available(name, &choice, caller, deadline).await?;
-    let Named { servable, adapter } = named;
+    let ready = app.available(name, &choice, caller, deadline).await?;
+    let (servable, adapter) = (Arc::clone(&ready.servable), ready.adapter.clone());
     // Keys of this server are not for graphs.
     let has_key = head.caller.is_some();
     let headers = head
@@ -200,7 +200,7 @@ async fn answer(app: &App, name: &str, head: Head, body: ParsedBody) -> Result<R
     };
     // Before the answer's end is sent: the next request may follow at once.
     let settlement = caller.clone().map(Settlement);
-    let mut answer = Answer::open(&app.stage, &app.running, &servable, asked).await?;
+    let mut answer = Answer::open(&app.stage, &app.running, ready, asked).await?;
     head.entry.entered();
     let mut headers = HeaderMap::new();
     let first = loop {

@@ -38,9 +38,9 @@ pub(super) async fn info(
                 .with_code("missing_required_parameter"));
         }
     };
-    let available = app.available(name, &Choice::Newest, caller, None).await?;
-    let servable = available.servable;
-    let models = servable.plan()?.resources::<LanguageModel>();
+    let ready = app.available(name, &Choice::Newest, caller, None).await?;
+    let servable = &ready.servable;
+    let models = ready.plan().resources::<LanguageModel>();
     let Some(model) = models.first() else {
         let message = format!("the graph `{}` has no language model", servable.name());
         return Err(Failure::new(Cause::NotFound, message).of_field("model"));
