@@ -36,6 +36,7 @@ pub use http::state::Options;
 pub use keys::{Digest, KeyError, KeySource};
 pub use listen::{Limits, TlsError, TlsFiles};
 pub use observe::trace::{OtlpProtocol, TraceOptions};
+pub use servable::ReloadPolicy;
 
 // The nodes that come with Graphmill register themselves, if only their crate is named.
 use graphmill_calculators as _;

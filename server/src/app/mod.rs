@@ -120,12 +120,7 @@ impl Server {
             ("operators", Arc::clone(&operators)),
         ];
         let (stage, stage_now) = watch::channel(Stage::Running);
-        let served = Arc::new(Served::new(
-            &options.config,
-            options.config_path.clone(),
-            registry,
-            options.wait_for_models,
-        ));
+        let served = Arc::new(Served::new(&options, registry));
         let app = Arc::new(App {
             bodies: Bodies::new(options.max_body_bytes, options.max_bodies_bytes),
             document: Document::default(),
@@ -167,6 +162,7 @@ impl Server {
             managing.spawn(Arc::clone(hall).watch());
         }
         tokio::spawn(servable::watch_files(Arc::downgrade(&app.served)));
+        tokio::spawn(servable::unload_idle(Arc::downgrade(&app.served)));
         if let Some(keys) = &app.keys {
             tokio::spawn(keys::watch(Arc::downgrade(keys)));
         }

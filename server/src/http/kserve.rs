@@ -1,6 +1,6 @@
 //! The KServe v2 dialect: health for probes. Live: the process answers, and nothing in it has
-//! failed for good. Ready: requests would be served, by one graph at least; or by the graph that is
-//! asked for, which means that it is available and its engines step.
+//! failed for good. Ready: requests would be served by all graphs that are not optional; or by the
+//! graph that is asked for, which means that it is available and its engines step.
 
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ pub(super) fn operations() -> Vec<Operation> {
         Operation::get("/v2/health/ready", ready)
             .about(
                 Group::Server,
-                "Whether requests would be served, by one graph at least",
+                "Whether requests would be served by all graphs that are not optional",
             )
             .answers(Answer::Health),
         Operation::get("/v2/models/{*name}", model_ready)

@@ -10,9 +10,10 @@ use graphmill_engine::{Error, Handle, OutputStream, Packet, RunCx, Session, Side
 use tokio::{sync::watch, task::JoinHandle};
 
 use super::{
+    Ready,
     load::{request_stream, response_stream},
     running::{Listed, Running},
-    state::Servable,
+    usage::InUse,
 };
 use crate::{
     observe::{request_id::Id, trace::RunTrace},
@@ -57,6 +58,8 @@ pub(crate) struct Answer {
     /// Cancels the session when it is dropped.
     _handle: Handle,
     _listed: Listed,
+    /// Keeps the graph from being unloaded.
+    _in_use: InUse,
 }
 
 /// A request, as the session's context has it.
@@ -76,10 +79,10 @@ impl Answer {
     pub(crate) async fn open(
         stage: &watch::Receiver<Stage>,
         running: &Arc<Running>,
-        servable: &Servable,
+        ready: Ready,
         asked: Asked,
     ) -> Result<Self, Failure> {
-        let plan = servable.plan()?;
+        let Ready { plan, in_use, .. } = ready;
         let (Some(input), Some(output)) = (request_stream(&plan), response_stream(&plan)) else {
             return Err(Failure::new(
                 Cause::GraphFailed,
@@ -107,6 +110,7 @@ impl Answer {
             stage: stage.clone(),
             _handle: handle,
             _listed: listed,
+            _in_use: in_use,
         })
     }
 

@@ -61,6 +61,12 @@ impl Setup {
         self
     }
 
+    /// Says more of the graph that was added last, as `config.json` does.
+    pub(crate) fn that(mut self, more: &Value) -> Self {
+        self.graphs.say(more);
+        self
+    }
+
     /// Writes the script of the model that [`CHAT`] runs.
     pub(crate) fn script(self, script: &Value) -> Self {
         std::fs::write(self.path().join("model.script.json"), script.to_string())

@@ -3,6 +3,7 @@
 mod accepted;
 mod edit;
 pub(super) mod environment;
+mod loading;
 mod repository;
 mod sources;
 
@@ -90,6 +91,8 @@ pub(super) struct Arguments {
     #[arg(long)]
     wait_for_models: bool,
     #[command(flatten)]
+    loading: loading::Loading,
+    #[command(flatten)]
     telemetry: Telemetry,
     #[command(flatten)]
     model: ModelFlags,
@@ -169,7 +172,11 @@ fn try_run(arguments: &Arguments, given: &ArgMatches) -> Result<ExitCode, String
         arguments.log_format,
         arguments.log_path.as_deref(),
     )?;
-    let Some(config) = arguments.sources.configuration(&source, &arguments.model)? else {
+    let config = match arguments.loading.rolled_back(&source)? {
+        Some(kept) => Some(kept),
+        None => arguments.sources.configuration(&source, &arguments.model)?,
+    };
+    let Some(config) = config else {
         return Ok(ExitCode::FAILURE);
     };
     if config.graphs.is_empty() && !arguments.wait_for_models {
@@ -214,6 +221,7 @@ fn try_run(arguments: &Arguments, given: &ArgMatches) -> Result<ExitCode, String
         .listening
         .apply(arguments.rest_port, &mut options)?;
     arguments.access.apply(&mut options);
+    arguments.loading.apply(&mut options);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()

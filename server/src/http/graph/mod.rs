@@ -31,7 +31,7 @@ use crate::{
     listen::Arrival,
     observe::{request_id::Id, trace::RunTrace},
     rescue::{Cause, Failure},
-    servable::{self, Answer, Asked, Named, Servable, Trace},
+    servable::{self, Answer, Asked, Choice, Servable, Trace},
 };
 
 /// What of a request's head the graph sees, and what accompanies it.
@@ -45,10 +45,15 @@ struct Head {
     caller: Option<Arc<Caller>>,
 }
 
+/// The header with which a client says which of its requests belong together.
+const SESSION: HeaderName = HeaderName::from_static("x-session-id");
+
 impl Head {
-    /// The graph of this name, if the request may use it.
-    fn find(&self, app: &App, name: &str) -> Result<Named, Failure> {
-        app.find(name, self.caller.as_deref())
+    /// How the request chooses among versions: as all of its session, or else by its own id.
+    fn choice(&self) -> Choice {
+        let session = self.headers.get(SESSION);
+        let session = session.and_then(|value| value.to_str().ok());
+        Choice::By(session.map_or_else(|| Arc::clone(&self.id.text), Into::into))
     }
 }
 
@@ -89,8 +94,8 @@ pub(crate) async fn endpoint(
 ) -> Result<Response, Failure> {
     let (head, body) = read(&app, request).await;
     let body = body?;
-    let named = head.find(&app, body.model()?)?;
-    answer(&app, named, head, body).await
+    let name = body.model()?.to_owned();
+    answer(&app, &name, head, body).await
 }
 
 /// A path where clients of servers with one model name none.
@@ -102,11 +107,11 @@ pub(crate) async fn about_a_prompt(
     let body = body?;
     let servables = app.servables();
     let unnamed = servables.unnamed().filter(|_| body.names_no_model());
-    let named = match unnamed {
-        Some(servable) => head.find(&app, servable.name())?,
-        None => head.find(&app, body.model()?)?,
+    let name = match unnamed {
+        Some(servable) => servable.name().to_owned(),
+        None => body.model()?.to_owned(),
     };
-    answer(&app, named, head, body).await
+    answer(&app, &name, head, body).await
 }
 
 /// Any other path. The graph is named by `model`, or by the path itself; where neither names one,
@@ -118,12 +123,13 @@ pub(crate) async fn any_path(
 ) -> Result<Response, Failure> {
     let (head, body) = read(&app, request).await;
     let named = body.as_ref().ok().and_then(|body| body.model().ok());
-    let name = named.unwrap_or(&path);
-    if app.servables().named(name).is_none() {
+    let name = named.unwrap_or(&path).to_owned();
+    if app.servables().named(&name, &Choice::Newest).is_none() {
         return Err(unknown_route(head.method, head.uri).await);
     }
-    let named = head.find(&app, name)?;
-    answer(&app, named, head, body?).await
+    let choice = head.choice();
+    app.choose(&name, &choice, head.caller.as_deref())?;
+    answer(&app, &name, head, body?).await
 }
 
 /// The header that says what an answer took.
@@ -151,18 +157,18 @@ fn trace(head: &Head, graph: &str, body: &ParsedBody) -> Trace {
     }
 }
 
-async fn answer(
-    app: &App,
-    named: Named,
-    head: Head,
-    body: ParsedBody,
-) -> Result<Response, Failure> {
-    let Named { servable, adapter } = named;
+async fn answer(app: &App, name: &str, head: Head, body: ParsedBody) -> Result<Response, Failure> {
+    let choice = head.choice();
+    let caller = head.caller.as_deref();
+    let named = app.choose(name, &choice, caller)?;
     let streams = body.json.short("stream").and_then(Value::as_bool);
-    head.entry.model(servable.name(), streams == Some(true));
+    head.entry
+        .model(named.servable.name(), streams == Some(true));
     let prompt_field = body.prompt_field();
     let dialect = dialects::of_path(head.uri.path());
     let deadline = body.deadline(&head.headers, head.arrived)?;
+    let ready = app.available(name, &choice, caller, deadline).await?;
+    let (servable, adapter) = (Arc::clone(&ready.servable), ready.adapter.clone());
     // Keys of this server are not for graphs.
     let has_key = head.caller.is_some();
     let headers = head
@@ -197,7 +203,7 @@ async fn answer(
     // Before the answer's end is sent: the next request may follow at once.
     let settlement = caller.clone().map(Settlement);
     let with_timings = timings::are_asked(&head.uri);
-    let mut answer = Answer::open(&app.stage, &app.running, &servable, asked).await?;
+    let mut answer = Answer::open(&app.stage, &app.running, ready, asked).await?;
     head.entry.entered();
     let mut headers = HeaderMap::new();
     let first = loop {
