@@ -196,10 +196,7 @@ fn try_run(arguments: &Arguments, given: &ArgMatches) -> Result<ExitCode, String
     if let Some(port) = arguments.port {
         tracing::warn!("gRPC is not built: nothing listens on port {port} (--port)");
     }
-    let traces = match arguments.telemetry.traces() {
-        Ok(traces) => traces,
-        Err(message) => return fail(&message),
-    };
+    let traces = arguments.telemetry.traces()?;
     let mut options = Options {
         traces,
         drain_delay: Duration::from_secs(arguments.drain_delay_seconds.into()),
