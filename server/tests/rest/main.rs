@@ -9,6 +9,7 @@ mod chat;
 mod collector;
 mod command_line;
 mod connections;
+mod deadlines;
 mod dialects;
 mod drafts;
 mod errors;
