@@ -11,7 +11,7 @@ use graphmill_calculators::payload::{Need, Quota, Tally, Terms};
 use graphmill_engine::{Error, Result};
 use graphmill_llm::Tenant;
 
-use super::{bucket::Lack, key::Key};
+use super::{bucket::Lack, key::Key, usage};
 use crate::{
     observe::metrics::KeyCounts,
     rescue::{Cause, Failure},
@@ -38,6 +38,8 @@ pub(crate) struct Caller {
 struct Held {
     tokens: u64,
     sequences: u32,
+    /// Of what waits: this request, and the tokens of its prompts.
+    queued: (u64, u64),
     /// Tokens of prompts and generated ones that were settled.
     settled: (u32, u32),
     /// When to ask again, if it was refused.
@@ -138,6 +140,22 @@ impl Caller {
         Ok(())
     }
 
+    /// Counts the tokens of prompts that wait.
+    fn queue_tokens(&self, tokens: u64) -> Result<()> {
+        let most = self.key.entry.max_queued_prompt_tokens;
+        let queued = &self.key.usage.queued;
+        usage::add(&queued.prompt_tokens, tokens, most, true).map_err(|waiting| {
+            let name = self.name();
+            self.counts.refused(name, "queued_tokens");
+            exceeded(format!(
+                "prompts of {waiting} tokens of the key `{name}` are waiting, and {tokens} more are too many (max_queued_prompt_tokens)"
+            ))
+        })?;
+        self.held().queued.1 += tokens;
+        self.counts.queued(self.name(), 0, tokens as i64);
+        Ok(())
+    }
+
     fn take_tokens(&self, tokens: u64) -> Result<()> {
         let Some(bucket) = &self.key.usage.tokens else {
             return Ok(());
@@ -171,7 +189,32 @@ fn exceeded(message: String) -> Error {
 }
 
 impl Quota for Caller {
+    fn enqueue(&self) -> Result<()> {
+        let most = self.key.entry.max_queued_requests;
+        let queued = &self.key.usage.queued;
+        usage::add(&queued.requests, 1, most, false).map_err(|waiting| {
+            self.counts.refused(self.name(), "queued_requests");
+            exceeded(format!(
+                "{waiting} requests of the key `{}` are waiting, as many as may (max_queued_requests)",
+                self.name()
+            ))
+        })?;
+        self.held().queued.0 += 1;
+        self.counts.queued(self.name(), 1, 0);
+        Ok(())
+    }
+
+    fn admitted(&self) {
+        let (requests, tokens) = take(&mut self.held().queued);
+        let queued = &self.key.usage.queued;
+        queued.requests.fetch_sub(requests, Relaxed);
+        queued.prompt_tokens.fetch_sub(tokens, Relaxed);
+        self.counts
+            .queued(self.name(), -(requests as i64), -(tokens as i64));
+    }
+
     fn reserve(&self, need: &Need) -> Result<()> {
+        self.queue_tokens(need.prompt_tokens)?;
         self.take_sequences(need.sequences)?;
         self.take_tokens(need.prompt_tokens + need.generated_tokens.unwrap_or(0))
     }
@@ -179,6 +222,7 @@ impl Quota for Caller {
 
 impl Caller {
     fn settle(&self) {
+        self.admitted();
         let mut held = self.held();
         let tally = self.tally.get().map(|tally| tally.read());
         let tally = tally.unwrap_or_default();

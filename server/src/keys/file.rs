@@ -71,6 +71,8 @@ struct Written {
     requests_per_minute: Option<NonZeroU32>,
     tokens_per_minute: Option<NonZeroU32>,
     max_concurrent_sequences: Option<NonZeroU32>,
+    max_queued_requests: Option<NonZeroU32>,
+    max_queued_prompt_tokens: Option<NonZeroU32>,
     cache_salt: Option<String>,
     weight: Option<NonZeroU32>,
 }
@@ -241,6 +243,8 @@ fn entry(written: Written) -> (Option<Entry>, Vec<String>) {
         requests_per_minute: written.requests_per_minute,
         tokens_per_minute: written.tokens_per_minute,
         max_concurrent_sequences: written.max_concurrent_sequences,
+        max_queued_requests: written.max_queued_requests,
+        max_queued_prompt_tokens: written.max_queued_prompt_tokens,
         weight,
     });
     (entry, wrong)

@@ -84,6 +84,8 @@ pub(super) struct Entry {
     pub(super) requests_per_minute: Option<NonZeroU32>,
     pub(super) tokens_per_minute: Option<NonZeroU32>,
     pub(super) max_concurrent_sequences: Option<NonZeroU32>,
+    pub(super) max_queued_requests: Option<NonZeroU32>,
+    pub(super) max_queued_prompt_tokens: Option<NonZeroU32>,
     /// Computed prompts are shared only among requests of the same salt.
     pub(super) salt: Arc<str>,
     /// Its share of the server beside other keys.
@@ -102,6 +104,8 @@ impl Entry {
             requests_per_minute: None,
             tokens_per_minute: None,
             max_concurrent_sequences: None,
+            max_queued_requests: None,
+            max_queued_prompt_tokens: None,
             salt: own_salt(&name),
             weight: NonZero::<u32>::MIN,
             name,

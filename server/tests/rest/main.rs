@@ -26,6 +26,7 @@ mod memory_limit;
 mod metrics;
 mod offline;
 mod prompts;
+mod queue_bounds;
 mod quotas;
 mod recovery;
 mod reference;

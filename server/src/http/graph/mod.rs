@@ -266,13 +266,13 @@ async fn answer(
 }
 
 /// Says when a request that found no room may find some: when the limit of its key has it again, or
-/// when the queue of the model has been worked off.
+/// when the queue of the model has been worked off, as far as what waits is its own or others'.
 fn when_to_retry(failure: Failure, servable: &Servable, caller: Option<&Caller>) -> Failure {
     match failure.cause {
-        Cause::RateLimited => match caller.and_then(Caller::retry_after) {
-            Some(wait) => failure.after(wait),
-            None => failure,
-        },
+        Cause::RateLimited => {
+            let wait = caller.and_then(Caller::retry_after);
+            failure.after(wait.unwrap_or_else(|| servable.queue_time()))
+        }
         Cause::QueueFull => failure.after(servable.queue_time()),
         _ => failure,
     }
