@@ -13,14 +13,14 @@ use tokio::sync::watch;
 use super::bodies::Bodies;
 use crate::{
     config::Config,
-    keys::{Caller, KeySource, Keys},
+    keys::{Caller, JwtOptions, KeySource, Keys},
     listen::{Limits, TlsFiles},
     observe::{
         metrics::Metrics,
         trace::{TraceOptions, Traces},
     },
     rescue::Failure,
-    servable::{Named, Running, Served, Servables, Stage},
+    servable::{Named, Running, Servables, Served, Stage},
 };
 
 /// What a server is started with.
@@ -64,6 +64,8 @@ pub struct Options {
     pub traces: Option<TraceOptions>,
     /// The keys of those who may ask; without, everybody may.
     pub keys: Option<KeySource>,
+    /// Whose tokens do as well as keys; without, nobody's.
+    pub jwt: Option<JwtOptions>,
     /// The certificate of the server; without, it speaks plain HTTP.
     pub tls: Option<TlsFiles>,
 }
@@ -95,6 +97,7 @@ impl Options {
             wait_for_models: false,
             traces: None,
             keys: None,
+            jwt: None,
             tls: None,
         }
     }

@@ -62,6 +62,11 @@ impl Caller {
         &self.key.entry.name
     }
 
+    /// Whether its key is for changing the server, and for requests of others.
+    pub(crate) fn administers(&self) -> bool {
+        self.key.entry.administers()
+    }
+
     /// Says where the tokens of the request are counted.
     pub(crate) fn is_tallied(&self, tally: Arc<Tally>) {
         self.tally.get_or_init(|| tally);
@@ -80,7 +85,7 @@ impl Caller {
         if self.sees(graph, adapter) {
             return Ok(());
         }
-        self.counts.refused(self.name(), "model");
+        self.counts.refused(&self.key.label, "model");
         let behind = adapter.map_or(String::new(), |adapter| format!(":{adapter}"));
         let message = format!("the key `{}` may not use `{graph}{behind}`", self.name());
         let failure = Failure::new(Cause::Forbidden, message);
@@ -117,7 +122,7 @@ impl Caller {
         };
         let name = self.name();
         if sequences > most.get() {
-            self.counts.refused(name, "sequences");
+            self.counts.refused(&self.key.label, "sequences");
             let message = format!(
                 "the request is for {sequences} sequences, and the key `{name}` may have {most} at once"
             );
@@ -130,7 +135,7 @@ impl Caller {
         };
         let counter = &self.key.usage.sequences;
         if counter.fetch_update(Relaxed, Relaxed, fits).is_err() {
-            self.counts.refused(name, "sequences");
+            self.counts.refused(&self.key.label, "sequences");
             self.held().retry_after = Some(Duration::from_secs(1));
             let message =
                 format!("the key `{name}` has as many sequences as it may at once: {most}");
@@ -146,13 +151,13 @@ impl Caller {
         let queued = &self.key.usage.queued;
         usage::add(&queued.prompt_tokens, tokens, most, true).map_err(|waiting| {
             let name = self.name();
-            self.counts.refused(name, "queued_tokens");
+            self.counts.refused(&self.key.label, "queued_tokens");
             exceeded(format!(
                 "prompts of {waiting} tokens of the key `{name}` are waiting, and {tokens} more are too many (max_queued_prompt_tokens)"
             ))
         })?;
         self.held().queued.1 += tokens;
-        self.counts.queued(self.name(), 0, tokens as i64);
+        self.counts.queued(&self.key.label, 0, tokens as i64);
         Ok(())
     }
 
@@ -167,14 +172,14 @@ impl Caller {
                 Ok(())
             }
             Err(Lack::Never) => {
-                self.counts.refused(name, "tokens");
+                self.counts.refused(&self.key.label, "tokens");
                 let message = format!(
                     "the prompt and `max_tokens` are {tokens} tokens, and the key `{name}` may have {most} a minute"
                 );
                 Err(Error::invalid(message).with_code("tokens_per_minute_exceeded"))
             }
             Err(Lack::For(wait)) => {
-                self.counts.refused(name, "tokens");
+                self.counts.refused(&self.key.label, "tokens");
                 self.held().retry_after = Some(wait);
                 let message =
                     format!("the key `{name}` has no {tokens} tokens left of its {most} a minute");
@@ -193,14 +198,14 @@ impl Quota for Caller {
         let most = self.key.entry.max_queued_requests;
         let queued = &self.key.usage.queued;
         usage::add(&queued.requests, 1, most, false).map_err(|waiting| {
-            self.counts.refused(self.name(), "queued_requests");
+            self.counts.refused(&self.key.label, "queued_requests");
             exceeded(format!(
                 "{waiting} requests of the key `{}` are waiting, as many as may (max_queued_requests)",
                 self.name()
             ))
         })?;
         self.held().queued.0 += 1;
-        self.counts.queued(self.name(), 1, 0);
+        self.counts.queued(&self.key.label, 1, 0);
         Ok(())
     }
 
@@ -210,7 +215,7 @@ impl Quota for Caller {
         queued.requests.fetch_sub(requests, Relaxed);
         queued.prompt_tokens.fetch_sub(tokens, Relaxed);
         self.counts
-            .queued(self.name(), -(requests as i64), -(tokens as i64));
+            .queued(&self.key.label, -(requests as i64), -(tokens as i64));
     }
 
     fn reserve(&self, need: &Need) -> Result<()> {
@@ -236,7 +241,7 @@ impl Caller {
         if let Some(bucket) = &usage.tokens {
             bucket.settle(tokens, u64::from(prompt) + u64::from(generated));
         }
-        self.counts.used(self.name(), prompt, generated);
+        self.counts.used(&self.key.label, prompt, generated);
     }
 }
 

@@ -77,6 +77,12 @@ impl Usage {
         }
     }
 
+    /// Whether something of its limits is still used up.
+    pub(super) fn is_in_debt(&self) -> bool {
+        let missing = |bucket: &Arc<Bucket>| !bucket.left().1.is_zero();
+        self.tokens.as_ref().is_some_and(missing)
+    }
+
     /// Says in headers what is left. `requests` is what the last count said.
     pub(super) fn tell(&self, requests: Option<u32>, headers: &mut HeaderMap) {
         if let (Some(limit), Some(left)) = (&self.requests, requests) {

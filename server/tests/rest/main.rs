@@ -43,4 +43,5 @@ mod structured;
 mod support;
 mod tiny_model;
 mod tls;
+mod tokens;
 mod traces;
