@@ -33,7 +33,7 @@ pub use app::{Reloader, Server, StartError};
 pub use cli::main;
 pub use config::diagnostics;
 pub use http::state::Options;
-pub use keys::{Digest, KeyError, KeySource};
+pub use keys::{Digest, JwksSource, JwtOptions, KeyError, KeySource};
 pub use listen::{Limits, TlsError, TlsFiles};
 pub use observe::trace::{OtlpProtocol, TraceOptions};
 pub use servable::ReloadPolicy;

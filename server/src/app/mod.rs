@@ -103,8 +103,9 @@ impl Server {
     pub fn start(options: Options, registry: Registry) -> Result<Self, StartError> {
         let traces = options.traces.as_ref().map(Traces::start).transpose();
         let traces = traces.map_err(StartError::Traces)?;
-        let keys = options.keys.clone().map(Keys::open).transpose()?;
-        let keys = keys.map(Arc::new);
+        let (keys, jwt) = (options.keys.clone(), options.jwt.clone());
+        let keys = (keys.is_some() || jwt.is_some()).then(|| Keys::open(keys, jwt));
+        let keys = keys.transpose()?.map(Arc::new);
         let tls = options.tls.clone().map(Tls::open).transpose()?;
         let tls = tls.map(Arc::new);
         let (listeners, addresses) = listen_at(&options.addresses)?;
@@ -165,6 +166,7 @@ impl Server {
         tokio::spawn(servable::unload_idle(Arc::downgrade(&app.served)));
         if let Some(keys) = &app.keys {
             tokio::spawn(keys::watch(Arc::downgrade(keys)));
+            tokio::spawn(keys::watch_issuer(Arc::downgrade(keys)));
         }
         if let Some(tls) = &tls {
             tokio::spawn(listen::watch_certificates(Arc::downgrade(tls)));

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use super::bodies::Bodies;
 use crate::{
     config::Config,
-    keys::{Caller, KeySource, Keys},
+    keys::{Caller, JwtOptions, KeySource, Keys},
     listen::{Limits, TlsFiles},
     observe::{
         metrics::Metrics,
@@ -76,6 +76,8 @@ pub struct Options {
     pub traces: Option<TraceOptions>,
     /// The keys of those who may ask; without, everybody may.
     pub keys: Option<KeySource>,
+    /// Whose tokens do as well as keys; without, nobody's.
+    pub jwt: Option<JwtOptions>,
     /// The certificate of the server; without, it speaks plain HTTP.
     pub tls: Option<TlsFiles>,
 }
@@ -112,6 +114,7 @@ impl Options {
             rolled_back: false,
             traces: None,
             keys: None,
+            jwt: None,
             tls: None,
         }
     }

@@ -29,6 +29,7 @@ pub(crate) async fn status(State(app): State<Arc<App>>) -> Json<Value> {
                 "sequences_running": engine.sequences_running,
                 "sequences_waiting": engine.sequences_waiting,
                 "requests_preparing": engine.requests_preparing,
+                "prompt_tokens_waiting": engine.prompt_tokens_waiting,
                 "refused": engine.refused,
                 "kv_cells_used": engine.kv_cells_used,
                 "kv_cells_total": engine.kv_cells_total,

@@ -3,11 +3,20 @@
 //! An `Answer` owns the session's handle, and the session ends when the handle is dropped. So does
 //! everything that works for the request: there is no other way to cancel, and none is needed.
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    future::pending,
+    pin::Pin,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use graphmill_calculators::payload::{Account, HttpRequestPayload, HttpResponse};
 use graphmill_engine::{Error, Handle, OutputStream, Packet, RunCx, Session, SidePackets, Summary};
-use tokio::{sync::watch, task::JoinHandle};
+use tokio::{
+    sync::watch,
+    task::JoinHandle,
+    time::{Sleep, sleep_until},
+};
 
 use super::{
     Ready,
@@ -33,6 +42,10 @@ pub(crate) enum Stage {
     Cut,
 }
 
+/// How long a session has to end by itself once its deadline has passed. One does not while a node
+/// computes in its task.
+const NOTICE: Duration = Duration::from_millis(20);
+
 /// Waits until the server ends running requests, or is gone.
 pub(crate) async fn cut(stage: &mut watch::Receiver<Stage>) {
     // Fails when the server was dropped without a stop, which ends requests too.
@@ -55,6 +68,8 @@ pub(crate) struct Answer {
     session: Option<JoinHandle<Result<Summary, Error>>>,
     summary: Option<Summary>,
     stage: watch::Receiver<Stage>,
+    /// Until when the session has to have ended, where it has a deadline.
+    overdue: Option<Pin<Box<Sleep>>>,
     /// Cancels the session when it is dropped.
     _handle: Handle,
     _listed: Listed,
@@ -91,6 +106,8 @@ impl Answer {
         };
         let mut run = RunCx::new(asked.id.text.clone());
         run.deadline = asked.deadline;
+        // A deadline that is too far off to be represented never comes.
+        let overdue = asked.deadline.and_then(|at| at.checked_add(NOTICE));
         run.tenant.clone_from(&asked.key);
         run.extension = Some(Arc::new(asked.account));
         let listed = running.list(&asked.id, asked.key, run.cancel.clone());
@@ -108,6 +125,7 @@ impl Answer {
             session: Some(session),
             summary: None,
             stage: stage.clone(),
+            overdue: overdue.map(|at| Box::pin(sleep_until(at.into()))),
             _handle: handle,
             _listed: listed,
             _in_use: in_use,
@@ -128,6 +146,7 @@ impl Answer {
             session,
             summary,
             stage,
+            overdue,
             ..
         } = self;
         tokio::select! {
@@ -143,6 +162,9 @@ impl Answer {
                     Ok(None)
                 }
             },
+            () = passed(overdue) => {
+                Err(Failure::new(Cause::Deadline, "the deadline of the request passed"))
+            }
         }
     }
 
@@ -150,6 +172,14 @@ impl Answer {
     pub(crate) async fn summary(&mut self) -> Option<&Summary> {
         while let Ok(Some(_)) = self.next().await {}
         self.summary.as_ref()
+    }
+}
+
+/// Waits until a moment has come, if one was set.
+async fn passed(moment: &mut Option<Pin<Box<Sleep>>>) {
+    match moment {
+        Some(moment) => moment.as_mut().await,
+        None => pending().await,
     }
 }
 

@@ -227,8 +227,8 @@ const TABLE: &[Row] = &[
     ),
     (
         "exhausted",
-        429,
-        "rate_limit_error",
+        503,
+        "unavailable_error",
         Some("queue_full"),
         Some("retry-after"),
     ),

@@ -220,7 +220,7 @@ fn try_run(arguments: &Arguments, given: &ArgMatches) -> Result<ExitCode, String
     arguments
         .listening
         .apply(arguments.rest_port, &mut options)?;
-    arguments.access.apply(&mut options);
+    arguments.access.apply(&mut options)?;
     arguments.loading.apply(&mut options);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -256,7 +256,7 @@ async fn serve(options: Options, started: Instant, prints_address: bool) -> Resu
         options.drain_delay + options.grace + CUT_GRACE + SPANS_GRACE + THREADS_GRACE + SLACK;
     let waits = options.wait_for_models;
     let scheme = options.tls.as_ref().map_or("http", |_| "https");
-    let has_keys = options.keys.is_some();
+    let has_keys = options.keys.is_some() || options.jwt.is_some();
     let tls = options.tls.as_ref();
     let asks_for_certificates = tls.is_some_and(|tls| tls.client_ca.is_some());
     let mut server =

@@ -4,7 +4,12 @@
 //! From then on the session belongs to the answer's body: a client that leaves drops the body, and
 //! with it everything that works for it.
 
-use std::{ops::RangeInclusive, sync::Arc, time::Instant};
+use std::{
+    future::pending,
+    ops::RangeInclusive,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use axum::{
     extract::{Path, Request, State},
@@ -16,6 +21,7 @@ use graphmill_calculators::{
     payload::{Account, HttpRequestPayload, HttpResponse},
 };
 use serde_json::Value;
+use tokio::time::sleep_until;
 
 mod body;
 pub(super) mod routes;
@@ -28,7 +34,7 @@ use timings::Timings;
 use crate::{
     http::{access::Entry, sse, state::App, unknown_route},
     keys::{self, Caller, Settlement},
-    listen::Arrival,
+    listen::{Arrival, ON_ITS_WAY, time_allowed},
     observe::{request_id::Id, trace::RunTrace},
     rescue::{Cause, Failure},
     servable::{self, Answer, Asked, Choice, Servable, Trace},
@@ -74,17 +80,38 @@ async fn read(app: &App, request: Request) -> (Head, Result<ParsedBody, Failure>
         headers: parts.headers,
     };
     let mut stage = app.stage.clone();
-    let read = tokio::select! {
-        read = app.bodies.read(&head.headers, body) => read,
+    let reading = async {
+        let bytes = app.bodies.read(&head.headers, body).await?;
+        ParsedBody::parse(bytes).await
+    };
+    let body = tokio::select! {
+        // A body that does not come is told of by the connection.
+        biased;
+        read = reading => read,
         () = servable::cut(&mut stage) => {
             Err(Failure::new(Cause::Draining, "the server is stopping"))
         }
-    };
-    let body = match read {
-        Ok(bytes) => ParsedBody::parse(bytes).await,
-        Err(failure) => Err(failure),
+        () = overdue(&head) => {
+            Err(Failure::new(Cause::Deadline, "the deadline of the request passed"))
+        }
     };
     (head, body)
+}
+
+/// How long a connection has, from its deadline, to tell that a body did not come.
+const NOTICE: Duration = Duration::from_millis(10);
+
+/// Waits until a body must have been read and scanned, as far as the head says.
+async fn overdue(head: &Head) {
+    // What is no time is refused when the body has been read.
+    let allowed = time_allowed(&head.headers).ok().flatten();
+    match allowed.and_then(|allowed| head.arrived.checked_add(allowed)) {
+        Some(deadline) => {
+            let due = deadline.max(Instant::now() + ON_ITS_WAY) + NOTICE;
+            sleep_until(due.into()).await;
+        }
+        None => pending().await,
+    }
 }
 
 /// A path that every graph with a language model serves: the body has to be right.
@@ -259,13 +286,13 @@ async fn answer(app: &App, name: &str, head: Head, body: ParsedBody) -> Result<R
 }
 
 /// Says when a request that found no room may find some: when the limit of its key has it again, or
-/// when the queue of the model has been worked off.
+/// when the queue of the model has been worked off, as far as what waits is its own or others'.
 fn when_to_retry(failure: Failure, servable: &Servable, caller: Option<&Caller>) -> Failure {
     match failure.cause {
-        Cause::RateLimited => match caller.and_then(Caller::retry_after) {
-            Some(wait) => failure.after(wait),
-            None => failure,
-        },
+        Cause::RateLimited => {
+            let wait = caller.and_then(Caller::retry_after);
+            failure.after(wait.unwrap_or_else(|| servable.queue_time()))
+        }
         Cause::QueueFull => failure.after(servable.queue_time()),
         _ => failure,
     }
