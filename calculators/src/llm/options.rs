@@ -68,7 +68,7 @@ pub struct LlmOptions {
     /// that would add to more is refused, unless none waits. 0 is without bound.
     pub max_queued_prompt_tokens: u64,
     /// Milliseconds that a request may wait for its first place in the batches before it fails with
-    /// status 503; 0 is without bound.
+    /// status 429; 0 is without bound.
     pub queue_timeout_ms: u32,
     /// Milliseconds that a step should take at most while sequences generate: prompts get as many
     /// tokens as fit, and at least 16. 0 chooses three times what generating alone takes, and at

@@ -117,7 +117,7 @@ pub(crate) const fn row(cause: Cause) -> Row {
         Cause::ForeignHost   => (StatusCode::MISDIRECTED_REQUEST,   "invalid_request_error", Some("host_not_allowed"),        Implied),
         Cause::ForeignOrigin => (StatusCode::FORBIDDEN,             "invalid_request_error", Some("origin_not_allowed"),      Implied),
         Cause::TooManyConnections => (StatusCode::SERVICE_UNAVAILABLE, "unavailable_error",  Some("too_many_connections"),    After(1)),
-        Cause::QueueFull     => (StatusCode::SERVICE_UNAVAILABLE,   "unavailable_error",     Some("queue_full"),              After(1)),
+        Cause::QueueFull     => (StatusCode::TOO_MANY_REQUESTS,     "rate_limit_error",      Some("queue_full"),              After(1)),
         Cause::Loading       => (StatusCode::SERVICE_UNAVAILABLE,   "unavailable_error",     Some("loading"),                 After(1)),
         Cause::GraphFailed   => (StatusCode::SERVICE_UNAVAILABLE,   "unavailable_error",     Some("graph_failed"),            Never),
         Cause::NoMemory      => (StatusCode::SERVICE_UNAVAILABLE,   "unavailable_error",     Some("no_memory"),               After(5)),
@@ -326,7 +326,7 @@ mod tests {
             ),
             (
                 Error::exhausted("x"),
-                503,
+                429,
                 Some("queue_full"),
                 Retry::After(1),
             ),

@@ -227,8 +227,8 @@ const TABLE: &[Row] = &[
     ),
     (
         "exhausted",
-        503,
-        "unavailable_error",
+        429,
+        "rate_limit_error",
         Some("queue_full"),
         Some("retry-after"),
     ),

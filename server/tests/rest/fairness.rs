@@ -59,7 +59,7 @@ fn assert_full(reply: &Reply) {
     let error = &reply.json()["error"];
     assert_eq!(
         (reply.status, &error["code"], reply.header("retry-after")),
-        (503, &json!("queue_full"), Some("1")),
+        (429, &json!("queue_full"), Some("1")),
         "{}",
         reply.text
     );

@@ -88,7 +88,7 @@ async fn prompts_that_wait_have_so_many_tokens_of_a_model() {
     let tokens = until(&server, 1, 1).await;
     assert!((400..500).contains(&tokens), "{tokens}");
     let refused = chat(&server, "limited", &question("chat", "brief")).await;
-    assert_eq!(code(&refused), is(503, "queue_full"), "{}", refused.text);
+    assert_eq!(code(&refused), is(429, "queue_full"), "{}", refused.text);
     assert!(refused.text.contains("holds 300"), "{}", refused.text);
     assert!(retry_after(&refused) >= 1);
     drop(long);
@@ -100,7 +100,7 @@ async fn prompts_that_wait_have_so_many_tokens_of_a_model() {
     let second = open(&server, "limited", "x");
     assert!(until(&server, 1, 2).await > tokens);
     let refused = chat(&server, "other", &question("chat", &"x".repeat(150))).await;
-    assert_eq!(code(&refused), is(503, "queue_full"), "{}", refused.text);
+    assert_eq!(code(&refused), is(429, "queue_full"), "{}", refused.text);
     let scraped = get(&server, WATCH, "/metrics").await.text;
     let now = until(&server, 1, 2).await;
     let line = format!("graphmill_queued_prompt_tokens{{graph=\"chat\",model=\"m\"}} {now}");
