@@ -32,6 +32,7 @@ mod reference;
 mod reload;
 mod residence;
 mod rollback;
+mod room;
 mod routes;
 mod service;
 #[path = "../serving/mod.rs"]
