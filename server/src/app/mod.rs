@@ -121,7 +121,7 @@ impl Server {
             ("operators", Arc::clone(&operators)),
         ];
         let (stage, stage_now) = watch::channel(Stage::Running);
-        let served = Arc::new(Served::new(&options, registry));
+        let served = Arc::new(Served::new(options.of_graphs(), registry));
         let app = Arc::new(App {
             bodies: Bodies::new(options.max_body_bytes, options.max_bodies_bytes),
             document: Document::default(),

@@ -86,6 +86,7 @@ pub(super) struct ModelEntry {
 /// A graph: an element of `mediapipe_config_list`, or the `config` of a [`ModelEntry`].
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[expect(clippy::struct_field_names, reason = "the file's keys")]
 pub(super) struct Graph {
     /// The `model` of a request selects the graph by this name. It may have slashes.
     pub(super) name: String,
@@ -119,7 +120,7 @@ pub(super) struct Graph {
     /// How many percent of the requests that name no version go to a version: `{"2": 10}`. The
     /// others go to the newest version that is not listed here.
     #[serde(default, deserialize_with = "percents")]
-    #[schemars(with = "BTreeMap<String, u32>")]
+    #[schemars(with = "BTreeMap<String, u32>", extend("propertyNames" = { "pattern": "^0*[1-9][0-9]*$" }))]
     pub(super) canary: BTreeMap<u64, u32>,
 }
 
@@ -137,6 +138,7 @@ pub(super) enum Load {
 /// Which versions are served: one of these.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("minProperties" = 1, "maxProperties" = 1))]
 pub(super) struct Policy {
     /// All of them.
     #[serde(default, deserialize_with = "given")]

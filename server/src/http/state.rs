@@ -21,7 +21,8 @@ use crate::{
     },
     rescue::Failure,
     servable::{
-        Choice, Keeper, Named, Patience, Ready, ReloadPolicy, Running, Servables, Served, Stage,
+        Choice, Keeper, Named, Patience, Ready, ReloadPolicy, Running, Servables, Served, Settings,
+        Stage,
     },
 };
 
@@ -121,8 +122,21 @@ impl Options {
 }
 
 impl Options {
+    /// Those that are about graphs.
+    pub(crate) fn of_graphs(&self) -> Settings {
+        Settings {
+            config: self.config.clone(),
+            config_path: self.config_path.clone(),
+            waits: self.wait_for_models,
+            idle_unload: self.idle_unload,
+            policy: self.reload_policy,
+            keeper: self.keeper(),
+            rolled_back: self.rolled_back,
+        }
+    }
+
     /// What keeps the configuration, where there is one in a file, and a place.
-    pub(crate) fn keeper(&self) -> Option<Keeper> {
+    fn keeper(&self) -> Option<Keeper> {
         let (folder, source) = (self.state_dir.as_ref()?, self.config_path.as_ref()?);
         let keeper = Keeper::new(folder, source).inspect_err(|error| {
             let folder = folder.display();

@@ -137,16 +137,11 @@ impl Served {
         let is_it = |entry: &&GraphEntry| entry.id() == servable.name();
         let mut entries = servables.config.graphs.iter();
         let entry = entries.find(is_it).expect("what is served is listed");
-        let outcome = servables.make_room(entry).and_then(|()| {
-            let loaded = servables.load_one(entry);
-            loaded
-                .inspect_err(|failed| servables.tell(entry, failed))
-                .ok();
-            Ok(())
-        });
-        if let Err(reason) = outcome {
+        if let Err(reason) = servables.make_room(entry) {
             tracing::error!("graph `{}` is not loaded: {reason}", servable.name());
             servable.becomes_failed(&reason, true);
+        } else if let Err(failed) = servables.load_one(entry) {
+            servables.tell(entry, &failed);
         }
         looked.extend(&servable.made().seen);
         self.hint.notify_one();

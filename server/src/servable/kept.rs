@@ -44,7 +44,7 @@ pub(crate) struct Found {
 struct Kept {
     format: u32,
     /// When it was kept, for people.
-    kept_at: String,
+    time: String,
     source: PathBuf,
     /// The text of the configuration, for people.
     config: Option<String>,
@@ -116,12 +116,12 @@ impl Keeper {
     fn write(&self, servables: &Servables) -> io::Result<bool> {
         let mut kept = Kept::of(servables, &self.source)?;
         if let Ok(before) = self.read() {
-            kept.kept_at.clone_from(&before.kept_at);
+            kept.time.clone_from(&before.time);
             if kept == before {
                 return Ok(false);
             }
         }
-        kept.kept_at = Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true);
+        kept.time = Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true);
         let mut name = self.file.file_name().unwrap_or_default().to_owned();
         name.push(format!(".{}.new", process::id()));
         let beside = self.file.with_file_name(name);
@@ -167,7 +167,7 @@ impl Keeper {
         let changed = kept.models.iter().filter(|stamp| !is_same(stamp));
         Ok(Found {
             changed: changed.map(|stamp| stamp.file.clone()).collect(),
-            told: format!("as it was at {} (`{}`)", kept.kept_at, self.file.display()),
+            told: format!("as it was at {} (`{}`)", kept.time, self.file.display()),
             config: kept.config().map_err(|what| {
                 let file = self.file.display();
                 format!("the kept configuration `{file}` is damaged: {what}")
@@ -198,7 +198,7 @@ impl Kept {
         };
         Ok(Self {
             format: FORMAT,
-            kept_at: String::new(),
+            time: String::new(),
             source: source.to_owned(),
             config: fs::read_to_string(source).ok().filter(is_served),
             graphs,

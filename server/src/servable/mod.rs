@@ -23,6 +23,7 @@ mod watch;
 
 use std::{
     collections::BTreeMap,
+    path::PathBuf,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -47,11 +48,26 @@ pub(crate) use watch::watch;
 
 use crate::{
     config::{Config, GraphEntry},
-    http::state::Options,
     rescue::{Cause, Failure},
 };
 use state::Changed;
 use versions::Versions;
+
+/// What is served, and how graphs are loaded, kept and replaced.
+pub(crate) struct Settings {
+    pub(crate) config: Config,
+    /// The file that lists the graphs, if there is one.
+    pub(crate) config_path: Option<PathBuf>,
+    /// Whether graphs wait for files that are missing.
+    pub(crate) waits: bool,
+    /// After which time without a request graphs are unloaded that do not say so themselves.
+    pub(crate) idle_unload: Option<Duration>,
+    pub(crate) policy: ReloadPolicy,
+    /// Keeps what is served, where it can be.
+    pub(crate) keeper: Option<Keeper>,
+    /// Whether what is loaded first is what was kept.
+    pub(crate) rolled_back: bool,
+}
 
 /// All graphs of a server, by name.
 pub(crate) struct Servables {
@@ -75,8 +91,8 @@ pub(crate) struct Servables {
 
 impl Servables {
     /// The graphs of a configuration, none of them loaded.
-    pub(crate) fn new(options: &Options, registry: Registry, changed: Changed) -> Self {
-        let config = options.config.clone();
+    fn new(settings: &Settings, registry: Registry, changed: Changed) -> Self {
+        let config = settings.config.clone();
         let environment = Environment::new(config.register(registry.clone()));
         Self {
             by_name: BTreeMap::new(),
@@ -84,8 +100,8 @@ impl Servables {
             config: Config::default(),
             registry,
             environment,
-            waits: options.wait_for_models,
-            idle_unload: options.idle_unload,
+            waits: settings.waits,
+            idle_unload: settings.idle_unload,
             changed,
             attempts: Mutex::default(),
         }

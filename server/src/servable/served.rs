@@ -18,14 +18,11 @@ use graphmill_grammar::render::{self, Color};
 use tokio::sync::Notify;
 
 use super::{
-    Keeper, Servables,
+    Keeper, Servables, Settings,
     state::Changed,
     succession::{ReloadPolicy, Succession},
 };
-use crate::{
-    config::{self, Config},
-    http::state::Options,
-};
+use crate::config::{self, Config};
 
 /// The graphs that are served now.
 pub(crate) struct Served {
@@ -94,18 +91,18 @@ pub(crate) struct Refused {
 
 impl Served {
     /// The graphs of a configuration, none of them loaded.
-    pub(crate) fn new(options: &Options, registry: Registry) -> Self {
+    pub(crate) fn new(settings: Settings, registry: Registry) -> Self {
         let changed: Changed = Arc::default();
-        let servables = Servables::new(options, registry, Arc::clone(&changed));
+        let servables = Servables::new(&settings, registry, Arc::clone(&changed));
         Self {
             now: ArcSwap::from_pointee(servables),
-            config_path: options.config_path.clone(),
+            config_path: settings.config_path,
             looked: Mutex::default(),
             hint: Arc::default(),
             changed,
-            policy: options.reload_policy,
-            keeper: options.keeper(),
-            rolled_back: options.rolled_back,
+            policy: settings.policy,
+            keeper: settings.keeper,
+            rolled_back: settings.rolled_back,
         }
     }
 

@@ -106,7 +106,7 @@ impl<'a> Succession<'a> {
         policy: ReloadPolicy,
     ) -> Result<(Servables, Changes), Refused> {
         let bytes = self.check(seen)?;
-        let outcome = match self.has_room(bytes) {
+        let outcome = match has_room(bytes) {
             Ok(()) => self.load_all(seen),
             Err(short) if policy == ReloadPolicy::Refuse => Err(short),
             Err(short) => self.load_drained(short, seen),
@@ -139,13 +139,13 @@ impl<'a> Succession<'a> {
     /// Loads the new graphs when the old ones have left. If that fails, the old ones are loaded
     /// again.
     fn load_drained(&mut self, short: Refused, seen: &mut Seen) -> Result<(), Refused> {
-        let is_kept = |servable: &&Servable| {
+        let is_kept = |servable: &&Arc<Servable>| {
             let now = self.new.get(servable.name());
-            now.is_some_and(|now| std::ptr::eq(&**now, *servable))
+            now.is_some_and(|now| Arc::ptr_eq(now, servable))
         };
-        let leaving: Vec<&Servable> = self
+        let leaving: Vec<&Arc<Servable>> = self
             .old
-            .iter()
+            .all()
             .filter(|servable| servable.state_name() == StateName::Available)
             .filter(|servable| !is_kept(servable))
             .collect();
@@ -157,7 +157,7 @@ impl<'a> Succession<'a> {
             "there is no memory for old and new models at once: `{}` end their requests",
             names.join("`, `")
         );
-        let mut left: Vec<&Servable> = Vec::new();
+        let mut left: Vec<&Arc<Servable>> = Vec::new();
         let mut outcome = Ok(());
         for servable in leaving {
             match servable.drain(DRAIN_AT_MOST) {
@@ -180,7 +180,7 @@ impl<'a> Succession<'a> {
         }
         let outcome = outcome
             .and_then(|()| self.check(seen))
-            .and_then(|bytes| self.has_room(bytes))
+            .and_then(has_room)
             .and_then(|()| self.load_all(seen));
         if outcome.is_err() {
             self.leave_new();
@@ -239,19 +239,19 @@ impl<'a> Succession<'a> {
             diagnostics,
         })
     }
+}
 
-    /// Whether there is memory for so many bytes of files.
-    fn has_room(&self, bytes: u64) -> Result<(), Refused> {
-        room::ensure(bytes).map_err(|short| Refused {
-            unreadable: false,
-            reason: format!(
-                "the new models take {} MiB beside the old ones, and {} MiB of memory are left",
-                bytes >> 20,
-                short.left >> 20
-            ),
-            diagnostics: Vec::new(),
-        })
-    }
+/// Whether there is memory for so many bytes of files.
+fn has_room(bytes: u64) -> Result<(), Refused> {
+    room::ensure(bytes).map_err(|short| Refused {
+        unreadable: false,
+        reason: format!(
+            "the new models take {} MiB beside the old ones, and {} MiB of memory are left",
+            bytes >> 20,
+            short.left >> 20
+        ),
+        diagnostics: Vec::new(),
+    })
 }
 
 impl Servable {

@@ -34,6 +34,7 @@ mod reference;
 mod reload;
 mod residence;
 mod rollback;
+mod room;
 mod routes;
 mod service;
 #[path = "../serving/mod.rs"]

@@ -63,7 +63,10 @@ impl Setup {
 
     /// Says more of the graph that was added last, as `config.json` does.
     pub(crate) fn that(mut self, more: &Value) -> Self {
-        self.graphs.say(more);
+        let last = self.graphs.entries.last_mut().expect("a graph");
+        for (key, value) in more.as_object().expect("an object") {
+            last[key] = value.clone();
+        }
         self
     }
 

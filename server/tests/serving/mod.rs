@@ -45,7 +45,7 @@ const PATIENCE: Duration = Duration::from_mins(5);
 pub(crate) struct Graphs {
     folder: tempfile::TempDir,
     /// What the configuration says of each.
-    entries: Vec<Value>,
+    pub(crate) entries: Vec<Value>,
 }
 
 impl Graphs {
@@ -69,14 +69,6 @@ impl Graphs {
         self.entries
             .push(json!({ "name": name, "base_path": base }));
         folder
-    }
-
-    /// Says more of the graph that was added last.
-    pub(crate) fn say(&mut self, more: &Value) {
-        let last = self.entries.last_mut().expect("a graph");
-        for (key, value) in more.as_object().expect("an object") {
-            last[key] = value.clone();
-        }
     }
 
     /// Writes the configuration.

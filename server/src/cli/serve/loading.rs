@@ -25,8 +25,9 @@ pub(super) struct Loading {
     /// What a reload does where there is no memory for old and new models at once.
     #[arg(long, value_name = "POLICY", value_enum, default_value = "refuse")]
     reload_policy: ReloadPolicy,
-    /// The folder in which the last good configuration is kept [default: $STATE_DIRECTORY of
-    /// systemd, or else graphmill in $XDG_STATE_HOME or ~/.local/state, if that can be written].
+    /// The folder in which the last good configuration is kept [default: `$STATE_DIRECTORY` of
+    /// systemd, or else `graphmill` in `$XDG_STATE_HOME` or `~/.local/state`, if it can be
+    /// written].
     #[arg(long, value_name = "FOLDER")]
     state_dir: Option<PathBuf>,
     /// Serves the last good configuration of the config.json instead of what the file says now. A
@@ -65,9 +66,10 @@ impl Loading {
     /// cannot be used.
     pub(super) fn rolled_back(&self, source: &Source) -> Result<Option<Config>, String> {
         let Source::Configuration(file) = source else {
-            return match self.rollback {
-                true => Err("--rollback is for a config.json: nothing else is kept".to_owned()),
-                false => Ok(None),
+            return if self.rollback {
+                Err("--rollback is for a config.json: nothing else is kept".to_owned())
+            } else {
+                Ok(None)
             };
         };
         if !self.rollback && self.state_dir.is_none() {
