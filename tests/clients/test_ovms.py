@@ -148,7 +148,7 @@ def test_config_status_and_reload(server):
 def test_metrics(server):
     ask(server, "/v3/chat/completions", CHAT)
     text = send(server, "/metrics")[2]
-    for name in ("ovms_current_graphs", "ovms_requests_accepted", "ovms_responses"):
+    for name in ("ovms_current_graphs", "ovms_requests_accepted", "ovms_requests_rejected", "ovms_graph_error"):
         assert f'{name}{{' in text, name
 
 
@@ -166,9 +166,9 @@ def test_what_models_of_text_do_not_do_is_a_404(server, path):
     assert status == 404 and json.loads(text)["error"]["code"] == "unknown_endpoint", text
 
 
-def test_tensorflow_serving_is_a_404(server):
+def test_tensorflow_serving_is_refused(server):
     status, _, text = send(server, f"/v1/models/{MODEL}:predict", {"instances": [1.0]})
-    assert status == 404, text
+    assert status == 405 and json.loads(text)["error"]["code"] == "method_not_supported", text
 
 
 def test_an_image_is_refused_by_name(server):

@@ -72,6 +72,8 @@ pub(super) async fn ask(url: Uri, tokens: Weak<Tokens>) {
             return;
         }
     };
+    // A failure is told once, for as long as it stays the same.
+    let mut told = String::new();
     loop {
         let answered = match timeout(PATIENCE, fetch(&client, &url)).await {
             Ok(answered) => answered,
@@ -83,10 +85,16 @@ pub(super) async fn ask(url: Uri, tokens: Weak<Tokens>) {
         let pause = match answered {
             Ok(keys) => {
                 tokens.take(keys);
+                told.clear();
                 EVERY
             }
             Err(why) => {
-                tracing::error!("the issuer's keys stay as they were: `{url}` (--jwt_jwks): {why}");
+                if why != told {
+                    tracing::error!(
+                        "the issuer's keys stay as they were: `{url}` (--jwt_jwks): {why}"
+                    );
+                    told = why;
+                }
                 PAUSE
             }
         };
