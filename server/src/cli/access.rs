@@ -16,7 +16,6 @@ const VARIABLES: [&str; 2] = ["GRAPHMILL_API_KEY", "API_KEY"];
 
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
-#[expect(clippy::struct_field_names, reason = "fields are called as the flags")]
 pub(super) struct Access {
     /// The keys of those who may use the server: a file with one key, or JSON with many. It is read
     /// again when it changes. Without the flag, the variable `GRAPHMILL_API_KEY` or else `API_KEY`

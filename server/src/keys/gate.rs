@@ -101,15 +101,12 @@ impl Gate {
     /// The key of a request, and how many more requests it may send, where that is limited.
     #[expect(clippy::result_large_err, reason = "a refusal is answered at once")]
     fn admit(&self, request: &Request, need: Need) -> Result<(Caller, Option<u32>), Refusal> {
-        let presented = presented(request.headers());
-        let found = match presented {
-            Some(presented) => self.keys.find(presented),
-            None => {
-                let message =
-                    "a key is needed: `Authorization: Bearer <key>` or `x-api-key: <key>`";
-                Err(Failure::new(Cause::NoKey, message))
-            }
+        let none = || {
+            let message = "a key is needed: `Authorization: Bearer <key>` or `x-api-key: <key>`";
+            Failure::new(Cause::NoKey, message)
         };
+        let presented = presented(request.headers()).ok_or_else(none);
+        let found = presented.and_then(|presented| self.keys.find(presented));
         let (key, competes) = found.inspect_err(|_| self.counts.refused("", "key"))?;
         let name = Arc::clone(&key.entry.name);
         let label = Some(Label(Arc::clone(&name)));

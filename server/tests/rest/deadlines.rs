@@ -74,7 +74,7 @@ where
         assert!(elapsed >= DEADLINE, "{what}: too early, {elapsed:?}");
         took.push(elapsed - DEADLINE);
         if elapsed <= DEADLINE + LATE + STEP {
-            println!("{what}: {took:?} after the deadline");
+            eprintln!("{what}: {took:?} after the deadline");
             return;
         }
     }

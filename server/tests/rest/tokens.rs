@@ -191,7 +191,7 @@ async fn only_a_token_that_the_issuer_has_signed_for_this_server_and_for_now_cou
     .map(|(what, others)| (what, signer.sign(&claims(others))))
     .collect();
     let whole = signer.sign(&good);
-    let (signed, signature) = whole.rsplit_once('.').expect("three parts");
+    let (text, signature) = whole.rsplit_once('.').expect("three parts");
     let other = message(&head(json!({})), &claims(json!({ "sub": "root" })));
     let secret = |key: &[u8]| {
         let message = message(&head(json!({ "alg": "HS256" })), &good);
@@ -205,8 +205,8 @@ async fn only_a_token_that_the_issuer_has_signed_for_this_server_and_for_now_cou
             "another text behind the signature",
             format!("{other}.{signature}"),
         ),
-        ("half a signature", format!("{signed}.{}", &signature[..40])),
-        ("no signature", format!("{signed}.")),
+        ("half a signature", format!("{text}.{}", &signature[..40])),
+        ("no signature", format!("{text}.")),
         ("no algorithm", format!("{none}.")),
         ("no algorithm, signed", format!("{none}.{signature}")),
         ("a public key as a secret", secret(signer.point())),

@@ -145,7 +145,7 @@ mod tests {
             set.find(None, Algorithm::ES256).is_none(),
             "it may be either"
         );
-        let set = parse(&[point.clone()]).expect("a key");
+        let set = parse(std::slice::from_ref(&point)).expect("a key");
         assert!(set.find(None, Algorithm::ES256).is_some());
     }
 }

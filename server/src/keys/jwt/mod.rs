@@ -109,8 +109,8 @@ impl Tokens {
 
     /// Whether what a client presents has the form of a token.
     pub(super) fn is_one(presented: &[u8]) -> bool {
-        let dots = presented.iter().filter(|byte| **byte == b'.').count();
-        dots == 2 && presented.starts_with(b"ey")
+        let parts = presented.split(|byte| *byte == b'.').count();
+        parts == 3 && presented.starts_with(b"ey")
     }
 
     /// The key of the tenant whose token this is, with the limits of one of these plans.
@@ -169,16 +169,14 @@ impl Tokens {
             Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).find_map(of_name),
             _ => None,
         };
-        match named.or_else(|| of_name(DEFAULT_PLAN)) {
-            Some(plan) => Ok(Arc::clone(plan)),
-            None => {
-                let claim = &self.options.plan_claim;
-                let message = format!(
-                    "the token names no plan of this server (`{claim}`), which has none called `{DEFAULT_PLAN}`"
-                );
-                Err(Failure::new(Cause::Forbidden, message))
-            }
-        }
+        let plan = named.or_else(|| of_name(DEFAULT_PLAN));
+        plan.map(Arc::clone).ok_or_else(|| {
+            let claim = &self.options.plan_claim;
+            let message = format!(
+                "the token names no plan of this server (`{claim}`), which has none called `{DEFAULT_PLAN}`"
+            );
+            Failure::new(Cause::Forbidden, message)
+        })
     }
 }
 
