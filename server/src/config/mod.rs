@@ -277,6 +277,10 @@ impl Text<'_> {
                 .expect("serde quotes the field it does not know");
             return self.unknown_key(key, known, &path, place);
         }
+        // What the file says is told with its place, and what is ours with that of its key.
+        let is_ours = !OF_SERDE.iter().any(|words| said.starts_with(words));
+        let key = path.rsplit('.').next().filter(|_| is_ours);
+        let place = key.map_or(place, |key| self.string_before(key, place));
         let place_name = if path == "." {
             "the configuration".to_owned()
         } else {
@@ -370,6 +374,9 @@ impl resolve::Places for Text<'_> {
         }
     }
 }
+
+/// How messages of serde begin.
+const OF_SERDE: [&str; 4] = ["invalid ", "missing ", "unknown ", "duplicate "];
 
 /// The message with its first letter in lower case, as all messages are.
 fn lower_first(message: &str) -> String {

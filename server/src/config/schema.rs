@@ -105,7 +105,7 @@ pub(super) struct Graph {
     #[serde(default)]
     pub(super) optional: bool,
     /// When the graph is loaded.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "word_of_load")]
     pub(super) load: Load,
     /// After so many seconds without a request the graph is unloaded; the next request loads it
     /// again. 0: never. Without it `--idle_unload_seconds` counts.
@@ -125,8 +125,8 @@ pub(super) struct Graph {
 }
 
 /// When a graph is loaded.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, JsonSchema)]
+#[schemars(rename_all = "snake_case")]
 pub(super) enum Load {
     /// With the server.
     #[default]
@@ -184,6 +184,14 @@ pub(super) struct Specific {
 /// A value that is there: `null` is none.
 fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(value: D) -> Result<Option<T>, D::Error> {
     T::deserialize(value).map(Some)
+}
+
+fn word_of_load<'de, D: Deserializer<'de>>(value: D) -> Result<Load, D::Error> {
+    match String::deserialize(value)?.as_str() {
+        "at_start" => Ok(Load::AtStart),
+        "on_demand" => Ok(Load::OnDemand),
+        _ => Err(D::Error::custom("expected `at_start` or `on_demand`")),
+    }
 }
 
 fn one_policy<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Policy>, D::Error> {

@@ -179,7 +179,7 @@ fn wrong_words_about_residence_and_versions_are_told_with_their_line() {
         ),
         (
             r#""load": "later""#,
-            "load`: unknown variant `later`, expected `at_start` or `on_demand`",
+            "load`: expected `at_start` or `on_demand`",
         ),
         (
             r#""idle_unload_seconds": -1"#,
