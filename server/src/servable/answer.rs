@@ -153,15 +153,15 @@ impl Answer {
             // A stop comes first: a client that keeps reading must not hold it up.
             biased;
             () = cut(stage) => Err(Failure::new(Cause::Draining, "the server is stopping")),
-            packet = packets.next() => match packet {
-                Some(packet) => packet.into_value().map(Some).ok_or_else(wrong_type),
-                None => {
-                    if let Some(ended) = ended(session).await? {
-                        *summary = Some(ended);
-                    }
-                    Ok(None)
+            packet = packets.next() => {
+                if let Some(packet) = packet {
+                    return packet.into_value().map(Some).ok_or_else(wrong_type);
                 }
-            },
+                if let Some(ended) = ended(session).await? {
+                    *summary = Some(ended);
+                }
+                Ok(None)
+            }
             () = passed(overdue) => {
                 Err(Failure::new(Cause::Deadline, "the deadline of the request passed"))
             }

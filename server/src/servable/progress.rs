@@ -63,7 +63,7 @@ fn left(elapsed: Duration, part: Option<f32>, last: Option<Duration>) -> Duratio
     const TELLING: f32 = 0.02;
     match (part, last) {
         (Some(part), _) if part >= TELLING => elapsed.mul_f32((1.0 - part.min(1.0)) / part),
-        (_, Some(last)) if last > elapsed => last - elapsed,
+        (_, Some(last)) if last > elapsed => last.saturating_sub(elapsed),
         _ => elapsed,
     }
 }

@@ -119,5 +119,7 @@ async fn schedulers_see_which_adapters_work() {
         assert!(Instant::now() < deadline, "{scrape}");
         tokio::task::yield_now().await;
     }
-    open.into_iter().for_each(|request| request.abort());
+    for request in open {
+        request.abort();
+    }
 }

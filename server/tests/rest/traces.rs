@@ -43,8 +43,8 @@ async fn over_http(collector: &Collector, sample_ratio: Option<f64>) -> TestServ
 
 fn named<'a>(spans: &'a [Span], name: &str) -> &'a Span {
     let named: Vec<_> = spans.iter().filter(|span| span.name == name).collect();
-    let names: Vec<_> = spans.iter().map(|span| &span.name).collect();
-    assert_eq!(named.len(), 1, "{name} in {names:?}");
+    let all: Vec<_> = spans.iter().map(|span| &span.name).collect();
+    assert_eq!(named.len(), 1, "{name} in {all:?}");
     named[0]
 }
 

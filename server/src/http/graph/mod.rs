@@ -254,13 +254,10 @@ async fn answer(app: &App, name: &str, head: Head, body: ParsedBody) -> Result<R
             bytes,
         } => {
             let content_type = HeaderValue::from_static(content_type);
-            let summary = match with_timings {
-                true => answer.summary().await,
-                false => None,
-            };
-            let bytes = match summary {
-                Some(summary) => Timings::new(&head.entry, summary).within(bytes),
-                None => bytes,
+            let bytes = if with_timings && let Some(summary) = answer.summary().await {
+                Timings::new(&head.entry, summary).within(bytes)
+            } else {
+                bytes
             };
             let timing = HeaderValue::try_from(head.entry.server_timing());
             let timing = timing.expect("names and numbers");

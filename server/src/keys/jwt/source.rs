@@ -102,7 +102,7 @@ pub(super) async fn ask(url: Uri, tokens: Weak<Tokens>) {
         drop(tokens);
         sleep(PAUSE).await;
         // Running out of time is what usually happens.
-        let _ = timeout(pause - PAUSE, wanted.notified()).await;
+        let _ = timeout(pause.saturating_sub(PAUSE), wanted.notified()).await;
     }
 }
 
