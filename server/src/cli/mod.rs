@@ -21,8 +21,8 @@ mod run;
 mod schema;
 mod serve;
 mod service;
-mod telemetry;
 mod source;
+mod telemetry;
 mod test;
 mod top;
 

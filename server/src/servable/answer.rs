@@ -80,10 +80,9 @@ impl Answer {
     ) -> Result<Self, Failure> {
         let plan = servable.plan()?;
         let (Some(input), Some(output)) = (request_stream(&plan), response_stream(&plan)) else {
-            return Err(Failure::new(
-                Cause::GraphFailed,
-                "the graph does not take requests",
-            ));
+            let name = servable.name();
+            let why = format!("the graph takes tensors: POST /v2/models/{name}/infer");
+            return Err(Failure::new(Cause::BadRequest, why).of_field("model"));
         };
         let mut run = RunCx::new(asked.id.text.clone());
         run.deadline = asked.deadline;
@@ -136,7 +135,9 @@ impl Answer {
 }
 
 /// How a session ended. It has closed its outputs, so this is about to be known.
-async fn ended(session: &mut Option<JoinHandle<Result<Summary, Error>>>) -> Result<(), Failure> {
+pub(crate) async fn ended(
+    session: &mut Option<JoinHandle<Result<Summary, Error>>>,
+) -> Result<(), Failure> {
     let Some(task) = session.as_mut() else {
         return Ok(());
     };

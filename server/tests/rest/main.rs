@@ -19,6 +19,7 @@ mod gaps;
 mod generation_config;
 mod isolation;
 mod keys;
+mod kserve;
 mod loading;
 mod logging;
 mod memory_limit;

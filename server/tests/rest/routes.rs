@@ -194,7 +194,7 @@ async fn a_graph_that_cannot_be_loaded_does_not_keep_the_others() {
             &ACTOR.replace("ActorCalculator", "ActrCalculator"),
         )
         .graph("no model", CHAT)
-        .graph("no border", r#"input_stream: "in" output_stream: "in""#)
+        .graph("no border", r#"input_stream: "in""#)
         .start()
         .await;
     assert_eq!(server.get("/v2/health/ready").await.status, 200);

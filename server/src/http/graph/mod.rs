@@ -29,7 +29,7 @@ use crate::{
     listen::Arrival,
     observe::{request_id::Id, trace::RunTrace},
     rescue::{Cause, Failure},
-    servable::{self, Answer, Asked, Named, Servable, Trace},
+    servable::{Answer, Asked, Named, Servable, Trace},
 };
 
 /// What of a request's head the graph sees, and what accompanies it.
@@ -66,14 +66,7 @@ async fn read(app: &App, request: Request) -> (Head, Result<ParsedBody, Failure>
         uri: parts.uri,
         headers: parts.headers,
     };
-    let mut stage = app.stage.clone();
-    let read = tokio::select! {
-        read = app.bodies.read(&head.headers, body) => read,
-        () = servable::cut(&mut stage) => {
-            Err(Failure::new(Cause::Draining, "the server is stopping"))
-        }
-    };
-    let body = match read {
+    let body = match app.read_body(&head.headers, body).await {
         Ok(bytes) => ParsedBody::parse(bytes).await,
         Err(failure) => Err(failure),
     };
