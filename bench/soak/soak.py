@@ -20,6 +20,8 @@ import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+# Small caches, so that they are full soon.
+CONFIG = ROOT / "bench/soak/config.json"
 CHAT = "graphmill/tiny-chat"
 TOPICS = ["the sea", "a king", "numbers", "bread", "a long road", "winter", "two friends"]
 PATIENCE = 60
@@ -170,7 +172,7 @@ def soak(arguments, log):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [arguments.server, "serve", "--config_path", ROOT / "config.json", "--rest_port", str(port)]
+    command = [arguments.server, "serve", "--config_path", CONFIG, "--rest_port", str(port)]
     process = subprocess.Popen([*map(str, command), "--log_level", "WARNING"], stderr=log.open("wb"), cwd=ROOT)
     wrong = []
     try:

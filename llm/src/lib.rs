@@ -64,7 +64,8 @@ pub use constrain::{
     ReasoningMarks,
 };
 pub use engine::{
-    Entry, GenerationRequest, LlmEngine, LlmEngineStatus, PromptPreview, SequenceHandle,
+    Entry, GenerationRequest, LlmEngine, LlmEngineStatus, OnAdmission, PromptPreview,
+    SequenceHandle,
 };
 pub use load::{kind_of, prepare_process, trial};
 pub use measure::{Histogram, Measurements};

@@ -1,7 +1,6 @@
 //! Constrained generation on models whose logits are a function of the text: what is generated
 //! matches, does not depend on drafts or neighbors, and ends where it is complete.
 
-use engines::{markov, scripted};
 use graphmill_llm::backend::scripted::{Reply, Script, Then};
 use graphmill_llm::{
     Constraint, ErrorKind, FinishReason, GenerationRequest, LlmEngine, ReasoningMarks,
@@ -9,9 +8,8 @@ use graphmill_llm::{
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use speculating::{Said, start, variants};
+use speculating::{Said, chat, markov, same_texts, scripted, start, variants};
 
-mod engines;
 mod speculating;
 
 /// An engine that replies this to everything.
@@ -34,8 +32,7 @@ fn said(
     adapt: impl FnOnce(&mut GenerationRequest),
 ) -> Said {
     let compiled = engine.compile(constraint).expect("can be compiled");
-    let prompt = "<|im_start|>user\nhello<|im_end|>\n<|im_start|>assistant\n";
-    let prompt = engine.vocab().tokenize(prompt, true, true).expect("short");
+    let prompt = chat(engine, "hello");
     let run = start(engine, |request| {
         request.prompt = prompt;
         request.constraint = Some(compiled);
@@ -122,14 +119,12 @@ proptest! {
         let constraints = constraints();
         let apply = |request: &mut GenerationRequest, index: usize, speculates: bool| {
             let (variant, constraint) = &variants[index];
-            variant.clone().apply(request, speculates);
+            variant.apply(request, speculates);
             request.constraint = constraint.map(|number| {
                 engine.compile(&constraints[number].0).expect("can be compiled")
             });
         };
-        let plain: Vec<Said> = (0..variants.len())
-            .map(|index| start(&engine, |request| apply(request, index, false)).finish().0)
-            .collect();
+        let plain = same_texts(&engine, variants.len(), apply, |index| index % 3 != 2)?;
         for (said, (_, constraint)) in plain.iter().zip(&variants) {
             if let Some(number) = constraint {
                 prop_assert!(!matches!(said.finish, FinishReason::Error(_)), "{said:?}");
@@ -140,12 +135,6 @@ proptest! {
                     prop_assert!(matches(&text), "{}", text);
                 }
             }
-        }
-        let runs: Vec<_> = (0..variants.len())
-            .map(|index| start(&engine, |request| apply(request, index, index % 3 != 2)))
-            .collect();
-        for (run, plain) in runs.into_iter().zip(&plain) {
-            prop_assert_eq!(&run.finish().0, plain);
         }
     }
 }

@@ -38,9 +38,10 @@ pub use cli::main;
 pub use config::diagnostics;
 pub use grpc::proto as inference;
 pub use http::state::Options;
-pub use keys::{Digest, KeyError, KeySource};
+pub use keys::{Digest, JwksSource, JwtOptions, KeyError, KeySource};
 pub use listen::{Limits, TlsError, TlsFiles};
 pub use observe::trace::{OtlpProtocol, TraceOptions};
+pub use servable::ReloadPolicy;
 
 // The nodes that come with Graphmill register themselves, if only their crate is named.
 use graphmill_calculators as _;

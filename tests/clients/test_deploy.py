@@ -2,23 +2,51 @@
 
 import configparser
 import json
+import pathlib
 import re
+import shutil
+import subprocess
+import sys
 import urllib.request
 
 import kubernetes_validate
 import pytest
 import yaml
 
-from conftest import ROOT
+from conftest import BINARY, ROOT
 from test_docs import anchors, command_line
 
-MANIFESTS = sorted(path for path in (ROOT / "deploy").glob("k*/*.yaml"))
+MANIFESTS = sorted((ROOT / "deploy/kserve").glob("*.yaml"))
+CHART = ROOT / "deploy/helm/graphmill"
+EVERYTHING = {
+    "autoscaling.enabled": "true",
+    "extraArgs[0]": "--log_level=DEBUG",
+    "image.pullSecrets[0].name": "registry",
+    "keys.existingSecret": "keys",
+    "models.existingClaim": "models",
+    "serviceMonitor.enabled": "true",
+    "serviceMonitor.tokenSecret.name": "metrics",
+    "tls.existingSecret": "tls",
+}
 # Kinds of others, whose schemas are not those of Kubernetes.
-FOREIGN = {"Kustomization", "ServiceMonitor", "ServingRuntime", "InferenceService"}
+FOREIGN = {"ServiceMonitor", "ServingRuntime", "InferenceService"}
 
 
 def documents(path):
     return [document for document in yaml.safe_load_all(path.read_text()) if document]
+
+
+def helm(*arguments):
+    program = shutil.which("helm", path=pathlib.Path(sys.executable).parent)
+    return subprocess.run([program, *arguments], capture_output=True, text=True, timeout=60)
+
+
+def rendered(values):
+    """The chart's manifests by kind."""
+    given = [word for value in values.items() for word in ("--set", "=".join(value))]
+    made = helm("template", "release", str(CHART), *given)
+    assert made.returncode == 0, made.stderr
+    return {document["kind"]: document for document in yaml.safe_load_all(made.stdout) if document}
 
 
 @pytest.fixture(scope="module")
@@ -50,21 +78,48 @@ def test_a_wrong_manifest_is_found():
         kubernetes_validate.validate(service, "1.37", strict=True)
 
 
-def test_kustomization_names_files():
-    folder = ROOT / "deploy/kubernetes"
-    (kustomization,) = documents(folder / "kustomization.yaml")
-    named = kustomization["resources"] + [file for map in kustomization["configMapGenerator"] for file in map["files"]]
-    assert [name for name in named if not (folder / name).exists()] == []
+def test_the_chart_is_clean():
+    lint = helm("lint", "--strict", str(CHART))
+    assert lint.returncode == 0, lint.stdout
+
+
+@pytest.mark.parametrize("values", [{}, EVERYTHING], ids=["defaults", "everything"])
+def test_what_the_chart_makes_is_valid(values):
+    manifests = rendered(values)
+    assert {"Deployment", "Service", "ConfigMap", "PodDisruptionBudget", "NetworkPolicy"} <= manifests.keys()
+    assert ("HorizontalPodAutoscaler" in manifests) == ("ServiceMonitor" in manifests) == bool(values)
+    assert ("PersistentVolumeClaim" in manifests) == (not values)
+    for kind, manifest in manifests.items():
+        if kind not in FOREIGN:
+            kubernetes_validate.validate(manifest, "1.37", strict=True)
+
+
+@pytest.mark.parametrize("value", ["replicas=two", "autoscaler.enabled=true", "drain.graceSeconds=-1"])
+def test_wrong_values_of_the_chart_are_refused(value):
+    made = helm("template", "release", str(CHART), "--set", value)
+    assert made.returncode != 0 and value.partition(".")[0].partition("=")[0] in made.stderr
+
+
+def test_the_graph_of_the_chart_is_right(tmp_path):
+    files = rendered({})["ConfigMap"]["data"]
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    check = [str(BINARY), "check", "--skip_models", str(tmp_path / "config.json")]
+    checked = subprocess.run(check, capture_output=True, text=True, timeout=60)
+    assert checked.returncode == 0, checked.stderr
+
+
+def test_the_autoscaler_asks_for_what_there_is(series):
+    metrics = rendered(EVERYTHING)["HorizontalPodAutoscaler"]["spec"]["metrics"]
+    assert {metric["pods"]["metric"]["name"] for metric in metrics} <= series
 
 
 def commands():
     """Each place that starts the server: (where, words)."""
-    for path in MANIFESTS:
-        for document in documents(path):
-            spec = document.get("spec", {})
-            pod = spec.get("template", {}).get("spec", spec)
-            for container in pod.get("containers", []) if isinstance(pod, dict) else []:
-                yield path.name, container["args"]
+    (container,) = rendered(EVERYTHING)["Deployment"]["spec"]["template"]["spec"]["containers"]
+    yield "chart", container["args"]
+    (runtime,) = documents(ROOT / "deploy/kserve/serving-runtime.yaml")
+    yield "serving-runtime.yaml", runtime["spec"]["containers"][0]["args"]
     for name in ("Dockerfile", "Dockerfile.cuda"):
         (words,) = re.findall(r"^CMD (\[.*\])$", (ROOT / name).read_text(), flags=re.M)
         yield name, json.loads(words)
@@ -93,8 +148,8 @@ def seconds(words, flag, default):
 def test_nobody_kills_a_server_that_still_drains():
     places = dict(commands())
     time_of = lambda where: seconds(places[where], "--drain_delay_seconds", 0) + seconds(places[where], "--shutdown_grace_seconds", 5)
-    (deployment,) = documents(ROOT / "deploy/kubernetes/deployment.yaml")
-    assert deployment["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] >= time_of("deployment.yaml") + 6
+    pod = rendered(EVERYTHING)["Deployment"]["spec"]["template"]["spec"]
+    assert pod["terminationGracePeriodSeconds"] >= time_of("chart") + 6
     (service,) = documents(ROOT / "deploy/kserve/inference-service.yaml")
     assert service["spec"]["predictor"]["terminationGracePeriodSeconds"] >= time_of("serving-runtime.yaml") + 6
     unit = configparser.RawConfigParser(strict=False)
@@ -131,4 +186,6 @@ def test_documented_metrics_exist(series):
     named = {name for line in text.splitlines() for name in metrics_of(line)}
     bases = {re.sub(r"_(bucket|sum|count)$", "", name) for name in series}
     elsewhere = {"ovms_graph_processing_time_us", "ovms_request_time_us"}
+    # Seen once a key was used.
+    elsewhere |= {name for name in named if name.startswith("graphmill_key_")}
     assert named - bases - series - elsewhere == set()

@@ -14,7 +14,7 @@ use graphmill_llm::{
 use super::generations::{Choice, Event, Generations, Reply};
 use super::{LanguageModel, LlmOptions};
 use crate::payload::{
-    EchoedTokens, Finish, GenerationParams, Need, Tally, Terms, TextConstraint, TokenChunk,
+    EchoedTokens, Finish, GenerationParams, Need, Quota, Tally, Terms, TextConstraint, TokenChunk,
     TokenPrompt, TokenPrompts,
 };
 
@@ -181,8 +181,9 @@ impl Llm {
                 tally.prompt(prompts.iter().map(|prompt| prompt.tokens.len()).sum());
                 tally.submitted();
             }
-            let events = cx.sender(io.events);
-            let mut generations = prepare(&self.model, self.limits, prompts, params, events)?;
+            let quota = Terms::of(cx.run()).map(|terms| Arc::clone(&terms.quota));
+            let told = (cx.sender(io.events), quota);
+            let mut generations = prepare(&self.model, self.limits, prompts, params, told)?;
             self.running = generations.count();
             self.choices = Some(generations.begin()?);
             self.generations = Some(generations);
@@ -327,7 +328,7 @@ fn prepare(
     limits: Limits,
     prompts: Vec<TokenPrompt>,
     params: &GenerationParams,
-    events: EventSender<Event>,
+    told: (EventSender<Event>, Option<Arc<dyn Quota>>),
 ) -> Result<Generations> {
     let max_tokens = limits.max_tokens(params)?;
     let engine = model.engine();
@@ -335,7 +336,7 @@ fn prepare(
     let constraint = compiled(params)?;
     refuse_what_is_not_formatted(params)?;
     let bounds = (max_tokens, speculation);
-    Generations::new(engine, prompts, params, bounds, constraint, events)
+    Generations::new(engine, prompts, params, bounds, constraint, told)
 }
 
 /// What a request may take of its key's limits, on a model with this context.

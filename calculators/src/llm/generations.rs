@@ -11,7 +11,7 @@ use graphmill_llm::{
 };
 
 use super::out_of_memory;
-use crate::payload::{Asked, GenerationParams, StopSignal, TokenPrompt};
+use crate::payload::{Asked, GenerationParams, Quota, StopSignal, TokenPrompt};
 
 /// Step outputs of one choice that may be on their way through the graph before the engine waits
 /// for credit. The engine hands those of 15 ms to the session together, which are a hundred of the
@@ -60,6 +60,8 @@ pub(super) struct Generations {
     speculation: Option<SpeculationParams>,
     constraint: Option<CompiledConstraint>,
     events: EventSender<Event>,
+    /// Told when the first of them is admitted.
+    quota: Option<Arc<dyn Quota>>,
     next: usize,
 }
 
@@ -71,7 +73,7 @@ impl Generations {
         params: &GenerationParams,
         (max_tokens, speculation): (Option<u32>, Option<SpeculationParams>),
         constraint: Option<CompiledConstraint>,
-        events: EventSender<Event>,
+        (events, quota): (EventSender<Event>, Option<Arc<dyn Quota>>),
     ) -> Result<Self> {
         // The last ones may be submitted when the answer has begun, which is too late to refuse
         // them.
@@ -88,6 +90,7 @@ impl Generations {
             speculation,
             constraint,
             events,
+            quota,
             next: 0,
         })
     }
@@ -108,7 +111,7 @@ impl Generations {
                 Ok(Some(choice)) => choices.push(Some(choice)),
                 Ok(None) => break,
                 // The others follow those that are in.
-                Err(SubmitError::QueueFull { .. }) if !choices.is_empty() => break,
+                Err(error) if is_full(&error) && !choices.is_empty() => break,
                 Err(error) => return Err(refused(error)),
             }
             entry = Entry::Open;
@@ -140,6 +143,11 @@ impl Generations {
         });
         request.request = self.request;
         request.entry = entry;
+        if self.next == 0
+            && let Some(quota) = self.quota.clone()
+        {
+            request.on_admission = Some(Box::new(move || quota.admitted()));
+        }
         request.sampling = params.sampling.clone();
         let seed = params.sampling.seed;
         request.sampling.seed = seed.map(|seed| seed.wrapping_add(generation as u64));
@@ -184,6 +192,16 @@ impl Generations {
     }
 }
 
+/// Whether there was no room in the queue.
+fn is_full(error: &SubmitError) -> bool {
+    matches!(
+        error,
+        SubmitError::QueueFull { .. }
+            | SubmitError::QueuedTokens { .. }
+            | SubmitError::ShareTaken { .. }
+    )
+}
+
 /// Why a prompt was not taken, for the client.
 pub(crate) fn refused(error: SubmitError) -> Error {
     let message = error.to_string();
@@ -200,7 +218,13 @@ pub(crate) fn refused(error: SubmitError) -> Error {
         SubmitError::UnknownAdapter { .. } => Error::not_found(message)
             .with_field("model")
             .with_code("model_not_found"),
-        SubmitError::QueueFull { .. } => Error::exhausted(message),
+        SubmitError::QueueFull { .. } | SubmitError::QueuedTokens { .. } => {
+            Error::exhausted(message)
+        }
+        // Others still find room.
+        SubmitError::ShareTaken { .. } => {
+            Error::exhausted(message).with_code("rate_limit_exceeded")
+        }
         SubmitError::OutOfMemory(error) => return out_of_memory(*error),
         SubmitError::Stopped | SubmitError::Failed(_) => Error::unavailable(message),
     };

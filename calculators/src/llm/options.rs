@@ -64,6 +64,9 @@ pub struct LlmOptions {
     /// refused. One request has at most half of the places that are left, and submits the rest of
     /// its generations when earlier ones have begun.
     pub max_waiting: u32,
+    /// Most prompt tokens of the generations that wait for their first place in the batches: one
+    /// that would add to more is refused, unless none waits. 0 is without bound.
+    pub max_queued_prompt_tokens: u64,
     /// Milliseconds that a request may wait for its first place in the batches before it fails with
     /// status 429; 0 is without bound.
     pub queue_timeout_ms: u32,
@@ -149,6 +152,7 @@ impl Default for LlmOptions {
             prefix_cache_size: None,
             max_context: 0,
             max_waiting: 1024,
+            max_queued_prompt_tokens: 0,
             queue_timeout_ms: 600_000,
             target_step_ms: 0,
             priority_aging_ms: 10_000,
@@ -325,6 +329,8 @@ impl LlmOptions {
         engine.dynamic_split_fuse = self.dynamic_split_fuse;
         engine.max_context = (self.max_context > 0).then_some(self.max_context);
         engine.max_waiting = self.max_waiting;
+        let tokens = self.max_queued_prompt_tokens;
+        engine.max_queued_prompt_tokens = (tokens > 0).then_some(tokens);
         engine.queue_timeout_ms = self.queue_timeout_ms;
         engine.target_step_ms = self.target_step_ms;
         engine.priority_aging_ms = self.priority_aging_ms;

@@ -45,11 +45,20 @@ pub struct Need {
 
 /// The limits of a key.
 pub trait Quota: fmt::Debug + Send + Sync {
-    /// Reserves what a request may need, until it has ended.
+    /// Counts a request that generates among those that wait, before its prompt is made.
+    ///
+    /// # Errors
+    /// That too many of them wait.
+    fn enqueue(&self) -> Result<()>;
+
+    /// Reserves what a request may need, until it has ended. Its prompts wait from now on.
     ///
     /// # Errors
     /// Why it may not have as much, or not now.
     fn reserve(&self, need: &Need) -> Result<()>;
+
+    /// Says that the request has begun to generate, so that it waits no longer.
+    fn admitted(&self);
 }
 
 impl Account {

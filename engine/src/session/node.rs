@@ -247,7 +247,7 @@ impl NodeState {
         if let Some(time) = timer.after(self.runs) {
             self.time += time;
             if self.first.is_none() {
-                self.first = Some(timer.read() - time);
+                self.first = timer.read().checked_sub(time);
             }
         }
         self.runs += 1;

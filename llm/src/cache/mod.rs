@@ -1,14 +1,25 @@
 //! What sequences have in common: which KV cells they share, and which finished prefixes are kept
 //! in host memory.
 
+use std::sync::Arc;
+
+use crate::backend::Adapter;
+
 mod cells;
-mod group;
 mod offer;
 mod prefix_cache;
 mod tree;
 
 pub(crate) use cells::{CellBook, Held};
-pub(crate) use group::ShareGroup;
 pub(crate) use offer::{Offer, WORTHWHILE};
 pub(crate) use prefix_cache::{KvCells, Newcomer, PrefixCache, Residents};
 pub(crate) use tree::{Found, PrefixTree, Progress};
+
+/// Sequences share cells only with those of the same group.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct ShareGroup {
+    /// Other weights make other cells of the same tokens.
+    pub(crate) adapter: Option<Adapter>,
+    /// Clients that must not learn what others asked.
+    pub(crate) salt: Arc<str>,
+}

@@ -160,7 +160,7 @@ impl EmbeddingEngine {
     pub fn submit(&self, request: EmbeddingRequest) -> Result<EmbeddingHandle, EmbeddingRefusal> {
         self.check(&request)?;
         let entered = self.shared.places.enter(self.spec.max_waiting, None);
-        entered.map_err(|waiting| self.full(waiting))?;
+        entered.map_err(|_| self.full(self.shared.places.taken()))?;
         let id = self.worker.number();
         let receiver = Arc::new(Waiter::new(request.sink));
         let ticket = self.worker.ticket(id, Arc::clone(&receiver));

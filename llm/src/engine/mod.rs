@@ -44,7 +44,7 @@ mod token_masks;
 use delivery::Outbox;
 pub use preview::PromptPreview;
 use preview::Question;
-pub use request::{Entry, GenerationRequest};
+pub use request::{Entry, GenerationRequest, OnAdmission};
 use sequence::Sequence;
 pub use status::LlmEngineStatus;
 use status::Shared;
@@ -255,8 +255,8 @@ impl LlmEngine {
             let constraint = constraint.map_or(0, CompiledConstraint::bytes);
             room::ensure(constraint + BYTES_OF_TOKEN * request.prompt.len() as u64)?;
         }
-        let tenant = request.tenant;
-        self.enter(&request.entry, tenant)?;
+        let (tenant, tokens) = (request.tenant, request.prompt.len() as u64);
+        self.enter(&request.entry, tenant, tokens)?;
         let id = SequenceId(self.worker.number());
         let head_start = self.head_start(request.priority);
         let rank = self.shared.now().saturating_sub(head_start);
@@ -271,11 +271,11 @@ impl LlmEngine {
         ));
         let receiver = Waiting::Sequence(Arc::clone(&sequence.sink));
         let ticket = self.worker.ticket(id.0, receiver).map_err(|why| {
-            self.shared.places.leave(tenant);
+            self.leave(tenant, tokens);
             SubmitError::Failed(why)
         })?;
         if !self.worker.order(Order::Generate(sequence)) {
-            self.shared.places.leave(tenant);
+            self.leave(tenant, tokens);
             return Err(SubmitError::Stopped);
         }
         Ok(SequenceHandle(ticket))

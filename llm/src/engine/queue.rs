@@ -69,10 +69,8 @@ impl Queue {
     /// Takes a sequence out, to be admitted or to end.
     pub(super) fn take(&mut self, id: SequenceId) -> Option<Sequence> {
         let index = self.index(id)?;
-        let sequence = self.waiting.remove(index)?;
-        if !sequence.was_admitted {
-            self.shared.places.leave(sequence.tenant);
-        }
+        let mut sequence = self.waiting.remove(index)?;
+        leave(&self.shared, &mut sequence);
         Some(sequence)
     }
 
@@ -140,11 +138,20 @@ impl Queue {
 
     /// Ends all of them.
     pub(super) fn end(&mut self, finish: &FinishReason, outbox: &mut Outbox) {
-        for sequence in self.waiting.drain(..) {
-            if !sequence.was_admitted {
-                self.shared.places.leave(sequence.tenant);
-            }
+        for mut sequence in self.waiting.drain(..) {
+            leave(&self.shared, &mut sequence);
             outbox.end(sequence, finish.clone());
+        }
+    }
+}
+
+/// Gives back what a sequence has of the bounds of the queue, unless it has had a slot before.
+fn leave(shared: &Shared, sequence: &mut Sequence) {
+    if !sequence.was_admitted {
+        shared.places.leave(sequence.tenant);
+        shared.places.remove_tokens(sequence.prompt_tokens.into());
+        if let Some(admitted) = sequence.on_admission.take() {
+            admitted();
         }
     }
 }

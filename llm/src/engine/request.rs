@@ -21,6 +21,9 @@ pub enum Entry {
     Follows,
 }
 
+/// Tells that a generation waits no longer. It must not wait itself: the engine's thread calls it.
+pub type OnAdmission = Box<dyn FnOnce() + Send>;
+
 /// One generation to run: a prompt, how to sample, when to end and where to send the tokens.
 pub struct GenerationRequest {
     /// The request that it is a part of.
@@ -29,6 +32,8 @@ pub struct GenerationRequest {
     pub tenant: Option<Tenant>,
     /// How it comes by a place in the queue.
     pub entry: Entry,
+    /// Called when it has its first slot, or ends without one.
+    pub on_admission: Option<OnAdmission>,
     /// Prompt tokens, at least one. Nothing is added to them.
     pub prompt: Vec<Token>,
     /// How tokens are chosen.
@@ -79,6 +84,7 @@ impl GenerationRequest {
             request: RequestId::new(),
             tenant: None,
             entry: Entry::Open,
+            on_admission: None,
             prompt,
             sampling: SamplingParams::greedy(),
             prompt_logprobs: None,

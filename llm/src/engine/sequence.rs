@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use smallvec::SmallVec;
 
-use super::request::GenerationRequest;
+use super::request::{GenerationRequest, OnAdmission};
 use crate::cache::{KvCells, Newcomer, ShareGroup};
 use crate::constrain::Reasoning;
 use crate::constrain::{Ending, Matching};
@@ -61,9 +61,11 @@ pub(crate) struct Sequence {
     pub(crate) sampled: SmallVec<[Option<Sampled>; 1]>,
     /// Whether it was admitted before, so that it no longer counts against the bound of the queue.
     pub(crate) was_admitted: bool,
+    /// Called when it is admitted for the first time, or ends before.
+    pub(crate) on_admission: Option<OnAdmission>,
     pub(crate) sink: Arc<OutputReceiver>,
     pub(crate) moments: Moments,
-    prompt_tokens: u32,
+    pub(super) prompt_tokens: u32,
     /// Tokens of the prompt that were reused when it was first admitted.
     cached_tokens: u32,
     /// Most tokens, prompt and generated.
@@ -132,6 +134,7 @@ impl Sequence {
             cached_tokens: 0,
             last_step: 0,
             was_admitted: false,
+            on_admission: request.on_admission,
             sink: Arc::new(OutputReceiver::new(request.sink)),
             moments: Moments::now(),
             prompt_tokens,

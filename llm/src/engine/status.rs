@@ -68,6 +68,7 @@ impl Shared {
             adapters_running: adapters::names(self.adapters_running.get(), known),
             adapters_waiting: adapters::names(self.adapters_waiting.get(), known),
             requests_preparing: preparing,
+            prompt_tokens_waiting: self.places.tokens(),
             refused: self.places.refused(),
             kv_cells_used: self.cells_used.get() as u32,
             kv_cells_total: capacity.total_cells,
@@ -111,6 +112,8 @@ pub struct LlmEngineStatus {
     pub adapters_waiting: Vec<String>,
     /// Requests that have a place in the queue and make their prompt.
     pub requests_preparing: u32,
+    /// Tokens of the prompts of sequences that wait for their first place in the batches.
+    pub prompt_tokens_waiting: u64,
     /// How often a request was refused because the queue was full.
     pub refused: u64,
     /// KV cells that hold a token. A cell that several sequences share counts once.

@@ -2,12 +2,11 @@
 //! opens them with the backend that runs them.
 
 mod child;
-mod kind;
 mod open;
 mod process;
 mod small;
 pub mod trial;
 
-pub use kind::kind_of;
+pub use open::kind_of;
 pub(crate) use open::{open, open_embedding, prepare, prepare_embedding};
 pub use process::prepare_process;

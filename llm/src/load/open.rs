@@ -9,6 +9,7 @@ use crate::backend::interface::{Serve, ServeEmbedding};
 #[cfg(feature = "llama")]
 use crate::backend::llama;
 use crate::backend::scripted;
+use crate::model::ModelKind;
 use crate::model::files::ModelFiles;
 use crate::protocol::LoadError;
 use crate::spec::{BackendKind, EmbeddingSpec, LlmEngineSpec};
@@ -105,4 +106,21 @@ pub(crate) fn open_embedding(
             feature: "llama",
         })
     }
+}
+
+/// Reads from the header of a model file what the model is for. A scripted model generates.
+///
+/// # Errors
+/// [`LoadError`] for a file that cannot be read or is no model.
+#[cfg_attr(
+    not(feature = "llama"),
+    expect(clippy::unnecessary_wraps, reason = "as with llama.cpp")
+)]
+pub fn kind_of(path: &Path) -> Result<ModelKind, LoadError> {
+    #[cfg(feature = "llama")]
+    if BackendKind::of(path) == BackendKind::Llama {
+        return llama::kind_of(path);
+    }
+    let _ = path;
+    Ok(ModelKind::Generates)
 }

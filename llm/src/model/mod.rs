@@ -3,11 +3,20 @@
 
 pub(crate) mod files;
 pub mod info;
-mod kind;
 mod pair;
 pub(crate) mod progress;
 pub(crate) mod vocab;
 
-pub use kind::ModelKind;
 pub use pair::PairForm;
 pub use progress::{LoadStage, loading};
+
+/// What can be done with a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ModelKind {
+    /// It continues texts.
+    Generates,
+    /// It makes vectors of texts.
+    Embeds,
+    /// It scores texts beside a query.
+    Ranks,
+}

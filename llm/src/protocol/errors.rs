@@ -98,6 +98,22 @@ pub enum SubmitError {
         /// The queue's bound.
         limit: usize,
     },
+    /// The prompts that wait have too many tokens already; trying again later can help.
+    #[error("prompts of {waiting} tokens are waiting, and the queue holds {limit}")]
+    QueuedTokens {
+        /// Prompt tokens that wait.
+        waiting: u64,
+        /// The queue's bound.
+        limit: u64,
+    },
+    /// The tenant has its share of the queue; trying again later can help.
+    #[error(
+        "{waiting} requests of the same tenant are waiting, and the rest of the queue is for others"
+    )]
+    ShareTaken {
+        /// Its requests that wait.
+        waiting: usize,
+    },
     /// Memory is short; trying again later can help.
     #[error(transparent)]
     OutOfMemory(#[from] OutOfMemory),

@@ -110,14 +110,19 @@ pub fn claim(bytes: u64) -> Result<Claim, OutOfMemory> {
     for cache in caches {
         cache.shrink();
     }
-    if let Some(trim) = allocator().trim {
-        trim();
-    }
+    trim();
     if fits(0, 1, true) {
         return Ok(claim);
     }
     let left = lock(&LOOKED).as_ref().map_or(0, |look| look.left);
     Err(OutOfMemory { left })
+}
+
+/// Gives memory that was freed back to the system, where the allocator keeps it.
+pub fn trim() {
+    if let Some(trim) = allocator().trim {
+        trim();
+    }
 }
 
 /// Bytes that are left now; `None` where the system does not say.

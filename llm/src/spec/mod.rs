@@ -64,6 +64,9 @@ pub struct LlmEngineSpec {
     pub device: Device,
     /// Most requests that wait for their first admission; more are refused.
     pub max_waiting: u32,
+    /// Most prompt tokens of the requests that wait for their first admission; a request that would
+    /// add to more is refused, unless none waits. `None` is without bound.
+    pub max_queued_prompt_tokens: Option<u64>,
     /// Milliseconds that a request may wait for its first admission before it ends with an error; 0
     /// is without bound.
     pub queue_timeout_ms: u32,
@@ -107,6 +110,7 @@ impl LlmEngineSpec {
             dynamic_split_fuse: true,
             device: Device::Auto,
             max_waiting: 1024,
+            max_queued_prompt_tokens: None,
             queue_timeout_ms: 600_000,
             target_step_ms: 0,
             priority_aging_ms: 10_000,

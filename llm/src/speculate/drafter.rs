@@ -18,10 +18,10 @@ use std::collections::BinaryHeap;
 
 use rustc_hash::FxHashMap;
 
-use super::confidence::Confidence;
 use super::drafting::{Drafting, ModelDraft};
+use super::learned::Confidence;
 use super::place::{Guess, Place};
-use super::worth::LinearCost;
+use super::worth::Steps;
 use crate::backend::{Backend, BatchToken, Capacity, DecodeError, Slot};
 use crate::protocol::SequenceId;
 use crate::sampler;
@@ -38,24 +38,6 @@ const CATCH_UP_SHARE: f64 = 0.5;
 /// The part of the time that a sequence's remaining tokens take which catching up may take in all:
 /// drafts save little more.
 const WORTH_CATCHING_UP: f64 = 0.25;
-
-/// The steps that drafts are for.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Steps {
-    /// Sequences that decode, with drafts or without.
-    pub(super) decodes: u32,
-    /// What a step of the main model costs, in microseconds, by its rows.
-    pub(super) cost: LinearCost,
-    /// Whether all sequences that decode have to draft equally many tokens.
-    pub(super) same_length: bool,
-}
-
-impl Steps {
-    /// Microseconds that a token of a step without drafts takes.
-    fn token_micros(&self) -> f64 {
-        self.cost.of(self.decodes) / f64::from(self.decodes.max(1))
-    }
-}
 
 /// The engine thread's knowledge of the draft model.
 pub(super) struct Drafter<'a> {
@@ -380,7 +362,6 @@ impl<'a> Drafter<'a> {
             attended_cells: u64::from(rows) * self.attended,
             prompt_tokens: 0,
         };
-        let drafting = self.cost.decode_micros(&size) / f64::from(rows.max(1));
-        ((drafting + steps.cost.row()) / steps.token_micros()) as f32
+        steps.price(self.cost.decode_micros(&size) / f64::from(rows.max(1)))
     }
 }

@@ -1,8 +1,8 @@
 //! Drafts tokens for the sequences that decode, as many as are worth their rows.
 
-use super::drafter::{Drafter, Steps};
+use super::drafter::Drafter;
 use super::drafting::Drafting;
-use super::worth::{LinearCost, Yield, worthwhile};
+use super::worth::{LinearCost, Steps, Yield};
 use crate::backend::{Backend, DraftSupport};
 use crate::protocol::SequenceId;
 use crate::schedule::cost::{CostModel, StepSize};
@@ -13,8 +13,6 @@ pub(crate) struct Drafts<'a> {
     drafter: Option<Drafter<'a>>,
     /// Whether all sequences that decode have to draft equally many tokens.
     same_length: bool,
-    /// The chances of all drafts, to choose among them. Memory reused from step to step.
-    chances: Vec<f32>,
 }
 
 impl<'a> Drafts<'a> {
@@ -23,7 +21,6 @@ impl<'a> Drafts<'a> {
         Self {
             drafter: model.map(|model| Drafter::new(model, main.n_vocab())),
             same_length: main.draft_support() == DraftSupport::SameLength,
-            chances: Vec::new(),
         }
     }
 
@@ -56,7 +53,7 @@ impl<'a> Drafts<'a> {
         for sequence in &mut *running {
             sequence.cut_drafts();
         }
-        self.choose(running, &steps);
+        choose(running, &steps);
     }
 
     /// Gives up what the draft model has of a sequence.
@@ -65,31 +62,18 @@ impl<'a> Drafts<'a> {
             drafter.forget(id);
         }
     }
+}
 
-    /// Gives up the drafts that are not worth their rows.
-    fn choose(&mut self, running: &mut [impl Drafting], steps: &Steps) {
-        self.chances.clear();
-        for sequence in &*running {
-            self.chances.extend_from_slice(sequence.draft_chances());
-        }
-        if self.chances.is_empty() {
-            return;
-        }
-        self.chances
-            .sort_unstable_by(|left, right| right.total_cmp(left));
-        let cost = |rows| steps.cost.of(rows);
-        let least = match worthwhile(&self.chances, steps.decodes, cost) {
-            0 => f32::INFINITY,
-            count => self.chances[count - 1],
-        };
-        for sequence in &mut *running {
-            // A later draft's chance is never higher than an earlier one's.
-            let chances = sequence.draft_chances();
-            sequence.keep_drafts(chances.partition_point(|chance| *chance >= least));
-        }
-        if steps.same_length {
-            level(running, steps);
-        }
+/// Gives up the drafts that are not worth their rows.
+fn choose(running: &mut [impl Drafting], steps: &Steps) {
+    let price = steps.price(0.0);
+    for sequence in &mut *running {
+        // A later draft's chance is never higher than an earlier one's.
+        let chances = sequence.draft_chances();
+        sequence.keep_drafts(chances.partition_point(|chance| *chance > price));
+    }
+    if steps.same_length {
+        level(running, steps);
     }
 }
 

@@ -10,21 +10,19 @@
 //!
 //! - **Prompt lookup** ([`lookup`]): the text is likely to go on as it did where its end has
 //!   occurred before. Every prediction is compared with what was generated, drafted or not
-//!   ([`acceptance`]), so that knowing when to draft costs no step.
-//! - **A draft model** ([`drafter`]). How often it is right is learned from what it drafted
-//!   ([`confidence`]), for each sequence, and for all together as what the next one begins with.
+//!   ([`learned`]), so that knowing when to draft costs no step.
+//! - **A draft model** ([`drafter`]). How often it is right is learned from what it drafted, for
+//!   each sequence, and for all together as what the next one begins with.
 //!
 //! How many drafts a step takes follows from their chances and from what its rows cost ([`worth`]).
 
-mod acceptance;
-mod confidence;
 mod drafter;
 mod drafting;
 mod drafts;
+mod learned;
 mod lookup;
 mod params;
 mod place;
-mod share;
 mod speculation;
 mod worth;
 

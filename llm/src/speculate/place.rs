@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::confidence::Confidence;
+use super::learned::Confidence;
 use crate::backend::Slot;
 use crate::protocol::Token;
 

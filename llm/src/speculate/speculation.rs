@@ -2,8 +2,8 @@
 
 use smallvec::SmallVec;
 
-use super::acceptance::Acceptance;
 use super::drafting::ModelDraft;
+use super::learned::Acceptance;
 use super::lookup::Lookup;
 use super::params::{DraftSource, SpeculationParams};
 use crate::protocol::{DraftCounts, Token, Tokens};

@@ -1,26 +1,29 @@
-//! How much to draft: as many rows as give a step the most tokens for its time.
+//! What a draft has to be worth: as much as steps without drafts give in the time that it takes.
 
 use crate::schedule::cost::{CostModel, StepSize};
 
-/// How many of the drafted tokens are worth computing in a step that decodes `sequences` sequences
-/// anyway. `chances` are the probabilities that the drafts are accepted, in falling order; `cost`
-/// is what a step of that many rows costs, in any unit.
-///
-/// A step yields one token for each sequence and one for each accepted draft, so the best count is
-/// the one with the most tokens per cost; of equals the lowest.
-pub(crate) fn worthwhile(chances: &[f32], sequences: u32, cost: impl Fn(u32) -> f64) -> usize {
-    let mut tokens = f64::from(sequences);
-    let mut best = 0;
-    let mut best_rate = tokens / cost(sequences);
-    for (count, chance) in (1..).zip(chances) {
-        tokens += f64::from(*chance);
-        let rate = tokens / cost(sequences + count);
-        if rate > best_rate {
-            best = count as usize;
-            best_rate = rate;
-        }
+/// The steps that drafts are for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Steps {
+    /// Sequences that decode, with drafts or without.
+    pub(super) decodes: u32,
+    /// What a step of the main model costs, in microseconds, by its rows.
+    pub(super) cost: LinearCost,
+    /// Whether all sequences that decode have to draft equally many tokens.
+    pub(super) same_length: bool,
+}
+
+impl Steps {
+    /// Microseconds that a token of a step without drafts takes.
+    pub(super) fn token_micros(&self) -> f64 {
+        self.cost.of(self.decodes) / f64::from(self.decodes.max(1))
     }
-    best
+
+    /// What the chance of a draft has to be at least that takes a row and so many more
+    /// microseconds: in that time, steps without drafts give as many tokens.
+    pub(super) fn price(&self, more_micros: f64) -> f32 {
+        ((more_micros + self.cost.row) / self.token_micros()) as f32
+    }
 }
 
 /// What a step could compute: the tokens it is expected to yield, its rows, and the sub-batches
@@ -75,11 +78,6 @@ impl LinearCost {
             base: step - row * f64::from(sequences),
             row,
         }
-    }
-
-    /// The cost of one more row.
-    pub(crate) fn row(self) -> f64 {
-        self.row
     }
 
     /// The cost of a step with this many rows.

@@ -20,8 +20,8 @@ mod pulse;
 use live::Live;
 pub(crate) use live::{OutputReceiver, Seat, Waiter};
 pub(crate) use panics::catch;
-pub(crate) use places::Places;
 pub use places::QueuePlace;
+pub(crate) use places::{Full, Places};
 pub(crate) use pulse::{Pulse, Seen, stalled_for};
 
 /// How long the end of a thread that was told to stop is waited for. It stops between two steps,

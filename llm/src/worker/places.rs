@@ -17,8 +17,21 @@ pub(crate) struct Places {
     of_tenants: Mutex<FxHashMap<u64, u32>>,
     /// Those of requests that make their prompt.
     preparing: AtomicU32,
+    /// Prompt tokens of the sequences that have one.
+    tokens: AtomicU64,
     /// How often there was no place left.
     refused: AtomicU64,
+}
+
+/// Why there is no place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Full {
+    /// All are taken: so many.
+    All(u32),
+    /// A tenant has so many, as many as it leaves to others.
+    Share(u32),
+    /// Those that wait have so many prompt tokens.
+    Tokens(u64),
 }
 
 /// A place in an engine's queue. Dropping it gives it back, unless a sequence has it by then.
@@ -33,21 +46,24 @@ impl Places {
     /// none fills the queue, nor do a few of them.
     ///
     /// # Errors
-    /// How many are taken, by the tenant or by all, if none is left.
-    pub(crate) fn enter(&self, limit: u32, tenant: Option<Tenant>) -> Result<(), u32> {
+    /// That none is left, or none for the tenant.
+    pub(crate) fn enter(&self, limit: u32, tenant: Option<Tenant>) -> Result<(), Full> {
         let take = |own: u32| {
             let fits = |taken: u32| (taken < limit && own < limit - taken).then_some(taken + 1);
             self.taken
                 .fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits)
         };
         let entered = match tenant {
-            None => take(0),
+            None => take(0).map_err(Full::All),
             Some(tenant) => {
                 let mut tenants = self.of_tenants();
                 let own = tenants.get(&tenant.number).copied().unwrap_or_default();
                 take(own)
                     .inspect(|_| *tenants.entry(tenant.number).or_default() += 1)
-                    .map_err(|taken| if own > 0 { own } else { taken })
+                    .map_err(|taken| match own {
+                        own if own > 0 && taken < limit => Full::Share(own),
+                        _ => Full::All(taken),
+                    })
             }
         };
         entered.map(drop).inspect_err(|_| self.refuse())
@@ -75,7 +91,7 @@ impl Places {
         self: &Arc<Self>,
         limit: u32,
         tenant: Option<Tenant>,
-    ) -> Result<QueuePlace, u32> {
+    ) -> Result<QueuePlace, Full> {
         self.enter(limit, tenant)?;
         self.preparing.fetch_add(1, Ordering::Relaxed);
         Ok(QueuePlace {
@@ -97,6 +113,32 @@ impl Places {
             }
         }
         self.taken.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Adds the prompt tokens of a sequence that has a place. What waits has at most `limit` with
+    /// them; a prompt is let in whatever its length where none waits.
+    ///
+    /// # Errors
+    /// How many there are, if these are too many.
+    pub(crate) fn add_tokens(&self, tokens: u64, limit: Option<u64>) -> Result<(), Full> {
+        let fits = |waiting: u64| {
+            let sum = waiting + tokens;
+            (waiting == 0 || limit.is_none_or(|limit| sum <= limit)).then_some(sum)
+        };
+        let added = self
+            .tokens
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits);
+        added.map(drop).map_err(Full::Tokens)
+    }
+
+    /// Takes them back.
+    pub(crate) fn remove_tokens(&self, tokens: u64) {
+        self.tokens.fetch_sub(tokens, Ordering::Relaxed);
+    }
+
+    /// Prompt tokens of the sequences that have a place.
+    pub(crate) fn tokens(&self) -> u64 {
+        self.tokens.load(Ordering::Relaxed)
     }
 
     /// Counts a request that got no place.

@@ -1,17 +1,10 @@
 //! Speculation on llama.cpp with the repository's small model: texts are those without it.
-//!
-//! What else is in a batch, and which KV cells it uses, decides in which order floats are added. So
-//! a text may part from the one without drafts where the model is all but undecided between two
-//! tokens, and nowhere else.
 
-use graphmill_llm::{
-    LlmEngine, LlmEngineSpec, PluginConfig, SamplingParams, SpeculationParams, TokenLogprob,
-};
+use graphmill_llm::{LlmEngine, LlmEngineSpec, PluginConfig, SamplingParams, SpeculationParams};
 
-use crate::support::{Generation, MESSAGES, chat, model};
+use crate::support::{Generation, MESSAGES, chat, model, same};
 
-/// How much the log probabilities of one place may differ when the batches do: alone, and beside
-/// others in a unified KV cache.
+/// How much log probabilities may differ: alone, and beside others in a unified KV cache.
 const ALONE: f32 = 0.05;
 const TOGETHER: f32 = 0.2;
 
@@ -44,33 +37,6 @@ fn start(
         request.ignore_eos = true;
         request.speculation = speculates.then(SpeculationParams::default);
     })
-}
-
-/// Checks that both texts are the same up to a place where the model is undecided, if there is one.
-/// True if there is none.
-fn same(
-    plain: &[TokenLogprob],
-    drafting: &[TokenLogprob],
-    tolerance: f32,
-    greedy: bool,
-    what: &str,
-) -> bool {
-    assert_eq!(plain.len(), drafting.len(), "{what}");
-    for (place, (left, right)) in plain.iter().zip(drafting).enumerate() {
-        if left.token != right.token {
-            let gap = left.top[0].1 - left.top[1].1;
-            assert!(
-                !greedy || gap < tolerance,
-                "{what}: the texts part at {place}: {left:?}, {right:?}"
-            );
-            return false;
-        }
-        assert!(
-            (left.logprob - right.logprob).abs() < tolerance,
-            "{what}: at {place} {left:?} became {right:?}"
-        );
-    }
-    true
 }
 
 #[test]

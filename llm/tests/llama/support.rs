@@ -124,3 +124,34 @@ impl Answer {
         String::from_utf8_lossy(&text).into_owned()
     }
 }
+
+/// Checks that both texts are the same up to a place where the model is undecided, if there is one.
+/// True if there is none.
+///
+/// What else is in a batch, and which KV cells it uses, decides in which order floats are added. So
+/// log probabilities differ by less than `tolerance`, and a greedy text may part from another where
+/// its two likeliest tokens do.
+pub(crate) fn same(
+    plain: &[TokenLogprob],
+    drafting: &[TokenLogprob],
+    tolerance: f32,
+    greedy: bool,
+    what: &str,
+) -> bool {
+    assert_eq!(plain.len(), drafting.len(), "{what}");
+    for (place, (left, right)) in plain.iter().zip(drafting).enumerate() {
+        if left.token != right.token {
+            let gap = left.top[0].1 - left.top[1].1;
+            assert!(
+                !greedy || gap < tolerance,
+                "{what}: the texts part at {place}: {left:?}, {right:?}"
+            );
+            return false;
+        }
+        assert!(
+            (left.logprob - right.logprob).abs() < tolerance,
+            "{what}: at {place} {left:?} became {right:?}"
+        );
+    }
+    true
+}

@@ -1,13 +1,16 @@
-//! What tests of speculation share: a model whose logits are a function of the text, and
-//! generations with everything that must not depend on drafts.
+//! What tests of speculation share: a model whose logits are a function of the text, engines
+//! without a model file, and generations with everything that must not depend on drafts.
 
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
+use graphmill_llm::backend::scripted::{Script, ScriptedBackend};
 use graphmill_llm::backend::{BatchToken, Capacity, DecodeError, DraftSupport, Slot};
 use graphmill_llm::{
-    Backend, DraftSource, FinishReason, GenerationRequest, LlmEngine, SamplingParams,
-    SequenceHandle, SpeculationParams, StepOutput, Token, TokenLogprob, Usage,
+    Backend, DraftSource, FinishReason, GenerationRequest, LlmEngine, LlmEngineSpec,
+    SamplingParams, SequenceHandle, SpeculationParams, StepOutput, Token, TokenLogprob, Usage,
+    Vocab,
 };
 use proptest::prelude::*;
 
@@ -15,6 +18,9 @@ const N_VOCAB: usize = 259;
 /// The tokens that the model is likely to say. Few, so that its texts repeat themselves.
 const WORDS: u64 = 6;
 const END: Token = 257;
+/// The number of the model that engines run on. A draft model with the same one is always right,
+/// one with another hardly ever.
+pub(crate) const MAIN: u64 = 7;
 
 /// A model whose next token depends on the last two, and which wants every token at its place.
 pub(crate) struct Markov {
@@ -119,6 +125,42 @@ impl Backend for Markov {
     }
 }
 
+/// A [`Markov`] model that says it has 4096 cells and has `cells`, and the vocabulary of scripts.
+pub(crate) fn markov_backend(spec: &LlmEngineSpec, cells: usize) -> (Markov, Arc<dyn Vocab>) {
+    let script = Script {
+        cells: 4096,
+        ..Script::default()
+    };
+    let (scripted, vocab) = ScriptedBackend::new(script, spec);
+    let capacity = Capacity {
+        reuses_cells: false,
+        ..scripted.capacity()
+    };
+    (Markov::new(capacity, cells, MAIN), vocab)
+}
+
+/// An engine on [`markov_backend`].
+pub(crate) fn markov(cells: usize) -> LlmEngine {
+    let spec = LlmEngineSpec::new("test.script.json");
+    let to_open = spec.clone();
+    LlmEngine::with_backend(spec, move || Ok(markov_backend(&to_open, cells)))
+        .expect("the spec is valid")
+}
+
+/// An engine on a script.
+pub(crate) fn scripted(script: Script) -> LlmEngine {
+    let spec = LlmEngineSpec::new("test.script.json");
+    let to_open = spec.clone();
+    LlmEngine::with_backend(spec, move || Ok(ScriptedBackend::new(script, &to_open)))
+        .expect("the spec is valid")
+}
+
+/// The prompt of a chat with a message that says this.
+pub(crate) fn chat(engine: &LlmEngine, message: &str) -> Vec<Token> {
+    let text = format!("<|im_start|>user\n{message}<|im_end|>\n<|im_start|>assistant\n");
+    engine.vocab().tokenize(&text, true, true).expect("short")
+}
+
 /// Everything a generation gave that must not depend on drafts.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Said {
@@ -179,6 +221,31 @@ impl Run {
     }
 }
 
+/// Checks that `count` generations say the same one after the other without drafts, so with drafts,
+/// and all at once, where those that `together` picks have drafts. `adapt` makes a request that of
+/// one of them, with drafts or without. Returns what they said.
+pub(crate) fn same_texts(
+    engine: &LlmEngine,
+    count: usize,
+    adapt: impl Fn(&mut GenerationRequest, usize, bool),
+    together: impl Fn(usize) -> bool,
+) -> Result<Vec<Said>, TestCaseError> {
+    let run = |index, drafts| start(engine, |request| adapt(request, index, drafts));
+    let plain: Vec<_> = (0..count)
+        .map(|index| run(index, false).finish().0)
+        .collect();
+    for (index, plain) in plain.iter().enumerate() {
+        prop_assert_eq!(&run(index, true).finish().0, plain);
+    }
+    let runs: Vec<_> = (0..count)
+        .map(|index| run(index, together(index)))
+        .collect();
+    for (run, plain) in runs.into_iter().zip(&plain) {
+        prop_assert_eq!(&run.finish().0, plain);
+    }
+    Ok(plain)
+}
+
 /// A request as a test varies it.
 #[derive(Clone, Debug)]
 pub(crate) struct Variant {
@@ -192,12 +259,12 @@ pub(crate) struct Variant {
 }
 
 impl Variant {
-    pub(crate) fn apply(self, request: &mut GenerationRequest, speculates: bool) {
-        request.prompt = self.prompt;
-        request.sampling = self.sampling;
+    pub(crate) fn apply(&self, request: &mut GenerationRequest, speculates: bool) {
+        request.prompt.clone_from(&self.prompt);
+        request.sampling = self.sampling.clone();
         request.max_tokens = Some(self.max_tokens);
         request.min_tokens = self.min_tokens;
-        request.stop_tokens = self.stop_tokens.into();
+        request.stop_tokens = self.stop_tokens.clone().into();
         request.ignore_eos = self.ignore_eos;
         request.speculation = speculates.then_some(self.speculation);
     }

@@ -104,8 +104,9 @@ impl Server {
     pub fn start(options: Options, registry: Registry) -> Result<Self, StartError> {
         let traces = options.traces.as_ref().map(Traces::start).transpose();
         let traces = traces.map_err(StartError::Traces)?;
-        let keys = options.keys.clone().map(Keys::open).transpose()?;
-        let keys = keys.map(Arc::new);
+        let (keys, jwt) = (options.keys.clone(), options.jwt.clone());
+        let keys = (keys.is_some() || jwt.is_some()).then(|| Keys::open(keys, jwt));
+        let keys = keys.transpose()?.map(Arc::new);
         let tls = options.tls.clone().map(Tls::open).transpose()?;
         let tls = tls.map(Arc::new);
         let (listeners, addresses) = listen_at(&options.addresses)?;
@@ -123,12 +124,7 @@ impl Server {
             ("operators", Arc::clone(&operators)),
         ];
         let (stage, stage_now) = watch::channel(Stage::Running);
-        let served = Arc::new(Served::new(
-            &options.config,
-            options.config_path.clone(),
-            registry,
-            options.wait_for_models,
-        ));
+        let served = Arc::new(Served::new(options.of_graphs(), registry));
         let app = Arc::new(App {
             bodies: Bodies::new(options.max_body_bytes, options.max_bodies_bytes),
             document: Document::default(),
@@ -180,8 +176,10 @@ impl Server {
             managing.spawn(Arc::clone(hall).watch());
         }
         tokio::spawn(servable::watch_files(Arc::downgrade(&app.served)));
+        tokio::spawn(servable::unload_idle(Arc::downgrade(&app.served)));
         if let Some(keys) = &app.keys {
             tokio::spawn(keys::watch(Arc::downgrade(keys)));
+            tokio::spawn(keys::watch_issuer(Arc::downgrade(keys)));
         }
         if let Some(tls) = &tls {
             tokio::spawn(listen::watch_certificates(Arc::downgrade(tls)));

@@ -3,10 +3,11 @@
 use std::{env, path::PathBuf};
 
 use clap::Args;
+use hyper::Uri;
 
 use crate::{
     http::state::Options,
-    keys::{Digest, KeySource},
+    keys::{Digest, JwksSource, JwtOptions, KeySource},
     listen::TlsFiles,
 };
 
@@ -15,13 +16,31 @@ const VARIABLES: [&str; 2] = ["GRAPHMILL_API_KEY", "API_KEY"];
 
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
-#[expect(clippy::struct_field_names, reason = "fields are called as the flags")]
 pub(super) struct Access {
     /// The keys of those who may use the server: a file with one key, or JSON with many. It is read
     /// again when it changes. Without the flag, the variable `GRAPHMILL_API_KEY` or else `API_KEY`
     /// has the one key; without them there are no keys.
     #[arg(long, value_name = "FILE")]
     api_key_file: Option<PathBuf>,
+    /// Whose tokens (JWT) are accepted in the place of keys: what their `iss` has to be.
+    #[arg(long, value_name = "ISSUER", requires_all = ["jwt_audience", "jwt_jwks"])]
+    jwt_issuer: Option<String>,
+    /// What the `aud` of tokens has to be, or to have among others.
+    #[arg(long, value_name = "AUDIENCE", requires = "jwt_issuer")]
+    jwt_audience: Option<String>,
+    /// Where the public keys of that issuer are, as a JSON Web Key Set: a file, which is read again
+    /// when it changes, or an address with https or http, which is asked every five minutes and
+    /// when a token has a key that is not known. If that fails, the last keys stay.
+    #[arg(long, value_name = "FILE_OR_URL", requires = "jwt_issuer")]
+    jwt_jwks: Option<String>,
+    /// The claim that names the tenant: each tenant has limits of its own, and shares the server
+    /// with others as keys do.
+    #[arg(long, value_name = "CLAIM", default_value = "sub")]
+    jwt_tenant_claim: String,
+    /// The claim that names the tenant's plan in the key file, as a text of words or an array;
+    /// without one that is there, the plan is `default`.
+    #[arg(long, value_name = "CLAIM", default_value = "scope")]
+    jwt_plan_claim: String,
     /// The certificate of the server in PEM, with those between it and one that clients know: all
     /// connections are TLS then. It is read again when it changes.
     #[arg(long, value_name = "FILE", requires = "tls_key_file")]
@@ -36,7 +55,8 @@ pub(super) struct Access {
 
 impl Access {
     /// Says in the options who may use the server.
-    pub(super) fn apply(&self, options: &mut Options) {
+    pub(super) fn apply(&self, options: &mut Options) -> Result<(), String> {
+        options.jwt = self.jwt()?;
         options.keys = match &self.api_key_file {
             Some(file) => Some(KeySource::File(file.clone())),
             None => from_environment(),
@@ -48,6 +68,41 @@ impl Access {
                 client_ca: self.tls_client_ca_file.clone(),
             });
         }
+        Ok(())
+    }
+
+    fn jwt(&self) -> Result<Option<JwtOptions>, String> {
+        let (Some(issuer), Some(audience), Some(jwks)) =
+            (&self.jwt_issuer, &self.jwt_audience, &self.jwt_jwks)
+        else {
+            return Ok(None);
+        };
+        Ok(Some(JwtOptions {
+            issuer: issuer.clone(),
+            audience: audience.clone(),
+            jwks: jwks_source(jwks)?,
+            tenant_claim: self.jwt_tenant_claim.clone(),
+            plan_claim: self.jwt_plan_claim.clone(),
+        }))
+    }
+}
+
+/// Reads where a key set is.
+fn jwks_source(text: &str) -> Result<JwksSource, String> {
+    let Some((scheme, _)) = text.split_once("://") else {
+        return Ok(JwksSource::File(text.into()));
+    };
+    let url: Option<Uri> = text.parse().ok();
+    match url.filter(|url| url.host().is_some_and(|host| !host.is_empty())) {
+        Some(url) if ["https", "http"].contains(&scheme) => {
+            if scheme == "http" {
+                tracing::warn!(
+                    "--jwt_jwks: the issuer's keys come over http, so whoever is between can replace them"
+                );
+            }
+            Ok(JwksSource::Url(url))
+        }
+        _ => Err("--jwt_jwks is no file and no address with https or http".to_owned()),
     }
 }
 

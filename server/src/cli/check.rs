@@ -148,7 +148,7 @@ fn config_and_graphs(file: &Path, bench: &Bench) -> Vec<Checked> {
     };
     for entry in &config.graphs {
         let mut checked = graph(&entry.file, &entry.base, bench);
-        checked.graph = Some(entry.name.clone());
+        checked.graph = Some(entry.id());
         checked.error = checked.error.or_else(|| entry.refused_subconfig());
         all.push(checked);
     }

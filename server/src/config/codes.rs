@@ -13,6 +13,7 @@ pub const ALL: &[&Code] = &[
     &NO_EFFECT,
     &SUBGRAPH,
     &TWO_FILES,
+    &VERSIONS,
 ];
 
 /// The configuration file cannot be read.
@@ -106,4 +107,16 @@ pub static TWO_FILES: Code = Code {
                   comes before all others; then come those in folders that are named, then those beside the graph.",
     wrong: "",
     right: "",
+};
+
+/// Versions of a graph that are not there.
+pub static VERSIONS: Code = Code {
+    number: 910,
+    title: "a version of a graph cannot be served",
+    explanation: "A version is a folder in `base_path` whose name is a number above 0, with the graph file in it. Where \
+                  `model_version_policy` or `canary` is given, there has to be at least one that is served. A version that is \
+                  listed and missing is a warning: it is served once its folder is there. `canary` can only name versions \
+                  that the policy serves.",
+    wrong: r#"{"model_config_list": [{"config": {"name": "chat", "model_version_policy": {"all": {}}}}]}"#,
+    right: r#"{"model_config_list": [{"config": {"name": "chat"}}]}"#,
 };

@@ -19,10 +19,13 @@ mod resolve;
 pub(crate) use resolve::wrong_name;
 mod schema;
 pub(crate) mod subgraphs;
+mod versions;
 
 use std::{
+    collections::BTreeMap,
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use graphmill_engine::{Registry, Subgraph};
@@ -31,14 +34,28 @@ use graphmill_grammar::{
     span::{FileId, SourceMap, Span},
     suggest,
 };
+use serde::{Deserialize, Serialize};
 
 /// The graphs that a configuration lists.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Config {
-    /// In the order of the file, names unique.
+    /// In the order of the file, names and versions unique.
     pub graphs: Vec<GraphEntry>,
     /// Graphs that all of them can use as nodes.
     pub subgraphs: Vec<Subgraph>,
+    /// How requests that name no version are divided, of graphs that say so.
+    pub canaries: Vec<Canary>,
+    /// Folders and files besides the configuration that decide what it lists.
+    pub places: Vec<PathBuf>,
+}
+
+/// How requests for a graph that name no version are divided.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Canary {
+    /// The graph's name.
+    pub graph: String,
+    /// Percents by version; the others go to the newest version that is not listed.
+    pub percents: BTreeMap<u64, u32>,
 }
 
 impl Config {
@@ -51,22 +68,63 @@ impl Config {
     }
 }
 
-/// One graph of the configuration.
+/// One graph of the configuration, or one version of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GraphEntry {
     /// What the `model` of a request says; may contain `/`.
     pub name: String,
+    /// The number of its folder, where a graph has versions.
+    pub version: Option<u64>,
     /// The folder that paths in the graph's node options are relative to.
     pub base: PathBuf,
     /// The graph file.
     pub file: PathBuf,
     /// Where the graph's classic models would be listed.
     pub subconfig: PathBuf,
-    /// The graph itself, where it was made for a model and no file has it.
+    /// The graph itself, where it was made for a model and no file has it, or where a kept one
+    /// counts instead of the file.
     pub text: Option<Arc<str>>,
+    /// The subgraphs beside the graph, where kept ones count instead of the files.
+    pub beside: Option<Arc<[Subgraph]>>,
+    /// When it is in memory, and who needs it.
+    pub serving: Serving,
+}
+
+/// When a graph is in memory, and whether the server is ready without it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Serving {
+    /// Whether the server is ready without it.
+    pub optional: bool,
+    /// Whether it is loaded when a request asks for it, and not with the server.
+    pub on_demand: bool,
+    /// After which time without a request it is unloaded; zero: never. Without it, the server's
+    /// default counts.
+    pub idle_unload: Option<Duration>,
 }
 
 impl GraphEntry {
+    /// A graph file without versions.
+    pub fn new(name: String, base: PathBuf, file: PathBuf) -> Self {
+        Self {
+            name,
+            version: None,
+            subconfig: base.join("subconfig.json"),
+            base,
+            file,
+            text: None,
+            beside: None,
+            serving: Serving::default(),
+        }
+    }
+
+    /// What a request says to get just this: the name, or `name@version`.
+    pub fn id(&self) -> String {
+        match self.version {
+            None => self.name.clone(),
+            Some(version) => format!("{}@{version}", self.name),
+        }
+    }
+
     /// Why the graph's subconfig keeps it from being served, if it does.
     pub fn refused_subconfig(&self) -> Option<String> {
         resolve::refused_subconfig(&self.subconfig)
@@ -125,7 +183,7 @@ pub fn parse(path: &Path, text: &str) -> Loaded {
     let graphs = match read {
         Err(error) => {
             diagnostics.push(places.explain(&error));
-            Vec::new()
+            resolve::Graphs::default()
         }
         Ok(schema::Object(config)) => {
             if let Err(error) = deserializer.end() {
@@ -142,7 +200,12 @@ pub fn parse(path: &Path, text: &str) -> Loaded {
             resolve::graphs(&config, folder, &places, &mut diagnostics)
         }
     };
-    let config = (!has_errors(&diagnostics)).then_some(Config { graphs, subgraphs });
+    let config = (!has_errors(&diagnostics)).then_some(Config {
+        graphs: graphs.entries,
+        subgraphs,
+        canaries: graphs.canaries,
+        places: graphs.places,
+    });
     Loaded {
         config,
         sources,
@@ -214,6 +277,10 @@ impl Text<'_> {
                 .expect("serde quotes the field it does not know");
             return self.unknown_key(key, known, &path, place);
         }
+        // What the file says is told with its place, and what is ours with that of its key.
+        let is_ours = !OF_SERDE.iter().any(|words| said.starts_with(words));
+        let key = path.rsplit('.').next().filter(|_| is_ours);
+        let place = key.map_or(place, |key| self.string_before(key, place));
         let place_name = if path == "." {
             "the configuration".to_owned()
         } else {
@@ -308,6 +375,9 @@ impl resolve::Places for Text<'_> {
     }
 }
 
+/// How messages of serde begin.
+const OF_SERDE: [&str; 4] = ["invalid ", "missing ", "unknown ", "duplicate "];
+
 /// The message with its first letter in lower case, as all messages are.
 fn lower_first(message: &str) -> String {
     let mut chars = message.chars();
@@ -324,6 +394,8 @@ fn in_words_of_json(message: &str) -> String {
         .replace("invalid type: sequence,", "invalid type: array,")
         .replace("invalid type: floating point ", "invalid type: number ")
         .replace("expected a sequence", "expected an array")
+        .replace("expected u32", "expected a whole number from 0")
+        .replace("expected a nonzero u64", "expected a whole number above 0")
 }
 
 #[cfg(test)]

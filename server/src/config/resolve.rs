@@ -7,12 +7,13 @@
 use std::{
     io::ErrorKind,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use graphmill_engine::Subgraph;
 use graphmill_grammar::{diag::Diagnostic, span::Span};
 
-use super::{GraphEntry, codes, schema, subgraphs::listed};
+use super::{Canary, GraphEntry, Serving, codes, schema, subgraphs::listed, versions};
 
 /// The file that describes a graph when `graph_path` does not name another.
 const GRAPH_FILE: &str = "graph.pbtxt";
@@ -26,14 +27,23 @@ pub(super) trait Places {
     fn entry(&self, text: &str) -> Span;
 }
 
+/// The graphs of a file.
+#[derive(Default)]
+pub(super) struct Graphs {
+    pub(super) entries: Vec<GraphEntry>,
+    pub(super) canaries: Vec<Canary>,
+    /// Where versions come and go.
+    pub(super) places: Vec<PathBuf>,
+}
+
 /// Collects the graphs of a file; `folder` is where the file lies.
 pub(super) fn graphs(
     file: &schema::File,
     folder: &Path,
     places: &dyn Places,
     diagnostics: &mut Vec<Diagnostic>,
-) -> Vec<GraphEntry> {
-    let mut graphs: Vec<GraphEntry> = Vec::new();
+) -> Graphs {
+    let mut graphs = Graphs::default();
     let listed = (file.mediapipe_config_list.iter().enumerate()).map(|(index, graph)| {
         let field = format!("mediapipe_config_list[{index}].name");
         (&graph.0, Listed::AsGraph, field)
@@ -52,7 +62,11 @@ pub(super) fn graphs(
                 )
                 .hint("the `model` of a request selects the graph by this name"),
             );
-        } else if let Some(earlier) = graphs.iter().find(|earlier| earlier.name == graph.name) {
+        } else if let Some(earlier) = graphs
+            .entries
+            .iter()
+            .find(|earlier| earlier.name == graph.name || earlier.id() == graph.name)
+        {
             let served = earlier.file.display();
             let message = format!(
                 "`{}` names more than one graph; `{served}` is served",
@@ -64,7 +78,7 @@ pub(super) fn graphs(
                 message,
             ));
         } else {
-            graphs.push(entry(graph, folder, listed));
+            add(&mut graphs, graph, folder, listed, places, diagnostics);
         }
     }
     graphs
@@ -127,7 +141,14 @@ enum Listed {
     AsModel,
 }
 
-fn entry(graph: &schema::Graph, folder: &Path, listed: Listed) -> GraphEntry {
+fn add(
+    graphs: &mut Graphs,
+    graph: &schema::Graph,
+    folder: &Path,
+    listed: Listed,
+    places: &dyn Places,
+    diagnostics: &mut Vec<Diagnostic>,
+) {
     let base = match graph.base_path.as_str() {
         "" => folder.join(&graph.name),
         path => folder.join(path),
@@ -136,23 +157,50 @@ fn entry(graph: &schema::Graph, folder: &Path, listed: Listed) -> GraphEntry {
         "" => GRAPH_FILE,
         path => path,
     };
-    let mut file = base.join(named);
-    // Model repositories keep versions in numbered folders; a graph has one, so only the first is
-    // looked for.
-    let versioned = base.join("1").join(named);
-    if listed == Listed::AsModel && !file.is_file() && versioned.is_file() {
-        file = versioned;
-    }
-    let subconfig = match graph.subconfig.as_str() {
-        "" => base.join("subconfig.json"),
-        path => base.join(path),
+    let entry = |version: Option<u64>, base: PathBuf, file: PathBuf| GraphEntry {
+        version,
+        subconfig: match graph.subconfig.as_str() {
+            "" => base.join("subconfig.json"),
+            path => base.join(path),
+        },
+        serving: serving(graph),
+        ..GraphEntry::new(graph.name.clone(), base, file)
     };
-    GraphEntry {
-        name: graph.name.clone(),
-        base,
-        file,
-        subconfig,
-        text: None,
+    let Some(versions) = versions::of(graph, &base, named, places, diagnostics) else {
+        let mut file = base.join(named);
+        // A graph of the model list may lie in the folder of its only version.
+        let only = base.join("1").join(named);
+        if listed == Listed::AsModel && !file.is_file() {
+            graphs
+                .places
+                .extend([base.clone(), file.clone(), only.clone()]);
+            if only.is_file() {
+                file = only;
+            }
+        }
+        graphs.entries.push(entry(None, base, file));
+        return;
+    };
+    graphs.places.extend(versions.places);
+    for version in versions.served {
+        let base = base.join(version.to_string());
+        let file = base.join(named);
+        graphs.entries.push(entry(Some(version), base, file));
+    }
+    if !versions.canary.is_empty() {
+        graphs.canaries.push(Canary {
+            graph: graph.name.clone(),
+            percents: versions.canary,
+        });
+    }
+}
+
+fn serving(graph: &schema::Graph) -> Serving {
+    let seconds = graph.idle_unload_seconds.map(u64::from);
+    Serving {
+        optional: graph.optional,
+        on_demand: graph.load == schema::Load::OnDemand,
+        idle_unload: seconds.map(Duration::from_secs),
     }
 }
 

@@ -2,12 +2,12 @@
 //! decided in [`super::resolve`]. The JSON schema that editors use is made from these types, whose
 //! comments are its descriptions.
 
-use std::{fmt, marker::PhantomData};
+use std::{collections::BTreeMap, fmt, marker::PhantomData, num::NonZeroU64};
 
 use schemars::{JsonSchema, schema_for};
 use serde::{
     Deserialize, Deserializer,
-    de::{IgnoredAny, MapAccess, Visitor, value::MapAccessDeserializer},
+    de::{Error as _, IgnoredAny, MapAccess, Visitor, value::MapAccessDeserializer},
 };
 
 /// The JSON schema of the file.
@@ -101,6 +101,135 @@ pub(super) struct Graph {
     /// empty. It has to be empty or missing.
     #[serde(default)]
     pub(super) subconfig: String,
+    /// Whether the server is ready without this graph.
+    #[serde(default)]
+    pub(super) optional: bool,
+    /// When the graph is loaded.
+    #[serde(default, deserialize_with = "word_of_load")]
+    pub(super) load: Load,
+    /// After so many seconds without a request the graph is unloaded; the next request loads it
+    /// again. 0: never. Without it `--idle_unload_seconds` counts.
+    #[serde(default, deserialize_with = "given")]
+    #[schemars(with = "u32")]
+    pub(super) idle_unload_seconds: Option<u32>,
+    /// Which version folders of `base_path` are served: `latest`, `all` or `specific`. The newest
+    /// alone when it is not given.
+    #[serde(default, deserialize_with = "one_policy")]
+    #[schemars(with = "Policy")]
+    pub(super) model_version_policy: Option<Policy>,
+    /// How many percent of the requests that name no version go to a version: `{"2": 10}`. The
+    /// others go to the newest version that is not listed here.
+    #[serde(default, deserialize_with = "percents")]
+    #[schemars(with = "BTreeMap<String, u32>", extend("propertyNames" = { "pattern": "^0*[1-9][0-9]*$" }))]
+    pub(super) canary: BTreeMap<u64, u32>,
+}
+
+/// When a graph is loaded.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, JsonSchema)]
+#[schemars(rename_all = "snake_case")]
+pub(super) enum Load {
+    /// With the server.
+    #[default]
+    AtStart,
+    /// When a request asks for it.
+    OnDemand,
+}
+
+/// Which versions are served: one of these.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(extend("minProperties" = 1, "maxProperties" = 1))]
+pub(super) struct Policy {
+    /// All of them.
+    #[serde(default, deserialize_with = "given")]
+    #[schemars(with = "Object<All>")]
+    pub(super) all: Option<Object<All>>,
+    /// Those with the highest numbers.
+    #[serde(default, deserialize_with = "given")]
+    #[schemars(with = "Object<Latest>")]
+    pub(super) latest: Option<Object<Latest>>,
+    /// Those that are listed.
+    #[serde(default, deserialize_with = "given")]
+    #[schemars(with = "Object<Specific>")]
+    pub(super) specific: Option<Object<Specific>>,
+}
+
+/// All versions.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct All {}
+
+/// The newest versions.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Latest {
+    /// How many.
+    #[serde(default = "one")]
+    pub(super) num_versions: NonZeroU64,
+}
+
+fn one() -> NonZeroU64 {
+    NonZeroU64::MIN
+}
+
+/// Certain versions.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Specific {
+    /// Their numbers.
+    #[schemars(extend("minItems" = 1))]
+    pub(super) versions: Vec<NonZeroU64>,
+}
+
+/// A value that is there: `null` is none.
+fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(value: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(value).map(Some)
+}
+
+fn word_of_load<'de, D: Deserializer<'de>>(value: D) -> Result<Load, D::Error> {
+    match String::deserialize(value)?.as_str() {
+        "at_start" => Ok(Load::AtStart),
+        "on_demand" => Ok(Load::OnDemand),
+        _ => Err(D::Error::custom("expected `at_start` or `on_demand`")),
+    }
+}
+
+fn one_policy<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Policy>, D::Error> {
+    let Object(policy) = Object::<Policy>::deserialize(value)?;
+    let given = [
+        policy.all.is_some(),
+        policy.latest.is_some(),
+        policy.specific.is_some(),
+    ];
+    if given.into_iter().filter(|given| *given).count() != 1 {
+        let message = "expected one of `all`, `latest` and `specific`";
+        return Err(D::Error::custom(message));
+    }
+    let is_empty = |specific: &Object<Specific>| specific.0.versions.is_empty();
+    if policy.specific.as_ref().is_some_and(is_empty) {
+        return Err(D::Error::custom("`specific.versions` lists no version"));
+    }
+    Ok(Some(policy))
+}
+
+/// Percents by version, of which there are a hundred.
+fn percents<'de, D: Deserializer<'de>>(value: D) -> Result<BTreeMap<u64, u32>, D::Error> {
+    let Object(written) = Object::<BTreeMap<String, u32>>::deserialize(value)?;
+    let mut percents = BTreeMap::new();
+    for (version, percent) in written {
+        let number = version.parse().ok().filter(|number| *number > 0);
+        let Some(number) = number else {
+            let message = format!("`{version}` is no version: expected a number above 0");
+            return Err(D::Error::custom(message));
+        };
+        percents.insert(number, percent);
+    }
+    let sum: u64 = percents.values().copied().map(u64::from).sum();
+    if sum > 100 {
+        let message = format!("the versions get {sum} percent of the requests, at most 100 are");
+        return Err(D::Error::custom(message));
+    }
+    Ok(percents)
 }
 
 /// What is measured.
@@ -128,7 +257,6 @@ pub(super) const CLASSIC_KEYS: &[&str] = &[
     "batch_size",
     "custom_loader_options",
     "layout",
-    "model_version_policy",
     "nireq",
     "plugin_config",
     "shape",

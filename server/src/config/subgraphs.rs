@@ -43,6 +43,19 @@ impl Named {
         Ok(())
     }
 
+    /// With those that were kept from beside a graph.
+    pub(crate) fn and_kept(&self, subgraphs: &[Subgraph]) -> Known {
+        let mut beside = ByName::new();
+        for subgraph in subgraphs {
+            let same = beside.entry(subgraph.name.to_string()).or_default();
+            same.push(subgraph.clone());
+        }
+        Known {
+            layers: [self.files.clone(), self.folders.clone(), beside],
+            folders: None,
+        }
+    }
+
     /// With those that the graph `file` can use because they lie beside it.
     pub(crate) fn and_beside(&self, file: &Path) -> Known {
         let folder = match file.parent() {
@@ -57,7 +70,7 @@ impl Named {
             .for_each(|subgraph| add(&mut beside, subgraph));
         Known {
             layers: [self.files.clone(), self.folders.clone(), beside],
-            folders: [folder.to_owned(), folder.join(FOLDER)],
+            folders: Some([folder.to_owned(), folder.join(FOLDER)]),
         }
     }
 }
@@ -77,8 +90,8 @@ fn add(to: &mut ByName, subgraph: Subgraph) {
 pub(crate) struct Known {
     /// What comes first is taken.
     layers: [ByName; 3],
-    /// Where those lie that nobody names.
-    folders: [PathBuf; 2],
+    /// Where those lie that nobody names, unless they were kept.
+    folders: Option<[PathBuf; 2]>,
 }
 
 impl Known {
@@ -98,9 +111,16 @@ impl Known {
 
     /// Looks at their files, and at the folders in which others may come up.
     pub(crate) fn look(&self, seen: &mut Seen) {
-        self.folders.iter().for_each(|folder| seen.look(folder));
+        let folders = self.folders.iter().flatten();
+        folders.for_each(|folder| seen.look(folder));
         let subgraphs = self.layers.iter().flat_map(BTreeMap::values).flatten();
         subgraphs.for_each(|subgraph| seen.look(Path::new(&*subgraph.file)));
+    }
+
+    /// Those that lie beside the graph.
+    pub(crate) fn beside(&self) -> Vec<Subgraph> {
+        let [.., beside] = &self.layers;
+        beside.values().flatten().cloned().collect()
     }
 
     /// The types that several files have, as far as the graph, or a subgraph in it, uses them.

@@ -95,7 +95,7 @@ fn what_is_wrong_is_named_with_its_place() {
         ),
         (
             r#"{"mediapipe_config_list": [{"name": "a", "graph_queue_size": 4}]}"#,
-            "GM0903 config.json:1:42 unknown key `mediapipe_config_list[0].graph_queue_size` | known here: name, base_path, graph_path, subconfig",
+            "GM0903 config.json:1:42 unknown key `mediapipe_config_list[0].graph_queue_size` | known here: name, base_path, graph_path, subconfig, optional, load, idle_unload_seconds, model_version_policy, canary",
         ),
         (
             r#"{"model_config_list": [{"config": {"name": "a", "batch_size": 4}}]}"#,
@@ -168,6 +168,123 @@ fn what_is_wrong_is_named_with_its_place() {
     ] {
         assert_eq!(complaint(text), expected, "{text}");
     }
+}
+
+#[test]
+fn wrong_words_about_residence_and_versions_are_told_with_their_line() {
+    for (said, expected) in [
+        (
+            r#""optional": "yes""#,
+            "optional`: invalid type: string \"yes\", expected a boolean",
+        ),
+        (
+            r#""load": "later""#,
+            "load`: expected `at_start` or `on_demand`",
+        ),
+        (
+            r#""idle_unload_seconds": -1"#,
+            "idle_unload_seconds`: invalid value: integer `-1`, expected a whole number from 0",
+        ),
+        (
+            r#""idle_unload_seconds": null"#,
+            "idle_unload_seconds`: invalid type: null",
+        ),
+        (
+            r#""model_version_policy": "all""#,
+            "model_version_policy`: invalid type: string \"all\", expected an object",
+        ),
+        (
+            r#""model_version_policy": {}"#,
+            "expected one of `all`, `latest` and `specific`",
+        ),
+        (
+            r#""model_version_policy": {"all": {}, "latest": {}}"#,
+            "expected one of `all`",
+        ),
+        (
+            r#""model_version_policy": {"latest": {"num_versions": 0}}"#,
+            "num_versions`: invalid value: integer `0`, expected a whole number above 0",
+        ),
+        (
+            r#""model_version_policy": {"specific": {"versions": []}}"#,
+            "`specific.versions` lists no version",
+        ),
+        (
+            r#""model_version_policy": {"newest": {}}"#,
+            "unknown key `mediapipe_config_list[0].model_version_policy.newest`",
+        ),
+        (
+            r#""canary": [2]"#,
+            "canary`: invalid type: array, expected an object",
+        ),
+        (
+            r#""canary": {"two": 10}"#,
+            "`two` is no version: expected a number above 0",
+        ),
+        (
+            r#""canary": {"2": "10"}"#,
+            "canary.2`: invalid type: string \"10\", expected a whole number from 0",
+        ),
+        (
+            r#""canary": {"2": 60, "3": 50}"#,
+            "the versions get 110 percent of the requests",
+        ),
+        (
+            r#""canary": {"2": 10}"#,
+            "there is no version of `a` to serve",
+        ),
+    ] {
+        let text = format!("{{\"mediapipe_config_list\": [\n{{\"name\": \"a\",\n{said}\n}}]}}");
+        let loaded = parse_text(&text);
+        let found = loaded.diagnostics.first().expect(said);
+        assert!(found.is_error() && loaded.config.is_none(), "{said}");
+        assert!(
+            found.message.contains(expected),
+            "{said}: {}",
+            found.message
+        );
+        let place = loaded.sources.locate(found.primary.span).expect(said);
+        let line = if found.code == &codes::VERSIONS { 2 } else { 3 };
+        assert!(
+            place.starts_with(&format!("conf/config.json:{line}:")),
+            "{said}: {place}"
+        );
+    }
+}
+
+#[test]
+fn the_folder_1_alone_is_a_graph_without_versions() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let write = |version: &str| {
+        let folder = folder.path().join("chat").join(version);
+        std::fs::create_dir_all(&folder).expect("writable");
+        std::fs::write(folder.join("graph.pbtxt"), "").expect("writable");
+    };
+    let read = |said: &str| {
+        let text = format!(r#"{{"model_config_list": [{{"config": {{"name": "chat"{said}}}}}]}}"#);
+        let config = parse(&folder.path().join("config.json"), &text).config;
+        let graphs = config.expect("no error").graphs.into_iter();
+        graphs
+            .map(|graph| {
+                (
+                    graph.id(),
+                    graph
+                        .base
+                        .strip_prefix(folder.path())
+                        .expect("in it")
+                        .to_owned(),
+                )
+            })
+            .collect::<Vec<_>>()
+    };
+    let at = |id: &str, base: &str| (id.to_owned(), base.into());
+    write("1");
+    assert_eq!(read(""), [at("chat", "chat")]);
+    let all = r#", "model_version_policy": {"all": {}}"#;
+    assert_eq!(read(all), [at("chat@1", "chat/1")]);
+    write("2");
+    assert_eq!(read(""), [at("chat@2", "chat/2")]);
+    assert_eq!(read(all), [at("chat@1", "chat/1"), at("chat@2", "chat/2")]);
 }
 
 #[test]

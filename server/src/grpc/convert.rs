@@ -15,7 +15,7 @@ use super::proto::{
 };
 use crate::{
     kserve::{
-        GraphCounts, Metadata, PLATFORM, Parameter, Parameters, Tensors, Times, VERSION, wrong,
+        GraphCounts, Label, Metadata, PLATFORM, Parameter, Parameters, Tensors, Times, wrong,
     },
     rescue::{Cause, Failure},
     tensors::Port,
@@ -175,7 +175,7 @@ pub(super) fn wanted(outputs: Vec<InferRequestedOutputTensor>) -> Result<Vec<Str
 }
 
 /// An answer with these tensors.
-pub(super) fn answer(graph: &str, id: String, tensors: Tensors) -> proto::ModelInferResponse {
+pub(super) fn answer(label: &Label, id: String, tensors: Tensors) -> proto::ModelInferResponse {
     let mut outputs = Vec::with_capacity(tensors.len());
     let mut raw_output_contents = Vec::with_capacity(tensors.len());
     for (name, tensor) in tensors {
@@ -189,8 +189,8 @@ pub(super) fn answer(graph: &str, id: String, tensors: Tensors) -> proto::ModelI
         raw_output_contents.push(tensor.data().clone());
     }
     proto::ModelInferResponse {
-        model_name: graph.to_owned(),
-        model_version: VERSION.to_owned(),
+        model_name: label.name.clone(),
+        model_version: label.version.clone(),
         id,
         parameters: HashMap::new(),
         outputs,
@@ -206,8 +206,8 @@ pub(super) fn metadata(metadata: Metadata) -> proto::ModelMetadataResponse {
         shape: port.shape,
     };
     proto::ModelMetadataResponse {
-        name: metadata.name,
-        versions: vec![VERSION.to_owned()],
+        name: metadata.label.name,
+        versions: vec![metadata.label.version],
         platform: PLATFORM.to_owned(),
         inputs: metadata.inputs.into_iter().map(tensor).collect(),
         outputs: metadata.outputs.into_iter().map(tensor).collect(),
@@ -227,7 +227,7 @@ pub(super) fn config(metadata: Metadata) -> proto::ModelConfig {
         dims: port.shape,
     };
     proto::ModelConfig {
-        name: metadata.name,
+        name: metadata.label.name,
         platform: PLATFORM.to_owned(),
         backend: PLATFORM.to_owned(),
         max_batch_size: 0,
@@ -258,7 +258,7 @@ fn data_type(datatype: Option<Datatype>) -> DataType {
 }
 
 /// What was counted of a graph.
-pub(super) fn statistics(name: &str, counts: &GraphCounts) -> proto::ModelStatistics {
+pub(super) fn statistics(label: Label, counts: &GraphCounts) -> proto::ModelStatistics {
     let times = |times: Times| {
         Some(proto::StatisticDuration {
             count: times.count,
@@ -267,8 +267,8 @@ pub(super) fn statistics(name: &str, counts: &GraphCounts) -> proto::ModelStatis
     };
     let none = Times::default();
     proto::ModelStatistics {
-        name: name.to_owned(),
-        version: VERSION.to_owned(),
+        name: label.name,
+        version: label.version,
         last_inference: counts.last,
         inference_count: counts.success.count,
         execution_count: counts.success.count,

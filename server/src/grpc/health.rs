@@ -11,7 +11,10 @@ use tonic_health::pb::{
 };
 
 use super::SERVICE;
-use crate::{http::state::App, servable::Stage};
+use crate::{
+    http::state::App,
+    servable::{Choice, Stage},
+};
 
 /// How often a watched state is looked at.
 const LOOK: Duration = Duration::from_secs(1);
@@ -33,7 +36,7 @@ fn state(app: &App, service: &str) -> Option<ServingStatus> {
         "" | SERVICE => app.unready(),
         graph => {
             let servables = app.servables();
-            let servable = servables.get(graph)?;
+            let servable = servables.named(graph, &Choice::Newest)?.servable;
             app.stopping().or_else(|| servable.unready())
         }
     };

@@ -8,14 +8,10 @@ use axum::{
 };
 use graphmill_engine::{Timestamp, shortened};
 
-use super::{
-    convert, message,
-    methods::{found, read},
-    proto::ModelInferRequest,
-};
+use super::{convert, message, methods::read, proto::ModelInferRequest};
 use crate::{
     http::state::App,
-    kserve::{self, Settings, Tensors},
+    kserve::{self, Label, Settings, Tensors},
     rescue::{Cause, Failure},
 };
 
@@ -24,14 +20,16 @@ pub(super) async fn model_infer(
     request: Request,
 ) -> Result<Response, Failure> {
     let (who, asked): (_, ModelInferRequest) = read(&app, request).await?;
-    let servable = found(&app, &who, &asked.model_name, &asked.model_version)?;
-    let plan = servable.plan()?;
+    let ready = who
+        .available(&app, &asked.model_name, &asked.model_version)
+        .await?;
+    let label = Label::of(&ready.servable);
     let wanted = convert::wanted(asked.outputs)?;
-    check_outputs(&wanted, plan.graph_outputs())?;
+    check_outputs(&wanted, ready.plan().graph_outputs())?;
     let tensors = convert::tensors(asked.inputs, asked.raw_input_contents)?;
-    let settings = Settings::read(convert::parameters(asked.parameters)?, &plan)?;
+    let settings = Settings::read(convert::parameters(asked.parameters)?, ready.plan())?;
     let time = settings.time.unwrap_or(Timestamp::ZERO);
-    let mut inference = who.open(&app, &servable, settings, false)?;
+    let mut inference = who.open(&app, ready, settings, false)?;
     let packets = kserve::packets(inference.plan(), tensors, true)?;
     // Before the answer's end is sent: the next request may follow at once.
     let _settlement = who.settlement();
@@ -39,7 +37,7 @@ pub(super) async fn model_infer(
     feeder.push(packets, time).await?;
     feeder.close();
     let tensors = choose(inference.collect().await?, &wanted)?;
-    let answer = convert::answer(servable.name(), asked.id, tensors);
+    let answer = convert::answer(&label, asked.id, tensors);
     Ok(message::reply(&answer))
 }
 

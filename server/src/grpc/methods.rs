@@ -86,18 +86,19 @@ pub(super) async fn model_config(State(app): State<Arc<App>>, request: Request) 
 
 pub(super) async fn model_statistics(State(app): State<Arc<App>>, request: Request) -> Answer {
     let (who, asked): (_, proto::ModelStatisticsRequest) = read(&app, request).await?;
-    kserve::version(&asked.version)?;
-    let servables = app.servables();
-    let names: Vec<&str> = if asked.name.is_empty() {
-        let names = servables.iter().map(Servable::name);
-        names.filter(|name| who.sees(name)).collect()
-    } else {
-        who.find(&app, &asked.name)?;
-        vec![&asked.name]
+    let counted = |servable: &Servable| {
+        let counts = app.statistics.of(servable.name());
+        convert::statistics(kserve::Label::of(servable), &counts)
     };
-    let counted = |name: &&str| convert::statistics(name, &app.statistics.of(name));
+    let model_stats = if asked.name.is_empty() {
+        let servables = app.servables();
+        let seen = servables.iter().filter(|it| who.sees(it.graph()));
+        seen.map(counted).collect()
+    } else {
+        vec![counted(&*who.find(&app, &asked.name, &asked.version)?)]
+    };
     Ok(message::reply(&proto::ModelStatisticsResponse {
-        model_stats: names.iter().map(counted).collect(),
+        model_stats,
     }))
 }
 
@@ -109,7 +110,7 @@ pub(super) async fn repository_index(State(app): State<Arc<App>>, request: Reque
         .into_iter()
         .map(|listed| proto::repository_index_response::ModelIndex {
             name: listed.name,
-            version: listed.version.to_owned(),
+            version: listed.version,
             state: listed.state.to_owned(),
             reason: listed.reason,
         });
@@ -179,9 +180,7 @@ pub(super) fn found(
     name: &str,
     version: &str,
 ) -> Result<Arc<Servable>, Failure> {
-    let servable = who.find(app, name)?;
-    kserve::version(version)?;
-    Ok(servable)
+    who.find(app, name, version)
 }
 
 /// What operators ask is not answered here where they have a port of their own.

@@ -34,6 +34,7 @@ pub(super) fn code(cause: Cause) -> Code {
         | Cause::Draining
         | Cause::Unavailable
         | Cause::BodiesFull
+        | Cause::NoMemory
         | Cause::TooManyConnections => Code::Unavailable,
         Cause::Cancelled => Code::Cancelled,
         Cause::NodeFailed | Cause::NoAnswer | Cause::Panic => Code::Internal,

@@ -22,7 +22,6 @@ use hyper::body::Frame;
 use super::{
     convert,
     message::{self, Messages, Part},
-    methods::found,
     proto::{
         InferParameter, ModelInferRequest, ModelInferResponse, ModelStreamInferResponse,
         infer_parameter::ParameterChoice,
@@ -32,7 +31,7 @@ use super::{
 use crate::{
     http::{access::Entry, kserve::Asker, state::App},
     keys::Settlement,
-    kserve::{self, Feeder, Inference, Settings, VERSION},
+    kserve::{self, Feeder, Inference, Label, Settings},
     listen::Exchange,
     rescue::{Cause, Failure},
     servable::cut,
@@ -66,23 +65,29 @@ pub(super) async fn model_stream_infer(
         let why = "the stream ended before its first message, which names the graph";
         Failure::new(Cause::BadRequest, why)
     })?;
-    let servable = found(&app, &who, &first.model_name, &first.model_version)?;
+    let ready = who
+        .available(&app, &first.model_name, &first.model_version)
+        .await?;
+    let label = Label::of(&ready.servable);
     let parameters = convert::parameters(std::mem::take(&mut first.parameters))?;
-    let settings = Settings::read(parameters, &*servable.plan()?)?;
+    let settings = Settings::read(parameters, ready.plan())?;
     let begun = Begun {
         time: settings.time,
         says_final: settings.says_final,
     };
-    let inference = who.open(&app, &servable, settings, true)?;
+    let inference = who.open(&app, ready, settings, true)?;
     let feeding = Feeding {
         feeder: inference.feeder(),
         inference: Arc::clone(inference.plan()),
         messages,
-        graph: servable.name().to_owned(),
+        graph: Label {
+            name: first.model_name.clone(),
+            version: label.version.clone(),
+        },
         next: Some((first, Some(begun))),
     };
     let running = Run {
-        graph: servable.name().to_owned(),
+        graph: label,
         idle: Arc::new(inference.feeder()),
         inference,
         said: stream::unfold(feeding, Feeding::next).boxed(),
@@ -118,7 +123,7 @@ struct Feeding {
     feeder: Feeder,
     inference: Arc<graphmill_engine::Plan>,
     messages: Messages,
-    graph: String,
+    graph: Label,
     /// The first message, whose parameters have been read.
     next: Option<(ModelInferRequest, Option<Begun>)>,
 }
@@ -153,11 +158,15 @@ impl Feeding {
 
     /// The packets of a message, and their timestamp.
     fn read(&self, message: ModelInferRequest, begun: Option<Begun>) -> Result<Fed, Failure> {
-        if message.model_name != self.graph {
-            let why = format!("the stream is one of the graph `{}`", self.graph);
+        let Label { name, version } = &self.graph;
+        if message.model_name != *name {
+            let why = format!("the stream is one of the graph `{name}`");
             return Err(kserve::wrong("model_name".to_owned(), why));
         }
-        kserve::version(&message.model_version)?;
+        if !["", "0", version].contains(&message.model_version.as_str()) {
+            let why = format!("the stream is one of the version {version}");
+            return Err(kserve::wrong("model_version".to_owned(), why));
+        }
         if !message.outputs.is_empty() {
             let why = "a stream has the packets of all outputs";
             return Err(kserve::wrong("outputs".to_owned(), why));
@@ -194,7 +203,7 @@ fn microseconds() -> i64 {
 
 /// A run whose packets are written as they come.
 struct Run {
-    graph: String,
+    graph: Label,
     inference: Inference,
     idle: Arc<Feeder>,
     said: BoxStream<'static, Said>,
@@ -250,8 +259,8 @@ impl Run {
                         let message = ModelStreamInferResponse {
                             error_message: failure.message,
                             infer_response: Some(ModelInferResponse {
-                                model_name: self.graph.clone(),
-                                model_version: VERSION.to_owned(),
+                                model_name: self.graph.name.clone(),
+                                model_version: self.graph.version.clone(),
                                 id,
                                 ..ModelInferResponse::default()
                             }),

@@ -106,6 +106,13 @@ impl Entry {
     /// What the answer took so far, in milliseconds, by part: what is not known is left out. The
     /// form is that of the header `server-timing`.
     pub(crate) fn server_timing(&self) -> String {
+        let parts = self.parts().into_iter();
+        let parts = parts.map(|(name, time)| format!("{name};dur={}", milliseconds(time)));
+        parts.collect::<Vec<_>>().join(", ")
+    }
+
+    /// The parts of an answer and what they took so far.
+    pub(crate) fn parts(&self) -> Vec<(&'static str, Duration)> {
         let Facts {
             received, tally, ..
         } = &*self.0;
@@ -120,10 +127,10 @@ impl Entry {
             ("decode", tally.first.map(|_| tally.decoding)),
             ("total", Some(received.elapsed())),
         ];
-        let parts = parts
-            .into_iter()
-            .filter_map(|(name, time)| Some(format!("{name};dur={}", milliseconds(time?))));
-        parts.collect::<Vec<_>>().join(", ")
+        let known = parts.into_iter();
+        known
+            .filter_map(|(name, time)| Some((name, time?)))
+            .collect()
     }
 
     fn write(&self, status: Option<StatusCode>, whole: bool) {

@@ -244,6 +244,7 @@ impl Operation {
             (Answer::Health, ..) => Need::Key,
             (_, Side::Management, "get") => Need::Metrics,
             (_, Side::Management, _) => Need::Admin,
+            (.., "delete") => Need::Cancel,
             (..) if self.group == Group::Server && self.method == "get" => Need::Key,
             _ => Need::Infer,
         }

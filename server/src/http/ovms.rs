@@ -1,7 +1,7 @@
 //! What tools for OpenVINO Model Server ask: `GET /v1/config`, the state of each graph that
 //! `config.json` lists, and `POST /v1/config/reload`.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use axum::{
     Json,
@@ -16,7 +16,7 @@ use super::{
     operation::{Answer, Group, Operation, Side},
     state::App,
 };
-use crate::servable::StateName;
+use crate::servable::{Servable, StateName};
 
 pub(super) fn operations() -> Vec<Operation> {
     let config = Operation::get("/v1/config", config).about(
@@ -62,22 +62,39 @@ async fn reload(State(app): State<Arc<App>>) -> Response {
     }
 }
 
-/// Graphs sorted by name. Each has one version, `1`. One that could not be loaded stays `LOADING`;
-/// only its error code tells.
+/// Graphs sorted by name, each with its versions; a graph without versions has the version `1`. What
+/// keeps one from being served is in the error of its version.
 async fn config(State(app): State<Arc<App>>) -> Json<Value> {
     let servables = app.servables();
-    let states = servables.iter().map(|servable| {
-        let (state, code) = match servable.state_name() {
-            StateName::Loading | StateName::Waiting => ("LOADING", "OK"),
-            StateName::Available => ("AVAILABLE", "OK"),
-            StateName::Failed => ("LOADING", "FAILED_PRECONDITION"),
-        };
-        let status = json!({ "error_code": code, "error_message": code });
-        let version = json!({ "version": "1", "state": state, "status": status });
+    let mut graphs: BTreeMap<&str, Vec<&Servable>> = BTreeMap::new();
+    for servable in servables.iter() {
+        graphs.entry(servable.graph()).or_default().push(servable);
+    }
+    let states = graphs.into_iter().map(|(graph, mut versions)| {
+        versions.sort_by_key(|servable| servable.version());
+        let versions: Vec<Value> = versions.into_iter().map(version).collect();
         (
-            servable.name().to_owned(),
-            json!({ "model_version_status": [version] }),
+            graph.to_owned(),
+            json!({ "model_version_status": versions }),
         )
     });
     Json(Value::Object(states.collect::<Map<_, _>>()))
+}
+
+fn version(servable: &Servable) -> Value {
+    let (state, code) = match servable.state_name() {
+        StateName::Waiting => ("LOADING", "OK"),
+        StateName::Failed => ("END", "FAILED_PRECONDITION"),
+        other => (other.as_str(), "OK"),
+    };
+    let message = match servable.failure() {
+        Some(reason) => reason.to_string(),
+        None => code.to_owned(),
+    };
+    let number = servable.version().unwrap_or(1);
+    json!({
+        "version": number.to_string(),
+        "state": state,
+        "status": { "error_code": code, "error_message": message },
+    })
 }

@@ -16,6 +16,7 @@ use super::{
 };
 use crate::{
     keys::Caller,
+    observe::{self, Audit},
     rescue::{Cause, Failure},
 };
 
@@ -27,7 +28,7 @@ pub(super) fn operations() -> Vec<Operation> {
         Operation::delete(format!("{prefix}/requests/{{id}}"), cancel)
             .about(
                 Group::Generation,
-                "Cancels the request of the same key whose answer has this `x-request-id`",
+                "Cancels the request of the same key, or for an `admin` of any, whose answer has this `x-request-id`",
             )
             .answers(Answer::Nothing)
             .listed(prefix == "/v3")
@@ -35,17 +36,30 @@ pub(super) fn operations() -> Vec<Operation> {
     cancelling.into()
 }
 
-/// Requests of other keys are unknown.
+/// Requests of other keys are unknown, except to who may change the server.
 async fn cancel(
     State(app): State<Arc<App>>,
     caller: Option<Extension<Arc<Caller>>>,
     Path(id): Path<String>,
 ) -> Result<StatusCode, Failure> {
     let key = caller.as_ref().map(|caller| &**caller.name());
-    if app.running.cancel(&id, key) {
+    let is_cancelled = match &caller {
+        Some(caller) if caller.administers() => app.running.cancel_of_any_key(&id),
+        _ => app.running.cancel(&id, key),
+    };
+    let id = shortened(&id, SHOWN_BYTES);
+    if let Some(caller) = caller.filter(|caller| caller.administers()) {
+        observe::audit(&Audit {
+            action: "cancel",
+            actor: Some(caller.name()),
+            subject: &id,
+            outcome: if is_cancelled { "done" } else { "failed" },
+            reason: (!is_cancelled).then_some("there is no such request"),
+        });
+    }
+    if is_cancelled {
         return Ok(StatusCode::NO_CONTENT);
     }
-    let id = shortened(&id, SHOWN_BYTES);
     let message = format!("no request `{id}` is being answered");
     Err(Failure::new(Cause::NotFound, message))
 }

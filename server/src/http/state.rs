@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use super::bodies::Bodies;
 use crate::{
     config::Config,
-    keys::{Caller, KeySource, Keys},
+    keys::{Caller, JwtOptions, KeySource, Keys},
     kserve::Statistics,
     listen::{Limits, TlsFiles},
     observe::{
@@ -22,7 +22,10 @@ use crate::{
         trace::{TraceOptions, Traces},
     },
     rescue::{Cause, Failure},
-    servable::{self, Named, Running, Servables, Served, Stage},
+    servable::{
+        self, Choice, Keeper, Named, Patience, Ready, ReloadPolicy, Running, Servables, Served,
+        Settings, Stage,
+    },
 };
 
 /// What a server is started with.
@@ -64,10 +67,22 @@ pub struct Options {
     pub allowed_origins: Vec<String>,
     /// Whether graphs whose model is missing are loaded once it is there.
     pub wait_for_models: bool,
+    /// How long a request for a graph that is not available waits for it to be loaded.
+    pub load_wait: Duration,
+    /// After which time without a request a graph is unloaded that does not say so itself.
+    pub idle_unload: Option<Duration>,
+    /// What is done where there is no memory for old and new models at once.
+    pub reload_policy: ReloadPolicy,
+    /// The folder in which the last good configuration is kept; without it, none is.
+    pub state_dir: Option<PathBuf>,
+    /// Whether [`Options::config`] is what was kept there.
+    pub rolled_back: bool,
     /// Where spans go; without it there are none.
     pub traces: Option<TraceOptions>,
     /// The keys of those who may ask; without, everybody may.
     pub keys: Option<KeySource>,
+    /// Whose tokens do as well as keys; without, nobody's.
+    pub jwt: Option<JwtOptions>,
     /// The certificate of the server; without, it speaks plain HTTP.
     pub tls: Option<TlsFiles>,
 }
@@ -98,10 +113,41 @@ impl Options {
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
             wait_for_models: false,
+            load_wait: Duration::from_secs(10),
+            idle_unload: None,
+            reload_policy: ReloadPolicy::Refuse,
+            state_dir: None,
+            rolled_back: false,
             traces: None,
             keys: None,
+            jwt: None,
             tls: None,
         }
+    }
+}
+
+impl Options {
+    /// Those that are about graphs.
+    pub(crate) fn of_graphs(&self) -> Settings {
+        Settings {
+            config: self.config.clone(),
+            config_path: self.config_path.clone(),
+            waits: self.wait_for_models,
+            idle_unload: self.idle_unload,
+            policy: self.reload_policy,
+            keeper: self.keeper(),
+            rolled_back: self.rolled_back,
+        }
+    }
+
+    /// What keeps the configuration, where there is one in a file, and a place.
+    fn keeper(&self) -> Option<Keeper> {
+        let (folder, source) = (self.state_dir.as_ref()?, self.config_path.as_ref()?);
+        let keeper = Keeper::new(folder, source).inspect_err(|error| {
+            let folder = folder.display();
+            tracing::info!("good configurations are not kept: cannot use `{folder}`: {error}");
+        });
+        keeper.ok()
     }
 }
 
@@ -133,14 +179,25 @@ impl App {
         self.stopping().or_else(|| self.servables().unready())
     }
 
-    /// What a name is of, if the key of the request is for it.
+    /// What a name is of, if the key of the request is for it: of a graph with versions the newest
+    /// that answers.
     pub(crate) fn find(&self, name: &str, caller: Option<&Caller>) -> Result<Named, Failure> {
+        self.choose(name, &Choice::Newest, caller)
+    }
+
+    /// What a name is of, if the key of the request is for it.
+    pub(crate) fn choose(
+        &self,
+        name: &str,
+        choice: &Choice,
+        caller: Option<&Caller>,
+    ) -> Result<Named, Failure> {
         let sees = |graph: &str, adapter: Option<&str>| {
             caller.is_none_or(|caller| caller.sees(graph, adapter))
         };
-        let named = self.servables().find(name, sees)?;
+        let named = self.servables().find(name, choice, sees)?;
         if let Some(caller) = caller {
-            caller.check(named.servable.name(), named.adapter.as_deref())?;
+            caller.check(named.servable.graph(), named.adapter.as_deref())?;
         }
         Ok(named)
     }
@@ -158,6 +215,24 @@ impl App {
                 Err(Failure::new(Cause::Draining, "the server is stopping"))
             }
         }
+    }
+
+    /// What a name is of, once it is available: a graph that is loaded on demand is loaded, and a
+    /// load is waited for, as long as [`Options::load_wait`] says.
+    pub(crate) async fn available(
+        &self,
+        name: &str,
+        choice: &Choice,
+        caller: Option<&Caller>,
+        deadline: Option<Instant>,
+    ) -> Result<Ready, Failure> {
+        let patience = Patience {
+            load: self.options.load_wait,
+            deadline,
+            stage: self.stage.clone(),
+        };
+        let find = || self.choose(name, choice, caller);
+        self.served.available(find, patience).await
     }
 
     /// Why no request would be served now, whatever it is for.

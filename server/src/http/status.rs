@@ -29,6 +29,7 @@ pub(crate) async fn status(State(app): State<Arc<App>>) -> Json<Value> {
                 "sequences_running": engine.sequences_running,
                 "sequences_waiting": engine.sequences_waiting,
                 "requests_preparing": engine.requests_preparing,
+                "prompt_tokens_waiting": engine.prompt_tokens_waiting,
                 "refused": engine.refused,
                 "kv_cells_used": engine.kv_cells_used,
                 "kv_cells_total": engine.kv_cells_total,
@@ -94,6 +95,13 @@ pub(crate) async fn status(State(app): State<Arc<App>>) -> Json<Value> {
                 "jobs_waiting": servable.jobs_waiting(),
                 "refused": servable.sessions_refused(),
             });
+            if let Some(version) = servable.version() {
+                graph["graph"] = servable.graph().into();
+                graph["version"] = version.into();
+            }
+            if servable.requests_waiting() > 0 {
+                graph["requests_waiting"] = servable.requests_waiting().into();
+            }
             let unready = servable.unready();
             graph["ready"] = unready.is_none().into();
             let failure = servable.failure().map(|reason| reason.to_string());

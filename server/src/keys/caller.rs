@@ -11,7 +11,7 @@ use graphmill_calculators::payload::{Need, Quota, Tally, Terms};
 use graphmill_engine::{Error, Result};
 use graphmill_llm::Tenant;
 
-use super::{bucket::Lack, key::Key};
+use super::{bucket::Lack, key::Key, usage};
 use crate::{
     observe::metrics::KeyCounts,
     rescue::{Cause, Failure},
@@ -38,6 +38,8 @@ pub(crate) struct Caller {
 struct Held {
     tokens: u64,
     sequences: u32,
+    /// Of what waits: this request, and the tokens of its prompts.
+    queued: (u64, u64),
     /// Tokens of prompts and generated ones that were settled.
     settled: (u32, u32),
     /// When to ask again, if it was refused.
@@ -60,6 +62,11 @@ impl Caller {
         &self.key.entry.name
     }
 
+    /// Whether its key is for changing the server, and for requests of others.
+    pub(crate) fn administers(&self) -> bool {
+        self.key.entry.administers()
+    }
+
     /// Says where the tokens of the request are counted.
     pub(crate) fn is_tallied(&self, tally: Arc<Tally>) {
         self.tally.get_or_init(|| tally);
@@ -78,7 +85,7 @@ impl Caller {
         if self.sees(graph, adapter) {
             return Ok(());
         }
-        self.counts.refused(self.name(), "model");
+        self.counts.refused(&self.key.label, "model");
         let behind = adapter.map_or(String::new(), |adapter| format!(":{adapter}"));
         let message = format!("the key `{}` may not use `{graph}{behind}`", self.name());
         let failure = Failure::new(Cause::Forbidden, message);
@@ -115,7 +122,7 @@ impl Caller {
         };
         let name = self.name();
         if sequences > most.get() {
-            self.counts.refused(name, "sequences");
+            self.counts.refused(&self.key.label, "sequences");
             let message = format!(
                 "the request is for {sequences} sequences, and the key `{name}` may have {most} at once"
             );
@@ -128,13 +135,29 @@ impl Caller {
         };
         let counter = &self.key.usage.sequences;
         if counter.fetch_update(Relaxed, Relaxed, fits).is_err() {
-            self.counts.refused(name, "sequences");
+            self.counts.refused(&self.key.label, "sequences");
             self.held().retry_after = Some(Duration::from_secs(1));
             let message =
                 format!("the key `{name}` has as many sequences as it may at once: {most}");
             return Err(exceeded(message));
         }
         self.held().sequences += sequences;
+        Ok(())
+    }
+
+    /// Counts the tokens of prompts that wait.
+    fn queue_tokens(&self, tokens: u64) -> Result<()> {
+        let most = self.key.entry.max_queued_prompt_tokens;
+        let queued = &self.key.usage.queued;
+        usage::add(&queued.prompt_tokens, tokens, most, true).map_err(|waiting| {
+            let name = self.name();
+            self.counts.refused(&self.key.label, "queued_tokens");
+            exceeded(format!(
+                "prompts of {waiting} tokens of the key `{name}` are waiting, and {tokens} more are too many (max_queued_prompt_tokens)"
+            ))
+        })?;
+        self.held().queued.1 += tokens;
+        self.counts.queued(&self.key.label, 0, tokens as i64);
         Ok(())
     }
 
@@ -149,14 +172,14 @@ impl Caller {
                 Ok(())
             }
             Err(Lack::Never) => {
-                self.counts.refused(name, "tokens");
+                self.counts.refused(&self.key.label, "tokens");
                 let message = format!(
                     "the prompt and `max_tokens` are {tokens} tokens, and the key `{name}` may have {most} a minute"
                 );
                 Err(Error::invalid(message).with_code("tokens_per_minute_exceeded"))
             }
             Err(Lack::For(wait)) => {
-                self.counts.refused(name, "tokens");
+                self.counts.refused(&self.key.label, "tokens");
                 self.held().retry_after = Some(wait);
                 let message =
                     format!("the key `{name}` has no {tokens} tokens left of its {most} a minute");
@@ -171,7 +194,32 @@ fn exceeded(message: String) -> Error {
 }
 
 impl Quota for Caller {
+    fn enqueue(&self) -> Result<()> {
+        let most = self.key.entry.max_queued_requests;
+        let queued = &self.key.usage.queued;
+        usage::add(&queued.requests, 1, most, false).map_err(|waiting| {
+            self.counts.refused(&self.key.label, "queued_requests");
+            exceeded(format!(
+                "{waiting} requests of the key `{}` are waiting, as many as may (max_queued_requests)",
+                self.name()
+            ))
+        })?;
+        self.held().queued.0 += 1;
+        self.counts.queued(&self.key.label, 1, 0);
+        Ok(())
+    }
+
+    fn admitted(&self) {
+        let (requests, tokens) = take(&mut self.held().queued);
+        let queued = &self.key.usage.queued;
+        queued.requests.fetch_sub(requests, Relaxed);
+        queued.prompt_tokens.fetch_sub(tokens, Relaxed);
+        self.counts
+            .queued(&self.key.label, -(requests as i64), -(tokens as i64));
+    }
+
     fn reserve(&self, need: &Need) -> Result<()> {
+        self.queue_tokens(need.prompt_tokens)?;
         self.take_sequences(need.sequences)?;
         self.take_tokens(need.prompt_tokens + need.generated_tokens.unwrap_or(0))
     }
@@ -179,6 +227,7 @@ impl Quota for Caller {
 
 impl Caller {
     fn settle(&self) {
+        self.admitted();
         let mut held = self.held();
         let tally = self.tally.get().map(|tally| tally.read());
         let tally = tally.unwrap_or_default();
@@ -192,7 +241,7 @@ impl Caller {
         if let Some(bucket) = &usage.tokens {
             bucket.settle(tokens, u64::from(prompt) + u64::from(generated));
         }
-        self.counts.used(self.name(), prompt, generated);
+        self.counts.used(&self.key.label, prompt, generated);
     }
 }
 

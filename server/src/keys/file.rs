@@ -1,4 +1,5 @@
-//! The key file: one key as a line of text, as OpenVINO Model Server has it, or JSON with many.
+//! The key file: one key as a line of text, as OpenVINO Model Server has it, or JSON with many, and
+//! with the plans of tokens.
 //!
 //! Messages name the field and the place, and repeat nothing of a value: it may be a key.
 
@@ -19,8 +20,11 @@ const MAX_NAME: usize = 64;
 /// Highest weight of a key.
 const MAX_WEIGHT: u32 = 1_000;
 
+/// The keys of a file, and its plans.
+pub(super) type Entries = (Vec<Entry>, Vec<Entry>);
+
 /// Reads a key file.
-pub(super) fn read(path: &Path) -> Result<Vec<Entry>, KeyError> {
+pub(super) fn read(path: &Path) -> Result<Entries, KeyError> {
     let shown = path.display();
     let unreadable = |why: &dyn std::fmt::Display| {
         KeyError(format!("cannot read the key file `{shown}`: {why}"))
@@ -35,7 +39,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<Entry>, KeyError> {
 }
 
 /// Reads the text of a key file of this name.
-fn parse(name: &str, text: &str) -> Result<Vec<Entry>, KeyError> {
+fn parse(name: &str, text: &str) -> Result<Entries, KeyError> {
     let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
     if text.trim_start().starts_with(['{', '[']) {
         return Json { name, text }.parse();
@@ -49,14 +53,34 @@ fn parse(name: &str, text: &str) -> Result<Vec<Entry>, KeyError> {
     if lines.any(|line| !line.trim().is_empty()) {
         tracing::warn!("`{name}`: only its first line is a key; a file of several keys is JSON");
     }
-    Ok(vec![Entry::of_everything(Digest::of(key.as_bytes()))])
+    let entry = Entry::of_everything(Digest::of(key.as_bytes()));
+    Ok((vec![entry], Vec::new()))
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File<'a> {
-    #[serde(borrow)]
+    #[serde(borrow, default)]
     keys: Vec<&'a RawValue>,
+    #[serde(borrow, default)]
+    plans: Vec<&'a RawValue>,
+}
+
+/// What an entry is of.
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum Part {
+    Keys,
+    Plans,
+}
+
+impl Part {
+    /// As the file writes it.
+    fn field(self) -> &'static str {
+        match self {
+            Self::Keys => "keys",
+            Self::Plans => "plans",
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -71,6 +95,8 @@ struct Written {
     requests_per_minute: Option<NonZeroU32>,
     tokens_per_minute: Option<NonZeroU32>,
     max_concurrent_sequences: Option<NonZeroU32>,
+    max_queued_requests: Option<NonZeroU32>,
+    max_queued_prompt_tokens: Option<NonZeroU32>,
     cache_salt: Option<String>,
     weight: Option<NonZeroU32>,
 }
@@ -81,56 +107,68 @@ struct Json<'a> {
 }
 
 impl Json<'_> {
-    fn parse(&self) -> Result<Vec<Entry>, KeyError> {
+    fn parse(&self) -> Result<Entries, KeyError> {
         let file: File<'_> =
             serde_json::from_str(self.text).map_err(|error| KeyError(self.said(0, "", &error)))?;
         let mut complaints = Vec::new();
+        let keys = self.part(Part::Keys, &file.keys, &mut complaints);
+        let plans = self.part(Part::Plans, &file.plans, &mut complaints);
+        if file.keys.is_empty() && file.plans.is_empty() {
+            complaints.push(self.line(0, "`keys` is empty: nobody could use the server"));
+        }
+        if complaints.is_empty() {
+            Ok((keys, plans))
+        } else {
+            Err(KeyError(complaints.join("\n")))
+        }
+    }
+
+    /// The entries of one part of the file, as far as they are right.
+    fn part(&self, part: Part, all: &[&RawValue], complaints: &mut Vec<String>) -> Vec<Entry> {
+        let field = part.field();
         let mut entries: Vec<Entry> = Vec::new();
         let mut names: HashMap<Arc<str>, usize> = HashMap::new();
         let mut digests: HashMap<Digest, usize> = HashMap::new();
-        for (index, raw) in file.keys.iter().enumerate() {
+        for (index, raw) in all.iter().enumerate() {
             let at = raw.get().as_ptr() as usize - self.text.as_ptr() as usize;
-            let complain = |message: String| self.line(at, &format!("`keys[{index}]`: {message}"));
-            let written = match self.entry(at, index, raw.get()) {
+            let place = format!("{field}[{index}]");
+            let complain = |message: String| self.line(at, &format!("`{place}`: {message}"));
+            let written = match self.entry(at, &place, raw.get()) {
                 Ok(written) => written,
                 Err(message) => {
                     complaints.push(message);
                     continue;
                 }
             };
-            let (entry, wrong) = entry(written);
+            let (entry, wrong) = entry(part, written);
             complaints.extend(wrong.into_iter().map(complain));
             let Some(entry) = entry else { continue };
             if let Some(other) = names.insert(Arc::clone(&entry.name), index) {
-                let message = format!("`name` is that of `keys[{other}]`");
+                let message = format!("`name` is that of `{field}[{other}]`");
                 complaints.push(complain(message));
             }
-            if let Some(other) = digests.insert(entry.digest, index) {
-                complaints.push(complain(format!("the key is that of `keys[{other}]`")));
+            if let Some(other) = entry
+                .digest
+                .and_then(|digest| digests.insert(digest, index))
+            {
+                complaints.push(complain(format!("the key is that of `{field}[{other}]`")));
             }
             entries.push(entry);
         }
-        if file.keys.is_empty() {
-            complaints.push(self.line(0, "`keys` is empty: nobody could use the server"));
-        }
-        if complaints.is_empty() {
-            Ok(entries)
-        } else {
-            Err(KeyError(complaints.join("\n")))
-        }
+        entries
     }
 
-    /// One element of `keys`, whose text begins `at` this byte.
-    fn entry(&self, at: usize, index: usize, text: &str) -> Result<Written, String> {
+    /// The element at this place, whose text begins `at` this byte.
+    fn entry(&self, at: usize, place: &str, text: &str) -> Result<Written, String> {
         let mut deserializer = serde_json::Deserializer::from_str(text);
         serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
             let path = error.path().to_string();
             // The path of an unknown field is its name, which may be a key.
             let is_unknown = error.inner().to_string().starts_with("unknown field");
             let field = match path.as_str() {
-                _ if is_unknown => format!("`keys[{index}]`: "),
-                "." => format!("`keys[{index}]`: "),
-                path => format!("`keys[{index}].{path}`: "),
+                _ if is_unknown => format!("`{place}`: "),
+                "." => format!("`{place}`: "),
+                path => format!("`{place}.{path}`: "),
             };
             self.said(at, &field, error.inner())
         })
@@ -180,7 +218,7 @@ fn without_values(said: &str) -> String {
 }
 
 /// What an entry says, and what is wrong with it.
-fn entry(written: Written) -> (Option<Entry>, Vec<String>) {
+fn entry(part: Part, written: Written) -> (Option<Entry>, Vec<String>) {
     let mut wrong = Vec::new();
     let name: Arc<str> = written.name.into();
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.@".contains(&byte);
@@ -190,11 +228,15 @@ fn entry(written: Written) -> (Option<Entry>, Vec<String>) {
         ));
     }
     let digest = match (written.sha256, written.key) {
-        (Some(hex), None) => Digest::from_hex(&hex).ok_or_else(|| {
+        (None, None) if part == Part::Plans => Ok(None),
+        _ if part == Part::Plans => {
+            Err("a plan has no `sha256` and no `key`: it is for who comes with a token".to_owned())
+        }
+        (Some(hex), None) => Digest::from_hex(&hex).map(Some).ok_or_else(|| {
             "`sha256` has to be 64 hexadecimal digits, as `graphmill key` prints them".to_owned()
         }),
         (None, Some(key)) if !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_graphic()) => {
-            Ok(Digest::of(key.as_bytes()))
+            Ok(Some(Digest::of(key.as_bytes())))
         }
         (None, Some(_)) => Err("`key` has to be visible ASCII characters".to_owned()),
         (Some(_), Some(_)) => Err("`sha256` and `key` are both there: one is enough".to_owned()),
@@ -231,6 +273,7 @@ fn entry(written: Written) -> (Option<Entry>, Vec<String>) {
     let entry = digest.map(|digest| Entry {
         salt: match &written.cache_salt {
             Some(salt) => named_salt(salt),
+            None if part == Part::Plans => "".into(),
             None => own_salt(&name),
         },
         name,
@@ -241,6 +284,8 @@ fn entry(written: Written) -> (Option<Entry>, Vec<String>) {
         requests_per_minute: written.requests_per_minute,
         tokens_per_minute: written.tokens_per_minute,
         max_concurrent_sequences: written.max_concurrent_sequences,
+        max_queued_requests: written.max_queued_requests,
+        max_queued_prompt_tokens: written.max_queued_prompt_tokens,
         weight,
     });
     (entry, wrong)
@@ -262,11 +307,15 @@ mod tests {
 
     #[test]
     fn a_line_of_text_is_a_key_for_everything() {
-        let entries = parse("key", &format!("{SECRET} \r\n")).expect("a key");
+        let (entries, _) = parse("key", &format!("{SECRET} \r\n")).expect("a key");
         let [entry] = &entries[..] else {
             panic!("one key")
         };
-        assert!(entry.digest.is(&Digest::of(SECRET.as_bytes())));
+        assert!(
+            entry
+                .digest
+                .is_some_and(|own| own.is(&Digest::of(SECRET.as_bytes())))
+        );
         assert!(entry.infers() && entry.watches() && entry.administers());
         assert!(wrong("\nsecret\n").starts_with("keys.json:1:1: "));
         assert!(wrong("").contains("empty"));
@@ -330,6 +379,14 @@ mod tests {
             (
                 "{\"keys\": [\n  {\"name\": \"a\", \"key\": \"x\"},\n  {\"name\": \"a\", \"key\": \"y\"}]}",
                 "keys.json:3:3: `keys[1]`: `name` is that of `keys[0]`",
+            ),
+            (
+                r#"{"keys": [], "plans": [{"name": "a", "key": "secret"}]}"#,
+                "keys.json:1:24: `plans[0]`: a plan has no `sha256`",
+            ),
+            (
+                r#"{"plans": [{"name": "a"}, {"name": "a", "weight": 0}]}"#,
+                "`plans[1].weight`: ",
             ),
             (
                 r#"{"keys": [{"name": "a", "key": "x"}, {"name": "b", "key": "x"}]}"#,

@@ -28,6 +28,8 @@ pub(crate) enum Need {
     Key,
     /// The scope `infer`.
     Infer,
+    /// The scope `infer` for requests of the same key, or `admin`.
+    Cancel,
     /// The scope `metrics`, or `admin`.
     Metrics,
     /// The scope `admin`.
@@ -39,6 +41,7 @@ impl Need {
         match self {
             Self::Nothing | Self::Key => true,
             Self::Infer => entry.infers(),
+            Self::Cancel => entry.infers() || entry.administers(),
             Self::Metrics => entry.watches(),
             Self::Admin => entry.administers(),
         }
@@ -47,7 +50,7 @@ impl Need {
     fn scope(self) -> &'static str {
         match self {
             Self::Nothing | Self::Key => "any",
-            Self::Infer => "infer",
+            Self::Infer | Self::Cancel => "infer",
             Self::Metrics => "metrics",
             Self::Admin => "admin",
         }
@@ -98,21 +101,18 @@ impl Gate {
     /// The key of a request, and how many more requests it may send, where that is limited.
     #[expect(clippy::result_large_err, reason = "a refusal is answered at once")]
     fn admit(&self, request: &Request, need: Need) -> Result<(Caller, Option<u32>), Refusal> {
-        let presented = presented(request.headers());
-        let found = presented.and_then(|presented| self.keys.find(presented));
-        let Some((key, competes)) = found else {
-            self.counts.refused("", "key");
-            let message = match presented {
-                None => "a key is needed: `Authorization: Bearer <key>` or `x-api-key: <key>`",
-                Some(_) => "the key is not valid",
-            };
-            return Err(Failure::new(Cause::NoKey, message).into());
+        let none = || {
+            let message = "a key is needed: `Authorization: Bearer <key>` or `x-api-key: <key>`";
+            Failure::new(Cause::NoKey, message)
         };
+        let presented = presented(request.headers()).ok_or_else(none);
+        let found = presented.and_then(|presented| self.keys.find(presented));
+        let (key, competes) = found.inspect_err(|_| self.counts.refused("", "key"))?;
         let name = Arc::clone(&key.entry.name);
         let label = Some(Label(Arc::clone(&name)));
-        self.counts.request(&name);
+        self.counts.request(&key.label);
         let refused = |reason, failure| {
-            self.counts.refused(&name, reason);
+            self.counts.refused(&key.label, reason);
             Err(Refusal {
                 failure,
                 label: label.clone(),

@@ -71,12 +71,13 @@ pub(super) const SCOPES: [(&str, Scope); 3] = [
     ("metrics", Scope::Metrics),
 ];
 
-/// What the key file says of a key.
-#[derive(Debug)]
+/// What the key file says of a key, or of a plan.
+#[derive(Clone, Debug)]
 pub(super) struct Entry {
     /// The label of the key in metrics and the log.
     pub(super) name: Arc<str>,
-    pub(super) digest: Digest,
+    /// None for a plan.
+    pub(super) digest: Option<Digest>,
     /// Patterns of what the `model` of a request may name.
     pub(super) models: Vec<String>,
     pub(super) scopes: Vec<Scope>,
@@ -84,7 +85,10 @@ pub(super) struct Entry {
     pub(super) requests_per_minute: Option<NonZeroU32>,
     pub(super) tokens_per_minute: Option<NonZeroU32>,
     pub(super) max_concurrent_sequences: Option<NonZeroU32>,
-    /// Computed prompts are shared only among requests of the same salt.
+    pub(super) max_queued_requests: Option<NonZeroU32>,
+    pub(super) max_queued_prompt_tokens: Option<NonZeroU32>,
+    /// Computed prompts are shared only among requests of the same salt. Empty in a plan whose
+    /// tenants share nothing.
     pub(super) salt: Arc<str>,
     /// Its share of the server beside other keys.
     pub(super) weight: NonZeroU32,
@@ -95,16 +99,28 @@ impl Entry {
     pub(super) fn of_everything(digest: Digest) -> Self {
         let name: Arc<str> = "default".into();
         Self {
-            digest,
-            models: vec!["*".to_owned()],
+            digest: Some(digest),
             scopes: SCOPES.map(|(_, scope)| scope).to_vec(),
+            salt: own_salt(&name),
+            ..Self::plan(name)
+        }
+    }
+
+    /// A plan for requests to all graphs, without limits.
+    pub(super) fn plan(name: Arc<str>) -> Self {
+        Self {
+            name,
+            digest: None,
+            models: vec!["*".to_owned()],
+            scopes: vec![Scope::Infer],
             max_priority: None,
             requests_per_minute: None,
             tokens_per_minute: None,
             max_concurrent_sequences: None,
-            salt: own_salt(&name),
+            max_queued_requests: None,
+            max_queued_prompt_tokens: None,
+            salt: "".into(),
             weight: NonZero::<u32>::MIN,
-            name,
         }
     }
 
@@ -162,6 +178,8 @@ fn matches(pattern: &str, text: &str) -> bool {
 #[derive(Debug)]
 pub(super) struct Key {
     pub(super) entry: Entry,
+    /// Its label in metrics: there are few of them, whoever comes.
+    pub(super) label: Arc<str>,
     pub(super) usage: Usage,
 }
 
@@ -170,7 +188,27 @@ impl Key {
     pub(super) fn new(entry: Entry, before: Option<&Usage>) -> Self {
         Self {
             usage: Usage::new(&entry, before),
+            label: Arc::clone(&entry.name),
             entry,
+        }
+    }
+
+    /// That of a tenant with a plan. `before` is the usage of the same tenant until now.
+    pub(super) fn of_tenant(name: &str, plan: &Entry, before: Option<&Usage>) -> Self {
+        // No key of a key file has a colon in its name.
+        let name: Arc<str> = format!("jwt:{name}").into();
+        let salt = match &*plan.salt {
+            "" => own_salt(&name),
+            _ => Arc::clone(&plan.salt),
+        };
+        let entry = Entry {
+            name,
+            salt,
+            ..plan.clone()
+        };
+        Self {
+            label: format!("plan:{}", plan.name).into(),
+            ..Self::new(entry, before)
         }
     }
 }

@@ -1,13 +1,14 @@
 //! Who may do what, and how much of it: the keys of a server.
 //!
 //! A key file is read by `file`; what a key has left of its limits is its `usage`; the `gate`
-//! asks each request for its key, and `caller` is that key for the time of one request. Nothing
-//! here keeps or shows a key: only its SHA-256 is compared.
+//! asks each request for its key, and `caller` is that key for the time of one request. `jwt` has
+//! tokens in the place of keys. Nothing here keeps or shows a key: only its SHA-256 is compared.
 
 mod bucket;
 mod caller;
 mod file;
 mod gate;
+mod jwt;
 mod key;
 mod usage;
 
@@ -21,10 +22,16 @@ use arc_swap::ArcSwap;
 
 pub(crate) use caller::{Caller, Label, Settlement};
 pub(crate) use gate::{Gate, Need, has_key, layer};
+use jwt::Tokens;
+pub(crate) use jwt::watch as watch_issuer;
+pub use jwt::{JwksSource, JwtOptions};
 pub use key::Digest;
-use key::Key;
+use key::{Entry, Key};
 
-use crate::changes::Changes;
+use crate::{
+    changes::Changes,
+    rescue::{Cause, Failure},
+};
 
 /// Where the keys of a server come from.
 #[derive(Clone, Debug)]
@@ -42,7 +49,9 @@ pub struct KeyError(String);
 
 /// The keys that are valid now.
 pub(crate) struct Keys {
-    source: KeySource,
+    /// None where there are only tokens.
+    source: Option<KeySource>,
+    tokens: Option<Arc<Tokens>>,
     /// The file as it was before it was first read.
     opened: Changes,
     now: ArcSwap<Ring>,
@@ -51,42 +60,73 @@ pub(crate) struct Keys {
 /// All keys at one time.
 struct Ring {
     keys: Vec<Arc<Key>>,
+    /// What tokens can have for limits.
+    plans: Vec<Arc<Entry>>,
     /// Whether requests of several keys can compete.
     is_shared: bool,
 }
 
 impl Ring {
-    fn new(keys: Vec<Arc<Key>>) -> Self {
-        let is_shared = keys.iter().filter(|key| key.entry.infers()).count() > 1;
-        Self { keys, is_shared }
+    fn read(
+        source: Option<&KeySource>,
+        old: &[Arc<Key>],
+        has_tokens: bool,
+    ) -> Result<Self, KeyError> {
+        let (entries, mut plans) = match source {
+            Some(KeySource::File(path)) => file::read(path)?,
+            Some(KeySource::One(digest)) => (vec![Entry::of_everything(*digest)], Vec::new()),
+            None => Default::default(),
+        };
+        if has_tokens && plans.is_empty() {
+            plans.push(Entry::plan(jwt::DEFAULT_PLAN.into()));
+        }
+        let with_usage = |entry: Entry| {
+            let before = old.iter().find(|old| old.entry.name == entry.name);
+            Arc::new(Key::new(entry, before.map(|key| &key.usage)))
+        };
+        let keys: Vec<Arc<Key>> = entries.into_iter().map(with_usage).collect();
+        let inferring = keys.iter().filter(|key| key.entry.infers()).count();
+        Ok(Self {
+            is_shared: has_tokens || inferring > 1,
+            keys,
+            plans: plans.into_iter().map(Arc::new).collect(),
+        })
     }
 }
 
 impl Keys {
-    /// Reads the keys.
-    pub(crate) fn open(source: KeySource) -> Result<Self, KeyError> {
+    /// Reads the keys, and those of the issuer of tokens.
+    pub(crate) fn open(
+        source: Option<KeySource>,
+        jwt: Option<JwtOptions>,
+    ) -> Result<Self, KeyError> {
         let opened = Changes::of(match &source {
-            KeySource::File(path) => vec![path.clone()],
-            KeySource::One(_) => Vec::new(),
+            Some(KeySource::File(path)) => vec![path.clone()],
+            Some(KeySource::One(_)) | None => Vec::new(),
         });
-        let keys = read(&source, &[])?;
-        if let KeySource::File(path) = &source {
-            let (count, path) = (keys.len(), path.display());
+        let ring = Ring::read(source.as_ref(), &[], jwt.is_some())?;
+        if let Some(KeySource::File(path)) = &source {
+            let (count, path) = (ring.keys.len(), path.display());
             tracing::info!("requests need a key: there are {count} in `{path}`");
+            if jwt.is_none() && !ring.plans.is_empty() {
+                tracing::warn!("the plans in `{path}` are for tokens, and none are accepted");
+            }
         }
         Ok(Self {
             source,
+            tokens: jwt.map(Tokens::open).transpose()?.map(Arc::new),
             opened,
-            now: ArcSwap::from_pointee(Ring::new(keys)),
+            now: ArcSwap::from_pointee(ring),
         })
     }
 
     /// Reads the keys again. Those that stay keep what they have left of their limits. An error
     /// changes nothing. Says how many there are.
     pub(crate) fn reload(&self) -> Result<usize, KeyError> {
-        let keys = read(&self.source, &self.now.load().keys)?;
-        let count = keys.len();
-        self.now.store(Arc::new(Ring::new(keys)));
+        let has_tokens = self.tokens.is_some();
+        let ring = Ring::read(self.source.as_ref(), &self.now.load().keys, has_tokens)?;
+        let count = ring.keys.len();
+        self.now.store(Arc::new(ring));
         Ok(count)
     }
 
@@ -98,17 +138,24 @@ impl Keys {
     }
 
     /// The key that a client presented, and whether others compete with it. Every key is compared,
-    /// each in constant time.
-    fn find(&self, presented: &[u8]) -> Option<(Arc<Key>, bool)> {
+    /// each in constant time; what is none of them may be a token.
+    fn find(&self, presented: &[u8]) -> Result<(Arc<Key>, bool), Failure> {
         let digest = Digest::of(presented);
         let ring = self.now.load();
         let mut found = None;
         for key in &ring.keys {
-            if key.entry.digest.is(&digest) {
+            if key.entry.digest.is_some_and(|own| own.is(&digest)) {
                 found = Some(Arc::clone(key));
             }
         }
-        found.map(|key| (key, ring.is_shared))
+        let key = match (found, &self.tokens) {
+            (Some(key), _) => key,
+            (None, Some(tokens)) if Tokens::is_one(presented) => {
+                tokens.find(presented, &ring.plans)?
+            }
+            (None, _) => return Err(Failure::new(Cause::NoKey, "the key is not valid")),
+        };
+        Ok((key, ring.is_shared))
     }
 }
 
@@ -119,18 +166,6 @@ pub(crate) async fn watch(keys: Weak<Keys>) {
     };
     let reload = move || keys.upgrade().map(|keys| keys.reload_and_say()).is_some();
     opened.follow(reload).await;
-}
-
-fn read(source: &KeySource, old: &[Arc<Key>]) -> Result<Vec<Arc<Key>>, KeyError> {
-    let entries = match source {
-        KeySource::File(path) => file::read(path)?,
-        KeySource::One(digest) => vec![key::Entry::of_everything(*digest)],
-    };
-    let with_usage = |entry: key::Entry| {
-        let before = old.iter().find(|old| old.entry.name == entry.name);
-        Arc::new(Key::new(entry, before.map(|key| &key.usage)))
-    };
-    Ok(entries.into_iter().map(with_usage).collect())
 }
 
 impl fmt::Debug for Keys {

@@ -28,6 +28,30 @@ pub(super) struct Usage {
     pub(super) tokens: Option<Arc<Bucket>>,
     /// Sequences of requests that are being answered.
     pub(super) sequences: Arc<AtomicU32>,
+    pub(super) queued: Arc<Queued>,
+}
+
+/// What of a key's requests waits for a slot.
+#[derive(Debug, Default)]
+pub(super) struct Queued {
+    pub(super) requests: AtomicU64,
+    pub(super) prompt_tokens: AtomicU64,
+}
+
+/// Adds to a count unless it then is above `most`. What is added to nothing is let in with
+/// `alone`, whatever it is.
+pub(super) fn add(
+    count: &AtomicU64,
+    more: u64,
+    most: Option<NonZeroU32>,
+    alone: bool,
+) -> Result<(), u64> {
+    let fits = |now: u64| {
+        let sum = now + more;
+        let is_room = most.is_none_or(|most| sum <= u64::from(most.get()));
+        (is_room || (alone && now == 0)).then_some(sum)
+    };
+    count.fetch_update(Relaxed, Relaxed, fits).map(drop)
 }
 
 impl Usage {
@@ -49,7 +73,14 @@ impl Usage {
             requests,
             tokens,
             sequences: before.map_or_else(Arc::default, |before| Arc::clone(&before.sequences)),
+            queued: before.map_or_else(Arc::default, |before| Arc::clone(&before.queued)),
         }
+    }
+
+    /// Whether something of its limits is still used up.
+    pub(super) fn is_in_debt(&self) -> bool {
+        let missing = |bucket: &Arc<Bucket>| !bucket.left().1.is_zero();
+        self.tokens.as_ref().is_some_and(missing)
     }
 
     /// Says in headers what is left. `requests` is what the last count said.

@@ -19,7 +19,7 @@ use super::{Settings, Tensors, wrong};
 use crate::{
     observe::request_id::Id,
     rescue::{Cause, Failure},
-    servable::{Listed, Running, Servable, Stage, cut, ended},
+    servable::{InUse, Listed, Ready, Running, Stage, cut, ended},
     tensors,
 };
 
@@ -50,6 +50,8 @@ pub(crate) struct Inference {
     /// Cancels the session when the last is dropped.
     handle: Arc<Handle>,
     _listed: Listed,
+    /// Keeps the graph in memory.
+    _in_use: InUse,
 }
 
 impl Inference {
@@ -57,11 +59,16 @@ impl Inference {
     pub(crate) fn open(
         stage: &watch::Receiver<Stage>,
         running: &Arc<Running>,
-        servable: &Servable,
+        ready: Ready,
         settings: Settings,
         asked: Run,
     ) -> Result<Self, Failure> {
-        let plan = servable.plan()?;
+        let Ready {
+            servable,
+            plan,
+            in_use,
+            ..
+        } = ready;
         if !tensors::is_served(&plan).unwrap_or(false) {
             let why = format!(
                 "the graph `{}` takes HTTP requests and no tensors",
@@ -88,6 +95,7 @@ impl Inference {
             handle: Arc::new(handle),
             plan,
             _listed: listed,
+            _in_use: in_use,
         })
     }
 
@@ -112,7 +120,7 @@ impl Inference {
             () = cut(&mut self.stage) => Err(Failure::new(Cause::Draining, "the server is stopping")),
             given = self.outputs.next() => match given {
                 Some(given) => Ok(Some(given)),
-                None => ended(&mut self.session).await.map(|()| None),
+                None => ended(&mut self.session).await.map(|_| None),
             },
         }
     }

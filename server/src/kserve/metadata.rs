@@ -13,8 +13,8 @@ pub(crate) const NAME: &str = "Graphmill";
 /// What runs a graph.
 pub(crate) const PLATFORM: &str = "graphmill";
 
-/// The version that each graph has.
-pub(crate) const VERSION: &str = "1";
+/// The version of a graph without versions.
+const VERSION: u64 = 1;
 
 /// What is served besides the protocol itself.
 pub(crate) const EXTENSIONS: [&str; 4] = [
@@ -26,7 +26,7 @@ pub(crate) const EXTENSIONS: [&str; 4] = [
 
 /// The tensors of a graph.
 pub(crate) struct Metadata {
-    pub(crate) name: String,
+    pub(crate) label: Label,
     pub(crate) inputs: Vec<tensors::Port>,
     pub(crate) outputs: Vec<tensors::Port>,
 }
@@ -36,19 +36,42 @@ impl Metadata {
     pub(crate) fn of(servable: &Servable) -> Result<Self, Failure> {
         let plan = servable.plan()?;
         Ok(Self {
-            name: servable.name().to_owned(),
+            label: Label::of(servable),
             inputs: tensors::inputs(&plan),
             outputs: tensors::outputs(&plan),
         })
     }
 }
 
-/// Refuses a version that no graph has. Clients write none as `0`, too.
-pub(crate) fn version(asked: &str) -> Result<(), Failure> {
-    if ["", "0", VERSION].contains(&asked) {
-        return Ok(());
+/// The name of a graph and its version.
+#[derive(Clone)]
+pub(crate) struct Label {
+    pub(crate) name: String,
+    pub(crate) version: String,
+}
+
+impl Label {
+    pub(crate) fn of(servable: &Servable) -> Self {
+        Self {
+            name: servable.graph().to_owned(),
+            version: servable.version().unwrap_or(VERSION).to_string(),
+        }
     }
-    let shown = shortened(asked, 50);
-    let message = format!("graphs have the version {VERSION} and no version `{shown}`");
-    Err(Failure::new(Cause::UnknownModel, message).of_field("model_version"))
+}
+
+/// The name under which a version of a graph is found. Clients write none as `0`, too.
+pub(crate) fn versioned(graph: &Servable, name: &str, version: &str) -> Result<String, Failure> {
+    if ["", "0"].contains(&version) {
+        return Ok(name.to_owned());
+    }
+    let number = version.parse::<u64>().ok();
+    match (graph.version(), number) {
+        (None, Some(VERSION)) => Ok(name.to_owned()),
+        (Some(_), Some(number)) => Ok(format!("{}@{number}", graph.graph())),
+        _ => {
+            let shown = shortened(version, 50);
+            let message = format!("the graph `{}` has no version `{shown}`", graph.graph());
+            Err(Failure::new(Cause::UnknownModel, message).of_field("model_version"))
+        }
+    }
 }

@@ -9,7 +9,7 @@ mod settings;
 mod statistics;
 
 pub(crate) use inference::{Feeder, Inference, Run, packets};
-pub(crate) use metadata::{EXTENSIONS, Metadata, NAME, PLATFORM, VERSION, version};
+pub(crate) use metadata::{EXTENSIONS, Label, Metadata, NAME, PLATFORM, versioned};
 pub(crate) use parameters::{BINARY_OUTPUT, Parameter, Parameters, Settings};
 pub(crate) use repository::{index, load, unload};
 pub(crate) use settings::{LogSetting, log_settings, refuse_settings, trace_settings};

@@ -5,17 +5,17 @@ use std::sync::Arc;
 use serde::Serialize;
 use tokio::task::spawn_blocking;
 
-use super::VERSION;
+use super::Label;
 use crate::{
     rescue::{Cause, Failure},
-    servable::{Servables, Served, StateName},
+    servable::{Choice, Servables, Served, StateName},
 };
 
 /// A graph of the repository.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Listed {
     pub(crate) name: String,
-    pub(crate) version: &'static str,
+    pub(crate) version: String,
     /// `READY`, `LOADING` or `UNAVAILABLE`.
     pub(crate) state: &'static str,
     /// Why it is not ready.
@@ -27,12 +27,14 @@ pub(crate) fn index(servables: &Servables, ready: bool) -> Vec<Listed> {
     let listed = servables.iter().map(|servable| {
         let state = match servable.state_name() {
             StateName::Available => "READY",
-            StateName::Loading | StateName::Waiting => "LOADING",
-            StateName::Failed => "UNAVAILABLE",
+            StateName::Listed | StateName::Loading | StateName::Waiting => "LOADING",
+            StateName::Unloading => "UNLOADING",
+            StateName::Failed | StateName::Unloaded => "UNAVAILABLE",
         };
+        let Label { name, version } = Label::of(servable);
         Listed {
-            name: servable.name().to_owned(),
-            version: VERSION,
+            name,
+            version,
             state,
             reason: servable
                 .failure()
@@ -64,8 +66,8 @@ pub(crate) async fn load(
         let why = format!("the configuration was not reloaded: {}", refused.reason);
         return Err(Failure::new(Cause::BadRequest, why));
     }
-    let named = served.now().find(name, |_, _| true)?;
-    named.servable.require_available().map(drop)
+    let named = served.now().find(name, &Choice::Newest, |_, _| true)?;
+    named.servable.plan().map(drop)
 }
 
 /// Why a graph is not unloaded by its name.

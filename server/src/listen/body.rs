@@ -22,7 +22,7 @@ use super::{
 
 /// How long a body is waited for even when the deadline has passed: where it is on its way, it is
 /// not what was late.
-const ON_ITS_WAY: Duration = Duration::from_millis(100);
+pub(crate) const ON_ITS_WAY: Duration = Duration::from_millis(25);
 
 /// A request that is being answered; it has ended when this is dropped.
 pub(super) struct Guard {

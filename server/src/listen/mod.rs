@@ -25,6 +25,7 @@ use axum::{
 use std::sync::Arc;
 
 pub(crate) use accept::{accept, listen};
+pub(crate) use body::ON_ITS_WAY;
 pub(crate) use connection::Arrival;
 pub(crate) use deadline::time_allowed;
 pub(crate) use hall::Hall;

@@ -58,6 +58,8 @@ pub(crate) enum Cause {
     Loading,
     /// The graph could not be loaded.
     GraphFailed,
+    /// There is no memory for the graph now.
+    NoMemory,
     /// The server is stopping.
     Draining,
     /// Something that the graph needs is not there now.
@@ -121,6 +123,7 @@ pub(crate) const fn row(cause: Cause) -> Row {
         Cause::QueueFull     => (StatusCode::TOO_MANY_REQUESTS,     "rate_limit_error",      Some("queue_full"),              After(1)),
         Cause::Loading       => (StatusCode::SERVICE_UNAVAILABLE,   "unavailable_error",     Some("loading"),                 After(1)),
         Cause::GraphFailed   => (StatusCode::SERVICE_UNAVAILABLE,   "unavailable_error",     Some("graph_failed"),            Never),
+        Cause::NoMemory      => (StatusCode::SERVICE_UNAVAILABLE,   "unavailable_error",     Some("no_memory"),               After(5)),
         Cause::Draining      => (StatusCode::SERVICE_UNAVAILABLE,   "unavailable_error",     Some("draining"),                After(1)),
         Cause::Unavailable   => (StatusCode::SERVICE_UNAVAILABLE,   "unavailable_error",     Some("engine_failed"),           After(5)),
         Cause::Deadline      => (StatusCode::GATEWAY_TIMEOUT,       "timeout_error",         Some("deadline"),                Implied),

@@ -29,10 +29,19 @@ impl IntoResponse for Failure {
             }
         }
         if self.cause == Cause::NoKey {
-            let scheme = HeaderValue::from_static("Bearer");
-            response
-                .headers_mut()
-                .insert(header::WWW_AUTHENTICATE, scheme);
+            let scheme = match self.code() {
+                Some("invalid_token") => {
+                    let why = self.message.replace(['`', '"'], "");
+                    format!("Bearer error=\"invalid_token\", error_description=\"{why}\"")
+                }
+                _ => "Bearer".to_owned(),
+            };
+            // Nothing that comes from a token is in it.
+            if let Ok(scheme) = HeaderValue::try_from(scheme) {
+                response
+                    .headers_mut()
+                    .insert(header::WWW_AUTHENTICATE, scheme);
+            }
         }
         if self.cause == Cause::UnknownEncoding {
             let read = HeaderValue::from_static(ENCODINGS);

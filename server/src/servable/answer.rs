@@ -3,16 +3,26 @@
 //! An `Answer` owns the session's handle, and the session ends when the handle is dropped. So does
 //! everything that works for the request: there is no other way to cancel, and none is needed.
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    future::pending,
+    pin::Pin,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use graphmill_calculators::payload::{Account, HttpRequestPayload, HttpResponse};
 use graphmill_engine::{Error, Handle, OutputStream, Packet, RunCx, Session, SidePackets, Summary};
-use tokio::{sync::watch, task::JoinHandle};
+use tokio::{
+    sync::watch,
+    task::JoinHandle,
+    time::{Sleep, sleep_until},
+};
 
 use super::{
+    Ready,
     load::{request_stream, response_stream},
     running::{Listed, Running},
-    state::Servable,
+    usage::InUse,
 };
 use crate::{
     observe::{request_id::Id, trace::RunTrace},
@@ -31,6 +41,10 @@ pub(crate) enum Stage {
     /// It ends the running ones.
     Cut,
 }
+
+/// How long a session has to end by itself once its deadline has passed. One does not while a node
+/// computes in its task.
+const NOTICE: Duration = Duration::from_millis(20);
 
 /// Waits until the server ends running requests, or is gone.
 pub(crate) async fn cut(stage: &mut watch::Receiver<Stage>) {
@@ -52,10 +66,15 @@ pub(crate) struct Answer {
     packets: OutputStream,
     /// How the session ended; taken when it has been asked.
     session: Option<JoinHandle<Result<Summary, Error>>>,
+    summary: Option<Summary>,
     stage: watch::Receiver<Stage>,
+    /// Until when the session has to have ended, where it has a deadline.
+    overdue: Option<Pin<Box<Sleep>>>,
     /// Cancels the session when it is dropped.
     _handle: Handle,
     _listed: Listed,
+    /// Keeps the graph from being unloaded.
+    _in_use: InUse,
 }
 
 /// A request, as the session's context has it.
@@ -75,10 +94,15 @@ impl Answer {
     pub(crate) async fn open(
         stage: &watch::Receiver<Stage>,
         running: &Arc<Running>,
-        servable: &Servable,
+        ready: Ready,
         asked: Asked,
     ) -> Result<Self, Failure> {
-        let plan = servable.plan()?;
+        let Ready {
+            servable,
+            plan,
+            in_use,
+            ..
+        } = ready;
         let (Some(input), Some(output)) = (request_stream(&plan), response_stream(&plan)) else {
             let name = servable.name();
             let why = format!("the graph takes tensors: POST /v2/models/{name}/infer");
@@ -86,6 +110,8 @@ impl Answer {
         };
         let mut run = RunCx::new(asked.id.text.clone());
         run.deadline = asked.deadline;
+        // A deadline that is too far off to be represented never comes.
+        let overdue = asked.deadline.and_then(|at| at.checked_add(NOTICE));
         run.tenant.clone_from(&asked.key);
         run.extension = Some(Arc::new(asked.account));
         let listed = running.list(&asked.id, asked.key, run.cancel.clone());
@@ -101,9 +127,12 @@ impl Answer {
         Ok(Self {
             packets,
             session: Some(session),
+            summary: None,
             stage: stage.clone(),
+            overdue: overdue.map(|at| Box::pin(sleep_until(at.into()))),
             _handle: handle,
             _listed: listed,
+            _in_use: in_use,
         })
     }
 
@@ -119,32 +148,56 @@ impl Answer {
         let Self {
             packets,
             session,
+            summary,
             stage,
+            overdue,
             ..
         } = self;
         tokio::select! {
             // A stop comes first: a client that keeps reading must not hold it up.
             biased;
             () = cut(stage) => Err(Failure::new(Cause::Draining, "the server is stopping")),
-            packet = packets.next() => match packet {
-                Some(packet) => packet.into_value().map(Some).ok_or_else(wrong_type),
-                None => ended(session).await.map(|()| None),
-            },
+            packet = packets.next() => {
+                if let Some(packet) = packet {
+                    return packet.into_value().map(Some).ok_or_else(wrong_type);
+                }
+                if let Some(ended) = ended(session).await? {
+                    *summary = Some(ended);
+                }
+                Ok(None)
+            }
+            () = passed(overdue) => {
+                Err(Failure::new(Cause::Deadline, "the deadline of the request passed"))
+            }
         }
+    }
+
+    /// What the session did, once the rest of the answer has come; `None` if it did not end well.
+    pub(crate) async fn summary(&mut self) -> Option<&Summary> {
+        while let Ok(Some(_)) = self.next().await {}
+        self.summary.as_ref()
+    }
+}
+
+/// Waits until a moment has come, if one was set.
+async fn passed(moment: &mut Option<Pin<Box<Sleep>>>) {
+    match moment {
+        Some(moment) => moment.as_mut().await,
+        None => pending().await,
     }
 }
 
 /// How a session ended. It has closed its outputs, so this is about to be known.
 pub(crate) async fn ended(
     session: &mut Option<JoinHandle<Result<Summary, Error>>>,
-) -> Result<(), Failure> {
+) -> Result<Option<Summary>, Failure> {
     let Some(task) = session.as_mut() else {
-        return Ok(());
+        return Ok(None);
     };
     let outcome = task.await;
     *session = None;
     match outcome {
-        Ok(outcome) => outcome.map(drop).map_err(Failure::from),
+        Ok(outcome) => outcome.map(Some).map_err(Failure::from),
         Err(_) => Err(Failure::new(Cause::Panic, "the session failed")),
     }
 }

@@ -1,5 +1,5 @@
-//! Who would be served now: readiness is a graph's, and the server is ready while one of its graphs
-//! is.
+//! Who would be served now: readiness is a graph's, and the server is ready while all graphs are
+//! that it needs.
 
 use std::{sync::Arc, time::Duration};
 
@@ -55,7 +55,17 @@ impl Servable {
     pub(crate) fn unready(&self) -> Option<String> {
         let name = self.name();
         match self.state_name() {
-            StateName::Loading => Some(format!("loading `{name}`")),
+            StateName::Listed | StateName::Loading | StateName::Unloading | StateName::Unloaded
+                if self.loads_on_demand() && self.is_settled() =>
+            {
+                // A request has it loaded, and a load under way is no news.
+                let reason = self.last_failure()?;
+                Some(format!("`{name}` could not be loaded: {reason}"))
+            }
+            StateName::Listed | StateName::Loading => Some(format!("loading `{name}`")),
+            StateName::Unloading | StateName::Unloaded => {
+                Some(format!("`{name}` makes room for what takes its place"))
+            }
             StateName::Failed => {
                 let reason = self.failure().unwrap_or_default();
                 Some(format!("`{name}` could not be loaded: {reason}"))
@@ -65,6 +75,16 @@ impl Servable {
                 Some(format!("`{name}` waits for a file: {reason}"))
             }
             StateName::Available => self.engines().iter().find_map(LlmEngineHealth::unready),
+        }
+    }
+
+    /// Whether it is loaded without a request for it, and is not yet.
+    fn is_awaited(&self) -> bool {
+        match self.state_name() {
+            StateName::Listed | StateName::Loading => {
+                !(self.loads_on_demand() && self.is_settled())
+            }
+            _ => false,
         }
     }
 
@@ -111,39 +131,44 @@ impl Servables {
         reasons.map(|reasons| format!("no graph could be loaded: {}", listed(&reasons, "; ")))
     }
 
-    /// Why no request would be answered now; `None` when some would. Until each graph has been
-    /// loaded or has failed, the server is not ready: those who wait for it want all of its graphs.
-    /// After that, a graph that fails does not keep the others.
+    /// Why the server is not ready; `None` when it is: all graphs are that are not optional. Where
+    /// all are optional, one has to be, once each has been loaded or has failed.
     pub(crate) fn unready(&self) -> Option<String> {
-        let in_state = |state: StateName| {
-            let servables = self
-                .iter()
-                .filter(|servable| servable.state_name() == state);
-            let names: Vec<String> = servables
-                .map(|servable| format!("`{}`", servable.name()))
-                .collect();
-            listed(&names, ", ")
-        };
-        let loading = in_state(StateName::Loading);
-        if !loading.is_empty() {
-            return Some(format!("loading {loading}"));
+        let is_required = |servable: &&Servable| !servable.is_optional();
+        let required: Vec<&Servable> = self.iter().filter(is_required).collect();
+        if required.is_empty() {
+            return self.none_is_ready();
         }
+        let loading: Vec<String> = required
+            .iter()
+            .filter(|servable| servable.is_awaited())
+            .map(|servable| format!("`{}`", servable.name()))
+            .collect();
+        if !loading.is_empty() {
+            return Some(format!("loading {}", listed(&loading, ", ")));
+        }
+        let reasons = required.iter().filter_map(|servable| servable.unready());
+        let mut reasons: Vec<String> = reasons.collect();
+        // Graphs that share an engine have the same to say.
+        reasons.dedup();
+        (!reasons.is_empty()).then(|| listed(&reasons, "; "))
+    }
+
+    /// Why no graph would answer; `None` when one would.
+    fn none_is_ready(&self) -> Option<String> {
         if self.iter().next().is_none() {
             // Where none is configured, none is missing, unless somebody waits for one.
             return self
                 .waits
                 .then(|| "the configuration lists no graph".to_owned());
         }
-        if self
-            .iter()
-            .all(|servable| servable.state_name() == StateName::Failed)
-        {
-            let failed = in_state(StateName::Failed);
-            return Some(format!("no graph could be loaded: {failed}"));
+        let awaited = self.iter().filter(|servable| servable.is_awaited());
+        let awaited: Vec<String> = awaited.map(|it| format!("`{}`", it.name())).collect();
+        if !awaited.is_empty() {
+            return Some(format!("loading {}", listed(&awaited, ", ")));
         }
         let reasons: Option<Vec<String>> = self.iter().map(Servable::unready).collect();
         let mut reasons = reasons?;
-        // Graphs that share an engine have the same to say.
         reasons.dedup();
         Some(listed(&reasons, "; "))
     }

@@ -2,7 +2,7 @@
 
 use std::{io::Read as _, path::Path, sync::Arc};
 
-use graphmill_engine::{Environment, Files, Plan, Recording, Seen};
+use graphmill_engine::{Environment, Files, Plan, Recording, Seen, Subgraph};
 use graphmill_grammar::{
     Diagnostic, SourceMap,
     diag::{self, has_errors},
@@ -10,7 +10,10 @@ use graphmill_grammar::{
 };
 
 use crate::{
-    config::{GraphEntry, subgraphs::Named},
+    config::{
+        GraphEntry,
+        subgraphs::{Known, Named},
+    },
     tensors::{self, Declared},
 };
 
@@ -39,8 +42,29 @@ pub(crate) struct Compiled {
     /// The texts that the diagnostics point into.
     pub(crate) sources: SourceMap,
     pub(crate) diagnostics: Vec<Diagnostic>,
-    /// The files that it is made of: the graph, its subgraphs, models and what lies beside them.
-    pub(crate) seen: Seen,
+    pub(super) made: Made,
+}
+
+/// What a graph is made of.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Made {
+    /// The files: the graph, its subgraphs, models and what lies beside them.
+    pub(super) seen: Seen,
+    /// The text of the graph file; none where it cannot be read.
+    pub(super) text: Option<Arc<str>>,
+    /// The subgraphs beside it.
+    pub(super) beside: Arc<[Subgraph]>,
+}
+
+impl Made {
+    /// The entry of a graph with what it was made of in the place of its files.
+    pub(super) fn entry(&self, entry: &GraphEntry) -> GraphEntry {
+        GraphEntry {
+            text: self.text.clone().or_else(|| entry.text.clone()),
+            beside: Some(Arc::clone(&self.beside)),
+            ..entry.clone()
+        }
+    }
 }
 
 /// Compiles a graph file; paths in its options are relative to `base`, and the subgraphs that lie
@@ -56,8 +80,8 @@ pub(crate) fn compile(
     let contents =
         read(file).map_err(|error| format!("cannot read `{}`: {error}", file.display()))?;
     let mut compiled = compile_text(file, contents, base, environment, named);
-    seen.extend(&compiled.seen);
-    compiled.seen = seen;
+    seen.extend(&compiled.made.seen);
+    compiled.made.seen = seen;
     Ok(compiled)
 }
 
@@ -79,14 +103,25 @@ pub(crate) fn compile_text(
     environment: &Environment,
     named: &Named,
 ) -> Compiled {
+    let known = named.and_beside(file);
+    compile_with(file, contents.into(), base, environment, &known)
+}
+
+fn compile_with(
+    file: &Path,
+    contents: Vec<u8>,
+    base: &Path,
+    environment: &Environment,
+    known: &Known,
+) -> Compiled {
     let mut sources = SourceMap::new();
+    let text = std::str::from_utf8(&contents).ok().map(Into::into);
     let parsed = parse_graph(&mut sources, file.display().to_string(), contents);
     let mut diagnostics = parsed.diagnostics;
     let mut plan = None;
     let mut seen = Seen::default();
     let world = Arc::new(Recording::new(Files::new(base)));
     if let Some(graph) = parsed.graph {
-        let known = named.and_beside(file);
         known.look(&mut seen);
         diagnostics.extend(known.ambiguities(&graph, &mut sources));
         let registry = known.register(environment.registry().clone());
@@ -113,7 +148,11 @@ pub(crate) fn compile_text(
         plan,
         sources,
         diagnostics,
-        seen,
+        made: Made {
+            seen,
+            text,
+            beside: known.beside().into(),
+        },
     }
 }
 
@@ -123,16 +162,18 @@ pub(super) fn compile_entry(
     environment: &Environment,
 ) -> Result<Compiled, String> {
     let (file, base, named) = (&entry.file, &entry.base, Named::default());
-    match &entry.text {
-        Some(text) => Ok(compile_text(
-            file,
-            text.as_bytes(),
-            base,
-            environment,
-            &named,
-        )),
-        None => compile(file, base, environment, &named),
-    }
+    let Some(text) = &entry.text else {
+        return compile(file, base, environment, &named);
+    };
+    let contents = text.as_bytes().to_vec();
+    let Some(beside) = &entry.beside else {
+        return Ok(compile_text(file, contents, base, environment, &named));
+    };
+    let known = named.and_kept(beside);
+    let mut compiled = compile_with(file, contents, base, environment, &known);
+    // What takes its place is found in the file.
+    compiled.made.seen.look(file);
+    Ok(compiled)
 }
 
 /// Compiles the graph of a configuration's entry, and checks that requests can be answered by it.

@@ -8,14 +8,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-use graphmill_engine::{Seen, codes::sides};
+use graphmill_engine::codes::sides;
 use graphmill_grammar::{
     Diagnostic,
     render::{self, Color},
 };
 use tokio::{task::spawn_blocking, time::sleep};
 
-use super::{Servables, Served, StateName, load};
+use super::{
+    Servables, Served, StateName,
+    load::{self, Made},
+};
 use crate::{config::GraphEntry, observe::log};
 
 /// How often is looked for files that graphs wait for, and for changes of those that they use: soon
@@ -64,7 +67,7 @@ impl Failed {
 
     fn log(&self, entry: &GraphEntry) {
         for shown in &self.shown {
-            tracing::error!("graph `{}`\n{shown}", entry.name);
+            tracing::error!("graph `{}`\n{shown}", entry.id());
         }
     }
 }
@@ -79,9 +82,15 @@ pub(super) struct Attempts {
 pub(crate) async fn look_for_models(served: Arc<Served>) {
     loop {
         sleep(LOOK_EVERY).await;
-        let servables = served.now();
+        let served = Arc::clone(&served);
         // Panics of a load are caught.
-        let _ = spawn_blocking(move || servables.look_again()).await;
+        let _ = spawn_blocking(move || {
+            let servables = served.now();
+            if servables.look_again() {
+                served.keep(&servables);
+            }
+        })
+        .await;
     }
 }
 
@@ -104,98 +113,136 @@ pub(crate) async fn watch_files(served: Weak<Served>) {
 }
 
 impl Servables {
-    /// Loads every graph, one after the other. One that fails, or panics, is reported and does not
-    /// keep the others.
+    /// Loads every graph that is loaded with the server, one after the other, those first that the
+    /// server is not ready without; the others are checked. One that fails, or panics, is reported
+    /// and does not keep the others.
     pub(crate) fn load(&self) {
-        for entry in &self.config.graphs {
-            let Err(failed) = self.load_one(entry) else {
-                continue;
-            };
-            failed.log(entry);
-            let (name, reason) = (&entry.name, &failed.reason);
-            if self.by_name[name].state_name() == StateName::Waiting {
-                tracing::warn!("graph `{name}` waits: {reason}");
+        let (optional, required): (Vec<_>, Vec<_>) =
+            (self.config.graphs.iter()).partition(|entry| entry.serving.optional);
+        for entry in required.into_iter().chain(optional) {
+            let servable = self.of(entry);
+            let outcome = if servable.starts_unloaded() {
+                self.check_one(entry)
+            } else if servable.state_name() == StateName::Available {
+                Ok(())
             } else {
-                tracing::error!("graph `{name}` is not served: {reason}");
+                self.load_one(entry)
+            };
+            if let Err(failed) = outcome {
+                self.tell(entry, &failed);
             }
+        }
+    }
+
+    /// Says in the log why a graph is not served.
+    pub(super) fn tell(&self, entry: &GraphEntry, failed: &Failed) {
+        failed.log(entry);
+        let (name, reason) = (entry.id(), &failed.reason);
+        if self.of(entry).state_name() == StateName::Waiting {
+            tracing::warn!("graph `{name}` waits: {reason}");
+        } else {
+            tracing::error!("graph `{name}` is not served: {reason}");
         }
     }
 
     /// Loads a graph, after which it is available, waits or has failed.
     pub(super) fn load_one(&self, entry: &GraphEntry) -> Result<(), Failed> {
-        let servable = &self.by_name[&entry.name];
         let loaded = self.load_graph(entry);
-        match &loaded {
-            Ok(()) => {}
-            Err(failed) if failed.lacks_files && self.waits => {
-                servable.becomes_waiting(&failed.reason);
-            }
-            Err(failed) => servable.becomes_failed(&failed.reason),
+        if let Err(failed) = &loaded {
+            self.has_failed(entry, failed);
         }
         loaded
     }
 
-    /// The files of a graph, and what is wrong with it as far as can be told without loading it.
-    pub(super) fn check(&self, entry: &GraphEntry) -> (Seen, Option<Failed>) {
-        let environment = self.environment.clone().looking_only();
-        let checking = AssertUnwindSafe(|| load::load(entry, &environment));
-        match catch_unwind(checking) {
-            Err(panic) => (Seen::default(), Some(Failed::by(&*panic))),
-            Ok(Err(reason)) => {
-                let mut seen = Seen::default();
-                seen.look(&entry.file);
-                (seen, Some(Failed::plainly(reason, !entry.file.is_file())))
+    fn has_failed(&self, entry: &GraphEntry, failed: &Failed) {
+        let servable = self.of(entry);
+        let is_awaited = !servable.is_settled() || !servable.loads_on_demand();
+        if failed.lacks_files && self.waits && is_awaited {
+            servable.becomes_waiting(&failed.reason);
+        } else {
+            servable.becomes_failed(&failed.reason, false);
+        }
+    }
+
+    /// Checks a graph that is loaded when a request asks for it. One that cannot be served has
+    /// failed.
+    fn check_one(&self, entry: &GraphEntry) -> Result<(), Failed> {
+        match self.check(entry) {
+            (made, None) => {
+                self.of(entry).was_made_of(made);
+                tracing::info!("graph `{}` is loaded on demand", entry.id());
+                Ok(())
             }
-            Ok(Ok(compiled)) => {
-                let failed = compiled.plan.is_none().then(|| Failed::of(&compiled));
-                (compiled.seen, failed)
+            (made, Some(failed)) => {
+                self.of(entry).was_made_of(made);
+                self.has_failed(entry, &failed);
+                Err(failed)
             }
         }
     }
 
-    /// Loads those graphs that waited for a file that is there now.
-    pub(crate) fn look_again(&self) {
+    /// What a graph is made of, and what is wrong with it as far as can be told without loading it.
+    pub(super) fn check(&self, entry: &GraphEntry) -> (Made, Option<Failed>) {
+        let environment = self.environment.clone().looking_only();
+        let checking = AssertUnwindSafe(|| load::load(entry, &environment));
+        match catch_unwind(checking) {
+            Err(panic) => (Made::default(), Some(Failed::by(&*panic))),
+            Ok(Err(reason)) => {
+                let mut made = Made::default();
+                made.seen.look(&entry.file);
+                (made, Some(Failed::plainly(reason, !entry.file.is_file())))
+            }
+            Ok(Ok(compiled)) => {
+                let failed = compiled.plan.is_none().then(|| Failed::of(&compiled));
+                (compiled.made, failed)
+            }
+        }
+    }
+
+    /// Loads those graphs that waited for a file that is there now; tells whether there was one.
+    fn look_again(&self) -> bool {
+        let mut has_loaded = false;
         let mut attempts = self.attempts.lock().unwrap_or_else(PoisonError::into_inner);
         for entry in &self.config.graphs {
-            let servable = &self.by_name[&entry.name];
+            let (servable, id) = (self.of(entry), entry.id());
             let now = Instant::now();
-            let is_due = attempts.get(&entry.name).is_none_or(|it| it.next <= now);
+            let is_due = attempts.get(&id).is_none_or(|it| it.next <= now);
             if servable.state_name() != StateName::Waiting || !is_due || self.lacks_files(entry) {
                 continue;
             }
             match self.load_graph(entry) {
                 Ok(()) => {
-                    attempts.remove(&entry.name);
+                    attempts.remove(&id);
+                    has_loaded = true;
                 }
                 Err(failed) => {
-                    let before = attempts
-                        .get(&entry.name)
-                        .map_or(LOOK_EVERY / 2, |it| it.pause);
+                    let before = attempts.get(&id).map_or(LOOK_EVERY / 2, |it| it.pause);
                     let pause = (before * 2).min(RETRY_AT_MOST);
                     let next = Instant::now() + pause;
-                    attempts.insert(entry.name.clone(), Attempts { pause, next });
                     if servable.failure().as_deref() != Some(&failed.reason) {
                         failed.log(entry);
-                        tracing::warn!("graph `{}` still waits: {}", entry.name, failed.reason);
+                        tracing::warn!("graph `{id}` still waits: {}", failed.reason);
                     }
+                    attempts.insert(id, Attempts { pause, next });
                     servable.becomes_waiting(&failed.reason);
                 }
             }
         }
+        has_loaded
     }
 
     /// Loads a graph and makes it available.
     fn load_graph(&self, entry: &GraphEntry) -> Result<(), Failed> {
         let started = Instant::now();
-        self.by_name[&entry.name].begins();
+        let servable = self.of(entry);
+        servable.begins();
         let loading = AssertUnwindSafe(|| load::load(entry, &self.environment));
         let compiled = match catch_unwind(loading) {
             Err(panic) => return Err(Failed::by(&*panic)),
             Ok(Err(reason)) => return Err(Failed::plainly(reason, !entry.file.is_file())),
             Ok(Ok(compiled)) => compiled,
         };
-        let servable = &self.by_name[&entry.name];
-        servable.was_made_of(compiled.seen.clone());
+        servable.was_made_of(compiled.made.clone());
         let Some(plan) = &compiled.plan else {
             return Err(Failed::of(&compiled));
         };
@@ -205,14 +252,15 @@ impl Servables {
                 std::slice::from_ref(warning),
                 Color::Plain,
             );
-            tracing::warn!("graph `{}`\n{shown}", entry.name);
+            tracing::warn!("graph `{}`\n{shown}", entry.id());
         }
         let seconds = started.elapsed().as_secs_f64();
         tracing::info!(
             "graph `{}` is available after {seconds:.2} s ({})",
-            entry.name,
+            entry.id(),
             entry.file.display()
         );
+        servable.has_taken(started.elapsed());
         servable.becomes_available(Arc::clone(plan));
         Ok(())
     }

@@ -5,7 +5,9 @@
 //! it in one atomic swap. So a request sees one state from beginning to end.
 
 mod answer;
+mod demand;
 mod health;
+mod kept;
 mod load;
 mod loading;
 mod models;
@@ -13,11 +15,17 @@ mod progress;
 mod running;
 mod served;
 mod state;
+mod succession;
+mod unloading;
+mod usage;
+mod versions;
 mod watch;
 
 use std::{
     collections::BTreeMap,
+    path::PathBuf,
     sync::{Arc, Mutex},
+    time::Duration,
 };
 
 use graphmill_calculators::{embed::EmbeddingModel, llm::LanguageModel};
@@ -25,22 +33,49 @@ use graphmill_engine::{Environment, Registry, Resource, Seen, shortened};
 use graphmill_grammar::suggest;
 
 pub(crate) use answer::{Answer, Asked, Stage, Trace, cut, ended};
+pub(crate) use demand::{Patience, Ready};
+pub(crate) use kept::{Found, Keeper};
 pub(crate) use load::{answers, compile, compile_text};
 pub(crate) use loading::{look_for_models, watch_files};
 pub(crate) use models::Named;
 pub(crate) use running::{Listed, Running};
 pub(crate) use served::Served;
 pub(crate) use state::{Servable, StateName};
+pub use succession::ReloadPolicy;
+pub(crate) use unloading::unload_idle;
+pub(crate) use usage::InUse;
+pub(crate) use versions::Choice;
 pub(crate) use watch::watch;
 
 use crate::{
     config::{Config, GraphEntry},
     rescue::{Cause, Failure},
 };
+use state::Changed;
+use versions::Versions;
+
+/// What is served, and how graphs are loaded, kept and replaced.
+pub(crate) struct Settings {
+    pub(crate) config: Config,
+    /// The file that lists the graphs, if there is one.
+    pub(crate) config_path: Option<PathBuf>,
+    /// Whether graphs wait for files that are missing.
+    pub(crate) waits: bool,
+    /// After which time without a request graphs are unloaded that do not say so themselves.
+    pub(crate) idle_unload: Option<Duration>,
+    pub(crate) policy: ReloadPolicy,
+    /// Keeps what is served, where it can be.
+    pub(crate) keeper: Option<Keeper>,
+    /// Whether what is loaded first is what was kept.
+    pub(crate) rolled_back: bool,
+}
 
 /// All graphs of a server, by name.
 pub(crate) struct Servables {
+    /// By [`Servable::name`].
     by_name: BTreeMap<String, Arc<Servable>>,
+    /// Graphs with versions, by their names.
+    versions: BTreeMap<String, Versions>,
     /// Lists them in the order in which they are loaded.
     config: Config,
     /// What the program brings, without the subgraphs of the configuration.
@@ -48,48 +83,70 @@ pub(crate) struct Servables {
     environment: Environment,
     /// Whether graphs wait for files that are missing.
     pub(crate) waits: bool,
+    /// After which time without a request graphs are unloaded that do not say so themselves.
+    idle_unload: Option<Duration>,
+    changed: Changed,
     /// When those that wait and have their files are tried again.
     attempts: Mutex<BTreeMap<String, loading::Attempts>>,
 }
 
 impl Servables {
     /// The graphs of a configuration, none of them loaded.
-    pub(crate) fn new(config: &Config, registry: Registry, waits: bool) -> Self {
+    fn new(settings: &Settings, registry: Registry, changed: Changed) -> Self {
+        let config = settings.config.clone();
         let environment = Environment::new(config.register(registry.clone()));
-        Self::in_environment(config.clone(), registry, environment, waits)
+        Self {
+            by_name: BTreeMap::new(),
+            versions: BTreeMap::new(),
+            config: Config::default(),
+            registry,
+            environment,
+            waits: settings.waits,
+            idle_unload: settings.idle_unload,
+            changed,
+            attempts: Mutex::default(),
+        }
+        .listing(config)
     }
 
     /// The graphs of another configuration, none of them loaded. Models that these use are shared.
     fn succeeded_by(&self, config: Config) -> Self {
         let registry = self.registry.clone();
         let registered = config.register(registry.clone());
-        let environment = self.environment.clone().with_registry(registered);
-        Self::in_environment(config, registry, environment, self.waits)
-    }
-
-    fn in_environment(
-        config: Config,
-        registry: Registry,
-        environment: Environment,
-        waits: bool,
-    ) -> Self {
-        let graphs = config.graphs.iter();
-        let by_name = graphs
-            .map(|entry| (entry.name.clone(), Arc::new(Servable::loading(&entry.name))))
-            .collect();
         Self {
-            by_name,
-            config,
+            by_name: BTreeMap::new(),
+            versions: BTreeMap::new(),
+            config: Config::default(),
             registry,
-            environment,
-            waits,
+            environment: self.environment.clone().with_registry(registered),
+            waits: self.waits,
+            idle_unload: self.idle_unload,
+            changed: Arc::clone(&self.changed),
             attempts: Mutex::default(),
         }
+        .listing(config)
+    }
+
+    fn listing(mut self, config: Config) -> Self {
+        for entry in &config.graphs {
+            let mut serving = entry.serving;
+            serving.idle_unload = serving.idle_unload.or(self.idle_unload);
+            let servable = Servable::new(entry, serving, Arc::clone(&self.changed));
+            self.put(Arc::new(servable));
+        }
+        self.versions = versions::of(&config);
+        self.config = config;
+        self
     }
 
     /// Puts a graph in the place of the one of its name.
     fn put(&mut self, servable: Arc<Servable>) {
         self.by_name.insert(servable.name().to_owned(), servable);
+    }
+
+    /// The graph of an entry of the configuration.
+    fn of(&self, entry: &GraphEntry) -> &Arc<Servable> {
+        &self.by_name[&entry.id()]
     }
 
     /// Whether a graph is listed just so.
@@ -101,7 +158,16 @@ impl Servables {
     fn seen(&self) -> Seen {
         let mut all = Seen::default();
         self.iter()
-            .for_each(|servable| all.extend(&servable.seen()));
+            .for_each(|servable| all.extend(&servable.made().seen));
+        all
+    }
+
+    /// The files of what is in memory.
+    fn in_memory(&self) -> Seen {
+        let mut all = Seen::default();
+        self.iter()
+            .filter(|servable| servable.state_name() == StateName::Available)
+            .for_each(|servable| all.extend(&servable.made().seen));
         all
     }
 
@@ -110,20 +176,25 @@ impl Servables {
         self.by_name.values().map(AsRef::as_ref)
     }
 
-    pub(crate) fn get(&self, name: &str) -> Option<&Arc<Servable>> {
+    /// By name, to keep.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Servable>> {
+        self.by_name.values()
+    }
+
+    fn get(&self, name: &str) -> Option<&Arc<Servable>> {
         self.by_name.get(name)
     }
 
     /// The graph that is meant where a question about prompts names none: the only one, or one with
     /// the only language model.
     pub(crate) fn unnamed(&self) -> Option<&Arc<Servable>> {
-        let mut graphs = self.by_name.values();
-        match (graphs.next(), graphs.next()) {
-            (Some(only), None) => Some(only),
-            _ => match self.models().as_slice() {
-                [(graph, _)] => self.get(graph),
-                _ => None,
-            },
+        let first = self.by_name.values().next()?;
+        if self.iter().all(|other| other.graph() == first.graph()) {
+            return self.of_graph(first.graph(), &Choice::Newest);
+        }
+        match self.models().as_slice() {
+            [(graph, _)] => self.get(graph),
+            _ => None,
         }
     }
 
@@ -132,19 +203,23 @@ impl Servables {
     pub(crate) fn find(
         &self,
         name: &str,
+        choice: &Choice,
         sees: impl Fn(&str, Option<&str>) -> bool,
     ) -> Result<Named, Failure> {
-        self.named(name).ok_or_else(|| self.unknown(name, sees))
+        self.named(name, choice)
+            .ok_or_else(|| self.unknown(name, sees))
     }
 
     fn unknown(&self, name: &str, sees: impl Fn(&str, Option<&str>) -> bool) -> Failure {
         /// Longer names say nothing more, and an answer must not grow with a request.
         const SHOWN_BYTES: usize = 150;
-        let visible = self.by_name.keys().filter(|name| sees(name, None));
-        let mut all: Vec<String> = visible.cloned().collect();
+        let graphs = self.iter().map(Servable::graph);
+        let visible = graphs.filter(|graph| sees(graph, None));
+        let mut all: Vec<String> = visible.map(str::to_owned).collect();
+        all.dedup();
         for servable in self.iter() {
             let adapters = servable.adapters().into_iter();
-            let adapters = adapters.filter(|adapter| sees(servable.name(), Some(adapter)));
+            let adapters = adapters.filter(|adapter| sees(servable.graph(), Some(adapter)));
             all.extend(adapters.map(|adapter| format!("{}:{adapter}", servable.name())));
         }
         let names = || all.iter().map(String::as_str);

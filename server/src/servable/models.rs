@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use graphmill_calculators::{embed::EmbeddingModel, llm::LanguageModel};
 
-use super::{Servable, Servables};
+use super::{Choice, Servable, Servables};
 
 /// What the `model` of a request names.
 pub(crate) struct Named {
@@ -16,15 +16,15 @@ pub(crate) struct Named {
 impl Servables {
     /// A graph, an adapter of a graph, or an adapter; of several graphs with an adapter of that
     /// name, the first by name.
-    pub(crate) fn named(&self, name: &str) -> Option<Named> {
-        if let Some(servable) = self.get(name) {
+    pub(crate) fn named(&self, name: &str, choice: &Choice) -> Option<Named> {
+        if let Some(servable) = self.of_graph(name, choice) {
             return Some(Named {
                 servable: Arc::clone(servable),
                 adapter: None,
             });
         }
         let behind_graph = name.rsplit_once(':').and_then(|(graph, adapter)| {
-            let servable = self.get(graph)?;
+            let servable = self.of_graph(graph, choice)?;
             // Before the graph is loaded nobody knows its adapters, and the answer is that it is
             // not loaded.
             let known =

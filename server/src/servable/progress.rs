@@ -1,6 +1,6 @@
 //! How far a graph is that is being loaded.
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use graphmill_llm::{LoadStage, loading};
 use serde_json::{Value, json};
@@ -18,8 +18,10 @@ pub(crate) struct Progress {
 impl Servable {
     /// How far it is, while it is being loaded.
     pub(crate) fn progress(&self) -> Option<Progress> {
-        if self.state_name() != StateName::Loading {
-            return None;
+        match self.state_name() {
+            StateName::Loading => {}
+            StateName::Listed if !self.loads_on_demand() => {}
+            _ => return None,
         }
         let Some(began) = self.began() else {
             return Some(Progress {
@@ -37,6 +39,32 @@ impl Servable {
             },
             seconds: began.elapsed().as_secs_f64(),
         })
+    }
+}
+
+impl Servable {
+    /// About how long it takes until the graph is loaded that is being loaded.
+    pub(super) fn time_left(&self) -> Duration {
+        let Some(began) = self.began() else {
+            return Duration::ZERO;
+        };
+        let part = loading().iter().find_map(|(_, stage)| match stage {
+            LoadStage::Weights(part) => Some(*part),
+            _ => None,
+        });
+        left(began.elapsed(), part, self.took())
+    }
+}
+
+/// How long a load takes from now on: as the part of the weights says that was read, or else as the
+/// last load does. Where nothing is known, it takes as long again.
+fn left(elapsed: Duration, part: Option<f32>, last: Option<Duration>) -> Duration {
+    /// Less says nothing.
+    const TELLING: f32 = 0.02;
+    match (part, last) {
+        (Some(part), _) if part >= TELLING => elapsed.mul_f32((1.0 - part.min(1.0)) / part),
+        (_, Some(last)) if last > elapsed => last.saturating_sub(elapsed),
+        _ => elapsed,
     }
 }
 
@@ -60,5 +88,26 @@ impl fmt::Display for Progress {
             write!(f, " {percent} %")?;
         }
         write!(f, ", {:.1} s", self.seconds)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_that_is_left_follows_from_the_weights_or_from_the_last_load() {
+        let seconds = Duration::from_secs;
+        assert_eq!(
+            left(seconds(10), Some(0.25), Some(seconds(99))),
+            seconds(30)
+        );
+        assert_eq!(left(seconds(10), Some(1.0), None), seconds(0));
+        assert_eq!(
+            left(seconds(10), Some(0.001), Some(seconds(15))),
+            seconds(5)
+        );
+        assert_eq!(left(seconds(10), None, Some(seconds(5))), seconds(10));
+        assert_eq!(left(seconds(0), None, None), seconds(0));
     }
 }

@@ -55,10 +55,19 @@ impl Running {
     /// Cancels all requests of an id and a key. Where there are no keys, an id that a client has
     /// chosen does not do: another one could guess it. Says whether there is one.
     pub(crate) fn cancel(&self, id: &str, key: Option<&str>) -> bool {
+        self.cancel_those(id, |it| it.is_secret && it.key.as_deref() == key)
+    }
+
+    /// The same, whoever's they are.
+    pub(crate) fn cancel_of_any_key(&self, id: &str) -> bool {
+        self.cancel_those(id, |_| true)
+    }
+
+    fn cancel_those(&self, id: &str, are_meant: impl Fn(&Request) -> bool) -> bool {
         let by_id = self.lock();
         let of_id = by_id.get(id).into_iter().flatten();
-        let own = of_id.filter(|it| it.is_secret && it.key.as_deref() == key);
-        let tokens: Vec<CancelToken> = own.map(|request| request.cancel.clone()).collect();
+        let meant = of_id.filter(|request| are_meant(request));
+        let tokens: Vec<CancelToken> = meant.map(|request| request.cancel.clone()).collect();
         drop(by_id);
         tokens.iter().for_each(CancelToken::cancel);
         !tokens.is_empty()

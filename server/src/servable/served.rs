@@ -15,11 +15,14 @@ use std::{
 use arc_swap::ArcSwap;
 use graphmill_engine::{Registry, Seen};
 use graphmill_grammar::render::{self, Color};
-use graphmill_llm::room;
 use tokio::sync::Notify;
 
-use super::{Servable, Servables, StateName};
-use crate::config::{self, Config, GraphEntry};
+use super::{
+    Keeper, Servables, Settings,
+    state::Changed,
+    succession::{ReloadPolicy, Succession},
+};
+use crate::config::{self, Config};
 
 /// The graphs that are served now.
 pub(crate) struct Served {
@@ -31,6 +34,13 @@ pub(crate) struct Served {
     looked: Mutex<Seen>,
     /// Tells who watches the files that there may be something to see.
     pub(super) hint: Arc<Notify>,
+    /// Tells of each change of a graph's state and of the list.
+    pub(super) changed: Changed,
+    policy: ReloadPolicy,
+    /// Keeps what is served, where it can be.
+    keeper: Option<Keeper>,
+    /// Whether what is loaded first is what was kept.
+    rolled_back: bool,
 }
 
 /// What a reload has changed.
@@ -81,17 +91,25 @@ pub(crate) struct Refused {
 
 impl Served {
     /// The graphs of a configuration, none of them loaded.
-    pub(crate) fn new(
-        config: &Config,
-        config_path: Option<PathBuf>,
-        registry: Registry,
-        waits: bool,
-    ) -> Self {
+    pub(crate) fn new(settings: Settings, registry: Registry) -> Self {
+        let changed: Changed = Arc::default();
+        let servables = Servables::new(&settings, registry, Arc::clone(&changed));
         Self {
-            now: ArcSwap::from_pointee(Servables::new(config, registry, waits)),
-            config_path,
+            now: ArcSwap::from_pointee(servables),
+            config_path: settings.config_path,
             looked: Mutex::default(),
             hint: Arc::default(),
+            changed,
+            policy: settings.policy,
+            keeper: settings.keeper,
+            rolled_back: settings.rolled_back,
+        }
+    }
+
+    /// Keeps what is served now, where it can be.
+    pub(super) fn keep(&self, servables: &Servables) {
+        if let Some(keeper) = &self.keeper {
+            keeper.keep(servables);
         }
     }
 
@@ -104,11 +122,14 @@ impl Served {
     pub(crate) fn load(&self) {
         let mut looked = self.looking();
         let servables = self.now();
-        let config = self.config_seen();
+        let config = self.config_seen(&servables.config);
         servables.load();
         *looked = config;
         looked.extend(&servables.seen());
         self.hint.notify_one();
+        if !self.rolled_back {
+            self.keep(&servables);
+        }
     }
 
     /// Whether a file that counts is another one than when it was last looked at. Waits while
@@ -127,7 +148,7 @@ impl Served {
         let mut looked = self.looking();
         let started = Instant::now();
         let old = self.now();
-        let mut seen = self.config_seen();
+        let mut seen = self.config_seen(&old.config);
         let outcome = self.next(&old, &mut seen);
         // What is wrong may be put right in the files of the old graphs as well as of the new.
         seen.extend(&looked.again());
@@ -140,7 +161,9 @@ impl Served {
                     tracing::info!(
                         "the configuration was reloaded after {seconds:.2} s: {changes}"
                     );
+                    self.keep(&new);
                     self.now.store(new);
+                    self.changed.send_replace(());
                 }
                 Ok(changes)
             }
@@ -167,19 +190,21 @@ impl Served {
             None => old.config.clone(),
             Some(path) => read(path)?,
         };
-        let (new, changes) = Succession::new(old, config, seen).load(seen)?;
+        config.places.iter().for_each(|place| seen.look(place));
+        let (new, changes) = Succession::new(old, config, seen).load(seen, self.policy)?;
         Ok((Arc::new(new), changes))
     }
 
-    fn config_seen(&self) -> Seen {
+    fn config_seen(&self, config: &Config) -> Seen {
         let mut seen = Seen::default();
         if let Some(path) = &self.config_path {
             seen.look(path);
         }
+        config.places.iter().for_each(|place| seen.look(place));
         seen
     }
 
-    fn looking(&self) -> MutexGuard<'_, Seen> {
+    pub(super) fn looking(&self) -> MutexGuard<'_, Seen> {
         self.looked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -196,120 +221,4 @@ fn read(path: &Path) -> Result<Config, Refused> {
             diagnostics,
         }
     })
-}
-
-/// Graphs on their way to take the place of others.
-struct Succession<'a> {
-    old: &'a Servables,
-    new: Servables,
-    changes: Changes,
-    /// Those that have to be loaded.
-    to_load: Vec<GraphEntry>,
-}
-
-impl<'a> Succession<'a> {
-    /// Finds out which graphs stay as they are.
-    fn new(old: &'a Servables, config: Config, seen: &mut Seen) -> Self {
-        let mut new = old.succeeded_by(config);
-        let mut changes = Changes::default();
-        let gone = old.iter().map(Servable::name);
-        let gone = gone.filter(|name| new.get(name).is_none());
-        changes.removed = gone.map(str::to_owned).collect();
-        let same_subgraphs = new.config.subgraphs == old.config.subgraphs;
-        let mut to_load = Vec::new();
-        for entry in new.config.graphs.clone() {
-            let before = old.get(&entry.name);
-            if let Some(before) = before.filter(|_| same_subgraphs && old.has(&entry))
-                && before.state_name() == StateName::Available
-                && before.seen().is_still(&new.check(&entry).0)
-            {
-                seen.extend(&before.seen());
-                new.put(Arc::clone(before));
-                continue;
-            }
-            match before {
-                Some(_) => changes.changed.push(entry.name.clone()),
-                None => changes.added.push(entry.name.clone()),
-            }
-            to_load.push(entry);
-        }
-        Self {
-            old,
-            new,
-            changes,
-            to_load,
-        }
-    }
-
-    /// Checks all graphs that are to be loaded, and loads them.
-    fn load(self, seen: &mut Seen) -> Result<(Servables, Changes), Refused> {
-        self.check(seen)?;
-        let mut refused = Vec::new();
-        for entry in &self.to_load {
-            let loaded = self.new.load_one(entry);
-            let servable = self.new.get(&entry.name).expect("it is listed");
-            seen.extend(&servable.seen());
-            if let Err(failed) = loaded
-                && !self.may_fail(servable)
-            {
-                refused.push(format!("graph `{}`: {}", entry.name, failed.reason));
-                refused.extend(failed.shown);
-                break;
-            }
-        }
-        match refused.split_first() {
-            Some((reason, shown)) => Err(Refused {
-                unreadable: false,
-                reason: reason.clone(),
-                diagnostics: shown.to_vec(),
-            }),
-            None => Ok((self.new, self.changes)),
-        }
-    }
-
-    /// A graph that was not served before, and is still not, keeps nobody from another one. One
-    /// that waits for its files is no mistake.
-    fn may_fail(&self, servable: &Servable) -> bool {
-        let before = self.old.get(servable.name());
-        servable.state_name() == StateName::Waiting
-            || before.is_some_and(|before| before.state_name() != StateName::Available)
-    }
-
-    /// Whether all graphs would load, found out without loading one, and whether there is memory
-    /// for those models that are not loaded yet.
-    fn check(&self, seen: &mut Seen) -> Result<(), Refused> {
-        let loaded = self.old.seen();
-        let mut bytes = 0;
-        let mut wrong = Vec::new();
-        let mut diagnostics = Vec::new();
-        for entry in &self.to_load {
-            let (look, failed) = self.new.check(entry);
-            seen.extend(&look);
-            bytes += look.bytes_beyond(&loaded);
-            let before = self.old.get(&entry.name);
-            let may_fail = before.is_some_and(|it| it.state_name() != StateName::Available);
-            if let Some(failed) = failed
-                && !may_fail
-                && !(failed.lacks_files && self.new.waits)
-            {
-                wrong.push(format!("graph `{}`: {}", entry.name, failed.reason));
-                diagnostics.extend(failed.shown);
-            }
-        }
-        let refused = |reason| Refused {
-            unreadable: false,
-            reason,
-            diagnostics,
-        };
-        if !wrong.is_empty() {
-            return Err(refused(wrong.join("; ")));
-        }
-        room::ensure(bytes).map_err(|short| {
-            refused(format!(
-                "the new models take {} MiB beside the old ones, and {} MiB of memory are left",
-                bytes >> 20,
-                short.left >> 20
-            ))
-        })
-    }
 }

@@ -1,32 +1,70 @@
-//! One graph and the state it is in.
+//! One graph, or one version of it, and the state it is in.
 
 use std::{
-    sync::{Arc, OnceLock},
-    time::{Instant, SystemTime, UNIX_EPOCH},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
+    },
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-use arc_swap::ArcSwap;
-use graphmill_engine::{Plan, Resource, Seen};
+use arc_swap::{ArcSwap, ArcSwapOption};
+use graphmill_engine::{Plan, Resource};
+use tokio::sync::watch;
 
-use crate::rescue::{Cause, Failure};
+use super::{
+    load::Made,
+    usage::{InUse, Usage},
+};
+use crate::{
+    config::{GraphEntry, Serving},
+    rescue::{Cause, Failure},
+};
+
+/// Wakes those who wait for a graph whenever the state of any graph, or the list, has changed.
+pub(super) type Changed = Arc<watch::Sender<()>>;
+
+/// After a failed load a graph that is loaded on demand fails its requests for so long, before one
+/// of them has it loaded again: a load that fails takes time, too.
+const RETRY_AFTER: Duration = Duration::from_secs(5);
 
 /// A graph that a configuration lists.
 pub(crate) struct Servable {
-    name: String,
+    id: String,
+    graph: String,
+    version: Option<u64>,
+    serving: Serving,
     state: ArcSwap<State>,
-    /// The files that it was last loaded from.
-    seen: ArcSwap<Seen>,
-    /// When its first load began.
-    began: OnceLock<Instant>,
+    /// Whether nobody waits for its first load any more.
+    settled: AtomicBool,
+    /// Held while the state changes because of what it is.
+    changing: Mutex<()>,
+    changed: Changed,
+    /// What it was last made of.
+    made: ArcSwap<Made>,
+    /// When its load began that runs, or that was the last one.
+    began: Mutex<Option<Instant>>,
+    /// How long its last load took that succeeded.
+    took: Mutex<Option<Duration>>,
+    /// Why its last load failed, if that is what it did.
+    last_failure: ArcSwapOption<String>,
+    pub(super) usage: Arc<Usage>,
+    /// Requests that wait for it.
+    pub(super) waiting: AtomicUsize,
 }
 
 /// Where a graph is between its file and its requests.
 enum State {
+    /// Nothing has begun.
+    Listed,
     Loading,
     Available(Available),
-    /// Why it could not be loaded, in one line.
-    Failed(Arc<str>),
-    /// The same, where it is loaded once the file that is missing is there.
+    /// It takes no request; those that run end.
+    Unloading,
+    /// Why it is not in memory. A request has it loaded again.
+    Unloaded(Arc<str>),
+    Failed(Failed),
+    /// Why it could not be loaded, where it is loaded once the file that is missing is there.
     Waiting(Arc<str>),
 }
 
@@ -38,72 +76,156 @@ struct Available {
     since: u64,
 }
 
+/// A load that failed.
+struct Failed {
+    /// In one line.
+    reason: Arc<str>,
+    /// For want of memory, which may be there the next time.
+    for_memory: bool,
+    at: Instant,
+}
+
 /// The name of a [`State`].
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum StateName {
+    Listed,
     Loading,
     Available,
+    Unloading,
+    Unloaded,
     Failed,
     Waiting,
 }
 
 impl StateName {
+    /// As the status says it: `OpenVINO` Model Server's states, and one of ours.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
+            Self::Listed => "START",
             Self::Loading => "LOADING",
             Self::Available => "AVAILABLE",
-            Self::Failed => "FAILED",
+            Self::Unloading => "UNLOADING",
+            Self::Unloaded | Self::Failed => "END",
             Self::Waiting => "WAITING",
         }
     }
 }
 
 impl Servable {
-    pub(super) fn loading(name: &str) -> Self {
+    pub(super) fn new(entry: &GraphEntry, serving: Serving, changed: Changed) -> Self {
         Self {
-            name: name.to_owned(),
-            state: ArcSwap::from_pointee(State::Loading),
-            seen: ArcSwap::default(),
-            began: OnceLock::new(),
+            id: entry.id(),
+            graph: entry.name.clone(),
+            version: entry.version,
+            serving,
+            state: ArcSwap::from_pointee(State::Listed),
+            settled: AtomicBool::new(serving.on_demand),
+            changing: Mutex::default(),
+            changed,
+            made: ArcSwap::default(),
+            began: Mutex::default(),
+            took: Mutex::default(),
+            last_failure: ArcSwapOption::empty(),
+            usage: Arc::default(),
+            waiting: AtomicUsize::new(0),
         }
     }
 
-    /// The files that it was last loaded from; none before that.
-    pub(super) fn seen(&self) -> Arc<Seen> {
-        self.seen.load_full()
+    /// What a request says to get just this: `graph`, or `graph@version`.
+    pub(crate) fn name(&self) -> &str {
+        &self.id
     }
 
-    pub(super) fn was_made_of(&self, seen: Seen) {
-        self.seen.store(Arc::new(seen));
+    /// The name of the graph, of which this may be a version.
+    pub(crate) fn graph(&self) -> &str {
+        &self.graph
+    }
+
+    /// Which version of the graph it is, where it has versions.
+    pub(crate) fn version(&self) -> Option<u64> {
+        self.version
+    }
+
+    /// Whether the server is ready without it.
+    pub(crate) fn is_optional(&self) -> bool {
+        self.serving.optional
+    }
+
+    /// Whether a request has it loaded.
+    pub(crate) fn loads_on_demand(&self) -> bool {
+        self.serving.on_demand || self.idle_unload().is_some()
+    }
+
+    /// Whether it is not loaded with the server.
+    pub(super) fn starts_unloaded(&self) -> bool {
+        self.serving.on_demand
+    }
+
+    /// After which time without a request it is unloaded, if at all.
+    pub(super) fn idle_unload(&self) -> Option<Duration> {
+        self.serving.idle_unload.filter(|time| !time.is_zero())
+    }
+
+    /// Whether nobody waits for its first load any more: it has come to an end, or only a request
+    /// begins it.
+    pub(super) fn is_settled(&self) -> bool {
+        self.settled.load(Relaxed)
+    }
+
+    /// What it was last made of; nothing before that.
+    pub(super) fn made(&self) -> Arc<Made> {
+        self.made.load_full()
+    }
+
+    pub(super) fn was_made_of(&self, made: Made) {
+        self.made.store(Arc::new(made));
     }
 
     /// Its load begins now.
     pub(super) fn begins(&self) {
-        self.began.get_or_init(Instant::now);
+        *lock(&self.began) = Some(Instant::now());
+        let waits = self.state_name() == StateName::Waiting;
+        if !waits {
+            self.becomes(State::Loading);
+        }
     }
 
-    /// When its first load began, if it did.
+    /// When its load began, if it did.
     pub(super) fn began(&self) -> Option<Instant> {
-        self.began.get().copied()
+        *lock(&self.began)
     }
 
-    pub(crate) fn name(&self) -> &str {
-        &self.name
+    /// How long its last load took that succeeded.
+    pub(super) fn took(&self) -> Option<Duration> {
+        *lock(&self.took)
+    }
+
+    pub(super) fn has_taken(&self, time: Duration) {
+        *lock(&self.took) = Some(time);
+    }
+
+    /// Why its last load failed, if that is what it did.
+    pub(super) fn last_failure(&self) -> Option<Arc<String>> {
+        self.last_failure.load_full()
     }
 
     pub(crate) fn state_name(&self) -> StateName {
         match &**self.state.load() {
+            State::Listed => StateName::Listed,
             State::Loading => StateName::Loading,
             State::Available(_) => StateName::Available,
+            State::Unloading => StateName::Unloading,
+            State::Unloaded(_) => StateName::Unloaded,
             State::Failed(_) => StateName::Failed,
             State::Waiting(_) => StateName::Waiting,
         }
     }
 
-    /// Why the graph could not be loaded, if so.
+    /// Why the graph is not in memory, if that is known.
     pub(crate) fn failure(&self) -> Option<Arc<str>> {
         match &**self.state.load() {
-            State::Failed(reason) | State::Waiting(reason) => Some(Arc::clone(reason)),
+            State::Failed(failed) => Some(Arc::clone(&failed.reason)),
+            State::Waiting(reason) | State::Unloaded(reason) => Some(Arc::clone(reason)),
             _ => None,
         }
     }
@@ -121,31 +243,48 @@ impl Servable {
         self.available().map(|available| available.plan)
     }
 
+    /// The plan of a graph that stays in memory as long as the second value is kept.
+    pub(super) fn take_up(&self) -> Result<(Arc<Plan>, InUse), Failure> {
+        let _changing = lock(&self.changing);
+        let plan = self.plan()?;
+        Ok((plan, self.usage.begin()))
+    }
+
     /// What its nodes share of this kind; nothing before it is available.
     pub(super) fn resources<R: Resource>(&self) -> Vec<Arc<R>> {
         self.plan().map_or(Vec::new(), |plan| plan.resources())
     }
 
-    /// As [`Servable::available_since`], or the failure that a request for the graph gets.
-    pub(crate) fn require_available(&self) -> Result<u64, Failure> {
-        self.available().map(|available| available.since)
-    }
-
     fn available(&self) -> Result<Available, Failure> {
+        let name = &self.id;
+        let loading = |message| {
+            let failure = Failure::new(Cause::Loading, message);
+            Err(failure.after(self.time_left()))
+        };
         match &**self.state.load() {
             State::Available(available) => Ok(available.clone()),
-            State::Loading => Err(Failure::new(
-                Cause::Loading,
-                format!("the graph `{}` is being loaded", self.name),
-            )),
-            State::Waiting(reason) => Err(Failure::new(
-                Cause::Loading,
-                format!("the graph `{}` waits for a file: {reason}", self.name),
-            )),
-            State::Failed(reason) => Err(Failure::new(
-                Cause::GraphFailed,
-                format!("the graph `{}` could not be loaded: {reason}", self.name),
-            )),
+            State::Listed | State::Unloaded(_) if self.loads_on_demand() => {
+                loading(format!("the graph `{name}` is loaded when it is asked for"))
+            }
+            State::Listed => loading(format!("the graph `{name}` is about to be loaded")),
+            State::Loading => loading(format!("the graph `{name}` is being loaded")),
+            State::Unloading => loading(format!("the graph `{name}` is being unloaded")),
+            State::Unloaded(reason) => {
+                loading(format!("the graph `{name}` is not loaded: {reason}"))
+            }
+            State::Waiting(reason) => {
+                loading(format!("the graph `{name}` waits for a file: {reason}"))
+            }
+            State::Failed(failed) => {
+                let cause = if failed.for_memory {
+                    Cause::NoMemory
+                } else {
+                    Cause::GraphFailed
+                };
+                let reason = &failed.reason;
+                let message = format!("the graph `{name}` could not be loaded: {reason}");
+                Err(Failure::new(cause, message))
+            }
         }
     }
 
@@ -153,16 +292,73 @@ impl Servable {
         let since = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .map_or(0, |since| since.as_secs());
-        self.state
-            .store(Arc::new(State::Available(Available { plan, since })));
+        self.last_failure.store(None);
+        self.usage.touch();
+        self.becomes(State::Available(Available { plan, since }));
     }
 
     pub(super) fn becomes_waiting(&self, reason: &str) {
-        self.state.store(Arc::new(State::Waiting(reason.into())));
+        self.becomes(State::Waiting(reason.into()));
     }
 
-    pub(super) fn becomes_failed(&self, reason: &str) {
-        self.state.store(Arc::new(State::Failed(reason.into())));
+    pub(super) fn becomes_failed(&self, reason: &str, for_memory: bool) {
+        self.last_failure.store(Some(Arc::new(reason.to_owned())));
+        self.becomes(State::Failed(Failed {
+            reason: reason.into(),
+            for_memory,
+            at: Instant::now(),
+        }));
+    }
+
+    /// It is not in memory from now on.
+    pub(super) fn becomes_unloaded(&self, reason: &str) {
+        self.becomes(State::Unloaded(reason.into()));
+    }
+
+    fn becomes(&self, state: State) {
+        if !matches!(state, State::Listed | State::Loading | State::Unloading) {
+            self.settled.store(true, Relaxed);
+        }
+        self.state.store(Arc::new(state));
+        self.changed.send_replace(());
+    }
+
+    /// Gives a request's wish that the graph be loaded to whoever asks first: whether that is who
+    /// asks now.
+    pub(super) fn is_to_be_loaded(&self) -> bool {
+        let _changing = lock(&self.changing);
+        let wanted = match &**self.state.load() {
+            State::Listed | State::Unloaded(_) => true,
+            State::Failed(failed) => failed.at.elapsed() >= RETRY_AFTER,
+            _ => false,
+        };
+        if wanted && self.loads_on_demand() {
+            *lock(&self.began) = None;
+            self.becomes(State::Loading);
+            return true;
+        }
+        false
+    }
+
+    /// Takes the plan of an available graph away, if `may` agrees. From now on it is unloading.
+    pub(super) fn take_plan(&self, may: impl FnOnce() -> bool) -> Option<Arc<Plan>> {
+        let _changing = lock(&self.changing);
+        let plan = self.plan().ok()?;
+        if !may() {
+            return None;
+        }
+        self.becomes(State::Unloading);
+        Some(plan)
+    }
+
+    /// Whether nobody uses it.
+    pub(super) fn is_unused(&self) -> bool {
+        !self.usage.is_used() && self.open_sessions() == 0
+    }
+
+    /// How many requests wait for it.
+    pub(crate) fn requests_waiting(&self) -> usize {
+        self.waiting.load(Relaxed)
     }
 
     /// How many jobs of its requests wait for an executor.
@@ -182,4 +378,9 @@ impl Servable {
         self.available()
             .map_or(0, |available| available.plan.open_sessions())
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Every change is one assignment.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

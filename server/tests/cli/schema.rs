@@ -29,6 +29,50 @@ fn the_schema_allows_what_the_server_reads_and_nothing_else() {
             graph(json!({ "name": "a", "base_path": "b", "graph_path": "c", "subconfig": "d" })),
             true,
         ),
+        (
+            graph(json!({
+                "name": "a", "optional": true, "load": "on_demand", "idle_unload_seconds": 60, "canary": {},
+            })),
+            true,
+        ),
+        (graph(json!({ "name": "a", "optional": 1 })), false),
+        (graph(json!({ "name": "a", "load": "later" })), false),
+        (
+            graph(json!({ "name": "a", "idle_unload_seconds": -1 })),
+            false,
+        ),
+        (
+            graph(json!({ "name": "a", "idle_unload_seconds": null })),
+            false,
+        ),
+        (
+            graph(json!({ "name": "a", "canary": { "2": "10" } })),
+            false,
+        ),
+        (
+            graph(json!({ "name": "a", "model_version_policy": {} })),
+            false,
+        ),
+        (
+            graph(json!({ "name": "a", "model_version_policy": { "newest": {} } })),
+            false,
+        ),
+        (
+            graph(json!({ "name": "a", "model_version_policy": { "all": {}, "latest": {} } })),
+            false,
+        ),
+        (
+            graph(
+                json!({ "name": "a", "model_version_policy": { "latest": { "num_versions": 0 } } }),
+            ),
+            false,
+        ),
+        (
+            graph(
+                json!({ "name": "a", "model_version_policy": { "specific": { "versions": [] } } }),
+            ),
+            false,
+        ),
         (graph(json!({ "base_path": "b" })), false),
         (graph(json!({ "name": "a", "nireq": 1 })), false),
         (json!({ "model_config_list": [["a"]] }), false),

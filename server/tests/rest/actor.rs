@@ -1,7 +1,7 @@
 //! A node that does what the request's body says, so that a test can produce any answer and any
 //! failure through a real graph.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, time::Duration};
 
 use graphmill_calculators::payload::{HttpRequestPayload, HttpResponse};
 use graphmill_engine::{
@@ -12,7 +12,8 @@ use serde_json::Value;
 
 /// Plays the `actions` of the body, one a call: `{"event": data}`, `{"body": text}`,
 /// `{"done": true}`, `{"fail": {"kind", "message", "code", "field"}}`, `{"panic": message}`,
-/// `{"hang": true}`. After the last one it ends.
+/// `{"hang": true}`, `{"block": milliseconds}`, which computes in the session's task. After the last
+/// one it ends.
 struct Actor {
     next: EventSender<()>,
     actions: VecDeque<Value>,
@@ -80,6 +81,10 @@ impl Calculator for Actor {
                 "fail" => return Err(failure(argument)),
                 "panic" => panic!("{text}"),
                 "hang" => return Ok(Flow::Continue),
+                "block" => {
+                    let millis = argument.as_u64().expect("milliseconds");
+                    std::thread::sleep(Duration::from_millis(millis));
+                }
                 other => panic!("no action is called {other}"),
             }
         }

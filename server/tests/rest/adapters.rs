@@ -105,11 +105,11 @@ async fn schedulers_see_which_adapters_work() {
         let adapters = "max_lora=\"2\",running_lora_adapters=\"one\",waiting_lora_adapters=\"two\"";
         if scrape.contains(&format!("vllm:lora_requests_info{{{adapters}}} ")) {
             assert!(
-                scrape.contains("\nvllm:num_requests_running 1\n"),
+                scrape.contains("\nvllm:num_requests_running 1.0\n"),
                 "{scrape}"
             );
             assert!(
-                scrape.contains("\nvllm:num_requests_waiting 1\n"),
+                scrape.contains("\nvllm:num_requests_waiting 1.0\n"),
                 "{scrape}"
             );
             let blocks = "vllm:cache_config_info{block_size=\"16\",num_gpu_blocks=\"40\"} 1\n";
@@ -119,5 +119,7 @@ async fn schedulers_see_which_adapters_work() {
         assert!(Instant::now() < deadline, "{scrape}");
         tokio::task::yield_now().await;
     }
-    open.into_iter().for_each(|request| request.abort());
+    for request in open {
+        request.abort();
+    }
 }

@@ -344,6 +344,7 @@ fn a_server_serves_what_it_can() {
     let setup = Setup::new()
         .graph("chat", CHAT)
         .graph("missing", &missing)
+        .that(&serde_json::json!({ "optional": true }))
         .script(&serde_json::json!({}));
     let said = started(&setup.config(), &[]).last_words();
     assert!(said.contains("graph `missing` is not served"), "{said}");

@@ -1,5 +1,8 @@
 //! Clients that take their time, that are too many, and that speak HTTP/2: each limit is answered
 //! with its own error, and others are served meanwhile.
+//!
+//! The limits are those of the system's clock, and sockets go through its kernel: a paused clock
+//! would run ahead of them. Where time has to pass, a connection that is cut says that it has.
 
 use std::time::{Duration, Instant};
 
@@ -114,12 +117,15 @@ async fn a_head_that_does_not_come_to_its_end_is_cut() {
     until(&mut stream, "{\"live\":true}").await;
     stream.write_all(b"GET ").await.expect("writable");
     assert_refused(&rest(&mut stream).await, 408, "request_timeout");
-    // A byte now and then does not help.
+    // A byte now and then does not help. The pace of a client is what is tested, so it has a clock:
+    // any slower or faster, and it would be another client, which has not sent a byte in this time,
+    // or has filled the head.
     let mut stream = server.sends("GET / HTTP/1.1\r\nx: ").await;
     let (mut reader, mut writer) = stream.split();
     let dribbling = async {
+        let mut pace = tokio::time::interval(SOON / 10);
         while writer.write_all(b"x").await.is_ok() {
-            tokio::time::sleep(SOON / 10).await;
+            pace.tick().await;
         }
     };
     let mut answer = String::new();
@@ -142,7 +148,12 @@ async fn a_connection_may_be_idle_between_requests_for_its_own_time() {
     let server = actor(|limits| limits.header = SOON).await;
     let mut stream = server.sends(GET).await;
     until(&mut stream, "{\"live\":true}").await;
-    tokio::time::sleep(SOON * 3).await;
+    // One that came later and has only half a head is cut before.
+    assert_refused(
+        &rest(&mut server.sends("GET").await).await,
+        408,
+        "request_timeout",
+    );
     stream.write_all(GET.as_bytes()).await.expect("writable");
     until(&mut stream, "{\"live\":true}").await;
 
@@ -178,14 +189,20 @@ async fn a_body_that_does_not_come_is_cut_by_the_limit_and_by_the_deadline() {
 #[tokio::test]
 async fn the_deadline_begins_with_the_first_byte_of_the_head() {
     let server = actor(|_| ()).await;
-    let body = json!({ "model": "actor", "actions": [{ "body": "in time" }] }).to_string();
-    let request = post(&body, body.len()).replace(
-        "host: localhost\r\n",
-        "host: localhost\r\nconnection: close\r\nx-request-timeout-ms: 300\r\n",
-    );
-    let (first, second) = request.split_at(20);
+    let request = |action: serde_json::Value| {
+        let body = json!({ "model": "actor", "actions": [action] }).to_string();
+        post(&body, body.len()).replace(
+            "host: localhost\r\n",
+            "host: localhost\r\nconnection: close\r\nx-request-timeout-ms: 300\r\n",
+        )
+    };
+    let answered = request(json!({ "body": "in time" }));
+    let (first, second) = answered.split_at(20);
     let mut stream = server.sends(first).await;
-    tokio::time::sleep(Duration::from_millis(400)).await;
+    // The deadline of one that came later has passed.
+    let hanging = request(json!({ "hang": true }));
+    let answer = rest(&mut server.sends(&hanging).await).await;
+    assert!(answer.contains("504"), "{answer}");
     stream.write_all(second.as_bytes()).await.expect("writable");
     let answer = rest(&mut stream).await;
     assert!(answer.contains("504") || answer.contains("408"), "{answer}");
@@ -281,10 +298,15 @@ async fn an_idle_connection_gives_way_and_none_that_works_does() {
     }
     let mut idle = server.sends(GET).await;
     until(&mut idle, "live").await;
-    tokio::time::sleep(Duration::from_millis(50)).await;
-    // A fourth: the idle one leaves.
-    let mut fourth = server.sends(&post(&hang, hang.len())).await;
-    until(&mut fourth, "data: 1").await;
+    // A fourth: the idle one leaves, as soon as the server has noticed that its answer was written.
+    let deadline = Instant::now() + PATIENCE;
+    let _fourth = loop {
+        let mut fourth = server.sends(&post(&hang, hang.len())).await;
+        if until(&mut fourth, "\r\n\r\n").await.contains(" 200 ") {
+            break fourth;
+        }
+        assert!(Instant::now() < deadline);
+    };
     assert_eq!(rest(&mut idle).await, "");
     // A fifth: all work.
     let answer = rest(&mut server.sends(GET).await).await;

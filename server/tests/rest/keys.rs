@@ -306,6 +306,8 @@ async fn a_request_is_cancelled_by_its_id_and_its_key() {
     let server = server(&json!([
         { "name": "a", "key": "a", "scopes": ["infer", "metrics"] },
         { "name": "b", "key": "b" },
+        { "name": "operator", "key": "o", "scopes": ["admin"] },
+        { "name": "scraper", "key": "s", "scopes": ["metrics"] },
     ]))
     .await;
     let mut endless = question("chat", "endless");
@@ -345,6 +347,20 @@ async fn a_request_is_cancelled_by_its_id_and_its_key() {
     assert_eq!(code(&cancel("a", &path).await), is(404, "not_found"));
     // Its sequence ends within a step.
     while engine_numbers(&get(&server, "a", "/v3/status").await.json())[0] != 0 {}
+    // An operator cancels the requests of any key; who only reads, of none.
+    let request = server.post("/v3/chat/completions", endless.to_string());
+    let request = request
+        .header("x-api-key", "b")
+        .header("x-request-id", "b-1");
+    let mut response = request.send().await.expect("an answer");
+    response.chunk().await.expect("events");
+    let path = "/v3/requests/b-1";
+    assert_eq!(code(&cancel("s", path).await), is(403, "permission_denied"));
+    assert_eq!(cancel("a", path).await.status, 404);
+    assert_eq!(cancel("o", path).await.status, 204);
+    let rest = response.text().await.expect("it ends well");
+    assert!(rest.contains("\"code\":\"cancelled\""), "{rest}");
+    assert_eq!(code(&cancel("o", path).await), is(404, "not_found"));
 }
 
 #[tokio::test]

@@ -1,6 +1,9 @@
 //! What a client sees while a graph's model is being loaded.
 
-use std::sync::{Condvar, Mutex};
+use std::{
+    sync::{Condvar, Mutex},
+    time::Duration,
+};
 
 use graphmill_calculators::payload::{HttpRequestPayload, HttpResponse};
 use graphmill_engine::{
@@ -73,6 +76,7 @@ async fn a_graph_that_is_being_loaded_says_so_while_others_answer() {
     let mut server = Setup::new()
         .graph("actor", ACTOR)
         .graph("slow", &graph)
+        .with(|options| options.load_wait = Duration::ZERO)
         .start_loading();
     let waits = server
         .until("the other graph is available", |status| {

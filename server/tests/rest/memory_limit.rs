@@ -7,8 +7,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use futures_util::future::join_all;
+use futures_util::{StreamExt as _, future::join_all, stream};
+use reqwest::Body;
 use serde_json::{Value, json};
+use tokio::sync::watch;
 
 use crate::support::{CHAT, Setup, question, read};
 
@@ -87,17 +89,48 @@ impl Limited {
     async fn ask(&self, path: &str, bodies: Vec<String>) -> Vec<(u16, Option<String>)> {
         let mut answers = Vec::new();
         for some in bodies.chunks(16) {
-            let requests = some.iter().map(|body| {
-                let request = self.client.post(format!("{}{path}", self.url));
-                read(request.body(body.clone()))
-            });
-            answers.extend(join_all(requests).await.iter().map(|reply| {
-                let code = reply.json()["error"]["code"].as_str().map(str::to_owned);
-                (reply.status, code)
-            }));
+            let bodies = some.iter().map(|body| Body::from(body.clone()));
+            answers.extend(self.ask_at_once(path, bodies).await);
         }
         answers
     }
+
+    async fn ask_at_once(
+        &self,
+        path: &str,
+        bodies: impl IntoIterator<Item = Body>,
+    ) -> Vec<(u16, Option<String>)> {
+        let requests = bodies.into_iter().map(|body| {
+            let request = self.client.post(format!("{}{path}", self.url));
+            read(request.body(body))
+        });
+        let replies = join_all(requests).await;
+        let answers = replies.iter().map(|reply| {
+            let code = reply.json()["error"]["code"].as_str().map(str::to_owned);
+            (reply.status, code)
+        });
+        answers.collect()
+    }
+}
+
+/// Bodies that are on their way together: the end of each is sent when all the others have been
+/// sent up to theirs, or were refused.
+fn held_open(bodies: Vec<String>) -> Vec<Body> {
+    let (on_the_way, _) = watch::channel(());
+    let pending: Vec<_> = bodies.iter().map(|_| on_the_way.subscribe()).collect();
+    let bodies = bodies.into_iter().zip(pending);
+    let bodies = bodies.map(|(mut body, is_pending)| {
+        let end = body.split_off(body.len() - 1);
+        let all = on_the_way.clone();
+        let begin = stream::once(async move { Ok::<_, std::convert::Infallible>(body) });
+        let end = stream::once(async move {
+            drop(is_pending);
+            all.closed().await;
+            Ok(end)
+        });
+        Body::wrap_stream(begin.chain(end))
+    });
+    bodies.collect()
 }
 
 fn completion(extra: &Value) -> String {
@@ -160,10 +193,10 @@ async fn a_server_without_memory_refuses_requests_and_lives() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bodies_that_find_no_memory_are_refused_before_it_is_taken() {
     let mut server = Limited::start(TIGHT_KIB).await;
-    let deep = || vec!["[".repeat(4 << 20); 16];
+    let deep = || held_open(vec!["[".repeat(4 << 20); 16]);
     let mut refused = 0;
     for _ in 0..2 {
-        for (status, code) in server.ask("/v3/chat/completions", deep()).await {
+        for (status, code) in server.ask_at_once("/v3/chat/completions", deep()).await {
             match (status, code.as_deref()) {
                 (400, Some("invalid_json")) => {}
                 (503, Some("insufficient_memory" | "bodies_full")) => refused += 1,

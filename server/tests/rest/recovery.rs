@@ -149,6 +149,7 @@ async fn an_engine_that_hangs_is_given_up_with_all_that_wait_for_it() {
 async fn an_engine_that_cannot_be_replaced_makes_its_graph_unready_and_the_server_not_alive() {
     let server = Setup::new()
         .graph("chat", &chat("max_engine_restarts: 0"))
+        .that(&json!({ "optional": true }))
         .graph("other", &chat("max_waiting: 77"))
         .script(&script())
         .start()
@@ -165,8 +166,8 @@ async fn an_engine_that_cannot_be_replaced_makes_its_graph_unready_and_the_serve
     is_refusal(&server.chat(&question("chat", "hello")).await);
     let reply = server.chat(&question("other", "hello")).await;
     assert_eq!(reply.json()["choices"][0]["message"]["content"], "fine");
-    // One graph answers, so the server is ready; and it will not get well by itself, so it is not
-    // alive.
+    // The graph that answers is the one that is needed, so the server is ready; and it will not get
+    // well by itself, so it is not alive.
     assert_eq!(server.get("/v2/health/ready").await.status, 200);
     assert_eq!(server.get("/v2/models/other/ready").await.status, 200);
     let ready = server.get("/v2/models/chat/ready").await;

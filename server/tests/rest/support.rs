@@ -61,6 +61,15 @@ impl Setup {
         self
     }
 
+    /// Says more of the graph that was added last, as `config.json` does.
+    pub(crate) fn that(mut self, more: &Value) -> Self {
+        let last = self.graphs.entries.last_mut().expect("a graph");
+        for (key, value) in more.as_object().expect("an object") {
+            last[key] = value.clone();
+        }
+        self
+    }
+
     /// Writes the script of the model that [`CHAT`] runs.
     pub(crate) fn script(self, script: &Value) -> Self {
         std::fs::write(self.path().join("model.script.json"), script.to_string())

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use graphmill_server::{OtlpProtocol, TraceOptions};
 use opentelemetry_proto::tonic::trace::v1::Span;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 use crate::{
@@ -43,8 +43,8 @@ async fn over_http(collector: &Collector, sample_ratio: Option<f64>) -> TestServ
 
 fn named<'a>(spans: &'a [Span], name: &str) -> &'a Span {
     let named: Vec<_> = spans.iter().filter(|span| span.name == name).collect();
-    let names: Vec<_> = spans.iter().map(|span| &span.name).collect();
-    assert_eq!(named.len(), 1, "{name} in {names:?}");
+    let all: Vec<_> = spans.iter().map(|span| &span.name).collect();
+    assert_eq!(named.len(), 1, "{name} in {all:?}");
     named[0]
 }
 
@@ -280,4 +280,39 @@ async fn an_answer_says_what_it_took() {
         })
         .collect();
     assert_eq!(names, ["prepare", "queue", "prefill", "decode", "total"]);
+}
+
+#[tokio::test]
+async fn an_answer_tells_its_times_by_node_where_it_is_asked() {
+    let script = json!({ "name": "scripted", "replies": [{ "text": "hello" }] });
+    let server = Setup::new()
+        .graph("chat", CHAT)
+        .script(&script)
+        .start()
+        .await;
+    let path = "/v3/chat/completions?timings=1";
+    let reply = read(server.post(path, question("chat", "hi").to_string())).await;
+    let whole = reply.json();
+    assert_eq!(whole["choices"][0]["message"]["content"], "hello");
+    let stream = read(server.post(path, streamed("chat", "hi").to_string())).await;
+    let (answer, last) = stream
+        .text
+        .rsplit_once("event: timings\ndata: ")
+        .expect("an event");
+    assert!(answer.ends_with("data: [DONE]\n\n"), "{answer}");
+    let last: Value = serde_json::from_str(last).expect("JSON");
+    for timings in [&whole["timings"], &last] {
+        for part in ["prepare_ms", "queue_ms", "prefill_ms", "decode_ms"] {
+            let part = timings[part].as_f64().expect(part);
+            assert!(part <= timings["total_ms"].as_f64().expect("a number"));
+        }
+        let nodes = timings["nodes"].as_array().expect("nodes");
+        assert!(
+            nodes
+                .iter()
+                .any(|node| node["calls"].as_u64() > Some(0) && node["span_ms"].is_f64())
+        );
+    }
+    let plain = server.chat(&question("chat", "hi")).await;
+    assert!(plain.json().get("timings").is_none());
 }

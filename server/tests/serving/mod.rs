@@ -44,14 +44,15 @@ const PATIENCE: Duration = Duration::from_mins(5);
 /// Graphs in a folder.
 pub(crate) struct Graphs {
     folder: tempfile::TempDir,
-    names: Vec<String>,
+    /// What the configuration says of each.
+    pub(crate) entries: Vec<Value>,
 }
 
 impl Graphs {
     pub(crate) fn new() -> Self {
         Self {
             folder: tempfile::tempdir().expect("a temporary folder"),
-            names: Vec::new(),
+            entries: Vec::new(),
         }
     }
 
@@ -61,20 +62,19 @@ impl Graphs {
 
     /// Adds a graph, and tells its folder.
     pub(crate) fn add(&mut self, name: &str, text: &str) -> PathBuf {
-        let folder = self.path().join(self.names.len().to_string());
+        let base = self.entries.len().to_string();
+        let folder = self.path().join(&base);
         fs::create_dir(&folder).expect("writable");
         fs::write(folder.join("graph.pbtxt"), text).expect("writable");
-        self.names.push(name.to_owned());
+        self.entries
+            .push(json!({ "name": name, "base_path": base }));
         folder
     }
 
     /// Writes the configuration.
     pub(crate) fn config(&self) -> PathBuf {
-        let graphs: Vec<Value> = (self.names.iter().enumerate())
-            .map(|(index, name)| json!({ "name": name, "base_path": index.to_string() }))
-            .collect();
         let path = self.path().join("config.json");
-        let config = json!({ "model_config_list": [], "mediapipe_config_list": graphs });
+        let config = json!({ "model_config_list": [], "mediapipe_config_list": self.entries });
         fs::write(&path, config.to_string()).expect("writable");
         path
     }
@@ -112,6 +112,9 @@ impl Process {
             // Keys of whoever runs the tests are not for this server.
             .env_remove("API_KEY")
             .env_remove("GRAPHMILL_API_KEY")
+            // Nor is what they keep for this server.
+            .env_remove("STATE_DIRECTORY")
+            .env("XDG_STATE_HOME", config.with_file_name("state"))
             .stderr(Stdio::piped());
         let mut child = change(&mut command).spawn().expect("it runs");
         let log = BufReader::new(child.stderr.take().expect("piped"));

@@ -117,6 +117,9 @@ impl Calculator for OpenAIRequest {
             cx.emit(io.question, question);
         } else {
             if let Some(model) = &self.model {
+                if let Some(terms) = Terms::of(cx.run()) {
+                    terms.quota.enqueue()?;
+                }
                 let params = &read.params;
                 let place = model.engine().reserve(params.priority, params.tenant);
                 read.params.place = Some(Arc::new(place.map_err(refused)?));

@@ -2,7 +2,6 @@
 //! everything by itself.
 
 use std::collections::BTreeMap;
-use std::ptr::NonNull;
 
 use llama_cpp_sys_2 as sys;
 
@@ -70,19 +69,6 @@ impl Watch {
     pub(super) fn panicked(&self) -> bool {
         false
     }
-}
-
-/// Logits are copied by llama.cpp, as always.
-pub(super) fn computed<T>(
-    _rows: usize,
-    _row: usize,
-    compute: impl FnOnce() -> T,
-) -> (T, Option<NonNull<f32>>) {
-    (compute(), None)
-}
-
-pub(super) fn in_order(_rows: &mut [f32], _row: usize, _kept: &[f32]) -> bool {
-    true
 }
 
 /// Memory stays in the pages that it is in.

@@ -3,6 +3,7 @@
 mod accepted;
 mod edit;
 pub(super) mod environment;
+mod loading;
 mod repository;
 mod sources;
 
@@ -90,6 +91,8 @@ pub(super) struct Arguments {
     #[arg(long)]
     wait_for_models: bool,
     #[command(flatten)]
+    loading: loading::Loading,
+    #[command(flatten)]
     telemetry: Telemetry,
     #[command(flatten)]
     model: ModelFlags,
@@ -169,7 +172,11 @@ fn try_run(arguments: &Arguments, given: &ArgMatches) -> Result<ExitCode, String
         arguments.log_format,
         arguments.log_path.as_deref(),
     )?;
-    let Some(config) = arguments.sources.configuration(&source, &arguments.model)? else {
+    let config = match arguments.loading.rolled_back(&source)? {
+        Some(kept) => Some(kept),
+        None => arguments.sources.configuration(&source, &arguments.model)?,
+    };
+    let Some(config) = config else {
         return Ok(ExitCode::FAILURE);
     };
     if config.graphs.is_empty() && !arguments.wait_for_models {
@@ -210,7 +217,8 @@ fn try_run(arguments: &Arguments, given: &ArgMatches) -> Result<ExitCode, String
     arguments
         .listening
         .apply(arguments.rest_port, arguments.port, &mut options)?;
-    arguments.access.apply(&mut options);
+    arguments.access.apply(&mut options)?;
+    arguments.loading.apply(&mut options);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -245,7 +253,7 @@ async fn serve(options: Options, started: Instant, prints_address: bool) -> Resu
         options.drain_delay + options.grace + CUT_GRACE + SPANS_GRACE + THREADS_GRACE + SLACK;
     let waits = options.wait_for_models;
     let scheme = options.tls.as_ref().map_or("http", |_| "https");
-    let has_keys = options.keys.is_some();
+    let has_keys = options.keys.is_some() || options.jwt.is_some();
     let tls = options.tls.as_ref();
     let asks_for_certificates = tls.is_some_and(|tls| tls.client_ca.is_some());
     let mut server =

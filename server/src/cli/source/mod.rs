@@ -135,13 +135,11 @@ fn models_in(folder: &Path) -> Result<Vec<PathBuf>, String> {
 pub(super) fn one_graph(file: &Path, base: &Path, name: Option<&str>) -> Result<Config, String> {
     let folder = base.canonicalize().unwrap_or_else(|_| base.to_owned());
     let name = named(name, folder.file_name())?;
-    Ok(alone(GraphEntry {
+    Ok(alone(GraphEntry::new(
         name,
-        base: base.to_owned(),
-        file: file.to_owned(),
-        subconfig: base.join("subconfig.json"),
-        text: None,
-    }))
+        base.to_owned(),
+        file.to_owned(),
+    )))
 }
 
 /// The configuration of a model on the graph that suits it.
@@ -153,12 +151,10 @@ pub(super) fn one_model(
     let name = named(name, model.file_stem())?;
     let text = text(model, kind(model, flags)?, flags)?;
     let base = model.parent().unwrap_or(Path::new("")).to_owned();
+    let file = PathBuf::from(format!("graph of {}", model.display()));
     Ok(alone(GraphEntry {
-        name,
-        file: PathBuf::from(format!("graph of {}", model.display())),
-        subconfig: base.join("subconfig.json"),
-        base,
         text: Some(text.into()),
+        ..GraphEntry::new(name, base, file)
     }))
 }
 
@@ -173,7 +169,7 @@ pub(super) fn kind(model: &Path, flags: &ModelFlags) -> Result<ModelKind, String
 fn alone(graph: GraphEntry) -> Config {
     Config {
         graphs: vec![graph],
-        subgraphs: Vec::new(),
+        ..Config::default()
     }
 }
 

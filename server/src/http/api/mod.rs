@@ -46,9 +46,10 @@ async fn openapi(
     let vocabulary = vocabularies.min().unwrap_or_default();
     let embedding_vocabulary = embedding.min().unwrap_or_default();
     let sees = |name: &&str| caller.as_ref().is_none_or(|caller| caller.sees(name, None));
-    let models = servables.iter().map(Servable::name).filter(sees);
+    let mut models: Vec<&str> = servables.iter().map(Servable::graph).filter(sees).collect();
+    models.dedup();
     let described = Described {
-        models: models.map(str::to_owned).collect(),
+        models: models.into_iter().map(str::to_owned).collect(),
         vocabularies: [vocabulary, embedding_vocabulary],
     };
     let document = app.document.of(&described, || {

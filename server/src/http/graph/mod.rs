@@ -4,7 +4,12 @@
 //! From then on the session belongs to the answer's body: a client that leaves drops the body, and
 //! with it everything that works for it.
 
-use std::{ops::RangeInclusive, sync::Arc, time::Instant};
+use std::{
+    future::pending,
+    ops::RangeInclusive,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use axum::{
     extract::{Path, Request, State},
@@ -16,20 +21,23 @@ use graphmill_calculators::{
     payload::{Account, HttpRequestPayload, HttpResponse},
 };
 use serde_json::Value;
+use tokio::time::sleep_until;
 
 mod body;
 pub(super) mod routes;
 mod stream;
+mod timings;
 
 use body::ParsedBody;
+use timings::Timings;
 
 use crate::{
     http::{access::Entry, sse, state::App, unknown_route},
     keys::{self, Caller, Settlement},
-    listen::Arrival,
+    listen::{Arrival, ON_ITS_WAY, time_allowed},
     observe::{request_id::Id, trace::RunTrace},
     rescue::{Cause, Failure},
-    servable::{Answer, Asked, Named, Servable, Trace},
+    servable::{self, Answer, Asked, Choice, Servable, Trace},
 };
 
 /// What of a request's head the graph sees, and what accompanies it.
@@ -43,10 +51,15 @@ struct Head {
     caller: Option<Arc<Caller>>,
 }
 
+/// The header with which a client says which of its requests belong together.
+const SESSION: HeaderName = HeaderName::from_static("x-session-id");
+
 impl Head {
-    /// The graph of this name, if the request may use it.
-    fn find(&self, app: &App, name: &str) -> Result<Named, Failure> {
-        app.find(name, self.caller.as_deref())
+    /// How the request chooses among versions: as all of its session, or else by its own id.
+    fn choice(&self) -> Choice {
+        let session = self.headers.get(SESSION);
+        let session = session.and_then(|value| value.to_str().ok());
+        Choice::By(session.map_or_else(|| Arc::clone(&self.id.text), Into::into))
     }
 }
 
@@ -66,11 +79,39 @@ async fn read(app: &App, request: Request) -> (Head, Result<ParsedBody, Failure>
         uri: parts.uri,
         headers: parts.headers,
     };
-    let body = match app.read_body(&head.headers, body).await {
-        Ok(bytes) => ParsedBody::parse(bytes).await,
-        Err(failure) => Err(failure),
+    let mut stage = app.stage.clone();
+    let reading = async {
+        let bytes = app.bodies.read(&head.headers, body).await?;
+        ParsedBody::parse(bytes).await
+    };
+    let body = tokio::select! {
+        // A body that does not come is told of by the connection.
+        biased;
+        read = reading => read,
+        () = servable::cut(&mut stage) => {
+            Err(Failure::new(Cause::Draining, "the server is stopping"))
+        }
+        () = overdue(&head) => {
+            Err(Failure::new(Cause::Deadline, "the deadline of the request passed"))
+        }
     };
     (head, body)
+}
+
+/// How long a connection has, from its deadline, to tell that a body did not come.
+const NOTICE: Duration = Duration::from_millis(10);
+
+/// Waits until a body must have been read and scanned, as far as the head says.
+async fn overdue(head: &Head) {
+    // What is no time is refused when the body has been read.
+    let allowed = time_allowed(&head.headers).ok().flatten();
+    match allowed.and_then(|allowed| head.arrived.checked_add(allowed)) {
+        Some(deadline) => {
+            let due = deadline.max(Instant::now() + ON_ITS_WAY) + NOTICE;
+            sleep_until(due.into()).await;
+        }
+        None => pending().await,
+    }
 }
 
 /// A path that every graph with a language model serves: the body has to be right.
@@ -80,8 +121,8 @@ pub(crate) async fn endpoint(
 ) -> Result<Response, Failure> {
     let (head, body) = read(&app, request).await;
     let body = body?;
-    let named = head.find(&app, body.model()?)?;
-    answer(&app, named, head, body).await
+    let name = body.model()?.to_owned();
+    answer(&app, &name, head, body).await
 }
 
 /// A path where clients of servers with one model name none.
@@ -93,11 +134,11 @@ pub(crate) async fn about_a_prompt(
     let body = body?;
     let servables = app.servables();
     let unnamed = servables.unnamed().filter(|_| body.names_no_model());
-    let named = match unnamed {
-        Some(servable) => head.find(&app, servable.name())?,
-        None => head.find(&app, body.model()?)?,
+    let name = match unnamed {
+        Some(servable) => servable.name().to_owned(),
+        None => body.model()?.to_owned(),
     };
-    answer(&app, named, head, body).await
+    answer(&app, &name, head, body).await
 }
 
 /// Any other path. The graph is named by `model`, or by the path itself; where neither names one,
@@ -109,12 +150,13 @@ pub(crate) async fn any_path(
 ) -> Result<Response, Failure> {
     let (head, body) = read(&app, request).await;
     let named = body.as_ref().ok().and_then(|body| body.model().ok());
-    let name = named.unwrap_or(&path);
-    if app.servables().named(name).is_none() {
+    let name = named.unwrap_or(&path).to_owned();
+    if app.servables().named(&name, &Choice::Newest).is_none() {
         return Err(unknown_route(head.method, head.uri).await);
     }
-    let named = head.find(&app, name)?;
-    answer(&app, named, head, body?).await
+    let choice = head.choice();
+    app.choose(&name, &choice, head.caller.as_deref())?;
+    answer(&app, &name, head, body?).await
 }
 
 /// The header that says what an answer took.
@@ -142,18 +184,18 @@ fn trace(head: &Head, graph: &str, body: &ParsedBody) -> Trace {
     }
 }
 
-async fn answer(
-    app: &App,
-    named: Named,
-    head: Head,
-    body: ParsedBody,
-) -> Result<Response, Failure> {
-    let Named { servable, adapter } = named;
+async fn answer(app: &App, name: &str, head: Head, body: ParsedBody) -> Result<Response, Failure> {
+    let choice = head.choice();
+    let caller = head.caller.as_deref();
+    let named = app.choose(name, &choice, caller)?;
     let streams = body.json.short("stream").and_then(Value::as_bool);
-    head.entry.model(servable.name(), streams == Some(true));
+    head.entry
+        .model(named.servable.name(), streams == Some(true));
     let prompt_field = body.prompt_field();
     let dialect = dialects::of_path(head.uri.path());
     let deadline = body.deadline(&head.headers, head.arrived)?;
+    let ready = app.available(name, &choice, caller, deadline).await?;
+    let (servable, adapter) = (Arc::clone(&ready.servable), ready.adapter.clone());
     // Keys of this server are not for graphs.
     let has_key = head.caller.is_some();
     let headers = head
@@ -187,7 +229,8 @@ async fn answer(
     };
     // Before the answer's end is sent: the next request may follow at once.
     let settlement = caller.clone().map(Settlement);
-    let mut answer = Answer::open(&app.stage, &app.running, &servable, asked).await?;
+    let with_timings = timings::are_asked(&head.uri);
+    let mut answer = Answer::open(&app.stage, &app.running, ready, asked).await?;
     head.entry.entered();
     let mut headers = HeaderMap::new();
     let first = loop {
@@ -211,6 +254,11 @@ async fn answer(
             bytes,
         } => {
             let content_type = HeaderValue::from_static(content_type);
+            let bytes = if with_timings && let Some(summary) = answer.summary().await {
+                Timings::new(&head.entry, summary).within(bytes)
+            } else {
+                bytes
+            };
             let timing = HeaderValue::try_from(head.entry.server_timing());
             let timing = timing.expect("names and numbers");
             let headers = [
@@ -223,8 +271,11 @@ async fn answer(
             first,
             answer,
             (head.entry, settlement),
-            app.options.keep_alive,
-            dialect,
+            stream::Form {
+                keep_alive: app.options.keep_alive,
+                dialect,
+                with_timings,
+            },
         )),
     };
     response.headers_mut().extend(headers);
@@ -232,13 +283,13 @@ async fn answer(
 }
 
 /// Says when a request that found no room may find some: when the limit of its key has it again, or
-/// when the queue of the model has been worked off.
+/// when the queue of the model has been worked off, as far as what waits is its own or others'.
 fn when_to_retry(failure: Failure, servable: &Servable, caller: Option<&Caller>) -> Failure {
     match failure.cause {
-        Cause::RateLimited => match caller.and_then(Caller::retry_after) {
-            Some(wait) => failure.after(wait),
-            None => failure,
-        },
+        Cause::RateLimited => {
+            let wait = caller.and_then(Caller::retry_after);
+            failure.after(wait.unwrap_or_else(|| servable.queue_time()))
+        }
         Cause::QueueFull => failure.after(servable.queue_time()),
         _ => failure,
     }

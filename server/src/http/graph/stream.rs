@@ -8,12 +8,23 @@ use bytes::{Bytes, BytesMut};
 use futures_util::{FutureExt as _, stream};
 use graphmill_calculators::{http::dialect::Dialect, payload::HttpResponse};
 
+use super::timings::{self, Timings};
 use crate::{
     http::{access::Entry, dialects, sse},
     keys::Settlement,
     rescue::{Cause, Failure},
     servable::Answer,
 };
+
+/// How a stream is written.
+pub(super) struct Form {
+    /// The longest silence.
+    pub(super) keep_alive: Duration,
+    /// How a failure is told.
+    pub(super) dialect: Option<&'static dyn Dialect>,
+    /// Whether its end tells what it took.
+    pub(super) with_timings: bool,
+}
 
 /// Most bytes in one write, where more events wait: a client that reads slowly must not make this
 /// buffer grow.
@@ -24,16 +35,14 @@ pub(super) fn body(
     first: HttpResponse,
     answer: Answer,
     (entry, settlement): (Entry, Option<Settlement>),
-    keep_alive: Duration,
-    dialect: Option<&'static dyn Dialect>,
+    form: Form,
 ) -> Body {
     let events = Events {
         next: Some(first),
         answer,
         entry,
         _settlement: settlement,
-        keep_alive,
-        dialect,
+        form,
         named: 0,
     };
     Body::from_stream(stream::unfold(Some(events), |events| async move {
@@ -47,10 +56,7 @@ struct Events {
     answer: Answer,
     entry: Entry,
     _settlement: Option<Settlement>,
-    /// The longest silence.
-    keep_alive: Duration,
-    /// How a failure is told.
-    dialect: Option<&'static dyn Dialect>,
+    form: Form,
     /// Events with names so far.
     named: u64,
 }
@@ -64,7 +70,7 @@ impl Events {
         let mut out = BytesMut::new();
         let mut packet = match self.next.take() {
             Some(first) => Ok(Some(first)),
-            None => match tokio::time::timeout(self.keep_alive, self.answer.next()).await {
+            None => match tokio::time::timeout(self.form.keep_alive, self.answer.next()).await {
                 Ok(packet) => packet,
                 Err(_) => return (Ok(Bytes::from_static(sse::PING)), Some(self)),
             },
@@ -76,10 +82,10 @@ impl Events {
                     sse::write_named_event(&mut out, name, &data);
                     self.named += 1;
                 }
-                Ok(Some(HttpResponse::End)) => return (Ok(out.freeze()), None),
+                Ok(Some(HttpResponse::End)) => return self.end(out).await,
                 Ok(Some(HttpResponse::Done)) => {
                     sse::write_done(&mut out);
-                    return (Ok(out.freeze()), None);
+                    return self.end(out).await;
                 }
                 Ok(Some(HttpResponse::Header { .. })) => {} // too late to have an effect
                 Ok(Some(HttpResponse::Body { .. })) => {
@@ -99,9 +105,19 @@ impl Events {
         (Ok(out.freeze()), Some(self))
     }
 
+    async fn end(mut self, mut out: BytesMut) -> Written {
+        if self.form.with_timings
+            && let Some(summary) = self.answer.summary().await
+        {
+            let timings = Timings::new(&self.entry, summary).to_json();
+            sse::write_named_event(&mut out, timings::NAME, &timings);
+        }
+        (Ok(out.freeze()), None)
+    }
+
     fn fail(self, mut out: BytesMut, failure: &Failure) -> Written {
         self.entry.failed(failure);
-        dialects::write_failure(self.dialect, &mut out, failure, self.named);
+        dialects::write_failure(self.form.dialect, &mut out, failure, self.named);
         (Ok(out.freeze()), None)
     }
 }

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use super::{binary::LENGTH_HEADER, request::Wanted};
 use crate::{
-    kserve::{Tensors, VERSION, wrong},
+    kserve::{Label, Tensors, wrong},
     rescue::{Cause, Failure},
 };
 
@@ -73,7 +73,7 @@ pub(super) fn choose(
 
 /// Writes an answer.
 pub(super) fn write(
-    graph: &str,
+    label: &Label,
     id: Option<&str>,
     tensors: &[(String, Tensor, bool)],
 ) -> Result<Response, Failure> {
@@ -97,8 +97,8 @@ pub(super) fn write(
         });
     }
     let written = Written {
-        model_name: graph,
-        model_version: VERSION,
+        model_name: &label.name,
+        model_version: &label.version,
         id,
         outputs,
     };

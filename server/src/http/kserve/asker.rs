@@ -11,11 +11,11 @@ use graphmill_calculators::payload::Account;
 use crate::{
     http::{access::Entry, state::App},
     keys::{Caller, Settlement},
-    kserve::{Inference, Run, Settings},
+    kserve::{self, Inference, Run, Settings},
     listen::{Arrival, time_allowed},
     observe::{request_id::Id, trace::RequestTrace},
     rescue::{Cause, Failure},
-    servable::Servable,
+    servable::{Choice, Ready, Servable},
 };
 
 /// Who asks.
@@ -46,10 +46,39 @@ impl Asker {
         })
     }
 
-    /// The graph of this name, if who asks may use it.
-    pub(crate) fn find(&self, app: &App, name: &str) -> Result<Arc<Servable>, Failure> {
-        app.find(name, self.caller.as_deref())
-            .map(|named| named.servable)
+    /// The graph of this name and version, if who asks may use it.
+    pub(crate) fn find(
+        &self,
+        app: &App,
+        name: &str,
+        version: &str,
+    ) -> Result<Arc<Servable>, Failure> {
+        let find = |name: &str| {
+            let found = app.find(name, self.caller.as_deref());
+            found.map(|named| named.servable)
+        };
+        let graph = find(name)?;
+        find(&kserve::versioned(&graph, name, version)?)
+    }
+
+    /// The same, once it is available.
+    pub(crate) async fn available(
+        &self,
+        app: &App,
+        name: &str,
+        version: &str,
+    ) -> Result<Ready, Failure> {
+        let graph = self.find(app, name, "")?;
+        let name = kserve::versioned(&graph, name, version)?;
+        let choice = Choice::By(Arc::clone(&self.id.text));
+        let (caller, deadline) = (self.caller.as_deref(), self.deadline());
+        app.available(&name, &choice, caller, deadline).await
+    }
+
+    /// When the answer has to be there, as far as the head says. A time that is too far off to be
+    /// represented never comes.
+    fn deadline(&self) -> Option<Instant> {
+        self.allowed.and_then(|time| self.arrived.checked_add(time))
     }
 
     /// Whether who asks may use a graph.
@@ -60,8 +89,7 @@ impl Asker {
 
     /// Resolves when the deadline that the head says has passed, with the failure that it is.
     pub(crate) async fn expires(&self) -> Failure {
-        let deadline = self.allowed.and_then(|time| self.arrived.checked_add(time));
-        match deadline {
+        match self.deadline() {
             Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
             None => std::future::pending().await,
         }
@@ -72,11 +100,11 @@ impl Asker {
     pub(crate) fn open(
         &self,
         app: &App,
-        servable: &Servable,
+        ready: Ready,
         settings: Settings,
         streams: bool,
     ) -> Result<Inference, Failure> {
-        self.entry.model(servable.name(), streams);
+        self.entry.model(ready.servable.name(), streams);
         if let Some(caller) = &self.caller {
             caller.is_tallied(self.entry.tally());
         }
@@ -92,7 +120,7 @@ impl Asker {
             },
             traceparent: self.traceparent.clone(),
         };
-        let inference = Inference::open(&app.stage, &app.running, servable, settings, run)?;
+        let inference = Inference::open(&app.stage, &app.running, ready, settings, run)?;
         self.entry.entered();
         Ok(inference)
     }

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     http::state::App,
-    kserve::{self, Settings},
+    kserve::{self, Label, Settings},
     rescue::{Cause, Failure},
 };
 
@@ -30,21 +30,24 @@ pub(super) async fn infer(
     let (parts, body) = request.into_parts();
     let asker = Asker::of(&parts.extensions, &parts.headers)?;
     let body = app.read_body(&parts.headers, body).await?;
-    let servable = asker.find(app, name)?;
-    kserve::version(version)?;
+    asker.find(app, name, version)?;
     let json = binary::json_length(&parts.headers)?;
     let request = read(body, json).await?;
     if request.graph.as_ref().is_some_and(|graph| graph != name) {
         let why = format!("the path names the graph `{}`", shortened(name, 100));
         return Err(kserve::wrong("model_name".to_owned(), why));
     }
-    kserve::version(request.version.as_deref().unwrap_or_default())?;
+    let version = match request.version.as_deref() {
+        Some(inside) if version.is_empty() => inside,
+        _ => version,
+    };
     let binary = request.is_binary();
-    let plan = servable.plan()?;
-    check_outputs(&request.outputs, plan.graph_outputs())?;
-    let settings = Settings::read(request.parameters, &plan)?;
+    let ready = asker.available(app, name, version).await?;
+    let label = Label::of(&ready.servable);
+    check_outputs(&request.outputs, ready.plan().graph_outputs())?;
+    let settings = Settings::read(request.parameters, ready.plan())?;
     let time = settings.time.unwrap_or(Timestamp::ZERO);
-    let mut inference = asker.open(app, &servable, settings, false)?;
+    let mut inference = asker.open(app, ready, settings, false)?;
     let packets = kserve::packets(inference.plan(), request.inputs, true)?;
     // Before the answer's end is sent: the next request may follow at once.
     let _settlement = asker.settlement();
@@ -53,7 +56,7 @@ pub(super) async fn infer(
     feeder.close();
     let tensors = inference.collect().await?;
     let tensors = answer::choose(tensors, &request.outputs, binary)?;
-    answer::write(servable.name(), request.id.as_deref(), &tensors)
+    answer::write(&label, request.id.as_deref(), &tensors)
 }
 
 async fn read(body: Bytes, json: Option<usize>) -> Result<InferRequest, Failure> {

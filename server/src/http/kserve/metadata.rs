@@ -11,8 +11,8 @@ use crate::{
     http::state::App,
     keys::Caller,
     kserve::{
-        EXTENSIONS, GraphCounts, LogSetting, Metadata, NAME, PLATFORM, Times, VERSION,
-        log_settings, refuse_settings, trace_settings,
+        EXTENSIONS, GraphCounts, Label, LogSetting, Metadata, NAME, PLATFORM, Times, log_settings,
+        refuse_settings, trace_settings,
     },
     rescue::Failure,
     servable::Servable,
@@ -33,8 +33,8 @@ pub(super) fn of_model(servable: &Servable) -> Result<Response, Failure> {
         ports.iter().map(port).collect()
     };
     Ok(answered(json!({
-        "name": metadata.name,
-        "versions": [VERSION],
+        "name": metadata.label.name,
+        "versions": [metadata.label.version],
         "platform": PLATFORM,
         "inputs": ports(&metadata.inputs),
         "outputs": ports(&metadata.outputs),
@@ -49,7 +49,7 @@ pub(super) fn config(servable: &Servable) -> Result<Response, Failure> {
         ports.iter().map(port).collect()
     };
     Ok(answered(json!({
-        "name": metadata.name,
+        "name": metadata.label.name,
         "platform": PLATFORM,
         "backend": PLATFORM,
         "max_batch_size": 0,
@@ -69,8 +69,8 @@ fn triton_type(datatype: Option<Datatype>) -> String {
 }
 
 /// Counts and times of the requests for one graph.
-pub(super) fn statistics(app: &App, name: &str) -> Response {
-    answered(json!({ "model_stats": [counted(name, &app.statistics.of(name))] }))
+pub(super) fn statistics(app: &App, servable: &Servable) -> Response {
+    answered(json!({ "model_stats": [counted(app, servable)] }))
 }
 
 /// Counts and times of the requests, of each graph that the key is for.
@@ -79,19 +79,19 @@ pub(super) async fn all_statistics(
     caller: Option<Extension<Arc<Caller>>>,
 ) -> Response {
     let servables = app.servables();
-    let names = servables.iter().map(Servable::name);
-    let names = names.filter(|name| caller.as_ref().is_none_or(|it| it.sees(name, None)));
-    let all: Vec<Value> = names
-        .map(|name| counted(name, &app.statistics.of(name)))
-        .collect();
+    let sees = |graph: &str| caller.as_ref().is_none_or(|it| it.sees(graph, None));
+    let seen = servables.iter().filter(|servable| sees(servable.graph()));
+    let all: Vec<Value> = seen.map(|servable| counted(&app, servable)).collect();
     answered(json!({ "model_stats": all }))
 }
 
-fn counted(name: &str, counts: &GraphCounts) -> Value {
+fn counted(app: &App, servable: &Servable) -> Value {
+    let counts: GraphCounts = app.statistics.of(servable.name());
+    let Label { name, version } = Label::of(servable);
     let none = Times::default();
     json!({
         "name": name,
-        "version": VERSION,
+        "version": version,
         "last_inference": counts.last,
         "inference_count": counts.success.count,
         "execution_count": counts.success.count,

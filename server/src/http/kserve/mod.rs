@@ -199,13 +199,15 @@ async fn of_model(
     if asked == Asked::Infer {
         return Err(super::wrong_method(method, uri).await);
     }
-    let servable = app.find(name, caller)?.servable;
-    kserve::version(version)?;
+    let graph = app.find(name, caller)?.servable;
+    let servable = app
+        .find(&kserve::versioned(&graph, name, version)?, caller)?
+        .servable;
     match asked {
         Asked::Ready => Ok(health::of_model(&app, &servable)),
         Asked::Metadata => metadata::of_model(&servable),
         Asked::Config => metadata::config(&servable),
-        Asked::Statistics => Ok(metadata::statistics(&app, servable.name())),
+        Asked::Statistics => Ok(metadata::statistics(&app, &servable)),
         Asked::Tracing => Ok(metadata::tracing(State(app)).await.into_response()),
         Asked::Infer => Err(unknown_route(method, uri).await),
     }

@@ -1,5 +1,5 @@
-//! `GET /models`: the graphs that answer now and the adapters of their models, as OpenAI's model
-//! objects, or as Anthropic's for its clients.
+//! `GET /models`: the graphs that answer, or are loaded when they are asked to, and the adapters of
+//! their models, as OpenAI's model objects, or as Anthropic's for its clients.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::{
     http::{dialects::is_anthropic, state::App},
     keys::Caller,
     rescue::Failure,
-    servable::{Named, Servable},
+    servable::{Choice, Named, Servable},
 };
 
 pub(super) async fn list(
@@ -28,21 +28,31 @@ pub(super) async fn list(
             .as_ref()
             .is_none_or(|caller| caller.sees(graph, adapter))
     };
-    let mut models = Vec::new();
     let servables = app.servables();
-    for servable in servables.iter() {
-        let Some(since) = servable.available_since() else {
+    // A graph with versions, under its own name and under those of its versions.
+    let newest = servables.versioned().filter_map(|graph| {
+        let named = servables.named(graph, &Choice::Newest)?;
+        Some((graph.to_owned(), named.servable))
+    });
+    let all = servables
+        .all()
+        .map(|it| (it.name().to_owned(), Arc::clone(it)));
+    let mut named: Vec<(String, Arc<Servable>)> = newest.chain(all).collect();
+    named.sort_by(|one, other| one.0.cmp(&other.0));
+    let mut models = Vec::new();
+    for (name, servable) in named {
+        if !servable.answers() {
             continue;
-        };
+        }
         let adapters = servable.adapters().into_iter();
         let adapters = adapters.map(|adapter| Some(adapter.into()));
         let all = [None].into_iter().chain(adapters);
         let visible =
-            all.filter(|adapter: &Option<Arc<str>>| sees(servable.name(), adapter.as_deref()));
+            all.filter(|adapter: &Option<Arc<str>>| sees(servable.graph(), adapter.as_deref()));
         models.extend(visible.map(|adapter| Model {
-            servable,
+            name: name.clone(),
+            servable: Arc::clone(&servable),
             adapter,
-            since,
         }));
     }
     if is_anthropic(&headers) {
@@ -60,10 +70,20 @@ pub(super) async fn one(
 ) -> Result<Json<Value>, Failure> {
     let caller = caller.as_ref().map(|caller| &*caller.0);
     let Named { servable, adapter } = app.find(&name, caller)?;
+    if !servable.answers() {
+        servable.plan()?;
+    }
+    let behind = adapter.as_ref().map(|adapter| format!(":{adapter}"));
+    let graph = behind.and_then(|behind| name.strip_suffix(&behind));
+    let of_adapter = adapter.as_deref() == Some(name.as_str());
     let model = Model {
-        servable: &servable,
+        name: match graph {
+            Some(graph) => graph.to_owned(),
+            None if of_adapter => servable.name().to_owned(),
+            None => name.clone(),
+        },
+        servable,
         adapter,
-        since: servable.require_available()?,
     };
     Ok(Json(if is_anthropic(&headers) {
         anthropic_object(&model)
@@ -73,40 +93,46 @@ pub(super) async fn one(
 }
 
 /// A graph, or an adapter of its model.
-struct Model<'a> {
-    servable: &'a Servable,
+struct Model {
+    /// The name of the graph, or of a version of it.
+    name: String,
+    servable: Arc<Servable>,
     adapter: Option<Arc<str>>,
-    /// When the graph became available, in seconds since 1970.
-    since: u64,
 }
 
-impl Model<'_> {
+impl Model {
     /// What the `model` of a request says.
     fn id(&self) -> String {
-        let graph = self.servable.name();
+        let graph = &self.name;
         match &self.adapter {
-            None => graph.to_owned(),
+            None => graph.clone(),
             Some(adapter) => format!("{graph}:{adapter}"),
         }
     }
+
+    /// When the graph became available, in seconds since 1970; 0 before it is loaded.
+    fn since(&self) -> u64 {
+        self.servable.available_since().unwrap_or_default()
+    }
 }
 
-fn object(model: &Model<'_>) -> Value {
+fn object(model: &Model) -> Value {
     let mut object = json!({
-        "id": model.id(), "object": "model", "created": model.since, "owned_by": "graphmill",
+        "id": model.id(), "object": "model", "created": model.since(), "owned_by": "graphmill",
+        "state": model.servable.state_name().as_str(),
     });
     // vLLM's name for it, which clients read to know how much they can send.
     if let Some(tokens) = model.servable.context_length() {
         object["max_model_len"] = tokens.into();
     }
     if model.adapter.is_some() {
-        object["parent"] = model.servable.name().into();
+        object["parent"] = model.name.as_str().into();
     }
     object
 }
 
 /// All models in Anthropic's form, which are one page.
-fn anthropic_list(models: &[Model<'_>]) -> Value {
+fn anthropic_list(models: &[Model]) -> Value {
     json!({
         "data": models.iter().map(anthropic_object).collect::<Vec<_>>(),
         "has_more": false,
@@ -115,8 +141,8 @@ fn anthropic_list(models: &[Model<'_>]) -> Value {
     })
 }
 
-fn anthropic_object(model: &Model<'_>) -> Value {
-    let since = DateTime::from_timestamp(model.since.cast_signed(), 0).unwrap_or_default();
+fn anthropic_object(model: &Model) -> Value {
+    let since = DateTime::from_timestamp(model.since().cast_signed(), 0).unwrap_or_default();
     json!({
         "type": "model",
         "id": model.id(),

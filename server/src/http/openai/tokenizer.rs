@@ -16,6 +16,7 @@ use crate::{
     http::state::App,
     keys::Caller,
     rescue::{Cause, Failure},
+    servable::Choice,
 };
 
 /// Of the graph that the query's `model` names; without it, of the only one with a language model.
@@ -27,9 +28,9 @@ pub(super) async fn info(
     let caller = caller.as_ref().map(|caller| &*caller.0);
     let named = named(query.as_deref().unwrap_or_default());
     let servables = app.servables();
-    let servable = match (&named, servables.unnamed()) {
-        (Some(name), _) => app.find(name, caller)?.servable,
-        (None, Some(only)) => app.find(only.name(), caller)?.servable,
+    let name = match (&named, servables.unnamed()) {
+        (Some(name), _) => name.as_str(),
+        (None, Some(only)) => only.name(),
         (None, None) => {
             let message = "`model` is missing: there are several graphs, and the query names the one that is meant";
             return Err(Failure::new(Cause::BadRequest, message)
@@ -37,7 +38,9 @@ pub(super) async fn info(
                 .with_code("missing_required_parameter"));
         }
     };
-    let models = servable.plan()?.resources::<LanguageModel>();
+    let ready = app.available(name, &Choice::Newest, caller, None).await?;
+    let servable = &ready.servable;
+    let models = ready.plan().resources::<LanguageModel>();
     let Some(model) = models.first() else {
         let message = format!("the graph `{}` has no language model", servable.name());
         return Err(Failure::new(Cause::NotFound, message).of_field("model"));

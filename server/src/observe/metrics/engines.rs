@@ -97,6 +97,11 @@ const GAUGES: &[Gauge<Reading>] = &[
         "Requests that have a place in the queue and make their prompt",
         |reading| f64::from(reading.status.requests_preparing),
     ),
+    (
+        "queued_prompt_tokens",
+        "Tokens of the prompts of generations that wait for their first place",
+        |reading| reading.status.prompt_tokens_waiting as f64,
+    ),
     ("kv_cells_used", "KV cells that hold a token", |reading| {
         f64::from(reading.status.kv_cells_used)
     }),

@@ -2,7 +2,7 @@
 
 use prometheus_client::{
     encoding::EncodeLabelSet,
-    metrics::{counter::Counter, family::Family},
+    metrics::{counter::Counter, family::Family, gauge::Gauge},
     registry::Registry,
 };
 
@@ -13,6 +13,8 @@ pub(crate) struct KeyCounts {
     refusals: Family<RefusalLabels, Counter>,
     prompt_tokens: Family<KeyLabels, Counter>,
     generated_tokens: Family<KeyLabels, Counter>,
+    queued: Family<KeyLabels, Gauge>,
+    queued_tokens: Family<KeyLabels, Gauge>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -49,6 +51,16 @@ impl KeyCounts {
             "Tokens generated",
             self.generated_tokens.clone(),
         );
+        registry.register(
+            "key_requests_queued",
+            "Requests that make their prompt or wait for a place in the batches",
+            self.queued.clone(),
+        );
+        registry.register(
+            "key_prompt_tokens_queued",
+            "Tokens of the prompts of requests that wait for a place in the batches",
+            self.queued_tokens.clone(),
+        );
     }
 
     /// A request came with this key.
@@ -63,6 +75,15 @@ impl KeyCounts {
             reason,
         };
         self.refusals.get_or_create(&labels).inc();
+    }
+
+    /// So many more requests wait, and tokens of prompts.
+    pub(crate) fn queued(&self, key: &str, requests: i64, tokens: i64) {
+        for (family, more) in [(&self.queued, requests), (&self.queued_tokens, tokens)] {
+            if more != 0 {
+                family.get_or_create(&labels(key)).inc_by(more);
+            }
+        }
     }
 
     /// A request has ended.

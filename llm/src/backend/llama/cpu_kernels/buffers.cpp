@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <type_traits>
 
 #include "ggml-backend-impl.h"
@@ -13,10 +12,7 @@ extern "C" {
 
 // Makes memory read as zeros; says whether it did.
 bool graphmill_buffer_clear(void * first, size_t bytes);
-// Is told of logits that are to be copied; says whether that is not needed.
-bool graphmill_buffer_read_logits(const void * source, void * target, size_t bytes);
-// Is told that a tensor is about to be written, or a buffer to be freed.
-void graphmill_buffer_changes(void);
+// Is told that a buffer is about to be freed.
 void graphmill_buffer_freed(void * first);
 
 // What Rust calls.
@@ -29,15 +25,8 @@ static_assert(std::is_same_v<decltype(ggml_backend_buffer_type_i::alloc_buffer),
                              ggml_backend_buffer_t (*)(ggml_backend_buffer_type_t, size_t)>);
 static_assert(std::is_same_v<decltype(ggml_backend_buffer_i::clear), void (*)(ggml_backend_buffer_t, uint8_t)>);
 static_assert(std::is_same_v<decltype(ggml_backend_buffer_i::free_buffer), void (*)(ggml_backend_buffer_t)>);
-static_assert(std::is_same_v<decltype(ggml_backend_buffer_i::get_tensor),
-                             void (*)(ggml_backend_buffer_t, const ggml_tensor *, void *, size_t, size_t)>);
-static_assert(std::is_same_v<decltype(ggml_backend_buffer_i::set_tensor),
-                             void (*)(ggml_backend_buffer_t, ggml_tensor *, const void *, size_t, size_t)>);
 
 namespace {
-
-// What llama.cpp calls the logits of a batch.
-constexpr char LOGITS[] = "result_output";
 
 // ggml's own functions for these buffers.
 ggml_backend_buffer_t (*ALLOC)(ggml_backend_buffer_type_t, size_t) = nullptr;
@@ -54,25 +43,11 @@ void free_buffer(ggml_backend_buffer_t buffer) {
     BUFFER.free_buffer(buffer);
 }
 
-void get_tensor(ggml_backend_buffer_t buffer, const ggml_tensor * tensor, void * data, size_t offset, size_t size) {
-    const char * source = static_cast<const char *>(tensor->data) + offset;
-    if (std::strcmp(tensor->name, LOGITS) != 0 || !graphmill_buffer_read_logits(source, data, size)) {
-        BUFFER.get_tensor(buffer, tensor, data, offset, size);
-    }
-}
-
-void set_tensor(ggml_backend_buffer_t buffer, ggml_tensor * tensor, const void * data, size_t offset, size_t size) {
-    graphmill_buffer_changes();
-    BUFFER.set_tensor(buffer, tensor, data, offset, size);
-}
-
 ggml_backend_buffer_t alloc_buffer(ggml_backend_buffer_type_t type, size_t size) {
     ggml_backend_buffer_t buffer = ALLOC(type, size);
     if (buffer != nullptr) {
         buffer->iface.clear       = clear_buffer;
         buffer->iface.free_buffer = free_buffer;
-        buffer->iface.get_tensor  = get_tensor;
-        buffer->iface.set_tensor  = set_tensor;
     }
     return buffer;
 }

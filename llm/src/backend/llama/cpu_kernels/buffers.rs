@@ -3,7 +3,6 @@
 
 use std::ffi::c_void;
 
-use super::logits;
 #[cfg(target_os = "linux")]
 use super::zeroed;
 
@@ -36,31 +35,9 @@ unsafe extern "C" fn graphmill_buffer_clear(first: *mut c_void, bytes: usize) ->
     }
 }
 
-/// Logits are to be copied out of a buffer; says whether that is not needed.
-///
-/// # Safety
-/// There are so many bytes at both places, which do not overlap, and nobody else uses them
-/// meanwhile.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn graphmill_buffer_read_logits(
-    source: *const c_void,
-    target: *mut c_void,
-    bytes: usize,
-) -> bool {
-    // SAFETY: the caller's promise.
-    unsafe { logits::keep(source.cast(), target.cast(), bytes) }
-}
-
-/// A tensor in a buffer is about to be written.
-#[unsafe(no_mangle)]
-extern "C" fn graphmill_buffer_changes() {
-    logits::copy();
-}
-
 /// A buffer is about to be freed.
 #[unsafe(no_mangle)]
 extern "C" fn graphmill_buffer_freed(first: *mut c_void) {
-    logits::copy();
     #[cfg(target_os = "linux")]
     zeroed::freed(first);
     #[cfg(not(target_os = "linux"))]

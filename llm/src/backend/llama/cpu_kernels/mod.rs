@@ -11,8 +11,8 @@
 //! from packed weights.
 //!
 //! What goes with them is here too, and behind the same feature: weights and cells in huge pages
-//! (`new_pages`, `huge_pages`), cells that are zeroed by forgetting them (`zeroed`), and logits
-//! that are not copied (`logits`). `buffers.cpp` tells of ggml's buffers.
+//! (`new_pages`, `huge_pages`), and cells that are zeroed by forgetting them (`zeroed`).
+//! `buffers.cpp` tells of ggml's buffers.
 //!
 //! The list is the process's. Which model wants the kernels is said beside the load ([`load`]), so
 //! that two models can differ.
@@ -26,7 +26,6 @@ mod check;
 mod check_attention;
 #[cfg(target_os = "linux")]
 mod huge_pages;
-mod logits;
 mod measure;
 mod new_pages;
 mod packed;
@@ -51,7 +50,6 @@ pub(super) use buffers::attach as attach_to_buffers;
 pub(super) use graphmill_kernels::Kernels;
 #[cfg(target_os = "linux")]
 pub(super) use huge_pages::HugePages;
-pub(super) use logits::{computed, in_order};
 pub(super) use measure::product_time;
 pub use measure::{MeasuredProduct, ProductTime};
 pub(super) use packed::Packed;

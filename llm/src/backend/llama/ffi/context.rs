@@ -27,8 +27,6 @@ pub(crate) struct Context<'a> {
     n_vocab: usize,
     /// Tokens of the last batch that asked for logits; 0 if it failed.
     n_rows: usize,
-    /// Its logits, where llama.cpp has not copied them.
-    kept: Option<NonNull<f32>>,
     batch: Batch,
     /// Those that batches can name.
     adapters: Vec<Adapter<'a>>,
@@ -62,7 +60,6 @@ impl<'a> Context<'a> {
             threads,
             n_vocab: usize::try_from(model.n_vocab()).unwrap_or(0),
             n_rows: 0,
-            kept: None,
             batch: Batch::default(),
             adapters,
             adapter: None,
@@ -113,15 +110,12 @@ impl<'a> Context<'a> {
     /// Computes a batch.
     pub(crate) fn decode(&mut self, tokens: &[BatchToken]) -> Result<(), DecodeError> {
         self.n_rows = 0;
-        self.kept = None;
         let rows = tokens.iter().filter(|token| token.logits).count();
         let batch = self.batch.fill(tokens);
         let watch = cpu_kernels::Watch::pool(self.threads.as_ptr());
         // SAFETY: the context is alive and not shared; the batch's arrays have as many entries as
         // it says and outlive the call.
-        let decode = || unsafe { guard::decode(self.raw.as_ptr(), &batch) };
-        let (status, kept) = cpu_kernels::computed(rows, self.n_vocab, decode);
-        match status {
+        match unsafe { guard::decode(self.raw.as_ptr(), &batch) } {
             0 if watch.panicked() => Err(DecodeError::Failed(
                 "a product of matrices failed".to_owned(),
             )),
@@ -130,7 +124,6 @@ impl<'a> Context<'a> {
             )),
             0 => {
                 self.n_rows = rows;
-                self.kept = kept.filter(|kept| self.are_in_order(*kept));
                 Ok(())
             }
             1 => Err(DecodeError::NoCells),
@@ -162,33 +155,13 @@ impl<'a> Context<'a> {
         if self.n_rows == 0 {
             return &[];
         }
-        let rows = self.kept.unwrap_or_else(|| self.copied());
-        // SAFETY: there is a row of `n_vocab` floats for each of the batch's tokens that asked,
-        // until the next call that needs `&mut self`.
-        unsafe { slice::from_raw_parts(rows.as_ptr(), self.n_rows * self.n_vocab) }
-    }
-
-    /// Where llama.cpp has the rows that it copied, or numbered.
-    fn copied(&self) -> NonNull<f32> {
         // SAFETY: the context is alive, and used on this thread only. The call waits for the
         // computation and puts the rows in order.
         let rows = unsafe { sys::llama_get_logits(self.raw.as_ptr()) };
-        NonNull::new(rows).expect("the batch has logits")
-    }
-
-    /// Whether logits that stayed where they were computed are in the order of the batch. If not,
-    /// llama.cpp's rows are filled with them.
-    fn are_in_order(&mut self, kept: NonNull<f32>) -> bool {
-        let numbers = self.n_rows * self.n_vocab;
-        // SAFETY: both are as many floats, in different buffers of this context, which nothing else
-        // uses meanwhile.
-        let (rows, kept) = unsafe {
-            (
-                slice::from_raw_parts_mut(self.copied().as_ptr(), numbers),
-                slice::from_raw_parts(kept.as_ptr(), numbers),
-            )
-        };
-        cpu_kernels::in_order(rows, self.n_vocab, kept)
+        let rows = NonNull::new(rows).expect("the batch has logits");
+        // SAFETY: there is a row of `n_vocab` floats for each of the batch's tokens that asked,
+        // until the next call that needs `&mut self`.
+        unsafe { slice::from_raw_parts(rows.as_ptr(), self.n_rows * self.n_vocab) }
     }
 
     /// The pooled output of a sequence of the last batch, of as many numbers as the model's pooling

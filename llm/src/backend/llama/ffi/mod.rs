@@ -6,11 +6,7 @@
 mod adapter;
 mod context;
 mod cut;
-mod exit;
 mod guard;
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
-mod heap;
-mod limits;
 mod log;
 mod mapping;
 mod model;
@@ -20,16 +16,15 @@ mod threadpool;
 pub(super) use adapter::Adapter;
 pub(super) use context::{Context, SequenceWidth, default_params as default_context_params};
 pub(super) use cut::{Cuts, attach as attach_to_cuts};
-pub(crate) use exit::exit;
 pub(super) use guard::{attach as attach_guard, tokenize};
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
-pub(crate) use heap::{few_heaps, freed_bytes, trim as trim_heap};
-pub(crate) use limits::limit_process;
 pub(super) use log::{Heard, heard_so_far, listen, route_logs};
 pub(super) use mapping::{Mapping, mapped};
 pub(super) use model::{
     BufferType, ModelParams, attention_window, buffer_types, encodes_and_decodes, gap_tokens,
     load_model, quantization, vocabulary_kind,
 };
+pub(crate) use system::{exit, limit_process};
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+pub(crate) use system::{few_heaps, freed_bytes, trim_heap};
 pub(super) use system::{init_numa, system_info};
 pub(super) use threadpool::{ThreadPool, ThreadPoolParams};

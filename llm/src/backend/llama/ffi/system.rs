@@ -1,4 +1,5 @@
-//! What concerns the whole process.
+//! What concerns the whole process: llama.cpp's own start, the end, the heap that Rust and C++
+//! allocate from, and limits.
 
 use std::ffi::CStr;
 
@@ -25,4 +26,51 @@ pub(crate) fn init_numa(strategy: Numa) {
     };
     // SAFETY: takes a plain number; the caller's lock keeps other threads out until it returns.
     unsafe { sys::llama_numa_init(strategy) }
+}
+
+/// Ends the process without C++'s destructors of statics.
+pub(crate) fn exit(code: i32) -> ! {
+    // SAFETY: the call has no conditions.
+    unsafe { libc::_exit(code) }
+}
+
+/// Bytes that were freed and not given back to the system: the next allocations take them.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+pub(crate) fn freed_bytes() -> u64 {
+    // SAFETY: the call reads the numbers of the heaps, under their locks.
+    unsafe { libc::mallinfo2() }.fordblks as u64
+}
+
+/// Gives freed memory back to the system.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+pub(crate) fn trim_heap() {
+    // SAFETY: the call touches free memory alone, under the locks of the heaps.
+    unsafe { libc::malloc_trim(0) };
+}
+
+/// Has threads share a few heaps: each reserves 64 MiB of addresses, which count where the address
+/// space is limited.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+pub(crate) fn few_heaps() {
+    // SAFETY: sets a number that is read when a thread first allocates.
+    unsafe { libc::mallopt(libc::M_ARENA_MAX, 2) };
+}
+
+/// Limits the memory that this process allocates from here on, mapped files aside, and has it leave
+/// no image of itself when it is killed.
+pub(crate) fn limit_process(bytes: u64) {
+    let limit = |limited, to: u64| {
+        let to = libc::rlimit {
+            rlim_cur: to,
+            rlim_max: to,
+        };
+        // SAFETY: the numbers are only read. A limit that the system refuses, such as one above
+        // that of the parent, is not needed.
+        let _refused = unsafe { libc::setrlimit(limited, &raw const to) };
+    };
+    limit(libc::RLIMIT_DATA, bytes);
+    limit(libc::RLIMIT_CORE, 0);
+    #[cfg(target_os = "linux")]
+    // SAFETY: takes plain numbers.
+    let _refused = unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0) };
 }

@@ -1,0 +1,101 @@
+//! The flags that say how graphs are loaded, kept and replaced.
+
+use std::{env, path::PathBuf, time::Duration};
+
+use clap::Args;
+
+use crate::{
+    cli::source::Source,
+    config::Config,
+    http::state::Options,
+    servable::{Found, Keeper, ReloadPolicy},
+};
+
+#[derive(Debug, Args)]
+#[command(rename_all = "snake_case")]
+pub(super) struct Loading {
+    /// How long a request for a graph that is being loaded waits, in seconds; 0 does not wait. A
+    /// request that waits in vain is answered with status 503 and when to try again.
+    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
+    load_wait_seconds: u32,
+    /// After which time without a request a graph is unloaded, in seconds; the next request loads
+    /// it again. `idle_unload_seconds` of a graph says otherwise for it; 0: never.
+    #[arg(long, value_name = "SECONDS", default_value_t = 0)]
+    idle_unload_seconds: u32,
+    /// What a reload does where there is no memory for old and new models at once.
+    #[arg(long, value_name = "POLICY", value_enum, default_value = "refuse")]
+    reload_policy: ReloadPolicy,
+    /// The folder in which the last good configuration is kept [default: `$STATE_DIRECTORY` of
+    /// systemd, or else `graphmill` in `$XDG_STATE_HOME` or `~/.local/state`, if it can be
+    /// written].
+    #[arg(long, value_name = "FOLDER")]
+    state_dir: Option<PathBuf>,
+    /// Serves the last good configuration of the config.json instead of what the file says now. A
+    /// change of the file is served again.
+    #[arg(long)]
+    rollback: bool,
+}
+
+impl Loading {
+    pub(super) fn apply(&self, options: &mut Options) {
+        let idle = Duration::from_secs(self.idle_unload_seconds.into());
+        options.load_wait = Duration::from_secs(self.load_wait_seconds.into());
+        options.idle_unload = Some(idle).filter(|idle| !idle.is_zero());
+        options.reload_policy = self.reload_policy;
+        options.state_dir = self.folder();
+        options.rolled_back = self.rollback;
+    }
+
+    /// Where good configurations are kept.
+    fn folder(&self) -> Option<PathBuf> {
+        let given = |name| env::var_os(name).filter(|value| !value.is_empty());
+        let of_service = || {
+            // There can be several.
+            let folders = given("STATE_DIRECTORY")?;
+            env::split_paths(&folders).next()
+        };
+        let of_user = || {
+            let home = given("XDG_STATE_HOME").map(PathBuf::from);
+            let home = home.or_else(|| Some(PathBuf::from(given("HOME")?).join(".local/state")));
+            Some(home?.join("graphmill"))
+        };
+        self.state_dir.clone().or_else(of_service).or_else(of_user)
+    }
+
+    /// The kept configuration, if it is to be served. An error also where the folder that is named
+    /// cannot be used.
+    pub(super) fn rolled_back(&self, source: &Source) -> Result<Option<Config>, String> {
+        let Source::Configuration(file) = source else {
+            return if self.rollback {
+                Err("--rollback is for a config.json: nothing else is kept".to_owned())
+            } else {
+                Ok(None)
+            };
+        };
+        if !self.rollback && self.state_dir.is_none() {
+            return Ok(None);
+        }
+        let Some(folder) = self.folder() else {
+            return Err("--rollback finds no folder: name it with --state_dir".to_owned());
+        };
+        let keeper = Keeper::new(&folder, file).map_err(|error| {
+            format!(
+                "cannot keep anything in `{}` (--state_dir): {error}",
+                folder.display()
+            )
+        })?;
+        if !self.rollback {
+            return Ok(None);
+        }
+        let Found {
+            config,
+            told,
+            changed,
+        } = keeper.find()?;
+        tracing::info!("the configuration is served {told}");
+        for file in changed {
+            tracing::warn!("`{}` is not as it was then", file.display());
+        }
+        Ok(Some(config))
+    }
+}

@@ -1,0 +1,81 @@
+//! What an answer took, part by part and node by node, for requests that ask with `?timings=1`: the
+//! member `timings` of a JSON object, or an event of that name behind the end of a stream.
+
+use std::time::Duration;
+
+use axum::http::Uri;
+use bytes::Bytes;
+use graphmill_engine::Summary;
+use serde::Serialize;
+
+use crate::http::access::Entry;
+
+/// The member and the event.
+pub(super) const NAME: &str = "timings";
+
+/// Whether a request asks for the times of its answer.
+pub(super) fn are_asked(uri: &Uri) -> bool {
+    let mut pairs = uri.query().unwrap_or_default().split('&');
+    pairs.any(|pair| matches!(pair.strip_prefix(NAME), Some("" | "=" | "=1" | "=true")))
+}
+
+/// All times are in milliseconds; those that a request does not have are left out.
+#[derive(Serialize)]
+pub(super) struct Timings<'a> {
+    #[serde(flatten)]
+    parts: serde_json::Map<String, serde_json::Value>,
+    nodes: Vec<Node<'a>>,
+}
+
+/// What the calls of a node took together. Those of a node that works outside of the session
+/// overlap with others.
+#[derive(Serialize)]
+struct Node<'a> {
+    name: &'a str,
+    calls: u64,
+    ms: f64,
+    /// From the beginning of the first call to the end of the last one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    span_ms: Option<f64>,
+}
+
+impl<'a> Timings<'a> {
+    pub(super) fn new(entry: &Entry, summary: &'a Summary) -> Self {
+        let parts = entry.parts().into_iter();
+        let parts = parts.map(|(name, time)| (format!("{name}_ms"), milliseconds(time).into()));
+        let nodes = summary.nodes().map(|node| Node {
+            name: node.name,
+            calls: node.runs,
+            ms: milliseconds(node.time),
+            span_ms: node
+                .called
+                .map(|(first, last)| milliseconds(last.saturating_duration_since(first))),
+        });
+        Self {
+            parts: parts.collect(),
+            nodes: nodes.collect(),
+        }
+    }
+
+    /// The object as an event has it.
+    pub(super) fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("names and numbers")
+    }
+
+    /// The body with the object as its last member; as it was where it is no object.
+    pub(super) fn within(&self, body: Bytes) -> Bytes {
+        let end = body.iter().rposition(|byte| !byte.is_ascii_whitespace());
+        let Some(end) = end.filter(|&end| body[0] == b'{' && body[end] == b'}') else {
+            return body;
+        };
+        let members = body[1..end].iter().any(|byte| !byte.is_ascii_whitespace());
+        let comma = if members { "," } else { "" };
+        let timings = format!("{comma}\"{NAME}\":{}}}", self.to_json());
+        [&body[..end], timings.as_bytes()].concat().into()
+    }
+}
+
+/// Rounded to microseconds.
+fn milliseconds(time: Duration) -> f64 {
+    (time.as_secs_f64() * 1e6).round() / 1e3
+}

@@ -1,0 +1,159 @@
+//! Requests for graphs that are not available: they wait for a load that is under way, or have the
+//! graph loaded.
+
+use std::{
+    sync::{Arc, atomic::Ordering::Relaxed},
+    time::{Duration, Instant},
+};
+
+use graphmill_engine::Plan;
+use tokio::{sync::watch, task::spawn_blocking, time::timeout_at};
+
+use super::{Named, Servable, Served, Stage, StateName, cut, usage::InUse};
+use crate::{
+    config::GraphEntry,
+    rescue::{Cause, Failure},
+};
+
+/// Requests that wait for one graph; each holds its body. Further ones are refused.
+const MAX_WAITING: usize = 256;
+
+/// How long a request waits.
+pub(crate) struct Patience {
+    /// For a load, at most.
+    pub(crate) load: Duration,
+    /// For anything.
+    pub(crate) deadline: Option<Instant>,
+    /// Ends it when the server ends running requests.
+    pub(crate) stage: watch::Receiver<Stage>,
+}
+
+/// A graph that answers, and stays in memory until this is dropped.
+pub(crate) struct Ready {
+    pub(crate) servable: Arc<Servable>,
+    /// The adapter that the request names.
+    pub(crate) adapter: Option<Arc<str>>,
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) in_use: InUse,
+}
+
+impl Ready {
+    /// What sessions are opened on.
+    pub(crate) fn plan(&self) -> &Plan {
+        &self.plan
+    }
+}
+
+/// A request that waits for a graph, until this is dropped.
+struct Place(Arc<Servable>);
+
+impl Place {
+    fn of(servable: &Arc<Servable>) -> Result<Self, Failure> {
+        let place = Self(Arc::clone(servable));
+        if servable.waiting.fetch_add(1, Relaxed) < MAX_WAITING {
+            return Ok(place);
+        }
+        let name = servable.name();
+        let message = format!("{MAX_WAITING} requests wait for the graph `{name}` to be loaded");
+        Err(Failure::new(Cause::QueueFull, message).after(servable.time_left()))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Relaxed);
+    }
+}
+
+impl Served {
+    /// What `find` finds, once it is available: loads it if that is wanted, and waits for it. Asks
+    /// `find` again after each change, as another configuration may have taken the place of the
+    /// one before.
+    pub(crate) async fn available(
+        self: &Arc<Self>,
+        find: impl Fn() -> Result<Named, Failure>,
+        mut patience: Patience,
+    ) -> Result<Ready, Failure> {
+        let mut changed = self.changed.subscribe();
+        let load_ends = Instant::now() + patience.load;
+        let ends = patience.deadline.map_or(load_ends, |it| it.min(load_ends));
+        let mut place = None;
+        loop {
+            changed.borrow_and_update();
+            let Named { servable, adapter } = find()?;
+            let failure = match servable.take_up() {
+                Ok((plan, in_use)) => {
+                    return Ok(Ready {
+                        servable,
+                        adapter,
+                        plan,
+                        in_use,
+                    });
+                }
+                Err(failure) => failure,
+            };
+            if servable.is_to_be_loaded() {
+                let (served, servable) = (Arc::clone(self), Arc::clone(&servable));
+                spawn_blocking(move || served.load_wanted(&servable));
+            } else if matches!(
+                servable.state_name(),
+                StateName::Failed | StateName::Waiting
+            ) {
+                return Err(failure);
+            }
+            if Instant::now() >= ends {
+                // As it is now: the load may have begun with this request.
+                let failure = servable.plan().err().unwrap_or(failure);
+                return Err(late(&servable, failure, patience.deadline));
+            }
+            if place
+                .as_ref()
+                .is_none_or(|Place(of)| !Arc::ptr_eq(of, &servable))
+            {
+                place = Some(Place::of(&servable)?);
+            }
+            tokio::select! {
+                () = cut(&mut patience.stage) => {
+                    return Err(Failure::new(Cause::Draining, "the server is stopping"));
+                }
+                // Ends by itself with the time, and never because nobody tells of changes.
+                _ = timeout_at(ends.into(), changed.changed()) => {}
+            }
+        }
+    }
+
+    /// Loads a graph that a request has claimed, unless another one has taken its place meanwhile.
+    fn load_wanted(&self, servable: &Arc<Servable>) {
+        let mut looked = self.looking();
+        let servables = self.now();
+        let is_listed = |now: &Arc<Servable>| Arc::ptr_eq(now, servable);
+        if !servables.get(servable.name()).is_some_and(is_listed) {
+            servable.becomes_unloaded("another one has taken its place");
+            return;
+        }
+        if servable.state_name() != StateName::Loading {
+            return;
+        }
+        let is_it = |entry: &&GraphEntry| entry.id() == servable.name();
+        let mut entries = servables.config.graphs.iter();
+        let entry = entries.find(is_it).expect("what is served is listed");
+        if let Err(reason) = servables.make_room(entry) {
+            tracing::error!("graph `{}` is not loaded: {reason}", servable.name());
+            servable.becomes_failed(&reason, true);
+        } else if let Err(failed) = servables.load_one(entry) {
+            servables.tell(entry, &failed);
+        }
+        looked.extend(&servable.made().seen);
+        self.hint.notify_one();
+    }
+}
+
+/// The failure of a request that has waited in vain.
+fn late(servable: &Servable, failure: Failure, deadline: Option<Instant>) -> Failure {
+    if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+        let name = servable.name();
+        let message = format!("the deadline passed before the graph `{name}` was loaded");
+        return Failure::new(Cause::Deadline, message);
+    }
+    failure
+}

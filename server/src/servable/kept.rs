@@ -1,0 +1,286 @@
+//! The last configuration that was served whole, kept in a file: with the texts of its graphs and
+//! subgraphs, so that a server can start with it when the files have become wrong. Models are not
+//! kept; their stamps tell whether they are still the same.
+
+use std::{
+    fs::{self, OpenOptions},
+    io::{self, Write as _},
+    os::unix::fs::OpenOptionsExt as _,
+    path::{self, Path, PathBuf},
+    process,
+    sync::Arc,
+    time::{Duration, UNIX_EPOCH},
+};
+
+use chrono::{SecondsFormat, Utc};
+use graphmill_engine::Subgraph;
+use ring::digest::{SHA256, digest};
+use serde::{Deserialize, Serialize};
+
+use super::{Servables, StateName};
+use crate::config::{self, Canary, Config, GraphEntry, Serving};
+
+/// The form of the file; another one is not read.
+const FORMAT: u32 = 1;
+
+/// Where the last good configuration of a `config.json` is kept.
+#[derive(Clone, Debug)]
+pub(crate) struct Keeper {
+    file: PathBuf,
+    source: PathBuf,
+}
+
+/// A configuration as it was kept.
+pub(crate) struct Found {
+    pub(crate) config: Config,
+    /// Where it was found, and of which time it is.
+    pub(crate) told: String,
+    /// Files that are others by now, or gone.
+    pub(crate) changed: Vec<PathBuf>,
+}
+
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Kept {
+    format: u32,
+    /// When it was kept, for people.
+    time: String,
+    source: PathBuf,
+    /// The text of the configuration, for people.
+    config: Option<String>,
+    graphs: Vec<KeptGraph>,
+    subgraphs: Vec<KeptSubgraph>,
+    canaries: Vec<Canary>,
+    places: Vec<PathBuf>,
+    models: Vec<Stamp>,
+}
+
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct KeptGraph {
+    name: String,
+    version: Option<u64>,
+    base: PathBuf,
+    file: PathBuf,
+    subconfig: PathBuf,
+    serving: Serving,
+    text: Option<Arc<str>>,
+    beside: Vec<KeptSubgraph>,
+}
+
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct KeptSubgraph {
+    file: String,
+    text: String,
+}
+
+/// What tells a file from another one of its name.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Stamp {
+    file: PathBuf,
+    bytes: u64,
+    /// Since 1970.
+    modified: Duration,
+}
+
+impl Keeper {
+    /// Keeps the configuration `source` in a folder, which is made if it is not there.
+    pub(crate) fn new(folder: &Path, source: &Path) -> io::Result<Self> {
+        let source = path::absolute(source)?;
+        fs::create_dir_all(folder)?;
+        let digest = digest(&SHA256, source.as_os_str().as_encoded_bytes());
+        let first: &[u8; 8] = digest.as_ref().first_chunk().expect("it has 32 bytes");
+        let name = source.file_stem().unwrap_or_default().to_string_lossy();
+        let file = folder.join(format!("{name}-{:016x}.json", u64::from_be_bytes(*first)));
+        Ok(Self { file, source })
+    }
+
+    /// Keeps what is served, if all of it is.
+    pub(super) fn keep(&self, servables: &Servables) {
+        let is_wrong = |state| matches!(state, StateName::Failed | StateName::Waiting);
+        let mut required = servables.iter().filter(|servable| !servable.is_optional());
+        if required.any(|servable| is_wrong(servable.state_name())) {
+            return;
+        }
+        let file = self.file.display();
+        match self.write(servables) {
+            Ok(true) => tracing::info!("the configuration is kept in `{file}`"),
+            Ok(false) => {}
+            Err(error) => tracing::warn!("the configuration cannot be kept in `{file}`: {error}"),
+        }
+    }
+
+    /// Whether there was something new to write.
+    fn write(&self, servables: &Servables) -> io::Result<bool> {
+        let mut kept = Kept::of(servables, &self.source)?;
+        if let Ok(before) = self.read() {
+            kept.time.clone_from(&before.time);
+            if kept == before {
+                return Ok(false);
+            }
+        }
+        kept.time = Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true);
+        let mut name = self.file.file_name().unwrap_or_default().to_owned();
+        name.push(format!(".{}.new", process::id()));
+        let beside = self.file.with_file_name(name);
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(0o600);
+        let written = options.open(&beside).and_then(|mut new| {
+            serde_json::to_writer_pretty(&new, &kept)?;
+            new.write_all(b"\n")?;
+            new.sync_all()?;
+            fs::rename(&beside, &self.file)
+        });
+        if written.is_err() {
+            // Nothing is left of what could not be written whole.
+            fs::remove_file(&beside).ok();
+        }
+        written.map(|()| true)
+    }
+
+    fn read(&self) -> Result<Kept, String> {
+        let file = self.file.display();
+        let text = fs::read(&self.file).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => format!(
+                "no configuration of `{}` was kept: `{file}` does not exist",
+                self.source.display()
+            ),
+            _ => format!("cannot read the kept configuration `{file}`: {error}"),
+        })?;
+        let kept: Kept = serde_json::from_slice(&text)
+            .map_err(|error| format!("the kept configuration `{file}` is damaged: {error}"))?;
+        if kept.format != FORMAT {
+            return Err(format!(
+                "the kept configuration `{file}` has the format {}, and this program reads {FORMAT}",
+                kept.format
+            ));
+        }
+        Ok(kept)
+    }
+
+    /// The configuration that was kept. The error says why there is none.
+    pub(crate) fn find(&self) -> Result<Found, String> {
+        let kept = self.read()?;
+        let is_same = |stamp: &&Stamp| Stamp::of(&stamp.file).as_ref() == Some(*stamp);
+        let changed = kept.models.iter().filter(|stamp| !is_same(stamp));
+        Ok(Found {
+            changed: changed.map(|stamp| stamp.file.clone()).collect(),
+            told: format!("as it was at {} (`{}`)", kept.time, self.file.display()),
+            config: kept.config().map_err(|what| {
+                let file = self.file.display();
+                format!("the kept configuration `{file}` is damaged: {what}")
+            })?,
+        })
+    }
+}
+
+impl Kept {
+    fn of(servables: &Servables, source: &Path) -> io::Result<Self> {
+        let config = &servables.config;
+        let mut graphs = Vec::new();
+        for entry in &config.graphs {
+            let entry = servables.of(entry).made().entry(entry);
+            graphs.push(KeptGraph::of(entry)?);
+        }
+        let files = servables.seen();
+        let is_kept = |file: &Path| file.extension().is_some_and(|it| it == "pbtxt");
+        let models = files
+            .paths()
+            .filter(|path| *path != source && !is_kept(path));
+        let places = config.places.iter().map(path::absolute);
+        let is_served = |text: &String| {
+            let now = config::parse(source, text).config;
+            let ids =
+                |config: &Config| config.graphs.iter().map(GraphEntry::id).collect::<Vec<_>>();
+            now.is_some_and(|now| ids(&now) == ids(config))
+        };
+        Ok(Self {
+            format: FORMAT,
+            time: String::new(),
+            source: source.to_owned(),
+            config: fs::read_to_string(source).ok().filter(is_served),
+            graphs,
+            subgraphs: config.subgraphs.iter().map(KeptSubgraph::of).collect(),
+            canaries: config.canaries.clone(),
+            places: places.collect::<io::Result<_>>()?,
+            models: models
+                .filter_map(|path| Stamp::of(&path::absolute(path).ok()?))
+                .collect(),
+        })
+    }
+
+    fn config(self) -> Result<Config, String> {
+        let graphs = self.graphs.into_iter().map(KeptGraph::entry);
+        Ok(Config {
+            graphs: graphs.collect::<Result<_, _>>()?,
+            subgraphs: subgraphs(self.subgraphs)?,
+            canaries: self.canaries,
+            places: self.places,
+        })
+    }
+}
+
+impl KeptGraph {
+    fn of(entry: GraphEntry) -> io::Result<Self> {
+        Ok(Self {
+            name: entry.name,
+            version: entry.version,
+            base: path::absolute(entry.base)?,
+            file: path::absolute(entry.file)?,
+            subconfig: path::absolute(entry.subconfig)?,
+            serving: entry.serving,
+            text: entry.text,
+            beside: entry
+                .beside
+                .iter()
+                .flat_map(|all| all.iter())
+                .map(KeptSubgraph::of)
+                .collect(),
+        })
+    }
+
+    fn entry(self) -> Result<GraphEntry, String> {
+        Ok(GraphEntry {
+            name: self.name,
+            version: self.version,
+            base: self.base,
+            file: self.file,
+            subconfig: self.subconfig,
+            serving: self.serving,
+            text: self.text,
+            beside: Some(subgraphs(self.beside)?.into()),
+        })
+    }
+}
+
+impl KeptSubgraph {
+    fn of(subgraph: &Subgraph) -> Self {
+        Self {
+            file: subgraph.file.to_string(),
+            text: subgraph.text.to_string(),
+        }
+    }
+}
+
+fn subgraphs(kept: Vec<KeptSubgraph>) -> Result<Vec<Subgraph>, String> {
+    let subgraph = |kept: KeptSubgraph| {
+        let KeptSubgraph { file, text } = kept;
+        Subgraph::typed(file.clone(), text).ok_or_else(|| format!("`{file}` has no `type` in it"))
+    };
+    kept.into_iter().map(subgraph).collect()
+}
+
+impl Stamp {
+    /// Of a file that is there now.
+    fn of(file: &Path) -> Option<Self> {
+        let metadata = fs::metadata(file).ok().filter(fs::Metadata::is_file)?;
+        let modified = metadata.modified().unwrap_or(UNIX_EPOCH);
+        Some(Self {
+            file: file.to_owned(),
+            bytes: metadata.len(),
+            modified: modified.duration_since(UNIX_EPOCH).unwrap_or_default(),
+        })
+    }
+}

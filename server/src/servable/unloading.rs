@@ -1,0 +1,135 @@
+//! How graphs leave the memory: when nobody has used them for a while, when another one needs it,
+//! and before the one that takes their place is loaded.
+
+use std::{
+    sync::{Arc, Weak},
+    thread,
+    time::{Duration, Instant},
+};
+
+use graphmill_engine::Plan;
+use graphmill_llm::room;
+use tokio::{task::spawn_blocking, time::sleep};
+
+use super::{Servable, Servables, Served};
+use crate::config::GraphEntry;
+
+/// How often is looked for graphs that nobody uses.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// How long a graph that nobody uses may be held by what has just looked at it.
+const LET_GO: Duration = Duration::from_secs(1);
+
+/// How often is looked whether a plan is still used.
+const LOOK_AT_USE: Duration = Duration::from_millis(5);
+
+/// Why a graph is unloaded that nobody uses.
+pub(super) const WHEN_IDLE: &str = "unloaded when idle";
+
+/// Unloads graphs that have had no request for as long as their entries say, until the server is
+/// gone.
+pub(crate) async fn unload_idle(served: Weak<Served>) {
+    loop {
+        sleep(LOOK_EVERY).await;
+        let Some(servables) = served.upgrade().map(|served| served.now()) else {
+            return;
+        };
+        let now = Instant::now();
+        if servables.iter().any(|servable| servable.is_due(now))
+            && spawn_blocking(move || servables.unload_due(now))
+                .await
+                .is_err()
+        {
+            return; // the runtime ends
+        }
+    }
+}
+
+impl Servables {
+    fn unload_due(&self, now: Instant) {
+        for servable in self.iter().filter(|servable| servable.is_due(now)) {
+            servable.unload(|| servable.is_due(now), WHEN_IDLE);
+        }
+    }
+
+    /// Sees to it that there is memory for a graph that is loaded on demand: others of its kind
+    /// that nobody uses now leave, the one first that was used least recently.
+    pub(super) fn make_room(&self, entry: &GraphEntry) -> Result<(), String> {
+        let (made, _) = self.check(entry);
+        loop {
+            let bytes = made.seen.bytes_beyond(&self.in_memory());
+            let Err(short) = room::ensure(bytes) else {
+                return Ok(());
+            };
+            let mut unused: Vec<&Servable> = self
+                .iter()
+                .filter(|servable| servable.may_leave())
+                .collect();
+            unused.sort_by_key(|servable| servable.usage.last());
+            let reason = format!("unloaded to make room for `{}`", entry.id());
+            let mut left = unused.into_iter();
+            if !left.any(|servable| servable.unload(|| servable.may_leave(), &reason)) {
+                return Err(format!(
+                    "it takes {} MiB, {} MiB of memory are left, and no other graph can be unloaded",
+                    bytes >> 20,
+                    short.left >> 20
+                ));
+            }
+        }
+    }
+}
+
+impl Servable {
+    /// Whether it has been idle for as long as it may.
+    fn is_due(&self, now: Instant) -> bool {
+        let is_idle = |time| self.usage.is_idle(time, now);
+        self.available_since().is_some()
+            && self.idle_unload().is_some_and(is_idle)
+            && self.is_unused()
+    }
+
+    /// Whether it can leave and come back with the next request.
+    fn may_leave(&self) -> bool {
+        self.loads_on_demand() && self.available_since().is_some() && self.is_unused()
+    }
+
+    /// Takes it out of memory, if `may` agrees.
+    fn unload(&self, may: impl FnOnce() -> bool, reason: &str) -> bool {
+        let Some(plan) = self.take_plan(may) else {
+            return false;
+        };
+        // A request that has come in this moment ends on the plan that it has.
+        is_let_go(&plan, LET_GO);
+        drop(plan);
+        room::trim();
+        tracing::info!("graph `{}`: {reason}", self.name());
+        self.becomes_unloaded(reason);
+        true
+    }
+
+    /// Takes its plan away and waits until no request runs on it. The error is the plan, where that
+    /// takes longer than `patience`.
+    pub(super) fn drain(&self, patience: Duration) -> Result<(), Arc<Plan>> {
+        let Some(plan) = self.take_plan(|| true) else {
+            return Ok(());
+        };
+        if !is_let_go(&plan, patience) {
+            return Err(plan);
+        }
+        drop(plan);
+        room::trim();
+        Ok(())
+    }
+}
+
+/// Whether nobody else has a plan within this time.
+fn is_let_go(plan: &Arc<Plan>, within: Duration) -> bool {
+    let deadline = Instant::now() + within;
+    while Arc::strong_count(plan) > 1 {
+        if Instant::now() >= deadline {
+            return false;
+        }
+        thread::sleep(LOOK_AT_USE);
+    }
+    true
+}

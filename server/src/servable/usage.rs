@@ -1,0 +1,89 @@
+//! When a graph was last used, for those that are unloaded when nobody uses them.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+/// Who uses a graph, and when it was used last.
+#[derive(Debug)]
+pub(super) struct Usage(Mutex<Uses>);
+
+#[derive(Debug)]
+struct Uses {
+    now: usize,
+    last: Instant,
+}
+
+impl Default for Usage {
+    fn default() -> Self {
+        Self(Mutex::new(Uses {
+            now: 0,
+            last: Instant::now(),
+        }))
+    }
+}
+
+/// Somebody uses a graph until this is dropped.
+#[derive(Debug)]
+pub(crate) struct InUse(Arc<Usage>);
+
+impl Usage {
+    pub(super) fn begin(self: &Arc<Self>) -> InUse {
+        let mut uses = self.lock();
+        uses.now += 1;
+        uses.last = Instant::now();
+        InUse(Arc::clone(self))
+    }
+
+    /// The time without a use begins anew.
+    pub(super) fn touch(&self) {
+        self.lock().last = Instant::now();
+    }
+
+    pub(super) fn is_used(&self) -> bool {
+        self.lock().now > 0
+    }
+
+    /// When it was used last.
+    pub(super) fn last(&self) -> Instant {
+        self.lock().last
+    }
+
+    /// Whether nobody uses it, and nobody did for so long, at this time.
+    pub(super) fn is_idle(&self, for_time: Duration, at: Instant) -> bool {
+        let uses = self.lock();
+        uses.now == 0 && at.saturating_duration_since(uses.last) >= for_time
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Uses> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for InUse {
+    fn drop(&mut self) {
+        let mut uses = self.0.lock();
+        uses.now -= 1;
+        uses.last = Instant::now();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_idle_time_begins_when_the_last_use_has_ended() {
+        let usage = Arc::new(Usage::default());
+        let hour = Duration::from_hours(1);
+        let later = |hours: u32| Instant::now() + hour * hours;
+        assert!(!usage.is_idle(hour, Instant::now()) && usage.is_idle(hour, later(1)));
+        let (long, short) = (usage.begin(), usage.begin());
+        drop(short);
+        assert!(!usage.is_idle(hour, later(9)), "somebody uses it");
+        assert!(usage.is_used());
+        drop(long);
+        assert!(!usage.is_idle(hour, Instant::now()) && usage.is_idle(hour, later(1)));
+    }
+}

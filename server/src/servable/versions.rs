@@ -1,0 +1,136 @@
+//! Versions of a graph: which of them a request gets that names none.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use ring::digest::{SHA256, digest};
+
+use super::{Servable, Servables, StateName};
+use crate::config::Config;
+
+/// How a request chooses among versions.
+#[derive(Clone, Debug)]
+pub(crate) enum Choice {
+    /// The newest one that is not on trial.
+    Newest,
+    /// By the percents of the configuration; whoever has the same word gets the same version.
+    By(Arc<str>),
+}
+
+/// The versions of a graph.
+#[derive(Debug, Default)]
+pub(super) struct Versions {
+    /// Their names, by number.
+    names: BTreeMap<u64, String>,
+    /// Percents of the requests that name no version.
+    canary: BTreeMap<u64, u32>,
+}
+
+/// The graphs of a configuration that have versions.
+pub(super) fn of(config: &Config) -> BTreeMap<String, Versions> {
+    let mut all: BTreeMap<String, Versions> = BTreeMap::new();
+    for entry in &config.graphs {
+        if let Some(version) = entry.version {
+            let versions = all.entry(entry.name.clone()).or_default();
+            versions.names.insert(version, entry.id());
+        }
+    }
+    for canary in &config.canaries {
+        if let Some(versions) = all.get_mut(&canary.graph) {
+            versions.canary.clone_from(&canary.percents);
+        }
+    }
+    all
+}
+
+impl Versions {
+    /// The version on trial that a word falls to, if to one.
+    fn on_trial(&self, graph: &str, choice: &Choice) -> Option<u64> {
+        let Choice::By(word) = choice else {
+            return None;
+        };
+        let falls_to = hundredth(graph, word);
+        let mut sum = 0;
+        let mut listed = self.canary.iter();
+        let found = listed.find(|(_, percent)| {
+            sum += **percent;
+            falls_to < sum
+        });
+        found.map(|(version, _)| *version)
+    }
+}
+
+/// Which hundredth of all requests for a graph a word belongs to: the same in every process.
+fn hundredth(graph: &str, word: &str) -> u32 {
+    let digest = digest(&SHA256, format!("{graph}\n{word}").as_bytes());
+    let first = digest.as_ref().first_chunk().expect("it has 32 bytes");
+    u32::from_le_bytes(*first) % 100
+}
+
+impl Servables {
+    /// The graph of a name, or the version of it that is chosen: one that can answer, if there is
+    /// one.
+    pub(super) fn of_graph(&self, name: &str, choice: &Choice) -> Option<&Arc<Servable>> {
+        if let Some(servable) = self.by_name.get(name) {
+            return Some(servable);
+        }
+        let versions = self.versions.get(name)?;
+        let trial = versions.on_trial(name, choice);
+        let newest = versions.names.iter().rev();
+        let is_listed = |version: &u64| versions.canary.contains_key(version);
+        let (listed, others): (Vec<_>, Vec<_>) = newest.partition(|(number, _)| is_listed(number));
+        let in_turn = others.into_iter().chain(listed).map(|(number, _)| *number);
+        let in_turn: Vec<u64> = trial.into_iter().chain(in_turn).collect();
+        let servables = || {
+            let names = in_turn.iter().filter_map(|it| versions.names.get(it));
+            names.filter_map(|name| self.by_name.get(name))
+        };
+        let will_answer = |it: &&Arc<Servable>| it.state_name() != StateName::Failed;
+        servables()
+            .find(|servable| servable.answers())
+            .or_else(|| servables().find(will_answer))
+            .or_else(|| servables().next())
+    }
+
+    /// Names of graphs with versions.
+    pub(crate) fn versioned(&self) -> impl Iterator<Item = &str> {
+        self.versions.keys().map(String::as_str)
+    }
+}
+
+impl Servable {
+    /// Whether it answers, or is loaded when it is asked to.
+    pub(crate) fn answers(&self) -> bool {
+        match self.state_name() {
+            StateName::Available => true,
+            StateName::Listed | StateName::Loading | StateName::Unloading | StateName::Unloaded => {
+                self.loads_on_demand() && self.last_failure().is_none()
+            }
+            StateName::Failed | StateName::Waiting => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_always_falls_to_the_same_version_and_all_words_as_the_percents_say() {
+        let versions = Versions {
+            names: BTreeMap::new(),
+            canary: BTreeMap::from([(2, 10), (3, 30), (4, 0)]),
+        };
+        let of = |word: u32| versions.on_trial("chat", &Choice::By(word.to_string().into()));
+        let mut counts = BTreeMap::new();
+        for word in 0..10_000 {
+            assert_eq!(of(word), of(word));
+            *counts.entry(of(word)).or_insert(0) += 1;
+        }
+        assert!((800..1_200).contains(&counts[&Some(2)]), "{counts:?}");
+        assert!((2_700..3_300).contains(&counts[&Some(3)]), "{counts:?}");
+        assert!(!counts.contains_key(&Some(4)), "{counts:?}");
+        assert_eq!(versions.on_trial("chat", &Choice::Newest), None);
+        let differ = |word: &str| hundredth("chat", word) != hundredth("other", word);
+        assert!(differ("a") || differ("b"), "graphs choose apart");
+    }
+}
