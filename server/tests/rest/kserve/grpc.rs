@@ -427,17 +427,21 @@ async fn a_deadline_ends_a_run() {
 
 #[tokio::test]
 async fn health_is_that_of_the_server_and_of_graphs() {
+    let (_server, whole) = start(&[("mirror", MIRROR)]).await;
+    let asked = HealthCheckRequest::default();
+    let path = "/grpc.health.v1.Health/Check";
+    let answer = whole.call::<_, HealthCheckResponse>(path, asked).await;
+    assert_eq!(answer.unwrap().status, 1);
     let (_server, client) = start(&[("mirror", MIRROR), ("broken", "node {")]).await;
     let check = async |service: &str| {
         let asked = HealthCheckRequest {
             service: service.to_owned(),
         };
-        let path = "/grpc.health.v1.Health/Check";
         client.call::<_, HealthCheckResponse>(path, asked).await
     };
     for (service, status) in [
-        ("", 1),
-        ("inference.GRPCInferenceService", 1),
+        ("", 2),
+        ("inference.GRPCInferenceService", 2),
         ("mirror", 1),
         ("broken", 2),
     ] {

@@ -118,7 +118,7 @@ async fn a_wrong_message_is_told_and_the_stream_goes_on() {
                 model_version: "3".into(),
                 ..y(1, 2)
             },
-            "no version `3`",
+            "the stream is one of the version 1",
         ),
         (
             with_input(request("mirror"), "z", "INT8", &[1], vec![1]),
