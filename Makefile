@@ -4,7 +4,7 @@ HOST ?= 127.0.0.1
 PORT ?= 8000
 GRAPHMILL := target/release/graphmill
 
-.PHONY: help setup build program demo serve test rust-tests client-tests fuzz-models soak nightly bench bench-engine package-binary deb wheel image fmt lint sanitize doc ci clean
+.PHONY: help setup build program demo serve test rust-tests client-tests fuzz-models soak nightly bench bench-engine package-binary deb wheel image proto fmt lint sanitize doc ci clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -71,6 +71,9 @@ wheel: setup ## build the Python wheel, with maturin
 
 image: ## build the container image
 	docker build -t graphmill .
+
+proto: ## make the messages of the gRPC API again, from server/proto/inference.proto
+	cargo run --quiet --manifest-path server/proto/generate/Cargo.toml
 
 fmt: ## format the Rust sources
 	cargo fmt --all

@@ -12,6 +12,7 @@
 pub mod drive;
 pub mod generation;
 pub mod graphs;
+pub mod grpc;
 pub mod load;
 pub mod model;
 pub mod nodes;

@@ -10,4 +10,5 @@ pub mod llm;
 pub mod payload;
 mod payload_json;
 mod subgraphs;
+pub mod tensor;
 pub mod text;

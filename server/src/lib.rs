@@ -12,7 +12,8 @@
 //!
 //! In this crate, and only here, wire formats and status codes are known. [`config`] reads what to
 //! serve, `servable` holds the graphs and opens their sessions, `http` has a folder for each
-//! dialect, `keys` says who may do what, `site` says whose requests are taken, `listen` holds the
+//! dialect, `grpc` speaks KServe's protocol over gRPC, `kserve` is what both have of it, `tensors` says
+//! what of a graph tensors can be, `keys` says who may do what, `site` says whose requests are taken, `listen` holds the
 //! connections, `rescue` is the error table, and `app` puts the layers around all of it, starts and
 //! stops it.
 
@@ -20,18 +21,22 @@ mod app;
 mod changes;
 mod cli;
 pub mod config;
+mod grpc;
 mod http;
 mod keys;
+mod kserve;
 mod listen;
 mod observe;
 mod offline;
 mod rescue;
 mod servable;
 mod site;
+mod tensors;
 
 pub use app::{Reloader, Server, StartError};
 pub use cli::main;
 pub use config::diagnostics;
+pub use grpc::proto as inference;
 pub use http::state::Options;
 pub use keys::{Digest, JwksSource, JwtOptions, KeyError, KeySource};
 pub use listen::{Limits, TlsError, TlsFiles};

@@ -115,3 +115,50 @@ def start_server(tmp_path):
 def answers():
     """Prompts with the greedy answer that the shipped model gives."""
     return json.loads((ROOT / "demos" / "tiny_chat" / "answers.json").read_text())
+
+
+# A graph that gives back a tensor and a text.
+MIRROR = """
+input_stream: "x"
+input_stream: "TEXT:text"
+output_stream: "same_x"
+output_stream: "TEXT:same_text"
+node {
+  calculator: "PassThroughCalculator"
+  input_stream: "x"
+  input_stream: "text"
+  output_stream: "same_x"
+  output_stream: "same_text"
+}
+graph_options {
+  [type.googleapis.com/graphmill.TensorOptions] {
+    input { name: "x" datatype: FP32 shape: [-1, 2] }
+    output { name: "same_x" datatype: FP32 shape: [-1, 2] }
+  }
+}
+"""
+
+
+class TensorServer:
+    """A server of that graph: its ports for REST and for gRPC."""
+
+    def __init__(self, folder):
+        (folder / "graph.pbtxt").write_text(MIRROR)
+        config = folder / "config.json"
+        config.write_text(json.dumps({"model_config_list": [], "mediapipe_config_list": [{"name": "mirror", "base_path": "."}]}))
+        self.rest, self.grpc = free_port(), free_port()
+        command = [BINARY, "serve", "--config_path", config, "--rest_port", str(self.rest), "--port", str(self.grpc)]
+        self.log = folder / "log"
+        self.process = subprocess.Popen(command, stderr=self.log.open("wb"), cwd=ROOT)
+        deadline = time.monotonic() + 60
+        while "ready after" not in self.log.read_text():
+            assert time.monotonic() < deadline and self.process.poll() is None, self.log.read_text()
+            time.sleep(0.02)
+
+
+@pytest.fixture(scope="session")
+def tensors(tmp_path_factory):
+    served = TensorServer(tmp_path_factory.mktemp("tensors"))
+    yield served
+    served.process.terminate()
+    assert served.process.wait(30) == 0

@@ -1,6 +1,7 @@
 //! The command line: one file a command.
 
 mod compare;
+mod grpc;
 mod http;
 mod http_share;
 mod matmul;
@@ -42,6 +43,8 @@ enum Command {
     LlmEngine(speed::LlmEngineArguments),
     /// Send loads to a server and measure what comes back.
     Http(Box<http::Arguments>),
+    /// Send tensors to a graph over gRPC and measure how fast they come back.
+    Grpc(grpc::Arguments),
     /// What arrives over HTTP of the tokens that llama.cpp alone can make, both in turns.
     Share(Box<http_share::Arguments>),
     /// Send loads to our server and to another in turn, and compare.
@@ -60,6 +63,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Matmul(arguments) => matmul::run(arguments, json),
         Command::LlmEngine(arguments) => speed::engine(arguments, json),
         Command::Http(arguments) => http::run(arguments, json),
+        Command::Grpc(arguments) => grpc::run(arguments, json),
         Command::Share(arguments) => http_share::run(arguments, json),
         Command::Compare(arguments) => compare::run(arguments, json),
         Command::Suite(arguments) => suite::run(arguments, json),

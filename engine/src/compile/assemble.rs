@@ -1,6 +1,6 @@
 //! From a draft without errors to the plan.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crossbeam_utils::CachePadded;
 use graphmill_grammar::SourceMap;
@@ -149,6 +149,7 @@ pub(super) fn assemble(mut draft: Draft<'_>, sources: &SourceMap) -> Plan {
             .is_some_and(|report| report.value),
         explain,
         unloaded,
+        attached: OnceLock::new(),
         open_sessions: CachePadded::default(),
     }
 }

@@ -11,7 +11,7 @@ use std::{
     any::Any,
     ops::Range,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicUsize, Ordering},
     },
 };
@@ -46,6 +46,8 @@ pub struct Plan {
     pub(crate) explain: Explain,
     /// A node needs a resource that was not loaded.
     pub(crate) unloaded: Option<String>,
+    /// What the program that serves the plan knows of it.
+    pub(crate) attached: OnceLock<Arc<dyn Any + Send + Sync>>,
     /// On a cache line of its own: every session changes it, and all read what is beside it for
     /// every packet.
     pub(crate) open_sessions: CachePadded<AtomicUsize>,
@@ -173,6 +175,12 @@ pub(crate) struct GraphPort {
     pub(crate) stream: u32,
 }
 
+impl GraphPort {
+    fn tagged(&self) -> (&str, &str) {
+        (&self.tag, &self.name)
+    }
+}
+
 impl Plan {
     /// The streams that the graph takes in, in order.
     pub fn graph_inputs(&self) -> impl Iterator<Item = &str> {
@@ -182,6 +190,27 @@ impl Plan {
     /// The streams that the graph gives out, in order.
     pub fn graph_outputs(&self) -> impl Iterator<Item = &str> {
         self.graph_outputs.iter().map(|port| &*port.name)
+    }
+
+    /// The graph's input streams with their tags, which may be empty, in order.
+    pub fn tagged_inputs(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.graph_inputs.iter().map(GraphPort::tagged)
+    }
+
+    /// The graph's output streams with their tags, which may be empty, in order.
+    pub fn tagged_outputs(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.graph_outputs.iter().map(GraphPort::tagged)
+    }
+
+    /// Keeps with the plan what the program that serves it knows of it. What is attached first
+    /// stays.
+    pub fn attach<T: Any + Send + Sync>(&self, value: T) {
+        self.attached.get_or_init(|| Arc::new(value));
+    }
+
+    /// What was attached, if it is a `T`.
+    pub fn attached<T: Any + Send + Sync>(&self) -> Option<&T> {
+        self.attached.get()?.downcast_ref()
     }
 
     /// The graph's input stream with this tag and index 0.

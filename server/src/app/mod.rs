@@ -27,12 +27,12 @@ use crate::{
         state::{App, Document, Options},
     },
     keys::{self, KeyError, Keys},
+    kserve::Statistics,
     listen::{self, Hall, Tls, TlsError},
     observe::{metrics::Metrics, trace::Traces},
     servable::{self, Served, Stage},
     site::Site,
 };
-use stack::stack;
 
 /// Why a server could not start.
 #[derive(Debug, thiserror::Error)]
@@ -61,6 +61,7 @@ pub enum StartError {
 pub struct Server {
     app: Arc<App>,
     addresses: Vec<SocketAddr>,
+    grpc_addresses: Vec<SocketAddr>,
     management_addresses: Vec<SocketAddr>,
     stage: watch::Sender<Stage>,
     clients: Arc<Hall>,
@@ -109,10 +110,12 @@ impl Server {
         let tls = options.tls.clone().map(Tls::open).transpose()?;
         let tls = tls.map(Arc::new);
         let (listeners, addresses) = listen_at(&options.addresses)?;
+        let (grpc_listeners, grpc_addresses) = listen_at(&options.grpc)?;
         let (management_listeners, management_addresses) = listen_at(&options.management)?;
         let hosts = &options.allowed_hosts;
         let site_at = |addresses, origins| Site::new(addresses, hosts, origins);
         let public_site = site_at(&addresses, &options.allowed_origins);
+        let grpc_site = site_at(&grpc_addresses, &[]);
         let management_site = site_at(&management_addresses, &[]);
         let clients = Arc::new(Hall::new(options.limits.clone()));
         let operators = Arc::new(Hall::new(options.limits.of_management()));
@@ -127,6 +130,7 @@ impl Server {
             document: Document::default(),
             options,
             metrics: Arc::new(Metrics::new(&served, halls)),
+            statistics: Statistics::default(),
             served,
             keys,
             running: Arc::default(),
@@ -139,7 +143,7 @@ impl Server {
         } else {
             Side::Public
         };
-        let public = stack(&app, audience, public_site);
+        let public = stack::rest(&app, audience, public_site);
         let mut serving = JoinSet::new();
         for listener in listeners {
             serving.spawn(listen::accept(
@@ -149,7 +153,16 @@ impl Server {
                 public.clone(),
             ));
         }
-        let management = stack(&app, Side::Management, management_site);
+        let grpc = stack::grpc(&app, grpc_site);
+        for listener in grpc_listeners {
+            serving.spawn(listen::accept(
+                listener,
+                tls.clone(),
+                Arc::clone(&clients),
+                grpc.clone(),
+            ));
+        }
+        let management = stack::rest(&app, Side::Management, management_site);
         let mut managing = JoinSet::new();
         for listener in management_listeners {
             managing.spawn(listen::accept(
@@ -184,6 +197,7 @@ impl Server {
             _looking: looking,
             app,
             addresses,
+            grpc_addresses,
             management_addresses,
             stage,
             clients,
@@ -197,6 +211,11 @@ impl Server {
     /// Where it listens.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
+    }
+
+    /// Where it listens for gRPC, if at all.
+    pub fn grpc_addresses(&self) -> &[SocketAddr] {
+        &self.grpc_addresses
     }
 
     /// Where it listens for operators, if apart.

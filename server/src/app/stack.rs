@@ -12,8 +12,9 @@ use axum::{
 use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::{
+    grpc,
     http::{self, Side, access, state::App},
-    keys::{self, Gate},
+    keys::{self, Gate, Need},
     listen,
     observe::{log, request_id},
     rescue::{Cause, Failure},
@@ -21,15 +22,36 @@ use crate::{
     site::{self, Site},
 };
 
-/// The whole service of a listener.
-pub(super) fn stack(app: &Arc<App>, audience: Side, site: Site) -> Router {
-    let mut routes = http::routes(audience)
+/// The whole service of a listener for REST.
+pub(super) fn rest(app: &Arc<App>, audience: Side, site: Site) -> Router {
+    let routes = guarded(app, http::routes(audience), http::needs(), site)
+        // Outside of the panics, which are told in the dialect of the path, too.
+        .layer(middleware::from_fn(http::dialects::layer));
+    told(app, routes)
+}
+
+/// The whole service of a listener for gRPC.
+pub(super) fn grpc(app: &Arc<App>, site: Site) -> Router {
+    let routes = guarded(app, grpc::routes(app), grpc::needs(), site)
+        // Outside of the panics, which become statuses, too.
+        .layer(middleware::from_fn(grpc::layer));
+    told(app, routes)
+}
+
+/// Routes, and whatever refuses a request for them.
+fn guarded(
+    app: &Arc<App>,
+    routes: Router<Arc<App>>,
+    needs: impl IntoIterator<Item = (Method, String, Need)>,
+    site: Site,
+) -> Router {
+    let mut routes = routes
         .with_state(Arc::clone(app))
         // Inside of what lets pages read answers: they may read this one.
         .layer(middleware::from_fn_with_state(Arc::clone(app), draining));
     if let Some(keys) = &app.keys {
         let counts = app.metrics.keys().clone();
-        let gate = Gate::new(Arc::clone(keys), counts, http::needs());
+        let gate = Gate::new(Arc::clone(keys), counts, needs);
         // Around all that is served; inside of what answers the preflights of pages, which have no
         // key.
         routes = routes.layer(middleware::from_fn_with_state(Arc::new(gate), keys::layer));
@@ -45,8 +67,11 @@ pub(super) fn stack(app: &Arc<App>, audience: Side, site: Site) -> Router {
         // Innermost, so that the layers outside see a panic as the 500 it becomes: logged, with its
         // request's id.
         .layer(CatchPanicLayer::custom(panicked))
-        // Outside of the panics, which are told in the dialect of the path, too.
-        .layer(middleware::from_fn(http::dialects::layer))
+}
+
+/// What tells of a request, whatever became of it.
+fn told(app: &Arc<App>, routes: Router) -> Router {
+    routes
         // Outside of everything that can fail, so that each request has its line; inside of the id
         // that the line shows.
         .layer(middleware::from_fn_with_state(

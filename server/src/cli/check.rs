@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::{Format, registry, report};
 use crate::{
     config::{self, diagnostics, subgraphs::Named},
-    servable::{answers_http, compile},
+    servable::{answers, compile},
 };
 
 #[derive(Debug, Args)]
@@ -167,7 +167,7 @@ fn graph(file: &Path, base: &Path, bench: &Bench) -> Checked {
         }
     };
     // A graph need not be for REST: a test or a program of one's own may run it.
-    let no_http = compiled.plan.and_then(|plan| answers_http(&plan).err());
+    let no_http = compiled.plan.and_then(|plan| answers(&plan).err());
     Checked {
         sources: compiled.sources,
         diagnostics: compiled.diagnostics,

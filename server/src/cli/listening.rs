@@ -25,6 +25,15 @@ pub(super) struct Listening {
         default_value = "127.0.0.1"
     )]
     rest_bind_address: Vec<String>,
+    /// Where the gRPC API listens (--port): addresses or host names, separated by commas. The same
+    /// holds of who reaches it.
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        value_delimiter = ',',
+        default_value = "127.0.0.1"
+    )]
+    grpc_bind_address: Vec<String>,
     /// A port of its own for health, metrics, status and config, which is reachable when the other
     /// is full; metrics, status and config are then only there.
     #[arg(long, value_name = "PORT", value_parser = value_parser!(u16).range(1..))]
@@ -70,14 +79,23 @@ pub(super) struct Listening {
 
 impl Listening {
     /// Says in the options where to listen and to whom.
-    pub(super) fn apply(&self, port: u16, options: &mut Options) -> Result<(), String> {
+    pub(super) fn apply(
+        &self,
+        port: u16,
+        grpc_port: Option<u16>,
+        options: &mut Options,
+    ) -> Result<(), String> {
         options.addresses = resolve(&self.rest_bind_address, port, "--rest_bind_address")?;
+        if let Some(port) = grpc_port.filter(|port| *port != 0) {
+            options.grpc = resolve(&self.grpc_bind_address, port, "--grpc_bind_address")?;
+        }
         if let Some(port) = self.management_port {
             let hosts = &self.management_bind_address;
             options.management = resolve(hosts, port, "--management_bind_address")?;
         }
         let bound = self.rest_bind_address.iter();
         let bound = bound.chain(&self.management_bind_address);
+        let bound = bound.chain(&self.grpc_bind_address);
         options.allowed_hosts = bound.chain(&self.allowed_hosts).cloned().collect();
         options.allowed_origins.clone_from(&self.allowed_origins);
         let seconds = |seconds: u32| Duration::from_secs(seconds.into());

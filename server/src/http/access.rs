@@ -24,7 +24,7 @@ use crate::{
     keys::Label,
     observe::{
         log,
-        metrics::{Metrics, Taken},
+        metrics::Taken,
         request_id::Id,
         trace::{Ended, RequestTrace},
     },
@@ -271,29 +271,30 @@ pub(crate) async fn layer(
     }));
     request.extensions_mut().insert(entry.clone());
     // Dropped without a status when the client leaves before there is one.
-    let metrics = Arc::clone(&app.metrics);
-    metrics.begins();
+    app.metrics.begins();
     let mut line = Line {
-        metrics,
+        app,
         entry,
         status: None,
         whole: false,
     };
     let response = next.run(request).await;
-    if let Some(failure) = response.extensions().get::<Failure>() {
+    let failure = response.extensions().get::<Failure>();
+    if let Some(failure) = failure {
         line.entry.failed(failure);
     }
     if let Some(Label(key)) = response.extensions().get::<Label>() {
         line.entry.0.key.get_or_init(|| Arc::clone(key));
     }
-    line.status = Some(response.status());
+    // An answer of gRPC has status 200 whatever it says.
+    line.status = Some(failure.map_or(response.status(), |failure| failure.row().status));
     line.whole = response.body().is_end_stream();
     response.map(|body| Body::new(Watched { body, line }))
 }
 
 /// Writes the line when it is dropped.
 struct Line {
-    metrics: Arc<Metrics>,
+    app: Arc<App>,
     entry: Entry,
     status: Option<StatusCode>,
     whole: bool,
@@ -303,7 +304,8 @@ impl Drop for Line {
     fn drop(&mut self) {
         self.entry.write(self.status, self.whole);
         let facts = &*self.entry.0;
-        self.metrics.ends(
+        let metrics = &self.app.metrics;
+        metrics.ends(
             facts.model.get().map_or("", String::as_str),
             &facts.endpoint,
             self.status.map(|status| status.as_u16()),
@@ -326,15 +328,16 @@ impl Drop for Line {
         }
         if let Some(graph) = facts.model.get() {
             let refused = self.status.is_some_and(|status| status.as_u16() >= 400);
-            self.metrics.graph_ends(
-                graph,
-                facts.streams.get() == Some(&true),
-                match (facts.entered.get(), facts.failure.get()) {
-                    (None, _) => Taken::Rejected,
-                    (Some(()), None) if !refused => Taken::Answered,
-                    (Some(()), _) => Taken::Failed,
-                },
-            );
+            let taken = match (facts.entered.get(), facts.failure.get()) {
+                (None, _) => Taken::Rejected,
+                (Some(()), None) if !refused => Taken::Answered,
+                (Some(()), _) => Taken::Failed,
+            };
+            metrics.graph_ends(graph, facts.streams.get() == Some(&true), taken);
+            let well = taken == Taken::Answered && self.whole;
+            let queued = facts.tally.read().queued;
+            let statistics = &self.app.statistics;
+            statistics.ended(graph, well, facts.received.elapsed(), queued);
         }
     }
 }
@@ -354,7 +357,12 @@ impl HttpBody for Watched {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let frame = Pin::new(&mut self.body).poll_frame(cx);
-        self.line.whole = matches!(frame, Poll::Ready(None)) || self.body.is_end_stream();
+        let is_last = match &frame {
+            Poll::Ready(Some(Ok(frame))) => frame.is_trailers(),
+            Poll::Ready(None) => true,
+            _ => false,
+        };
+        self.line.whole = is_last || self.body.is_end_stream();
         frame
     }
 

@@ -64,6 +64,19 @@ impl Bodies {
         self.all
     }
 
+    /// The part of the budget of a body that has not begun to come.
+    pub(crate) fn lease(self: &Arc<Self>) -> Lease {
+        Lease::new(self)
+    }
+
+    /// Refuses a body that is announced to be longer than one can be.
+    pub(crate) fn check(&self, announced: usize) -> Result<(), Failure> {
+        if announced > self.each {
+            return Err(self.too_long());
+        }
+        Ok(())
+    }
+
     /// Reads a body to its end. `headers` are those of its request.
     pub(crate) async fn read<B>(
         self: &Arc<Self>,
@@ -101,11 +114,7 @@ impl Bodies {
         let decoding = tokio::task::spawn_blocking(move || {
             let mut decoded = encoding.decode(&bytes, |more| lease.take(more))?;
             decoded.shrink_to_fit();
-            lease.claim = None;
-            Ok(Bytes::from_owner(Leased {
-                bytes: decoded.into(),
-                _lease: lease,
-            }))
+            Ok(lease.keeps(decoded.into()))
         });
         decoding
             .await
@@ -149,11 +158,7 @@ impl Bodies {
             rest.shrink_to_fit();
             rest.into()
         });
-        lease.claim = None;
-        Ok(Bytes::from_owner(Leased {
-            bytes,
-            _lease: lease,
-        }))
+        Ok(lease.keeps(bytes))
     }
 
     fn too_long(&self) -> Failure {
@@ -189,7 +194,7 @@ async fn drain<B: HttpBody + Unpin>(body: &mut B) {
 
 /// Bytes of the budget, which are given back when this is dropped.
 #[derive(Debug)]
-struct Lease {
+pub(crate) struct Lease {
     bodies: Arc<Bodies>,
     bytes: usize,
     /// What a large body may grow to before memory is claimed for more.
@@ -223,7 +228,8 @@ impl Lease {
         Ok(())
     }
 
-    fn take(&mut self, more: usize) -> Result<(), Failure> {
+    /// Takes as much more, or refuses it.
+    pub(crate) fn take(&mut self, more: usize) -> Result<(), Failure> {
         let bodies = &self.bodies;
         let bytes = self.bytes + more;
         if bytes > bodies.each {
@@ -244,6 +250,17 @@ impl Lease {
             }
             Err(_) => Err(bodies.full()),
         }
+    }
+}
+
+impl Lease {
+    /// Bytes that have come and keep their part of the budget until nothing refers to them.
+    pub(crate) fn keeps(mut self, bytes: Bytes) -> Bytes {
+        self.claim = None;
+        Bytes::from_owner(Leased {
+            bytes,
+            _lease: self,
+        })
     }
 }
 

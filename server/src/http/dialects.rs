@@ -13,14 +13,22 @@ use graphmill_calculators::http::{
     dialects,
 };
 
-use super::sse;
+use super::{kserve, sse};
 use crate::{observe::request_id::Id, rescue::Failure};
 
 /// Tells every failure under the paths of a dialect in its own form, whoever refused the request:
 /// the graph, the router or a layer.
 pub(crate) async fn layer(request: Request, next: Next) -> Response {
     let Some(dialect) = dialect_of(&request) else {
-        return next.run(request).await;
+        let is_kserve = kserve::owns(request.uri().path());
+        let response = next.run(request).await;
+        return match response.extensions().get::<Failure>() {
+            Some(failure) if is_kserve => {
+                let body = kserve::error(failure).to_string();
+                with_body(response, body)
+            }
+            _ => response,
+        };
     };
     let id = request.extensions().get::<Id>().cloned();
     let response = next.run(request).await;
@@ -28,9 +36,7 @@ pub(crate) async fn layer(request: Request, next: Next) -> Response {
         Some(failure) => {
             let id = id.as_ref().map(|id| &*id.text);
             let body = dialect.error(&failure.view(id)).to_string();
-            let (mut parts, _) = response.into_parts();
-            parts.headers.remove(header::CONTENT_LENGTH);
-            Response::from_parts(parts, AnswerBody::from(body))
+            with_body(response, body)
         }
         None => response,
     };
@@ -41,6 +47,12 @@ pub(crate) async fn layer(request: Request, next: Next) -> Response {
         response.headers_mut().insert(name, id);
     }
     response
+}
+
+fn with_body(response: Response, body: String) -> Response {
+    let (mut parts, _) = response.into_parts();
+    parts.headers.remove(header::CONTENT_LENGTH);
+    Response::from_parts(parts, AnswerBody::from(body))
 }
 
 /// The dialect of a request. The paths of models are nobody's alone: clients of Anthropic's say who

@@ -8,7 +8,7 @@ pub(crate) mod bodies;
 pub(crate) mod dialects;
 mod encoding;
 mod graph;
-mod kserve;
+pub(crate) mod kserve;
 mod openai;
 mod operation;
 mod ovms;

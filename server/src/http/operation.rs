@@ -54,6 +54,8 @@ pub(crate) enum Group {
     Prompts,
     /// Numbers about texts.
     Vectors,
+    /// Graphs of tensors.
+    Tensors,
     /// What is served.
     Models,
     /// How the server is.
@@ -66,6 +68,7 @@ impl Group {
             Self::Generation => "Generation",
             Self::Prompts => "Prompts",
             Self::Vectors => "Vectors",
+            Self::Tensors => "Tensors",
             Self::Models => "Models",
             Self::Server => "Server",
         }
@@ -133,6 +136,8 @@ pub(crate) enum Answer {
     Text(&'static [&'static str]),
     /// JSON, with a status that says the same: 200 or 503.
     Health,
+    /// A JSON array of objects.
+    List,
     /// The states of graphs, with a status that says whether one has changed: 200 or 201. What is
     /// wrong with a new configuration: 400 or 412.
     Reload,

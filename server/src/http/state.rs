@@ -7,6 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use axum::{body::Body, http::HeaderMap};
 use bytes::Bytes;
 use tokio::sync::watch;
 
@@ -14,15 +15,16 @@ use super::bodies::Bodies;
 use crate::{
     config::Config,
     keys::{Caller, JwtOptions, KeySource, Keys},
+    kserve::Statistics,
     listen::{Limits, TlsFiles},
     observe::{
         metrics::Metrics,
         trace::{TraceOptions, Traces},
     },
-    rescue::Failure,
+    rescue::{Cause, Failure},
     servable::{
-        Choice, Keeper, Named, Patience, Ready, ReloadPolicy, Running, Servables, Served, Settings,
-        Stage,
+        self, Choice, Keeper, Named, Patience, Ready, ReloadPolicy, Running, Servables, Served,
+        Settings, Stage,
     },
 };
 
@@ -39,6 +41,8 @@ pub struct Options {
     pub poll: Duration,
     /// Where to listen; port 0 takes a free one.
     pub addresses: Vec<SocketAddr>,
+    /// Where to listen for gRPC; nowhere if empty.
+    pub grpc: Vec<SocketAddr>,
     /// The longest silence in a stream of events, which a comment then breaks.
     pub keep_alive: Duration,
     /// How long the server goes on to serve when it is told to stop, while it says that it is not
@@ -98,6 +102,7 @@ impl Options {
             config_path: None,
             poll: Duration::from_secs(5),
             addresses: vec![address],
+            grpc: Vec::new(),
             keep_alive: Duration::from_secs(15),
             drain_delay: Duration::ZERO,
             grace: Duration::from_secs(5),
@@ -154,6 +159,7 @@ pub(crate) struct App {
     pub(crate) keys: Option<Arc<Keys>>,
     pub(crate) running: Arc<Running>,
     pub(crate) metrics: Arc<Metrics>,
+    pub(crate) statistics: Statistics,
     /// What sends spans, where they are collected.
     pub(crate) traces: Option<Traces>,
     pub(crate) bodies: Arc<Bodies>,
@@ -194,6 +200,21 @@ impl App {
             caller.check(named.servable.graph(), named.adapter.as_deref())?;
         }
         Ok(named)
+    }
+
+    /// Reads the body of a request, as far as the limits allow and the server runs.
+    pub(crate) async fn read_body(
+        &self,
+        headers: &HeaderMap,
+        body: Body,
+    ) -> Result<Bytes, Failure> {
+        let mut stage = self.stage.clone();
+        tokio::select! {
+            read = self.bodies.read(headers, body) => read,
+            () = servable::cut(&mut stage) => {
+                Err(Failure::new(Cause::Draining, "the server is stopping"))
+            }
+        }
     }
 
     /// What a name is of, once it is available: a graph that is loaded on demand is loaded, and a

@@ -86,12 +86,15 @@ impl Upload {
 
     /// Whether it took too long.
     fn poll_late(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let due = self.due();
         if self.timer.is_none() {
             self.exchange
                 .uploads
                 .store(self.connection.clock.now(), Relaxed);
         }
+        if self.exchange.open_ended.load(Relaxed) {
+            return Poll::Pending;
+        }
+        let due = self.due();
         let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(due)));
         // Only a timer that has run out is set again: bytes that came cost nothing.
         while timer.as_mut().poll(cx).is_ready() {
@@ -116,7 +119,7 @@ impl HttpBody for Upload {
             Poll::Ready(Some(Ok(frame))) => {
                 self.came += frame.data_ref().map_or(0, |data| data.len() as u64);
                 // What comes a byte at a time is never pending when it is asked for seldom.
-                if Instant::now() < self.due() {
+                if self.exchange.open_ended.load(Relaxed) || Instant::now() < self.due() {
                     return Poll::Ready(Some(Ok(frame)));
                 }
             }

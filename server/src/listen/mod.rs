@@ -35,7 +35,7 @@ pub(crate) use tls::{Tls, watch_certificates};
 pub use tls::{TlsError, TlsFiles};
 
 use crate::rescue::{Cause, Failure};
-use watch::Exchange;
+pub(crate) use watch::Exchange;
 
 /// Says of a request whose body did not come in time that this is why it failed.
 pub(crate) async fn late_bodies(request: Request, next: Next) -> Response {

@@ -103,6 +103,8 @@ pub(crate) struct Exchange {
     pub(super) due: AtomicU64,
     /// Whether its body did not come in time.
     pub(super) late: AtomicBool,
+    /// Whether its body is a stream that may take as long as it likes.
+    pub(super) open_ended: AtomicBool,
     /// Ends it alone: a stream of HTTP/2 is a task.
     task: OnceLock<AbortHandle>,
 }
@@ -111,6 +113,11 @@ impl Exchange {
     /// Whether the request's body did not come in time.
     pub(crate) fn body_was_late(&self) -> bool {
         self.late.load(Relaxed)
+    }
+
+    /// Says that the body comes for as long as the client has something to say.
+    pub(crate) fn is_open_ended(&self) {
+        self.open_ended.store(true, Relaxed);
     }
 
     pub(super) fn is_task(&self, task: AbortHandle) {

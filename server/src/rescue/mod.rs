@@ -30,6 +30,8 @@ pub(crate) enum Cause {
     UnknownRoute,
     /// The path is served, but not with this method.
     WrongMethod,
+    /// The protocol has the operation, and this server has not.
+    Unsupported,
     /// The body is longer than the server reads.
     BodyTooLarge,
     /// The body is compressed in a way that the server does not read.
@@ -107,6 +109,7 @@ pub(crate) const fn row(cause: Cause) -> Row {
         Cause::NotFound      => (StatusCode::NOT_FOUND,             "invalid_request_error", Some("not_found"),               Implied),
         Cause::UnknownRoute  => (StatusCode::NOT_FOUND,             "invalid_request_error", Some("unknown_url"),             Implied),
         Cause::WrongMethod   => (StatusCode::METHOD_NOT_ALLOWED,    "invalid_request_error", Some("method_not_supported"),    Implied),
+        Cause::Unsupported   => (StatusCode::NOT_IMPLEMENTED,       "invalid_request_error", Some("not_supported"),           Never),
         Cause::UnknownEncoding => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "invalid_request_error", Some("unsupported_encoding"),   Implied),
         Cause::BodyTooLarge  => (StatusCode::PAYLOAD_TOO_LARGE,     "invalid_request_error", Some("request_too_large"),       Implied),
         Cause::BodiesFull    => (StatusCode::SERVICE_UNAVAILABLE,   "unavailable_error",     Some("bodies_full"),             After(1)),

@@ -97,12 +97,16 @@ impl Answer {
         ready: Ready,
         asked: Asked,
     ) -> Result<Self, Failure> {
-        let Ready { plan, in_use, .. } = ready;
+        let Ready {
+            servable,
+            plan,
+            in_use,
+            ..
+        } = ready;
         let (Some(input), Some(output)) = (request_stream(&plan), response_stream(&plan)) else {
-            return Err(Failure::new(
-                Cause::GraphFailed,
-                "the graph does not take requests",
-            ));
+            let name = servable.name();
+            let why = format!("the graph takes tensors: POST /v2/models/{name}/infer");
+            return Err(Failure::new(Cause::BadRequest, why).of_field("model"));
         };
         let mut run = RunCx::new(asked.id.text.clone());
         run.deadline = asked.deadline;
@@ -184,7 +188,7 @@ async fn passed(moment: &mut Option<Pin<Box<Sleep>>>) {
 }
 
 /// How a session ended. It has closed its outputs, so this is about to be known.
-async fn ended(
+pub(crate) async fn ended(
     session: &mut Option<JoinHandle<Result<Summary, Error>>>,
 ) -> Result<Option<Summary>, Failure> {
     let Some(task) = session.as_mut() else {

@@ -33,8 +33,8 @@ pub(crate) struct Ready {
     pub(crate) servable: Arc<Servable>,
     /// The adapter that the request names.
     pub(crate) adapter: Option<Arc<str>>,
-    pub(super) plan: Arc<Plan>,
-    pub(super) in_use: InUse,
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) in_use: InUse,
 }
 
 impl Ready {

@@ -9,9 +9,12 @@ use graphmill_grammar::{
     parse_graph,
 };
 
-use crate::config::{
-    GraphEntry,
-    subgraphs::{Known, Named},
+use crate::{
+    config::{
+        GraphEntry,
+        subgraphs::{Known, Named},
+    },
+    tensors::{self, Declared},
 };
 
 /// The tags of the stream on which a graph takes an HTTP request. OVMS's graphs that embed and rank
@@ -132,6 +135,11 @@ fn compile_with(
         }
         let (compiled, more) = Plan::compile(&graph, &mut sources, &environment);
         diagnostics.extend(more);
+        match (Declared::read(&graph), &compiled) {
+            (Ok(declared), Some(plan)) => plan.attach(declared),
+            (Ok(_), None) => {}
+            (Err(wrong), _) => diagnostics.extend(wrong),
+        }
         diag::sort(&mut diagnostics);
         plan = compiled.filter(|_| !has_errors(&diagnostics));
     }
@@ -168,21 +176,23 @@ pub(super) fn compile_entry(
     Ok(compiled)
 }
 
-/// Compiles the graph of a configuration's entry, and checks that REST requests can be answered by
-/// it.
+/// Compiles the graph of a configuration's entry, and checks that requests can be answered by it.
 pub(super) fn load(entry: &GraphEntry, environment: &Environment) -> Result<Compiled, String> {
     if let Some(reason) = entry.refused_subconfig() {
         return Err(reason);
     }
     let compiled = compile_entry(entry, environment)?;
     if let Some(plan) = &compiled.plan {
-        answers_http(plan)?;
+        answers(plan)?;
     }
     Ok(compiled)
 }
 
-/// Why a graph cannot answer REST requests, if it cannot.
-pub(crate) fn answers_http(plan: &Plan) -> Result<(), String> {
+/// Why a graph can answer neither REST requests nor tensors, if so.
+pub(crate) fn answers(plan: &Plan) -> Result<(), String> {
+    if tensors::is_served(plan)? {
+        return Ok(());
+    }
     if request_stream(plan).is_none() {
         return Err(format!(
             "the graph has no `input_stream: \"{}:...\"`, so no request can enter it",

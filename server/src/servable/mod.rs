@@ -32,17 +32,18 @@ use graphmill_calculators::{embed::EmbeddingModel, llm::LanguageModel};
 use graphmill_engine::{Environment, Registry, Resource, Seen, shortened};
 use graphmill_grammar::suggest;
 
-pub(crate) use answer::{Answer, Asked, Stage, Trace, cut};
+pub(crate) use answer::{Answer, Asked, Stage, Trace, cut, ended};
 pub(crate) use demand::{Patience, Ready};
 pub(crate) use kept::{Found, Keeper};
-pub(crate) use load::{answers_http, compile, compile_text};
+pub(crate) use load::{answers, compile, compile_text};
 pub(crate) use loading::{look_for_models, watch_files};
 pub(crate) use models::Named;
-pub(crate) use running::Running;
+pub(crate) use running::{Listed, Running};
 pub(crate) use served::Served;
 pub(crate) use state::{Servable, StateName};
 pub use succession::ReloadPolicy;
 pub(crate) use unloading::unload_idle;
+pub(crate) use usage::InUse;
 pub(crate) use versions::Choice;
 pub(crate) use watch::watch;
 

@@ -30,7 +30,7 @@ impl Running {
     }
 
     /// Lists a request until the entry is dropped.
-    pub(super) fn list(
+    pub(crate) fn list(
         self: &Arc<Self>,
         id: &Id,
         key: Option<Arc<str>>,
@@ -75,7 +75,7 @@ impl Running {
 }
 
 /// The entry of a request.
-pub(super) struct Listed {
+pub(crate) struct Listed {
     running: Arc<Running>,
     id: Arc<str>,
     number: u64,

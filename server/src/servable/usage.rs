@@ -26,7 +26,7 @@ impl Default for Usage {
 
 /// Somebody uses a graph until this is dropped.
 #[derive(Debug)]
-pub(super) struct InUse(Arc<Usage>);
+pub(crate) struct InUse(Arc<Usage>);
 
 impl Usage {
     pub(super) fn begin(self: &Arc<Self>) -> InUse {

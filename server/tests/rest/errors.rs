@@ -181,7 +181,7 @@ async fn unknown_paths_and_wrong_methods_are_told_apart() {
             None,
         );
     }
-    for path in ["/v1/config", "/v3/models", "/v2/health/live", "/v3/status"] {
+    for path in ["/v1/config", "/v3/models", "/v3/status"] {
         let reply = read(server.post(path, "{}")).await;
         assert_error(
             &reply,

@@ -41,7 +41,10 @@ pub(crate) async fn chat(server: &TestServer, key: &str, body: &Value) -> Reply 
 }
 
 pub(crate) fn code(reply: &Reply) -> (u16, String) {
-    let code = reply.json()["error"]["code"].as_str().map(str::to_owned);
+    let json = reply.json();
+    // Errors of KServe's protocol are strings, with the code beside them.
+    let code = json["error"]["code"].as_str().or(json["code"].as_str());
+    let code = code.map(str::to_owned);
     (reply.status, code.unwrap_or_default())
 }
 

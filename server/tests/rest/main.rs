@@ -21,6 +21,7 @@ mod gated;
 mod generation_config;
 mod isolation;
 mod keys;
+mod kserve;
 mod loading;
 mod logging;
 mod memory_limit;

@@ -197,7 +197,7 @@ async fn a_graph_that_cannot_be_loaded_does_not_keep_the_others() {
         .that(&optional)
         .graph("no model", CHAT)
         .that(&optional)
-        .graph("no border", r#"input_stream: "in" output_stream: "in""#)
+        .graph("no border", r#"input_stream: "in""#)
         .that(&optional)
         .start()
         .await;

@@ -14,7 +14,8 @@ enum Form {
 
 use Form::{Alone, WithValue};
 
-const NO_GRPC: &str = "gRPC is not built";
+const OF_GRPC: &str = "connections of gRPC have neither threads nor memory of their own: \
+                       --max_connections and --max_bodies_bytes limit them";
 const CLASSIC: &str = "it is about classic OpenVINO models, which are not served";
 const TEXT_ONLY: &str = "models are of text only, so nothing is fetched";
 const NO_PULL: &str =
@@ -22,11 +23,10 @@ const NO_PULL: &str =
 
 /// Flags without effect, and why they have none.
 const WITHOUT_EFFECT: &[(&str, Form, &str)] = &[
-    ("grpc_bind_address", WithValue, NO_GRPC),
-    ("grpc_workers", WithValue, NO_GRPC),
-    ("grpc_max_threads", WithValue, NO_GRPC),
-    ("grpc_memory_quota", WithValue, NO_GRPC),
-    ("grpc_channel_arguments", WithValue, NO_GRPC),
+    ("grpc_workers", WithValue, OF_GRPC),
+    ("grpc_max_threads", WithValue, OF_GRPC),
+    ("grpc_memory_quota", WithValue, OF_GRPC),
+    ("grpc_channel_arguments", WithValue, OF_GRPC),
     (
         "rest_workers",
         WithValue,

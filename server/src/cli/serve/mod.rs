@@ -49,7 +49,7 @@ pub(super) struct Arguments {
     listening: Listening,
     #[command(flatten)]
     access: Access,
-    /// The port of the gRPC API. Accepted so that existing command lines work; gRPC is not built.
+    /// The port of the gRPC API, KServe's; 0, as no such flag, is none.
     #[arg(long, value_name = "PORT")]
     pub(super) port: Option<u16>,
     /// How much is logged: TRACE, DEBUG, INFO, WARNING or ERROR.
@@ -200,9 +200,6 @@ fn try_run(arguments: &Arguments, given: &ArgMatches) -> Result<ExitCode, String
     if arguments.model_trial == Switch::On {
         trial::begin();
     }
-    if let Some(port) = arguments.port {
-        tracing::warn!("gRPC is not built: nothing listens on port {port} (--port)");
-    }
     let mut options = Options {
         traces: arguments.telemetry.traces()?,
         drain_delay: Duration::from_secs(arguments.drain_delay_seconds.into()),
@@ -219,7 +216,7 @@ fn try_run(arguments: &Arguments, given: &ArgMatches) -> Result<ExitCode, String
     };
     arguments
         .listening
-        .apply(arguments.rest_port, &mut options)?;
+        .apply(arguments.rest_port, arguments.port, &mut options)?;
     arguments.access.apply(&mut options)?;
     arguments.loading.apply(&mut options);
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -268,11 +265,15 @@ async fn serve(options: Options, started: Instant, prints_address: bool) -> Resu
             let _ = writeln!(io::stdout(), "{scheme}://{address}");
         }
     }
+    for address in server.grpc_addresses() {
+        tracing::info!("listening on {scheme}://{address} for gRPC");
+    }
     for address in server.management_addresses() {
         tracing::info!("listening on {scheme}://{address} for health, metrics, status and config");
     }
     if !has_keys && !asks_for_certificates {
         listening::warn_of_strangers(server.addresses());
+        listening::warn_of_strangers(server.grpc_addresses());
         listening::warn_of_strangers(server.management_addresses());
     }
     ending::orderly(patience).map_err(unheard)?;

@@ -6,7 +6,10 @@ use serde_json::{Map, Value, json};
 
 use super::schema::{self, Known};
 use crate::{
-    http::operation::{Answer, Operation},
+    http::{
+        kserve,
+        operation::{Answer, Operation},
+    },
     rescue::{self, Cause},
 };
 
@@ -81,7 +84,12 @@ fn responses(operation: &Operation, is_of_messages: bool) -> Value {
     };
     let mut responses: BTreeMap<String, Value> = BTreeMap::new();
     for (status, causes) in by_status(operation.refusals) {
-        let reference = json!({ "$ref": format!("#/components/schemas/{error}") });
+        let reference = if kserve::owns(&operation.path) {
+            let properties = json!({ "error": { "type": "string" }, "code": {} });
+            json!({ "type": "object", "required": ["error"], "properties": properties })
+        } else {
+            json!({ "$ref": format!("#/components/schemas/{error}") })
+        };
         let failure = content("application/json", &causes, &reference);
         responses.insert(status.to_string(), failure);
     }
@@ -96,6 +104,13 @@ fn responses(operation: &Operation, is_of_messages: bool) -> Value {
             answer["content"]["text/event-stream"] = json!({ "schema": schema::event() });
             answer["description"] = json!("The answer, or with `stream: true` a stream of events");
             responses.insert("200".to_owned(), answer);
+        }
+        Answer::List => {
+            let list = json!({ "type": "array", "items": object(&[]) });
+            responses.insert(
+                "200".to_owned(),
+                content("application/json", "The answer", &list),
+            );
         }
         Answer::Text(media_types) => {
             let text = json!({ "schema": { "type": "string" } });

@@ -1,0 +1,286 @@
+//! Messages of the protocol to what the server knows, and back.
+
+use std::collections::HashMap;
+
+use bytes::{BufMut as _, Bytes, BytesMut};
+use graphmill_calculators::tensor::{Datatype, Tensor, shape_of};
+use graphmill_engine::shortened;
+
+use super::proto::{
+    self, DataType, InferParameter, InferTensorContents,
+    infer_parameter::ParameterChoice,
+    model_infer_request::{InferInputTensor, InferRequestedOutputTensor},
+    model_infer_response::InferOutputTensor,
+    model_metadata_response::TensorMetadata,
+};
+use crate::{
+    kserve::{
+        GraphCounts, Label, Metadata, PLATFORM, Parameter, Parameters, Tensors, Times, wrong,
+    },
+    rescue::{Cause, Failure},
+    tensors::Port,
+};
+
+/// How much of a name an error shows.
+const SHOWN_BYTES: usize = 100;
+
+/// The parameters of a request, in the order of their names.
+pub(super) fn parameters(written: HashMap<String, InferParameter>) -> Result<Parameters, Failure> {
+    let mut parameters = Parameters::with_capacity(written.len());
+    for (name, parameter) in written {
+        let value = match parameter.parameter_choice {
+            Some(ParameterChoice::BoolParam(value)) => Parameter::Bool(value),
+            Some(ParameterChoice::Int64Param(value)) => Parameter::Int(value),
+            Some(ParameterChoice::StringParam(value)) => Parameter::Text(value),
+            Some(ParameterChoice::DoubleParam(value)) => Parameter::Float(value),
+            Some(ParameterChoice::Uint64Param(value)) => Parameter::Uint(value),
+            None => {
+                let name = shortened(&name, SHOWN_BYTES);
+                return Err(wrong(format!("parameters.{name}"), "it has no value"));
+            }
+        };
+        parameters.push((name, value));
+    }
+    // Which of several mistakes is told does not change from one time to the next.
+    parameters.sort_by(|(one, _), (other, _)| one.cmp(other));
+    Ok(parameters)
+}
+
+/// Refuses parameters of a tensor: there are none.
+fn refuse_parameters(
+    place: &str,
+    parameters: &HashMap<String, InferParameter>,
+) -> Result<(), Failure> {
+    let Some(name) = parameters.keys().min() else {
+        return Ok(());
+    };
+    let field = format!("{place}.parameters.{}", shortened(name, SHOWN_BYTES));
+    if name.starts_with("shared_memory") {
+        let why = format!("`{field}`: there is no shared memory");
+        return Err(Failure::new(Cause::Unsupported, why).of_field(field));
+    }
+    Err(wrong(field, "there is no such parameter of a tensor"))
+}
+
+/// The tensors of a request: all of them with their bytes in `raw`, or all with their contents.
+pub(super) fn tensors(inputs: Vec<InferInputTensor>, raw: Vec<Bytes>) -> Result<Tensors, Failure> {
+    if !raw.is_empty() && raw.len() != inputs.len() {
+        let why = format!("there are {} for {} inputs", raw.len(), inputs.len());
+        return Err(wrong("raw_input_contents".to_owned(), why));
+    }
+    let mut raw = raw.into_iter();
+    let mut tensors = Tensors::with_capacity(inputs.len());
+    for (position, input) in inputs.into_iter().enumerate() {
+        let place = format!("inputs[{position}]");
+        refuse_parameters(&place, &input.parameters)?;
+        let datatype: Datatype = input
+            .datatype
+            .parse()
+            .map_err(|why| wrong(format!("{place}.datatype"), why))?;
+        let shape = shape_of(&input.shape).map_err(|why| wrong(format!("{place}.shape"), why))?;
+        let data = match (raw.next(), input.contents) {
+            (Some(raw), None) => raw,
+            (Some(_), Some(_)) => {
+                let why = "there is data in `raw_input_contents`, too";
+                return Err(wrong(format!("{place}.contents"), why));
+            }
+            (None, contents) => contents_of(datatype, contents.unwrap_or_default())
+                .map_err(|why| wrong(format!("{place}.contents"), why))?,
+        };
+        let tensor = Tensor::new(datatype, shape, data).map_err(|why| wrong(place, why))?;
+        tensors.push((input.name, tensor));
+    }
+    Ok(tensors)
+}
+
+/// The bytes of typed contents. The error says why they are not those of the datatype.
+fn contents_of(datatype: Datatype, contents: InferTensorContents) -> Result<Bytes, String> {
+    let InferTensorContents {
+        bool_contents,
+        int_contents,
+        int64_contents,
+        uint_contents,
+        uint64_contents,
+        fp32_contents,
+        fp64_contents,
+        bytes_contents,
+    } = contents;
+    let fields = [
+        ("bool_contents", bool_contents.len()),
+        ("int_contents", int_contents.len()),
+        ("int64_contents", int64_contents.len()),
+        ("uint_contents", uint_contents.len()),
+        ("uint64_contents", uint64_contents.len()),
+        ("fp32_contents", fp32_contents.len()),
+        ("fp64_contents", fp64_contents.len()),
+        ("bytes_contents", bytes_contents.len()),
+    ];
+    let right = match datatype {
+        Datatype::Bool => "bool_contents",
+        Datatype::Int8 | Datatype::Int16 | Datatype::Int32 => "int_contents",
+        Datatype::Int64 => "int64_contents",
+        Datatype::Uint8 | Datatype::Uint16 | Datatype::Uint32 => "uint_contents",
+        Datatype::Uint64 => "uint64_contents",
+        Datatype::Fp32 => "fp32_contents",
+        Datatype::Fp64 => "fp64_contents",
+        Datatype::Bytes => "bytes_contents",
+        Datatype::Fp16 | Datatype::Bf16 => {
+            return Err(format!("{datatype} is sent in `raw_input_contents`"));
+        }
+    };
+    let mut filled = fields.into_iter().filter(|(_, length)| *length > 0);
+    if let Some((wrong, _)) = filled.find(|(name, _)| *name != right) {
+        return Err(format!("{datatype} is in `{right}`, and not in `{wrong}`"));
+    }
+    let mut data = BytesMut::new();
+    macro_rules! narrowed {
+        ($values:ident as $type:ty) => {
+            for value in $values {
+                let narrow =
+                    <$type>::try_from(value).map_err(|_| format!("{value} is no {datatype}"))?;
+                data.put_slice(&narrow.to_le_bytes());
+            }
+        };
+    }
+    match datatype {
+        Datatype::Bool => data.extend(bool_contents.into_iter().map(u8::from)),
+        Datatype::Int8 => narrowed!(int_contents as i8),
+        Datatype::Int16 => narrowed!(int_contents as i16),
+        Datatype::Int32 => int_contents.into_iter().for_each(|it| data.put_i32_le(it)),
+        Datatype::Int64 => int64_contents
+            .into_iter()
+            .for_each(|it| data.put_i64_le(it)),
+        Datatype::Uint8 => narrowed!(uint_contents as u8),
+        Datatype::Uint16 => narrowed!(uint_contents as u16),
+        Datatype::Uint32 => uint_contents.into_iter().for_each(|it| data.put_u32_le(it)),
+        Datatype::Uint64 => uint64_contents
+            .into_iter()
+            .for_each(|it| data.put_u64_le(it)),
+        Datatype::Fp32 => fp32_contents.into_iter().for_each(|it| data.put_f32_le(it)),
+        Datatype::Fp64 => fp64_contents.into_iter().for_each(|it| data.put_f64_le(it)),
+        Datatype::Bytes => return Ok(Tensor::of_strings(bytes_contents).data().clone()),
+        Datatype::Fp16 | Datatype::Bf16 => {}
+    }
+    Ok(data.freeze())
+}
+
+/// The names of the outputs that are wanted; all if empty.
+pub(super) fn wanted(outputs: Vec<InferRequestedOutputTensor>) -> Result<Vec<String>, Failure> {
+    let mut names = Vec::with_capacity(outputs.len());
+    for (position, output) in outputs.into_iter().enumerate() {
+        refuse_parameters(&format!("outputs[{position}]"), &output.parameters)?;
+        names.push(output.name);
+    }
+    Ok(names)
+}
+
+/// An answer with these tensors.
+pub(super) fn answer(label: &Label, id: String, tensors: Tensors) -> proto::ModelInferResponse {
+    let mut outputs = Vec::with_capacity(tensors.len());
+    let mut raw_output_contents = Vec::with_capacity(tensors.len());
+    for (name, tensor) in tensors {
+        outputs.push(InferOutputTensor {
+            name,
+            datatype: tensor.datatype().name().to_owned(),
+            shape: tensor.shape().iter().map(|length| *length as i64).collect(),
+            parameters: HashMap::new(),
+            contents: None,
+        });
+        raw_output_contents.push(tensor.data().clone());
+    }
+    proto::ModelInferResponse {
+        model_name: label.name.clone(),
+        model_version: label.version.clone(),
+        id,
+        parameters: HashMap::new(),
+        outputs,
+        raw_output_contents,
+    }
+}
+
+/// What a graph takes and gives.
+pub(super) fn metadata(metadata: Metadata) -> proto::ModelMetadataResponse {
+    let tensor = |port: Port| TensorMetadata {
+        datatype: port.datatype_name().to_owned(),
+        name: port.name,
+        shape: port.shape,
+    };
+    proto::ModelMetadataResponse {
+        name: metadata.label.name,
+        versions: vec![metadata.label.version],
+        platform: PLATFORM.to_owned(),
+        inputs: metadata.inputs.into_iter().map(tensor).collect(),
+        outputs: metadata.outputs.into_iter().map(tensor).collect(),
+    }
+}
+
+/// The same in the form of Triton's model configuration.
+pub(super) fn config(metadata: Metadata) -> proto::ModelConfig {
+    let input = |port: Port| proto::ModelInput {
+        name: port.name,
+        data_type: data_type(port.datatype).into(),
+        dims: port.shape,
+    };
+    let output = |port: Port| proto::ModelOutput {
+        name: port.name,
+        data_type: data_type(port.datatype).into(),
+        dims: port.shape,
+    };
+    proto::ModelConfig {
+        name: metadata.label.name,
+        platform: PLATFORM.to_owned(),
+        backend: PLATFORM.to_owned(),
+        max_batch_size: 0,
+        input: metadata.inputs.into_iter().map(input).collect(),
+        output: metadata.outputs.into_iter().map(output).collect(),
+        model_transaction_policy: Some(proto::ModelTransactionPolicy { decoupled: true }),
+    }
+}
+
+fn data_type(datatype: Option<Datatype>) -> DataType {
+    match datatype {
+        None => DataType::TypeInvalid,
+        Some(Datatype::Bool) => DataType::TypeBool,
+        Some(Datatype::Uint8) => DataType::TypeUint8,
+        Some(Datatype::Uint16) => DataType::TypeUint16,
+        Some(Datatype::Uint32) => DataType::TypeUint32,
+        Some(Datatype::Uint64) => DataType::TypeUint64,
+        Some(Datatype::Int8) => DataType::TypeInt8,
+        Some(Datatype::Int16) => DataType::TypeInt16,
+        Some(Datatype::Int32) => DataType::TypeInt32,
+        Some(Datatype::Int64) => DataType::TypeInt64,
+        Some(Datatype::Fp16) => DataType::TypeFp16,
+        Some(Datatype::Bf16) => DataType::TypeBf16,
+        Some(Datatype::Fp32) => DataType::TypeFp32,
+        Some(Datatype::Fp64) => DataType::TypeFp64,
+        Some(Datatype::Bytes) => DataType::TypeString,
+    }
+}
+
+/// What was counted of a graph.
+pub(super) fn statistics(label: Label, counts: &GraphCounts) -> proto::ModelStatistics {
+    let times = |times: Times| {
+        Some(proto::StatisticDuration {
+            count: times.count,
+            ns: times.ns,
+        })
+    };
+    let none = Times::default();
+    proto::ModelStatistics {
+        name: label.name,
+        version: label.version,
+        last_inference: counts.last,
+        inference_count: counts.success.count,
+        execution_count: counts.success.count,
+        inference_stats: Some(proto::InferStatistics {
+            success: times(counts.success),
+            fail: times(counts.fail),
+            queue: times(counts.queue),
+            compute_input: times(none),
+            compute_infer: times(counts.infer),
+            compute_output: times(none),
+            cache_hit: times(none),
+            cache_miss: times(none),
+        }),
+    }
+}

@@ -1,0 +1,132 @@
+//! The tensors of an answer: in its JSON, or behind it where they are wanted there.
+
+use axum::{
+    http::{HeaderMap, HeaderValue, header},
+    response::{IntoResponse as _, Response},
+};
+use bytes::{Bytes, BytesMut};
+use graphmill_calculators::tensor::{Datatype, Tensor, data_to_json};
+use graphmill_engine::shortened;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::{binary::LENGTH_HEADER, request::Wanted};
+use crate::{
+    kserve::{Label, Tensors, wrong},
+    rescue::{Cause, Failure},
+};
+
+/// How much of a name an error shows.
+const SHOWN_BYTES: usize = 100;
+
+#[derive(Serialize)]
+struct Written<'a> {
+    model_name: &'a str,
+    model_version: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
+    outputs: Vec<WrittenOutput<'a>>,
+}
+
+#[derive(Serialize)]
+struct WrittenOutput<'a> {
+    name: &'a str,
+    datatype: Datatype,
+    shape: &'a [usize],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parameters: Option<WrittenSize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data: Option<Box<RawValue>>,
+}
+
+#[derive(Serialize)]
+struct WrittenSize {
+    binary_data_size: usize,
+}
+
+/// Of all tensors, those that are wanted, in that order, and whether each is wanted behind the
+/// JSON.
+pub(super) fn choose(
+    tensors: Tensors,
+    wanted: &[Wanted],
+    binary: bool,
+) -> Result<Vec<(String, Tensor, bool)>, Failure> {
+    if wanted.is_empty() {
+        let all = tensors.into_iter();
+        return Ok(all.map(|(name, tensor)| (name, tensor, binary)).collect());
+    }
+    let mut chosen = Vec::with_capacity(wanted.len());
+    for output in wanted {
+        let found = tensors.iter().find(|(name, _)| *name == output.name);
+        let Some((name, tensor)) = found else {
+            let why = format!(
+                "the graph's output `{}` has no packet",
+                shortened(&output.name, SHOWN_BYTES)
+            );
+            return Err(Failure::new(Cause::NoAnswer, why));
+        };
+        let binary = output.binary.unwrap_or(binary);
+        chosen.push((name.clone(), tensor.clone(), binary));
+    }
+    Ok(chosen)
+}
+
+/// Writes an answer.
+pub(super) fn write(
+    label: &Label,
+    id: Option<&str>,
+    tensors: &[(String, Tensor, bool)],
+) -> Result<Response, Failure> {
+    let mut outputs = Vec::with_capacity(tensors.len());
+    for (name, tensor, binary) in tensors {
+        let size = tensor.data().len();
+        let data = if *binary {
+            None
+        } else {
+            let data = data_to_json(tensor);
+            Some(data.map_err(|why| wrong(format!("outputs.{name}"), why))?)
+        };
+        outputs.push(WrittenOutput {
+            name,
+            datatype: tensor.datatype(),
+            shape: tensor.shape(),
+            parameters: binary.then_some(WrittenSize {
+                binary_data_size: size,
+            }),
+            data,
+        });
+    }
+    let written = Written {
+        model_name: &label.name,
+        model_version: &label.version,
+        id,
+        outputs,
+    };
+    let json = serde_json::to_vec(&written).map_err(|error| {
+        Failure::new(
+            Cause::Panic,
+            format!("the answer cannot be written: {error}"),
+        )
+    })?;
+    let behind: Vec<&Bytes> = tensors
+        .iter()
+        .filter(|(.., binary)| *binary)
+        .map(|(_, tensor, _)| tensor.data())
+        .collect();
+    let mut headers = HeaderMap::new();
+    if behind.is_empty() {
+        let json_type = HeaderValue::from_static("application/json");
+        headers.insert(header::CONTENT_TYPE, json_type);
+        return Ok((headers, json).into_response());
+    }
+    let bytes_type = HeaderValue::from_static("application/octet-stream");
+    headers.insert(header::CONTENT_TYPE, bytes_type);
+    headers.insert(LENGTH_HEADER, HeaderValue::from(json.len()));
+    let more: usize = behind.iter().map(|data| data.len()).sum();
+    let mut body = BytesMut::with_capacity(json.len() + more);
+    body.extend_from_slice(&json);
+    for data in behind {
+        body.extend_from_slice(data);
+    }
+    Ok((headers, body.freeze()).into_response())
+}

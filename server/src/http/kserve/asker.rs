@@ -1,0 +1,132 @@
+//! Who asks for a run of a graph: what the layers around a request know of it.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use axum::http::{Extensions, HeaderMap};
+use graphmill_calculators::payload::Account;
+
+use crate::{
+    http::{access::Entry, state::App},
+    keys::{Caller, Settlement},
+    kserve::{self, Inference, Run, Settings},
+    listen::{Arrival, time_allowed},
+    observe::{request_id::Id, trace::RequestTrace},
+    rescue::{Cause, Failure},
+    servable::{Choice, Ready, Servable},
+};
+
+/// Who asks.
+pub(crate) struct Asker {
+    id: Id,
+    pub(crate) entry: Entry,
+    caller: Option<Arc<Caller>>,
+    arrived: Instant,
+    /// How long the answer may take, as far as the head says.
+    allowed: Option<Duration>,
+    traceparent: Option<Arc<str>>,
+}
+
+impl Asker {
+    /// Reads what the layers have noted, and the head's deadline.
+    pub(crate) fn of(extensions: &Extensions, headers: &HeaderMap) -> Result<Self, Failure> {
+        let extension = "the layers around every route set it";
+        let entry = extensions.get::<Entry>().expect(extension).clone();
+        let traceparent = entry.trace().map(RequestTrace::traceparent);
+        let arrival = extensions.get::<Arrival>();
+        Ok(Self {
+            id: extensions.get::<Id>().expect(extension).clone(),
+            caller: extensions.get::<Arc<Caller>>().cloned(),
+            arrived: arrival.map_or_else(Instant::now, |arrival| arrival.0),
+            allowed: time_allowed(headers)?,
+            traceparent,
+            entry,
+        })
+    }
+
+    /// The graph of this name and version, if who asks may use it.
+    pub(crate) fn find(
+        &self,
+        app: &App,
+        name: &str,
+        version: &str,
+    ) -> Result<Arc<Servable>, Failure> {
+        let find = |name: &str| {
+            let found = app.find(name, self.caller.as_deref());
+            found.map(|named| named.servable)
+        };
+        let graph = find(name)?;
+        find(&kserve::versioned(&graph, name, version)?)
+    }
+
+    /// The same, once it is available.
+    pub(crate) async fn available(
+        &self,
+        app: &App,
+        name: &str,
+        version: &str,
+    ) -> Result<Ready, Failure> {
+        let graph = self.find(app, name, "")?;
+        let name = kserve::versioned(&graph, name, version)?;
+        let choice = Choice::By(Arc::clone(&self.id.text));
+        let (caller, deadline) = (self.caller.as_deref(), self.deadline());
+        app.available(&name, &choice, caller, deadline).await
+    }
+
+    /// When the answer has to be there, as far as the head says. A time that is too far off to be
+    /// represented never comes.
+    fn deadline(&self) -> Option<Instant> {
+        self.allowed.and_then(|time| self.arrived.checked_add(time))
+    }
+
+    /// Whether who asks may use a graph.
+    pub(crate) fn sees(&self, name: &str) -> bool {
+        let caller = self.caller.as_ref();
+        caller.is_none_or(|caller| caller.sees(name, None))
+    }
+
+    /// Resolves when the deadline that the head says has passed, with the failure that it is.
+    pub(crate) async fn expires(&self) -> Failure {
+        match self.deadline() {
+            Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
+            None => std::future::pending().await,
+        }
+        Failure::new(Cause::Deadline, "the deadline of the request passed")
+    }
+
+    /// Opens a run of a graph.
+    pub(crate) fn open(
+        &self,
+        app: &App,
+        ready: Ready,
+        settings: Settings,
+        streams: bool,
+    ) -> Result<Inference, Failure> {
+        self.entry.model(ready.servable.name(), streams);
+        if let Some(caller) = &self.caller {
+            caller.is_tallied(self.entry.tally());
+        }
+        let shorter = self.allowed.into_iter().chain(settings.timeout).min();
+        let run = Run {
+            id: self.id.clone(),
+            // One that is too far off to be represented never comes.
+            deadline: shorter.and_then(|time| self.arrived.checked_add(time)),
+            key: self.caller.as_ref().map(|caller| Arc::clone(caller.name())),
+            account: Account {
+                tally: self.entry.tally(),
+                terms: self.caller.as_ref().map(Caller::terms),
+            },
+            traceparent: self.traceparent.clone(),
+        };
+        let inference = Inference::open(&app.stage, &app.running, ready, settings, run)?;
+        self.entry.entered();
+        Ok(inference)
+    }
+
+    /// What settles the account of the asker's key when it is dropped.
+    pub(crate) fn settlement(&self) -> Option<Settlement> {
+        self.caller.clone().map(Settlement)
+    }
+}

@@ -1,0 +1,244 @@
+//! KServe's Open Inference Protocol over REST, `/v2`: health, what the server and its graphs are,
+//! runs of graphs with tensors, and the extensions of Triton that its clients call.
+
+mod answer;
+mod asker;
+mod binary;
+mod health;
+mod infer;
+mod metadata;
+mod path;
+mod repository;
+mod request;
+
+use std::sync::Arc;
+
+use axum::{
+    Extension, Json,
+    extract::{Path, Request, State},
+    http::{Method, Uri},
+    response::{IntoResponse as _, Response},
+};
+use serde_json::{Value, json};
+
+pub(crate) use asker::Asker;
+pub(super) use health::ready;
+use path::{Asked, OfModel};
+
+use super::{
+    operation::{Answer, Group, Operation, Side},
+    state::App,
+    unknown_route,
+};
+use crate::{
+    keys::Caller,
+    kserve,
+    rescue::{Cause, Failure},
+};
+
+/// Why a question about a graph may not be answered.
+const OF_A_GRAPH: &[Cause] = &[
+    Cause::UnknownModel,
+    Cause::UnknownRoute,
+    Cause::WrongMethod,
+    Cause::Loading,
+    Cause::GraphFailed,
+    Cause::Panic,
+    Cause::NoKey,
+    Cause::Forbidden,
+];
+
+/// Why what is sent may not be answered.
+const OF_REQUESTS: &[Cause] = &[
+    Cause::BadRequest,
+    Cause::UnknownModel,
+    Cause::UnknownRoute,
+    Cause::NotFound,
+    Cause::WrongMethod,
+    Cause::Unsupported,
+    Cause::BodyTooLarge,
+    Cause::UnknownEncoding,
+    Cause::BodiesFull,
+    Cause::LateRequest,
+    Cause::ForeignHost,
+    Cause::ForeignOrigin,
+    Cause::TooManyConnections,
+    Cause::QueueFull,
+    Cause::Loading,
+    Cause::GraphFailed,
+    Cause::Draining,
+    Cause::Unavailable,
+    Cause::Deadline,
+    Cause::Cancelled,
+    Cause::NodeFailed,
+    Cause::NoAnswer,
+    Cause::Panic,
+    Cause::NoKey,
+    Cause::Forbidden,
+    Cause::RateLimited,
+];
+
+/// Shared memory, of which there is none.
+const SHARED_MEMORY: [&str; 2] = ["systemsharedmemory", "cudasharedmemory"];
+
+pub(super) fn operations() -> Vec<Operation> {
+    let mut operations = vec![
+        Operation::get("/v2/health/live", health::live)
+            .about(
+                Group::Server,
+                "Whether the process answers, and no engine has failed for good",
+            )
+            .answers(Answer::Health),
+        Operation::get("/v2/health/ready", ready)
+            .about(
+                Group::Server,
+                "Whether requests would be served, by one graph at least",
+            )
+            .answers(Answer::Health),
+        Operation::get("/v2", metadata::server)
+            .about(Group::Server, "Name, version and extensions of the server")
+            .answers(Answer::Json(&["name", "version", "extensions"])),
+        Operation::get("/v2/models/stats", metadata::all_statistics)
+            .about(Group::Server, "Counts and times of the requests, by graph")
+            .answers(Answer::Json(&["model_stats"])),
+        Operation::get("/v2/models/{*name}", of_model)
+            .about(
+                Group::Server,
+                "The tensors of a graph; behind its name `/ready`, `/config` or `/stats`",
+            )
+            .answers(Answer::Health)
+            .refuses(OF_A_GRAPH),
+        Operation::command("/v2/models/{*name}", infer)
+            .about(
+                Group::Tensors,
+                "Runs a graph with tensors: its name, then `/infer`",
+            )
+            .answers(Answer::Json(&["model_name", "model_version", "outputs"]))
+            .refuses(OF_REQUESTS),
+        Operation::command("/v2/repository/index", repository::index)
+            .about(
+                Group::Models,
+                "The state of each graph, for Triton's clients",
+            )
+            .answers(Answer::List)
+            .refuses(OF_REQUESTS)
+            .on(Side::Management),
+        Operation::command("/v2/repository/models/{*name}", repository::change)
+            .about(
+                Group::Models,
+                "Reads the configuration again: the name of a graph, then `/load`",
+            )
+            .refuses(OF_REQUESTS)
+            .on(Side::Management),
+        Operation::get("/v2/logging", metadata::logging)
+            .about(Group::Server, "How much is logged")
+            .on(Side::Management),
+        Operation::command("/v2/logging", metadata::set_logging)
+            .about(Group::Server, "Refused: `--log_level` says it")
+            .refuses(OF_REQUESTS)
+            .on(Side::Management)
+            .listed(false),
+        Operation::get("/v2/trace/setting", metadata::tracing)
+            .about(Group::Server, "Whether requests are traced")
+            .on(Side::Management),
+        Operation::command("/v2/trace/setting", metadata::set_tracing)
+            .about(Group::Server, "Refused: `--otlp_endpoint` says it")
+            .refuses(OF_REQUESTS)
+            .on(Side::Management)
+            .listed(false),
+    ];
+    for memory in SHARED_MEMORY {
+        let path = format!("/v2/{memory}/{{*rest}}");
+        operations.push(
+            Operation::get(path.clone(), shared_memory)
+                .about(Group::Server, "Refused: there is no shared memory")
+                .refuses(OF_REQUESTS)
+                .listed(false),
+        );
+        operations.push(
+            Operation::command(path, shared_memory)
+                .about(Group::Server, "Refused: there is no shared memory")
+                .refuses(OF_REQUESTS)
+                .listed(false),
+        );
+    }
+    operations
+}
+
+/// Whether failures under a path are told as KServe's clients expect.
+pub(super) fn owns(path: &str) -> bool {
+    path == "/v2"
+        || ["models/", "repository/", "logging", "trace/", "health/"]
+            .iter()
+            .chain(&SHARED_MEMORY)
+            .any(|under| {
+                path.strip_prefix("/v2/")
+                    .is_some_and(|path| path.starts_with(under))
+            })
+}
+
+/// A failure as KServe's clients expect it: its message is a string.
+pub(super) fn error(failure: &Failure) -> Value {
+    json!({ "error": failure.message, "code": failure.code() })
+}
+
+/// What is asked about a graph.
+async fn of_model(
+    State(app): State<Arc<App>>,
+    caller: Option<Extension<Arc<Caller>>>,
+    Path(path): Path<String>,
+    method: Method,
+    uri: Uri,
+) -> Result<Response, Failure> {
+    let caller = caller.as_ref().map(|caller| &*caller.0);
+    let OfModel {
+        name,
+        version,
+        asked,
+    } = OfModel::read(&path);
+    if asked == Asked::Infer {
+        return Err(super::wrong_method(method, uri).await);
+    }
+    let graph = app.find(name, caller)?.servable;
+    let servable = app
+        .find(&kserve::versioned(&graph, name, version)?, caller)?
+        .servable;
+    match asked {
+        Asked::Ready => Ok(health::of_model(&app, &servable)),
+        Asked::Metadata => metadata::of_model(&servable),
+        Asked::Config => metadata::config(&servable),
+        Asked::Statistics => Ok(metadata::statistics(&app, &servable)),
+        Asked::Tracing => Ok(metadata::tracing(State(app)).await.into_response()),
+        Asked::Infer => Err(unknown_route(method, uri).await),
+    }
+}
+
+/// What is sent to a graph.
+async fn infer(
+    State(app): State<Arc<App>>,
+    Path(path): Path<String>,
+    request: Request,
+) -> Result<Response, Failure> {
+    let OfModel {
+        name,
+        version,
+        asked,
+    } = OfModel::read(&path);
+    match asked {
+        Asked::Infer => infer::infer(&app, name, version, request).await,
+        Asked::Tracing => Err(metadata::set_tracing().await),
+        _ => {
+            let (parts, _) = request.into_parts();
+            Err(unknown_route(parts.method, parts.uri).await)
+        }
+    }
+}
+
+async fn shared_memory() -> Failure {
+    kserve::no_shared_memory()
+}
+
+/// An object, or what else an answer is.
+fn answered(value: Value) -> Response {
+    Json(value).into_response()
+}

@@ -1,0 +1,69 @@
+//! What a path under `/v2/models` names. Names of graphs can have slashes, so paths are read from
+//! their ends.
+
+/// What of a graph is asked.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Asked {
+    Metadata,
+    Ready,
+    Config,
+    Statistics,
+    Tracing,
+    Infer,
+}
+
+/// A path under `/v2/models`.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) struct OfModel<'a> {
+    pub(super) name: &'a str,
+    /// Empty where the path has none.
+    pub(super) version: &'a str,
+    pub(super) asked: Asked,
+}
+
+impl<'a> OfModel<'a> {
+    pub(super) fn read(path: &'a str) -> Self {
+        let ends = [
+            ("/ready", Asked::Ready),
+            ("/config", Asked::Config),
+            ("/stats", Asked::Statistics),
+            ("/trace/setting", Asked::Tracing),
+            ("/infer", Asked::Infer),
+        ];
+        let mut found = ends.into_iter();
+        let found = found.find_map(|(end, asked)| Some((path.strip_suffix(end)?, asked)));
+        let (path, asked) = found.unwrap_or((path, Asked::Metadata));
+        let (name, version) = match path.rsplit_once("/versions/") {
+            Some((name, version)) if !version.contains('/') => (name, version),
+            _ => (path, ""),
+        };
+        Self {
+            name,
+            version,
+            asked,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_read_from_their_ends() {
+        for (path, name, version, asked) in [
+            ("a", "a", "", Asked::Metadata),
+            ("a/b/ready", "a/b", "", Asked::Ready),
+            ("a/versions/1/infer", "a", "1", Asked::Infer),
+            ("a/versions/b/c", "a/versions/b/c", "", Asked::Metadata),
+            ("ready/trace/setting", "ready", "", Asked::Tracing),
+        ] {
+            let expected = OfModel {
+                name,
+                version,
+                asked,
+            };
+            assert_eq!(OfModel::read(path), expected, "{path}");
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! The JSON of a request for a run, and the tensors behind it.
+
+use bytes::Bytes;
+use graphmill_calculators::tensor::{Datatype, Tensor, data_from_json, shape_of};
+use graphmill_engine::shortened;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
+
+use super::binary::Behind;
+use crate::{
+    kserve::{BINARY_OUTPUT, Parameter, Parameters, Tensors, wrong},
+    rescue::{Cause, Failure},
+};
+
+/// The bytes of a tensor behind the JSON.
+const BINARY_SIZE: &str = "binary_data_size";
+
+/// Asks for an output behind the JSON.
+const BINARY: &str = "binary_data";
+
+/// Most inputs and most outputs that a request names: a graph has fewer.
+const MAX_TENSORS: usize = 1_024;
+
+/// How much of a name an error shows.
+const SHOWN_BYTES: usize = 100;
+
+/// A request as it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written<'a> {
+    /// As the path has them, if at all: some clients send both.
+    model_name: Option<String>,
+    model_version: Option<String>,
+    id: Option<String>,
+    parameters: Option<BTreeMap<String, WrittenParameter>>,
+    #[serde(borrow)]
+    inputs: Vec<WrittenInput<'a>>,
+    outputs: Option<Vec<WrittenOutput>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenInput<'a> {
+    name: String,
+    datatype: String,
+    shape: Vec<i64>,
+    parameters: Option<BTreeMap<String, WrittenParameter>>,
+    #[serde(borrow)]
+    data: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenOutput {
+    name: String,
+    parameters: Option<BTreeMap<String, WrittenParameter>>,
+}
+
+/// The value of a parameter.
+#[derive(Deserialize)]
+#[serde(
+    untagged,
+    expecting = "a parameter that is no boolean, number or string"
+)]
+enum WrittenParameter {
+    Bool(bool),
+    Int(i64),
+    Uint(u64),
+    Float(f64),
+    Text(String),
+}
+
+impl From<WrittenParameter> for Parameter {
+    fn from(written: WrittenParameter) -> Self {
+        match written {
+            WrittenParameter::Bool(value) => Self::Bool(value),
+            WrittenParameter::Int(value) => Self::Int(value),
+            WrittenParameter::Uint(value) => Self::Uint(value),
+            WrittenParameter::Float(value) => Self::Float(value),
+            WrittenParameter::Text(value) => Self::Text(value),
+        }
+    }
+}
+
+/// A request for a run.
+pub(super) struct InferRequest {
+    /// The graph and its version, if the body names them.
+    pub(super) graph: Option<String>,
+    pub(super) version: Option<String>,
+    pub(super) id: Option<String>,
+    pub(super) parameters: Parameters,
+    pub(super) inputs: Tensors,
+    /// The outputs that are wanted; all if empty.
+    pub(super) outputs: Vec<Wanted>,
+}
+
+/// An output that is wanted.
+pub(super) struct Wanted {
+    pub(super) name: String,
+    /// Whether it is wanted behind the JSON, where the request says so.
+    pub(super) binary: Option<bool>,
+}
+
+impl InferRequest {
+    /// Reads a body. `json`: how much of it is JSON, where tensors follow.
+    pub(super) fn read(body: &Bytes, json: Option<usize>) -> Result<Self, Failure> {
+        let (json, mut behind) = match json {
+            // The whole body is the one tensor, which only a model that says what it is could take.
+            Some(0) => {
+                let why = "a body without JSON names no input: send the JSON and its length";
+                return Err(Failure::new(Cause::BadRequest, why).of_field(super::binary::LENGTH));
+            }
+            Some(length) if length > body.len() => {
+                let why = format!(
+                    "`{}` is {length}, but the body has {} bytes",
+                    super::binary::LENGTH,
+                    body.len()
+                );
+                return Err(Failure::new(Cause::BadRequest, why).of_field(super::binary::LENGTH));
+            }
+            Some(length) => (body.slice(..length), Behind::new(body.slice(length..))),
+            None => (body.clone(), Behind::new(Bytes::new())),
+        };
+        let written: Written<'_> = serde_json::from_slice(&json).map_err(|error| {
+            let why = format!("the body is no inference request: {error}");
+            Failure::new(Cause::BadRequest, why)
+        })?;
+        let wanted = written.outputs.unwrap_or_default();
+        if written.inputs.len().max(wanted.len()) > MAX_TENSORS {
+            let why = format!("a request has at most {MAX_TENSORS} inputs and outputs");
+            return Err(Failure::new(Cause::BadRequest, why).of_field("inputs"));
+        }
+        let mut inputs = Tensors::with_capacity(written.inputs.len());
+        for (position, input) in written.inputs.into_iter().enumerate() {
+            inputs.push(input.read(position, &mut behind)?);
+        }
+        behind.ends()?;
+        let mut outputs = Vec::with_capacity(wanted.len());
+        for (position, output) in wanted.into_iter().enumerate() {
+            outputs.push(output.read(position)?);
+        }
+        let parameters = written.parameters.unwrap_or_default().into_iter();
+        Ok(Self {
+            graph: written.model_name,
+            version: written.model_version,
+            id: written.id,
+            parameters: parameters
+                .map(|(name, value)| (name, value.into()))
+                .collect(),
+            inputs,
+            outputs,
+        })
+    }
+
+    /// Whether the request asks for all outputs behind the JSON.
+    pub(super) fn is_binary(&self) -> bool {
+        let mut parameters = self.parameters.iter();
+        parameters.any(|(name, value)| name == BINARY_OUTPUT && *value == Parameter::Bool(true))
+    }
+}
+
+/// Refuses a parameter of a tensor.
+fn refused(place: &str, name: &str) -> Failure {
+    let field = format!("{place}.parameters.{}", shortened(name, SHOWN_BYTES));
+    if name.starts_with("shared_memory") {
+        let why = format!("`{field}`: there is no shared memory");
+        return Failure::new(Cause::Unsupported, why).of_field(field);
+    }
+    wrong(field, "there is no such parameter of a tensor")
+}
+
+impl WrittenInput<'_> {
+    fn read(self, position: usize, behind: &mut Behind) -> Result<(String, Tensor), Failure> {
+        let place = format!("inputs[{position}]");
+        let at = |field: &str| format!("{place}.{field}");
+        let mut size = None;
+        for (name, value) in self.parameters.unwrap_or_default() {
+            match (name.as_str(), value) {
+                (BINARY_SIZE, WrittenParameter::Int(bytes)) if bytes >= 0 => size = Some(bytes),
+                (BINARY_SIZE, _) => {
+                    let field = at(&format!("parameters.{BINARY_SIZE}"));
+                    return Err(wrong(field, "it is a number of bytes"));
+                }
+                (name, _) => return Err(refused(&place, name)),
+            }
+        }
+        let datatype: Datatype = self
+            .datatype
+            .parse()
+            .map_err(|why| wrong(at("datatype"), why))?;
+        let shape = shape_of(&self.shape).map_err(|why| wrong(at("shape"), why))?;
+        let data = match (self.data, size) {
+            (Some(json), None) => {
+                data_from_json(datatype, &shape, json).map_err(|why| wrong(at("data"), why))?
+            }
+            (None, Some(size)) => behind
+                .take(size as u64)
+                .map_err(|why| wrong(place.clone(), why))?,
+            (None, None) => {
+                let why = format!("there is neither `data` nor `parameters.{BINARY_SIZE}`");
+                return Err(wrong(place, why));
+            }
+            (Some(_), Some(_)) => {
+                let why = format!("there are both `data` and `parameters.{BINARY_SIZE}`");
+                return Err(wrong(place, why));
+            }
+        };
+        let tensor = Tensor::new(datatype, shape, data).map_err(|why| wrong(place, why))?;
+        Ok((self.name, tensor))
+    }
+}
+
+impl WrittenOutput {
+    fn read(self, position: usize) -> Result<Wanted, Failure> {
+        let place = format!("outputs[{position}]");
+        let mut binary = None;
+        for (name, value) in self.parameters.unwrap_or_default() {
+            match (name.as_str(), value) {
+                (BINARY, WrittenParameter::Bool(wanted)) => binary = Some(wanted),
+                // Clients send it without wanting any.
+                ("classification", WrittenParameter::Int(0)) => {}
+                (name, _) => return Err(refused(&place, name)),
+            }
+        }
+        Ok(Wanted {
+            name: self.name,
+            binary,
+        })
+    }
+}

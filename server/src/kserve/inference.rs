@@ -1,0 +1,258 @@
+//! A run of a graph with tensors: a session whose inputs are fed by name, and whose outputs are
+//! taken as they come.
+//!
+//! Dropping it ends the session, as with every other request.
+
+use std::{sync::Arc, time::Instant};
+
+use futures_util::{
+    StreamExt as _,
+    stream::{BoxStream, SelectAll, select_all},
+};
+use graphmill_calculators::{payload::Account, tensor::Tensor};
+use graphmill_engine::{
+    Error, Handle, Packet, Plan, RunCx, Session, Summary, Timestamp, shortened,
+};
+use tokio::{sync::watch, task::JoinHandle};
+
+use super::{Settings, Tensors, wrong};
+use crate::{
+    observe::request_id::Id,
+    rescue::{Cause, Failure},
+    servable::{InUse, Listed, Ready, Running, Stage, cut, ended},
+    tensors,
+};
+
+/// How much of a name an error shows.
+const SHOWN_BYTES: usize = 100;
+
+/// A request, as the session's context has it.
+pub(crate) struct Run {
+    pub(crate) id: Id,
+    /// When the session ends at the latest.
+    pub(crate) deadline: Option<Instant>,
+    /// The name of its key, where there are keys.
+    pub(crate) key: Option<Arc<str>>,
+    pub(crate) account: Account,
+    pub(crate) traceparent: Option<Arc<str>>,
+}
+
+/// What a graph gives: the position of the output, and the packet.
+type Given = (usize, Packet);
+
+/// A run of a graph.
+pub(crate) struct Inference {
+    plan: Arc<Plan>,
+    outputs: SelectAll<BoxStream<'static, Given>>,
+    /// How the session ended; taken when it has been asked.
+    session: Option<JoinHandle<Result<Summary, Error>>>,
+    stage: watch::Receiver<Stage>,
+    /// Cancels the session when the last is dropped.
+    handle: Arc<Handle>,
+    _listed: Listed,
+    /// Keeps the graph in memory.
+    _in_use: InUse,
+}
+
+impl Inference {
+    /// Opens a session on a graph whose streams carry tensors.
+    pub(crate) fn open(
+        stage: &watch::Receiver<Stage>,
+        running: &Arc<Running>,
+        ready: Ready,
+        settings: Settings,
+        asked: Run,
+    ) -> Result<Self, Failure> {
+        let Ready {
+            servable,
+            plan,
+            in_use,
+            ..
+        } = ready;
+        if !tensors::is_served(&plan).unwrap_or(false) {
+            let why = format!(
+                "the graph `{}` takes HTTP requests and no tensors",
+                servable.name()
+            );
+            return Err(Failure::new(Cause::BadRequest, why).of_field("model_name"));
+        }
+        let mut run = RunCx::new(asked.id.text.clone());
+        run.deadline = asked.deadline;
+        run.tenant.clone_from(&asked.key);
+        run.extension = Some(Arc::new(asked.account));
+        run.trace.traceparent = asked.traceparent;
+        let listed = running.list(&asked.id, asked.key, run.cancel.clone());
+        let (session, handle) = Session::new(&plan, run, settings.sides)?;
+        let mut outputs = Vec::new();
+        for (position, name) in plan.graph_outputs().enumerate() {
+            let packets = handle.output(name)?;
+            outputs.push(packets.map(move |packet| (position, packet)).boxed());
+        }
+        Ok(Self {
+            outputs: select_all(outputs),
+            session: Some(tokio::spawn(session)),
+            stage: stage.clone(),
+            handle: Arc::new(handle),
+            plan,
+            _listed: listed,
+            _in_use: in_use,
+        })
+    }
+
+    pub(crate) fn plan(&self) -> &Arc<Plan> {
+        &self.plan
+    }
+
+    /// What feeds the session.
+    pub(crate) fn feeder(&self) -> Feeder {
+        Feeder {
+            last: vec![Timestamp::UNSET; self.plan.graph_inputs().count()],
+            plan: Arc::clone(&self.plan),
+            handle: Arc::clone(&self.handle),
+        }
+    }
+
+    /// The next packet of any output; `None` when the session has ended well. May be dropped before
+    /// it is ready: no packet is lost.
+    pub(crate) async fn next(&mut self) -> Result<Option<Given>, Failure> {
+        tokio::select! {
+            biased;
+            () = cut(&mut self.stage) => Err(Failure::new(Cause::Draining, "the server is stopping")),
+            given = self.outputs.next() => match given {
+                Some(given) => Ok(Some(given)),
+                None => ended(&mut self.session).await.map(|_| None),
+            },
+        }
+    }
+
+    /// The packet of an output as a tensor, with the output's name.
+    pub(crate) fn tensor(&self, (position, packet): Given) -> Result<(String, Tensor), Failure> {
+        let name = self.plan.graph_outputs().nth(position).unwrap_or_default();
+        let tensor = tensors::to_tensor(packet).map_err(|of| {
+            let message = format!("the graph's output `{name}` is `{of}`, which is no tensor");
+            Failure::new(Cause::NoAnswer, message)
+        })?;
+        Ok((name.to_owned(), tensor))
+    }
+
+    /// The one packet of each output, when the session has ended. Outputs without one are left out.
+    pub(crate) async fn collect(&mut self) -> Result<Tensors, Failure> {
+        let mut found: Vec<Option<(String, Tensor)>> = Vec::new();
+        found.resize(self.plan.graph_outputs().count(), None);
+        while let Some(given) = self.next().await? {
+            let position = given.0;
+            let tensor = self.tensor(given)?;
+            if let Some((name, _)) = found[position].replace(tensor) {
+                let why = format!(
+                    "the graph's output `{name}` has more than one packet: ModelStreamInfer takes them all"
+                );
+                return Err(Failure::new(Cause::BadRequest, why));
+            }
+        }
+        let found: Tensors = found.into_iter().flatten().collect();
+        if found.is_empty() {
+            let why = "the graph ended without an answer";
+            return Err(Failure::new(Cause::NoAnswer, why));
+        }
+        Ok(found)
+    }
+}
+
+/// Feeds the inputs of a session.
+pub(crate) struct Feeder {
+    plan: Arc<Plan>,
+    handle: Arc<Handle>,
+    /// By input: the timestamp of its last packet.
+    last: Vec<Timestamp>,
+}
+
+impl Feeder {
+    /// Refuses a timestamp at which one of the inputs cannot have a packet any more.
+    pub(crate) fn check(
+        &self,
+        packets: &[(String, Packet)],
+        time: Timestamp,
+    ) -> Result<(), Failure> {
+        for (name, _) in packets {
+            let last = self.position(name).map(|position| self.last[position]);
+            if let Some(last) = last.filter(|last| *last >= time) {
+                let why = format!(
+                    "the packet of `{name}` at {time} comes after one at {last}: timestamps of a stream grow"
+                );
+                return Err(Failure::new(Cause::BadRequest, why)
+                    .of_field(format!("parameters.{}", super::parameters::TIMESTAMP)));
+            }
+        }
+        Ok(())
+    }
+
+    /// The first timestamp from `now` on at which every input can have a packet.
+    pub(crate) fn next_time(&self, now: i64) -> Timestamp {
+        let last = self.last.iter().max().copied();
+        Timestamp::new(now).max(last.unwrap_or(Timestamp::UNSET).next())
+    }
+
+    /// Sends packets, waiting while queues are full.
+    pub(crate) async fn push(
+        &mut self,
+        packets: Vec<(String, Packet)>,
+        time: Timestamp,
+    ) -> Result<(), Failure> {
+        for (name, packet) in packets {
+            if let Some(position) = self.position(&name) {
+                self.last[position] = time;
+            }
+            self.handle.push(&name, packet.at(time)).await?;
+        }
+        Ok(())
+    }
+
+    /// No more packets come.
+    pub(crate) fn close(&self) {
+        self.handle.close_all();
+    }
+
+    /// Resolves when what was pushed has been worked off as far as it goes.
+    pub(crate) async fn idle(&self) {
+        // How the session ended is told where its outputs end.
+        let _ = self.handle.wait_until_idle().await;
+    }
+
+    fn position(&self, name: &str) -> Option<usize> {
+        self.plan.graph_inputs().position(|input| input == name)
+    }
+}
+
+/// The tensors of a request as packets of a graph's inputs. `whole`: each input has one.
+pub(crate) fn packets(
+    plan: &Plan,
+    tensors: Tensors,
+    whole: bool,
+) -> Result<Vec<(String, Packet)>, Failure> {
+    let mut packets: Vec<(String, Packet)> = Vec::with_capacity(tensors.len());
+    for (name, tensor) in tensors {
+        let field = format!("inputs.{}", shortened(&name, SHOWN_BYTES));
+        if !plan.graph_inputs().any(|input| input == name) {
+            let names: Vec<&str> = plan.graph_inputs().collect();
+            let why = format!(
+                "the graph has no such input; there are `{}`",
+                names.join("`, `")
+            );
+            return Err(wrong(field, why));
+        }
+        if packets.iter().any(|(other, _)| *other == name) {
+            return Err(wrong(field, "the input is given twice"));
+        }
+        match crate::tensors::to_packet(plan, &name, tensor) {
+            Ok(packet) => packets.push((name, packet)),
+            Err(why) => return Err(wrong(field, why)),
+        }
+    }
+    let missing = plan
+        .graph_inputs()
+        .find(|input| !packets.iter().any(|(name, _)| name == input));
+    if let (true, Some(missing)) = (whole, missing) {
+        return Err(wrong(format!("inputs.{missing}"), "the input is missing"));
+    }
+    Ok(packets)
+}

@@ -1,0 +1,77 @@
+//! What the server is, and what tensors a graph takes and gives.
+
+use crate::{
+    rescue::{Cause, Failure},
+    servable::Servable,
+    tensors,
+};
+use graphmill_engine::shortened;
+
+/// The name of the server.
+pub(crate) const NAME: &str = "Graphmill";
+
+/// What runs a graph.
+pub(crate) const PLATFORM: &str = "graphmill";
+
+/// The version of a graph without versions.
+const VERSION: u64 = 1;
+
+/// What is served besides the protocol itself.
+pub(crate) const EXTENSIONS: [&str; 4] = [
+    "binary_tensor_data",
+    "model_repository",
+    "statistics",
+    "model_configuration",
+];
+
+/// The tensors of a graph.
+pub(crate) struct Metadata {
+    pub(crate) label: Label,
+    pub(crate) inputs: Vec<tensors::Port>,
+    pub(crate) outputs: Vec<tensors::Port>,
+}
+
+impl Metadata {
+    /// Those of a graph that is available.
+    pub(crate) fn of(servable: &Servable) -> Result<Self, Failure> {
+        let plan = servable.plan()?;
+        Ok(Self {
+            label: Label::of(servable),
+            inputs: tensors::inputs(&plan),
+            outputs: tensors::outputs(&plan),
+        })
+    }
+}
+
+/// The name of a graph and its version.
+#[derive(Clone)]
+pub(crate) struct Label {
+    pub(crate) name: String,
+    pub(crate) version: String,
+}
+
+impl Label {
+    pub(crate) fn of(servable: &Servable) -> Self {
+        Self {
+            name: servable.graph().to_owned(),
+            version: servable.version().unwrap_or(VERSION).to_string(),
+        }
+    }
+}
+
+/// The name under which a version of a graph is found. Clients write none as `0`, too.
+pub(crate) fn versioned(graph: &Servable, name: &str, version: &str) -> Result<String, Failure> {
+    if ["", "0"].contains(&version) {
+        return Ok(name.to_owned());
+    }
+    let number = version.parse::<u64>().ok();
+    match (graph.version(), number) {
+        (None, Some(VERSION)) => Ok(name.to_owned()),
+        (Some(_), Some(number)) => Ok(format!("{}@{number}", graph.graph())),
+        _ => {
+            let shown = shortened(version, 50);
+            let message = format!("the graph `{}` has no version `{shown}`", graph.graph());
+            Err(Failure::new(Cause::UnknownModel, message).of_field("model_version"))
+        }
+    }
+}

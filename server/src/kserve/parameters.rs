@@ -1,0 +1,148 @@
+//! The parameters of a request: settings of the protocol, and side packets of the graph.
+
+use std::time::Duration;
+
+use graphmill_engine::{Plan, SidePackets, Timestamp, shortened};
+use graphmill_grammar::suggest;
+
+use super::wrong;
+use crate::rescue::{Cause, Failure};
+
+/// Says the timestamp of a request's packets; the name is that of OpenVINO Model Server.
+pub(crate) const TIMESTAMP: &str = "OVMS_MP_TIMESTAMP";
+
+/// Asks for outputs behind the JSON; only REST has it.
+pub(crate) const BINARY_OUTPUT: &str = "binary_data_output";
+
+/// Asks a stream to say when a request has all of its answers.
+const FINAL_RESPONSE: &str = "triton_enable_empty_final_response";
+
+/// How much of a name an error shows.
+const SHOWN_BYTES: usize = 100;
+
+/// The value of a parameter.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Parameter {
+    Bool(bool),
+    Int(i64),
+    Uint(u64),
+    Float(f64),
+    Text(String),
+}
+
+impl Parameter {
+    fn integer(&self) -> Option<i64> {
+        match self {
+            Self::Int(value) => Some(*value),
+            Self::Uint(value) => i64::try_from(*value).ok(),
+            _ => None,
+        }
+    }
+}
+
+/// The parameters of a request, by name.
+pub(crate) type Parameters = Vec<(String, Parameter)>;
+
+/// What the parameters of a request say.
+#[derive(Default)]
+pub(crate) struct Settings {
+    pub(crate) sides: SidePackets,
+    /// How long the answer may take.
+    pub(crate) timeout: Option<Duration>,
+    /// The timestamp of its packets.
+    pub(crate) time: Option<Timestamp>,
+    pub(crate) binary_output: bool,
+    /// Whether a stream says when the request has all of its answers.
+    pub(crate) says_final: bool,
+}
+
+impl Settings {
+    /// Reads the parameters of a request that begins a run of a graph.
+    pub(crate) fn read(parameters: Parameters, plan: &Plan) -> Result<Self, Failure> {
+        let mut settings = Self::default();
+        for (name, value) in parameters {
+            if settings.set(&name, &value)? {
+                continue;
+            }
+            if plan.side_types(&name).is_none() {
+                return Err(unknown(&name, plan));
+            }
+            let sides = std::mem::take(&mut settings.sides);
+            settings.sides = match value {
+                Parameter::Bool(value) => sides.with(name, value),
+                Parameter::Int(value) => sides.with(name, value),
+                Parameter::Uint(value) => sides.with(name, value),
+                Parameter::Float(value) => sides.with(name, value),
+                Parameter::Text(value) => sides.with(name, value),
+            };
+        }
+        Ok(settings)
+    }
+
+    /// Reads those of a request that goes on with a run: side packets are those of the first.
+    pub(crate) fn of_next(parameters: &Parameters) -> Result<Self, Failure> {
+        let mut settings = Self::default();
+        for (name, value) in parameters {
+            settings.set(name, value)?;
+        }
+        Ok(settings)
+    }
+
+    /// Takes a setting; false where the name is none.
+    fn set(&mut self, name: &str, value: &Parameter) -> Result<bool, Failure> {
+        let field = || format!("parameters.{name}");
+        let as_bool = || match value {
+            Parameter::Bool(value) => Ok(*value),
+            _ => Err(wrong(field(), "it is true or false")),
+        };
+        match name {
+            TIMESTAMP => {
+                let time = value
+                    .integer()
+                    .ok_or_else(|| wrong(field(), "it is a whole number of 64 bits"))?;
+                let at = Timestamp::new(time);
+                if at.value() != time {
+                    return Err(wrong(
+                        field(),
+                        format_args!("{time} is no timestamp of a packet"),
+                    ));
+                }
+                self.time = Some(at);
+            }
+            "timeout" => {
+                let micros = value
+                    .integer()
+                    .and_then(|micros| u64::try_from(micros).ok());
+                let micros =
+                    micros.ok_or_else(|| wrong(field(), "it is a whole number of microseconds"))?;
+                // Triton's clients say so that there is none.
+                self.timeout = (micros > 0).then(|| Duration::from_micros(micros));
+            }
+            BINARY_OUTPUT => self.binary_output = as_bool()?,
+            FINAL_RESPONSE => self.says_final = as_bool()?,
+            "sequence_id" | "sequence_start" | "sequence_end" => {
+                let why = "requests have no sequences: ModelStreamInfer keeps a graph's state";
+                return Err(wrong(field(), why));
+            }
+            "priority" if value.integer() != Some(0) => {
+                return Err(wrong(field(), "runs of graphs have no priorities"));
+            }
+            "priority" => {}
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
+fn unknown(name: &str, plan: &Plan) -> Failure {
+    let shown = &*shortened(name, SHOWN_BYTES);
+    let sides = &plan.explain().side_inputs;
+    // A port as the graph writes it: its name is behind the tag.
+    let names = sides
+        .iter()
+        .map(|port| port.rsplit(':').next().unwrap_or(port));
+    let near = suggest::nearest(shown, names)
+        .map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+    let message = format!("the graph has no side packet for the parameter `{shown}`{near}");
+    Failure::new(Cause::BadRequest, message).of_field(format!("parameters.{shown}"))
+}

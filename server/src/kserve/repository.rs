@@ -1,0 +1,77 @@
+//! The graphs of the configuration, as a repository of models.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use tokio::task::spawn_blocking;
+
+use super::Label;
+use crate::{
+    rescue::{Cause, Failure},
+    servable::{Choice, Servables, Served, StateName},
+};
+
+/// A graph of the repository.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Listed {
+    pub(crate) name: String,
+    pub(crate) version: String,
+    /// `READY`, `LOADING` or `UNAVAILABLE`.
+    pub(crate) state: &'static str,
+    /// Why it is not ready.
+    pub(crate) reason: String,
+}
+
+/// All graphs; with `ready`, those that are.
+pub(crate) fn index(servables: &Servables, ready: bool) -> Vec<Listed> {
+    let listed = servables.iter().map(|servable| {
+        let state = match servable.state_name() {
+            StateName::Available => "READY",
+            StateName::Listed | StateName::Loading | StateName::Waiting => "LOADING",
+            StateName::Unloading => "UNLOADING",
+            StateName::Failed | StateName::Unloaded => "UNAVAILABLE",
+        };
+        let Label { name, version } = Label::of(servable);
+        Listed {
+            name,
+            version,
+            state,
+            reason: servable
+                .failure()
+                .map_or(String::new(), |why| why.to_string()),
+        }
+    });
+    listed.filter(|it| !ready || it.state == "READY").collect()
+}
+
+/// Reads the configuration again, and answers when the graph is served as the configuration has it.
+/// `parameters` are the names of those that the request has.
+pub(crate) async fn load(
+    served: &Arc<Served>,
+    name: &str,
+    parameters: impl IntoIterator<Item = &str>,
+) -> Result<(), Failure> {
+    if let Some(parameter) = parameters.into_iter().next() {
+        let why = format!(
+            "`parameters.{}`: graphs are loaded as their files have them, without parameters",
+            graphmill_engine::shortened(parameter, 100)
+        );
+        return Err(Failure::new(Cause::Unsupported, why));
+    }
+    let reloading = Arc::clone(served);
+    let Ok(reloaded) = spawn_blocking(move || reloading.reload()).await else {
+        return Err(Failure::new(Cause::Draining, "the server is stopping"));
+    };
+    if let Err(refused) = reloaded {
+        let why = format!("the configuration was not reloaded: {}", refused.reason);
+        return Err(Failure::new(Cause::BadRequest, why));
+    }
+    let named = served.now().find(name, &Choice::Newest, |_, _| true)?;
+    named.servable.plan().map(drop)
+}
+
+/// Why a graph is not unloaded by its name.
+pub(crate) fn unload() -> Failure {
+    let why = "graphs are unloaded by taking them out of the configuration: it says what is served";
+    Failure::new(Cause::Unsupported, why)
+}

@@ -1,0 +1,56 @@
+//! What Triton's clients ask about log and traces. Both are set when the server is started.
+
+use tracing::level_filters::LevelFilter;
+
+use crate::{
+    observe::trace::TraceOptions,
+    rescue::{Cause, Failure},
+};
+
+/// The value of a setting of the log.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum LogSetting {
+    Bool(bool),
+    Number(u32),
+    Text(&'static str),
+}
+
+/// How much is logged.
+pub(crate) fn log_settings() -> [(&'static str, LogSetting); 5] {
+    let level = LevelFilter::current();
+    let verbose = match level {
+        LevelFilter::TRACE => 2,
+        LevelFilter::DEBUG => 1,
+        _ => 0,
+    };
+    [
+        ("log_error", LogSetting::Bool(level >= LevelFilter::ERROR)),
+        ("log_warning", LogSetting::Bool(level >= LevelFilter::WARN)),
+        ("log_info", LogSetting::Bool(level >= LevelFilter::INFO)),
+        ("log_verbose_level", LogSetting::Number(verbose)),
+        ("log_format", LogSetting::Text("default")),
+    ]
+}
+
+/// Whether requests are traced, and where spans go.
+pub(crate) fn trace_settings(traces: Option<&TraceOptions>) -> Vec<(&'static str, Vec<String>)> {
+    let level = if traces.is_some() {
+        "TIMESTAMPS"
+    } else {
+        "OFF"
+    };
+    let mut settings = vec![
+        ("trace_level", vec![level.to_owned()]),
+        ("trace_mode", vec!["opentelemetry".to_owned()]),
+    ];
+    if let Some(traces) = traces {
+        settings.push(("url", vec![traces.endpoint.clone()]));
+    }
+    settings
+}
+
+/// Why a setting is not changed.
+pub(crate) fn refuse_settings(what: &str, flag: &str) -> Failure {
+    let why = format!("{what} settings cannot be changed while the server runs: {flag} sets them");
+    Failure::new(Cause::Unsupported, why)
+}

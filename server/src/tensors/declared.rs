@@ -1,0 +1,93 @@
+//! The tensors that a graph declares in its options:
+//!
+//! ```pbtxt
+//! graph_options {
+//!   [type.googleapis.com/graphmill.TensorOptions] {
+//!     input { name: "image" datatype: FP32 shape: [-1, 3, 224, 224] }
+//!     output { name: "scores" datatype: FP32 shape: [-1, 1000] }
+//!   }
+//! }
+//! ```
+
+use graphmill_calculators::tensor::{Datatype, Tensor, shown};
+use graphmill_grammar::{Diagnostic, GraphConfig, de::from_options};
+use serde::Deserialize;
+
+/// The type of the options.
+const TYPE: &str = "TensorOptions";
+
+/// The tensors that a graph declares.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Declared {
+    input: Vec<Described>,
+    output: Vec<Described>,
+}
+
+/// What the tensors of a stream are.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Described {
+    /// The stream.
+    pub(crate) name: String,
+    /// What elements are.
+    pub(crate) datatype: Datatype,
+    /// The dimensions; -1 for one of any length.
+    #[serde(default)]
+    pub(crate) shape: Vec<i64>,
+}
+
+impl Declared {
+    /// What a graph declares; nothing where it has no such options.
+    pub(crate) fn read(graph: &GraphConfig) -> Result<Self, Vec<Diagnostic>> {
+        let mut all = graph.all_options();
+        match all.find(|options| options.short_name() == TYPE) {
+            Some(options) => from_options(options),
+            None => Ok(Self::default()),
+        }
+    }
+
+    /// What is declared of an input stream.
+    pub(super) fn input(&self, name: &str) -> Option<&Described> {
+        self.input.iter().find(|described| described.name == name)
+    }
+
+    /// What is declared of an output stream.
+    pub(super) fn output(&self, name: &str) -> Option<&Described> {
+        self.output.iter().find(|described| described.name == name)
+    }
+
+    /// The names that are declared, of inputs and of outputs.
+    pub(super) fn names(&self) -> [impl Iterator<Item = &str>; 2] {
+        [&self.input, &self.output].map(|all| all.iter().map(|described| described.name.as_str()))
+    }
+}
+
+impl Described {
+    /// Why a tensor is not what is declared, if it is not.
+    pub(super) fn check(&self, tensor: &Tensor) -> Result<(), String> {
+        if tensor.datatype() != self.datatype {
+            return Err(format!(
+                "the tensor is {}, but the graph declares {}",
+                tensor.datatype(),
+                self.datatype
+            ));
+        }
+        let fits = self.shape.len() == tensor.shape().len()
+            && self
+                .shape
+                .iter()
+                .zip(tensor.shape())
+                .all(|(wanted, length)| {
+                    *wanted < 0 || usize::try_from(*wanted).is_ok_and(|wanted| wanted == *length)
+                });
+        if fits {
+            return Ok(());
+        }
+        Err(format!(
+            "the tensor's shape is {}, but the graph declares {}",
+            shown(tensor.shape()),
+            shown(&self.shape)
+        ))
+    }
+}

@@ -1,0 +1,191 @@
+//! The streams of a graph as tensors. A stream carries tensors as they are, or one of a few types
+//! that a tensor of one element can be.
+
+use graphmill_calculators::tensor::{Datatype, Tensor, shown};
+use graphmill_engine::{Packet, Plan, TypeInfo};
+
+use super::{Declared, Described};
+
+/// The tag of streams that carry text where no node says what they carry.
+const TEXT: &str = "TEXT";
+
+/// How the tags of streams end that carry HTTP requests.
+const HTTP_REQUEST: &str = "REQUEST_PAYLOAD";
+
+/// What a stream carries, as far as tensors can be that.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Carried {
+    Tensor,
+    Text,
+    Int,
+    Float,
+    Bool,
+}
+
+impl Carried {
+    /// What a stream carries that can have any of these types, or any at all; none if no tensor can
+    /// be that.
+    fn of(types: &[TypeInfo], tag: &str) -> Option<Self> {
+        if types.is_empty() {
+            return match tag {
+                TEXT => Some(Self::Text),
+                _ if tag.ends_with(HTTP_REQUEST) => None,
+                _ => Some(Self::Tensor),
+            };
+        }
+        let known = [
+            (TypeInfo::of::<Tensor>(), Self::Tensor),
+            (TypeInfo::of::<String>(), Self::Text),
+            (TypeInfo::of::<i64>(), Self::Int),
+            (TypeInfo::of::<f64>(), Self::Float),
+            (TypeInfo::of::<bool>(), Self::Bool),
+        ];
+        let mut known = known.into_iter();
+        known.find_map(|(of, carried)| types.contains(&of).then_some(carried))
+    }
+
+    /// The datatype of a tensor of one element that becomes the type.
+    fn datatype(self) -> Option<Datatype> {
+        match self {
+            Self::Tensor => None,
+            Self::Text => Some(Datatype::Bytes),
+            Self::Int => Some(Datatype::Int64),
+            Self::Float => Some(Datatype::Fp64),
+            Self::Bool => Some(Datatype::Bool),
+        }
+    }
+}
+
+/// An input or output of a graph, for those who ask what it takes and gives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Port {
+    /// The stream.
+    pub(crate) name: String,
+    /// Its datatype; none where nothing says it.
+    pub(crate) datatype: Option<Datatype>,
+    /// Its shape, with -1 for what can have any length; empty where nothing says it.
+    pub(crate) shape: Vec<i64>,
+}
+
+impl Port {
+    fn new(name: &str, declared: Option<&Described>, carried: Option<Carried>) -> Self {
+        let of_type = carried.and_then(Carried::datatype);
+        let (datatype, shape) = match declared {
+            Some(declared) => (Some(declared.datatype), declared.shape.clone()),
+            None => (of_type, of_type.map_or(Vec::new(), |_| vec![1])),
+        };
+        Self {
+            name: name.to_owned(),
+            datatype,
+            shape,
+        }
+    }
+
+    /// The datatype as the protocol names it; `INVALID` where nothing says it.
+    pub(crate) fn datatype_name(&self) -> &'static str {
+        self.datatype.map_or("INVALID", Datatype::name)
+    }
+}
+
+/// The inputs of a graph.
+pub(crate) fn inputs(plan: &Plan) -> Vec<Port> {
+    let declared = plan.attached::<Declared>();
+    let ports = plan.tagged_inputs().map(|(tag, name)| {
+        let declared = declared.and_then(|declared| declared.input(name));
+        Port::new(name, declared, carried(plan, tag, name))
+    });
+    ports.collect()
+}
+
+/// The outputs of a graph.
+pub(crate) fn outputs(plan: &Plan) -> Vec<Port> {
+    let declared = plan.attached::<Declared>();
+    let ports = plan.tagged_outputs().map(|(tag, name)| {
+        let declared = declared.and_then(|declared| declared.output(name));
+        let is_text = tag == TEXT;
+        Port::new(name, declared, is_text.then_some(Carried::Text))
+    });
+    ports.collect()
+}
+
+fn carried(plan: &Plan, tag: &str, name: &str) -> Option<Carried> {
+    Carried::of(plan.input_types(name).unwrap_or_default(), tag)
+}
+
+/// Whether requests with tensors can enter a graph and answers leave it. The error says what is
+/// wrong with what it declares.
+pub(crate) fn is_served(plan: &Plan) -> Result<bool, String> {
+    if let Some(declared) = plan.attached::<Declared>() {
+        let [mut inputs, mut outputs] = declared.names();
+        let unknown = inputs.find(|name| !plan.graph_inputs().any(|input| input == *name));
+        let unknown = unknown.map(|name| ("input", name)).or_else(|| {
+            let name = outputs.find(|name| !plan.graph_outputs().any(|output| output == *name));
+            name.map(|name| ("output", name))
+        });
+        if let Some((side, name)) = unknown {
+            return Err(format!(
+                "TensorOptions declares the {side} `{name}`, but the graph has no {side} stream of that name"
+            ));
+        }
+    }
+    let mut inputs = plan.tagged_inputs().peekable();
+    let any = inputs.peek().is_some() && plan.graph_outputs().next().is_some();
+    Ok(any && inputs.all(|(tag, name)| carried(plan, tag, name).is_some()))
+}
+
+/// A tensor for an input stream as the packet that the stream carries, without a timestamp. The
+/// error says what is wrong with the tensor.
+pub(crate) fn to_packet(plan: &Plan, name: &str, tensor: Tensor) -> Result<Packet, String> {
+    let declared = plan.attached::<Declared>();
+    if let Some(described) = declared.and_then(|declared| declared.input(name)) {
+        described.check(&tensor)?;
+    }
+    let mut tagged = plan.tagged_inputs();
+    let tag = tagged.find(|(_, other)| *other == name).map(|(tag, _)| tag);
+    let carried = carried(plan, tag.unwrap_or_default(), name);
+    let carried = carried.ok_or("the stream carries no tensors")?;
+    if let Some(datatype) = carried.datatype()
+        && (tensor.datatype() != datatype || tensor.elements() != 1)
+    {
+        return Err(format!(
+            "the stream takes {datatype} with one element, and not {} of shape {}",
+            tensor.datatype(),
+            shown(tensor.shape())
+        ));
+    }
+    let bytes = tensor.data();
+    Ok(match carried {
+        Carried::Tensor => Packet::side(tensor),
+        Carried::Text => {
+            let element = tensor.strings().next().unwrap_or_default();
+            let text = std::str::from_utf8(element).map_err(|_| "the text is not UTF-8")?;
+            Packet::side(text.to_owned())
+        }
+        Carried::Bool => Packet::side(bytes.first().is_some_and(|byte| *byte != 0)),
+        Carried::Int => Packet::side(i64::from_le_bytes(eight(bytes))),
+        Carried::Float => Packet::side(f64::from_le_bytes(eight(bytes))),
+    })
+}
+
+/// The bytes of an element of eight bytes, of which there is one.
+fn eight(bytes: &[u8]) -> [u8; 8] {
+    bytes.first_chunk().copied().unwrap_or_default()
+}
+
+/// What a graph gives, as a tensor. The error is the type of what cannot be one.
+pub(crate) fn to_tensor(packet: Packet) -> Result<Tensor, TypeInfo> {
+    let of = packet.type_info();
+    if let Some(text) = packet.get::<String>() {
+        return Ok(Tensor::of_strings([text]));
+    }
+    if let Some(number) = packet.get::<i64>() {
+        return Ok(Tensor::scalar(Datatype::Int64, &number.to_le_bytes()));
+    }
+    if let Some(number) = packet.get::<f64>() {
+        return Ok(Tensor::scalar(Datatype::Fp64, &number.to_le_bytes()));
+    }
+    if let Some(value) = packet.get::<bool>() {
+        return Ok(Tensor::scalar(Datatype::Bool, &[u8::from(*value)]));
+    }
+    packet.into_value::<Tensor>().ok_or(of)
+}

@@ -1,0 +1,287 @@
+//! Runs of graphs and questions about them over REST.
+
+use serde_json::{Value, json};
+
+use super::{MIRROR, REPEAT, TEXT, start};
+use crate::support::{ACTOR, Reply, TestServer, read};
+
+async fn infer(server: &TestServer, graph: &str, body: &Value) -> Reply {
+    let path = format!("/v2/models/{graph}/infer");
+    read(server.post(&path, body.to_string())).await
+}
+
+/// A body of JSON and what is behind it.
+async fn binary(server: &TestServer, graph: &str, json: &Value, behind: &[u8]) -> (Reply, Vec<u8>) {
+    let json = json.to_string();
+    let mut body = json.clone().into_bytes();
+    body.extend_from_slice(behind);
+    let response = server
+        .client
+        .post(format!("{}/v2/models/{graph}/infer", server.url))
+        .header("inference-header-content-length", json.len())
+        .body(body)
+        .send()
+        .await
+        .expect("an answer");
+    let (status, headers) = (response.status().as_u16(), response.headers().clone());
+    let bytes = response.bytes().await.expect("a body");
+    let length = headers
+        .get("inference-header-content-length")
+        .map_or(bytes.len(), |it| {
+            it.to_str().expect("text").parse().expect("a number")
+        });
+    let text = String::from_utf8(bytes[..length].to_vec()).expect("text");
+    let reply = Reply {
+        status,
+        headers,
+        text,
+    };
+    (reply, bytes[length..].to_vec())
+}
+
+fn mirrored() -> Value {
+    json!({ "id": "7", "inputs": [
+        { "name": "x", "datatype": "FP32", "shape": [2, 2], "data": [[1, 2.5], [3, 4]] },
+        { "name": "y", "datatype": "BYTES", "shape": [2], "data": ["a", "é"] },
+    ] })
+}
+
+#[tokio::test]
+async fn tensors_are_json_or_behind_it() {
+    let (server, _client) = start(&[("a/mirror", MIRROR)]).await;
+    let reply = infer(&server, "a/mirror/versions/1", &mirrored()).await;
+    let answer = reply.json();
+    assert_eq!(
+        (reply.status, &answer["model_name"], &answer["id"]),
+        (200, &json!("a/mirror"), &json!("7"))
+    );
+    let output = |answer: &Value, name: &str| {
+        let outputs = answer["outputs"].as_array().expect("outputs");
+        outputs
+            .iter()
+            .find(|it| it["name"] == name)
+            .expect("an output")
+            .clone()
+    };
+    assert_eq!(
+        output(&answer, "same_x"),
+        json!({ "name": "same_x", "datatype": "FP32", "shape": [2, 2], "data": [1.0, 2.5, 3.0, 4.0] })
+    );
+    assert_eq!(output(&answer, "same_y")["data"], json!(["a", "é"]));
+
+    let x = [1.0_f32, 2.0].map(f32::to_le_bytes).concat();
+    let y = [0, 1, 2];
+    let behind = [&x[..], &y].concat();
+    let body = json!({ "inputs": [
+        { "name": "x", "datatype": "FP32", "shape": [1, 2], "parameters": { "binary_data_size": 8 } },
+        { "name": "y", "datatype": "UINT8", "shape": [3], "parameters": { "binary_data_size": 3 } },
+    ], "outputs": [
+        { "name": "same_y", "parameters": { "binary_data": true } },
+        { "name": "same_x" },
+    ] });
+    let (reply, raw) = binary(&server, "a/mirror", &body, &behind).await;
+    let answer = reply.json();
+    assert_eq!((reply.status, &raw[..]), (200, &y[..]));
+    assert_eq!(answer["outputs"][0]["parameters"]["binary_data_size"], 3);
+    assert_eq!(answer["outputs"][1]["data"], json!([1.0, 2.0]));
+    let mut all = body;
+    all["parameters"] = json!({ "binary_data_output": true });
+    all.as_object_mut().expect("an object").remove("outputs");
+    let (reply, raw) = binary(&server, "a/mirror", &all, &behind).await;
+    assert_eq!((reply.status, raw.len()), (200, 11));
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_a_request_is_named() {
+    let (server, _client) = start(&[("mirror", MIRROR), ("text", TEXT), ("actor", ACTOR)]).await;
+    let with_x = |x: Value| {
+        let mut body = mirrored();
+        for (name, value) in x.as_object().expect("an object") {
+            body["inputs"][0][name] = value.clone();
+        }
+        body
+    };
+    let mut unknown = mirrored();
+    unknown["model"] = json!("x");
+    let mut parameter = mirrored();
+    parameter["parameters"] = json!({ "a": [1] });
+    for (graph, body, status, why) in [
+        (
+            "nothing",
+            mirrored(),
+            404,
+            "the model `nothing` does not exist",
+        ),
+        ("mirror/versions/2", mirrored(), 404, "no version `2`"),
+        (
+            "mirror",
+            json!({ "model_name": "other", "inputs": [] }),
+            400,
+            "the path names the graph `mirror`",
+        ),
+        ("mirror", json!([]), 400, "no inference request"),
+        ("mirror", json!({}), 400, "missing field `inputs`"),
+        ("mirror", unknown, 400, "unknown field `model`"),
+        ("mirror", parameter, 400, "no boolean, number or string"),
+        (
+            "mirror",
+            with_x(json!({ "datatype": "FP8" })),
+            400,
+            "`inputs[0].datatype`",
+        ),
+        (
+            "mirror",
+            with_x(json!({ "shape": [-1] })),
+            400,
+            "`inputs[0].shape`",
+        ),
+        (
+            "mirror",
+            with_x(json!({ "shape": [3, 2] })),
+            400,
+            "`inputs[0].data`: an array of 2 is at a place",
+        ),
+        (
+            "mirror",
+            with_x(json!({ "data": [1] })),
+            400,
+            "has 4 elements, but there are 1",
+        ),
+        (
+            "mirror",
+            with_x(json!({ "data": null })),
+            400,
+            "neither `data` nor `parameters.binary_data_size`",
+        ),
+        (
+            "mirror",
+            with_x(json!({ "parameters": { "binary_data_size": 4 } })),
+            400,
+            "there are both",
+        ),
+        (
+            "mirror",
+            with_x(json!({ "parameters": { "shared_memory_region": "a" } })),
+            501,
+            "no shared memory",
+        ),
+        (
+            "mirror",
+            with_x(json!({ "name": "y" })),
+            400,
+            "`inputs.y`: the input is given twice",
+        ),
+        (
+            "actor",
+            mirrored(),
+            400,
+            "takes HTTP requests and no tensors",
+        ),
+    ] {
+        let reply = infer(&server, graph, &body).await;
+        let error = reply.json()["error"].as_str().map(str::to_owned);
+        let error = error.unwrap_or_else(|| panic!("{reply:?}"));
+        assert!(
+            reply.status == status && error.contains(why),
+            "{} {error}",
+            reply.status
+        );
+    }
+    let sized = |bytes: i64| {
+        json!({ "inputs": [
+        { "name": "text", "datatype": "BYTES", "shape": [1], "parameters": { "binary_data_size": bytes } },
+    ] })
+    };
+    for (body, behind, why) in [
+        (
+            sized(9),
+            &[1, 0, 0, 0, 65][..],
+            "has 9 bytes, but 5 are left",
+        ),
+        (
+            sized(4),
+            &[0, 0, 0, 0, 1],
+            "1 bytes behind those that its inputs name",
+        ),
+        (sized(-1), &[], "a number of bytes"),
+        (sized(5), &[2, 0, 0, 0, 65], "ends behind the data"),
+    ] {
+        let (reply, _) = binary(&server, "text", &body, behind).await;
+        assert!(reply.status == 400 && reply.text.contains(why), "{reply:?}");
+    }
+    for length in ["x", "-1", "0", "999999"] {
+        let request = server
+            .post("/v2/models/text/infer", "{}")
+            .header("inference-header-content-length", length);
+        let reply = read(request).await;
+        assert_eq!(reply.status, 400, "{length}: {reply:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_text_graph_is_driven_by_bytes() {
+    let (server, _client) = start(&[("text", TEXT), ("repeat", REPEAT)]).await;
+    let body = json!({ "inputs": [{ "name": "text", "datatype": "BYTES", "shape": [1], "data": ["hello"] }] });
+    let reply = infer(&server, "text", &body).await.json();
+    assert_eq!(reply["outputs"][0]["data"], json!(["hello"]));
+    let body = json!({ "parameters": { "times": 1 }, "inputs": [
+        { "name": "x", "datatype": "INT64", "shape": [1], "data": [i64::MIN] },
+    ] });
+    let reply = infer(&server, "repeat", &body).await.json();
+    assert_eq!(reply["outputs"][0]["data"], json!([i64::MIN]));
+    // Such a graph is no chat.
+    let chat = server
+        .chat(&json!({ "model": "text", "messages": [] }))
+        .await;
+    assert_eq!(chat.status, 400, "{chat:?}");
+    assert!(chat.text.contains("/v2/models/text/infer"), "{chat:?}");
+}
+
+#[tokio::test]
+async fn metadata_and_statistics_are_told() {
+    let (server, _client) = start(&[("mirror", MIRROR), ("actor", ACTOR)]).await;
+    let about = server.get("/v2").await.json();
+    assert_eq!(about["name"], "Graphmill");
+    let metadata = server.get("/v2/models/mirror/versions/1").await.json();
+    assert_eq!(metadata["versions"], json!(["1"]));
+    let inputs = metadata["inputs"].as_array().expect("inputs");
+    assert!(
+        inputs.contains(&json!({ "name": "x", "datatype": "FP32", "shape": [-1, 2] })),
+        "{metadata}"
+    );
+    assert!(
+        inputs.contains(&json!({ "name": "y", "datatype": "INVALID", "shape": [] })),
+        "{metadata}"
+    );
+    let config = server.get("/v2/models/mirror/config").await.json();
+    assert_eq!(config["backend"], "graphmill");
+    infer(&server, "mirror", &mirrored()).await;
+    infer(&server, "mirror", &json!({ "inputs": [] })).await;
+    server
+        .chat(&json!({ "model": "actor", "actions": [{ "body": "x" }] }))
+        .await;
+    for path in [
+        "/v2/models/mirror/stats",
+        "/v2/models/mirror/versions/1/stats",
+        "/v2/models/stats",
+    ] {
+        let stats = server.get(path).await.json();
+        let all = stats["model_stats"].as_array().expect("a list");
+        let mirror = all
+            .iter()
+            .find(|it| it["name"] == "mirror")
+            .expect("mirror");
+        let counts = &mirror["inference_stats"];
+        assert_eq!(
+            (&counts["success"]["count"], &counts["fail"]["count"]),
+            (&json!(1), &json!(1)),
+            "{stats}"
+        );
+    }
+    let all = server.get("/v2/models/stats").await.json();
+    let counted = |name: &str| {
+        let all = all["model_stats"].as_array().expect("a list");
+        all.iter().find(|it| it["name"] == name).expect("it")["inference_count"].clone()
+    };
+    assert_eq!(counted("actor"), 1);
+}

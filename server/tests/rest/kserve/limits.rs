@@ -1,0 +1,209 @@
+//! Who may ask, how much may be sent, and what is no gRPC.
+
+use std::{net::SocketAddr, time::Duration};
+
+use graphmill_server::{
+    KeySource,
+    inference::{
+        LogSettingsRequest, LogSettingsResponse, ModelInferResponse, RepositoryModelLoadRequest,
+        RepositoryModelLoadResponse, ServerLiveRequest, ServerLiveResponse, ServerMetadataRequest,
+        ServerMetadataResponse,
+    },
+};
+use serde_json::json;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+};
+use tonic::Code;
+
+use super::{
+    REPEAT,
+    client::{Client, refused, request, with_input},
+    setup, start,
+};
+use crate::support::{read, sessions};
+
+#[tokio::test]
+async fn a_message_can_be_as_long_as_a_body() {
+    let setup = setup(&[("repeat", REPEAT)]).bodies(100_000, 150_000);
+    let server = setup.start().await;
+    let client = Client::connect(&server).await;
+    let asked = |bytes: usize| {
+        with_input(
+            request("repeat"),
+            "x",
+            "UINT8",
+            &[bytes as i64],
+            vec![7; bytes],
+        )
+    };
+    let answer: ModelInferResponse = client.call("ModelInfer", asked(99_000)).await.unwrap();
+    assert_eq!(answer.raw_output_contents[0].len(), 99_000);
+    let (code, message) = refused(
+        client
+            .call::<_, ModelInferResponse>("ModelInfer", asked(100_001))
+            .await,
+    );
+    assert!(
+        code == Code::ResourceExhausted && message.contains("--max_body_bytes"),
+        "{code:?} {message}"
+    );
+    let again: ModelInferResponse = client.call("ModelInfer", asked(1)).await.unwrap();
+    assert_eq!(again.raw_output_contents[0].len(), 1);
+}
+
+#[tokio::test]
+async fn keys_say_who_may_ask_what() {
+    let setup = setup(&[("repeat", REPEAT), ("other", REPEAT)]);
+    let keys = json!({ "keys": [
+        { "name": "user", "key": "user-key", "scopes": ["infer"], "models": ["repeat"] },
+        { "name": "admin", "key": "admin-key", "scopes": ["admin"] },
+    ] });
+    let file = setup.path().join("keys.json");
+    std::fs::write(&file, keys.to_string()).expect("writable");
+    let setup = setup.with(move |options| options.keys = Some(KeySource::File(file)));
+    let server = setup.start().await;
+    let client = Client::connect(&server).await;
+    let (user, admin) = (client.with_key("user-key"), client.with_key("admin-key"));
+    let infer = async |client: &Client, graph: &str| {
+        let asked = with_input(request(graph), "x", "INT8", &[1], vec![1]);
+        client
+            .call::<_, ModelInferResponse>("ModelInfer", asked)
+            .await
+    };
+    // Probes have no key.
+    let live: ServerLiveResponse = client
+        .call("ServerLive", ServerLiveRequest {})
+        .await
+        .unwrap();
+    assert!(live.live);
+    let metadata =
+        client.call::<_, ServerMetadataResponse>("ServerMetadata", ServerMetadataRequest {});
+    assert_eq!(refused(metadata.await).0, Code::Unauthenticated);
+    assert_eq!(
+        refused(infer(&client, "repeat").await).0,
+        Code::Unauthenticated
+    );
+    assert_eq!(
+        refused(infer(&client.with_key("wrong"), "repeat").await).0,
+        Code::Unauthenticated
+    );
+    assert_eq!(
+        refused(infer(&admin, "repeat").await).0,
+        Code::PermissionDenied
+    );
+    assert_eq!(
+        refused(infer(&user, "other").await).0,
+        Code::PermissionDenied
+    );
+    assert_eq!(infer(&user, "repeat").await.unwrap().outputs.len(), 1);
+    let load = |client: Client| async move {
+        let asked = RepositoryModelLoadRequest {
+            model_name: "repeat".to_owned(),
+            ..Default::default()
+        };
+        client
+            .call::<_, RepositoryModelLoadResponse>("RepositoryModelLoad", asked)
+            .await
+    };
+    assert_eq!(refused(load(user.clone()).await).0, Code::PermissionDenied);
+    load(admin.clone()).await.unwrap();
+    let log = client.with_key("admin-key");
+    let log: LogSettingsResponse = log
+        .call("LogSettings", LogSettingsRequest::default())
+        .await
+        .unwrap();
+    assert!(log.settings.contains_key("log_info"));
+}
+
+#[tokio::test]
+async fn damaged_messages_are_refused_and_hurt_nobody() {
+    let (server, client) = start(&[("repeat", REPEAT)]).await;
+    let address = server.server.grpc_addresses()[0];
+    // Statuses of requests that are refused are in heads, which HTTP/1 has, too.
+    let http = &server.client;
+    let post = |body: Vec<u8>| {
+        let url = format!("http://{address}/inference.GRPCInferenceService/ModelInfer");
+        http.post(url)
+            .header("content-type", "application/grpc")
+            .body(body)
+    };
+    let many = {
+        // Ten thousand empty inputs in twenty thousand bytes.
+        let mut body = vec![0, 0, 0, 78, 32];
+        body.extend([42, 0].repeat(10_000));
+        body
+    };
+    for (body, code, why) in [
+        (vec![], 3, "the%20request%20has%20no%20message"),
+        (vec![0, 0], 3, "ends%20inside%20of%20a%20message"),
+        (
+            vec![0, 0, 0, 0, 9, 1],
+            3,
+            "ends%20inside%20of%20a%20message",
+        ),
+        (vec![1, 0, 0, 0, 1, 1], 12, "compressed"),
+        (vec![0, 255, 255, 255, 255, 1], 8, "--max_body_bytes"),
+        (
+            vec![0, 0, 0, 0, 3, 255, 255, 255],
+            3,
+            "no%20ModelInferRequest",
+        ),
+        (vec![0, 0, 0, 0, 2, 10, 200], 3, "no%20ModelInferRequest"),
+        (
+            vec![0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+            3,
+            "more%20than%20one%20message",
+        ),
+        (many, 3, "at%20most%204096%20are%20read"),
+    ] {
+        let reply = read(post(body.clone())).await;
+        let header = |name: &str| reply.header(name).unwrap_or_default().to_owned();
+        assert_eq!(reply.status, 200);
+        assert_eq!(
+            header("grpc-status"),
+            code.to_string(),
+            "{body:?}: {reply:?}"
+        );
+        assert!(header("grpc-message").contains(why), "{reply:?}");
+        assert!(reply.header("x-request-id").is_some());
+    }
+    let unknown = read(
+        http.post(format!(
+            "http://{address}/inference.GRPCInferenceService/Nothing"
+        ))
+        .header("content-type", "application/grpc"),
+    );
+    assert_eq!(unknown.await.header("grpc-status"), Some("12"));
+    let plain = read(server.client.get(format!("http://{address}/v2"))).await;
+    assert!(
+        plain.status == 415 && plain.text.contains("this port speaks gRPC"),
+        "{plain:?}"
+    );
+    let asked = with_input(request("repeat"), "x", "INT8", &[1], vec![1]);
+    let answer: ModelInferResponse = client.call("ModelInfer", asked).await.unwrap();
+    assert_eq!(answer.outputs.len(), 1);
+}
+
+#[tokio::test]
+async fn garbage_on_the_port_hurts_nobody() {
+    let (server, client) = start(&[("repeat", REPEAT)]).await;
+    let address: SocketAddr = server.server.grpc_addresses()[0];
+    for bytes in [
+        &b"\0\xff\xff\xff\xff\xff"[..],
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\xff\xff\xff\xff\xff\xff\xff\xff\xff",
+        b"GET /v2 HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n",
+    ] {
+        let mut stream = TcpStream::connect(address).await.expect("it listens");
+        stream.write_all(bytes).await.expect("writable");
+        let mut rest = Vec::new();
+        let read = tokio::time::timeout(Duration::from_secs(30), stream.read_to_end(&mut rest));
+        // It may be reset, too.
+        let _ = read.await.expect("it is closed");
+    }
+    let asked = with_input(request("repeat"), "x", "INT8", &[1], vec![1]);
+    let answer: ModelInferResponse = client.call("ModelInfer", asked).await.unwrap();
+    assert_eq!(answer.outputs.len(), 1);
+    server.until("idle", |status| sessions(status) == 0).await;
+}

@@ -1,0 +1,128 @@
+//! The repository, settings, and what is not supported.
+
+use graphmill_server::inference::{
+    RepositoryIndexRequest, RepositoryIndexResponse, RepositoryModelLoadRequest,
+    RepositoryModelLoadResponse, RepositoryModelUnloadRequest, RepositoryModelUnloadResponse,
+};
+use serde_json::json;
+use tonic::Code;
+
+use super::{
+    REPEAT, TEXT,
+    client::{refused, request},
+    setup, start,
+};
+use crate::support::read;
+
+#[tokio::test]
+async fn the_repository_is_the_configuration() {
+    let (server, client) = start(&[("text", TEXT), ("broken", "node {")]).await;
+    let index = read(server.post("/v2/repository/index", "")).await.json();
+    assert_eq!(
+        index[1],
+        json!({ "name": "text", "version": "1", "state": "READY", "reason": "" })
+    );
+    assert_eq!(index[0]["state"], "UNAVAILABLE");
+    assert_ne!(index[0]["reason"], "");
+    let ready = read(server.post("/v2/repository/index", r#"{"ready": true}"#))
+        .await
+        .json();
+    assert_eq!(ready.as_array().map(Vec::len), Some(1));
+    let all: RepositoryIndexResponse = client
+        .call("RepositoryIndex", RepositoryIndexRequest::default())
+        .await
+        .unwrap();
+    assert_eq!(all.models.len(), 2);
+}
+
+#[tokio::test]
+async fn a_graph_is_loaded_as_its_file_is_now() {
+    let setup = setup(&[("repeat", REPEAT)]);
+    let file = setup.path().join("0/graph.pbtxt");
+    let server = setup.start().await;
+    let client = super::Client::connect(&server).await;
+    let load = async |name: &str| {
+        let asked = RepositoryModelLoadRequest {
+            model_name: name.to_owned(),
+            ..Default::default()
+        };
+        client
+            .call::<_, RepositoryModelLoadResponse>("RepositoryModelLoad", asked)
+            .await
+    };
+    std::fs::write(&file, TEXT).expect("writable");
+    load("repeat").await.unwrap();
+    let metadata = server.get("/v2/models/repeat").await.json();
+    assert_eq!(metadata["inputs"][0]["name"], "text");
+    assert_eq!(refused(load("nothing").await).0, Code::NotFound);
+    std::fs::write(&file, "node {").expect("writable");
+    let reply = read(server.post("/v2/repository/models/repeat/load", "{}")).await;
+    assert!(
+        reply.status == 400 && reply.json()["error"].is_string(),
+        "{reply:?}"
+    );
+    // The old one is served.
+    assert_eq!(server.get("/v2/models/repeat/ready").await.status, 200);
+    let override_ = read(server.post(
+        "/v2/repository/models/repeat/load",
+        r#"{"parameters": {"config": "{}"}}"#,
+    ));
+    let reply = override_.await;
+    assert!(
+        reply.status == 501 && reply.text.contains("parameters.config"),
+        "{reply:?}"
+    );
+}
+
+#[tokio::test]
+async fn what_is_not_supported_is_said_by_name() {
+    let (server, client) = start(&[("text", TEXT)]).await;
+    for path in [
+        "/v2/repository/models/text/unload",
+        "/v2/systemsharedmemory/region/a/register",
+        "/v2/cudasharedmemory/unregister",
+        "/v2/logging",
+        "/v2/trace/setting",
+        "/v2/models/text/trace/setting",
+    ] {
+        let reply = read(server.post(path, r#"{"log_info": false}"#)).await;
+        assert!(
+            reply.status == 501 && reply.json()["error"].is_string(),
+            "{path}: {reply:?}"
+        );
+    }
+    assert_eq!(
+        server.get("/v2/systemsharedmemory/status").await.status,
+        501
+    );
+    assert!(server.get("/v2/logging").await.json()["log_verbose_level"].is_number());
+    assert_eq!(
+        server.get("/v2/trace/setting").await.json()["trace_level"],
+        json!(["OFF"])
+    );
+    let memory = client.call::<_, RepositoryIndexResponse>("SystemSharedMemoryStatus", request(""));
+    let (code, message) = refused(memory.await);
+    assert!(
+        code == Code::Unimplemented && message.contains("shared memory"),
+        "{message}"
+    );
+    let unload = RepositoryModelUnloadRequest {
+        model_name: "text".to_owned(),
+        ..Default::default()
+    };
+    let unload = client.call::<_, RepositoryModelUnloadResponse>("RepositoryModelUnload", unload);
+    assert_eq!(refused(unload.await).0, Code::Unimplemented);
+}
+
+#[tokio::test]
+async fn a_declaration_of_an_unknown_stream_is_no_graph() {
+    let text = TEXT.to_owned()
+        + r#"graph_options { [type.googleapis.com/graphmill.TensorOptions] {
+            input { name: "texts" datatype: BYTES shape: [1] } } }"#;
+    let (server, _client) = start(&[("text", &text)]).await;
+    let reply = server.get("/v2/models/text/ready").await;
+    assert!(
+        reply.text.contains("no input stream of that name"),
+        "{reply:?}"
+    );
+}
