@@ -80,8 +80,8 @@ pub(super) async fn all_statistics(
 ) -> Response {
     let servables = app.servables();
     let sees = |graph: &str| caller.as_ref().is_none_or(|it| it.sees(graph, None));
-    let seen = servables.iter().filter(|servable| sees(servable.graph()));
-    let all: Vec<Value> = seen.map(|servable| counted(&app, servable)).collect();
+    let visible = servables.iter().filter(|servable| sees(servable.graph()));
+    let all: Vec<Value> = visible.map(|servable| counted(&app, servable)).collect();
     answered(json!({ "model_stats": all }))
 }
 
