@@ -1,11 +1,12 @@
 //! What computes tensors from tensors, whatever it is made with.
 
 use graphmill_engine::Error;
+use serde::Serialize;
 
 use super::{Datatype, Tensor, shown};
 
 /// An input or output of a model.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TensorInfo {
     /// Its name in the model.
     pub name: String,
