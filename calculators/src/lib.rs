@@ -6,7 +6,11 @@
 pub mod core;
 pub mod embed;
 pub mod http;
+#[cfg(feature = "image")]
+pub mod image;
 pub mod llm;
+#[cfg(feature = "onnx")]
+pub mod onnx;
 pub mod payload;
 mod payload_json;
 mod subgraphs;

@@ -16,9 +16,12 @@ mod sources;
 use sources::rust_files;
 
 /// The folders of calculators, with their headings.
-const FOLDERS: [(&str, &str); 5] = [
+const FOLDERS: [(&str, &str); 8] = [
     ("core", "Core: any graph"),
     ("text", "Text"),
+    ("tensor", "Tensors"),
+    ("image", "Images"),
+    ("onnx", "ONNX models"),
     ("llm", "Language models"),
     ("embed", "Embeddings and reranking"),
     ("http", "HTTP"),

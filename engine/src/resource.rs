@@ -16,6 +16,7 @@ use std::{
 };
 
 use crate::{
+    contract::Group,
     error::Result,
     packet::TypeInfo,
     seen::{Recording, Seen},
@@ -94,7 +95,9 @@ type Load = fn(&ResourceKey, &dyn World) -> Result<AnyResource>;
 /// What a node's contract says about a resource.
 #[derive(Clone, Debug)]
 pub(crate) struct ResourceNeed {
-    /// The input side packet that names it.
+    /// Whether an input side packet names it or an output side packet.
+    pub(crate) group: Group,
+    /// The side packet, by its position in the group.
     pub(crate) side: u16,
     pub(crate) of: TypeInfo,
     /// Present in the node that defines the resource.
@@ -105,8 +108,9 @@ pub(crate) struct ResourceNeed {
 }
 
 impl ResourceNeed {
-    pub(crate) fn new<R: Resource>(side: u16, spec: Option<R::Spec>) -> Self {
+    pub(crate) fn new<R: Resource>(group: Group, side: u16, spec: Option<R::Spec>) -> Self {
         Self {
+            group,
             side,
             of: TypeInfo::of::<R>(),
             key: spec.map(key_of::<R>),

@@ -5,7 +5,9 @@
 
 mod datatype;
 mod json;
+mod model;
 mod strings;
+mod top_labels;
 
 use std::fmt;
 
@@ -13,7 +15,9 @@ use bytes::Bytes;
 
 pub use datatype::Datatype;
 pub use json::{data_from_json, data_to_json};
+pub use model::{TensorInfo, TensorModel};
 pub use strings::Strings;
+pub use top_labels::{Labels, TopLabels, TopLabelsOptions};
 
 /// Numbers or strings in a shape.
 #[derive(Clone, PartialEq, Eq)]

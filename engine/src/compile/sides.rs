@@ -58,7 +58,7 @@ fn produce(draft: &mut Draft<'_>) {
                         .label("produced again here")
                         .also(first, "first produced here"),
                 );
-            } else {
+            } else if !is_output_resource(&draft.nodes[node], output) {
                 draft.sides[id as usize].producer = Some((node as u16, output as u16));
             }
         }
@@ -143,7 +143,7 @@ fn define_resources(draft: &mut Draft<'_>) {
         for at in 0..draft.nodes[node].contract.resources.len() {
             let need = draft.nodes[node].contract.resources[at].clone();
             let port = draft.nodes[node]
-                .port(Group::InputSides, usize::from(need.side))
+                .port(need.group, usize::from(need.side))
                 .clone();
             let id = draft.side_ids[&port.name] as usize;
             let defined = draft.sides[id]
@@ -178,7 +178,11 @@ fn define_resources(draft: &mut Draft<'_>) {
         .nodes
         .iter()
         .filter(|node| node.factory.is_none())
-        .flat_map(|node| node.contract.tag_map(Group::InputSides).entries())
+        .flat_map(|node| {
+            let sides = [Group::InputSides, Group::OutputSides];
+            sides.map(|group| node.contract.tag_map(group).entries())
+        })
+        .flatten()
         .map(|entry| entry.name.as_str())
         .collect();
     for side in &draft.sides {
@@ -233,10 +237,7 @@ fn definition<'b>(
 ) -> (&'b ResourceNeed, graphmill_grammar::Span) {
     let node = &draft.nodes[usize::from(node)];
     let need = &node.contract.resources[usize::from(at)];
-    (
-        need,
-        node.port(Group::InputSides, usize::from(need.side)).span,
-    )
+    (need, node.port(need.group, usize::from(need.side)).span)
 }
 
 /// Loads the resources, or looks whether they are there. The last phase, because it is the only
@@ -310,10 +311,18 @@ fn failed(draft: &Draft<'_>, side: &DraftSide, defined: (u16, u16), error: &Erro
     Diagnostic::error(&sides::RESOURCE_FAILED, option.unwrap_or(port), message)
 }
 
+/// Whether an output side packet of a node names a resource, which is nothing that sessions make.
+fn is_output_resource(node: &DraftNode, output: usize) -> bool {
+    let mut needs = node.contract.resources.iter();
+    needs.any(|need| need.group == Group::OutputSides && usize::from(need.side) == output)
+}
+
 /// Whether an input side packet of a node is one of its resources.
 pub(super) fn is_resource(node: &DraftNode, input: usize) -> bool {
     let needs = &node.contract.resources;
-    needs.iter().any(|need| usize::from(need.side) == input)
+    needs
+        .iter()
+        .any(|need| need.group == Group::InputSides && usize::from(need.side) == input)
         && matches!(
             node.contract.spec(Group::InputSides, input),
             Some(PortSpec::Exact(_))

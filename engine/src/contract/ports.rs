@@ -242,6 +242,16 @@ impl Contract {
         self.need_resource(tag, Optional, spec)
     }
 
+    /// Defines a shared resource by an output side packet: nodes that have the side packet as an
+    /// input use it. The node itself emits nothing there.
+    pub fn output_resource<R: Resource>(&mut self, tag: &str, spec: R::Spec) {
+        let declared = PortSpec::Exact(TypeInfo::of::<R>());
+        if let Some(side) = self.one(OutputSides, tag, Required, declared) {
+            let need = ResourceNeed::new::<R>(OutputSides, side, Some(spec));
+            self.resources.push(need);
+        }
+    }
+
     fn need_resource<R: Resource>(
         &mut self,
         tag: &str,
@@ -252,7 +262,8 @@ impl Contract {
         let Some(side) = self.one(InputSides, tag, arity, declared) else {
             return Res::absent();
         };
-        self.resources.push(ResourceNeed::new::<R>(side, spec));
+        let need = ResourceNeed::new::<R>(InputSides, side, spec);
+        self.resources.push(need);
         Res::new(side)
     }
 

@@ -94,6 +94,28 @@ impl Calculator for Refer {
     }
 }
 
+/// Defines it by an output side packet.
+struct Name;
+
+impl Calculator for Name {
+    const NAME: &'static str = "NameCalculator";
+    const OPTION_NAMES: &'static [&'static str] = &["mediapipe.TableOptions"];
+    type Options = TableOptions;
+    type Ports = ();
+
+    fn contract(c: &mut Contract, options: &TableOptions) {
+        c.output_resource::<Table>("TABLE", PathBuf::from(&options.path));
+    }
+
+    fn open(_: &TableOptions, (): (), _: &mut OpenCx<'_>) -> Result<Self> {
+        Ok(Self)
+    }
+
+    fn process(&mut self, (): (), _: &mut Cx<'_>) -> Result<Flow> {
+        Ok(Flow::Stop)
+    }
+}
+
 /// One file in memory, however it is called.
 struct OneFile;
 
@@ -112,7 +134,8 @@ impl World for OneFile {
 }
 
 fn environment() -> Environment {
-    Environment::new(Registry::new().with::<Define>().with::<Refer>()).with_world(OneFile)
+    let registry = Registry::new().with::<Define>().with::<Refer>();
+    Environment::new(registry.with::<Name>()).with_world(OneFile)
 }
 
 fn define(name: &str, path: &str, out: &str) -> String {
@@ -157,6 +180,43 @@ fn one_resource_serves_nodes_sessions_and_plans() {
         environment.resources().is_empty(),
         "freed with the last plan"
     );
+}
+
+fn name(name: &str, path: &str) -> String {
+    format!(
+        r#"node {{ calculator: "NameCalculator" output_side_packet: "TABLE:{name}"
+             node_options {{ [type.googleapis.com/mediapipe.TableOptions] {{ path: "{path}" }} }} }}
+"#
+    )
+}
+
+#[test]
+fn a_node_without_streams_names_a_resource() {
+    // The order of the nodes in the file does not matter.
+    let text = refer("t", "a") + &name("t", "table.txt");
+    let mut h = Harness::new(&text, environment());
+    h.push("in", 0, 1_i64)
+        .expect("a", [(0, "content".to_owned())]);
+    h.close_all();
+    h.finish();
+    for (text, why) in [
+        (refer("t", "a") + &name("t", "missing.txt"), "cannot read"),
+        (
+            refer("t", "a") + &name("u", "table.txt"),
+            "no node defines the resource `t`",
+        ),
+        (
+            define("t", "other.txt", "a") + &name("t", "table.txt"),
+            "is defined in two ways",
+        ),
+        (
+            name("t", "table.txt") + &name("t", "table.txt"),
+            "produced twice",
+        ),
+    ] {
+        let found = check(&text, &environment());
+        assert!(found.contains(why), "{found}");
+    }
 }
 
 #[test]

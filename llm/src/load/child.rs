@@ -6,7 +6,7 @@ use std::path::Path;
 use std::thread;
 
 use super::open;
-use super::trial::{Order, Task, VERDICT, Verdict};
+use super::trial::{FileTrial, Order, Task, VERDICT, Verdict};
 use crate::backend::{self, Adapter, Backend, BatchToken, Slot};
 use crate::model::vocab::Vocab;
 use crate::protocol::{LoadError, Token};
@@ -22,7 +22,7 @@ const TOKENS: usize = 4;
     clippy::print_stdout,
     reason = "the process that waits for this one reads it"
 )]
-pub(super) fn answer() -> ! {
+pub(super) fn answer(formats: &[FileTrial]) -> ! {
     let mut order = String::new();
     if io::stdin().lock().read_line(&mut order).is_err() {
         backend::exit(2);
@@ -38,7 +38,7 @@ pub(super) fn answer() -> ! {
     if let Some(memory) = order.memory {
         backend::limit_process(memory);
     }
-    let verdict = match attempt(&order.task) {
+    let verdict = match attempt(&order.task, formats) {
         Ok(()) => Verdict::Good,
         Err(LoadError::Model { path, message }) => Verdict::Refused { path, message },
         Err(_) => Verdict::Elsewhere,
@@ -50,7 +50,7 @@ pub(super) fn answer() -> ! {
     backend::exit(0)
 }
 
-fn attempt(task: &Task) -> Result<(), LoadError> {
+fn attempt(task: &Task, formats: &[FileTrial]) -> Result<(), LoadError> {
     let mut stepped = Ok(());
     match task {
         Task::Generates(spec) => open::open(spec, &mut |loaded| {
@@ -76,6 +76,10 @@ fn attempt(task: &Task) -> Result<(), LoadError> {
             let computed = loaded.backend.compute(&[&tokens], &mut numbers);
             stepped = of(&spec.model, computed.and_then(|()| finite(&numbers)));
         })?,
+        Task::Reads { format, path } => {
+            let found = formats.iter().find(|(name, _)| name == format);
+            stepped = found.map_or(Ok(()), |(_, try_file)| of(path, try_file(path)));
+        }
     }
     stepped
 }

@@ -52,7 +52,16 @@ struct Tried {
 pub(super) enum Task {
     Generates(LlmEngineSpec),
     Embeds(EmbeddingSpec),
+    /// A file of a format that the program knows, see [`FileTrial`].
+    Reads {
+        format: String,
+        path: PathBuf,
+    },
 }
+
+/// A format of model files that this crate does not know, by its name, and what tries such a file.
+/// The error says what is wrong with it.
+pub type FileTrial = (&'static str, fn(&Path) -> Result<(), String>);
 
 /// What the process is told.
 #[derive(Debug, Serialize, Deserialize)]
@@ -82,10 +91,24 @@ pub fn begin() {
 }
 
 /// If this process was started to try a model, tries it and ends. To be called first in `main`.
-pub fn answer() {
+pub fn answer(formats: &[FileTrial]) {
     if env::var_os(TRIAL_VARIABLE).is_some() {
-        child::answer();
+        child::answer(formats);
     }
+}
+
+/// Tries a file of one of the formats that [`answer`] is given.
+///
+/// # Errors
+/// [`LoadError::Model`] for a file that cannot be used, [`LoadError::Read`] for one that cannot be
+/// looked at.
+pub fn of_file(format: &str, path: &Path) -> Result<(), LoadError> {
+    let files = ModelFiles::of([path])?;
+    let task = || Task::Reads {
+        format: format.to_owned(),
+        path: path.to_owned(),
+    };
+    of(task, path, &files)
 }
 
 /// Tries the models of a spec.

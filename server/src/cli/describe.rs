@@ -10,8 +10,10 @@ use std::{
 
 use clap::Args;
 use graphmill_calculators::llm::LanguageModel;
+#[cfg(feature = "onnx")]
+use graphmill_calculators::onnx::OnnxModel;
 use graphmill_engine::{
-    Environment, Registry, Subgraph,
+    Environment, Plan, Registry, Subgraph,
     registry::{Description, PortDescription},
 };
 use graphmill_grammar::suggest;
@@ -25,7 +27,7 @@ use crate::{config::subgraphs::Named, servable::compile};
 #[command(rename_all = "snake_case")]
 pub(super) struct Arguments {
     /// The name of a calculator or subgraph; or a graph file, whose models are loaded to tell what
-    /// their engines run with.
+    /// their engines run with, and which tensors they take and give.
     name: String,
     /// How to print.
     #[arg(long, value_enum, default_value_t = Format::Text)]
@@ -82,17 +84,35 @@ fn describe_engines(graph: &Path, format: Format) -> ExitCode {
         .iter()
         .map(|model| model.engine().info().clone())
         .collect();
+    let mut described: Vec<(String, Value)> = engines
+        .iter()
+        .map(|engine| (engine.to_string(), json!(engine)))
+        .collect();
+    described.extend(onnx_models(&plan));
+    let (blocks, values): (Vec<String>, Vec<Value>) = described.into_iter().unzip();
     let text = match format {
-        Format::Text if engines.is_empty() => "the graph has no language model\n".to_owned(),
-        Format::Text => {
-            let blocks: Vec<String> = engines.iter().map(ToString::to_string).collect();
-            blocks.join("\n\n") + "\n"
-        }
-        Format::Json => format!("{:#}\n", json!(engines)),
+        Format::Text if blocks.is_empty() => "the graph has no model\n".to_owned(),
+        Format::Text => blocks.join("\n\n") + "\n",
+        Format::Json => format!("{:#}\n", json!(values)),
     };
     // Fails when the reader has read enough, as `head` does.
     let _ = io::stdout().write_all(text.as_bytes());
     ExitCode::SUCCESS
+}
+
+/// The tensors of a graph's models of tensors.
+#[cfg(feature = "onnx")]
+fn onnx_models(plan: &Plan) -> Vec<(String, Value)> {
+    let models = plan.resources::<OnnxModel>();
+    let described = models
+        .iter()
+        .map(|model| (model.to_string(), json!(**model)));
+    described.collect()
+}
+
+#[cfg(not(feature = "onnx"))]
+fn onnx_models(_: &Plan) -> Vec<(String, Value)> {
+    Vec::new()
 }
 
 /// Why a path is not one of a graph file; `None` for what does not look like a path.

@@ -29,7 +29,7 @@ mod top;
 use std::{ffi::OsString, process::ExitCode};
 
 use clap::{Command, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
-use graphmill_llm::trial;
+use graphmill_llm::trial::{self, FileTrial};
 
 use crate::observe::log;
 
@@ -92,11 +92,17 @@ enum Switch {
     Off,
 }
 
+/// The formats of models that are tried beside llama.cpp's.
+const FORMATS: &[FileTrial] = &[
+    #[cfg(feature = "onnx")]
+    ("onnx", graphmill_calculators::onnx::try_file),
+];
+
 /// Runs the command line of this process: what a server binary does. To be called before anything
 /// else, as the server may start this program again to try a model.
 pub fn main() -> ExitCode {
     // The process may be one that tries a model, which the command line says nothing of.
-    trial::answer();
+    trial::answer(FORMATS);
     let matches = command().get_matches_from(normalized(std::env::args_os()));
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     if matches!(

@@ -3,6 +3,8 @@
 
 mod chat;
 mod one_command;
+#[cfg(feature = "onnx")]
+mod onnx;
 mod repository;
 mod schema;
 #[expect(dead_code, reason = "servers choose their port here")]

@@ -3,6 +3,7 @@
 
 mod chat_template;
 mod detokenizer;
+mod features;
 mod reasoning;
 mod stop_string;
 mod tokenizer;
@@ -10,6 +11,7 @@ mod tool_calls;
 
 pub use chat_template::{ApplyChatTemplate, ApplyChatTemplatePorts};
 pub use detokenizer::{Detokenizer, Utf8Decoder};
+pub use features::{TextFeatures, TextFeaturesOptions};
 pub use reasoning::{ReasoningParser, ReasoningParserOptions, ReasoningParserPorts};
 pub use stop_string::StopString;
 pub use tokenizer::Tokenizer;

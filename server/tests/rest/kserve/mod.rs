@@ -5,6 +5,8 @@ mod grpc;
 mod http;
 mod limits;
 mod nodes;
+#[cfg(feature = "onnx")]
+mod onnx;
 mod repository;
 mod stream;
 

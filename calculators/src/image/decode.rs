@@ -1,0 +1,197 @@
+//! `ImageDecodeCalculator`: the pixels of a PNG or JPEG file.
+
+use std::borrow::Cow;
+use std::io::Cursor;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use graphmill_engine::{
+    Calculator, Contract, Cx, Error, Flow, In, OpenCx, Out, Payload, Result, Run, TypeInfo,
+    register,
+};
+use image::{DynamicImage, ImageDecoder as _, ImageReader};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::pixels::made;
+use crate::tensor::{Datatype, Tensor, shown};
+
+/// Options of [`ImageDecode`].
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ImageDecodeOptions {
+    /// The channels of the image.
+    pub color: ColorOption,
+    /// Most pixels of a row, and most rows; larger images are refused.
+    pub max_side: u32,
+    /// Most bytes that the decoded image may take, as the file stores it.
+    pub max_decoded_bytes: u64,
+}
+
+impl Default for ImageDecodeOptions {
+    fn default() -> Self {
+        Self {
+            color: ColorOption::Rgb,
+            max_side: 8192,
+            max_decoded_bytes: 128 << 20,
+        }
+    }
+}
+
+/// The channels of an image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum ColorOption {
+    /// Red, green, blue.
+    Rgb,
+    /// Blue, green, red.
+    Bgr,
+    /// One channel, the brightness.
+    Gray,
+}
+
+/// Decodes a PNG or JPEG file to a tensor: UINT8 of shape `[height, width, channels]`.
+///
+/// The file is a BYTES tensor of one element, a UINT8 tensor of one dimension, or bytes. It can
+/// also be text: Base64, with or without `data:image/png;base64,` before it, as JSON has no bytes.
+/// Transparency is left out, and an image that is stored turned, as cameras do, is turned back. How
+/// large an image is is looked at before it is decoded.
+///
+/// ```pbtxt
+/// input_stream: "file"
+/// output_stream: "image"
+/// node {
+///   calculator: "ImageDecodeCalculator"
+///   input_stream: "FILE:file"
+///   output_stream: "IMAGE:image"
+///   node_options {
+///     [type.googleapis.com/graphmill.ImageDecodeCalculatorOptions] { color: GRAY max_side: 4096 }
+///   }
+/// }
+/// ```
+pub struct ImageDecode(ImageDecodeOptions);
+
+impl Calculator for ImageDecode {
+    const NAME: &'static str = "ImageDecodeCalculator";
+    const DOC: &'static str = "Decodes PNG and JPEG files to tensors.";
+    type Options = ImageDecodeOptions;
+    type Ports = (In<dyn Payload>, Out<Tensor>);
+
+    fn contract(c: &mut Contract, _: &ImageDecodeOptions) -> Self::Ports {
+        c.run(Run::Offload("cpu"));
+        c.parallel();
+        let types = [
+            TypeInfo::of::<Tensor>(),
+            TypeInfo::of::<Vec<u8>>(),
+            TypeInfo::of::<String>(),
+        ];
+        (c.one_of("FILE", &types), c.output("IMAGE"))
+    }
+
+    fn open(options: &ImageDecodeOptions, _: Self::Ports, _: &mut OpenCx<'_>) -> Result<Self> {
+        Ok(Self(options.clone()))
+    }
+
+    fn process(&mut self, (file, image): Self::Ports, cx: &mut Cx<'_>) -> Result<Flow> {
+        let Some(packet) = cx.take_packet(file) else {
+            return Ok(Flow::Continue);
+        };
+        let decoded = if let Some(tensor) = packet.get::<Tensor>() {
+            self.decode(bytes_of(tensor)?)
+        } else if let Some(bytes) = packet.get::<Vec<u8>>() {
+            self.decode(bytes)
+        } else {
+            let text = packet.get::<String>().map(String::as_bytes);
+            self.decode(text.unwrap_or_default())
+        };
+        cx.emit(image, decoded?);
+        Ok(Flow::Continue)
+    }
+}
+register!(ImageDecode);
+
+/// The file that a tensor holds.
+fn bytes_of(tensor: &Tensor) -> Result<&[u8]> {
+    match (tensor.datatype(), tensor.shape()) {
+        (Datatype::Bytes, _) if tensor.elements() == 1 => {
+            Ok(tensor.strings().next().unwrap_or_default())
+        }
+        (Datatype::Uint8, [_]) => Ok(tensor.data()),
+        _ => Err(Error::invalid(format!(
+            "expected an image file as BYTES with one element or UINT8 with one dimension, but the tensor is {} of shape {}",
+            tensor.datatype(),
+            shown(tensor.shape())
+        ))),
+    }
+}
+
+impl ImageDecode {
+    fn decode(&self, file: &[u8]) -> Result<Tensor> {
+        let file = plain(file)?;
+        let damaged = |error: image::ImageError| {
+            Error::invalid(format!("the image cannot be decoded: {error}"))
+                .with_code("invalid_image")
+        };
+        let reader = ImageReader::new(Cursor::new(&*file)).with_guessed_format();
+        let reader = reader.map_err(|error| damaged(error.into()))?;
+        let mut decoder = reader.into_decoder().map_err(damaged)?;
+        let (width, height) = decoder.dimensions();
+        let side = self.0.max_side;
+        if width > side || height > side {
+            return Err(too_large(format!(
+                "the image has {width} x {height} pixels, and {side} is the most of a side (max_side)"
+            )));
+        }
+        let (bytes, most) = (decoder.total_bytes(), self.0.max_decoded_bytes);
+        if bytes > most {
+            return Err(too_large(format!(
+                "the image has {bytes} bytes when it is decoded, and {most} is the most (max_decoded_bytes)"
+            )));
+        }
+        let mut limits = image::Limits::default();
+        // What the decoder itself needs beside the pixels.
+        limits.max_alloc = Some(most.saturating_mul(2).saturating_add(1 << 20));
+        decoder.set_limits(limits).map_err(damaged)?;
+        let turned = decoder.orientation().map_err(damaged)?;
+        let mut image = DynamicImage::from_decoder(decoder).map_err(damaged)?;
+        image.apply_orientation(turned);
+        self.tensor(image)
+    }
+
+    fn tensor(&self, image: DynamicImage) -> Result<Tensor> {
+        let (width, height) = (image.width() as usize, image.height() as usize);
+        let (channels, data) = match self.0.color {
+            ColorOption::Gray => (1, image.into_luma8().into_raw()),
+            ColorOption::Rgb => (3, image.into_rgb8().into_raw()),
+            ColorOption::Bgr => {
+                let mut data = image.into_rgb8().into_raw();
+                for [red, _, blue] in data.as_chunks_mut().0 {
+                    std::mem::swap(red, blue);
+                }
+                (3, data)
+            }
+        };
+        made(Datatype::Uint8, &[height, width, channels], data)
+    }
+}
+
+fn too_large(message: String) -> Error {
+    Error::invalid(message).with_code("image_too_large")
+}
+
+/// The bytes of a file, which may be written as Base64.
+fn plain(file: &[u8]) -> Result<Cow<'_, [u8]>> {
+    if image::guess_format(file).is_ok() {
+        return Ok(file.into());
+    }
+    let neither = "expected a PNG or JPEG file, or one in Base64";
+    let neither = || Error::invalid(neither).with_code("invalid_image");
+    let text = str::from_utf8(file).map_err(|_| neither())?.trim();
+    let text = match text.strip_prefix("data:") {
+        Some(uri) => uri.split_once(";base64,").ok_or_else(neither)?.1,
+        None => text,
+    };
+    let bytes = STANDARD.decode(text).map_err(|_| neither())?;
+    image::guess_format(&bytes).map_err(|_| neither())?;
+    Ok(bytes.into())
+}

@@ -1,0 +1,15 @@
+//! Images: decoded, resized, laid out and normalized, as models take them.
+//!
+//! An image is a tensor: UINT8 of shape `[height, width, channels]`, rows from the top, one channel
+//! for gray and three for colors.
+
+mod decode;
+mod layout;
+mod normalize;
+mod pixels;
+mod resize;
+
+pub use decode::{ColorOption, ImageDecode, ImageDecodeOptions};
+pub use layout::{ImageLayout, ImageLayoutOptions, LayoutOption};
+pub use normalize::{ImageNormalize, ImageNormalizeOptions};
+pub use resize::{FilterOption, FitOption, ImageResize, ImageResizeOptions};

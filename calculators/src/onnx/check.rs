@@ -1,0 +1,99 @@
+//! What is looked at in a file before tract gets it: that its tensors are as large as they say, and
+//! that no tensor is made of it that brings the process down.
+
+use std::collections::HashMap;
+
+use tract_onnx::pb::{GraphProto, ModelProto, NodeProto, TensorProto, tensor_proto::DataLocation};
+
+/// Most elements of a tensor that a node makes from constants, such as one of zeros.
+const MAX_MADE: i128 = 1 << 28;
+/// Most graphs inside of graphs (the branches of an `If`, the body of a `Loop`).
+const MAX_DEPTH: usize = 16;
+
+/// Whether the file of that many bytes can be given to tract. The error says what is wrong.
+pub(super) fn model(model: &ModelProto, size: usize) -> Result<(), String> {
+    let graph = model.graph.as_ref().ok_or("it has no graph")?;
+    self::graph(graph, size, 0)
+}
+
+fn graph(graph: &GraphProto, size: usize, depth: usize) -> Result<(), String> {
+    if depth > MAX_DEPTH {
+        return Err(format!("it has more than {MAX_DEPTH} graphs in each other"));
+    }
+    let mut constants = HashMap::new();
+    for it in &graph.initializer {
+        tensor(it, size)?;
+        constants.insert(it.name.as_str(), it);
+    }
+    for node in &graph.node {
+        for attribute in &node.attribute {
+            let tensors = attribute.t.iter().chain(&attribute.tensors);
+            tensors.into_iter().try_for_each(|it| tensor(it, size))?;
+            if node.op_type == "Constant"
+                && let (Some(value), Some(name)) = (&attribute.t, node.output.first())
+            {
+                constants.insert(name.as_str(), value);
+            }
+            let mut graphs = attribute.g.iter().chain(&attribute.graphs);
+            graphs.try_for_each(|it| self::graph(it, size, depth + 1))?;
+        }
+    }
+    graph
+        .node
+        .iter()
+        .try_for_each(|node| made(node, &constants))
+}
+
+/// Whether a tensor has as many elements as the file has room for.
+fn tensor(tensor: &TensorProto, size: usize) -> Result<(), String> {
+    let name = &tensor.name;
+    let is_external = tensor.data_location == Some(DataLocation::External as i32);
+    if is_external || !tensor.external_data.is_empty() {
+        return Err(format!(
+            "its tensor `{name}` is in another file, and only models of one file are read"
+        ));
+    }
+    // An element takes a byte at least.
+    if product(&tensor.dims).is_none_or(|elements| elements > size as i128) {
+        return Err(format!(
+            "its tensor `{name}` has the shape {:?}, which is more than the file holds",
+            tensor.dims
+        ));
+    }
+    Ok(())
+}
+
+/// Whether what a node makes of a constant shape is no larger than it may be.
+fn made(node: &NodeProto, constants: &HashMap<&str, &TensorProto>) -> Result<(), String> {
+    let at = match node.op_type.as_str() {
+        "ConstantOfShape" => 0,
+        "Expand" | "Tile" | "Reshape" => 1,
+        _ => return Ok(()),
+    };
+    let input = node.input.get(at).map(String::as_str);
+    let Some(shape) = input.and_then(|input| constants.get(input)) else {
+        return Ok(());
+    };
+    let raw = shape.raw_data.as_chunks().0;
+    let dimensions: Vec<i64> = match raw {
+        [] => shape.int64_data.clone(),
+        raw => raw.iter().map(|bytes| i64::from_le_bytes(*bytes)).collect(),
+    };
+    // -1 stands for a length that is chosen, or for the one that is there.
+    let dimensions: Vec<i64> = dimensions.iter().map(|it| (*it).max(1)).collect();
+    if product(&dimensions).is_none_or(|elements| elements > MAX_MADE) {
+        return Err(format!(
+            "its node `{}` ({}) makes a tensor of the shape {dimensions:?}; {MAX_MADE} elements are the most",
+            node.name, node.op_type
+        ));
+    }
+    Ok(())
+}
+
+/// How many elements there are; none for a shape that nothing can have.
+fn product(dimensions: &[i64]) -> Option<i128> {
+    dimensions.iter().try_fold(1_i128, |product, length| {
+        let product = product.checked_mul(i128::from(*length))?;
+        (*length >= 0).then_some(product)
+    })
+}

@@ -1,0 +1,127 @@
+//! Tensors of graphs as those of tract, and back. Elements are copied once.
+
+use graphmill_engine::{Error, Result};
+use tract_onnx::prelude::{DatumType, Tensor as TractTensor, f16};
+
+use crate::tensor::{Datatype, Tensor};
+
+/// The datatype that a type of tract is; none for those that no tensor of a graph can have.
+pub(super) fn datatype(of: DatumType) -> Option<Datatype> {
+    Some(match of.unquantized() {
+        DatumType::Bool => Datatype::Bool,
+        DatumType::U8 => Datatype::Uint8,
+        DatumType::U16 => Datatype::Uint16,
+        DatumType::U32 => Datatype::Uint32,
+        DatumType::U64 => Datatype::Uint64,
+        DatumType::I8 => Datatype::Int8,
+        DatumType::I16 => Datatype::Int16,
+        DatumType::I32 => Datatype::Int32,
+        // a dimension that the model computes
+        DatumType::I64 | DatumType::TDim => Datatype::Int64,
+        DatumType::F16 => Datatype::Fp16,
+        DatumType::F32 => Datatype::Fp32,
+        DatumType::F64 => Datatype::Fp64,
+        DatumType::String => Datatype::Bytes,
+        _ => return None,
+    })
+}
+
+/// A tensor of a graph as one of tract. `name` is the input, for the message.
+pub(super) fn to_tract(tensor: &Tensor, name: &str) -> Result<TractTensor> {
+    let (shape, data) = (tensor.shape(), tensor.data());
+    macro_rules! numbers {
+        ($type:ty) => {{
+            let bytes = data.as_chunks().0;
+            let elements: Vec<$type> = bytes.iter().map(|it| <$type>::from_le_bytes(*it)).collect();
+            TractTensor::from_shape(shape, &elements)
+        }};
+    }
+    let made = match tensor.datatype() {
+        Datatype::Bool => {
+            let elements: Vec<bool> = data.iter().map(|byte| *byte != 0).collect();
+            TractTensor::from_shape(shape, &elements)
+        }
+        Datatype::Uint8 => numbers!(u8),
+        Datatype::Uint16 => numbers!(u16),
+        Datatype::Uint32 => numbers!(u32),
+        Datatype::Uint64 => numbers!(u64),
+        Datatype::Int8 => numbers!(i8),
+        Datatype::Int16 => numbers!(i16),
+        Datatype::Int32 => numbers!(i32),
+        Datatype::Int64 => numbers!(i64),
+        Datatype::Fp16 => numbers!(f16),
+        Datatype::Fp32 => numbers!(f32),
+        Datatype::Fp64 => numbers!(f64),
+        Datatype::Bytes => {
+            let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec());
+            let texts: Vec<String> = tensor
+                .strings()
+                .map(text)
+                .collect::<Result<_, _>>()
+                .map_err(|error| {
+                    Error::invalid(format!("the model's input `{name}` takes UTF-8: {error}"))
+                        .with_field(name.to_owned())
+                })?;
+            tract_onnx::prelude::tract_ndarray::ArrayD::from_shape_vec(shape, texts)
+                .map(Into::into)
+                .map_err(Into::into)
+        }
+        Datatype::Bf16 => {
+            return Err(
+                Error::invalid(format!("the model's input `{name}` cannot be BF16"))
+                    .with_field(name.to_owned()),
+            );
+        }
+    };
+    made.map_err(|error| Error::internal(format!("the input `{name}` was not taken: {error:#}")))
+}
+
+/// What a model gave, as a tensor of a graph. The error says what is wrong with it.
+pub(super) fn from_tract(tensor: &TractTensor) -> Result<Tensor, String> {
+    let shape = tensor.shape();
+    let of = tensor.datum_type();
+    let into = datatype(of).ok_or_else(|| format!("it is of the type {of:?}"))?;
+    macro_rules! numbers {
+        ($type:ty) => {{
+            let elements = tensor
+                .cast_to::<$type>()
+                .map_err(|error| error.to_string())?;
+            let elements = elements
+                .to_plain_array_view::<$type>()
+                .map_err(|error| error.to_string())?;
+            elements
+                .iter()
+                .flat_map(|it| it.to_le_bytes())
+                .collect::<Vec<u8>>()
+        }};
+    }
+    let data = match into {
+        Datatype::Bool => {
+            let elements = tensor
+                .to_plain_array_view::<bool>()
+                .map_err(|error| error.to_string())?;
+            elements.iter().map(|it| u8::from(*it)).collect()
+        }
+        Datatype::Uint8 => numbers!(u8),
+        Datatype::Uint16 => numbers!(u16),
+        Datatype::Uint32 => numbers!(u32),
+        Datatype::Uint64 => numbers!(u64),
+        Datatype::Int8 => numbers!(i8),
+        Datatype::Int16 => numbers!(i16),
+        Datatype::Int32 => numbers!(i32),
+        Datatype::Int64 => numbers!(i64),
+        Datatype::Fp16 => numbers!(f16),
+        Datatype::Fp32 => numbers!(f32),
+        Datatype::Fp64 => numbers!(f64),
+        Datatype::Bytes => {
+            let elements = tensor
+                .to_plain_array_view::<String>()
+                .map_err(|error| error.to_string())?;
+            let flat = Tensor::of_strings(elements.iter());
+            return Tensor::new(Datatype::Bytes, shape, flat.data().clone())
+                .map_err(|error| error.to_string());
+        }
+        Datatype::Bf16 => return Err("it is BF16".to_owned()),
+    };
+    Tensor::new(into, shape, data).map_err(|error| error.to_string())
+}

@@ -1,0 +1,120 @@
+//! Which file a model is: named by its path, or by the name and version of a servable.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use graphmill_engine::{Error, Result, World};
+
+/// How the file's name ends.
+const EXTENSION: &str = "onnx";
+/// The option that names a file or a folder.
+pub(super) const MODEL: &str = "model_path";
+/// The option that names a servable.
+pub(super) const SERVABLE: &str = "servable_name";
+/// The option that chooses one of its versions.
+const VERSION: &str = "servable_version";
+
+/// What an [`OnnxModel`](super::OnnxModel) is loaded from.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum OnnxSpec {
+    /// A `.onnx` file, or a folder with one. Resolved specs are of this kind, and of files.
+    File(PathBuf),
+    /// A folder beside the graph, which has a folder for each version with a `.onnx` file in it.
+    Servable {
+        /// The folder.
+        name: String,
+        /// Its version; the highest that there is if it is 0.
+        version: u64,
+    },
+}
+
+impl OnnxSpec {
+    /// The file, with its folders followed.
+    pub(super) fn resolve(&self, world: &dyn World) -> Result<PathBuf> {
+        let (path, option) = match self {
+            Self::File(path) => (world.resolve(path), MODEL),
+            Self::Servable { name, version } => {
+                let folder = world.resolve(Path::new(name));
+                (version_of(&folder, *version)?, SERVABLE)
+            }
+        };
+        let file = if path.is_dir() {
+            only_model(&path).map_err(|error| error.with_field(option))?
+        } else {
+            path
+        };
+        let is = |extension: &str| {
+            file.extension()
+                .is_some_and(|it| it.eq_ignore_ascii_case(extension))
+        };
+        if is("xml") || is("bin") {
+            return Err(not_ir(&file).with_field(option));
+        }
+        Ok(world.resolve(&file))
+    }
+}
+
+/// The folder of a version: the highest for 0.
+fn version_of(folder: &Path, version: u64) -> Result<PathBuf> {
+    if version > 0 {
+        let path = folder.join(version.to_string());
+        if folder.is_dir() && !path.is_dir() {
+            let message = format!("`{}` has no version {version}", folder.display());
+            return Err(Error::not_found(message).with_field(VERSION));
+        }
+        return Ok(path);
+    }
+    let names = entries(folder).map_err(|error| error.with_field(SERVABLE))?;
+    let numbers = names.iter().filter_map(|path| {
+        let number = path.file_name()?.to_str()?.parse::<u64>().ok()?;
+        path.is_dir().then_some((number, path))
+    });
+    let newest = numbers.max_by_key(|(number, _)| *number);
+    newest.map(|(_, path)| path.clone()).ok_or_else(|| {
+        let message = format!(
+            "`{}` has no folder of a version, such as `1`",
+            folder.display()
+        );
+        Error::not_found(message).with_field(SERVABLE)
+    })
+}
+
+/// The one model of a folder.
+fn only_model(folder: &Path) -> Result<PathBuf> {
+    let names = entries(folder)?;
+    let with = |extension: &str| {
+        let mut all = names
+            .iter()
+            .filter(|path| path.extension().is_some_and(|it| it == extension));
+        (all.next().cloned(), all.next().is_some())
+    };
+    match with(EXTENSION) {
+        (Some(file), false) => Ok(file),
+        (Some(_), true) => Err(Error::invalid(format!(
+            "`{}` has more than one `.onnx` file: name the file",
+            folder.display()
+        ))),
+        (None, _) => Err(match with("xml") {
+            (Some(file), _) => not_ir(&file),
+            (None, _) => Error::not_found(format!("`{}` has no `.onnx` file", folder.display())),
+        }),
+    }
+}
+
+fn not_ir(file: &Path) -> Error {
+    Error::invalid(format!(
+        "`{}` is OpenVINO's format, which is not read: export the model as ONNX",
+        file.display()
+    ))
+}
+
+fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
+    let read = || -> std::io::Result<Vec<PathBuf>> {
+        let entries = fs::read_dir(folder)?;
+        entries.map(|entry| Ok(entry?.path())).collect()
+    };
+    read().map_err(|error| {
+        let message = format!("cannot read the folder `{}`: {error}", folder.display());
+        Error::not_found(message).with_source(error)
+    })
+}

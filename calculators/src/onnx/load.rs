@@ -1,0 +1,123 @@
+//! A model from the bytes of a `.onnx` file: read, checked, analyzed, made fast.
+
+use std::io::Cursor;
+use std::sync::Arc;
+
+use tract_onnx::prelude::{
+    Framework as _, InferenceModelExt as _, IntoRunnable as _, TypedRunnableModel,
+};
+use tract_onnx::tract_hir::infer::Factoid as _;
+use tract_onnx::tract_hir::internal::{GenericFactoid, InferenceModel, OutletId, TDim, ToDim as _};
+
+use super::{check, convert};
+use crate::tensor::TensorInfo;
+
+/// A model as it runs.
+pub(super) struct Loaded {
+    pub(super) plan: Arc<TypedRunnableModel>,
+    pub(super) inputs: Vec<TensorInfo>,
+    pub(super) outputs: Vec<TensorInfo>,
+    /// For each input, its dimensions: those with the same expression have the same length.
+    pub(super) dimensions: Vec<Vec<TDim>>,
+}
+
+/// Loads a model. The error says what is wrong with the bytes.
+pub(super) fn from_bytes(bytes: Vec<u8>) -> Result<Loaded, String> {
+    let size = bytes.len();
+    let onnx = tract_onnx::onnx();
+    let said = |error: tract_onnx::prelude::TractError| format!("{error:#}");
+    let proto = onnx
+        .proto_model_for_read(&mut Cursor::new(bytes))
+        .map_err(|error| format!("it is no ONNX file: {error:#}"))?;
+    check::model(&proto, size)?;
+    let mut model = onnx.model_for_proto_model(&proto).map_err(said)?;
+    drop(proto);
+    let (inputs, dimensions) = inputs(&mut model)?;
+    let names = output_names(&model)?;
+    let model = model.into_optimized().map_err(said)?;
+    let facts = model
+        .outputs
+        .iter()
+        .map(|outlet| model.outlet_fact(*outlet));
+    let outputs = names.into_iter().zip(facts).map(|(name, fact)| {
+        let fact = fact.map_err(said)?;
+        let datatype = convert::datatype(fact.datum_type)
+            .ok_or_else(|| format!("its output `{name}` is of a type that no tensor has"))?;
+        let shape = fact.shape.iter().map(length).collect();
+        Ok(TensorInfo {
+            name,
+            datatype,
+            shape,
+        })
+    });
+    let outputs = outputs.collect::<Result<Vec<_>, String>>()?;
+    let plan = model.into_runnable().map_err(said)?;
+    Ok(Loaded {
+        plan,
+        inputs,
+        outputs,
+        dimensions,
+    })
+}
+
+fn length(dimension: &TDim) -> i64 {
+    dimension.to_i64().unwrap_or(-1)
+}
+
+/// What the model takes. Dimensions without a length or name get a name of their own, so that what
+/// follows from them can be told.
+fn inputs(model: &mut InferenceModel) -> Result<(Vec<TensorInfo>, Vec<Vec<TDim>>), String> {
+    let outlets: Vec<OutletId> = model.inputs.clone();
+    let (mut inputs, mut all) = (Vec::new(), Vec::new());
+    for (index, outlet) in outlets.into_iter().enumerate() {
+        let name = model.node(outlet.node).name.clone();
+        let mut fact = model
+            .outlet_fact(outlet)
+            .map_err(|error| format!("{error:#}"))?
+            .clone();
+        if fact.shape.is_open() {
+            return Err(format!(
+                "its input `{name}` does not say how many dimensions it has"
+            ));
+        }
+        let datatype = fact.datum_type.concretize().and_then(convert::datatype);
+        let datatype = datatype
+            .ok_or_else(|| format!("its input `{name}` is of a type that no tensor has"))?;
+        let symbols = &model.symbols;
+        let dimensions: Vec<TDim> = fact
+            .shape
+            .dims()
+            .enumerate()
+            .map(|(axis, dimension)| match dimension {
+                GenericFactoid::Only(dimension) => dimension.clone(),
+                GenericFactoid::Any => symbols.sym(&format!("input{index}_{axis}")).to_dim(),
+            })
+            .collect();
+        let shape = dimensions.iter().map(length).collect();
+        fact = fact.with_shape(&dimensions);
+        all.push(dimensions);
+        model
+            .set_outlet_fact(outlet, fact)
+            .map_err(|error| format!("{error:#}"))?;
+        inputs.push(TensorInfo {
+            name,
+            datatype,
+            shape,
+        });
+    }
+    if inputs.is_empty() {
+        return Err("it has no inputs".to_owned());
+    }
+    Ok((inputs, all))
+}
+
+fn output_names(model: &InferenceModel) -> Result<Vec<String>, String> {
+    if model.outputs.is_empty() {
+        return Err("it has no outputs".to_owned());
+    }
+    let name = |outlet: &OutletId| {
+        let label = model.outlet_label(*outlet).map(str::to_owned);
+        label.unwrap_or_else(|| model.node(outlet.node).name.clone())
+    };
+    Ok(model.outputs.iter().map(name).collect())
+}

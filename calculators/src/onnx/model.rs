@@ -1,0 +1,215 @@
+//! The resource behind the side packet `SESSION`: a loaded model.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use graphmill_engine::{Error, Resource, Result, World};
+use graphmill_llm::{LoadError, trial};
+use serde::Serialize;
+use tract_onnx::prelude::{IntoTValue as _, TValue, TVec, TractResult, TypedRunnableModel};
+use tract_onnx::tract_hir::internal::{Node, TDim, TypedFact, TypedOp, format_err};
+
+use super::file::{MODEL, OnnxSpec};
+use super::{convert, load};
+use crate::tensor::{Tensor, TensorInfo, TensorModel, elements, shown};
+
+/// What trials call the format.
+const FORMAT: &str = "onnx";
+/// Most bytes that a tensor inside of a model may have: more than models for CPUs need, and less
+/// than brings a server down.
+const MAX_TENSOR_BYTES: usize = 4 << 30;
+
+/// A model that is loaded from a `.onnx` file. Every session of every graph that names the same
+/// file shares one; many run it at the same time.
+#[derive(Serialize)]
+pub struct OnnxModel {
+    /// Its file; empty if it has none.
+    path: PathBuf,
+    #[serde(skip)]
+    plan: Arc<TypedRunnableModel>,
+    inputs: Vec<TensorInfo>,
+    outputs: Vec<TensorInfo>,
+    #[serde(skip)]
+    dimensions: Vec<Vec<TDim>>,
+}
+
+impl OnnxModel {
+    /// A model from the bytes of a `.onnx` file.
+    ///
+    /// # Errors
+    /// Says what is wrong with the bytes, whatever they are.
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<Self> {
+        // What tract did not foresee in a file is a panic.
+        let loaded = catch_unwind(|| load::from_bytes(bytes));
+        let loaded = loaded
+            .unwrap_or_else(|panic| Err(format!("tract gave up: {}", words(&*panic))))
+            .map_err(Error::invalid)?;
+        Ok(Self {
+            path: PathBuf::new(),
+            plan: loaded.plan,
+            inputs: loaded.inputs,
+            outputs: loaded.outputs,
+            dimensions: loaded.dimensions,
+        })
+    }
+
+    /// Refuses tensors whose lengths differ where the model has one name for them.
+    fn check_lengths(&self, inputs: &[Tensor]) -> Result<()> {
+        let mut known: HashMap<&TDim, (usize, &str)> = HashMap::new();
+        for ((info, tensor), dimensions) in self.inputs.iter().zip(inputs).zip(&self.dimensions) {
+            for (dimension, &length) in dimensions.iter().zip(tensor.shape()) {
+                let (first, of) = *known.entry(dimension).or_insert((length, &info.name));
+                if first != length {
+                    let name = &info.name;
+                    let message = format!(
+                        "the dimension `{dimension}` is {first} of the model's input `{of}`, but {length} of `{name}`"
+                    );
+                    let error = Error::invalid(message).with_field(name.clone());
+                    return Err(error.with_code("invalid_value"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn compute(&self, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
+        let mut state = self.plan.spawn()?;
+        state.run_plan_with_eval(
+            inputs,
+            |cx, state, node: &Node<TypedFact, Box<dyn TypedOp>>, inputs| {
+                for output in &node.outputs {
+                    let dimensions = output.fact.shape.eval_to_usize(cx.symbols);
+                    let Ok(dimensions) = dimensions else { continue };
+                    let size = output.fact.datum_type.size_of();
+                    let bytes = dimensions
+                        .iter()
+                        .try_fold(size, |bytes, it| bytes.checked_mul(*it));
+                    if bytes.is_none_or(|bytes| bytes > MAX_TENSOR_BYTES) {
+                        return Err(format_err!(
+                            "`{}` would have more than {MAX_TENSOR_BYTES} bytes",
+                            node.name
+                        ));
+                    }
+                }
+                tract_onnx::tract_core::plan::eval(cx, state, node, inputs)
+            },
+        )
+    }
+}
+
+impl Resource for OnnxModel {
+    type Spec = OnnxSpec;
+
+    fn resolve(spec: OnnxSpec, world: &dyn World) -> Result<OnnxSpec> {
+        spec.resolve(world).map(OnnxSpec::File)
+    }
+
+    fn check(spec: &OnnxSpec, world: &dyn World) -> Result<()> {
+        let path = spec.resolve(world)?;
+        world.find(&path).map_err(|error| unreadable(&path, error))
+    }
+
+    fn load(spec: &OnnxSpec, world: &dyn World) -> Result<Self> {
+        let path = spec.resolve(world)?;
+        let refused = |error: LoadError| Error::invalid(error.to_string()).with_field(MODEL);
+        trial::of_file(FORMAT, &path).map_err(refused)?;
+        let bytes = world
+            .read(&path)
+            .map_err(|error| unreadable(&path, error))?;
+        let loaded = Self::from_bytes(bytes).map_err(|error| {
+            let message = format!("`{}`: {error}", path.display());
+            Error::invalid(message).with_field(MODEL)
+        });
+        Ok(Self { path, ..loaded? })
+    }
+}
+
+/// The file and its tensors, a line each.
+impl fmt::Display for OnnxModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.path.display())?;
+        for (noun, infos) in [("input", &self.inputs), ("output", &self.outputs)] {
+            for info in infos {
+                let shape = shown(&info.shape);
+                write!(f, "\n  {noun} `{}`: {} {shape}", info.name, info.datatype)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl TensorModel for OnnxModel {
+    fn inputs(&self) -> &[TensorInfo] {
+        &self.inputs
+    }
+
+    fn outputs(&self) -> &[TensorInfo] {
+        &self.outputs
+    }
+
+    fn run(&self, inputs: Vec<Tensor>) -> Result<Vec<Tensor>> {
+        if inputs.len() != self.inputs.len() {
+            let (wanted, given) = (self.inputs.len(), inputs.len());
+            let message = format!("the model takes {wanted} tensors, but there are {given}");
+            return Err(Error::invalid(message));
+        }
+        let pairs = || self.inputs.iter().zip(&inputs);
+        pairs().try_for_each(|(info, tensor)| info.check(tensor))?;
+        self.check_lengths(&inputs)?;
+        let inputs = pairs()
+            .map(|(info, tensor)| Ok(convert::to_tract(tensor, &info.name)?.into_tvalue()))
+            .collect::<Result<TVec<TValue>>>()?;
+        let computed = catch_unwind(AssertUnwindSafe(|| self.compute(inputs)));
+        let outputs = computed
+            .map_err(|panic| words(&*panic))
+            .and_then(|computed| computed.map_err(|error| format!("{error:#}")))
+            .map_err(|error| Error::internal(format!("the model failed: {error}")))?;
+        let outputs = self.outputs.iter().zip(&outputs).map(|(info, output)| {
+            convert::from_tract(output).map_err(|error| {
+                Error::internal(format!("the model's output `{}`: {error}", info.name))
+            })
+        });
+        outputs.collect()
+    }
+}
+
+/// Loads a file and runs it once, for a trial in a process of its own: what makes a model take all
+/// memory is found there. The error says what is wrong with the file.
+pub fn try_file(path: &Path) -> std::result::Result<(), String> {
+    let bytes = std::fs::read(path).map_err(|error| error.to_string())?;
+    let model = OnnxModel::from_bytes(bytes).map_err(|error| error.to_string())?;
+    // Whether zeros of the smallest shape mean anything to the model does not matter.
+    let zeros = |info: &TensorInfo| {
+        let shape: Vec<usize> = info
+            .shape
+            .iter()
+            .map(|it| usize::try_from(*it).unwrap_or(1))
+            .collect();
+        let bytes = elements(&shape).ok()?.checked_mul(info.datatype.size()?)?;
+        let bytes = (bytes <= MAX_TENSOR_BYTES).then(|| vec![0; bytes])?;
+        Tensor::new(info.datatype, shape, bytes).ok()
+    };
+    if let Some(inputs) = model.inputs.iter().map(zeros).collect() {
+        model.run(inputs).ok();
+    }
+    Ok(())
+}
+
+fn unreadable(path: &Path, error: std::io::Error) -> Error {
+    let message = format!("cannot read the model `{}`: {error}", path.display());
+    let error = match error.kind() {
+        std::io::ErrorKind::NotFound => Error::not_found(message),
+        _ => Error::invalid(message),
+    };
+    error.with_field(MODEL)
+}
+
+/// What a panic said.
+fn words(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "a panic without words".to_owned())
+}

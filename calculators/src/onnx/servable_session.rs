@@ -1,0 +1,106 @@
+//! `OpenVINOModelServerSessionCalculator`: which model a side packet is, in graphs of OpenVINO Model
+//! Server.
+
+use graphmill_engine::{Calculator, Contract, Cx, Flow, OpenCx, Result, register};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::OnnxModel;
+use super::file::{OnnxSpec, SERVABLE};
+
+/// Options of [`ServableSession`].
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ServableSessionOptions {
+    /// The folder of the model, relative to the graph's folder: `resnet` for
+    /// `resnet/1/model.onnx`. Required.
+    pub servable_name: String,
+    /// The version: a number, which is the name of a folder in that folder. The highest if it is
+    /// empty or 0.
+    pub servable_version: String,
+    /// The configuration of a server that OVMS starts in the node. Refused: models are found
+    /// beside the graph.
+    pub server_config: String,
+    /// Another server to ask. Refused: models run in this process.
+    pub service_url: String,
+}
+
+/// As [`OnnxSession`](super::OnnxSession), for graphs of OpenVINO Model Server. There, the name is that of a model in
+/// `config.json`; here, it is a folder beside the graph with the same layout, a folder with a
+/// `.onnx` file for each version. OpenVINO's own format (`.xml`) is not read.
+///
+/// ```pbtxt
+/// input_stream: "in"
+/// output_stream: "out"
+/// node {
+///   calculator: "OpenVINOModelServerSessionCalculator"
+///   output_side_packet: "SESSION:session"
+///   node_options {
+///     [type.googleapis.com/mediapipe.OpenVINOModelServerSessionCalculatorOptions] {
+///       servable_name: "resnet"
+///       servable_version: "1"
+///     }
+///   }
+/// }
+/// node {
+///   calculator: "OpenVINOInferenceCalculator"
+///   input_side_packet: "SESSION:session"
+///   input_stream: "OVTENSOR:in"
+///   output_stream: "OVTENSOR:out"
+///   node_options {
+///     [type.googleapis.com/mediapipe.OpenVINOInferenceCalculatorOptions] {
+///       tag_to_input_tensor_names { key: "OVTENSOR" value: "data" }
+///       tag_to_output_tensor_names { key: "OVTENSOR" value: "prob" }
+///     }
+///   }
+/// }
+/// ```
+pub struct ServableSession;
+
+impl Calculator for ServableSession {
+    const NAME: &'static str = "OpenVINOModelServerSessionCalculator";
+    const DOC: &'static str =
+        "Names an ONNX model by its folder, in graphs of OpenVINO Model Server.";
+    const OPTION_NAMES: &'static [&'static str] =
+        &["mediapipe.OpenVINOModelServerSessionCalculatorOptions"];
+    type Options = ServableSessionOptions;
+    type Ports = ();
+
+    fn contract(c: &mut Contract, options: &ServableSessionOptions) {
+        if options.servable_name.is_empty() {
+            c.missing_option(SERVABLE, "\"resnet\"");
+        }
+        for (name, value) in [
+            ("server_config", &options.server_config),
+            ("service_url", &options.service_url),
+        ] {
+            if !value.is_empty() {
+                let message = format!(
+                    "`{name}` is not supported: the model is a folder beside the graph, which `servable_name` names"
+                );
+                c.option_error(name, message);
+            }
+        }
+        let version = match options.servable_version.as_str() {
+            "" => Some(0),
+            number => number.parse().ok(),
+        };
+        if version.is_none() {
+            c.option_error("servable_version", "expected a number");
+        }
+        let spec = OnnxSpec::Servable {
+            name: options.servable_name.clone(),
+            version: version.unwrap_or(0),
+        };
+        c.output_resource::<OnnxModel>("SESSION", spec);
+    }
+
+    fn open(_: &ServableSessionOptions, (): (), _: &mut OpenCx<'_>) -> Result<Self> {
+        Ok(Self)
+    }
+
+    fn process(&mut self, (): (), _: &mut Cx<'_>) -> Result<Flow> {
+        Ok(Flow::Stop)
+    }
+}
+register!(ServableSession);
