@@ -5,6 +5,7 @@
 
 mod datatype;
 mod json;
+mod model;
 mod strings;
 
 use std::fmt;
@@ -13,6 +14,7 @@ use bytes::Bytes;
 
 pub use datatype::Datatype;
 pub use json::{data_from_json, data_to_json};
+pub use model::{TensorInfo, TensorModel};
 pub use strings::Strings;
 
 /// Numbers or strings in a shape.
