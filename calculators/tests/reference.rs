@@ -16,11 +16,12 @@ mod sources;
 use sources::rust_files;
 
 /// The folders of calculators, with their headings.
-const FOLDERS: [(&str, &str); 5] = [
+const FOLDERS: [(&str, &str); 6] = [
     ("core", "Core: any graph"),
     ("text", "Text"),
     ("llm", "Language models"),
     ("embed", "Embeddings and reranking"),
+    ("tensor", "Tensors"),
     ("http", "HTTP"),
 ];
 
