@@ -1,6 +1,7 @@
 //! Dynamic batching: the resource with models of its own, and graphs.
 
 mod batcher;
+#[expect(unreachable_pub, reason = "it is a part of a library in the guide")]
 mod example;
 mod graphs;
 mod models;

@@ -8,11 +8,11 @@ use graphmill_calculators::tensor::{Datatype, Tensor, TensorInfo, TensorModel};
 use graphmill_engine::{Error, Result};
 
 /// Long enough for every thread to get its turn on a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A door that calls pass one by one or all at once.
 #[derive(Debug, Default)]
-pub struct Gate {
+pub(crate) struct Gate {
     /// Calls that have come, and calls that may pass.
     counts: Mutex<(usize, usize)>,
     changed: Condvar,
@@ -20,14 +20,14 @@ pub struct Gate {
 
 impl Gate {
     /// A gate that is open for good.
-    pub fn open() -> Self {
+    pub(crate) fn open() -> Self {
         let gate = Self::default();
         gate.let_pass(usize::MAX);
         gate
     }
 
     /// Waits until so many calls have come.
-    pub fn wait_for(&self, calls: usize) {
+    pub(crate) fn wait_for(&self, calls: usize) {
         let counts = self.counts.lock().expect("no test panics with it");
         let waiting = |counts: &mut (usize, usize)| counts.0 < calls;
         let (_counts, timeout) = self
@@ -38,7 +38,7 @@ impl Gate {
     }
 
     /// Lets so many calls pass in all.
-    pub fn let_pass(&self, calls: usize) {
+    pub(crate) fn let_pass(&self, calls: usize) {
         self.counts.lock().expect("no test panics with it").1 = calls;
         self.changed.notify_all();
     }
@@ -55,19 +55,19 @@ impl Gate {
 
 /// Multiplies rows with a matrix. A row that begins with NaN makes it fail, one that begins with
 /// infinity makes it panic.
-pub struct Matmul {
+pub(crate) struct Matmul {
     inputs: Vec<TensorInfo>,
     outputs: Vec<TensorInfo>,
     weights: Vec<f32>,
     width: usize,
     /// Rows of each call.
-    pub calls: Mutex<Vec<usize>>,
-    pub gate: Gate,
+    pub(crate) calls: Mutex<Vec<usize>>,
+    pub(crate) gate: Gate,
 }
 
 impl Matmul {
     /// Of rows of `width` numbers to rows of `out` numbers.
-    pub fn new(width: usize, out: usize, gate: Gate) -> Self {
+    pub(crate) fn new(width: usize, out: usize, gate: Gate) -> Self {
         let info = |name: &str, length: usize| TensorInfo {
             name: name.to_owned(),
             datatype: Datatype::Fp32,
@@ -83,12 +83,12 @@ impl Matmul {
         }
     }
 
-    pub fn calls(&self) -> Vec<usize> {
+    pub(crate) fn calls(&self) -> Vec<usize> {
         self.calls.lock().expect("no test panics with it").clone()
     }
 
     /// What it gives for some rows.
-    pub fn product(&self, numbers: &[f32]) -> Vec<f32> {
+    pub(crate) fn product(&self, numbers: &[f32]) -> Vec<f32> {
         let rows = numbers.chunks(self.width);
         let columns = || self.weights.chunks(self.width);
         rows.flat_map(|row| {
@@ -128,7 +128,7 @@ impl TensorModel for Matmul {
 }
 
 /// Gives back what a function makes of the inputs; nothing is known of its tensors.
-pub struct Anything<F>(pub F);
+pub(crate) struct Anything<F>(pub(crate) F);
 
 impl<F> TensorModel for Anything<F>
 where
@@ -148,19 +148,19 @@ where
 }
 
 /// A tensor of 32-bit numbers.
-pub fn floats(shape: &[usize], numbers: &[f32]) -> Tensor {
+pub(crate) fn floats(shape: &[usize], numbers: &[f32]) -> Tensor {
     let bytes: Vec<u8> = numbers.iter().flat_map(|it| it.to_le_bytes()).collect();
     Tensor::new(Datatype::Fp32, shape, bytes).expect("as many as the shape says")
 }
 
 /// The numbers of a tensor of 32-bit numbers.
-pub fn numbers(tensor: &Tensor) -> Vec<f32> {
+pub(crate) fn numbers(tensor: &Tensor) -> Vec<f32> {
     let numbers = tensor.data().as_chunks::<4>().0.iter();
     numbers.map(|bytes| f32::from_le_bytes(*bytes)).collect()
 }
 
 /// Numbers that no two calls have in common.
-pub fn other_numbers(count: usize) -> Vec<f32> {
+pub(crate) fn other_numbers(count: usize) -> Vec<f32> {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     let from = NEXT.fetch_add(count, Ordering::Relaxed);
     (from..from + count).map(|at| (at % 4096) as f32).collect()

@@ -1,5 +1,6 @@
 //! A node of a graph as a model: each batch is a run of a graph of that node alone.
 
+use std::iter;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -86,8 +87,13 @@ impl NodeModelSpec {
         if let Some(plan) = plan.filter(|_| !diag::has_errors(&found)) {
             return Ok(plan);
         }
+        // They point into the graph that was made of the node, so only their words are of use.
         let errors = found.iter().filter(|it| it.is_error());
-        let messages: Vec<&str> = errors.map(|it| it.message.as_str()).collect();
+        let messages = errors.flat_map(|it| {
+            let hints = it.hints.iter().map(|hint| hint.text.as_str());
+            iter::once(it.message.as_str()).chain(hints)
+        });
+        let messages: Vec<&str> = messages.collect();
         Err(Error::invalid(messages.join("; ")))
     }
 }
