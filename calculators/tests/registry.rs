@@ -42,6 +42,7 @@ fn these_calculators_are_registered() {
     names.extend(registry.containers().map(|container| container.name));
     names.extend(registry.subgraphs().map(|subgraph| &*subgraph.name));
     insta::assert_snapshot!(names.join("\n"), @"
+    BatchedNodeCalculator
     BeginItemLoopCalculator
     BeginLoopBooleanCalculator
     BeginLoopFloatCalculator
@@ -142,6 +143,7 @@ fn these_calculators_are_registered() {
     Uint64tVectorIndicesCalculator
     Uint64tVectorSizeCalculator
     ValueOrDefaultCalculator
+    DynamicBatchCalculator
     SwitchContainer
     EmbeddingsCalculator
     EmbeddingsCalculatorOV

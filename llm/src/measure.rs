@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::protocol::{FinishReason, StepOutput};
 
 /// Upper bounds in seconds for how long a request takes.
-pub(crate) const REQUEST_SECONDS: &[f64] = &[
+pub const REQUEST_SECONDS: &[f64] = &[
     0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92,
 ];
 /// Upper bounds in seconds for how long a first token takes.
@@ -15,7 +15,7 @@ const FIRST_TOKEN_SECONDS: &[f64] = &[
     0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0,
 ];
 /// Upper bounds in seconds for how long a further token or a step takes.
-pub(crate) const TOKEN_SECONDS: &[f64] = &[
+pub const TOKEN_SECONDS: &[f64] = &[
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 2.5,
 ];
 /// Upper bounds for numbers of tokens.
@@ -65,10 +65,11 @@ pub struct Measurements {
 
 /// A number that any thread changes and reads, and on which nothing else depends.
 #[derive(Debug, Default)]
-pub(crate) struct Counter(AtomicU64);
+pub struct Counter(AtomicU64);
 
 impl Counter {
-    pub(crate) fn add(&self, more: u64) {
+    /// Counts so many more.
+    pub fn add(&self, more: u64) {
         self.0.fetch_add(more, Ordering::Relaxed);
     }
 
@@ -76,15 +77,16 @@ impl Counter {
         self.0.store(value, Ordering::Relaxed);
     }
 
-    pub(crate) fn get(&self) -> u64 {
+    /// The number now.
+    pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// A histogram that one thread writes and others read. Each number is exact; a reader may see one
+/// A histogram that some threads write and others read. Each number is exact; a reader may see one
 /// of two that belong together.
 #[derive(Debug)]
-pub(crate) struct Recorder {
+pub struct Recorder {
     bounds: &'static [f64],
     counts: Box<[AtomicU64]>,
     /// In millionths, so that it can be added to atomically.
@@ -92,7 +94,8 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    pub(crate) fn new(bounds: &'static [f64]) -> Self {
+    /// Counts values by upper bounds, ascending.
+    pub fn new(bounds: &'static [f64]) -> Self {
         Self {
             bounds,
             counts: (0..=bounds.len()).map(|_| AtomicU64::new(0)).collect(),
@@ -100,14 +103,16 @@ impl Recorder {
         }
     }
 
-    pub(crate) fn record(&self, value: f64) {
+    /// Counts a value; at least 0.
+    pub fn record(&self, value: f64) {
         let bucket = self.bounds.partition_point(|bound| *bound < value);
         self.counts[bucket].fetch_add(1, Ordering::Relaxed);
         self.sum
             .fetch_add((value * 1e6).round() as u64, Ordering::Relaxed);
     }
 
-    pub(crate) fn read(&self) -> Histogram {
+    /// What was counted so far.
+    pub fn read(&self) -> Histogram {
         let bounds = self.bounds.iter().copied().chain([f64::INFINITY]);
         let counts = self
             .counts

@@ -1,5 +1,6 @@
 //! The command line: one file a command.
 
+mod batching;
 mod compare;
 mod grpc;
 mod http;
@@ -43,6 +44,8 @@ enum Command {
     LlmEngine(speed::LlmEngineArguments),
     /// Send loads to a server and measure what comes back.
     Http(Box<http::Arguments>),
+    /// Requests a second of a classifier in this process, with and without batching.
+    Batching(batching::Arguments),
     /// Send tensors to a graph over gRPC and measure how fast they come back.
     Grpc(grpc::Arguments),
     /// What arrives over HTTP of the tokens that llama.cpp alone can make, both in turns.
@@ -63,6 +66,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Matmul(arguments) => matmul::run(arguments, json),
         Command::LlmEngine(arguments) => speed::engine(arguments, json),
         Command::Http(arguments) => http::run(arguments, json),
+        Command::Batching(arguments) => batching::run(arguments, json),
         Command::Grpc(arguments) => grpc::run(arguments, json),
         Command::Share(arguments) => http_share::run(arguments, json),
         Command::Compare(arguments) => compare::run(arguments, json),

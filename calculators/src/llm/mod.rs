@@ -1,5 +1,6 @@
 //! The language model as a node, and as the resource that all nodes around it share.
 
+mod batching;
 mod calculator;
 mod constraint;
 mod formats;

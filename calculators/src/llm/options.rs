@@ -12,8 +12,9 @@ use graphmill_llm::{
     SpeculationParams, SubmitError,
 };
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, de::IgnoredAny};
 
+use super::batching;
 use super::model::ModelSpec;
 use crate::text::{reasoning, tool_calls};
 
@@ -132,6 +133,36 @@ pub struct LlmOptions {
     /// it to the model whether to call. Formats that do not mark calls, such as plain JSON, are not
     /// held.
     pub enable_tool_guided_generation: bool,
+    /// Refused, as are the next ones: the engine batches by itself.
+    #[schemars(skip)]
+    pub dynamic_batching: Vec<IgnoredAny>,
+    /// Refused.
+    #[schemars(skip)]
+    pub max_batch_size: Vec<IgnoredAny>,
+    /// Refused.
+    #[schemars(skip)]
+    pub preferred_batch_size: Vec<IgnoredAny>,
+    /// Refused.
+    #[schemars(skip)]
+    pub max_queue_delay_microseconds: Vec<IgnoredAny>,
+    /// Refused.
+    #[schemars(skip)]
+    pub instances: Vec<IgnoredAny>,
+    /// Refused.
+    #[schemars(skip)]
+    pub instance_group: Vec<IgnoredAny>,
+    /// Refused.
+    #[schemars(skip)]
+    pub priority_levels: Vec<IgnoredAny>,
+    /// Refused.
+    #[schemars(skip)]
+    pub default_priority_level: Vec<IgnoredAny>,
+    /// Refused.
+    #[schemars(skip)]
+    pub default_timeout_microseconds: Vec<IgnoredAny>,
+    /// Refused.
+    #[schemars(skip)]
+    pub max_queue_size: Vec<IgnoredAny>,
 }
 
 impl Default for LlmOptions {
@@ -178,6 +209,16 @@ impl Default for LlmOptions {
             tool_parser: String::new(),
             reasoning_parser: String::new(),
             enable_tool_guided_generation: false,
+            dynamic_batching: Vec::new(),
+            max_batch_size: Vec::new(),
+            preferred_batch_size: Vec::new(),
+            max_queue_delay_microseconds: Vec::new(),
+            instances: Vec::new(),
+            instance_group: Vec::new(),
+            priority_levels: Vec::new(),
+            default_priority_level: Vec::new(),
+            default_timeout_microseconds: Vec::new(),
+            max_queue_size: Vec::new(),
         }
     }
 }
@@ -310,6 +351,7 @@ impl LlmOptions {
         if self.models_path.is_empty() {
             c.missing_option("models_path", "\"./\"");
         }
+        batching::refuse(self, c);
         if matches!(
             self.pipeline_type,
             PipelineType::Vlm | PipelineType::VlmCb | PipelineType::Omni

@@ -16,6 +16,8 @@ pub struct Account {
     pub tally: Arc<Tally>,
     /// What the sender's key allows and demands; none where there are no keys.
     pub terms: Option<Terms>,
+    /// The priority level that a request with tensors asks for, 1 for the first; 0 if it names none.
+    pub priority: u32,
 }
 
 /// What the key of a request allows and demands.
@@ -65,6 +67,11 @@ impl Account {
     fn of(run: &RunCx) -> Option<&Self> {
         run.extension.as_deref()?.downcast_ref()
     }
+}
+
+/// The priority level that the request of a session names; 0 if it names none.
+pub(crate) fn priority_of(run: &RunCx) -> u32 {
+    Account::of(run).map_or(0, |account| account.priority)
 }
 
 impl Tally {

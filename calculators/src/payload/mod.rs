@@ -25,6 +25,7 @@ pub use graphmill_llm::{
 };
 use serde_json::{Map, Value};
 
+pub(crate) use account::priority_of;
 pub use account::{Account, Need, Quota, Terms};
 pub use embedding::{Embeddings, EmbeddingsRequest, Relevance, RerankRequest, VectorForm};
 pub use json::{JsonBody, MAX_DEPTH, MAX_FIELDS, MAX_VALUES};

@@ -3,6 +3,7 @@
 //! A tensor is what came over the wire, checked once: its bytes are shared, not copied, by all
 //! packets that carry it. Elements are little-endian and in row-major order.
 
+pub mod batch;
 mod datatype;
 mod json;
 mod model;

@@ -85,6 +85,23 @@ pub(crate) async fn status(State(app): State<Arc<App>>) -> Json<Value> {
         })
     });
     let embedding_engines: Vec<Value> = embedding_engines.collect();
+    let batchers: Vec<Value> = servables
+        .batchers()
+        .iter()
+        .map(|(graph, model, batcher)| {
+            let measured = batcher.measurements();
+            json!({
+                "model": model,
+                "graph": graph,
+                "requests_waiting": batcher.waiting(),
+                "refused": measured.refused,
+                "batches": measured.batch_rows.count,
+                "rows": measured.batch_rows.sum,
+                "failed_batches": measured.failed_batches,
+                "effective": batcher.info(),
+            })
+        })
+        .collect();
     let graphs: Vec<Value> = servables
         .iter()
         .map(|servable| {
@@ -120,6 +137,7 @@ pub(crate) async fn status(State(app): State<Arc<App>>) -> Json<Value> {
         "bodies": { "bytes": app.bodies.taken(), "limit": app.bodies.limit() },
         "engines": engines,
         "embedding_engines": embedding_engines,
+        "batchers": batchers,
         "graphs": graphs,
     }))
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use graphmill_calculators::tensor::batch::Batcher;
 use graphmill_engine::{Plan, SidePackets, Timestamp, shortened};
 use graphmill_grammar::suggest;
 
@@ -16,6 +17,9 @@ pub(crate) const BINARY_OUTPUT: &str = "binary_data_output";
 
 /// Asks a stream to say when a request has all of its answers.
 const FINAL_RESPONSE: &str = "triton_enable_empty_final_response";
+
+/// Names the priority level of a request, 1 for the first.
+const PRIORITY: &str = "priority";
 
 /// How much of a name an error shows.
 const SHOWN_BYTES: usize = 100;
@@ -49,6 +53,8 @@ pub(crate) struct Settings {
     pub(crate) sides: SidePackets,
     /// How long the answer may take.
     pub(crate) timeout: Option<Duration>,
+    /// The priority level that it names; 0 if it names none.
+    pub(crate) priority: u32,
     /// The timestamp of its packets.
     pub(crate) time: Option<Timestamp>,
     pub(crate) binary_output: bool,
@@ -76,6 +82,9 @@ impl Settings {
                 Parameter::Text(value) => sides.with(name, value),
             };
         }
+        if settings.priority > 0 {
+            check_priority(settings.priority, plan)?;
+        }
         Ok(settings)
     }
 
@@ -84,6 +93,10 @@ impl Settings {
         let mut settings = Self::default();
         for (name, value) in parameters {
             settings.set(name, value)?;
+        }
+        if settings.priority > 0 {
+            let why = "a stream has the priority of its first message";
+            return Err(wrong(format!("parameters.{PRIORITY}"), why));
         }
         Ok(settings)
     }
@@ -124,14 +137,30 @@ impl Settings {
                 let why = "requests have no sequences: ModelStreamInfer keeps a graph's state";
                 return Err(wrong(field(), why));
             }
-            "priority" if value.integer() != Some(0) => {
-                return Err(wrong(field(), "runs of graphs have no priorities"));
+            PRIORITY => {
+                let level = value.integer().and_then(|level| u32::try_from(level).ok());
+                let why = "it is the number of a priority level, or 0";
+                self.priority = level.ok_or_else(|| wrong(field(), why))?;
             }
-            "priority" => {}
             _ => return Ok(false),
         }
         Ok(true)
     }
+}
+
+/// Refuses a level that no node of the graph has.
+fn check_priority(priority: u32, plan: &Plan) -> Result<(), Failure> {
+    let batchers = plan.resources::<Batcher>();
+    let batchings = batchers.iter().map(|batcher| &batcher.info().batching);
+    let levels = batchings.filter(|batching| batching.has_priorities());
+    let why = match levels.map(|batching| batching.levels.len()).min() {
+        None => "no node of the graph has priority levels".to_owned(),
+        Some(levels) if priority as usize > levels => {
+            format!("it is {priority}, and the graph has the levels 1 to {levels}")
+        }
+        Some(_) => return Ok(()),
+    };
+    Err(wrong(format!("parameters.{PRIORITY}"), why))
 }
 
 fn unknown(name: &str, plan: &Plan) -> Failure {

@@ -28,7 +28,7 @@ use std::{
     time::Duration,
 };
 
-use graphmill_calculators::{embed::EmbeddingModel, llm::LanguageModel};
+use graphmill_calculators::{embed::EmbeddingModel, llm::LanguageModel, tensor::batch::Batcher};
 use graphmill_engine::{Environment, Registry, Resource, Seen, shortened};
 use graphmill_grammar::suggest;
 
@@ -250,6 +250,24 @@ impl Servables {
     /// As [`Servables::models`], for those that embed or rank.
     pub(crate) fn embedding_models(&self) -> Vec<(String, Arc<EmbeddingModel>)> {
         self.resources()
+    }
+
+    /// The batchers of all available graphs, each once, with the name of the first graph that uses
+    /// it, and a name of its own among those of that graph.
+    pub(crate) fn batchers(&self) -> Vec<(String, String, Arc<Batcher>)> {
+        let mut named: Vec<(String, String, Arc<Batcher>)> = Vec::new();
+        for (graph, batcher) in self.resources::<Batcher>() {
+            let model = &batcher.info().model;
+            let is_named = |name: &str| named.iter().any(|it| it.0 == graph && it.1 == name);
+            let mut name = model.clone();
+            let mut number = 2;
+            while is_named(&name) {
+                name = format!("{model}_{number}");
+                number += 1;
+            }
+            named.push((graph, name, batcher));
+        }
+        named
     }
 
     /// Looks whether the files of models have changed since they were loaded.

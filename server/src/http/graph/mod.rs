@@ -223,6 +223,7 @@ async fn answer(app: &App, name: &str, head: Head, body: ParsedBody) -> Result<R
         account: Account {
             tally: head.entry.tally(),
             terms: caller.as_ref().map(Caller::terms),
+            priority: 0,
         },
         payload,
         trace,

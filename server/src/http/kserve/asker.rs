@@ -117,6 +117,7 @@ impl Asker {
             account: Account {
                 tally: self.entry.tally(),
                 terms: self.caller.as_ref().map(Caller::terms),
+                priority: settings.priority,
             },
             traceparent: self.traceparent.clone(),
         };

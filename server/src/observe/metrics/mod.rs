@@ -4,6 +4,7 @@
 //! Labels are bounded: graphs by the configuration, models by the graphs, endpoints by the routes,
 //! codes by HTTP.
 
+mod batching;
 mod connections;
 mod embedding;
 mod engines;
@@ -116,6 +117,7 @@ impl Metrics {
         registry.register_collector(Box::new(connections::Connections(halls)));
         registry.register_collector(Box::new(engines::LlmEngines::new(served)));
         registry.register_collector(Box::new(embedding::EmbeddingEngines::new(served)));
+        registry.register_collector(Box::new(batching::Batchers::new(served)));
         registry.register_collector(Box::new(graphs::Graphs::new(served)));
         Self {
             registry: all,

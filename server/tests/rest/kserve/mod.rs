@@ -1,5 +1,6 @@
 //! KServe's protocol over REST and gRPC.
 
+mod batching;
 mod client;
 mod grpc;
 mod http;

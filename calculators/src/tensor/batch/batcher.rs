@@ -1,0 +1,490 @@
+//! The resource: requests of all sessions go in, and come out computed in batches.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
+use graphmill_engine::{Error, Resource, Result, World};
+use tokio::sync::oneshot;
+
+use super::compute::Job;
+use super::measure::{BatcherInfo, BatcherMeasurements, Recorders};
+use super::options::{Batching, InputDescription};
+use super::rows::{Kind, Shapes};
+use super::schedule::{Expired, Queue, Waiting};
+use super::source::BatcherSpec;
+use crate::tensor::{Tensor, TensorInfo, TensorModel, shown};
+
+/// How long the end of the threads is waited for, each of which ends when its batch is computed. One
+/// that takes longer is left behind, for nothing may keep the process from its end.
+const JOIN_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Computes the requests of many sessions in batches, on threads of its own. Dropping it ends the
+/// threads; requests that still wait end with an error.
+pub struct Batcher {
+    shared: Arc<Shared>,
+    info: BatcherInfo,
+    threads: Vec<thread::JoinHandle<()>>,
+    /// Disconnected when all threads have ended.
+    ended: Receiver<()>,
+}
+
+/// What the threads of a batcher and those who wait for it have in common.
+pub(super) struct Shared {
+    pub(super) name: String,
+    pub(super) model: Arc<dyn TensorModel>,
+    pub(super) shapes: Shapes,
+    pub(super) measured: Recorders,
+    state: Mutex<State>,
+    /// Wakes the threads that compute.
+    pub(super) work: Condvar,
+    /// Wakes the thread that keeps time.
+    pub(super) timer: Condvar,
+}
+
+pub(super) struct State {
+    pub(super) queue: Queue<Kind, Job>,
+    /// Everybody who waits, for the queue or for a batch under way. Bounded by the queue's bound and
+    /// what the threads can have at once.
+    open: HashMap<u64, Open>,
+    numbers: u64,
+    /// Until when the thread that keeps time sleeps.
+    pub(super) sleeps_until: Option<Instant>,
+    pub(super) stopping: bool,
+}
+
+/// Somebody who waits.
+struct Open {
+    answer: oneshot::Sender<Result<Answer>>,
+    deadline: Option<Instant>,
+}
+
+/// What is known of a request besides its tensors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Asked {
+    /// The priority level, 1 for the first; 0 for what the batcher has for those that name none.
+    pub priority: u32,
+    /// When the answer becomes worthless.
+    pub deadline: Option<Instant>,
+}
+
+/// What a request gets.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The outputs, with the rows of the request.
+    pub outputs: Vec<Tensor>,
+    /// How long it waited before it was computed.
+    pub queued: Duration,
+}
+
+/// A request that waits for its answer. Dropping it takes the request out of the queue.
+#[must_use = "dropping it cancels the request"]
+pub struct Pending {
+    number: u64,
+    shared: Arc<Shared>,
+    answer: oneshot::Receiver<Result<Answer>>,
+}
+
+impl Batcher {
+    /// A batcher of a model of the caller's own. `name` is what messages and metrics call it.
+    ///
+    /// # Errors
+    /// If a value of `batching` is out of range, if the model's tensors have no dimension 0 of any
+    /// length, or if there is no thread.
+    pub fn new(name: &str, model: Arc<dyn TensorModel>, batching: Batching) -> Result<Self> {
+        Self::with_inputs(name, model, batching, &[])
+    }
+
+    fn with_inputs(
+        name: &str,
+        model: Arc<dyn TensorModel>,
+        mut batching: Batching,
+        said: &[InputDescription],
+    ) -> Result<Self> {
+        if let Some((option, message)) = batching.problems().into_iter().next() {
+            return Err(Error::invalid(format!("`{option}` {message}")).with_field(option));
+        }
+        batching.preferred_batch_size.sort_unstable();
+        let inputs = described(&*model, said)?;
+        let shared = Arc::new(Shared {
+            name: name.to_owned(),
+            shapes: Shapes {
+                inputs: inputs.clone(),
+                max_rows: batching.max_batch_size as usize,
+                ragged: batching.ragged,
+                pad_value: batching.pad_value,
+            },
+            model,
+            measured: Recorders::default(),
+            state: Mutex::new(State {
+                queue: Queue::new(batching.rules()),
+                open: HashMap::new(),
+                numbers: 0,
+                sleeps_until: None,
+                stopping: false,
+            }),
+            work: Condvar::new(),
+            timer: Condvar::new(),
+        });
+        let (alive, ended) = crossbeam_channel::bounded(0);
+        let mut batcher = Self {
+            info: BatcherInfo {
+                model: name.to_owned(),
+                batching,
+                inputs,
+            },
+            shared,
+            threads: Vec::new(),
+            ended,
+        };
+        batcher.spawn(alive.clone(), Shared::keep_time)?;
+        for _ in 0..batcher.info.batching.instances {
+            batcher.spawn(alive.clone(), Shared::serve)?;
+        }
+        Ok(batcher)
+    }
+
+    fn spawn(&mut self, alive: Sender<()>, serve: fn(&Shared)) -> Result<()> {
+        let shared = Arc::clone(&self.shared);
+        let builder = thread::Builder::new().name(format!("batch {}", self.info.model));
+        let thread = builder.spawn(move || {
+            let _alive = alive;
+            serve(&shared);
+        });
+        let thread = thread.map_err(|error| {
+            Error::unavailable("no thread can be started for the batcher").with_source(error)
+        })?;
+        self.threads.push(thread);
+        Ok(())
+    }
+
+    /// Adds a request: a tensor of each of the model's inputs, all with the same dimension 0.
+    ///
+    /// # Errors
+    /// If a tensor is not what the model takes, if there are more rows than a batch may have, if
+    /// there is no such priority level, or if too many wait.
+    pub fn submit(&self, inputs: Vec<Tensor>, asked: Asked) -> Result<Pending> {
+        let (rows, kind) = self.shared.shapes.check(&inputs)?;
+        let level = self.level(asked.priority)?;
+        let (answer, receiver) = oneshot::channel();
+        let arrived = Instant::now();
+        let mut state = self.shared.lock();
+        state.numbers += 1;
+        let number = state.numbers;
+        let waiting = Waiting {
+            number,
+            kind,
+            rows,
+            arrived,
+            deadline: asked.deadline,
+            what: Job {
+                number,
+                inputs,
+                rows,
+                arrived,
+            },
+        };
+        if let Err(full) = state.queue.enter(level, waiting) {
+            self.shared.measured.refused.add(1);
+            return Err(Error::exhausted(format!(
+                "{} requests wait for `{}`, as many as may (max_queue_size)",
+                full.0, self.info.model
+            )));
+        }
+        let deadline = asked.deadline;
+        state.open.insert(number, Open { answer, deadline });
+        let timeout = self.info.batching.levels[level].timeout();
+        let due = deadline
+            .into_iter()
+            .chain(timeout.map(|timeout| arrived + timeout));
+        let due = due.min();
+        if due.is_some_and(|due| state.sleeps_until.is_none_or(|until| due < until)) {
+            self.shared.timer.notify_one();
+        }
+        drop(state);
+        self.shared.work.notify_one();
+        Ok(Pending {
+            number,
+            shared: Arc::clone(&self.shared),
+            answer: receiver,
+        })
+    }
+
+    /// The level of a priority, counted from 0.
+    fn level(&self, priority: u32) -> Result<usize> {
+        let levels = self.info.batching.levels.len();
+        let level = match priority {
+            0 => self.info.batching.default_priority_level,
+            given => given,
+        } as usize;
+        if level <= levels {
+            return Ok(level - 1);
+        }
+        let message = match levels {
+            1 => format!("`priority` is {priority}, and the requests have no priority levels"),
+            _ => format!("`priority` is {priority}, and the levels are 1 to {levels}"),
+        };
+        Err(Error::invalid(message)
+            .with_field("priority")
+            .with_code("invalid_value"))
+    }
+
+    /// The values it runs with.
+    pub fn info(&self) -> &BatcherInfo {
+        &self.info
+    }
+
+    /// What it has measured since it was made.
+    pub fn measurements(&self) -> BatcherMeasurements {
+        self.shared.measured.read()
+    }
+
+    /// Requests that wait for a batch.
+    pub fn waiting(&self) -> usize {
+        self.shared.lock().queue.len()
+    }
+}
+
+/// What a model's inputs take, with what the graph says of them.
+fn described(model: &dyn TensorModel, said: &[InputDescription]) -> Result<Vec<InputDescription>> {
+    let of_model: Vec<InputDescription> = model.inputs().iter().map(Into::into).collect();
+    if of_model.is_empty() {
+        return checked(said.to_vec(), model.outputs());
+    }
+    let mut inputs = of_model;
+    for description in said {
+        let same = |input: &&mut InputDescription| input.name == description.name;
+        match inputs.iter_mut().find(same) {
+            Some(input) => input.clone_from(description),
+            None => {
+                let name = &description.name;
+                let message = format!("the model has no input `{name}`");
+                return Err(Error::invalid(message).with_field("input"));
+            }
+        }
+    }
+    checked(inputs, model.outputs())
+}
+
+fn checked(inputs: Vec<InputDescription>, outputs: &[TensorInfo]) -> Result<Vec<InputDescription>> {
+    let inputs_say = inputs.iter().map(|it| ("input", &it.name, &it.shape));
+    let inputs_say = inputs_say.filter(|(_, _, shape)| !shape.is_empty());
+    let outputs_say = outputs.iter().map(|it| ("output", &it.name, &it.shape));
+    let fixed =
+        |(_, _, shape): &(&str, &String, &Vec<i64>)| shape.first().is_none_or(|it| *it >= 0);
+    if let Some((side, name, shape)) = inputs_say.chain(outputs_say).find(fixed) {
+        let shape = shown(shape);
+        let message = format!(
+            "the model's {side} `{name}` has the shape {shape}: to be batched, dimension 0 has to be -1"
+        );
+        return Err(Error::invalid(message).with_field("model"));
+    }
+    Ok(inputs)
+}
+
+impl Resource for Batcher {
+    type Spec = BatcherSpec;
+
+    fn resolve(mut spec: BatcherSpec, world: &dyn World) -> Result<BatcherSpec> {
+        spec.source = spec.source.resolve(world).map_err(in_model)?;
+        Ok(spec)
+    }
+
+    fn check(spec: &BatcherSpec, world: &dyn World) -> Result<()> {
+        spec.source.check(world).map_err(in_model)
+    }
+
+    fn load(spec: &BatcherSpec, world: &dyn World) -> Result<Self> {
+        let model = spec.source.load(world).map_err(in_model)?;
+        let sides = [
+            ("inputs", model.inputs(), spec.ports.0),
+            ("outputs", model.outputs(), spec.ports.1),
+        ];
+        for (side, known, connected) in sides {
+            if !known.is_empty() && known.len() != connected {
+                let names: Vec<&str> = known.iter().map(|it| it.name.as_str()).collect();
+                return Err(Error::invalid(format!(
+                    "the model has {} {side}, `{}`, but the node connects {connected}",
+                    known.len(),
+                    names.join("`, `")
+                )));
+            }
+        }
+        let name = spec.source.label();
+        let batching = spec.batching.clone();
+        Self::with_inputs(&name, model, batching, &spec.inputs)
+    }
+}
+
+/// An error of a model's options, seen from the node.
+fn in_model(error: Error) -> Error {
+    let field = match &error.field {
+        Some(field) => format!("model/{field}"),
+        None => "model".to_owned(),
+    };
+    error.with_field(field)
+}
+
+impl Drop for Batcher {
+    fn drop(&mut self) {
+        let mut state = self.shared.lock();
+        state.stopping = true;
+        let waiting = state.queue.drain();
+        let numbers: Vec<u64> = waiting.iter().map(|job| job.number).collect();
+        drop(state);
+        self.shared.work.notify_all();
+        self.shared.timer.notify_all();
+        let stopped = numbers.into_iter().map(|number| (number, Err(stopped())));
+        self.shared.answer(stopped);
+        let own = thread::current().id();
+        if self
+            .threads
+            .iter()
+            .any(|thread| thread.thread().id() == own)
+        {
+            return;
+        }
+        if self.ended.recv_timeout(JOIN_PATIENCE) == Err(RecvTimeoutError::Timeout) {
+            let name = &self.info.model;
+            tracing::warn!(
+                name,
+                "a thread of a batcher does not end and is left behind"
+            );
+            self.shared.lock().open.clear();
+            return;
+        }
+        // A panic of a thread has been reported there.
+        self.threads
+            .drain(..)
+            .for_each(|thread| drop(thread.join()));
+    }
+}
+
+impl fmt::Debug for Batcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Batcher")
+            .field("info", &self.info)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        // No code that can panic runs under the lock.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether somebody still waits for a request.
+    pub(super) fn is_open(&self, number: u64) -> bool {
+        self.lock().open.contains_key(&number)
+    }
+
+    /// Tells those who wait.
+    pub(super) fn answer(&self, answers: impl IntoIterator<Item = (u64, Result<Answer>)>) {
+        let mut state = self.lock();
+        let mut told = Vec::new();
+        for (number, answer) in answers {
+            if let Some(open) = state.open.remove(&number) {
+                told.push((open, answer));
+            }
+        }
+        drop(state);
+        for (open, answer) in told {
+            let counter = match &answer {
+                Ok(_) => &self.measured.done,
+                Err(_) => &self.measured.failed,
+            };
+            counter.add(1);
+            // Fails only if nobody waits any more.
+            open.answer.send(answer).ok();
+        }
+    }
+
+    /// Tells those whose time has passed.
+    pub(super) fn expire(&self, now: Instant) {
+        let mut state = self.lock();
+        let expired = state.queue.expire(now);
+        let mut told = Vec::new();
+        for (job, why) in expired {
+            if let Some(open) = state.open.remove(&job.number) {
+                told.push((open, why, now.duration_since(job.arrived)));
+            }
+        }
+        // Those whose batch takes too long.
+        let over = |_: &u64, open: &mut Open| open.deadline.is_some_and(|at| at <= now);
+        let late = state.open.extract_if(over);
+        told.extend(late.map(|(_, open)| (open, Expired::Deadline, Duration::ZERO)));
+        drop(state);
+        for (open, why, waited) in told {
+            self.measured.timed_out.add(1);
+            let error = match why {
+                Expired::Deadline => Error::deadline("the deadline of the request passed"),
+                Expired::Timeout => Error::exhausted(format!(
+                    "the request waited {} ms for `{}`, as long as it may (default_timeout_microseconds)",
+                    waited.as_millis(),
+                    self.name
+                )),
+            };
+            open.answer.send(Err(error)).ok();
+        }
+    }
+
+    /// Refuses requests in time, whatever the threads that compute are doing.
+    fn keep_time(&self) {
+        loop {
+            self.expire(Instant::now());
+            let mut state = self.lock();
+            if state.stopping {
+                return;
+            }
+            let deadlines = state.open.values().filter_map(|open| open.deadline);
+            let due = deadlines.chain(state.queue.due()).min();
+            state.sleeps_until = due;
+            match due.map(|due| due.saturating_duration_since(Instant::now())) {
+                Some(Duration::ZERO) => {}
+                Some(time) => drop(self.timer.wait_timeout(state, time)),
+                None => drop(self.timer.wait(state)),
+            }
+        }
+    }
+}
+
+/// Why nobody gets an answer from a batcher that was dropped.
+fn stopped() -> Error {
+    Error::unavailable("the batcher has stopped")
+}
+
+impl Future for Pending {
+    type Output = Result<Answer>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<Answer>> {
+        let answer = Pin::new(&mut self.answer).poll(cx);
+        answer.map(|told| told.unwrap_or_else(|_| Err(stopped())))
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        let mut state = self.shared.lock();
+        if state.open.remove(&self.number).is_some() {
+            let waited = state.queue.remove(self.number);
+            drop(state);
+            drop(waited);
+            self.shared.measured.cancelled.add(1);
+        }
+    }
+}
+
+impl fmt::Debug for Pending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pending")
+            .field("number", &self.number)
+            .finish_non_exhaustive()
+    }
+}

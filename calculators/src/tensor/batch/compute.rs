@@ -1,0 +1,160 @@
+//! The threads that compute batches.
+//!
+//! When a batch fails, each of its requests is computed alone, so that what is wrong with one ends
+//! no other. When the model panics, the whole batch has failed: a model that may have broken is not
+//! called again for the same input.
+
+use std::any::Any;
+use std::mem;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Instant;
+
+use graphmill_engine::{Error, Result};
+
+use super::batcher::{Answer, Shared};
+use super::rows;
+use super::schedule::Next;
+use crate::tensor::Tensor;
+
+/// A request on its way through a batch.
+#[derive(Debug)]
+pub(super) struct Job {
+    pub(super) number: u64,
+    pub(super) inputs: Vec<Tensor>,
+    pub(super) rows: usize,
+    pub(super) arrived: Instant,
+}
+
+/// Why a batch has no outputs.
+enum Failure {
+    /// It may be one of its requests.
+    Refused(Error),
+    Panicked(Error),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Refused(error)
+    }
+}
+
+impl Shared {
+    /// Computes batches until the batcher is dropped.
+    pub(super) fn serve(&self) {
+        loop {
+            let mut state = self.lock();
+            if state.stopping {
+                return;
+            }
+            let now = Instant::now();
+            if state.queue.due().is_some_and(|due| due <= now) {
+                drop(state);
+                self.expire(now);
+                continue;
+            }
+            match state.queue.next(now) {
+                Next::Run(jobs) => {
+                    let more = state.queue.len() > 0;
+                    drop(state);
+                    if more {
+                        self.work.notify_one();
+                    }
+                    self.compute(jobs);
+                }
+                Next::Wait(None) => drop(self.work.wait(state)),
+                Next::Wait(Some(until)) => {
+                    let time = until.saturating_duration_since(now);
+                    drop(self.work.wait_timeout(state, time));
+                }
+            }
+        }
+    }
+
+    /// Computes a batch and tells those who wait for it.
+    fn compute(&self, mut jobs: Vec<Job>) {
+        jobs.retain(|job| self.is_open(job.number));
+        if jobs.is_empty() {
+            return;
+        }
+        let begun = Instant::now();
+        for job in &jobs {
+            self.measured.queued(begun - job.arrived);
+        }
+        match self.outputs(&jobs) {
+            Ok(parts) => self.answer(jobs.iter().zip(parts).map(|(job, outputs)| {
+                let queued = begun - job.arrived;
+                (job.number, Ok(Answer { outputs, queued }))
+            })),
+            Err(Failure::Refused(error)) if jobs.len() > 1 => {
+                self.measured.failed_batches.add(1);
+                tracing::debug!(name = self.name, %error, "a batch failed; its requests are computed one by one");
+                for job in &jobs {
+                    if self.is_open(job.number) {
+                        self.compute_alone(job, begun);
+                    }
+                }
+            }
+            Err(failure) => {
+                self.measured.failed_batches.add(1);
+                self.fail(&jobs, failure);
+            }
+        }
+    }
+
+    fn compute_alone(&self, job: &Job, begun: Instant) {
+        let alone = std::slice::from_ref(job);
+        match self.outputs(alone) {
+            Ok(mut parts) => {
+                let outputs = parts.pop().unwrap_or_default();
+                let queued = begun - job.arrived;
+                self.answer([(job.number, Ok(Answer { outputs, queued }))]);
+            }
+            Err(failure) => self.fail(alone, failure),
+        }
+    }
+
+    fn fail(&self, jobs: &[Job], failure: Failure) {
+        let (Failure::Refused(error) | Failure::Panicked(error)) = failure;
+        self.answer(jobs.iter().map(|job| (job.number, Err(error.clone()))));
+    }
+
+    /// The outputs of each request of a batch.
+    fn outputs(&self, jobs: &[Job]) -> Result<Vec<Vec<Tensor>>, Failure> {
+        let inputs = match jobs {
+            [job] => job.inputs.clone(),
+            _ => {
+                let parts: Vec<&[Tensor]> = jobs.iter().map(|job| &job.inputs[..]).collect();
+                self.shapes.join(&parts)?
+            }
+        };
+        let rows: Vec<usize> = jobs.iter().map(|job| job.rows).collect();
+        let begun = Instant::now();
+        let ran = catch_unwind(AssertUnwindSafe(|| self.model.run(inputs)));
+        self.measured
+            .batch(begun.elapsed(), rows.iter().sum(), jobs.len());
+        let outputs = match ran {
+            Ok(outputs) => outputs?,
+            Err(panic) => {
+                let message = message_of(&*panic);
+                // What a panic carries may panic when it is dropped.
+                mem::forget(panic);
+                tracing::error!(name = self.name, message, "a model panicked");
+                let error = Error::internal(format!("the model panicked: {message}"));
+                return Err(Failure::Panicked(error));
+            }
+        };
+        let known = self.model.outputs().len();
+        if known > 0 && known != outputs.len() {
+            let found = outputs.len();
+            let message = format!("the model gave {found} tensors, and it has {known} outputs");
+            return Err(Error::internal(message).into());
+        }
+        Ok(rows::split(&outputs, &rows)?)
+    }
+}
+
+fn message_of(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(ToString::to_string);
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+    text.unwrap_or_else(|| "without a message".to_owned())
+}

@@ -1,0 +1,106 @@
+//! What a batcher runs with, and what it measures.
+
+use std::time::Duration;
+
+use graphmill_llm::Histogram;
+use graphmill_llm::measure::{Counter, REQUEST_SECONDS, Recorder, TOKEN_SECONDS};
+use serde::Serialize;
+
+use super::options::{Batching, InputDescription};
+
+/// Upper bounds for numbers of rows.
+const ROWS: &[f64] = &[
+    1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 4096.0,
+];
+
+/// The effective values of a batcher. They do not change while it lives.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct BatcherInfo {
+    /// What computes.
+    pub model: String,
+    /// How requests are batched.
+    #[serde(flatten)]
+    pub batching: Batching,
+    /// What its inputs take, as far as that is known.
+    pub inputs: Vec<InputDescription>,
+}
+
+/// What a batcher has measured since it was made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BatcherMeasurements {
+    /// Seconds from a request's arrival to the begin of its batch.
+    pub queue_seconds: Histogram,
+    /// Seconds that a batch was computed.
+    pub batch_seconds: Histogram,
+    /// Rows of a batch. As many were counted as there were batches.
+    pub batch_rows: Histogram,
+    /// Requests of a batch.
+    pub batch_requests: Histogram,
+    /// Batches that failed, after which each request was computed alone unless the model panicked.
+    pub failed_batches: u64,
+    /// Requests that ended, by why: `done`, `error`, `timeout` or `cancelled`.
+    pub finished: [(&'static str, u64); 4],
+    /// Requests that were refused because too many waited.
+    pub refused: u64,
+}
+
+/// Where the threads of a batcher write their measurements.
+#[derive(Debug)]
+pub(super) struct Recorders {
+    queue: Recorder,
+    batch: Recorder,
+    rows: Recorder,
+    requests: Recorder,
+    pub(super) failed_batches: Counter,
+    pub(super) done: Counter,
+    pub(super) failed: Counter,
+    pub(super) timed_out: Counter,
+    pub(super) cancelled: Counter,
+    pub(super) refused: Counter,
+}
+
+impl Default for Recorders {
+    fn default() -> Self {
+        Self {
+            queue: Recorder::new(REQUEST_SECONDS),
+            batch: Recorder::new(TOKEN_SECONDS),
+            rows: Recorder::new(ROWS),
+            requests: Recorder::new(ROWS),
+            failed_batches: Counter::default(),
+            done: Counter::default(),
+            failed: Counter::default(),
+            timed_out: Counter::default(),
+            cancelled: Counter::default(),
+            refused: Counter::default(),
+        }
+    }
+}
+
+impl Recorders {
+    pub(super) fn queued(&self, time: Duration) {
+        self.queue.record(time.as_secs_f64());
+    }
+
+    pub(super) fn batch(&self, took: Duration, rows: usize, requests: usize) {
+        self.batch.record(took.as_secs_f64());
+        self.rows.record(rows as f64);
+        self.requests.record(requests as f64);
+    }
+
+    pub(super) fn read(&self) -> BatcherMeasurements {
+        BatcherMeasurements {
+            queue_seconds: self.queue.read(),
+            batch_seconds: self.batch.read(),
+            batch_rows: self.rows.read(),
+            batch_requests: self.requests.read(),
+            failed_batches: self.failed_batches.get(),
+            finished: [
+                ("done", self.done.get()),
+                ("error", self.failed.get()),
+                ("timeout", self.timed_out.get()),
+                ("cancelled", self.cancelled.get()),
+            ],
+            refused: self.refused.get(),
+        }
+    }
+}

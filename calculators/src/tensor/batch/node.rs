@@ -1,0 +1,107 @@
+//! `DynamicBatch`: the node whose calls of all sessions are batched.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use graphmill_engine::{
+    AsyncCalculator, Contract, Emits, Error, Flow, InputSet, Ins, OpenCx, Outs, Res, Result, RunCx,
+};
+
+use super::batcher::{Asked, Batcher};
+use super::options::DynamicBatchOptions;
+use super::source::{BatchedModel, BatcherSpec, Source};
+use crate::payload::{Tally, priority_of};
+use crate::tensor::Tensor;
+
+/// Computes tensors with a model, batched with those of every other session of the same model.
+///
+/// The inputs of a call are the tensors of a request, in the order of the model's inputs, and its
+/// outputs come at the same timestamp. `max_in_flight` of the node lets a session have so many
+/// requests in batches at once.
+///
+/// A program makes a node of its own model of this: it implements [`BatchedModel`] and registers
+/// `DynamicBatch` of it, as `docs/guide/dynamic-batching.md` shows. In graphs,
+/// [`DynamicBatchContainer`](super::DynamicBatchContainer) makes one of any node.
+pub struct DynamicBatch<M> {
+    batcher: Arc<Batcher>,
+    run: Arc<RunCx>,
+    asked: Asked,
+    model: PhantomData<fn() -> M>,
+}
+
+/// The ports of [`DynamicBatch`].
+#[derive(Copy, Clone, Debug)]
+pub struct DynamicBatchPorts {
+    inputs: Ins<Tensor>,
+    outputs: Outs<Tensor>,
+    batcher: Res<Batcher>,
+}
+
+impl<M: BatchedModel> AsyncCalculator for DynamicBatch<M> {
+    const NAME: &'static str = M::NAME;
+    const DOC: &'static str = M::DOC;
+    const OPTION_NAMES: &'static [&'static str] = M::OPTION_NAMES;
+    type Options = DynamicBatchOptions<M::Options>;
+    type Ports = DynamicBatchPorts;
+
+    fn contract(c: &mut Contract, options: &Self::Options) -> DynamicBatchPorts {
+        c.parallel();
+        let (inputs, outputs) = (c.inputs(""), c.outputs(""));
+        let spec = BatcherSpec {
+            source: Source::of::<M>(M::spec(&options.model, c)),
+            batching: options.batching(c),
+            inputs: options.input.clone(),
+            ports: (inputs.len(), outputs.len()),
+        };
+        DynamicBatchPorts {
+            inputs,
+            outputs,
+            batcher: c.resource("BATCHER", Some(spec)),
+        }
+    }
+
+    fn open(_: &Self::Options, io: DynamicBatchPorts, cx: &mut OpenCx<'_>) -> Result<Self> {
+        let batcher = cx.resource(io.batcher);
+        let run = Arc::clone(cx.run());
+        let has_priorities = batcher.info().batching.has_priorities();
+        let asked = Asked {
+            // Another node of the graph may have levels where this one has none.
+            priority: if has_priorities { priority_of(&run) } else { 0 },
+            deadline: run.deadline,
+        };
+        Ok(Self {
+            batcher,
+            run,
+            asked,
+            model: PhantomData,
+        })
+    }
+
+    async fn process(
+        &mut self,
+        io: DynamicBatchPorts,
+        mut set: InputSet,
+        out: &mut Emits,
+    ) -> Result<Flow> {
+        let found = io.inputs.iter().map(|input| set.take(input));
+        let Some(inputs) = found.collect::<Option<Vec<Tensor>>>() else {
+            let time = set.time();
+            let message = format!("an input has no packet at {time}, where another one has");
+            return Err(Error::invalid(message));
+        };
+        let answer = self.batcher.submit(inputs, self.asked)?.await?;
+        if let Some(tally) = Tally::of(&self.run) {
+            tally.admitted(answer.queued);
+        }
+        if answer.outputs.len() != io.outputs.len() {
+            let (found, connected) = (answer.outputs.len(), io.outputs.len());
+            return Err(Error::internal(format!(
+                "the model gave {found} tensors, but the node connects {connected}"
+            )));
+        }
+        for (output, tensor) in io.outputs.iter().zip(answer.outputs) {
+            out.emit(output, tensor);
+        }
+        Ok(Flow::Continue)
+    }
+}

@@ -1,0 +1,347 @@
+//! What a graph says about batching, with the names and the meaning that Triton gives them.
+
+use std::time::Duration;
+
+use graphmill_engine::Contract;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::schedule::{LevelRules, Rules};
+use crate::tensor::{Datatype, TensorInfo};
+
+/// Most requests that wait in a level where the graph does not say: as many as generations wait for
+/// a language model.
+const DEFAULT_MAX_QUEUE_SIZE: u32 = 1024;
+/// Most rows of a batch: far beyond what a machine computes faster together.
+const MAX_BATCH_SIZE: u32 = 65_536;
+/// Most priority levels, each of which is a queue.
+const MAX_PRIORITY_LEVELS: u32 = 100;
+/// Most threads of a model, each of which is one of the process.
+const MAX_INSTANCES: u32 = 256;
+/// The longest wait that a graph can ask for: an hour.
+const MAX_MICROSECONDS: u64 = 3_600_000_000;
+
+/// Options of [`DynamicBatch`](super::DynamicBatch), with those of a model `M`.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(
+    default,
+    deny_unknown_fields,
+    bound(deserialize = "M: Deserialize<'de> + Default")
+)]
+#[schemars(bound = "M: JsonSchema + Default")]
+pub struct DynamicBatchOptions<M> {
+    /// The model: of `DynamicBatchCalculator` a node with its options and without streams, as in
+    /// `model { calculator: ".." node_options { .. } }`; of other nodes what they load it from.
+    pub model: M,
+    /// What the inputs take, where the model does not say it itself. A request with anything else
+    /// is refused.
+    pub input: Vec<InputDescription>,
+    /// Most rows of a batch. Rows are counted by dimension 0 of a request's tensors, and a request
+    /// with more of them is refused. Required.
+    pub max_batch_size: u32,
+    /// Rows with which a batch is computed at once. Without any, it waits until it is full or
+    /// `max_queue_delay_microseconds` are over.
+    pub preferred_batch_size: Vec<u32>,
+    /// Microseconds that a request waits for others that make its batch larger. 0 waits for none:
+    /// what has come by the time that an instance is free is computed together.
+    pub max_queue_delay_microseconds: u64,
+    /// Threads that compute batches, each one at a time. 0 is 1.
+    pub instances: u32,
+    /// How many levels `priority` of a request can name. 1 goes first. 0 is without levels.
+    pub priority_levels: u32,
+    /// The level of requests that name none. Required with `priority_levels`.
+    pub default_priority_level: u32,
+    /// Microseconds that a request may wait; 0 is without bound.
+    pub default_timeout_microseconds: u64,
+    /// What becomes of a request that has waited longer: `REJECT` ends it with status 429, `DELAY`
+    /// computes it after all others of its level.
+    pub timeout_action: TimeoutAction,
+    /// Most requests of a level that wait; more are refused with status 429. 0 is 1024.
+    pub max_queue_size: u32,
+    /// Other values of the last three for a level: `key` is the level.
+    pub priority_queue_policy: Vec<LevelPolicy>,
+    /// What becomes of requests whose tensors differ in a dimension other than 0, where the model
+    /// takes any length: `SEPARATE` never computes them together, `PAD` makes them equally long.
+    pub ragged: Ragged,
+    /// With `PAD`, what is written behind the elements of shorter tensors; for FP16 and BF16 only
+    /// 0. BYTES are never padded.
+    pub pad_value: PadValue,
+}
+
+/// What an input takes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct InputDescription {
+    /// The stream or, in nodes of a model, the name of the model's input.
+    pub name: String,
+    /// What elements are; any if not set.
+    pub datatype: Option<Datatype>,
+    /// All dimensions, -1 for one of any length, which the first has to be; any if not set.
+    pub shape: Vec<i64>,
+}
+
+/// How a level's requests wait.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct LevelPolicy {
+    /// The level.
+    pub key: u32,
+    /// Its values. Those that are not set are the ones of all levels.
+    pub value: QueuePolicy,
+}
+
+/// Values of a level.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct QueuePolicy {
+    /// Microseconds that a request may wait; 0 is without bound.
+    pub default_timeout_microseconds: Option<u64>,
+    /// What becomes of a request that has waited longer.
+    pub timeout_action: Option<TimeoutAction>,
+    /// Most requests that wait; 0 is 1024.
+    pub max_queue_size: Option<u32>,
+}
+
+/// What becomes of a request that has waited too long.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum TimeoutAction {
+    /// It ends with an error.
+    #[default]
+    Reject,
+    /// It is computed after all others of its level.
+    Delay,
+}
+
+/// What becomes of requests of different shapes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Ragged {
+    /// They are never in one batch.
+    #[default]
+    Separate,
+    /// They are made equally long.
+    Pad,
+}
+
+/// A number that is compared by its bits, so that it can be a part of a key.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, JsonSchema)]
+pub struct PadValue(pub f64);
+
+impl PartialEq for PadValue {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.to_bits() == other.0.to_bits()
+    }
+}
+
+impl Eq for PadValue {}
+
+impl std::hash::Hash for PadValue {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.0.to_bits().hash(state);
+    }
+}
+
+/// How requests are batched: [`DynamicBatchOptions`] without the model, checked.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct Batching {
+    /// Most rows of a batch.
+    pub max_batch_size: u32,
+    /// Rows with which a batch is computed at once, ascending.
+    pub preferred_batch_size: Vec<u32>,
+    /// How long a request waits for others at most.
+    pub max_queue_delay_microseconds: u64,
+    /// Threads that compute batches.
+    pub instances: u32,
+    /// The level of requests that name none, counted from 1.
+    pub default_priority_level: u32,
+    /// The priority levels; one where requests have none.
+    pub levels: Vec<BatchingLevel>,
+    /// What becomes of requests of different shapes.
+    pub ragged: Ragged,
+    /// With what shorter tensors are padded.
+    pub pad_value: PadValue,
+}
+
+/// How the requests of a priority level wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct BatchingLevel {
+    /// How long a request may wait; 0 is without bound.
+    pub timeout_microseconds: u64,
+    /// What becomes of one that has waited longer.
+    pub timeout_action: TimeoutAction,
+    /// Most requests that wait.
+    pub max_queue_size: u32,
+}
+
+impl Default for BatchingLevel {
+    fn default() -> Self {
+        Self {
+            timeout_microseconds: 0,
+            timeout_action: TimeoutAction::Reject,
+            max_queue_size: DEFAULT_MAX_QUEUE_SIZE,
+        }
+    }
+}
+
+impl BatchingLevel {
+    /// How long a request may wait.
+    pub(super) fn timeout(&self) -> Option<Duration> {
+        let micros = Some(self.timeout_microseconds).filter(|micros| *micros > 0);
+        micros.map(Duration::from_micros)
+    }
+}
+
+impl Batching {
+    /// Batches of so many rows at most, computed by one thread as soon as it is free.
+    pub fn of(max_batch_size: u32) -> Self {
+        Self {
+            max_batch_size,
+            preferred_batch_size: Vec::new(),
+            max_queue_delay_microseconds: 0,
+            instances: 1,
+            default_priority_level: 1,
+            levels: vec![BatchingLevel::default()],
+            ragged: Ragged::Separate,
+            pad_value: PadValue::default(),
+        }
+    }
+
+    /// Whether requests can name a level.
+    pub fn has_priorities(&self) -> bool {
+        self.levels.len() > 1
+    }
+
+    /// What is wrong, with the option's name.
+    pub(super) fn problems(&self) -> Vec<(&'static str, String)> {
+        let mut found = Vec::new();
+        let mut in_range = |name, value: u64, low: u64, high: u64| {
+            if !(low..=high).contains(&value) {
+                let message = format!("must be from {low} to {high}, not {value}");
+                found.push((name, message));
+            }
+        };
+        let rows = u64::from(self.max_batch_size);
+        in_range("max_batch_size", rows, 1, MAX_BATCH_SIZE.into());
+        in_range("instances", self.instances.into(), 1, MAX_INSTANCES.into());
+        let delay = self.max_queue_delay_microseconds;
+        in_range("max_queue_delay_microseconds", delay, 0, MAX_MICROSECONDS);
+        for size in &self.preferred_batch_size {
+            in_range("preferred_batch_size", (*size).into(), 1, rows.max(1));
+        }
+        let levels = self.levels.len() as u64;
+        in_range("priority_levels", levels, 1, MAX_PRIORITY_LEVELS.into());
+        let default = u64::from(self.default_priority_level);
+        in_range("default_priority_level", default, 1, levels.max(1));
+        for level in &self.levels {
+            let timeout = level.timeout_microseconds;
+            in_range("default_timeout_microseconds", timeout, 0, MAX_MICROSECONDS);
+        }
+        if !self.pad_value.0.is_finite() {
+            found.push(("pad_value", "must be a finite number".to_owned()));
+        }
+        found
+    }
+
+    pub(super) fn rules(&self) -> Rules {
+        let level = |level: &BatchingLevel| LevelRules {
+            timeout: level.timeout(),
+            on_timeout: level.timeout_action,
+            max_waiting: level.max_queue_size as usize,
+        };
+        let mut preferred: Vec<usize> = Vec::new();
+        preferred.extend(self.preferred_batch_size.iter().map(|size| *size as usize));
+        preferred.sort_unstable();
+        Rules {
+            max_rows: self.max_batch_size as usize,
+            preferred,
+            delay: Duration::from_micros(self.max_queue_delay_microseconds),
+            levels: self.levels.iter().map(level).collect(),
+        }
+    }
+}
+
+impl<M> DynamicBatchOptions<M> {
+    /// How requests are batched; what is wrong goes to the contract.
+    pub(super) fn batching(&self, c: &mut Contract) -> Batching {
+        let all = QueuePolicy {
+            default_timeout_microseconds: Some(self.default_timeout_microseconds),
+            timeout_action: Some(self.timeout_action),
+            max_queue_size: Some(self.max_queue_size),
+        };
+        let levels = self.priority_levels.clamp(1, MAX_PRIORITY_LEVELS + 1);
+        let level = |number: u32| {
+            let mut own = self.priority_queue_policy.iter();
+            let own = own.find(|policy| policy.key == number);
+            level_of(&all, own.map(|policy| &policy.value))
+        };
+        let mut batching = Batching {
+            max_batch_size: self.max_batch_size,
+            preferred_batch_size: self.preferred_batch_size.clone(),
+            max_queue_delay_microseconds: self.max_queue_delay_microseconds,
+            instances: self.instances.max(1),
+            default_priority_level: self.default_priority_level,
+            levels: (1..=levels).map(level).collect(),
+            ragged: self.ragged,
+            pad_value: self.pad_value,
+        };
+        if self.max_batch_size == 0 {
+            c.missing_option("max_batch_size", "8");
+            batching.max_batch_size = MAX_BATCH_SIZE;
+        }
+        if self.priority_levels == 0 {
+            if self.default_priority_level > 0 {
+                let message = "has no effect without `priority_levels`";
+                c.option_error("default_priority_level", message);
+            }
+            batching.default_priority_level = 1;
+        } else if self.default_priority_level == 0 {
+            c.missing_option("default_priority_level", "1");
+            batching.default_priority_level = 1;
+        }
+        for policy in &self.priority_queue_policy {
+            if !(1..=self.priority_levels).contains(&policy.key) {
+                let message = format!(
+                    "`key` is {}, which is none of the {} `priority_levels`",
+                    policy.key, self.priority_levels
+                );
+                c.option_error("priority_queue_policy", message);
+            }
+        }
+        if self.ragged == Ragged::Separate && self.pad_value != PadValue::default() {
+            c.option_error("pad_value", "has no effect without `ragged: PAD`");
+        }
+        for (option, message) in batching.problems() {
+            c.option_error(option, message);
+        }
+        batching.preferred_batch_size.sort_unstable();
+        batching
+    }
+}
+
+fn level_of(all: &QueuePolicy, own: Option<&QueuePolicy>) -> BatchingLevel {
+    let defaults = BatchingLevel::default();
+    let timeout = own.and_then(|own| own.default_timeout_microseconds);
+    let action = own.and_then(|own| own.timeout_action);
+    let most = own.and_then(|own| own.max_queue_size);
+    BatchingLevel {
+        timeout_microseconds: timeout
+            .or(all.default_timeout_microseconds)
+            .unwrap_or_default(),
+        timeout_action: action.or(all.timeout_action).unwrap_or_default(),
+        max_queue_size: most
+            .or(all.max_queue_size)
+            .filter(|most| *most > 0)
+            .unwrap_or(defaults.max_queue_size),
+    }
+}
+
+impl From<&TensorInfo> for InputDescription {
+    fn from(info: &TensorInfo) -> Self {
+        Self {
+            name: info.name.clone(),
+            datatype: Some(info.datatype),
+            shape: info.shape.clone(),
+        }
+    }
+}

@@ -1,0 +1,430 @@
+//! Requests as rows of a batch: what a request may be, how the tensors of several become one, and
+//! how one becomes several again.
+
+use graphmill_engine::{Error, Result};
+
+use super::options::{InputDescription, PadValue, Ragged};
+use crate::tensor::{Datatype, Tensor, elements, shown};
+
+/// How many times as much as it holds a padded batch may take: two requests that are long in
+/// different dimensions would make one that is long in both.
+const MAX_PADDING: usize = 16;
+
+/// What two requests have in common that can be computed together: by input, the datatype and the
+/// lengths behind dimension 0 that have to be equal.
+pub(super) type Kind = Vec<(Datatype, Vec<usize>)>;
+
+/// What requests have to be.
+#[derive(Clone, Debug)]
+pub(super) struct Shapes {
+    /// By input; empty where nothing is known.
+    pub(super) inputs: Vec<InputDescription>,
+    pub(super) max_rows: usize,
+    pub(super) ragged: Ragged,
+    pub(super) pad_value: PadValue,
+}
+
+impl Shapes {
+    /// The rows of a request, and its kind.
+    ///
+    /// # Errors
+    /// What is wrong with one of its tensors, which is named.
+    pub(super) fn check(&self, inputs: &[Tensor]) -> Result<(usize, Kind)> {
+        if inputs.is_empty() || (!self.inputs.is_empty() && self.inputs.len() != inputs.len()) {
+            let (expected, found) = (self.inputs.len().max(1), inputs.len());
+            return Err(Error::invalid(format!(
+                "the model takes {expected} tensors, but there are {found}"
+            )));
+        }
+        let mut kind = Kind::with_capacity(inputs.len());
+        let mut rows = None;
+        for (at, tensor) in inputs.iter().enumerate() {
+            self.check_one(at, tensor)?;
+            let Some((&own, rest)) = tensor.shape().split_first() else {
+                let why = "a scalar has no dimension 0 to be batched along";
+                return Err(self.wrong(at, why));
+            };
+            let (first, first_rows) = *rows.get_or_insert((at, own));
+            if own != first_rows {
+                return Err(self.wrong(
+                    at,
+                    format_args!(
+                        "the shape is {}, but that of `{}` is {}: dimension 0 has to be the same",
+                        shown(tensor.shape()),
+                        self.name(first),
+                        shown(inputs[first].shape())
+                    ),
+                ));
+            }
+            let padded = self.ragged == Ragged::Pad && tensor.datatype() != Datatype::Bytes;
+            let lengths = if padded {
+                pad_bytes(tensor.datatype(), self.pad_value).map_err(|why| self.wrong(at, why))?;
+                vec![0; rest.len()]
+            } else {
+                rest.to_vec()
+            };
+            kind.push((tensor.datatype(), lengths));
+        }
+        let (first, rows) = rows.unwrap_or_default();
+        if rows == 0 {
+            let shape = shown(inputs[first].shape());
+            return Err(self.wrong(first, format_args!("the shape is {shape}: it has no row")));
+        }
+        if rows > self.max_rows {
+            let most = self.max_rows;
+            let why = format_args!(
+                "the request has {rows} rows, and a batch at most {most} (max_batch_size)"
+            );
+            return Err(self.wrong(first, why));
+        }
+        Ok((rows, kind))
+    }
+
+    fn check_one(&self, at: usize, tensor: &Tensor) -> Result<()> {
+        let Some(wanted) = self.inputs.get(at) else {
+            return Ok(());
+        };
+        if let Some(datatype) = wanted.datatype.filter(|it| *it != tensor.datatype()) {
+            let found = tensor.datatype();
+            return Err(self.wrong(
+                at,
+                format_args!("the tensor is {found}, but the model takes {datatype}"),
+            ));
+        }
+        let shape = tensor.shape();
+        let fits = |(wanted, length): (&i64, &usize)| {
+            *wanted < 0 || usize::try_from(*wanted).is_ok_and(|wanted| wanted == *length)
+        };
+        if wanted.shape.is_empty()
+            || (wanted.shape.len() == shape.len() && wanted.shape.iter().zip(shape).all(fits))
+        {
+            return Ok(());
+        }
+        Err(self.wrong(
+            at,
+            format_args!(
+                "the shape is {}, but the model takes {}",
+                shown(shape),
+                shown(&wanted.shape)
+            ),
+        ))
+    }
+
+    fn name(&self, at: usize) -> String {
+        match self.inputs.get(at) {
+            Some(input) if !input.name.is_empty() => input.name.clone(),
+            _ => at.to_string(),
+        }
+    }
+
+    fn wrong(&self, at: usize, why: impl std::fmt::Display) -> Error {
+        let name = self.name(at);
+        Error::invalid(format!("input `{name}`: {why}"))
+            .with_field(name)
+            .with_code("invalid_value")
+    }
+
+    /// The tensors of several requests of one kind as those of one, input by input.
+    ///
+    /// # Errors
+    /// That they are of too different lengths.
+    pub(super) fn join(&self, requests: &[&[Tensor]]) -> Result<Vec<Tensor>> {
+        let inputs = requests.first().map_or(0, |request| request.len());
+        (0..inputs)
+            .map(|at| {
+                let parts: Vec<&Tensor> = requests.iter().map(|request| &request[at]).collect();
+                self.join_one(&parts)
+            })
+            .collect()
+    }
+
+    fn join_one(&self, parts: &[&Tensor]) -> Result<Tensor> {
+        let first = parts[0];
+        let mut shape = first.shape().to_vec();
+        shape[0] = parts.iter().map(|part| part.shape()[0]).sum();
+        let mut ragged = false;
+        for part in &parts[1..] {
+            for (length, own) in shape[1..].iter_mut().zip(&part.shape()[1..]) {
+                ragged |= length != own;
+                *length = (*length).max(*own);
+            }
+        }
+        let bytes = if ragged {
+            self.padded(parts, &shape)?
+        } else {
+            let mut bytes = Vec::with_capacity(parts.iter().map(|part| part.data().len()).sum());
+            parts
+                .iter()
+                .for_each(|part| bytes.extend_from_slice(part.data()));
+            bytes
+        };
+        Tensor::new(first.datatype(), shape, bytes).map_err(broken)
+    }
+
+    /// The elements of all parts in a shape that is as long as the longest of them in every
+    /// dimension.
+    fn padded(&self, parts: &[&Tensor], shape: &[usize]) -> Result<Vec<u8>> {
+        let element = pad_bytes(parts[0].datatype(), self.pad_value).map_err(Error::internal)?;
+        let held: usize = parts.iter().map(|part| part.data().len()).sum();
+        let wanted = elements(shape).map_err(broken)?;
+        let bytes = wanted.saturating_mul(element.len());
+        if bytes > held.saturating_mul(MAX_PADDING) {
+            return Err(Error::invalid("the shapes are too different to be padded"));
+        }
+        let mut out = element.repeat(wanted);
+        let mut row = 0;
+        for part in parts {
+            place(&mut out, shape, row, part, element.len());
+            row += part.shape()[0];
+        }
+        Ok(out)
+    }
+}
+
+/// Copies a part to the rows from `row` on, run by run along its last dimension.
+fn place(out: &mut [u8], shape: &[usize], row: usize, part: &Tensor, size: usize) {
+    let own = part.shape();
+    if part.data().is_empty() {
+        return;
+    }
+    let last = own.len() - 1;
+    let run = if last == 0 { 1 } else { own[last] };
+    // Where the run begins: an index for each dimension but the last.
+    let mut index = vec![0; last.max(1)];
+    for source in part.data().chunks(run * size) {
+        let mut target = index[0] + row;
+        for (length, at) in shape[1..].iter().zip(&index[1..]) {
+            target = target * length + at;
+        }
+        if last > 0 {
+            target *= shape[last];
+        }
+        out[target * size..][..source.len()].copy_from_slice(source);
+        for dimension in (0..index.len()).rev() {
+            index[dimension] += 1;
+            if index[dimension] < own[dimension] {
+                break;
+            }
+            index[dimension] = 0;
+        }
+    }
+}
+
+/// The bytes of an element that stands behind those of a shorter tensor.
+fn pad_bytes(datatype: Datatype, PadValue(value): PadValue) -> Result<Vec<u8>, String> {
+    let no_value = || format!("`pad_value` {value} is no {datatype}");
+    let whole = (value.fract() == 0.0).then_some(value as i128);
+    macro_rules! whole {
+        ($of:ty) => {{
+            let number = whole.and_then(|whole| <$of>::try_from(whole).ok());
+            number.ok_or_else(no_value)?.to_le_bytes().to_vec()
+        }};
+    }
+    Ok(match datatype {
+        Datatype::Bool if value == 0.0 || value == 1.0 => vec![u8::from(value != 0.0)],
+        Datatype::Fp16 | Datatype::Bf16 if value == 0.0 => vec![0; 2],
+        Datatype::Fp32 => (value as f32).to_le_bytes().to_vec(),
+        Datatype::Fp64 => value.to_le_bytes().to_vec(),
+        Datatype::Uint8 => whole!(u8),
+        Datatype::Uint16 => whole!(u16),
+        Datatype::Uint32 => whole!(u32),
+        Datatype::Uint64 => whole!(u64),
+        Datatype::Int8 => whole!(i8),
+        Datatype::Int16 => whole!(i16),
+        Datatype::Int32 => whole!(i32),
+        Datatype::Int64 => whole!(i64),
+        Datatype::Bool | Datatype::Fp16 | Datatype::Bf16 | Datatype::Bytes => {
+            return Err(no_value());
+        }
+    })
+}
+
+/// The outputs of a batch as those of its requests, each of which has so many rows.
+///
+/// # Errors
+/// That an output has not a row for each row of the batch.
+pub(super) fn split(outputs: &[Tensor], rows: &[usize]) -> Result<Vec<Vec<Tensor>>> {
+    let total: usize = rows.iter().sum();
+    let mut requests: Vec<Vec<Tensor>> = Vec::new();
+    requests.resize_with(rows.len(), || Vec::with_capacity(outputs.len()));
+    for (at, output) in outputs.iter().enumerate() {
+        if output.shape().first() != Some(&total) {
+            return Err(Error::internal(format!(
+                "output {at} of the model has the shape {}, and dimension 0 has to be the {total} rows of the batch",
+                shown(output.shape())
+            )));
+        }
+        let of_row = elements(&output.shape()[1..]).map_err(broken)?;
+        let mut sizes = output.strings().map(|string| string.len() + 4);
+        let mut start = 0;
+        for (request, rows) in requests.iter_mut().zip(rows) {
+            let bytes = match output.datatype().size() {
+                Some(size) => rows * of_row * size,
+                None => sizes.by_ref().take(rows * of_row).sum(),
+            };
+            let data = output.data().slice(start..start + bytes);
+            start += bytes;
+            let mut shape = output.shape().to_vec();
+            shape[0] = *rows;
+            request.push(Tensor::new(output.datatype(), shape, data).map_err(broken)?);
+        }
+    }
+    Ok(requests)
+}
+
+fn broken(error: crate::tensor::TensorError) -> Error {
+    Error::internal("the tensors of a batch do not fit together").with_source(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shapes(ragged: Ragged) -> Shapes {
+        Shapes {
+            inputs: vec![],
+            max_rows: 8,
+            ragged,
+            pad_value: PadValue(-1.0),
+        }
+    }
+
+    fn ints(shape: &[usize], values: &[i16]) -> Tensor {
+        let bytes: Vec<u8> = values
+            .iter()
+            .flat_map(|value| value.to_le_bytes())
+            .collect();
+        Tensor::new(Datatype::Int16, shape, bytes).expect("as many as the shape says")
+    }
+
+    fn values(tensor: &Tensor) -> Vec<i16> {
+        let values = tensor.data().chunks(2);
+        values
+            .map(|it| i16::from_le_bytes([it[0], it[1]]))
+            .collect()
+    }
+
+    fn refusal(shapes: &Shapes, inputs: &[Tensor]) -> String {
+        shapes.check(inputs).expect_err("refused").message
+    }
+
+    #[test]
+    fn a_request_is_refused_with_the_names_and_shapes() {
+        let mut all = shapes(Ragged::Separate);
+        let tensor = |shape: &[usize]| ints(shape, &vec![0; elements(shape).expect("few")]);
+        assert_eq!(
+            refusal(&all, &[tensor(&[2, 3]), tensor(&[1])]),
+            "input `1`: the shape is [1], but that of `0` is [2, 3]: dimension 0 has to be the same"
+        );
+        assert_eq!(
+            refusal(&all, &[tensor(&[9])]),
+            "input `0`: the request has 9 rows, and a batch at most 8 (max_batch_size)"
+        );
+        assert!(refusal(&all, &[tensor(&[])]).contains("a scalar has no dimension 0"));
+        assert!(refusal(&all, &[tensor(&[0, 4])]).contains("[0, 4]: it has no row"));
+        assert!(refusal(&all, &[]).contains("takes 1 tensors, but there are 0"));
+        all.inputs = vec![InputDescription {
+            name: "pixels".to_owned(),
+            datatype: Some(Datatype::Int16),
+            shape: vec![-1, 4],
+        }];
+        assert_eq!(
+            refusal(&all, &[tensor(&[1, 5])]),
+            "input `pixels`: the shape is [1, 5], but the model takes [-1, 4]"
+        );
+        assert_eq!(
+            refusal(&all, &[Tensor::of_strings(["a"])]),
+            "input `pixels`: the tensor is BYTES, but the model takes INT16"
+        );
+        assert!(refusal(&all, &[tensor(&[4])]).contains("the shape is [4]"));
+        assert!(all.check(&[tensor(&[8, 4])]).is_ok());
+    }
+
+    #[test]
+    fn what_is_joined_comes_apart_again() {
+        let all = shapes(Ragged::Separate);
+        let a = [
+            ints(&[2, 2], &[1, 2, 3, 4]),
+            Tensor::of_strings(["a", "bc"]),
+        ];
+        let b = [ints(&[1, 2], &[5, 6]), Tensor::of_strings([""])];
+        assert_eq!(
+            all.check(&a).expect("good").1,
+            all.check(&b).expect("good").1
+        );
+        let joined = all.join(&[&a, &b]).expect("of one kind");
+        assert_eq!(joined[0].shape(), [3, 2]);
+        assert_eq!(values(&joined[0]), [1, 2, 3, 4, 5, 6]);
+        assert_eq!(joined[1], Tensor::of_strings(["a", "bc", ""]));
+        let apart = split(&joined, &[2, 1]).expect("three rows");
+        assert_eq!(apart, [a.to_vec(), b.to_vec()]);
+    }
+
+    #[test]
+    fn an_output_has_the_rows_of_the_batch() {
+        for shape in [&[][..], &[1], &[2, 3]] {
+            let output = ints(shape, &vec![0; elements(shape).expect("few")]);
+            let error = split(&[output], &[2, 1]).expect_err("not three rows");
+            assert!(error.message.contains("the 3 rows of the batch"), "{error}");
+        }
+    }
+
+    #[test]
+    fn different_lengths_are_of_different_kinds_unless_they_are_padded() {
+        let kind = |ragged, tensor: Tensor| shapes(ragged).check(&[tensor]).expect("good").1;
+        let (long, short) = (|| ints(&[1, 2], &[1, 2]), || ints(&[1, 1], &[3]));
+        assert_ne!(
+            kind(Ragged::Separate, long()),
+            kind(Ragged::Separate, short())
+        );
+        assert_eq!(kind(Ragged::Pad, long()), kind(Ragged::Pad, short()));
+        let flat = ints(&[1], &[3]);
+        assert_ne!(kind(Ragged::Pad, long()), kind(Ragged::Pad, flat));
+    }
+
+    #[test]
+    fn shorter_tensors_are_padded_at_their_ends() {
+        let all = shapes(Ragged::Pad);
+        let parts = [
+            [ints(&[1, 2, 1], &[1, 2])],
+            [ints(&[2, 1, 3], &[3, 4, 5, 6, 7, 8])],
+            [ints(&[1, 0, 3], &[])],
+        ];
+        let joined = all.join(&[&parts[0], &parts[1], &parts[2]]).expect("alike");
+        assert_eq!(joined[0].shape(), [4, 2, 3]);
+        let expected = [
+            [1, -1, -1, 2, -1, -1],
+            [3, 4, 5, -1, -1, -1],
+            [6, 7, 8, -1, -1, -1],
+            [-1; 6],
+        ];
+        assert_eq!(values(&joined[0]), expected.concat());
+    }
+
+    #[test]
+    fn padding_is_bounded() {
+        let all = shapes(Ragged::Pad);
+        let wide = [ints(&[1, 1, 1000], &[0; 1000])];
+        let high = [ints(&[1, 1000, 1], &[0; 1000])];
+        let error = all.join(&[&wide, &high]).expect_err("a million");
+        assert!(error.message.contains("too different"), "{error}");
+    }
+
+    #[test]
+    fn the_pad_value_is_one_of_the_datatype() {
+        for (datatype, value, fits) in [
+            (Datatype::Uint8, -1.0, false),
+            (Datatype::Uint8, 255.0, true),
+            (Datatype::Int32, 0.5, false),
+            (Datatype::Fp16, 0.0, true),
+            (Datatype::Fp16, 1.0, false),
+            (Datatype::Bool, 1.0, true),
+            (Datatype::Bool, 2.0, false),
+            (Datatype::Fp64, 0.5, true),
+        ] {
+            let bytes = pad_bytes(datatype, PadValue(value));
+            assert_eq!(bytes.is_ok(), fits, "{datatype} {value}");
+            assert!(bytes.is_ok_and(|it| Some(it.len()) == datatype.size()) || !fits);
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! What a batcher is made of: a model that is loaded like any resource, whatever its type.
+
+use std::any::Any;
+use std::fmt::{self, Debug};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use graphmill_engine::{Contract, Resource, Result, World};
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+
+use super::options::{Batching, InputDescription};
+use crate::tensor::TensorModel;
+
+/// A model whose node batches requests: [`DynamicBatch`](super::DynamicBatch) of it is a calculator.
+pub trait BatchedModel: TensorModel + Resource {
+    /// The name of the node in graph files; ends in `Calculator`.
+    const NAME: &'static str;
+    /// One or a few sentences for `graphmill describe`.
+    const DOC: &'static str;
+    /// The message types that may carry the options; `<NAME>Options` always may.
+    const OPTION_NAMES: &'static [&'static str] = &[];
+    /// What a graph says about the model, as `model` of the node's options.
+    type Options: DeserializeOwned + JsonSchema + Default + Send + Sync + 'static;
+
+    /// What the model is loaded from; what is wrong with the options goes to the contract.
+    fn spec(options: &Self::Options, c: &mut Contract) -> Self::Spec;
+
+    /// What messages and metrics call the model.
+    fn label(_spec: &Self::Spec) -> String {
+        Self::NAME.to_owned()
+    }
+}
+
+/// What decides what a [`Batcher`](super::Batcher) is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct BatcherSpec {
+    pub(super) source: Source,
+    pub(super) batching: Batching,
+    pub(super) inputs: Vec<InputDescription>,
+    /// What the node connects.
+    pub(super) ports: (usize, usize),
+}
+
+/// The spec of a model of any type.
+#[derive(Clone)]
+pub(super) struct Source(Arc<dyn AnySource>);
+
+trait AnySource: Any + Debug + Send + Sync {
+    fn label(&self) -> String;
+    fn same(&self, other: &dyn AnySource) -> bool;
+    fn content_hash(&self) -> u64;
+    fn resolve(&self, world: &dyn World) -> Result<Source>;
+    fn check(&self, world: &dyn World) -> Result<()>;
+    fn load(&self, world: &dyn World) -> Result<Arc<dyn TensorModel>>;
+}
+
+/// The spec of a model `M`.
+struct Of<M: Resource>(M::Spec, PhantomData<fn() -> M>);
+
+impl<M: Resource> Debug for Of<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl<M: BatchedModel> AnySource for Of<M> {
+    fn label(&self) -> String {
+        M::label(&self.0)
+    }
+
+    fn same(&self, other: &dyn AnySource) -> bool {
+        let other = (other as &dyn Any).downcast_ref::<Self>();
+        other.is_some_and(|other| other.0 == self.0)
+    }
+
+    fn content_hash(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.0.hash(&mut hasher);
+        hasher.finish()
+    }
+
+    fn resolve(&self, world: &dyn World) -> Result<Source> {
+        M::resolve(self.0.clone(), world).map(Source::of::<M>)
+    }
+
+    fn check(&self, world: &dyn World) -> Result<()> {
+        M::check(&self.0, world)
+    }
+
+    fn load(&self, world: &dyn World) -> Result<Arc<dyn TensorModel>> {
+        Ok(Arc::new(M::load(&self.0, world)?))
+    }
+}
+
+impl Source {
+    pub(super) fn of<M: BatchedModel>(spec: M::Spec) -> Self {
+        Self(Arc::new(Of::<M>(spec, PhantomData)))
+    }
+
+    pub(super) fn label(&self) -> String {
+        self.0.label()
+    }
+
+    pub(super) fn resolve(&self, world: &dyn World) -> Result<Self> {
+        self.0.resolve(world)
+    }
+
+    pub(super) fn check(&self, world: &dyn World) -> Result<()> {
+        self.0.check(world)
+    }
+
+    pub(super) fn load(&self, world: &dyn World) -> Result<Arc<dyn TensorModel>> {
+        self.0.load(world)
+    }
+}
+
+impl Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl PartialEq for Source {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.same(&*other.0)
+    }
+}
+
+impl Eq for Source {}
+
+impl Hash for Source {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.0.content_hash());
+    }
+}
