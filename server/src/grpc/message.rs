@@ -18,8 +18,11 @@ use prost::{
 
 use super::status;
 use crate::{
-    http::bodies::{Bodies, Lease},
-    rescue::{Cause, Failure},
+    http::{
+        bodies::{Bodies, Lease},
+        encoding::Encoding,
+    },
+    rescue::{Cause, ENCODINGS, Failure},
 };
 
 /// The bytes before a message.
@@ -33,17 +36,31 @@ const MAX_FIELDS: usize = 4_096;
 pub(super) struct Messages {
     body: Body,
     bodies: Arc<Bodies>,
+    /// How messages are encoded that say that they are.
+    encoding: Option<Encoding>,
     /// What has come and is of no message yet; at most a frame.
     rest: Bytes,
 }
 
 impl Messages {
-    pub(super) fn new(body: Body, bodies: &Arc<Bodies>) -> Self {
-        Self {
+    /// Those of a request with these headers; refuses an encoding that is not read.
+    pub(super) fn new(
+        headers: &HeaderMap,
+        body: Body,
+        bodies: &Arc<Bodies>,
+    ) -> Result<Self, Failure> {
+        let encoding = headers.get("grpc-encoding").map_or(Ok(None), |name| {
+            Encoding::named(name.to_str().unwrap_or("?")).ok_or_else(|| {
+                let why = format!("`grpc-encoding` is none that is read: {ENCODINGS}");
+                Failure::new(Cause::UnknownEncoding, why).of_field("grpc-encoding")
+            })
+        });
+        Ok(Self {
             body,
             bodies: Arc::clone(bodies),
+            encoding: encoding?,
             rest: Bytes::new(),
-        }
+        })
     }
 
     /// The next message; `None` when the client has sent all.
@@ -53,16 +70,24 @@ impl Messages {
             return Ok(None);
         };
         let (flags, length) = (head.get_u8(), head.get_u32() as usize);
-        if flags != 0 {
-            let why = "compressed messages are not read";
-            return Err(Failure::new(Cause::UnknownEncoding, why));
-        }
+        let encoding = match (flags, self.encoding) {
+            (0, _) => None,
+            (1, Some(encoding)) => Some(encoding),
+            _ => {
+                let why = "the message is compressed, and `grpc-encoding` does not say how";
+                return Err(Failure::new(Cause::BadRequest, why));
+            }
+        };
         self.bodies.check(length)?;
         let mut lease = self.bodies.lease();
         let bytes = match length {
             0 => Bytes::new(),
             length => self.take(length, &mut lease).await?.ok_or_else(cut_short)?,
         };
+        let mut bytes = lease.keeps(bytes);
+        if let Some(encoding) = encoding {
+            bytes = self.bodies.decode(bytes, encoding).await?;
+        }
         let name = std::any::type_name::<M>().rsplit(':').next();
         let wrong = |why: &dyn std::fmt::Display| {
             let message = format!("the message is no {}: {why}", name.unwrap_or_default());
@@ -74,7 +99,7 @@ impl Messages {
                 "it has {fields} fields, at most {MAX_FIELDS} are read"
             )));
         }
-        let message = M::decode(lease.keeps(bytes)).map_err(|error| wrong(&error))?;
+        let message = M::decode(bytes).map_err(|error| wrong(&error))?;
         Ok(Some(message))
     }
 
@@ -169,7 +194,8 @@ pub(super) fn response(parts: impl futures_util::Stream<Item = Part> + Send + 's
     let mut response = Response::new(Body::new(StreamBody::new(parts)));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, status::MEDIA_TYPE);
-    headers.insert("grpc-accept-encoding", HeaderValue::from_static("identity"));
+    let read = HeaderValue::from_static("identity,gzip,deflate");
+    headers.insert("grpc-accept-encoding", read);
     response
 }
 

@@ -52,7 +52,7 @@ pub(super) async fn model_stream_infer(
         exchange.is_open_ended();
     }
     let who = Asker::of(&parts.extensions, &parts.headers)?;
-    let mut messages = Messages::new(body, &app.bodies);
+    let mut messages = Messages::new(&parts.headers, body, &app.bodies)?;
     let mut stage = app.stage.clone();
     let first = tokio::select! {
         first = messages.next::<ModelInferRequest>() => first?,

@@ -6,7 +6,7 @@ pub(crate) mod access;
 mod api;
 pub(crate) mod bodies;
 pub(crate) mod dialects;
-mod encoding;
+pub(crate) mod encoding;
 mod graph;
 pub(crate) mod kserve;
 mod openai;

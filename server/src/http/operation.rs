@@ -17,7 +17,8 @@ pub(crate) struct Operation {
     pub(super) method: &'static str,
     /// As the router has it: `{*name}` takes slashes.
     pub(super) path: String,
-    handler: MethodRouter<Arc<App>>,
+    /// None where the handler of a shorter path serves it, which ends in `{*name}`.
+    handler: Option<MethodRouter<Arc<App>>>,
     /// What it belongs to, in the documentation.
     pub(super) group: Group,
     /// What it does.
@@ -218,6 +219,15 @@ impl Operation {
         operation
     }
 
+    /// A POST of a body for a graph whose name is in the middle of the path, which no route can
+    /// have.
+    pub(crate) fn post_behind(path: impl Into<String>, body: Body) -> Self {
+        let mut operation = Self::new("post", path.into(), MethodRouter::new(), OF_GRAPHS);
+        operation.handler = None;
+        operation.body = Some(body);
+        operation
+    }
+
     /// A POST that says all by itself.
     pub(crate) fn command<H, T>(path: impl Into<String>, handler: H) -> Self
     where
@@ -259,7 +269,7 @@ impl Operation {
         Self {
             method,
             path,
-            handler,
+            handler: Some(handler),
             group: Group::Server,
             summary: "",
             body: None,
@@ -309,7 +319,8 @@ impl Operation {
 pub(crate) fn routes(operations: Vec<Operation>) -> Router<Arc<App>> {
     operations
         .into_iter()
-        .fold(Router::new(), |routes, operation| {
-            routes.route(&operation.path, operation.handler)
+        .fold(Router::new(), |routes, operation| match operation.handler {
+            Some(handler) => routes.route(&operation.path, handler),
+            None => routes,
         })
 }
