@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::{
     Router,
     handler::Handler,
-    routing::{MethodRouter, delete, get, post},
+    routing::{MethodRouter, delete, get, post, put},
 };
 
 use crate::{http::state::App, keys::Need, rescue::Cause};
@@ -135,6 +135,8 @@ pub(crate) enum Answer {
     JsonOrEvents(&'static [&'static str]),
     /// Text of one of these media types.
     Text(&'static [&'static str]),
+    /// Whatever the graph gives.
+    Any,
     /// JSON, with a status that says the same: 200 or 503.
     Health,
     /// A JSON array of objects.
@@ -235,6 +237,15 @@ impl Operation {
         T: 'static,
     {
         Self::new("post", path.into(), post(handler), OF_THE_SERVER)
+    }
+
+    /// A PUT.
+    pub(crate) fn put<H, T>(path: impl Into<String>, handler: H) -> Self
+    where
+        H: Handler<T, Arc<App>>,
+        T: 'static,
+    {
+        Self::new("put", path.into(), put(handler), OF_THE_SERVER)
     }
 
     /// A DELETE.
