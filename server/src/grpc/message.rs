@@ -50,7 +50,7 @@ impl Messages {
         bodies: &Arc<Bodies>,
     ) -> Result<Self, Failure> {
         let encoding = headers.get("grpc-encoding").map_or(Ok(None), |name| {
-            Encoding::named(name.to_str().unwrap_or("?")).ok_or_else(|| {
+            Encoding::named(name.to_str().unwrap_or("?")).map_err(|()| {
                 let why = format!("`grpc-encoding` is none that is read: {ENCODINGS}");
                 Failure::new(Cause::UnknownEncoding, why).of_field("grpc-encoding")
             })

@@ -25,7 +25,7 @@ impl Encoding {
         for value in headers.get_all(header::CONTENT_ENCODING) {
             let value = value.to_str().unwrap_or("?");
             for coding in value.split(',').map(str::trim) {
-                let coding = Self::named(coding).ok_or_else(unknown)?;
+                let coding = Self::named(coding).map_err(|()| unknown())?;
                 // What was compressed twice is nobody's request.
                 if coding.is_some() && std::mem::replace(&mut found, coding).is_some() {
                     return Err(unknown());
@@ -35,13 +35,14 @@ impl Encoding {
         Ok(found)
     }
 
-    /// The encoding of this name, if it is read: none for what is as it is.
-    pub(crate) fn named(coding: &str) -> Option<Option<Self>> {
+    /// The encoding of this name; none for what is as it is. Fails where the name is none that is
+    /// read.
+    pub(crate) fn named(coding: &str) -> Result<Option<Self>, ()> {
         match coding.to_ascii_lowercase().as_str() {
-            "" | "identity" => Some(None),
-            "gzip" | "x-gzip" => Some(Some(Self::Gzip)),
-            "deflate" => Some(Some(Self::Deflate)),
-            _ => None,
+            "" | "identity" => Ok(None),
+            "gzip" | "x-gzip" => Ok(Some(Self::Gzip)),
+            "deflate" => Ok(Some(Self::Deflate)),
+            _ => Err(()),
         }
     }
 

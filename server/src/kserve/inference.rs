@@ -6,16 +6,16 @@
 use std::{sync::Arc, time::Instant};
 
 use futures_util::{
-    StreamExt as _,
+    FutureExt as _, StreamExt as _,
     stream::{BoxStream, SelectAll, select_all},
 };
 use graphmill_calculators::{payload::Account, tensor::Tensor};
 use graphmill_engine::{
-    Error, Handle, Packet, Plan, RunCx, Session, Summary, Timestamp, shortened,
+    Error, Handle, Packet, Plan, RunCx, Session, SidePackets, Summary, Timestamp, shortened,
 };
 use tokio::{sync::watch, task::JoinHandle};
 
-use super::{Settings, Tensors, wrong};
+use super::{Tensors, wrong};
 use crate::{
     observe::request_id::Id,
     rescue::{Cause, Failure},
@@ -60,7 +60,7 @@ impl Inference {
         stage: &watch::Receiver<Stage>,
         running: &Arc<Running>,
         ready: Ready,
-        settings: Settings,
+        sides: SidePackets,
         asked: Run,
     ) -> Result<Self, Failure> {
         let Ready {
@@ -82,7 +82,7 @@ impl Inference {
         run.extension = Some(Arc::new(asked.account));
         run.trace.traceparent = asked.traceparent;
         let listed = running.list(&asked.id, asked.key, run.cancel.clone());
-        let (session, handle) = Session::new(&plan, run, settings.sides)?;
+        let (session, handle) = Session::new(&plan, run, sides)?;
         let mut outputs = Vec::new();
         for (position, name) in plan.graph_outputs().enumerate() {
             let packets = handle.output(name)?;
@@ -137,17 +137,9 @@ impl Inference {
 
     /// The one packet of each output, when the session has ended. Outputs without one are left out.
     pub(crate) async fn collect(&mut self) -> Result<Tensors, Failure> {
-        let mut found: Vec<Option<(String, Tensor)>> = Vec::new();
-        found.resize(self.plan.graph_outputs().count(), None);
+        let mut found = self.found();
         while let Some(given) = self.next().await? {
-            let position = given.0;
-            let tensor = self.tensor(given)?;
-            if let Some((name, _)) = found[position].replace(tensor) {
-                let why = format!(
-                    "the graph's output `{name}` has more than one packet: ModelStreamInfer takes them all"
-                );
-                return Err(Failure::new(Cause::BadRequest, why));
-            }
+            self.find(&mut found, given)?;
         }
         let found: Tensors = found.into_iter().flatten().collect();
         if found.is_empty() {
@@ -155,6 +147,47 @@ impl Inference {
             return Err(Failure::new(Cause::NoAnswer, why));
         }
         Ok(found)
+    }
+
+    /// The one packet of each output that the graph gives until it has nothing more to do for what
+    /// was pushed, or has ended. Outputs without one are left out.
+    pub(crate) async fn collect_of(&mut self, feeder: &Feeder) -> Result<Tensors, Failure> {
+        let mut found = self.found();
+        loop {
+            let given = tokio::select! {
+                biased;
+                given = self.next() => Some(given),
+                () = feeder.idle() => self.next().now_or_never(),
+            };
+            match given {
+                Some(Ok(Some(given))) => self.find(&mut found, given)?,
+                Some(Err(failure)) => return Err(failure),
+                Some(Ok(None)) | None => return Ok(found.into_iter().flatten().collect()),
+            }
+        }
+    }
+
+    /// Whether the session is known to have ended.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.session.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// By output, what was found of it.
+    fn found(&self) -> Vec<Option<(String, Tensor)>> {
+        vec![None; self.plan.graph_outputs().count()]
+    }
+
+    fn find(&self, found: &mut [Option<(String, Tensor)>], given: Given) -> Result<(), Failure> {
+        let position = given.0;
+        match found[position].replace(self.tensor(given)?) {
+            None => Ok(()),
+            Some((name, _)) => {
+                let why = format!(
+                    "the graph's output `{name}` has more than one packet: ModelStreamInfer takes them all"
+                );
+                Err(Failure::new(Cause::BadRequest, why))
+            }
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use graphmill_engine::{Plan, SidePackets, Timestamp, shortened};
 use graphmill_grammar::suggest;
 
-use super::wrong;
+use super::{sequences, wrong};
 use crate::rescue::{Cause, Failure};
 
 /// Says the timestamp of a request's packets; the name is that of OpenVINO Model Server.
@@ -31,7 +31,7 @@ pub(crate) enum Parameter {
 }
 
 impl Parameter {
-    fn integer(&self) -> Option<i64> {
+    pub(super) fn integer(&self) -> Option<i64> {
         match self {
             Self::Int(value) => Some(*value),
             Self::Uint(value) => i64::try_from(*value).ok(),
@@ -83,9 +83,19 @@ impl Settings {
     pub(crate) fn of_next(parameters: &Parameters) -> Result<Self, Failure> {
         let mut settings = Self::default();
         for (name, value) in parameters {
-            settings.set(name, value)?;
+            if !settings.set(name, value)? {
+                let field = format!("parameters.{}", shortened(name, SHOWN_BYTES));
+                let why = "side packets are those of the request that began the run";
+                return Err(wrong(field, why));
+            }
         }
         Ok(settings)
+    }
+
+    /// Whether the request wants to know when it has all of its answers.
+    pub(crate) fn says_final(parameters: &Parameters) -> bool {
+        let mut parameters = parameters.iter();
+        parameters.any(|(name, value)| name == FINAL_RESPONSE && *value == Parameter::Bool(true))
     }
 
     /// Takes a setting; false where the name is none.
@@ -120,10 +130,7 @@ impl Settings {
             }
             BINARY_OUTPUT => self.binary_output = as_bool()?,
             FINAL_RESPONSE => self.says_final = as_bool()?,
-            "sequence_id" | "sequence_start" | "sequence_end" => {
-                let why = "requests have no sequences: ModelStreamInfer keeps a graph's state";
-                return Err(wrong(field(), why));
-            }
+            _ if sequences::is_parameter(name) => {}
             "priority" if value.integer() != Some(0) => {
                 return Err(wrong(field(), "runs of graphs have no priorities"));
             }

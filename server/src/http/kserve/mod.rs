@@ -10,6 +10,7 @@ mod metadata;
 mod path;
 mod repository;
 mod request;
+mod run;
 
 use std::sync::Arc;
 
@@ -25,6 +26,7 @@ use serde_json::{Value, json};
 pub(crate) use asker::Asker;
 pub(super) use health::ready;
 use path::{Asked, OfModel};
+pub(crate) use run::{Request as RunRequest, run};
 
 use super::{
     graph,

@@ -6,6 +6,7 @@ mod http;
 mod limits;
 mod nodes;
 mod repository;
+mod sequences;
 mod stream;
 
 use std::net::SocketAddr;
@@ -55,6 +56,19 @@ const REPEAT: &str = r#"
       input_stream: "x"
       input_side_packet: "times"
       output_stream: "repeated"
+    }
+"#;
+
+/// See [`nodes::Sum`].
+const SUM: &str = r#"
+    input_stream: "x"
+    input_side_packet: "first"
+    output_stream: "sum"
+    node {
+      calculator: "SumCalculator"
+      input_stream: "x"
+      input_side_packet: "first"
+      output_stream: "sum"
     }
 "#;
 
