@@ -127,13 +127,13 @@ impl Messages {
             lease.take(bytes)?;
             return Ok(Some(self.rest.split_to(bytes)));
         }
-        let mut whole = BytesMut::new();
+        let mut parts = Parts::default();
         loop {
-            let part = self.rest.split_to(self.rest.len().min(bytes - whole.len()));
+            let part = self.rest.split_to(self.rest.len().min(bytes - parts.bytes));
             lease.take(part.len())?;
-            whole.extend_from_slice(&part);
-            if whole.len() == bytes {
-                return Ok(Some(whole.freeze()));
+            parts.push(part);
+            if parts.bytes == bytes {
+                return Ok(Some(parts.join()));
             }
             if !self.more().await? {
                 return Err(cut_short());
@@ -157,6 +157,47 @@ impl Messages {
             self.rest = frame.into_data().unwrap_or_default();
         }
         Ok(true)
+    }
+}
+
+/// Shorter parts of a message are copied as they come: each that is kept takes memory besides its
+/// bytes.
+const SHORT_BYTES: usize = 1 << 10;
+
+/// The parts of a message, which are copied once, when all have come: how long it is, is only what
+/// the client says.
+#[derive(Default)]
+struct Parts {
+    parts: Vec<Bytes>,
+    /// Short ones behind these.
+    short: BytesMut,
+    bytes: usize,
+}
+
+impl Parts {
+    fn push(&mut self, part: Bytes) {
+        self.bytes += part.len();
+        if part.len() < SHORT_BYTES {
+            self.short.extend_from_slice(&part);
+        } else {
+            self.keep_short();
+            self.parts.push(part);
+        }
+    }
+
+    fn keep_short(&mut self) {
+        if !self.short.is_empty() {
+            self.parts.push(self.short.split().freeze());
+        }
+    }
+
+    fn join(mut self) -> Bytes {
+        self.keep_short();
+        let mut whole = BytesMut::with_capacity(self.bytes);
+        for part in self.parts {
+            whole.extend_from_slice(&part);
+        }
+        whole.freeze()
     }
 }
 
@@ -204,4 +245,60 @@ pub(super) fn reply(message: &impl Message) -> Response {
     let trailers: HeaderMap = status::trailers(None);
     let parts = [Frame::data(encode(message)), Frame::trailers(trailers)];
     response(futures_util::stream::iter(parts.map(Ok)))
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::stream;
+
+    use super::*;
+    use crate::grpc::{convert, proto::ModelInferRequest};
+
+    /// A request with a tensor of so many bytes, in frames of so many.
+    fn request(bytes: usize, frame: usize) -> (Vec<Bytes>, Body) {
+        let mut request = ModelInferRequest::default();
+        request
+            .inputs
+            .push(crate::grpc::proto::model_infer_request::InferInputTensor {
+                name: "x".to_owned(),
+                datatype: "UINT8".to_owned(),
+                shape: vec![bytes as i64],
+                ..Default::default()
+            });
+        let data: Vec<u8> = (0..bytes).map(|at| at as u8).collect();
+        request.raw_input_contents.push(data.into());
+        let wire = encode(&request);
+        let frames: Vec<Bytes> = wire.chunks(frame).map(Bytes::copy_from_slice).collect();
+        let body = stream::iter(frames.clone().into_iter().map(Ok::<_, Infallible>));
+        (frames, Body::from_stream(body))
+    }
+
+    async fn tensor(body: Body) -> Bytes {
+        let bodies = Bodies::new(8 << 20, 8 << 20);
+        let messages = Messages::new(&HeaderMap::new(), body, &bodies).expect("no encoding");
+        let message: ModelInferRequest = messages.only().await.expect("a message");
+        let tensors = convert::tensors(message.inputs, message.raw_input_contents);
+        let (_, tensor) = tensors.expect("a tensor").remove(0);
+        tensor.data().clone()
+    }
+
+    #[tokio::test]
+    async fn a_tensor_that_comes_in_one_frame_is_not_copied() {
+        let (frames, body) = request(4 << 20, usize::MAX);
+        let data = tensor(body).await;
+        assert!(frames[0].as_ptr_range().contains(&data.as_ptr()));
+    }
+
+    #[tokio::test]
+    async fn a_tensor_in_frames_of_any_length_is_what_was_sent() {
+        for frame in [1, 7, SHORT_BYTES - 1, SHORT_BYTES, 16 << 10] {
+            let (_, body) = request(40_000, frame);
+            let data = tensor(body).await;
+            assert!(
+                data.iter().enumerate().all(|(at, byte)| *byte == at as u8),
+                "{frame}"
+            );
+            assert_eq!(data.len(), 40_000);
+        }
+    }
 }

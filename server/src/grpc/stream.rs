@@ -33,7 +33,7 @@ use super::{
 use crate::{
     http::{access::Entry, kserve::Asker, state::App},
     keys::Settlement,
-    kserve::{self, Feeder, Inference, Label, Part, Settings},
+    kserve::{self, Driver, Feeder, Inference, Label, Part, Settings},
     listen::Exchange,
     rescue::{Cause, Failure},
     servable::cut,
@@ -80,7 +80,7 @@ pub(super) async fn model_stream_infer(
         time: settings.time,
         says_final: settings.says_final,
     };
-    let inference = who.open(&app, ready, settings, true)?;
+    let inference = who.open(&app, ready, settings, Driver::Task)?;
     let feeding = Feeding {
         feeder: inference.feeder(),
         inference: Arc::clone(inference.plan()),
@@ -235,6 +235,8 @@ impl Run {
         loop {
             if let Some((id, came)) = self.ending.take() {
                 match self.inference.next().now_or_never() {
+                    // The session has ended: so have the answers.
+                    Some(Ok(None)) => return self.has_all(id),
                     Some(given) => {
                         self.ending = Some((id, true));
                         return self.given(given);
@@ -244,6 +246,9 @@ impl Run {
                         tokio::select! {
                             biased;
                             given = self.inference.next() => {
+                                if matches!(given, Ok(None)) {
+                                    return self.has_all(id);
+                                }
                                 self.ending = Some((id, true));
                                 return self.given(given);
                             }
@@ -251,11 +256,7 @@ impl Run {
                         }
                         continue;
                     }
-                    None => {
-                        let mut answer = convert::answer(&self.graph, id, Vec::new());
-                        is_final(&mut answer);
-                        return self.write(answer);
-                    }
+                    None => return self.has_all(id),
                 }
             }
             tokio::select! {
@@ -288,6 +289,13 @@ impl Run {
         let mut answer = convert::answer(&self.graph, String::new(), vec![tensor]);
         let time = ParameterChoice::Int64Param(time.value());
         set(&mut answer, TIMESTAMP, time);
+        self.write(answer)
+    }
+
+    /// Says that the request of this id has all of its answers.
+    fn has_all(self, id: String) -> Written {
+        let mut answer = convert::answer(&self.graph, id, Vec::new());
+        is_final(&mut answer);
         self.write(answer)
     }
 

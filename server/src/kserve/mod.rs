@@ -9,7 +9,7 @@ mod sequences;
 mod settings;
 mod statistics;
 
-pub(crate) use inference::{Feeder, Inference, Run, packets};
+pub(crate) use inference::{Driver, Feeder, Inference, Run, packets, takes_tensors};
 pub(crate) use metadata::{EXTENSIONS, Label, Metadata, NAME, PLATFORM, versioned};
 pub(crate) use parameters::{BINARY_OUTPUT, Parameter, Parameters, Settings};
 pub(crate) use repository::{index, load, unload};

@@ -235,9 +235,6 @@ impl Sequences {
             of_a_key,
             ..
         } = self.limits;
-        if all.len() >= most {
-            return full("there are".to_owned(), most);
-        }
         if let Some(key) = key
             && all
                 .keys()
@@ -246,6 +243,9 @@ impl Sequences {
                 >= of_a_key
         {
             return full(format!("the key `{key}` has"), of_a_key);
+        }
+        if all.len() >= most {
+            return full("there are".to_owned(), most);
         }
         Ok(())
     }

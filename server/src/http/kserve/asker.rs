@@ -12,7 +12,7 @@ use graphmill_engine::SidePackets;
 use crate::{
     http::{access::Entry, state::App},
     keys::{Caller, Settlement},
-    kserve::{self, Inference, Run, Settings},
+    kserve::{self, Driver, Inference, Run, Settings},
     listen::{Arrival, time_allowed},
     observe::{request_id::Id, trace::RequestTrace},
     rescue::{Cause, Failure},
@@ -119,10 +119,12 @@ impl Asker {
         app: &App,
         ready: Ready,
         settings: Settings,
-        streams: bool,
+        driver: Driver,
     ) -> Result<Inference, Failure> {
         let deadline = self.earlier(settings.timeout);
-        self.open_until(app, ready, settings.sides, deadline, streams)
+        self.entry
+            .model(ready.servable.name(), driver == Driver::Task);
+        self.open_until(app, ready, settings.sides, deadline, driver)
     }
 
     /// Opens a run of a graph that outlives the request.
@@ -132,7 +134,8 @@ impl Asker {
         ready: Ready,
         sides: SidePackets,
     ) -> Result<Inference, Failure> {
-        self.open_until(app, ready, sides, None, false)
+        self.entry.model(ready.servable.name(), false);
+        self.open_until(app, ready, sides, None, Driver::Task)
     }
 
     fn open_until(
@@ -141,9 +144,8 @@ impl Asker {
         ready: Ready,
         sides: SidePackets,
         deadline: Option<Instant>,
-        streams: bool,
+        driver: Driver,
     ) -> Result<Inference, Failure> {
-        self.entry.model(ready.servable.name(), streams);
         if let Some(caller) = &self.caller {
             caller.is_tallied(self.entry.tally());
         }
@@ -157,7 +159,7 @@ impl Asker {
             },
             traceparent: self.traceparent.clone(),
         };
-        let inference = Inference::open(&app.stage, &app.running, ready, sides, run)?;
+        let inference = Inference::open(&app.stage, &app.running, ready, sides, driver, run)?;
         self.entry.entered();
         Ok(inference)
     }

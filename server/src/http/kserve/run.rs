@@ -6,7 +6,7 @@ use graphmill_engine::{Packet, Timestamp, shortened};
 use super::Asker;
 use crate::{
     http::state::App,
-    kserve::{self, Inference, Label, Parameters, Part, Sequence, Settings, Taken, Tensors},
+    kserve::{self, Driver, Label, Parameters, Part, Sequence, Settings, Taken, Tensors},
     rescue::{Cause, Failure},
     servable::Ready,
 };
@@ -38,13 +38,10 @@ pub(crate) async fn run(
     check_outputs(&request.outputs, ready.plan().graph_outputs())?;
     let settings = Settings::read(request.parameters, ready.plan())?;
     let time = settings.time.unwrap_or(Timestamp::ZERO);
-    let mut inference = who.open(app, ready, settings, false)?;
+    let mut inference = who.open(app, ready, settings, Driver::Reader)?;
     let packets = kserve::packets(inference.plan(), request.inputs, true)?;
-    let mut feeder = inference.feeder();
-    feeder.push(packets, time).await?;
-    feeder.close();
-    let tensors = choose(inference.collect().await?, &request.outputs)?;
-    Ok((label, tensors))
+    let tensors = inference.run(packets, time).await?;
+    Ok((label, choose(tensors, &request.outputs)?))
 }
 
 /// Goes on with a sequence, or begins it. What is wrong with a request leaves the sequence as it
@@ -135,8 +132,9 @@ async fn fed(
     feeder.push(packets, time).await?;
     if ends {
         feeder.close();
+        return inference.rest().await;
     }
-    Inference::collect_of(inference, feeder).await
+    inference.collect_of(feeder).await
 }
 
 fn check_version(asked: &str, of: &Label) -> Result<(), Failure> {

@@ -15,6 +15,7 @@ use crate::{
         kserve::{Asker, RunRequest, run},
         state::App,
     },
+    kserve,
     rescue::Failure,
 };
 
@@ -41,6 +42,7 @@ pub(super) async fn predict(
     let body = app.read_body(&parts.headers, body).await?;
     let (name, version) = named(&path, |name| who.find(&app, name, ""));
     let ready = who.available(&app, name, version).await?;
+    kserve::takes_tensors(ready.plan(), name)?;
     let content_type = parts.headers.get(header::CONTENT_TYPE);
     let content_type = content_type.and_then(|value| value.to_str().ok());
     let input = input::read(ready.plan(), content_type.unwrap_or_default(), body)?;

@@ -341,7 +341,7 @@ async fn streams_carry_sequences_side_by_side() {
 #[tokio::test]
 async fn a_sequence_stays_on_the_graph_that_it_began_with_and_ends_with_the_server() {
     let setup = setup(&[("sum", SUM)]);
-    let graph = setup.path().join("sum").join("graph.pbtxt");
+    let graph = setup.path().join("0/graph.pbtxt");
     let server = setup.start().await;
     let client = Client::connect(&server).await;
     assert_eq!(infer(&client, part(5, 1, &[START])).await, Ok(1));
