@@ -138,6 +138,8 @@ fn these_calculators_are_registered() {
     StringVectorSizeCalculator
     SwitchDemuxCalculator
     SwitchMuxCalculator
+    TextAnswerCalculator
+    TextToRequestCalculator
     TokenizerCalculator
     ToolParserCalculator
     Uint64tVectorIndicesCalculator
@@ -223,6 +225,7 @@ fn shipped_graphs_compile() {
         "graphs/ovms_llm",
         "graphs/embeddings",
         "graphs/rerank",
+        "graphs/text",
     ] {
         let text = std::fs::read_to_string(root.join(graph).join("graph.pbtxt")).expect("a graph");
         assert_eq!(check(&text, &environment()), "", "{graph}");

@@ -39,6 +39,7 @@ pub use config::diagnostics;
 pub use grpc::proto as inference;
 pub use http::state::Options;
 pub use keys::{Digest, JwksSource, JwtOptions, KeyError, KeySource};
+pub use kserve::SequenceLimits;
 pub use listen::{Limits, TlsError, TlsFiles};
 pub use observe::trace::{OtlpProtocol, TraceOptions};
 pub use servable::ReloadPolicy;

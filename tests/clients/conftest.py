@@ -139,13 +139,46 @@ graph_options {
 """
 
 
+# A graph that gives back a tensor of any kind.
+ANY = """
+input_stream: "x"
+output_stream: "same"
+node { calculator: "PassThroughCalculator" input_stream: "x" output_stream: "same" }
+"""
+
+# A graph that gives back a tensor, and the one before.
+LAST = """
+input_stream: "x"
+output_stream: "same"
+output_stream: "last"
+node {
+  calculator: "PreviousLoopbackCalculator"
+  input_stream: "MAIN:x"
+  input_stream: "LOOP:same"
+  input_stream_info { tag_index: "LOOP" back_edge: true }
+  output_stream: "PREV_LOOP:previous"
+}
+node {
+  calculator: "PassThroughCalculator"
+  input_stream: "x"
+  input_stream: "previous"
+  output_stream: "same"
+  output_stream: "last"
+}
+"""
+
+
 class TensorServer:
-    """A server of that graph: its ports for REST and for gRPC."""
+    """A server of these graphs, and of the shipped one of texts: its ports for REST and for gRPC."""
 
     def __init__(self, folder):
-        (folder / "graph.pbtxt").write_text(MIRROR)
+        graphs = [{"name": "text", "base_path": str(ROOT / "graphs" / "text")}]
+        for name, graph in [("mirror", MIRROR), ("any", ANY), ("last", LAST)]:
+            (folder / name).mkdir()
+            (folder / name / "graph.pbtxt").write_text(graph)
+            graphs.append({"name": name, "base_path": name})
         config = folder / "config.json"
-        config.write_text(json.dumps({"model_config_list": [], "mediapipe_config_list": [{"name": "mirror", "base_path": "."}]}))
+        config.write_text(json.dumps({"model_config_list": [], "mediapipe_config_list": graphs}))
         self.rest, self.grpc = free_port(), free_port()
         command = [BINARY, "serve", "--config_path", config, "--rest_port", str(self.rest), "--port", str(self.grpc)]
         self.log = folder / "log"

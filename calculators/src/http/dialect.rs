@@ -21,6 +21,11 @@ pub trait Dialect: Sync {
     /// What can be asked in it.
     fn routes(&self) -> &'static [Route];
 
+    /// What is before its paths.
+    fn place(&self) -> Place {
+        Place::BehindPrefixes
+    }
+
     /// The prefix under which the documentation shows its paths.
     fn shown_under(&self) -> &'static str {
         "/v3"
@@ -70,6 +75,16 @@ pub trait Dialect: Sync {
     fn id_header(&self) -> Option<&'static str> {
         None
     }
+}
+
+/// What is before the paths of a dialect.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Each of the prefixes; the body names the graph.
+    BehindPrefixes,
+    /// `/v2/models/` and the name of the graph, and perhaps its version. The server puts the name
+    /// into the body as `model`, and tells in `model_name` and `model_version` which graph answers.
+    BehindTheGraph,
 }
 
 /// What a request asks for.

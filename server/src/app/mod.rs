@@ -27,7 +27,7 @@ use crate::{
         state::{App, Document, Options},
     },
     keys::{self, KeyError, Keys},
-    kserve::Statistics,
+    kserve::{Sequences, Statistics},
     listen::{self, Hall, Tls, TlsError},
     observe::{metrics::Metrics, trace::Traces},
     servable::{self, Served, Stage},
@@ -125,12 +125,14 @@ impl Server {
         ];
         let (stage, stage_now) = watch::channel(Stage::Running);
         let served = Arc::new(Served::new(options.of_graphs(), registry));
+        let sequences = Sequences::new(options.sequences.clone());
         let app = Arc::new(App {
             bodies: Bodies::new(options.max_body_bytes, options.max_bodies_bytes),
             document: Document::default(),
             options,
             metrics: Arc::new(Metrics::new(&served, halls)),
             statistics: Statistics::default(),
+            sequences: Arc::clone(&sequences),
             served,
             keys,
             running: Arc::default(),
@@ -175,6 +177,7 @@ impl Server {
         for hall in [&clients, &operators] {
             managing.spawn(Arc::clone(hall).watch());
         }
+        managing.spawn(sequences.watch(app.stage.clone()));
         tokio::spawn(servable::watch_files(Arc::downgrade(&app.served)));
         tokio::spawn(servable::unload_idle(Arc::downgrade(&app.served)));
         if let Some(keys) = &app.keys {

@@ -18,8 +18,11 @@ use prost::{
 
 use super::status;
 use crate::{
-    http::bodies::{Bodies, Lease},
-    rescue::{Cause, Failure},
+    http::{
+        bodies::{Bodies, Lease},
+        encoding::Encoding,
+    },
+    rescue::{Cause, ENCODINGS, Failure},
 };
 
 /// The bytes before a message.
@@ -33,17 +36,31 @@ const MAX_FIELDS: usize = 4_096;
 pub(super) struct Messages {
     body: Body,
     bodies: Arc<Bodies>,
+    /// How messages are encoded that say that they are.
+    encoding: Option<Encoding>,
     /// What has come and is of no message yet; at most a frame.
     rest: Bytes,
 }
 
 impl Messages {
-    pub(super) fn new(body: Body, bodies: &Arc<Bodies>) -> Self {
-        Self {
+    /// Those of a request with these headers; refuses an encoding that is not read.
+    pub(super) fn new(
+        headers: &HeaderMap,
+        body: Body,
+        bodies: &Arc<Bodies>,
+    ) -> Result<Self, Failure> {
+        let encoding = headers.get("grpc-encoding").map_or(Ok(None), |name| {
+            Encoding::named(name.to_str().unwrap_or("?")).map_err(|()| {
+                let why = format!("`grpc-encoding` is none that is read: {ENCODINGS}");
+                Failure::new(Cause::UnknownEncoding, why).of_field("grpc-encoding")
+            })
+        });
+        Ok(Self {
             body,
             bodies: Arc::clone(bodies),
+            encoding: encoding?,
             rest: Bytes::new(),
-        }
+        })
     }
 
     /// The next message; `None` when the client has sent all.
@@ -53,16 +70,24 @@ impl Messages {
             return Ok(None);
         };
         let (flags, length) = (head.get_u8(), head.get_u32() as usize);
-        if flags != 0 {
-            let why = "compressed messages are not read";
-            return Err(Failure::new(Cause::UnknownEncoding, why));
-        }
+        let encoding = match (flags, self.encoding) {
+            (0, _) => None,
+            (1, Some(encoding)) => Some(encoding),
+            _ => {
+                let why = "the message is compressed, and `grpc-encoding` does not say how";
+                return Err(Failure::new(Cause::BadRequest, why));
+            }
+        };
         self.bodies.check(length)?;
         let mut lease = self.bodies.lease();
         let bytes = match length {
             0 => Bytes::new(),
             length => self.take(length, &mut lease).await?.ok_or_else(cut_short)?,
         };
+        let mut bytes = lease.keeps(bytes);
+        if let Some(encoding) = encoding {
+            bytes = self.bodies.decode(bytes, encoding).await?;
+        }
         let name = std::any::type_name::<M>().rsplit(':').next();
         let wrong = |why: &dyn std::fmt::Display| {
             let message = format!("the message is no {}: {why}", name.unwrap_or_default());
@@ -74,7 +99,7 @@ impl Messages {
                 "it has {fields} fields, at most {MAX_FIELDS} are read"
             )));
         }
-        let message = M::decode(lease.keeps(bytes)).map_err(|error| wrong(&error))?;
+        let message = M::decode(bytes).map_err(|error| wrong(&error))?;
         Ok(Some(message))
     }
 
@@ -102,13 +127,13 @@ impl Messages {
             lease.take(bytes)?;
             return Ok(Some(self.rest.split_to(bytes)));
         }
-        let mut whole = BytesMut::new();
+        let mut parts = Parts::default();
         loop {
-            let part = self.rest.split_to(self.rest.len().min(bytes - whole.len()));
+            let part = self.rest.split_to(self.rest.len().min(bytes - parts.bytes));
             lease.take(part.len())?;
-            whole.extend_from_slice(&part);
-            if whole.len() == bytes {
-                return Ok(Some(whole.freeze()));
+            parts.push(part);
+            if parts.bytes == bytes {
+                return Ok(Some(parts.join()));
             }
             if !self.more().await? {
                 return Err(cut_short());
@@ -132,6 +157,47 @@ impl Messages {
             self.rest = frame.into_data().unwrap_or_default();
         }
         Ok(true)
+    }
+}
+
+/// Shorter parts of a message are copied as they come: each that is kept takes memory besides its
+/// bytes.
+const SHORT_BYTES: usize = 1 << 10;
+
+/// The parts of a message, which are copied once, when all have come: how long it is, is only what
+/// the client says.
+#[derive(Default)]
+struct Parts {
+    parts: Vec<Bytes>,
+    /// Short ones behind these.
+    short: BytesMut,
+    bytes: usize,
+}
+
+impl Parts {
+    fn push(&mut self, part: Bytes) {
+        self.bytes += part.len();
+        if part.len() < SHORT_BYTES {
+            self.short.extend_from_slice(&part);
+        } else {
+            self.keep_short();
+            self.parts.push(part);
+        }
+    }
+
+    fn keep_short(&mut self) {
+        if !self.short.is_empty() {
+            self.parts.push(self.short.split().freeze());
+        }
+    }
+
+    fn join(mut self) -> Bytes {
+        self.keep_short();
+        let mut whole = BytesMut::with_capacity(self.bytes);
+        for part in self.parts {
+            whole.extend_from_slice(&part);
+        }
+        whole.freeze()
     }
 }
 
@@ -169,7 +235,8 @@ pub(super) fn response(parts: impl futures_util::Stream<Item = Part> + Send + 's
     let mut response = Response::new(Body::new(StreamBody::new(parts)));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, status::MEDIA_TYPE);
-    headers.insert("grpc-accept-encoding", HeaderValue::from_static("identity"));
+    let read = HeaderValue::from_static("identity,gzip,deflate");
+    headers.insert("grpc-accept-encoding", read);
     response
 }
 
@@ -178,4 +245,60 @@ pub(super) fn reply(message: &impl Message) -> Response {
     let trailers: HeaderMap = status::trailers(None);
     let parts = [Frame::data(encode(message)), Frame::trailers(trailers)];
     response(futures_util::stream::iter(parts.map(Ok)))
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::stream;
+
+    use super::*;
+    use crate::grpc::{convert, proto::ModelInferRequest};
+
+    /// A request with a tensor of so many bytes, in frames of so many.
+    fn request(bytes: usize, frame: usize) -> (Vec<Bytes>, Body) {
+        let mut request = ModelInferRequest::default();
+        request
+            .inputs
+            .push(crate::grpc::proto::model_infer_request::InferInputTensor {
+                name: "x".to_owned(),
+                datatype: "UINT8".to_owned(),
+                shape: vec![bytes as i64],
+                ..Default::default()
+            });
+        let data: Vec<u8> = (0..bytes).map(|at| at as u8).collect();
+        request.raw_input_contents.push(data.into());
+        let wire = encode(&request);
+        let frames: Vec<Bytes> = wire.chunks(frame).map(Bytes::copy_from_slice).collect();
+        let body = stream::iter(frames.clone().into_iter().map(Ok::<_, Infallible>));
+        (frames, Body::from_stream(body))
+    }
+
+    async fn tensor(body: Body) -> Bytes {
+        let bodies = Bodies::new(8 << 20, 8 << 20);
+        let messages = Messages::new(&HeaderMap::new(), body, &bodies).expect("no encoding");
+        let message: ModelInferRequest = messages.only().await.expect("a message");
+        let tensors = convert::tensors(message.inputs, message.raw_input_contents);
+        let (_, tensor) = tensors.expect("a tensor").remove(0);
+        tensor.data().clone()
+    }
+
+    #[tokio::test]
+    async fn a_tensor_that_comes_in_one_frame_is_not_copied() {
+        let (frames, body) = request(4 << 20, usize::MAX);
+        let data = tensor(body).await;
+        assert!(frames[0].as_ptr_range().contains(&data.as_ptr()));
+    }
+
+    #[tokio::test]
+    async fn a_tensor_in_frames_of_any_length_is_what_was_sent() {
+        for frame in [1, 7, SHORT_BYTES - 1, SHORT_BYTES, 16 << 10] {
+            let (_, body) = request(40_000, frame);
+            let data = tensor(body).await;
+            assert!(
+                data.iter().enumerate().all(|(at, byte)| *byte == at as u8),
+                "{frame}"
+            );
+            assert_eq!(data.len(), 40_000);
+        }
+    }
 }

@@ -31,8 +31,9 @@ pub(super) async fn read<M: Message + Default>(
     let (parts, body) = request.into_parts();
     let who = Asker::of(&parts.extensions, &parts.headers)?;
     let mut stage = app.stage.clone();
+    let messages = Messages::new(&parts.headers, body, &app.bodies)?;
     let message = tokio::select! {
-        read = Messages::new(body, &app.bodies).only() => read?,
+        read = messages.only() => read?,
         () = cut(&mut stage) => {
             return Err(Failure::new(Cause::Draining, "the server is stopping"));
         }

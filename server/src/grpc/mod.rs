@@ -9,6 +9,7 @@ mod health;
 mod infer;
 mod message;
 mod methods;
+mod parts;
 pub mod proto;
 mod status;
 mod stream;

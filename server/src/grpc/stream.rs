@@ -12,6 +12,7 @@ use axum::{
     extract::{Request, State},
     response::Response,
 };
+use bytes::Bytes;
 use futures_util::{
     FutureExt as _, StreamExt as _,
     stream::{self, BoxStream},
@@ -21,7 +22,8 @@ use hyper::body::Frame;
 
 use super::{
     convert,
-    message::{self, Messages, Part},
+    message::{self, Messages},
+    parts,
     proto::{
         InferParameter, ModelInferRequest, ModelInferResponse, ModelStreamInferResponse,
         infer_parameter::ParameterChoice,
@@ -31,7 +33,7 @@ use super::{
 use crate::{
     http::{access::Entry, kserve::Asker, state::App},
     keys::Settlement,
-    kserve::{self, Feeder, Inference, Label, Settings},
+    kserve::{self, Driver, Feeder, Inference, Label, Part, Settings},
     listen::Exchange,
     rescue::{Cause, Failure},
     servable::cut,
@@ -52,7 +54,7 @@ pub(super) async fn model_stream_infer(
         exchange.is_open_ended();
     }
     let who = Asker::of(&parts.extensions, &parts.headers)?;
-    let mut messages = Messages::new(body, &app.bodies);
+    let mut messages = Messages::new(&parts.headers, body, &app.bodies)?;
     let mut stage = app.stage.clone();
     let first = tokio::select! {
         first = messages.next::<ModelInferRequest>() => first?,
@@ -65,6 +67,9 @@ pub(super) async fn model_stream_infer(
         let why = "the stream ended before its first message, which names the graph";
         Failure::new(Cause::BadRequest, why)
     })?;
+    if Part::read(&convert::parameters(first.parameters.clone())?)?.is_some() {
+        return Ok(parts::answer(app, who, first, messages));
+    }
     let ready = who
         .available(&app, &first.model_name, &first.model_version)
         .await?;
@@ -75,7 +80,7 @@ pub(super) async fn model_stream_infer(
         time: settings.time,
         says_final: settings.says_final,
     };
-    let inference = who.open(&app, ready, settings, true)?;
+    let inference = who.open(&app, ready, settings, Driver::Task)?;
     let feeding = Feeding {
         feeder: inference.feeder(),
         inference: Arc::clone(inference.plan()),
@@ -175,6 +180,11 @@ impl Feeding {
             begun
         } else {
             let parameters = convert::parameters(message.parameters)?;
+            if Part::read(&parameters)?.is_some() {
+                let field = "parameters.sequence_id".to_owned();
+                let why = "the stream is one run of a graph, as its first message had no sequence";
+                return Err(kserve::wrong(field, why));
+            }
             let settings = Settings::of_next(&parameters)?;
             Begun {
                 time: settings.time,
@@ -217,7 +227,7 @@ struct Run {
 }
 
 /// What one step of an answer makes, and what goes on with it.
-type Written = (Part, Option<Run>);
+type Written = (message::Part, Option<Run>);
 
 impl Run {
     /// Writes the next message, or the end.
@@ -225,6 +235,8 @@ impl Run {
         loop {
             if let Some((id, came)) = self.ending.take() {
                 match self.inference.next().now_or_never() {
+                    // The session has ended: so have the answers.
+                    Some(Ok(None)) => return self.has_all(id),
                     Some(given) => {
                         self.ending = Some((id, true));
                         return self.given(given);
@@ -234,6 +246,9 @@ impl Run {
                         tokio::select! {
                             biased;
                             given = self.inference.next() => {
+                                if matches!(given, Ok(None)) {
+                                    return self.has_all(id);
+                                }
                                 self.ending = Some((id, true));
                                 return self.given(given);
                             }
@@ -241,11 +256,7 @@ impl Run {
                         }
                         continue;
                     }
-                    None => {
-                        let mut answer = convert::answer(&self.graph, id, Vec::new());
-                        set(&mut answer, FINAL, ParameterChoice::BoolParam(true));
-                        return self.write(answer);
-                    }
+                    None => return self.has_all(id),
                 }
             }
             tokio::select! {
@@ -256,16 +267,8 @@ impl Run {
                     Some(Said::Broken(failure)) => return self.end(Some(&failure)),
                     Some(Said::Fed(id)) => self.ending = Some((id, true)),
                     Some(Said::Wrong(failure, id)) => {
-                        let message = ModelStreamInferResponse {
-                            error_message: failure.message,
-                            infer_response: Some(ModelInferResponse {
-                                model_name: self.graph.name.clone(),
-                                model_version: self.graph.version.clone(),
-                                id,
-                                ..ModelInferResponse::default()
-                            }),
-                        };
-                        return (Ok(Frame::data(message::encode(&message))), Some(self));
+                        let frame = wrong(failure, &self.graph, id);
+                        return (Ok(frame), Some(self));
                     }
                 },
             }
@@ -289,12 +292,15 @@ impl Run {
         self.write(answer)
     }
 
+    /// Says that the request of this id has all of its answers.
+    fn has_all(self, id: String) -> Written {
+        let mut answer = convert::answer(&self.graph, id, Vec::new());
+        is_final(&mut answer);
+        self.write(answer)
+    }
+
     fn write(self, answer: ModelInferResponse) -> Written {
-        let message = ModelStreamInferResponse {
-            error_message: String::new(),
-            infer_response: Some(answer),
-        };
-        (Ok(Frame::data(message::encode(&message))), Some(self))
+        (Ok(given(answer)), Some(self))
     }
 
     fn end(self, failure: Option<&Failure>) -> Written {
@@ -303,6 +309,32 @@ impl Run {
         }
         (Ok(Frame::trailers(status::trailers(failure))), None)
     }
+}
+
+/// A message with an answer.
+pub(super) fn given(answer: ModelInferResponse) -> Frame<Bytes> {
+    Frame::data(message::encode(&ModelStreamInferResponse {
+        error_message: String::new(),
+        infer_response: Some(answer),
+    }))
+}
+
+/// A message that tells what is wrong with one of this id.
+pub(super) fn wrong(failure: Failure, graph: &Label, id: String) -> Frame<Bytes> {
+    Frame::data(message::encode(&ModelStreamInferResponse {
+        error_message: failure.message,
+        infer_response: Some(ModelInferResponse {
+            model_name: graph.name.clone(),
+            model_version: graph.version.clone(),
+            id,
+            ..ModelInferResponse::default()
+        }),
+    }))
+}
+
+/// Says in an answer that its request has all of them.
+pub(super) fn is_final(answer: &mut ModelInferResponse) {
+    set(answer, FINAL, ParameterChoice::BoolParam(true));
 }
 
 fn set(answer: &mut ModelInferResponse, name: &str, choice: ParameterChoice) {

@@ -223,6 +223,7 @@ const UNKNOWN: &str = "unknown";
 /// Whether a path is asked again and again whether the server is well.
 fn is_probe(path: &str) -> bool {
     path.starts_with("/v2/health/")
+        || path.starts_with("/grpc.health.")
         || ["/health", "/ping", "/v1/health"].contains(&path)
         || (path.starts_with("/v2/models/") && path.ends_with("/ready"))
 }

@@ -108,7 +108,11 @@ impl Bodies {
     }
 
     /// What compressed bytes stand for, which is as much as a body can have.
-    async fn decode(self: &Arc<Self>, bytes: Bytes, encoding: Encoding) -> Result<Bytes, Failure> {
+    pub(crate) async fn decode(
+        self: &Arc<Self>,
+        bytes: Bytes,
+        encoding: Encoding,
+    ) -> Result<Bytes, Failure> {
         let mut lease = Lease::new(self);
         // Few bytes can take long.
         let decoding = tokio::task::spawn_blocking(move || {

@@ -12,19 +12,20 @@ use graphmill_calculators::http::{
     dialect::{self, Dialect},
     dialects,
 };
+use serde_json::Value;
 
-use super::{kserve, sse};
+use super::{kserve, sse, torchserve};
 use crate::{observe::request_id::Id, rescue::Failure};
 
 /// Tells every failure under the paths of a dialect in its own form, whoever refused the request:
 /// the graph, the router or a layer.
 pub(crate) async fn layer(request: Request, next: Next) -> Response {
     let Some(dialect) = dialect_of(&request) else {
-        let is_kserve = kserve::owns(request.uri().path());
+        let error = error_of(request.uri().path());
         let response = next.run(request).await;
-        return match response.extensions().get::<Failure>() {
-            Some(failure) if is_kserve => {
-                let body = kserve::error(failure).to_string();
+        return match (response.extensions().get::<Failure>(), error) {
+            (Some(failure), Some(error)) => {
+                let body = error(failure).to_string();
                 with_body(response, body)
             }
             _ => response,
@@ -47,6 +48,17 @@ pub(crate) async fn layer(request: Request, next: Next) -> Response {
         response.headers_mut().insert(name, id);
     }
     response
+}
+
+/// How a failure is told under the paths of a family of servers that is no dialect.
+fn error_of(path: &str) -> Option<fn(&Failure) -> Value> {
+    if kserve::owns(path) {
+        Some(kserve::error)
+    } else if torchserve::owns(path) {
+        Some(torchserve::error)
+    } else {
+        None
+    }
 }
 
 fn with_body(response: Response, body: String) -> Response {

@@ -13,7 +13,7 @@ const STEP_BYTES: usize = 64 << 10;
 
 /// How a body is encoded.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) enum Encoding {
+pub(crate) enum Encoding {
     Gzip,
     Deflate,
 }
@@ -25,19 +25,25 @@ impl Encoding {
         for value in headers.get_all(header::CONTENT_ENCODING) {
             let value = value.to_str().unwrap_or("?");
             for coding in value.split(',').map(str::trim) {
-                let coding = match coding.to_ascii_lowercase().as_str() {
-                    "" | "identity" => continue,
-                    "gzip" | "x-gzip" => Self::Gzip,
-                    "deflate" => Self::Deflate,
-                    _ => return Err(unknown()),
-                };
+                let coding = Self::named(coding).map_err(|()| unknown())?;
                 // What was compressed twice is nobody's request.
-                if found.replace(coding).is_some() {
+                if coding.is_some() && std::mem::replace(&mut found, coding).is_some() {
                     return Err(unknown());
                 }
             }
         }
         Ok(found)
+    }
+
+    /// The encoding of this name; none for what is as it is. Fails where the name is none that is
+    /// read.
+    pub(crate) fn named(coding: &str) -> Result<Option<Self>, ()> {
+        match coding.to_ascii_lowercase().as_str() {
+            "" | "identity" => Ok(None),
+            "gzip" | "x-gzip" => Ok(Some(Self::Gzip)),
+            "deflate" => Ok(Some(Self::Deflate)),
+            _ => Err(()),
+        }
     }
 
     /// The bytes that a body stands for. `take` is asked before they are kept, and may refuse.

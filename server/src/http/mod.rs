@@ -6,7 +6,7 @@ pub(crate) mod access;
 mod api;
 pub(crate) mod bodies;
 pub(crate) mod dialects;
-mod encoding;
+pub(crate) mod encoding;
 mod graph;
 pub(crate) mod kserve;
 mod openai;
@@ -16,6 +16,7 @@ mod requests;
 mod sse;
 pub(crate) mod state;
 mod status;
+mod torchserve;
 
 use std::sync::Arc;
 
@@ -40,7 +41,7 @@ use crate::{
 
 /// Everything that can be asked.
 fn operations() -> Vec<Operation> {
-    let health = ["/health", "/ping", "/v1/health"].map(|path| {
+    let health = ["/health", "/v1/health"].map(|path| {
         Operation::get(path, kserve::ready)
             .about(
                 Group::Server,
@@ -71,6 +72,7 @@ fn operations() -> Vec<Operation> {
         graph::routes::of_cohere(),
         ovms::operations(),
         kserve::operations(),
+        torchserve::operations(),
         requests::operations(),
         api::operations(),
     ];

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::{
     Router,
     handler::Handler,
-    routing::{MethodRouter, delete, get, post},
+    routing::{MethodRouter, delete, get, post, put},
 };
 
 use crate::{http::state::App, keys::Need, rescue::Cause};
@@ -17,7 +17,8 @@ pub(crate) struct Operation {
     pub(super) method: &'static str,
     /// As the router has it: `{*name}` takes slashes.
     pub(super) path: String,
-    handler: MethodRouter<Arc<App>>,
+    /// None where the handler of a shorter path serves it, which ends in `{*name}`.
+    handler: Option<MethodRouter<Arc<App>>>,
     /// What it belongs to, in the documentation.
     pub(super) group: Group,
     /// What it does.
@@ -134,6 +135,8 @@ pub(crate) enum Answer {
     JsonOrEvents(&'static [&'static str]),
     /// Text of one of these media types.
     Text(&'static [&'static str]),
+    /// Whatever the graph gives.
+    Any,
     /// JSON, with a status that says the same: 200 or 503.
     Health,
     /// A JSON array of objects.
@@ -218,6 +221,15 @@ impl Operation {
         operation
     }
 
+    /// A POST of a body for a graph whose name is in the middle of the path, which no route can
+    /// have.
+    pub(crate) fn post_behind(path: impl Into<String>, body: Body) -> Self {
+        let mut operation = Self::new("post", path.into(), MethodRouter::new(), OF_GRAPHS);
+        operation.handler = None;
+        operation.body = Some(body);
+        operation
+    }
+
     /// A POST that says all by itself.
     pub(crate) fn command<H, T>(path: impl Into<String>, handler: H) -> Self
     where
@@ -225,6 +237,15 @@ impl Operation {
         T: 'static,
     {
         Self::new("post", path.into(), post(handler), OF_THE_SERVER)
+    }
+
+    /// A PUT.
+    pub(crate) fn put<H, T>(path: impl Into<String>, handler: H) -> Self
+    where
+        H: Handler<T, Arc<App>>,
+        T: 'static,
+    {
+        Self::new("put", path.into(), put(handler), OF_THE_SERVER)
     }
 
     /// A DELETE.
@@ -259,7 +280,7 @@ impl Operation {
         Self {
             method,
             path,
-            handler,
+            handler: Some(handler),
             group: Group::Server,
             summary: "",
             body: None,
@@ -309,7 +330,8 @@ impl Operation {
 pub(crate) fn routes(operations: Vec<Operation>) -> Router<Arc<App>> {
     operations
         .into_iter()
-        .fold(Router::new(), |routes, operation| {
-            routes.route(&operation.path, operation.handler)
+        .fold(Router::new(), |routes, operation| match operation.handler {
+            Some(handler) => routes.route(&operation.path, handler),
+            None => routes,
         })
 }

@@ -15,7 +15,7 @@ use super::bodies::Bodies;
 use crate::{
     config::Config,
     keys::{Caller, JwtOptions, KeySource, Keys},
-    kserve::Statistics,
+    kserve::{SequenceLimits, Sequences, Statistics},
     listen::{Limits, TlsFiles},
     observe::{
         metrics::Metrics,
@@ -59,6 +59,8 @@ pub struct Options {
     pub management: Vec<SocketAddr>,
     /// How many connections there may be, and how long clients may take.
     pub limits: Limits,
+    /// How many sequences of requests there may be.
+    pub sequences: SequenceLimits,
     /// Names under which the server is asked, besides those that it has anyway; `*` is any,
     /// `*.name` any that ends so.
     pub allowed_hosts: Vec<String>,
@@ -110,6 +112,7 @@ impl Options {
             max_bodies_bytes: MAX_BODIES_BYTES,
             management: Vec::new(),
             limits: Limits::default(),
+            sequences: SequenceLimits::default(),
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
             wait_for_models: false,
@@ -160,6 +163,7 @@ pub(crate) struct App {
     pub(crate) running: Arc<Running>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) statistics: Statistics,
+    pub(crate) sequences: Arc<Sequences>,
     /// What sends spans, where they are collected.
     pub(crate) traces: Option<Traces>,
     pub(crate) bodies: Arc<Bodies>,

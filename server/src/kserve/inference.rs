@@ -3,25 +3,31 @@
 //!
 //! Dropping it ends the session, as with every other request.
 
-use std::{sync::Arc, time::Instant};
-
-use futures_util::{
-    StreamExt as _,
-    stream::{BoxStream, SelectAll, select_all},
+use std::{
+    future::{pending, poll_fn},
+    sync::Arc,
+    task::Poll,
+    time::{Duration, Instant},
 };
+
+use futures_util::{FutureExt as _, StreamExt as _};
 use graphmill_calculators::{payload::Account, tensor::Tensor};
 use graphmill_engine::{
-    Error, Handle, Packet, Plan, RunCx, Session, Summary, Timestamp, shortened,
+    Error, Handle, OutputStream, Packet, Plan, Reason, RunCx, Session, SidePackets, Summary,
+    Timestamp, shortened,
 };
-use tokio::{sync::watch, task::JoinHandle};
+use tokio::{sync::watch, task::JoinHandle, time::sleep};
 
-use super::{Settings, Tensors, wrong};
+use super::{Tensors, wrong};
 use crate::{
     observe::request_id::Id,
     rescue::{Cause, Failure},
-    servable::{InUse, Listed, Ready, Running, Stage, cut, ended},
+    servable::{InUse, Listed, Ready, Running, Stage, cut},
     tensors,
 };
+
+/// How often is looked whether nodes still wait for something outside of the graph.
+const LOOK: Duration = Duration::from_millis(2);
 
 /// How much of a name an error shows.
 const SHOWN_BYTES: usize = 100;
@@ -40,12 +46,84 @@ pub(crate) struct Run {
 /// What a graph gives: the position of the output, and the packet.
 type Given = (usize, Packet);
 
+/// Who drives a session.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Driver {
+    /// Whoever takes its packets: for a run that is nobody's before and after that.
+    Reader,
+    /// A task of its own.
+    Task,
+}
+
+/// A session, by who drives it.
+enum Driven {
+    Here(Box<Session>),
+    Apart(JoinHandle<Result<Summary, Error>>),
+    /// It has ended, and how has been asked.
+    Asked,
+}
+
+impl Driven {
+    /// Resolves when the session has ended, if it is driven here; never if it is not.
+    async fn drive(&mut self) -> Result<(), Failure> {
+        match self {
+            Self::Here(session) => {
+                let outcome = session.await;
+                *self = Self::Asked;
+                outcome.map(drop).map_err(Failure::from)
+            }
+            Self::Apart(_) | Self::Asked => pending().await,
+        }
+    }
+
+    /// How the session ended. It has closed its outputs, so this is about to be known.
+    async fn outcome(&mut self) -> Result<(), Failure> {
+        match self {
+            Self::Here(_) => self.drive().await,
+            Self::Apart(task) => {
+                let outcome = task.await;
+                *self = Self::Asked;
+                let failed = |_| Failure::new(Cause::Panic, "the session failed");
+                outcome.map_err(failed)?.map(drop).map_err(Failure::from)
+            }
+            Self::Asked => Ok(()),
+        }
+    }
+}
+
+/// What the outputs of a session give.
+struct Outputs(Vec<Option<OutputStream>>);
+
+impl Outputs {
+    /// The next packet of any; none when all have ended.
+    async fn next(&mut self) -> Option<Given> {
+        poll_fn(|cx| {
+            let mut is_over = true;
+            for (position, output) in self.0.iter_mut().enumerate() {
+                let Some(stream) = output else {
+                    continue;
+                };
+                match stream.poll_next_unpin(cx) {
+                    Poll::Ready(Some(packet)) => return Poll::Ready(Some((position, packet))),
+                    Poll::Ready(None) => *output = None,
+                    Poll::Pending => is_over = false,
+                }
+            }
+            if is_over {
+                Poll::Ready(None)
+            } else {
+                Poll::Pending
+            }
+        })
+        .await
+    }
+}
+
 /// A run of a graph.
 pub(crate) struct Inference {
     plan: Arc<Plan>,
-    outputs: SelectAll<BoxStream<'static, Given>>,
-    /// How the session ended; taken when it has been asked.
-    session: Option<JoinHandle<Result<Summary, Error>>>,
+    outputs: Outputs,
+    session: Driven,
     stage: watch::Receiver<Stage>,
     /// Cancels the session when the last is dropped.
     handle: Arc<Handle>,
@@ -60,7 +138,8 @@ impl Inference {
         stage: &watch::Receiver<Stage>,
         running: &Arc<Running>,
         ready: Ready,
-        settings: Settings,
+        sides: SidePackets,
+        driver: Driver,
         asked: Run,
     ) -> Result<Self, Failure> {
         let Ready {
@@ -69,28 +148,24 @@ impl Inference {
             in_use,
             ..
         } = ready;
-        if !tensors::is_served(&plan).unwrap_or(false) {
-            let why = format!(
-                "the graph `{}` takes HTTP requests and no tensors",
-                servable.name()
-            );
-            return Err(Failure::new(Cause::BadRequest, why).of_field("model_name"));
-        }
+        takes_tensors(&plan, servable.name())?;
         let mut run = RunCx::new(asked.id.text.clone());
         run.deadline = asked.deadline;
         run.tenant.clone_from(&asked.key);
         run.extension = Some(Arc::new(asked.account));
         run.trace.traceparent = asked.traceparent;
         let listed = running.list(&asked.id, asked.key, run.cancel.clone());
-        let (session, handle) = Session::new(&plan, run, settings.sides)?;
+        let (session, handle) = Session::new(&plan, run, sides)?;
         let mut outputs = Vec::new();
-        for (position, name) in plan.graph_outputs().enumerate() {
-            let packets = handle.output(name)?;
-            outputs.push(packets.map(move |packet| (position, packet)).boxed());
+        for name in plan.graph_outputs() {
+            outputs.push(Some(handle.output(name)?));
         }
         Ok(Self {
-            outputs: select_all(outputs),
-            session: Some(tokio::spawn(session)),
+            outputs: Outputs(outputs),
+            session: match driver {
+                Driver::Reader => Driven::Here(Box::new(session)),
+                Driver::Task => Driven::Apart(tokio::spawn(session)),
+            },
             stage: stage.clone(),
             handle: Arc::new(handle),
             plan,
@@ -115,13 +190,19 @@ impl Inference {
     /// The next packet of any output; `None` when the session has ended well. May be dropped before
     /// it is ready: no packet is lost.
     pub(crate) async fn next(&mut self) -> Result<Option<Given>, Failure> {
-        tokio::select! {
-            biased;
-            () = cut(&mut self.stage) => Err(Failure::new(Cause::Draining, "the server is stopping")),
-            given = self.outputs.next() => match given {
-                Some(given) => Ok(Some(given)),
-                None => ended(&mut self.session).await.map(|_| None),
-            },
+        loop {
+            tokio::select! {
+                biased;
+                () = cut(&mut self.stage) => {
+                    return Err(Failure::new(Cause::Draining, "the server is stopping"));
+                }
+                given = self.outputs.next() => return match given {
+                    Some(given) => Ok(Some(given)),
+                    None => self.session.outcome().await.map(|()| None),
+                },
+                // Outputs may still have packets.
+                outcome = self.session.drive() => outcome?,
+            }
         }
     }
 
@@ -135,26 +216,78 @@ impl Inference {
         Ok((name.to_owned(), tensor))
     }
 
-    /// The one packet of each output, when the session has ended. Outputs without one are left out.
-    pub(crate) async fn collect(&mut self) -> Result<Tensors, Failure> {
-        let mut found: Vec<Option<(String, Tensor)>> = Vec::new();
-        found.resize(self.plan.graph_outputs().count(), None);
-        while let Some(given) = self.next().await? {
-            let position = given.0;
-            let tensor = self.tensor(given)?;
-            if let Some((name, _)) = found[position].replace(tensor) {
-                let why = format!(
-                    "the graph's output `{name}` has more than one packet: ModelStreamInfer takes them all"
-                );
-                return Err(Failure::new(Cause::BadRequest, why));
-            }
-        }
-        let found: Tensors = found.into_iter().flatten().collect();
+    /// Runs the session on these packets, and no others.
+    pub(crate) async fn run(
+        &mut self,
+        packets: Vec<(String, Packet)>,
+        time: Timestamp,
+    ) -> Result<Tensors, Failure> {
+        let mut feeder = self.feeder();
+        let feeding = async move {
+            feeder.push(packets, time).await?;
+            feeder.close();
+            Ok(())
+        };
+        let ((), found) = tokio::try_join!(feeding, self.rest())?;
         if found.is_empty() {
             let why = "the graph ended without an answer";
             return Err(Failure::new(Cause::NoAnswer, why));
         }
         Ok(found)
+    }
+
+    /// The one packet of each output, when the session has ended. Outputs without one are left out.
+    pub(crate) async fn rest(&mut self) -> Result<Tensors, Failure> {
+        let mut found = self.found();
+        while let Some(given) = self.next().await? {
+            self.find(&mut found, given)?;
+        }
+        Ok(found.into_iter().flatten().collect())
+    }
+
+    /// The one packet of each output that the graph gives until it has nothing more to do for what
+    /// was pushed, or has ended. Outputs without one are left out.
+    pub(crate) async fn collect_of(&mut self, feeder: &Feeder) -> Result<Tensors, Failure> {
+        let mut found = self.found();
+        loop {
+            let given = tokio::select! {
+                biased;
+                given = self.next() => Some(given),
+                () = feeder.idle() => self.next().now_or_never(),
+            };
+            match given {
+                Some(Ok(Some(given))) => self.find(&mut found, given)?,
+                Some(Err(failure)) => return Err(failure),
+                Some(Ok(None)) | None => return Ok(found.into_iter().flatten().collect()),
+            }
+        }
+    }
+
+    /// Whether the session is known to have ended.
+    pub(crate) fn has_ended(&self) -> bool {
+        match &self.session {
+            Driven::Here(_) => false,
+            Driven::Apart(task) => task.is_finished(),
+            Driven::Asked => true,
+        }
+    }
+
+    /// By output, what was found of it.
+    fn found(&self) -> Vec<Option<(String, Tensor)>> {
+        vec![None; self.plan.graph_outputs().count()]
+    }
+
+    fn find(&self, found: &mut [Option<(String, Tensor)>], given: Given) -> Result<(), Failure> {
+        let position = given.0;
+        match found[position].replace(self.tensor(given)?) {
+            None => Ok(()),
+            Some((name, _)) => {
+                let why = format!(
+                    "the graph's output `{name}` has more than one packet: ModelStreamInfer takes them all"
+                );
+                Err(Failure::new(Cause::BadRequest, why))
+            }
+        }
     }
 }
 
@@ -212,15 +345,32 @@ impl Feeder {
         self.handle.close_all();
     }
 
-    /// Resolves when what was pushed has been worked off as far as it goes.
+    /// Resolves when what was pushed has been worked off as far as it goes, and no node waits for
+    /// something outside of the graph, such as a language model.
     pub(crate) async fn idle(&self) {
-        // How the session ended is told where its outputs end.
-        let _ = self.handle.wait_until_idle().await;
+        loop {
+            // How the session ended is told where its outputs end.
+            let _ = self.handle.wait_until_idle().await;
+            let why = self.handle.why().await;
+            if !why.nodes.iter().any(|node| node.reason == Reason::Event) {
+                return;
+            }
+            sleep(LOOK).await;
+        }
     }
 
     fn position(&self, name: &str) -> Option<usize> {
         self.plan.graph_inputs().position(|input| input == name)
     }
+}
+
+/// Refuses a graph whose streams do not carry tensors.
+pub(crate) fn takes_tensors(plan: &Plan, name: &str) -> Result<(), Failure> {
+    if tensors::is_served(plan).unwrap_or(false) {
+        return Ok(());
+    }
+    let why = format!("the graph `{name}` takes HTTP requests and no tensors");
+    Err(Failure::new(Cause::BadRequest, why).of_field("model_name"))
 }
 
 /// The tensors of a request as packets of a graph's inputs. `whole`: each input has one.

@@ -6,7 +6,7 @@ use graphmill_calculators::tensor::batch::Batcher;
 use graphmill_engine::{Plan, SidePackets, Timestamp, shortened};
 use graphmill_grammar::suggest;
 
-use super::wrong;
+use super::{sequences, wrong};
 use crate::rescue::{Cause, Failure};
 
 /// Says the timestamp of a request's packets; the name is that of OpenVINO Model Server.
@@ -35,7 +35,7 @@ pub(crate) enum Parameter {
 }
 
 impl Parameter {
-    fn integer(&self) -> Option<i64> {
+    pub(super) fn integer(&self) -> Option<i64> {
         match self {
             Self::Int(value) => Some(*value),
             Self::Uint(value) => i64::try_from(*value).ok(),
@@ -92,13 +92,23 @@ impl Settings {
     pub(crate) fn of_next(parameters: &Parameters) -> Result<Self, Failure> {
         let mut settings = Self::default();
         for (name, value) in parameters {
-            settings.set(name, value)?;
+            if !settings.set(name, value)? {
+                let field = format!("parameters.{}", shortened(name, SHOWN_BYTES));
+                let why = "side packets are those of the request that began the run";
+                return Err(wrong(field, why));
+            }
         }
         if settings.priority > 0 {
-            let why = "a stream has the priority of its first message";
+            let why = "a run has the priority of its first request";
             return Err(wrong(format!("parameters.{PRIORITY}"), why));
         }
         Ok(settings)
+    }
+
+    /// Whether the request wants to know when it has all of its answers.
+    pub(crate) fn says_final(parameters: &Parameters) -> bool {
+        let mut parameters = parameters.iter();
+        parameters.any(|(name, value)| name == FINAL_RESPONSE && *value == Parameter::Bool(true))
     }
 
     /// Takes a setting; false where the name is none.
@@ -133,10 +143,7 @@ impl Settings {
             }
             BINARY_OUTPUT => self.binary_output = as_bool()?,
             FINAL_RESPONSE => self.says_final = as_bool()?,
-            "sequence_id" | "sequence_start" | "sequence_end" => {
-                let why = "requests have no sequences: ModelStreamInfer keeps a graph's state";
-                return Err(wrong(field(), why));
-            }
+            _ if sequences::is_parameter(name) => {}
             PRIORITY => {
                 let level = value.integer().and_then(|level| u32::try_from(level).ok());
                 let why = "it is the number of a priority level, or 0";

@@ -188,7 +188,7 @@ async fn passed(moment: &mut Option<Pin<Box<Sleep>>>) {
 }
 
 /// How a session ended. It has closed its outputs, so this is about to be known.
-pub(crate) async fn ended(
+async fn ended(
     session: &mut Option<JoinHandle<Result<Summary, Error>>>,
 ) -> Result<Option<Summary>, Failure> {
     let Some(task) = session.as_mut() else {

@@ -32,7 +32,7 @@ use graphmill_calculators::{embed::EmbeddingModel, llm::LanguageModel, tensor::b
 use graphmill_engine::{Environment, Registry, Resource, Seen, shortened};
 use graphmill_grammar::suggest;
 
-pub(crate) use answer::{Answer, Asked, Stage, Trace, cut, ended};
+pub(crate) use answer::{Answer, Asked, Stage, Trace, cut};
 pub(crate) use demand::{Patience, Ready};
 pub(crate) use kept::{Found, Keeper};
 pub(crate) use load::{answers, compile, compile_text};

@@ -4,8 +4,8 @@
 use std::fmt::Write as _;
 
 use graphmill_calculators::http::table::{
-    self, CHAT, COMPLETIONS, DETOKENIZE, EMBED, EMBEDDINGS, Field, MESSAGES, RERANK, RESPONSES,
-    Refusal, TOKENIZE,
+    self, CHAT, COMPLETIONS, DETOKENIZE, EMBED, EMBEDDINGS, Field, GENERATE, GENERATE_STREAM,
+    MESSAGES, RERANK, RESPONSES, Refusal, TOKENIZE,
 };
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/reference/field
 
 const HEAD: &str = "# Request fields
 
-What the bodies of each endpoint may have; `both` are `chat/completions` and `completions`. `responses` and `messages` are read as chats, and take the fields of chat that they do not list,
+What the bodies of each endpoint may have; `both` are `chat/completions` and `completions`. `generate` and `generate_stream` are read as completions. `responses` and `messages` are read as chats, and take the fields of chat that they do not list,
 too. `null` is the same as no field. A field that is not listed is accepted, has no effect, and is named
 in the answer's header `x-ignored-fields`, with 31 others at most. A field of completions is refused in chats, and the other way round, where it asks for something.
 
@@ -51,6 +51,7 @@ pub(crate) fn good(endpoint: &str) -> Value {
         COMPLETIONS => json!({ "model": "chat", "prompt": "Hi", "max_tokens": 3 }),
         RESPONSES => json!({ "model": "chat", "input": "Hi" }),
         MESSAGES => with(question("chat", "Hi"), &json!({ "max_tokens": 20 })),
+        GENERATE | GENERATE_STREAM => json!({ "text_input": "Hi" }),
         TOKENIZE => json!({ "model": "chat", "text": "Hi" }),
         DETOKENIZE => json!({ "model": "chat", "tokens": [72, 105] }),
         EMBEDDINGS => json!({ "model": "embed", "input": "Hi" }),
@@ -68,7 +69,11 @@ pub(crate) fn with(mut body: Value, fields: &Value) -> Value {
 }
 
 async fn post(server: &TestServer, endpoint: &str, body: &Value) -> Reply {
-    read(server.post(&format!("/v1/{endpoint}"), body.to_string())).await
+    let path = match endpoint {
+        GENERATE | GENERATE_STREAM => format!("/v2/models/chat/{endpoint}"),
+        endpoint => format!("/v1/{endpoint}"),
+    };
+    read(server.post(&path, body.to_string())).await
 }
 
 #[tokio::test]
@@ -79,6 +84,8 @@ async fn every_refusal_of_the_table_is_as_it_says() {
         COMPLETIONS,
         RESPONSES,
         MESSAGES,
+        GENERATE,
+        GENERATE_STREAM,
         TOKENIZE,
         DETOKENIZE,
         EMBEDDINGS,
@@ -98,15 +105,16 @@ async fn every_refusal_of_the_table_is_as_it_says() {
             &with(good(refusal.endpoint), &refusal.fields),
         )
         .await;
-        let error = &reply.json()["error"];
-        let found = (
-            reply.status,
-            &error["type"],
-            &error["param"],
-            &error["code"],
-        );
+        let answer = reply.json();
+        let kind_of_refusal = json!("invalid_request_error");
+        // Triton's errors are strings, with what else there is beside them.
+        let (error, found_kind) = match &answer["error"] {
+            Value::String(_) => (&answer, &kind_of_refusal),
+            error => (error, &error["type"]),
+        };
+        let found = (reply.status, found_kind, &error["param"], &error["code"]);
         let (kind, param, code) = (
-            json!("invalid_request_error"),
+            kind_of_refusal.clone(),
             json!(refusal.param),
             json!(refusal.code),
         );

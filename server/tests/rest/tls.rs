@@ -2,7 +2,11 @@
 
 use std::{fs, net::SocketAddr, path::Path, sync::Arc};
 
-use graphmill_server::TlsFiles;
+use graphmill_server::{
+    KeySource, TlsFiles,
+    inference::{ModelInferRequest, ModelInferResponse, model_infer_request::InferInputTensor},
+};
+use hyper_util::rt::TokioIo;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use rustls::{
     ClientConfig, RootCertStore,
@@ -15,6 +19,13 @@ use tokio::{
     net::TcpStream,
 };
 use tokio_rustls::{TlsConnector, client::TlsStream};
+use tonic::{
+    Code, Request,
+    client::Grpc,
+    codegen::http::uri::PathAndQuery,
+    transport::{Channel, Endpoint},
+};
+use tonic_prost::ProstCodec;
 
 use crate::{
     serving::{Graphs, Process},
@@ -98,6 +109,74 @@ async fn ask(mut stream: TlsStream<TcpStream>) -> std::io::Result<String> {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await?;
     Ok(answer)
+}
+
+/// A channel of gRPC over TLS.
+async fn channel(address: SocketAddr, authority: Arc<Authority>) -> Channel {
+    let endpoint = Endpoint::from_static("http://localhost");
+    let connector = tower::service_fn(move |_| {
+        let authority = Arc::clone(&authority);
+        async move {
+            let stream = connect(address, &authority, None, "h2").await?;
+            Ok::<_, std::io::Error>(TokioIo::new(stream))
+        }
+    });
+    let connected = endpoint.connect_with_connector(connector).await;
+    connected.expect("TLS")
+}
+
+#[tokio::test]
+async fn grpc_has_tls_and_keys_as_rest_has() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let authority = Arc::new(Authority::new());
+    let files = authority.sign(folder.path(), "server");
+    let keys = json!({ "keys": [{ "name": "user", "key": "user-key" }] });
+    let file = folder.path().join("keys.json");
+    fs::write(&file, keys.to_string()).expect("writable");
+    let mirror = r#"
+        input_stream: "x"
+        output_stream: "same"
+        node { calculator: "PassThroughCalculator" input_stream: "x" output_stream: "same" }
+    "#;
+    let setup = Setup::new().graph("mirror", mirror).with(move |options| {
+        options.tls = Some(files);
+        options.keys = Some(KeySource::File(file));
+        options.grpc = vec![SocketAddr::from(([127, 0, 0, 1], 0))];
+    });
+    let server = setup.start().await;
+    let address = server.server.grpc_addresses()[0];
+    let infer = async |key: Option<&str>| {
+        let mut message = ModelInferRequest {
+            model_name: "mirror".to_owned(),
+            raw_input_contents: vec![vec![5].into()],
+            ..ModelInferRequest::default()
+        };
+        message.inputs.push(InferInputTensor {
+            name: "x".to_owned(),
+            datatype: "UINT8".to_owned(),
+            shape: vec![1],
+            ..InferInputTensor::default()
+        });
+        let mut request = Request::new(message);
+        if let Some(key) = key {
+            let value = format!("Bearer {key}").parse().expect("ASCII");
+            request.metadata_mut().insert("authorization", value);
+        }
+        let mut grpc = Grpc::new(channel(address, Arc::clone(&authority)).await);
+        grpc.ready().await.expect("a connection");
+        let path = PathAndQuery::from_static("/inference.GRPCInferenceService/ModelInfer");
+        let codec = ProstCodec::<ModelInferRequest, ModelInferResponse>::default();
+        grpc.unary(request, path, codec).await
+    };
+    let answer = infer(Some("user-key"))
+        .await
+        .expect("an answer")
+        .into_inner();
+    assert_eq!(answer.raw_output_contents[0][..], [5]);
+    for key in [None, Some("other-key")] {
+        let refused = infer(key).await.expect_err("no key");
+        assert_eq!(refused.code(), Code::Unauthenticated);
+    }
 }
 
 async fn server(files: TlsFiles) -> TestServer {

@@ -6,23 +6,49 @@ use graphmill_engine::{Error, Result};
 use super::{
     chat::Chat,
     completions::Completions,
-    dialect::{Asked, Dialect},
+    dialect::{Asked, Dialect, Place},
     fields::shown,
+    generate::Generate,
     inspect::question,
     messages::Messages,
     responses::Responses,
 };
 
 /// All dialects.
-pub const ALL: &[&dyn Dialect] = &[&Chat, &Completions, &Responses, &Messages];
+pub const ALL: &[&dyn Dialect] = &[
+    &Chat,
+    &Completions,
+    &Responses,
+    &Messages,
+    &Generate::WHOLE,
+    &Generate::STREAM,
+];
 
 /// The prefixes under which every dialect is served.
 pub const PREFIXES: &[&str] = &["/v3/v1", "/v3", "/v1"];
 
+/// What is before the name of a graph in the paths of dialects that are
+/// [behind it](Place::BehindTheGraph).
+pub const GRAPHS: &str = "/v2/models";
+
 /// The dialect that a path belongs to, whether or not something is served there.
 pub fn of_path(path: &str) -> Option<&'static dyn Dialect> {
     let mut dialects = ALL.iter().copied();
-    dialects.find(|dialect| is_under(path, dialect.endpoint()))
+    dialects.find(|dialect| match dialect.place() {
+        Place::BehindPrefixes => is_under(path, dialect.endpoint()),
+        Place::BehindTheGraph => is_of_graph(path, dialect.endpoint()),
+    })
+}
+
+/// Whether a path is this one behind the name of a graph.
+fn is_of_graph(path: &str, name: &str) -> bool {
+    let behind = path.strip_prefix(GRAPHS);
+    let graph = behind.and_then(|path| {
+        path.strip_prefix('/')?
+            .strip_suffix(name)?
+            .strip_suffix('/')
+    });
+    graph.is_some_and(|graph| !graph.is_empty())
 }
 
 /// Whether a path is this one behind one of the prefixes, or below it.

@@ -14,6 +14,7 @@ use crate::payload::{JsonBody, json::Given};
 mod chat;
 mod completions;
 pub(super) mod endpoint;
+mod generate;
 mod length;
 mod messages;
 mod operation;
@@ -32,6 +33,10 @@ pub const COMPLETIONS: &str = "completions";
 pub const RESPONSES: &str = "responses";
 /// Anthropic's endpoint of content blocks.
 pub const MESSAGES: &str = "messages";
+/// Triton's endpoint that continues a text.
+pub const GENERATE: &str = "generate";
+/// The same as a stream.
+pub const GENERATE_STREAM: &str = "generate_stream";
 /// The endpoint that shows the tokens of a text.
 pub const TOKENIZE: &str = "tokenize";
 /// The endpoint that shows the text of tokens.
@@ -158,6 +163,7 @@ pub fn fields() -> impl Iterator<Item = &'static Field> {
         operation::FIELDS,
         responses::FIELDS,
         messages::FIELDS,
+        generate::FIELDS,
         prompts::FIELDS,
         vectors::FIELDS,
     ]

@@ -218,7 +218,7 @@ impl JsonBody {
     }
 
     /// Puts a field in, or in the place of the one of its name.
-    pub(crate) fn insert(&mut self, name: &str, value: Value) {
+    pub fn insert(&mut self, name: &str, value: Value) {
         let field = Field {
             place: None,
             value: value.into(),

@@ -9,6 +9,7 @@ use crate::{
     http::{
         kserve,
         operation::{Answer, Operation},
+        torchserve,
     },
     rescue::{self, Cause},
 };
@@ -87,6 +88,11 @@ fn responses(operation: &Operation, is_of_messages: bool) -> Value {
         let reference = if kserve::owns(&operation.path) {
             let properties = json!({ "error": { "type": "string" }, "code": {} });
             json!({ "type": "object", "required": ["error"], "properties": properties })
+        } else if torchserve::owns(&operation.path) {
+            let text = json!({ "type": "string" });
+            let properties =
+                json!({ "code": { "type": "integer" }, "type": text, "message": text });
+            json!({ "type": "object", "required": ["code", "type", "message"], "properties": properties })
         } else {
             json!({ "$ref": format!("#/components/schemas/{error}") })
         };
@@ -120,6 +126,10 @@ fn responses(operation: &Operation, is_of_messages: bool) -> Value {
             let forms: Map<String, Value> = forms.collect();
             let answer = json!({ "description": "The answer", "content": forms });
             responses.insert("200".to_owned(), answer);
+        }
+        Answer::Any => {
+            let any = json!({ "description": "The answer", "content": { "*/*": {} } });
+            responses.insert("200".to_owned(), any);
         }
         Answer::Nothing => {
             let done = json!({ "description": "Done" });

@@ -1,6 +1,10 @@
 //! The schema of a body: its fields, and which of them go together.
 
-use graphmill_calculators::http::table::{self, Form};
+use graphmill_calculators::http::{
+    dialect::Place,
+    dialects,
+    table::{self, Form},
+};
 use serde_json::{Map, Value, json};
 
 use super::field;
@@ -51,13 +55,9 @@ pub(super) fn body(body: Body, known: &Known<'_>) -> Value {
         };
         list.insert(field.name.to_owned(), schema);
     }
-    // The names are known, which is more than the table says.
-    let mut model = json!({ "type": "string", "enum": known.models });
-    if !required.contains(&"model") {
-        model = json!({ "anyOf": [model, { "type": "null" }] });
+    if !is_named_by_the_path(endpoint) {
+        properties.insert("model".to_owned(), model(required, known));
     }
-    model["description"] = json!("The graph that answers.");
-    properties.insert("model".to_owned(), model);
     if matches!(endpoint, "messages" | "responses") {
         let one = json!({ "enum": [1, null], "description": "There is one answer.", "x-form": "only `1`" });
         properties.insert("n".to_owned(), one);
@@ -71,6 +71,22 @@ pub(super) fn body(body: Body, known: &Known<'_>) -> Value {
         schema["x-fields"] = json!(others);
     }
     schema
+}
+
+/// Whether the path of an endpoint names the graph, and not the body.
+fn is_named_by_the_path(endpoint: &str) -> bool {
+    dialects::named(endpoint).is_some_and(|dialect| dialect.place() == Place::BehindTheGraph)
+}
+
+/// The schema of the field that names the graph.
+fn model(required: &[&str], known: &Known<'_>) -> Value {
+    // The names are known, which is more than the table says.
+    let mut model = json!({ "type": "string", "enum": known.models });
+    if !required.contains(&"model") {
+        model = json!({ "anyOf": [model, { "type": "null" }] });
+    }
+    model["description"] = json!("The graph that answers.");
+    model
 }
 
 /// Which fields need another one, each as two ways out: the other field is there, or this one asks

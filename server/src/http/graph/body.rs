@@ -12,6 +12,7 @@ use graphmill_calculators::payload::JsonBody;
 use serde_json::Value;
 
 use crate::{
+    kserve::wrong,
     listen::time_allowed,
     rescue::{Cause, Failure},
 };
@@ -44,9 +45,29 @@ impl ParsedBody {
         })
     }
 
+    /// Puts in what the path says of the graph; refuses a body that says something else.
+    pub(super) fn is_for(&mut self, name: &str, version: &str) -> Result<(), Failure> {
+        for (field, said) in [
+            ("model", name),
+            ("model_name", name),
+            ("model_version", version),
+        ] {
+            if self.json.get(field)?.is_some_and(|value| value != said) {
+                return Err(wrong(
+                    field.to_owned(),
+                    format_args!("the path says `{said}`"),
+                ));
+            }
+            if let Some(json) = Arc::get_mut(&mut self.json) {
+                json.insert(field, said.into());
+            }
+        }
+        Ok(())
+    }
+
     /// The field that holds the prompt.
     pub(super) fn prompt_field(&self) -> Option<&'static str> {
-        ["messages", "prompt", "input"]
+        ["messages", "prompt", "input", "text_input"]
             .into_iter()
             .find(|field| self.json.has(field))
     }

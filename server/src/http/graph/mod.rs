@@ -34,6 +34,7 @@ use timings::Timings;
 use crate::{
     http::{access::Entry, sse, state::App, unknown_route},
     keys::{self, Caller, Settlement},
+    kserve::{self, Label},
     listen::{Arrival, ON_ITS_WAY, time_allowed},
     observe::{request_id::Id, trace::RunTrace},
     rescue::{Cause, Failure},
@@ -139,6 +140,23 @@ pub(crate) async fn about_a_prompt(
         None => body.model()?.to_owned(),
     };
     answer(&app, &name, head, body).await
+}
+
+/// A path of a dialect that names the graph, and perhaps its version.
+pub(crate) async fn of_named(
+    app: &App,
+    name: &str,
+    version: &str,
+    request: Request,
+) -> Result<Response, Failure> {
+    let (head, body) = read(app, request).await;
+    let mut body = body?;
+    let (choice, caller) = (head.choice(), head.caller.as_deref());
+    let graph = app.choose(name, &choice, caller)?.servable;
+    let versioned = kserve::versioned(&graph, name, version)?;
+    let graph = app.choose(&versioned, &choice, caller)?.servable;
+    body.is_for(name, &Label::of(&graph).version)?;
+    answer(app, &versioned, head, body).await
 }
 
 /// Any other path. The graph is named by `model`, or by the path itself; where neither names one,

@@ -1,7 +1,7 @@
 //! The routes that lead to graphs, whatever their dialect. What a body may say and how an answer
 //! looks is decided by the graph's nodes.
 
-use graphmill_calculators::http::dialects;
+use graphmill_calculators::http::{dialect::Place, dialects};
 
 use super::endpoint;
 use crate::http::operation::{Answer, Body, Group, Operation};
@@ -17,6 +17,12 @@ pub(in crate::http) fn of_dialects() -> Vec<Operation> {
             } else {
                 (Group::Prompts, body.of_prompt(), Answer::Json(route.answer))
             };
+            if dialect.place() == Place::BehindTheGraph {
+                let path = format!("{}/{{*name}}/{}", dialects::GRAPHS, route.path);
+                let operation = Operation::post_behind(path, body);
+                operations.push(operation.about(group, route.summary).answers(answer));
+                continue;
+            }
             for prefix in dialects::PREFIXES {
                 let path = format!("{prefix}/{}", route.path);
                 operations.push(

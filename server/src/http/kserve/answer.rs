@@ -6,18 +6,14 @@ use axum::{
 };
 use bytes::{Bytes, BytesMut};
 use graphmill_calculators::tensor::{Datatype, Tensor, data_to_json};
-use graphmill_engine::shortened;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::{binary::LENGTH_HEADER, request::Wanted};
+use super::binary::LENGTH_HEADER;
 use crate::{
-    kserve::{Label, Tensors, wrong},
+    kserve::{Label, wrong},
     rescue::{Cause, Failure},
 };
-
-/// How much of a name an error shows.
-const SHOWN_BYTES: usize = 100;
 
 #[derive(Serialize)]
 struct Written<'a> {
@@ -44,34 +40,7 @@ struct WrittenSize {
     binary_data_size: usize,
 }
 
-/// Of all tensors, those that are wanted, in that order, and whether each is wanted behind the
-/// JSON.
-pub(super) fn choose(
-    tensors: Tensors,
-    wanted: &[Wanted],
-    binary: bool,
-) -> Result<Vec<(String, Tensor, bool)>, Failure> {
-    if wanted.is_empty() {
-        let all = tensors.into_iter();
-        return Ok(all.map(|(name, tensor)| (name, tensor, binary)).collect());
-    }
-    let mut chosen = Vec::with_capacity(wanted.len());
-    for output in wanted {
-        let found = tensors.iter().find(|(name, _)| *name == output.name);
-        let Some((name, tensor)) = found else {
-            let why = format!(
-                "the graph's output `{}` has no packet",
-                shortened(&output.name, SHOWN_BYTES)
-            );
-            return Err(Failure::new(Cause::NoAnswer, why));
-        };
-        let binary = output.binary.unwrap_or(binary);
-        chosen.push((name.clone(), tensor.clone(), binary));
-    }
-    Ok(chosen)
-}
-
-/// Writes an answer.
+/// Writes an answer of tensors, each with its name and whether it is wanted behind the JSON.
 pub(super) fn write(
     label: &Label,
     id: Option<&str>,

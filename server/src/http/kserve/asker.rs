@@ -7,11 +7,12 @@ use std::{
 
 use axum::http::{Extensions, HeaderMap};
 use graphmill_calculators::payload::Account;
+use graphmill_engine::SidePackets;
 
 use crate::{
     http::{access::Entry, state::App},
     keys::{Caller, Settlement},
-    kserve::{self, Inference, Run, Settings},
+    kserve::{self, Driver, Inference, Run, Settings},
     listen::{Arrival, time_allowed},
     observe::{request_id::Id, trace::RequestTrace},
     rescue::{Cause, Failure},
@@ -78,7 +79,18 @@ impl Asker {
     /// When the answer has to be there, as far as the head says. A time that is too far off to be
     /// represented never comes.
     fn deadline(&self) -> Option<Instant> {
-        self.allowed.and_then(|time| self.arrived.checked_add(time))
+        self.earlier(None)
+    }
+
+    /// The earlier of the deadline that the head says and the end of this time.
+    fn earlier(&self, time: Option<Duration>) -> Option<Instant> {
+        let shorter = self.allowed.into_iter().chain(time).min();
+        shorter.and_then(|time| self.arrived.checked_add(time))
+    }
+
+    /// The name of the key, where there are keys.
+    pub(crate) fn key(&self) -> Option<Arc<str>> {
+        self.caller.as_ref().map(|caller| Arc::clone(caller.name()))
     }
 
     /// Whether who asks may use a graph.
@@ -89,7 +101,12 @@ impl Asker {
 
     /// Resolves when the deadline that the head says has passed, with the failure that it is.
     pub(crate) async fn expires(&self) -> Failure {
-        match self.deadline() {
+        self.expires_within(None).await
+    }
+
+    /// The same for the earlier of that deadline and the end of this time.
+    pub(crate) async fn expires_within(&self, time: Option<Duration>) -> Failure {
+        match self.earlier(time) {
             Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
             None => std::future::pending().await,
         }
@@ -102,18 +119,40 @@ impl Asker {
         app: &App,
         ready: Ready,
         settings: Settings,
-        streams: bool,
+        driver: Driver,
     ) -> Result<Inference, Failure> {
-        self.entry.model(ready.servable.name(), streams);
+        let deadline = self.earlier(settings.timeout);
+        self.entry
+            .model(ready.servable.name(), driver == Driver::Task);
+        self.open_until(app, ready, settings.sides, deadline, driver)
+    }
+
+    /// Opens a run of a graph that outlives the request.
+    pub(crate) fn open_sequence(
+        &self,
+        app: &App,
+        ready: Ready,
+        sides: SidePackets,
+    ) -> Result<Inference, Failure> {
+        self.entry.model(ready.servable.name(), false);
+        self.open_until(app, ready, sides, None, Driver::Task)
+    }
+
+    fn open_until(
+        &self,
+        app: &App,
+        ready: Ready,
+        sides: SidePackets,
+        deadline: Option<Instant>,
+        driver: Driver,
+    ) -> Result<Inference, Failure> {
         if let Some(caller) = &self.caller {
             caller.is_tallied(self.entry.tally());
         }
-        let shorter = self.allowed.into_iter().chain(settings.timeout).min();
         let run = Run {
             id: self.id.clone(),
-            // One that is too far off to be represented never comes.
-            deadline: shorter.and_then(|time| self.arrived.checked_add(time)),
-            key: self.caller.as_ref().map(|caller| Arc::clone(caller.name())),
+            deadline,
+            key: self.key(),
             account: Account {
                 tally: self.entry.tally(),
                 terms: self.caller.as_ref().map(Caller::terms),
@@ -121,9 +160,15 @@ impl Asker {
             },
             traceparent: self.traceparent.clone(),
         };
-        let inference = Inference::open(&app.stage, &app.running, ready, settings, run)?;
+        let inference = Inference::open(&app.stage, &app.running, ready, sides, driver, run)?;
         self.entry.entered();
         Ok(inference)
+    }
+
+    /// Says which graph goes on with a run that an earlier request opened.
+    pub(crate) fn goes_on(&self, name: &str) {
+        self.entry.model(name, false);
+        self.entry.entered();
     }
 
     /// What settles the account of the asker's key when it is dropped.

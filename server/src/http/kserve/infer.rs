@@ -2,17 +2,12 @@
 
 use axum::{extract::Request, response::Response};
 use bytes::Bytes;
-use graphmill_engine::{Timestamp, shortened};
+use graphmill_engine::shortened;
 
-use super::{
-    answer,
-    asker::Asker,
-    binary,
-    request::{InferRequest, Wanted},
-};
+use super::{Asker, RunRequest, answer, binary, request::InferRequest, run};
 use crate::{
     http::state::App,
-    kserve::{self, Label, Settings},
+    kserve,
     rescue::{Cause, Failure},
 };
 
@@ -28,9 +23,9 @@ pub(super) async fn infer(
     request: Request,
 ) -> Result<Response, Failure> {
     let (parts, body) = request.into_parts();
-    let asker = Asker::of(&parts.extensions, &parts.headers)?;
+    let who = Asker::of(&parts.extensions, &parts.headers)?;
     let body = app.read_body(&parts.headers, body).await?;
-    asker.find(app, name, version)?;
+    who.find(app, name, version)?;
     let json = binary::json_length(&parts.headers)?;
     let request = read(body, json).await?;
     if request.graph.as_ref().is_some_and(|graph| graph != name) {
@@ -42,20 +37,23 @@ pub(super) async fn infer(
         _ => version,
     };
     let binary = request.is_binary();
-    let ready = asker.available(app, name, version).await?;
-    let label = Label::of(&ready.servable);
-    check_outputs(&request.outputs, ready.plan().graph_outputs())?;
-    let settings = Settings::read(request.parameters, ready.plan())?;
-    let time = settings.time.unwrap_or(Timestamp::ZERO);
-    let mut inference = asker.open(app, ready, settings, false)?;
-    let packets = kserve::packets(inference.plan(), request.inputs, true)?;
-    // Before the answer's end is sent: the next request may follow at once.
-    let _settlement = asker.settlement();
-    let mut feeder = inference.feeder();
-    feeder.push(packets, time).await?;
-    feeder.close();
-    let tensors = inference.collect().await?;
-    let tensors = answer::choose(tensors, &request.outputs, binary)?;
+    let wanted = request.outputs.iter();
+    let wanted: Vec<Option<bool>> = wanted.map(|output| output.binary).collect();
+    let asked = RunRequest {
+        graph: name.to_owned(),
+        version: version.to_owned(),
+        parameters: request.parameters,
+        inputs: request.inputs,
+        outputs: request.outputs.into_iter().map(|it| it.name).collect(),
+    };
+    let (label, tensors) = run(app, &who, asked).await?;
+    // Those that are wanted are in the order of the request.
+    let wanted = wanted.into_iter().chain(std::iter::repeat(None));
+    let tensors: Vec<_> = tensors
+        .into_iter()
+        .zip(wanted)
+        .map(|((name, tensor), wanted)| (name, tensor, wanted.unwrap_or(binary)))
+        .collect();
     answer::write(&label, request.id.as_deref(), &tensors)
 }
 
@@ -67,23 +65,4 @@ async fn read(body: Bytes, json: Option<usize>) -> Result<InferRequest, Failure>
     reading
         .await
         .map_err(|_| Failure::new(Cause::Panic, "the body could not be read"))?
-}
-
-/// Refuses outputs that the graph does not have.
-fn check_outputs<'a>(
-    wanted: &[Wanted],
-    outputs: impl Iterator<Item = &'a str>,
-) -> Result<(), Failure> {
-    let names: Vec<&str> = outputs.collect();
-    for (position, output) in wanted.iter().enumerate() {
-        if !names.contains(&output.name.as_str()) {
-            let why = format!(
-                "the graph has no output `{}`; there are `{}`",
-                shortened(&output.name, 100),
-                names.join("`, `")
-            );
-            return Err(kserve::wrong(format!("outputs[{position}].name"), why));
-        }
-    }
-    Ok(())
 }

@@ -10,6 +10,7 @@ mod metadata;
 mod path;
 mod repository;
 mod request;
+mod run;
 
 use std::sync::Arc;
 
@@ -19,13 +20,16 @@ use axum::{
     http::{Method, Uri},
     response::{IntoResponse as _, Response},
 };
+use graphmill_calculators::http::dialects;
 use serde_json::{Value, json};
 
 pub(crate) use asker::Asker;
 pub(super) use health::ready;
 use path::{Asked, OfModel};
+pub(crate) use run::{Request as RunRequest, run};
 
 use super::{
+    graph,
     operation::{Answer, Group, Operation, Side},
     state::App,
     unknown_route,
@@ -196,7 +200,7 @@ async fn of_model(
         version,
         asked,
     } = OfModel::read(&path);
-    if asked == Asked::Infer {
+    if asked == Asked::Infer || dialects::of_path(uri.path()).is_some() {
         return Err(super::wrong_method(method, uri).await);
     }
     let graph = app.find(name, caller)?.servable;
@@ -219,6 +223,11 @@ async fn infer(
     Path(path): Path<String>,
     request: Request,
 ) -> Result<Response, Failure> {
+    if let Some(dialect) = dialects::of_path(request.uri().path()) {
+        let graph = path.strip_suffix(dialect.endpoint()).unwrap_or(&path);
+        let (name, version) = path::versioned(graph.trim_end_matches('/'));
+        return graph::of_named(&app, name, version, request).await;
+    }
     let OfModel {
         name,
         version,

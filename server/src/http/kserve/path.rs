@@ -21,6 +21,14 @@ pub(super) struct OfModel<'a> {
     pub(super) asked: Asked,
 }
 
+/// The name and the version of a graph; no version where the path has none.
+pub(super) fn versioned(path: &str) -> (&str, &str) {
+    match path.rsplit_once("/versions/") {
+        Some((name, version)) if !version.contains('/') => (name, version),
+        _ => (path, ""),
+    }
+}
+
 impl<'a> OfModel<'a> {
     pub(super) fn read(path: &'a str) -> Self {
         let ends = [
@@ -33,10 +41,7 @@ impl<'a> OfModel<'a> {
         let mut found = ends.into_iter();
         let found = found.find_map(|(end, asked)| Some((path.strip_suffix(end)?, asked)));
         let (path, asked) = found.unwrap_or((path, Asked::Metadata));
-        let (name, version) = match path.rsplit_once("/versions/") {
-            Some((name, version)) if !version.contains('/') => (name, version),
-            _ => (path, ""),
-        };
+        let (name, version) = versioned(path);
         Self {
             name,
             version,

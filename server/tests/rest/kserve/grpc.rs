@@ -316,8 +316,8 @@ async fn what_is_wrong_with_a_request_is_named() {
         ),
         (
             with(mirrored(), "sequence_id", ParameterChoice::Int64Param(1)),
-            Code::InvalidArgument,
-            "ModelStreamInfer",
+            Code::NotFound,
+            "has no sequence 1",
         ),
         (
             with(

@@ -143,7 +143,7 @@ async fn damaged_messages_are_refused_and_hurt_nobody() {
             3,
             "ends%20inside%20of%20a%20message",
         ),
-        (vec![1, 0, 0, 0, 1, 1], 12, "compressed"),
+        (vec![1, 0, 0, 0, 1, 1], 3, "compressed"),
         (vec![0, 255, 255, 255, 255, 1], 8, "--max_body_bytes"),
         (
             vec![0, 0, 0, 0, 3, 255, 255, 255],
@@ -184,6 +184,74 @@ async fn damaged_messages_are_refused_and_hurt_nobody() {
     let asked = with_input(request("repeat"), "x", "INT8", &[1], vec![1]);
     let answer: ModelInferResponse = client.call("ModelInfer", asked).await.unwrap();
     assert_eq!(answer.outputs.len(), 1);
+}
+
+#[tokio::test]
+async fn a_message_that_dribbles_in_is_cut_off() {
+    let setup = setup(&[("repeat", REPEAT)]);
+    let setup = setup.with(|options| options.limits.body = Duration::from_millis(200));
+    let server = setup.start().await;
+    let mut stream = TcpStream::connect(server.server.grpc_addresses()[0])
+        .await
+        .expect("it listens");
+    let head = "POST /inference.GRPCInferenceService/ModelInfer HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/grpc\r\ncontent-length: 100\r\n\r\n\0\0\0";
+    stream.write_all(head.as_bytes()).await.expect("writable");
+    let mut answer = String::new();
+    let read = tokio::time::timeout(Duration::from_secs(30), stream.read_to_string(&mut answer));
+    read.await.expect("it is closed").expect("text");
+    assert!(answer.contains("grpc-status: 4"), "{answer}");
+}
+
+#[tokio::test]
+async fn more_metadata_than_fits_is_refused() {
+    let (_server, client) = start(&[("repeat", REPEAT)]).await;
+    let asked = || with_input(request("repeat"), "x", "INT8", &[1], vec![1]);
+    let mut large = tonic::Request::new(asked());
+    let value = "a".repeat(100_000).parse().expect("ASCII");
+    large.metadata_mut().insert("x-large", value);
+    let answer = client.send::<_, ModelInferResponse>("ModelInfer", large);
+    assert!(answer.await.is_err());
+    let answer: ModelInferResponse = client.call("ModelInfer", asked()).await.unwrap();
+    assert_eq!(answer.outputs.len(), 1);
+}
+
+#[tokio::test]
+async fn compressed_messages_are_read_as_far_as_a_body_may_go() {
+    let setup = setup(&[("repeat", REPEAT)]).bodies(100_000, 150_000);
+    let server = setup.start().await;
+    let address = server.server.grpc_addresses()[0];
+    let post = async |bytes: usize, encoding: &'static str| {
+        let message = with_input(
+            request("repeat"),
+            "x",
+            "UINT8",
+            &[bytes as i64],
+            vec![7; bytes],
+        );
+        let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
+        std::io::Write::write_all(&mut encoder, &prost::Message::encode_to_vec(&message))
+            .expect("memory");
+        let packed = encoder.finish().expect("memory");
+        let mut body = vec![1];
+        body.extend((packed.len() as u32).to_be_bytes());
+        body.extend(packed);
+        let url = format!("http://{address}/inference.GRPCInferenceService/ModelInfer");
+        let request = server
+            .client
+            .post(url)
+            .header("content-type", "application/grpc");
+        read(request.header("grpc-encoding", encoding).body(body)).await
+    };
+    let fits = post(90_000, "deflate").await;
+    assert!(
+        fits.header("grpc-status")
+            .is_none_or(|status| status == "0"),
+        "{fits:?}"
+    );
+    let bomb = post(1 << 20, "deflate").await;
+    assert_eq!(bomb.header("grpc-status"), Some("8"), "{bomb:?}");
+    assert_eq!(post(10, "gzip").await.header("grpc-status"), Some("3"));
+    assert_eq!(post(10, "br").await.header("grpc-status"), Some("12"));
 }
 
 #[tokio::test]

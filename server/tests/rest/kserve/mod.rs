@@ -9,6 +9,7 @@ mod nodes;
 #[cfg(feature = "onnx")]
 mod onnx;
 mod repository;
+mod sequences;
 mod stream;
 
 use std::net::SocketAddr;
@@ -58,6 +59,19 @@ const REPEAT: &str = r#"
       input_stream: "x"
       input_side_packet: "times"
       output_stream: "repeated"
+    }
+"#;
+
+/// See [`nodes::Sum`].
+const SUM: &str = r#"
+    input_stream: "x"
+    input_side_packet: "first"
+    output_stream: "sum"
+    node {
+      calculator: "SumCalculator"
+      input_stream: "x"
+      input_side_packet: "first"
+      output_stream: "sum"
     }
 "#;
 

@@ -44,6 +44,40 @@ impl Calculator for Repeat {
 }
 register!(Repeat);
 
+/// Emits the sum of all tensors of one INT64 so far; fails at a negative one.
+#[derive(Default)]
+pub(super) struct Sum {
+    sum: i64,
+}
+
+impl Calculator for Sum {
+    const NAME: &'static str = "SumCalculator";
+    const DOC: &'static str = "Adds up numbers.";
+    type Options = NoOptions;
+    type Ports = (In<i64>, Out<i64>, Side<i64>);
+
+    fn contract(c: &mut Contract, _: &NoOptions) -> Self::Ports {
+        (c.input(""), c.output(""), c.optional_side(""))
+    }
+
+    fn open(_: &NoOptions, (_, _, first): Self::Ports, cx: &mut OpenCx<'_>) -> Result<Self> {
+        let sum = cx.side(first).copied().unwrap_or(0);
+        Ok(Self { sum })
+    }
+
+    fn process(&mut self, (input, output, _): Self::Ports, cx: &mut Cx<'_>) -> Result<Flow> {
+        if let Some(number) = cx.take(input) {
+            if number < 0 {
+                return Err(Error::internal("told to fail"));
+            }
+            self.sum += number;
+            cx.emit(output, self.sum);
+        }
+        Ok(Flow::Continue)
+    }
+}
+register!(Sum);
+
 /// Waits for an event that nobody sends.
 pub(super) struct Wait {
     _sender: EventSender<()>,

@@ -27,7 +27,7 @@ fn at(request: ModelInferRequest, time: i64) -> ModelInferRequest {
 }
 
 /// A stream whose first message this is.
-async fn begun(
+pub(super) async fn begun(
     client: &Client,
     first: ModelInferRequest,
 ) -> (
@@ -40,7 +40,7 @@ async fn begun(
     (sender, answers)
 }
 
-async fn next(
+pub(super) async fn next(
     answers: &mut Streaming<ModelStreamInferResponse>,
 ) -> Result<Option<ModelStreamInferResponse>, Status> {
     let next = tokio::time::timeout(PATIENCE, answers.message()).await;

@@ -1,0 +1,131 @@
+//! `TextToRequestCalculator`: a text as the request that an HTTP client would send.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use graphmill_engine::{
+    Calculator, Contract, Cx, Error, Flow, In, OpenCx, Out, Packet, Payload, Result, Side, register,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::http::table::{CHAT, COMPLETIONS};
+use crate::payload::{HttpRequestPayload, JsonBody};
+
+/// Options of [`TextRequestNode`].
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct TextRequestOptions {
+    /// Whether the text is a prompt, to be continued as it is; else it is what a user says in a
+    /// conversation.
+    pub is_prompt: bool,
+}
+
+/// Makes a request of a text, for `OpenAIRequestCalculator`: what a user says, or a prompt.
+///
+/// The side packets are fields of the request, which that node checks. So clients of `KServe`'s
+/// protocol set them as parameters.
+///
+/// ```pbtxt
+/// input_stream: "TEXT:text"
+/// input_side_packet: "max_tokens"
+/// output_stream: "HTTP_REQUEST_PAYLOAD:request"
+/// node {
+///   calculator: "TextToRequestCalculator"
+///   input_stream: "TEXT:text"
+///   input_side_packet: "MAX_TOKENS:max_tokens"
+///   output_stream: "HTTP_REQUEST_PAYLOAD:request"
+/// }
+/// ```
+pub struct TextRequestNode {
+    is_prompt: bool,
+    /// The fields that side packets say.
+    fields: Map<String, Value>,
+}
+
+/// The tags of side packets, and the fields that these are.
+const FIELDS: [(&str, &str); 6] = [
+    ("MAX_TOKENS", "max_tokens"),
+    ("TEMPERATURE", "temperature"),
+    ("TOP_P", "top_p"),
+    ("TOP_K", "top_k"),
+    ("SEED", "seed"),
+    ("STOP", "stop"),
+];
+
+/// The ports of [`TextRequestNode`].
+#[derive(Copy, Clone, Debug)]
+pub struct TextRequestPorts {
+    text: In<String>,
+    request: Out<HttpRequestPayload>,
+    fields: [Side<dyn Payload>; FIELDS.len()],
+}
+
+impl Calculator for TextRequestNode {
+    const NAME: &'static str = "TextToRequestCalculator";
+    const DOC: &'static str = "Makes a request of a text, as an HTTP client would send it.";
+    type Options = TextRequestOptions;
+    type Ports = TextRequestPorts;
+
+    fn contract(c: &mut Contract, _: &TextRequestOptions) -> TextRequestPorts {
+        TextRequestPorts {
+            text: c.input("TEXT"),
+            request: c.output("HTTP_REQUEST_PAYLOAD"),
+            fields: FIELDS.map(|(tag, _)| c.optional_side(tag)),
+        }
+    }
+
+    fn open(
+        options: &TextRequestOptions,
+        io: TextRequestPorts,
+        cx: &mut OpenCx<'_>,
+    ) -> Result<Self> {
+        let mut fields = Map::new();
+        for ((_, name), side) in FIELDS.into_iter().zip(io.fields) {
+            if let Some(packet) = cx.side_packet(side) {
+                fields.insert(name.to_owned(), value(name, packet)?);
+            }
+        }
+        Ok(Self {
+            is_prompt: options.is_prompt,
+            fields,
+        })
+    }
+
+    fn process(&mut self, io: TextRequestPorts, cx: &mut Cx<'_>) -> Result<Flow> {
+        if let Some(text) = cx.get(io.text) {
+            let mut body = self.fields.clone();
+            body.insert("model".to_owned(), "text".into());
+            let (endpoint, field, input) = if self.is_prompt {
+                (COMPLETIONS, "prompt", json!(text))
+            } else {
+                let said = json!([{ "role": "user", "content": text }]);
+                (CHAT, "messages", said)
+            };
+            body.insert(field.to_owned(), input);
+            let request = HttpRequestPayload {
+                method: "POST".to_owned(),
+                uri: format!("/v3/{endpoint}"),
+                headers: Vec::new(),
+                body: Bytes::new(),
+                json: Some(Arc::new(JsonBody::of_value(&Value::Object(body))?)),
+                adapter: None,
+            };
+            cx.emit(io.request, request);
+        }
+        Ok(Flow::Continue)
+    }
+}
+register!(TextRequestNode);
+
+/// A side packet as JSON.
+fn value(name: &str, packet: &Packet) -> Result<Value> {
+    let number = packet.get::<i64>().map(|number| json!(number));
+    let number = number.or_else(|| packet.get::<u64>().map(|number| json!(number)));
+    let number = number.or_else(|| packet.get::<f64>().map(|number| json!(number)));
+    let value = number.or_else(|| packet.get::<String>().map(|text| json!(text)));
+    value.ok_or_else(|| {
+        Error::invalid(format!("`{name}` must be a number or a text")).with_field(name.to_owned())
+    })
+}

@@ -1,0 +1,106 @@
+//! `ModelStreamInfer` whose messages are parts of sequences: each is a request by itself, and is
+//! answered by one message, in their order. The sequences stay when the stream ends.
+
+use std::sync::Arc;
+
+use axum::response::Response;
+use futures_util::stream;
+use hyper::body::Frame;
+
+use super::{
+    convert, infer,
+    message::{self, Messages},
+    proto::{ModelInferRequest, ModelInferResponse},
+    status, stream as streams,
+};
+use crate::{
+    http::{kserve::Asker, state::App},
+    keys::Settlement,
+    kserve::{self, Label, Part, Settings},
+    rescue::{Cause, Failure},
+    servable::cut,
+};
+
+/// Answers a stream that begins with this message.
+pub(super) fn answer(
+    app: Arc<App>,
+    who: Asker,
+    first: ModelInferRequest,
+    messages: Messages,
+) -> Response {
+    let parts = Parts {
+        _settlement: who.settlement(),
+        app,
+        who,
+        messages,
+        next: Some(first),
+    };
+    message::response(stream::unfold(Some(parts), |parts| async move {
+        Some(parts?.next().await)
+    }))
+}
+
+struct Parts {
+    app: Arc<App>,
+    who: Asker,
+    messages: Messages,
+    /// The first message, which has been read.
+    next: Option<ModelInferRequest>,
+    _settlement: Option<Settlement>,
+}
+
+impl Parts {
+    /// Reads a message and writes the answer to it, or the end.
+    async fn next(mut self) -> (message::Part, Option<Self>) {
+        let message = match self.read().await {
+            Ok(Some(message)) => message,
+            Ok(None) => return (Ok(Frame::trailers(status::trailers(None))), None),
+            Err(failure) => {
+                self.who.entry.failed(&failure);
+                let trailers = status::trailers(Some(&failure));
+                return (Ok(Frame::trailers(trailers)), None);
+            }
+        };
+        let graph = Label {
+            name: message.model_name.clone(),
+            version: message.model_version.clone(),
+        };
+        let id = message.id.clone();
+        let frame = match answered(&self.app, &self.who, message).await {
+            Ok(answer) => streams::given(answer),
+            Err(failure) => streams::wrong(failure, &graph, id),
+        };
+        (Ok(frame), Some(self))
+    }
+
+    async fn read(&mut self) -> Result<Option<ModelInferRequest>, Failure> {
+        if let Some(first) = self.next.take() {
+            return Ok(Some(first));
+        }
+        let mut stage = self.app.stage.clone();
+        tokio::select! {
+            message = self.messages.next() => message,
+            () = cut(&mut stage) => Err(Failure::new(Cause::Draining, "the server is stopping")),
+            failure = self.who.expires() => Err(failure),
+        }
+    }
+}
+
+async fn answered(
+    app: &App,
+    who: &Asker,
+    message: ModelInferRequest,
+) -> Result<ModelInferResponse, Failure> {
+    let parameters = convert::parameters(message.parameters.clone())?;
+    if Part::read(&parameters)?.is_none() {
+        let field = "parameters.sequence_id".to_owned();
+        let why = "the stream is one of sequences, as its first message had one";
+        return Err(kserve::wrong(field, why));
+    }
+    let says_final = Settings::says_final(&parameters);
+    let mut answer = infer::answer(app, who, message).await?;
+    if says_final {
+        streams::is_final(&mut answer);
+    }
+    Ok(answer)
+}

@@ -1,0 +1,167 @@
+//! The body of a prediction as the tensor of a graph's one input.
+
+use bytes::Bytes;
+use graphmill_calculators::tensor::{Datatype, Tensor, data_from_json};
+use graphmill_engine::Plan;
+use serde_json::value::RawValue;
+
+use crate::{
+    kserve::wrong,
+    rescue::{Cause, Failure},
+    tensors::{self, Port},
+};
+
+/// What the errors call the body.
+const BODY: &str = "body";
+
+/// Most dimensions of an input: each is an array around others.
+const MAX_DIMENSIONS: usize = 16;
+
+/// The name of the input, and the tensor.
+///
+/// Text is the text. JSON is the elements of what the graph declares. Anything else is the bytes of
+/// it, or one element of BYTES.
+pub(super) fn read(
+    plan: &Plan,
+    content_type: &str,
+    body: Bytes,
+) -> Result<(String, Tensor), Failure> {
+    let mut inputs = tensors::inputs(plan).into_iter();
+    let (Some(port), None) = (inputs.next(), inputs.next()) else {
+        let why = "the graph has several inputs: POST /v2/models/{name}/infer takes them by name";
+        return Err(Failure::new(Cause::BadRequest, why));
+    };
+    let media_type = content_type.split(';').next().unwrap_or_default().trim();
+    let media_type = media_type.to_ascii_lowercase();
+    let is_json = media_type == "application/json" || media_type.ends_with("+json");
+    let is_text =
+        media_type.starts_with("text/") || media_type == "application/x-www-form-urlencoded";
+    if media_type.starts_with("multipart/") {
+        let why = "parts are not read: send the data itself as the body";
+        return Err(wrong("content-type".to_owned(), why));
+    }
+    let is_element = matches!(port.datatype, None | Some(Datatype::Bytes));
+    let tensor = match port.datatype {
+        None if is_json => {
+            let name = &port.name;
+            let why = format_args!(
+                "the graph does not declare what the elements of `{name}` are (TensorOptions), which JSON does not say"
+            );
+            return Err(wrong(BODY.to_owned(), why));
+        }
+        Some(datatype) if is_json || (is_text && !is_element) => {
+            of_json(&port, datatype, is_json, &body)
+        }
+        None | Some(Datatype::Bytes) => Ok(Tensor::of_strings([&body])),
+        Some(datatype) => of_bytes(&port, datatype, body),
+    };
+    Ok((
+        port.name,
+        tensor.map_err(|why| wrong(BODY.to_owned(), why))?,
+    ))
+}
+
+/// Elements that are written as JSON: arrays in each other, or one by itself. A text that is not
+/// called JSON may be any.
+fn of_json(port: &Port, datatype: Datatype, is_json: bool, body: &[u8]) -> Result<Tensor, String> {
+    let is_one = port.shape == [1];
+    let json: Result<&RawValue, _> = serde_json::from_slice(body);
+    let json = match json {
+        Ok(json) => json.get(),
+        Err(error) if is_json => return Err(format!("it is no JSON: {error}")),
+        Err(_) => return Err(format!("it is no {datatype}")),
+    };
+    let text = if json.starts_with('[') {
+        json.to_owned()
+    } else if datatype == Datatype::Bytes && is_one && !json.starts_with('"') {
+        // JSON for a graph that takes text is that text.
+        return Ok(Tensor::of_strings([json]));
+    } else {
+        format!("[{json}]")
+    };
+    let mut shape = Vec::new();
+    let mut inside = text.as_str();
+    while inside.starts_with('[') && shape.len() < MAX_DIMENSIONS {
+        let items: Vec<&RawValue> = serde_json::from_str(inside).map_err(|it| it.to_string())?;
+        shape.push(items.len());
+        inside = items.first().map_or("", |first| first.get());
+    }
+    let raw: &RawValue = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+    let data = data_from_json(datatype, &shape, raw)?;
+    Tensor::new(datatype, shape, data).map_err(|error| error.to_string())
+}
+
+/// Elements as they are in memory, in the declared shape, of which one length may be open.
+fn of_bytes(port: &Port, datatype: Datatype, body: Bytes) -> Result<Tensor, String> {
+    let size = datatype.size().unwrap_or(1);
+    let mut known = port.shape.iter().filter(|length| **length >= 0);
+    let known = known.try_fold(size, |all, length| {
+        all.checked_mul(usize::try_from(*length).ok()?)
+    });
+    let known = known.ok_or("the declared shape has more elements than can be counted")?;
+    if port.shape.iter().filter(|length| **length < 0).count() > 1 {
+        return Err("more than one length of the declared shape is open: send JSON".to_owned());
+    }
+    let open = body.len().checked_div(known).unwrap_or(0);
+    let shape: Vec<usize> = port
+        .shape
+        .iter()
+        .map(|length| usize::try_from(*length).unwrap_or(open))
+        .collect();
+    Tensor::new(datatype, shape, body).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn port(datatype: Datatype, shape: &[i64]) -> Port {
+        Port {
+            name: "x".to_owned(),
+            datatype: Some(datatype),
+            shape: shape.to_vec(),
+        }
+    }
+
+    #[test]
+    fn json_says_its_shape() {
+        let port = port(Datatype::Fp32, &[-1, 2]);
+        let read = |json: &str| of_json(&port, Datatype::Fp32, true, json.as_bytes());
+        let tensor = read("[[1, 2], [3, 4], [5, 6]]").expect("a tensor");
+        assert_eq!(tensor.shape(), [3, 2]);
+        assert_eq!(read("[]").expect("a tensor").shape(), [0]);
+        assert_eq!(read("7").expect("a tensor").shape(), [1]);
+        for wrong in [
+            "[[1, 2], [3]]",
+            "[[1], 2]",
+            "{",
+            "{}",
+            "[\"a\"]",
+            &"[".repeat(40),
+        ] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn bytes_fill_the_declared_shape() {
+        let read = |shape: &[i64], bytes: usize| {
+            of_bytes(
+                &port(Datatype::Fp32, shape),
+                Datatype::Fp32,
+                vec![0; bytes].into(),
+            )
+        };
+        assert_eq!(read(&[-1, 2], 24).expect("a tensor").shape(), [3, 2]);
+        assert_eq!(read(&[2], 8).expect("a tensor").shape(), [2]);
+        for (shape, bytes) in [
+            (&[-1, 2][..], 23),
+            (&[2], 9),
+            (&[-1, -1], 16),
+            (&[-1, 0], 4),
+            (&[i64::MAX, i64::MAX], 4),
+        ] {
+            assert!(read(shape, bytes).is_err(), "{shape:?}");
+        }
+    }
+}

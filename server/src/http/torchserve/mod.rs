@@ -1,0 +1,152 @@
+//! TorchServe's API: `/predictions` runs a graph of one input with the body of the request,
+//! `/models` says what is served, `/ping` is for probes. What would change the models is refused:
+//! the configuration says what is served.
+
+mod input;
+mod models;
+mod output;
+mod predict;
+
+use std::sync::Arc;
+
+use axum::{
+    extract::State,
+    http::StatusCode,
+    response::{IntoResponse as _, Response},
+};
+use serde_json::{Value, json};
+
+use super::{
+    operation::{Answer, Group, OF_GRAPHS, Operation, Side},
+    state::App,
+};
+use crate::{
+    rescue::{Cause, Failure},
+    servable::Servable,
+};
+
+/// Why a change of the models may not be made.
+const OF_CHANGES: &[Cause] = &[
+    Cause::Unsupported,
+    Cause::WrongMethod,
+    Cause::ForeignHost,
+    Cause::ForeignOrigin,
+    Cause::TooManyConnections,
+    Cause::Panic,
+    Cause::NoKey,
+    Cause::Forbidden,
+];
+
+/// Why a question about a graph may not be answered.
+const OF_A_GRAPH: &[Cause] = &[
+    Cause::BadRequest,
+    Cause::UnknownModel,
+    Cause::WrongMethod,
+    Cause::ForeignHost,
+    Cause::ForeignOrigin,
+    Cause::TooManyConnections,
+    Cause::Panic,
+    Cause::NoKey,
+    Cause::Forbidden,
+];
+
+pub(super) fn operations() -> Vec<Operation> {
+    let change = |operation: Operation| {
+        operation
+            .about(
+                Group::Models,
+                "Refused: the configuration says what is served",
+            )
+            .refuses(OF_CHANGES)
+            .on(Side::Management)
+            .listed(false)
+    };
+    vec![
+        Operation::get("/ping", ping)
+            .about(
+                Group::Server,
+                "The same as `/v2/health/ready`, as TorchServe says it",
+            )
+            .answers(Answer::Health)
+            .listed(false),
+        Operation::command("/predictions/{*name}", predict::predict)
+            .about(
+                Group::Tensors,
+                "Runs a graph with the body, as TorchServe does",
+            )
+            .answers(Answer::Any)
+            .refuses(OF_GRAPHS),
+        Operation::get("/models", models::list)
+            .about(Group::Models, "The graphs, as TorchServe lists them")
+            .answers(Answer::Json(&["models"]))
+            .refuses(OF_A_GRAPH)
+            .on(Side::Management)
+            .listed(false),
+        Operation::get("/models/{*name}", models::describe)
+            .about(Group::Models, "One of them")
+            .answers(Answer::List)
+            .refuses(OF_A_GRAPH)
+            .on(Side::Management)
+            .listed(false),
+        change(Operation::command("/models", models::register)),
+        change(Operation::put("/models/{*name}", models::scale)),
+        change(Operation::delete("/models/{*name}", models::unregister)),
+    ]
+}
+
+/// Whether failures under a path are told as TorchServe's clients expect.
+pub(super) fn owns(path: &str) -> bool {
+    let of_models = path.strip_prefix("/models");
+    path.starts_with("/predictions/")
+        || of_models.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// A failure as TorchServe's clients expect it.
+pub(super) fn error(failure: &Failure) -> Value {
+    let status = failure.row().status;
+    json!({ "code": status.as_u16(), "type": kind(failure.cause, status), "message": failure.message })
+}
+
+/// The exceptions of TorchServe that stand for a failure.
+fn kind(cause: Cause, status: StatusCode) -> &'static str {
+    match cause {
+        Cause::UnknownModel => return "ModelNotFoundException",
+        Cause::Unsupported => return "NotImplementedException",
+        _ => {}
+    }
+    match status {
+        StatusCode::NOT_FOUND => "ResourceNotFoundException",
+        StatusCode::METHOD_NOT_ALLOWED => "MethodNotAllowedException",
+        StatusCode::PAYLOAD_TOO_LARGE => "RequestEntityTooLargeException",
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => "InvalidKeyException",
+        StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => {
+            "ServiceUnavailableException"
+        }
+        status if status.is_client_error() => "BadRequestException",
+        _ => "InternalServerException",
+    }
+}
+
+async fn ping(State(app): State<Arc<App>>) -> Response {
+    match app.unready() {
+        None => axum::Json(json!({ "status": "Healthy", "ready": true })).into_response(),
+        Some(reason) => {
+            let body = json!({ "status": "Unhealthy", "ready": false, "reason": reason });
+            (StatusCode::SERVICE_UNAVAILABLE, axum::Json(body)).into_response()
+        }
+    }
+}
+
+/// A path behind `/predictions` or `/models`: the name of a graph, which can have slashes, and
+/// perhaps a version, as a number or as TorchServe writes it, `1.0`.
+fn named(path: &str, find: impl Fn(&str) -> Result<Arc<Servable>, Failure>) -> (&str, &str) {
+    if find(path).is_ok() {
+        return (path, "");
+    }
+    match path.rsplit_once('/') {
+        Some((name, version)) if version.starts_with(|c: char| c.is_ascii_digit()) => {
+            (name, version.strip_suffix(".0").unwrap_or(version))
+        }
+        _ => (path, ""),
+    }
+}

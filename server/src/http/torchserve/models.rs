@@ -1,0 +1,120 @@
+//! `/models`: what is served, as TorchServe's management API lists it, and why that is not changed
+//! there.
+
+use std::sync::Arc;
+
+use axum::{
+    Extension, Json,
+    extract::{Path, State},
+    http::Uri,
+};
+use serde_json::{Value, json};
+
+use super::named;
+use crate::{
+    http::state::App,
+    keys::Caller,
+    kserve::{self, Label, wrong},
+    rescue::{Cause, Failure},
+    servable::{Servable, StateName},
+};
+
+/// How many graphs a page has at most, where the request does not say it.
+const PAGE: usize = 100;
+
+/// Which graphs are listed: the first, and how many.
+fn page(uri: &Uri) -> Result<(usize, usize), Failure> {
+    let (mut first, mut limit) = (0, PAGE);
+    for pair in uri.query().unwrap_or_default().split('&') {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let number = || {
+            let number = value.parse().ok();
+            number.ok_or_else(|| wrong(name.to_owned(), "it is a whole number"))
+        };
+        match name {
+            "limit" => limit = number()?,
+            "next_page_token" => first = number()?,
+            _ => {}
+        }
+    }
+    if limit == 0 {
+        return Err(wrong("limit".to_owned(), "it is at least 1"));
+    }
+    Ok((first, limit))
+}
+
+type Asking = Option<Extension<Arc<Caller>>>;
+
+/// The names of the graphs.
+pub(super) async fn list(
+    State(app): State<Arc<App>>,
+    caller: Asking,
+    uri: Uri,
+) -> Result<Json<Value>, Failure> {
+    let (first, limit) = page(&uri)?;
+    let servables = app.servables();
+    let sees = |graph: &str| caller.as_ref().is_none_or(|it| it.sees(graph, None));
+    let mut names: Vec<&str> = servables.iter().map(Servable::graph).collect();
+    names.retain(|name| sees(name));
+    names.dedup();
+    let shown = names.iter().skip(first).take(limit);
+    let models: Vec<Value> = shown
+        .map(|name| json!({ "modelName": name, "modelUrl": name }))
+        .collect();
+    let mut answer = json!({ "models": models });
+    let next = first.saturating_add(limit);
+    if next < names.len() {
+        answer["nextPageToken"] = json!(next.to_string());
+    }
+    Ok(Json(answer))
+}
+
+/// A graph: the version that is named, or that requests would go to.
+pub(super) async fn describe(
+    State(app): State<Arc<App>>,
+    caller: Asking,
+    Path(path): Path<String>,
+) -> Result<Json<Value>, Failure> {
+    let caller = caller.as_ref().map(|caller| &*caller.0);
+    let find = |name: &str| app.find(name, caller).map(|named| named.servable);
+    let (name, version) = named(&path, find);
+    let graph = find(name)?;
+    let graph = find(&kserve::versioned(&graph, name, version)?)?;
+    let Label { name, version } = Label::of(&graph);
+    let status = match graph.state_name() {
+        StateName::Available => "READY",
+        StateName::Listed | StateName::Loading | StateName::Waiting => "LOADING",
+        StateName::Unloading => "UNLOADING",
+        StateName::Failed | StateName::Unloaded => "UNAVAILABLE",
+    };
+    Ok(Json(json!([{
+        "modelName": name,
+        "modelVersion": version,
+        "modelUrl": name,
+        "runtime": kserve::PLATFORM,
+        "minWorkers": 1,
+        "maxWorkers": 1,
+        "batchSize": 1,
+        "maxBatchDelay": 0,
+        "loadedAtStartup": !graph.loads_on_demand(),
+        "workers": [{ "id": "0", "status": status }],
+    }])))
+}
+
+pub(super) async fn register() -> Failure {
+    refused("graphs are registered by adding them to the configuration")
+}
+
+pub(super) async fn unregister() -> Failure {
+    refused("graphs are unregistered by taking them out of the configuration")
+}
+
+pub(super) async fn scale() -> Failure {
+    refused(
+        "graphs have no workers to scale and no default version to set: sessions run side by side, and the configuration says which versions are served",
+    )
+}
+
+fn refused(why: &str) -> Failure {
+    Failure::new(Cause::Unsupported, why)
+}

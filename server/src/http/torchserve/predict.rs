@@ -1,0 +1,60 @@
+//! `POST /predictions/{name}`: the body is the graph's one input, and what the graph gives is the
+//! body of the answer.
+
+use std::sync::Arc;
+
+use axum::{
+    extract::{Path, Request, State},
+    http::{HeaderName, HeaderValue, header},
+    response::Response,
+};
+
+use super::{input, named, output};
+use crate::{
+    http::{
+        kserve::{Asker, RunRequest, run},
+        state::App,
+    },
+    kserve,
+    rescue::Failure,
+};
+
+/// What TorchServe says of every answer: it is not to be kept.
+const NOT_KEPT: [(HeaderName, HeaderValue); 3] = [
+    (header::PRAGMA, HeaderValue::from_static("no-cache")),
+    (
+        header::CACHE_CONTROL,
+        HeaderValue::from_static("no-cache; no-store, must-revalidate, private"),
+    ),
+    (
+        header::EXPIRES,
+        HeaderValue::from_static("Thu, 01 Jan 1970 00:00:00 UTC"),
+    ),
+];
+
+pub(super) async fn predict(
+    State(app): State<Arc<App>>,
+    Path(path): Path<String>,
+    request: Request,
+) -> Result<Response, Failure> {
+    let (parts, body) = request.into_parts();
+    let who = Asker::of(&parts.extensions, &parts.headers)?;
+    let body = app.read_body(&parts.headers, body).await?;
+    let (name, version) = named(&path, |name| who.find(&app, name, ""));
+    let ready = who.available(&app, name, version).await?;
+    kserve::takes_tensors(ready.plan(), name)?;
+    let content_type = parts.headers.get(header::CONTENT_TYPE);
+    let content_type = content_type.and_then(|value| value.to_str().ok());
+    let input = input::read(ready.plan(), content_type.unwrap_or_default(), body)?;
+    let asked = RunRequest {
+        graph: name.to_owned(),
+        version: version.to_owned(),
+        parameters: Vec::new(),
+        inputs: vec![input],
+        outputs: Vec::new(),
+    };
+    let (_, tensors) = run(&app, &who, asked).await?;
+    let mut response = output::write(&tensors)?;
+    response.headers_mut().extend(NOT_KEPT);
+    Ok(response)
+}
