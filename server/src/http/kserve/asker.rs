@@ -81,6 +81,12 @@ impl Asker {
         self.allowed.and_then(|time| self.arrived.checked_add(time))
     }
 
+    /// The name of the key of who asks.
+    pub(crate) fn name(&self) -> Option<Arc<str>> {
+        let caller = self.caller.as_ref();
+        caller.map(|caller| Arc::clone(caller.name()))
+    }
+
     /// Whether who asks may use a graph.
     pub(crate) fn sees(&self, name: &str) -> bool {
         let caller = self.caller.as_ref();
