@@ -42,8 +42,9 @@ fuzz-models: setup ## damage model files in FUZZ_MODELS ways, made from FUZZ_SEE
 	GRAPHMILL_FUZZ_MODELS=$(FUZZ_MODELS) GRAPHMILL_FUZZ_SEED=$(FUZZ_SEED) cargo test --release --workspace --test models fuzz -- --nocapture
 
 SOAK_MINUTES ?= 2
-soak: program ## load a server with right and wrong requests for SOAK_MINUTES; nothing may be left of them
+soak: program ## load a server with right and wrong requests for SOAK_MINUTES, and change what it serves under open streams
 	python3 bench/soak/soak.py --minutes $(SOAK_MINUTES)
+	python3 bench/soak/reload.py
 
 nightly: fuzz-models soak ## what takes too long for every change
 

@@ -2,6 +2,7 @@
 
 import configparser
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -13,7 +14,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from conftest import BINARY, ROOT
+from conftest import BINARY, ROOT, free_port
 from test_docs import anchors, command_line
 
 MANIFESTS = sorted((ROOT / "deploy/kserve").glob("*.yaml"))
@@ -138,6 +139,26 @@ def test_flags_exist():
         seen += len(flags)
         assert flags <= known, where
     assert seen > 20
+
+
+def test_the_service_starts_as_it_is_installed(tmp_path):
+    unit = (ROOT / "packaging/systemd/graphmill.service").read_text()
+    (variables,) = re.findall(r"^Environment=(.*)$", unit, flags=re.M)
+    environment = dict(variable.split("=", 1) for variable in variables.split())
+    installed = {"GRAPHMILL_CONFIG_PATH": "/etc/graphmill/config.json", "GRAPHMILL_REST_PORT": "8000"}
+    assert environment == installed
+    here = {"GRAPHMILL_CONFIG_PATH": str(ROOT / "config.json"), "GRAPHMILL_REST_PORT": str(free_port())}
+    words = dict(commands())["graphmill.service"]
+    (flags,) = [index for index, word in enumerate(words) if word == "$GRAPHMILL_FLAGS"]
+    command = [str(BINARY), *words[:flags], *words[flags + 1 :], "--state_dir", str(tmp_path)]
+    server = subprocess.Popen(command, env={**os.environ, **here}, stderr=subprocess.PIPE, text=True)
+    said = []
+    for line in server.stderr:
+        said.append(line)
+        if "ready after" in line:
+            server.terminate()
+    assert server.wait(60) == 0, said
+    assert not [line for line in said if "has no effect" in line], said
 
 
 def seconds(words, flag, default):

@@ -80,11 +80,13 @@ pub struct Server {
 pub struct Reloader(Arc<Served>);
 
 impl Reloader {
-    /// Reads the configuration again, and puts it in the place of the present one if all of its
-    /// graphs can be served. What came of it is in the log.
+    /// Reads the configuration again because a signal says so, and puts it in the place of the
+    /// present one if all of its graphs can be served. What came of it is in the log.
     pub async fn reload(&self) {
         let served = Arc::clone(&self.0);
-        let reloaded = tokio::task::spawn_blocking(move || served.reload()).await;
+        let reloaded =
+            tokio::task::spawn_blocking(move || served.reload_for(None, Some("told by a signal")))
+                .await;
         if let Ok(Ok(changes)) = reloaded
             && changes.is_empty()
         {

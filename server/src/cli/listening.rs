@@ -93,6 +93,24 @@ impl Listening {
             let hosts = &self.management_bind_address;
             options.management = resolve(hosts, port, "--management_bind_address")?;
         }
+        let ports = [
+            ("--rest_port", &options.addresses),
+            ("--port", &options.grpc),
+            ("--management_port", &options.management),
+        ];
+        for (index, (flag, addresses)) in ports.iter().enumerate() {
+            let earlier = ports[..index].iter();
+            let is_shared =
+                |address: &&SocketAddr| addresses.contains(address) && address.port() != 0;
+            let shared = earlier
+                .filter_map(|(other, taken)| Some((other, taken.iter().find(is_shared)?)))
+                .next();
+            if let Some((other, address)) = shared {
+                return Err(format!(
+                    "`{other}` and `{flag}` are both at {address}: each needs a port of its own"
+                ));
+            }
+        }
         let bound = self.rest_bind_address.iter();
         let bound = bound.chain(&self.management_bind_address);
         let bound = bound.chain(&self.grpc_bind_address);

@@ -60,11 +60,11 @@ pub static WRONG_VALUE: Code = Code {
 pub static CLASSIC_MODEL: Code = Code {
     number: 905,
     title: "classic OpenVINO models are not served",
-    explanation: "Graphmill serves graphs. Pipelines of classic models, custom loaders and the options of classic models \
-                  (`batch_size`, `shape`, `target_device`, ...) have no meaning for a graph: its options are in its nodes. The \
-                  file that `subconfig` names, `subconfig.json` beside the graph without it, may be absent or list no models; a \
+    explanation: "Graphmill serves graphs. Pipelines of classic models, their custom loaders and libraries of custom nodes are \
+                  refused. The options of classic models (`batch_size`, `shape`, `target_device`, ...) are accepted and have no \
+                  effect on a graph: its options are in its nodes. The file that `subconfig` names, `subconfig.json` beside the graph without it, may be absent or list no models; a \
                   graph with another one is not served.",
-    wrong: r#"{"model_config_list": [{"config": {"name": "resnet", "base_path": "resnet", "batch_size": 8}}]}"#,
+    wrong: r#"{"model_config_list": [], "pipeline_config_list": [{"name": "resnet"}]}"#,
     right: r#"{"model_config_list": [{"config": {"name": "chat", "base_path": "chat"}}]}"#,
 };
 

@@ -15,6 +15,7 @@
 
 pub mod codes;
 pub mod diagnostics;
+mod member;
 mod resolve;
 pub(crate) use resolve::wrong_name;
 mod schema;
@@ -22,6 +23,7 @@ pub(crate) mod subgraphs;
 mod versions;
 
 use std::{
+    borrow::Cow,
     collections::BTreeMap,
     path::{Path, PathBuf},
     sync::Arc,
@@ -177,28 +179,39 @@ pub fn parse(path: &Path, text: &str) -> Loaded {
     let places = Text { file, text };
     let mut diagnostics = Vec::new();
     let mut subgraphs = Vec::new();
-    let mut deserializer = serde_json::Deserializer::from_str(text);
-    let read: Result<schema::Object<schema::File>, _> =
-        serde_path_to_error::deserialize(&mut deserializer);
-    let graphs = match read {
-        Err(error) => {
-            diagnostics.push(places.explain(&error));
-            resolve::Graphs::default()
-        }
-        Ok(schema::Object(config)) => {
-            if let Err(error) = deserializer.end() {
-                let span = places.at(error.line(), error.column());
-                diagnostics.push(Diagnostic::error(
-                    &codes::NOT_JSON,
-                    span,
-                    "more text follows the configuration",
-                ));
+    // The file without the unknown keys that were found so far.
+    let mut known = Cow::Borrowed(text);
+    let graphs = loop {
+        let mut deserializer = serde_json::Deserializer::from_str(&known);
+        let read: Result<schema::Object<schema::File>, _> =
+            serde_path_to_error::deserialize(&mut deserializer);
+        let schema::Object(config) = match read {
+            Ok(config) => config,
+            Err(error) => {
+                let diagnostic = places.explain(&error);
+                let is_unknown_key = std::ptr::eq(diagnostic.code, &codes::UNKNOWN_KEY);
+                let key = diagnostic.primary.span.range();
+                diagnostics.push(diagnostic);
+                let without = is_unknown_key.then(|| member::without(&known, key));
+                match without.flatten() {
+                    Some(without) => known = without.into(),
+                    None => break resolve::Graphs::default(),
+                }
+                continue;
             }
-            places.refuse_unsupported(&config, &mut diagnostics);
-            let folder = path.parent().unwrap_or(Path::new(""));
-            subgraphs = resolve::subgraphs(&config, folder, &places, &mut diagnostics);
-            resolve::graphs(&config, folder, &places, &mut diagnostics)
+        };
+        if let Err(error) = deserializer.end() {
+            let span = places.at(error.line(), error.column());
+            diagnostics.push(Diagnostic::error(
+                &codes::NOT_JSON,
+                span,
+                "more text follows the configuration",
+            ));
         }
+        places.refuse_unsupported(&config, &mut diagnostics);
+        let folder = path.parent().unwrap_or(Path::new(""));
+        subgraphs = resolve::subgraphs(&config, folder, &places, &mut diagnostics);
+        break resolve::graphs(&config, folder, &places, &mut diagnostics);
     };
     let config = (!has_errors(&diagnostics)).then_some(Config {
         graphs: graphs.entries,
@@ -295,12 +308,6 @@ impl Text<'_> {
 
     fn unknown_key(&self, key: &str, known: &[&str], path: &str, place: Span) -> Diagnostic {
         let span = self.string_before(key, place);
-        if schema::CLASSIC_KEYS.contains(&key) {
-            let message =
-                format!("`{path}` is an option of classic OpenVINO models, which are not served");
-            return Diagnostic::error(&codes::CLASSIC_MODEL, span, message)
-                .hint("a graph's options are in its nodes, in the graph file");
-        }
         let diagnostic =
             Diagnostic::error(&codes::UNKNOWN_KEY, span, format!("unknown key `{path}`"));
         match suggest::nearest(key, known.iter().copied()) {

@@ -53,6 +53,16 @@ pub(super) fn graphs(
         (&entry.0.config.0, Listed::AsModel, field)
     });
     for (graph, listed, field) in listed.chain(modeled) {
+        for key in graph.classic_options() {
+            let message = format!(
+                "`{key}` of `{}` has no effect: it is an option of classic OpenVINO models, which are not served",
+                graph.name
+            );
+            diagnostics.push(
+                Diagnostic::warning(&codes::NO_EFFECT, places.entry(key), message)
+                    .hint("a graph's options are in its nodes, in the graph file"),
+            );
+        }
         if let Some(why) = wrong_name(&graph.name) {
             diagnostics.push(
                 Diagnostic::error(

@@ -122,7 +122,78 @@ pub(super) struct Graph {
     #[serde(default, deserialize_with = "percents")]
     #[schemars(with = "BTreeMap<String, u32>", extend("propertyNames" = { "pattern": "^0*[1-9][0-9]*$" }))]
     pub(super) canary: BTreeMap<u64, u32>,
+    /// For classic `OpenVINO` models: has no effect on a graph, whose options are in its nodes.
+    #[serde(default)]
+    #[schemars(with = "bool")]
+    pub(super) allow_cache: Option<IgnoredAny>,
+    /// For classic `OpenVINO` models: has no effect on a graph, whose options are in its nodes.
+    #[serde(default)]
+    #[schemars(with = "IntegerOrText")]
+    pub(super) batch_size: Option<IgnoredAny>,
+    /// For classic `OpenVINO` models: has no effect on a graph, whose options are in its nodes.
+    #[serde(default)]
+    #[schemars(with = "Properties")]
+    pub(super) custom_loader_options: Option<IgnoredAny>,
+    /// For classic `OpenVINO` models: has no effect on a graph, whose options are in its nodes.
+    #[serde(default)]
+    #[schemars(with = "TextOrProperties")]
+    pub(super) layout: Option<IgnoredAny>,
+    /// For classic `OpenVINO` models: has no effect on a graph, whose options are in its nodes.
+    #[serde(default)]
+    #[schemars(with = "u32")]
+    pub(super) nireq: Option<IgnoredAny>,
+    /// For classic `OpenVINO` models: has no effect on a graph, whose options are in its nodes.
+    #[serde(default)]
+    #[schemars(with = "Properties")]
+    pub(super) plugin_config: Option<IgnoredAny>,
+    /// For classic `OpenVINO` models: has no effect on a graph, whose options are in its nodes.
+    #[serde(default)]
+    #[schemars(with = "TextOrProperties")]
+    pub(super) shape: Option<IgnoredAny>,
+    /// For classic `OpenVINO` models: has no effect on a graph, whose options are in its nodes.
+    #[serde(default)]
+    #[schemars(with = "String")]
+    pub(super) target_device: Option<IgnoredAny>,
 }
+
+impl Graph {
+    /// The options of classic models that were given.
+    pub(super) fn classic_options(&self) -> impl Iterator<Item = &'static str> {
+        let options = [
+            ("allow_cache", &self.allow_cache),
+            ("batch_size", &self.batch_size),
+            ("custom_loader_options", &self.custom_loader_options),
+            ("layout", &self.layout),
+            ("nireq", &self.nireq),
+            ("plugin_config", &self.plugin_config),
+            ("shape", &self.shape),
+            ("target_device", &self.target_device),
+        ];
+        let given = options.into_iter().filter(|(_, value)| value.is_some());
+        given.map(|(key, _)| key)
+    }
+}
+
+/// A number, or a text such as `auto`.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+#[expect(dead_code, reason = "it describes a schema")]
+enum IntegerOrText {
+    Integer(u32),
+    Text(String),
+}
+
+/// One text for all inputs, or an object by input.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+#[expect(dead_code, reason = "it describes a schema")]
+enum TextOrProperties {
+    Text(String),
+    Properties(Properties),
+}
+
+/// An object whose keys are not described here.
+type Properties = BTreeMap<String, serde_json::Value>;
 
 /// When a graph is loaded.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, JsonSchema)]
@@ -250,15 +321,3 @@ pub(super) struct Metrics {
     #[serde(default, rename = "metrics_list")]
     _metrics_list: Vec<String>,
 }
-
-/// Keys of classic models in OpenVINO Model Server's schema. A graph has no use for them.
-pub(super) const CLASSIC_KEYS: &[&str] = &[
-    "allow_cache",
-    "batch_size",
-    "custom_loader_options",
-    "layout",
-    "nireq",
-    "plugin_config",
-    "shape",
-    "target_device",
-];

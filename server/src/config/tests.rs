@@ -71,6 +71,34 @@ fn a_numbered_version_folder_is_found_for_an_entry_of_the_model_list() {
 }
 
 #[test]
+fn all_unknown_keys_are_named_at_once_with_what_is_wrong_besides() {
+    let loaded = parse_text(
+        r#"{
+            "mediapipe_config_lst": [],
+            "model_config_list": [
+                {"config": {"name": "a", "base_pth": {"x": 1}, "loda": "on_demand"}},
+                {"config": {"name": ""}}
+            ],
+            "monitoring": {"metrics": {"enable": false, "metric_list": []}}
+        }"#,
+    );
+    let said: Vec<&str> = (loaded.diagnostics.iter())
+        .map(|diagnostic| diagnostic.message.as_str())
+        .collect();
+    assert_eq!(
+        said,
+        [
+            "unknown key `mediapipe_config_lst`",
+            "unknown key `model_config_list[0].config.base_pth`",
+            "unknown key `model_config_list[0].config.loda`",
+            "unknown key `monitoring.metrics.metric_list`",
+            "`model_config_list[1].config.name` is empty",
+        ]
+    );
+    assert!(loaded.config.is_none());
+}
+
+#[test]
 fn what_is_wrong_is_named_with_its_place() {
     for (text, expected) in [
         (
@@ -95,11 +123,11 @@ fn what_is_wrong_is_named_with_its_place() {
         ),
         (
             r#"{"mediapipe_config_list": [{"name": "a", "graph_queue_size": 4}]}"#,
-            "GM0903 config.json:1:42 unknown key `mediapipe_config_list[0].graph_queue_size` | known here: name, base_path, graph_path, subconfig, optional, load, idle_unload_seconds, model_version_policy, canary",
+            "GM0903 config.json:1:42 unknown key `mediapipe_config_list[0].graph_queue_size` | known here: name, base_path, graph_path, subconfig, optional, load, idle_unload_seconds, model_version_policy, canary, allow_cache, batch_size, custom_loader_options, layout, nireq, plugin_config, shape, target_device",
         ),
         (
             r#"{"model_config_list": [{"config": {"name": "a", "batch_size": 4}}]}"#,
-            "GM0905 config.json:1:49 `model_config_list[0].config.batch_size` is an option of classic OpenVINO models, which are not served | a graph's options are in its nodes, in the graph file",
+            "GM0907 config.json:1:49 `batch_size` of `a` has no effect: it is an option of classic OpenVINO models, which are not served | a graph's options are in its nodes, in the graph file",
         ),
         (
             r#"{"pipeline_config_list": [{}]}"#,

@@ -121,10 +121,10 @@ pub(super) async fn repository_index(State(app): State<Arc<App>>, request: Reque
 }
 
 pub(super) async fn model_load(State(app): State<Arc<App>>, request: Request) -> Answer {
-    let (_, asked): (_, proto::RepositoryModelLoadRequest) = read(&app, request).await?;
+    let (who, asked): (_, proto::RepositoryModelLoadRequest) = read(&app, request).await?;
     is_not_elsewhere(&app)?;
     let parameters = asked.parameters.keys().map(String::as_str);
-    kserve::load(&app.served, &asked.model_name, parameters).await?;
+    kserve::load(&app.served, who.name(), &asked.model_name, parameters).await?;
     Ok(message::reply(&proto::RepositoryModelLoadResponse {}))
 }
 

@@ -4,7 +4,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use axum::{
-    Json,
+    Extension, Json,
     extract::State,
     http::StatusCode,
     response::{IntoResponse as _, Response},
@@ -16,7 +16,10 @@ use super::{
     operation::{Answer, Group, Operation, Side},
     state::App,
 };
-use crate::servable::{Servable, StateName};
+use crate::{
+    keys::Caller,
+    servable::{Servable, StateName},
+};
 
 pub(super) fn operations() -> Vec<Operation> {
     let config = Operation::get("/v1/config", config).about(
@@ -35,9 +38,13 @@ pub(super) fn operations() -> Vec<Operation> {
 
 /// The states of the graphs of the new configuration; 201 where one has changed. What is wrong with
 /// a new configuration is an error, and the old one is served.
-async fn reload(State(app): State<Arc<App>>) -> Response {
+async fn reload(State(app): State<Arc<App>>, caller: Option<Extension<Arc<Caller>>>) -> Response {
     let served = Arc::clone(&app.served);
-    let Ok(reloaded) = spawn_blocking(move || served.reload()).await else {
+    let reloading = spawn_blocking(move || {
+        let actor = caller.as_ref().map(|caller| &**caller.name());
+        served.reload_for(actor, None)
+    });
+    let Ok(reloaded) = reloading.await else {
         let error = json!({ "error": "the server is stopping" });
         return (StatusCode::SERVICE_UNAVAILABLE, Json(error)).into_response();
     };

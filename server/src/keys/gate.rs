@@ -12,7 +12,7 @@ use axum::{
 
 use super::{Caller, Keys, Label, key::Entry};
 use crate::{
-    observe::metrics::KeyCounts,
+    observe::{self, Audit, metrics::KeyCounts},
     rescue::{Cause, Failure},
 };
 
@@ -124,6 +124,16 @@ impl Gate {
                 "the key `{name}` does not have the scope `{}`",
                 need.scope()
             );
+            if need == Need::Admin {
+                let path = request.extensions().get::<MatchedPath>();
+                observe::audit(&Audit {
+                    action: "administer",
+                    actor: Some(&name),
+                    subject: path.map_or("", MatchedPath::as_str),
+                    outcome: "refused",
+                    reason: Some(&message),
+                });
+            }
             return refused("scope", Failure::new(Cause::Forbidden, message));
         }
         let limited = key.usage.requests.as_ref();

@@ -45,9 +45,11 @@ pub(crate) fn index(servables: &Servables, ready: bool) -> Vec<Listed> {
 }
 
 /// Reads the configuration again, and answers when the graph is served as the configuration has it.
-/// `parameters` are the names of those that the request has.
+/// `actor` is the name of the request's key, `parameters` are the names of those that the request
+/// has.
 pub(crate) async fn load(
     served: &Arc<Served>,
+    actor: Option<Arc<str>>,
     name: &str,
     parameters: impl IntoIterator<Item = &str>,
 ) -> Result<(), Failure> {
@@ -59,7 +61,8 @@ pub(crate) async fn load(
         return Err(Failure::new(Cause::Unsupported, why));
     }
     let reloading = Arc::clone(served);
-    let Ok(reloaded) = spawn_blocking(move || reloading.reload()).await else {
+    let Ok(reloaded) = spawn_blocking(move || reloading.reload_for(actor.as_deref(), None)).await
+    else {
         return Err(Failure::new(Cause::Draining, "the server is stopping"));
     };
     if let Err(refused) = reloaded {

@@ -3,11 +3,11 @@
 /// Something that was done, or refused, on somebody's word.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Audit<'a> {
-    /// What was wanted, such as `reload`, `unload`, `stop` or `use_key`.
+    /// What was wanted: `administer`, `cancel`, `reload` or `stop`.
     pub(crate) action: &'a str,
     /// The name of the key or the operator; never a key itself. None where the server cannot know.
     pub(crate) actor: Option<&'a str>,
-    /// What it is about: a graph, a path.
+    /// What it is about: the server, a request, a path.
     pub(crate) subject: &'a str,
     /// `done`, `refused` or `failed`.
     pub(crate) outcome: &'a str,

@@ -185,17 +185,18 @@ impl Servables {
         self.by_name.get(name)
     }
 
-    /// The graph that is meant where a question about prompts names none: the only one, or one with
-    /// the only language model.
-    pub(crate) fn unnamed(&self) -> Option<&Arc<Servable>> {
-        let first = self.by_name.values().next()?;
-        if self.iter().all(|other| other.graph() == first.graph()) {
+    /// The graph that is meant where a question about prompts names none: of those that the client
+    /// may see the only one, or one with the only language model.
+    pub(crate) fn unnamed(&self, sees: impl Fn(&str) -> bool) -> Option<&Arc<Servable>> {
+        let mut seen = self.iter().filter(|it| sees(it.graph()));
+        let first = seen.next()?;
+        if seen.all(|other| other.graph() == first.graph()) {
             return self.of_graph(first.graph(), &Choice::Newest);
         }
-        match self.models().as_slice() {
-            [(graph, _)] => self.get(graph),
-            _ => None,
-        }
+        let models = self.models().into_iter();
+        let models = models.filter_map(|(name, _)| self.get(&name));
+        let mut models = models.filter(|it| sees(it.graph()));
+        models.next().filter(|_| models.next().is_none())
     }
 
     /// What this name is of, or the failure that a request for it gets, which names the graphs and

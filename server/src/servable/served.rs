@@ -22,7 +22,10 @@ use super::{
     state::Changed,
     succession::{ReloadPolicy, Succession},
 };
-use crate::config::{self, Config};
+use crate::{
+    config::{self, Config},
+    observe::{self, Audit},
+};
 
 /// The graphs that are served now.
 pub(crate) struct Served {
@@ -141,6 +144,25 @@ impl Served {
     /// The files that count. Waits while graphs are loaded.
     pub(crate) fn files(&self) -> Seen {
         self.looking().clone()
+    }
+
+    /// [`Served::reload`] on somebody's word, which the audit log has: `actor` is the name of a key,
+    /// `how` what is to be said of a success.
+    pub(crate) fn reload_for(
+        &self,
+        actor: Option<&str>,
+        how: Option<&str>,
+    ) -> Result<Changes, Refused> {
+        let reloaded = self.reload();
+        let failure = reloaded.as_ref().err();
+        observe::audit(&Audit {
+            action: "reload",
+            actor,
+            subject: "server",
+            outcome: if failure.is_none() { "done" } else { "failed" },
+            reason: failure.map(|refused| refused.reason.as_str()).or(how),
+        });
+        reloaded
     }
 
     /// Reads the configuration again and takes it in the place of the present one.

@@ -74,7 +74,14 @@ fn the_schema_allows_what_the_server_reads_and_nothing_else() {
             false,
         ),
         (graph(json!({ "base_path": "b" })), false),
-        (graph(json!({ "name": "a", "nireq": 1 })), false),
+        (
+            graph(json!({
+                "name": "a", "allow_cache": true, "batch_size": "auto", "custom_loader_options": { "loader_name": "x" },
+                "layout": "NHWC", "nireq": 1, "plugin_config": { "NUM_STREAMS": 1 }, "shape": { "in": "(1,3)" },
+                "target_device": "CPU",
+            })),
+            true,
+        ),
         (json!({ "model_config_list": [["a"]] }), false),
         (json!({ "mediapipe_config_lst": [] }), false),
         (json!({ "pipeline_config_list": [] }), true),

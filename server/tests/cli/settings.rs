@@ -57,6 +57,10 @@ fn the_environment_gives_flags_and_the_command_line_counts_more() {
             .env("GRAPHMILL_REST_BIND_ADDRESS", "127.0.0.1,127.0.0.2")
             .env("GRAPHMILL_REST_PROT", "1")
             .env("GRAPHMILL_PORT", "tcp://10.0.0.1:8000")
+            .env("GRAPHMILL_PORT_8000_TCP_PORT", "8000")
+            .env("GRAPHMILL_SERVICE_PORT", "8000")
+            .env("GRAPHMILL_MANAGEMENT_PORT", "tcp://10.0.0.1:9000")
+            .env("GRAPHMILL_FLAGS", "--port 1")
             .env("GRAPHMILL_LOG_PATH", "");
     });
     let said = server.says("ready after");
@@ -64,6 +68,8 @@ fn the_environment_gives_flags_and_the_command_line_counts_more() {
         said.contains("`GRAPHMILL_REST_PROT` has no effect: did you mean `GRAPHMILL_REST_PORT`?"),
         "{said}"
     );
+    // Neither what Kubernetes says of services, nor what is like no flag.
+    assert_eq!(said.matches("has no effect").count(), 1, "{said}");
     assert!(said.contains("listening on http://127.0.0.2:"), "{said}");
     assert!(!said.contains("gRPC"), "{said}");
 

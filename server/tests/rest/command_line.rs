@@ -87,6 +87,30 @@ fn a_command_line_that_is_wrong_is_a_usage_error() {
 }
 
 #[test]
+fn two_listeners_at_one_port_are_named() {
+    let setup = Setup::new();
+    let config = setup.path().join("config.json");
+    std::fs::write(&config, r#"{"model_config_list": []}"#).expect("writable");
+    let config = config.to_str().expect("UTF-8");
+    for flag in ["--port", "--management_port"] {
+        let output = graphmill(&[
+            "serve",
+            "--wait_for_models",
+            "--config_path",
+            config,
+            "--rest_port",
+            "9",
+            flag,
+            "9",
+        ]);
+        assert_eq!(output.status.code(), Some(1));
+        let said = text(&output.stderr);
+        let expected = format!("`--rest_port` and `{flag}` are both at 127.0.0.1:9");
+        assert!(said.contains(&expected), "{said}");
+    }
+}
+
+#[test]
 fn a_port_that_is_taken_is_named() {
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = taken.local_addr().expect("an address").port().to_string();

@@ -186,6 +186,20 @@ async fn a_key_is_for_its_models_and_sees_no_others() {
     assert!(!reply.text.contains("`chat`"), "{}", reply.text);
     let document = get(&server, "n", "/openapi.json").await.text;
     assert!(!document.contains("\"chat\""));
+    // Where a request names none, those that the key is for are what there is.
+    let reply = post(&server, "n", "/v3/tokenize", &json!({ "text": "a" })).await;
+    assert_eq!(reply.status, 200, "{}", reply.text);
+}
+
+#[tokio::test]
+async fn a_key_for_no_model_learns_of_none() {
+    let server = server(&json!([{ "name": "nothing", "key": "n", "models": ["x"] }])).await;
+    for reply in [
+        get(&server, "n", "/tokenizer_info").await,
+        post(&server, "n", "/v3/tokenize", &json!({ "text": "a" })).await,
+    ] {
+        assert_eq!(code(&reply), is(400, "missing_required_parameter"));
+    }
 }
 
 #[tokio::test]

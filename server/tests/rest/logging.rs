@@ -4,7 +4,7 @@ use std::{
     io::{BufRead as _, BufReader, Read as _},
     net::TcpListener,
     path::Path,
-    process::{Child, ChildStderr, Command, Stdio},
+    process::{Child, ChildStderr, Command, ExitStatus, Stdio},
 };
 
 use serde_json::{Value, json};
@@ -30,6 +30,29 @@ impl Drop for Logging {
 
 impl Logging {
     fn start(config: &Path, flags: &[&str]) -> Self {
+        let mut server = Self::begin(config, flags);
+        while !server.said.contains("ready after") {
+            let read = server.log.read_line(&mut server.said).expect("text");
+            assert!(read > 0, "it ended:\n{}", server.said);
+        }
+        server
+    }
+
+    /// One that does not log that it is ready.
+    async fn start_quiet(config: &Path, flags: &[&str]) -> Self {
+        let server = Self::begin(config, flags);
+        let ready = format!("{}/v2/health/ready", server.url);
+        let is_ready = async || {
+            let answer = server.client.get(&ready).send().await;
+            answer.is_ok_and(|answer| answer.status().is_success())
+        };
+        while !is_ready().await {
+            tokio::task::yield_now().await;
+        }
+        server
+    }
+
+    fn begin(config: &Path, flags: &[&str]) -> Self {
         // A free port may be taken by another program before the server has it; then the server
         // says so and the test fails.
         let port = TcpListener::bind("127.0.0.1:0")
@@ -45,16 +68,11 @@ impl Logging {
             .stderr(Stdio::piped())
             .spawn();
         let mut child = child.expect("it runs");
-        let mut log = BufReader::new(child.stderr.take().expect("piped"));
-        let mut said = String::new();
-        while !said.contains("ready after") {
-            let read = log.read_line(&mut said).expect("text");
-            assert!(read > 0, "it ended:\n{said}");
-        }
+        let log = BufReader::new(child.stderr.take().expect("piped"));
         Self {
             child,
             log,
-            said,
+            said: String::new(),
             url: format!("http://127.0.0.1:{port}"),
             client: reqwest::Client::new(),
         }
@@ -68,10 +86,14 @@ impl Logging {
     }
 
     fn terminate(&self) {
+        assert!(self.signal("-TERM").success());
+    }
+
+    fn signal(&self, signal: &str) -> ExitStatus {
         let killed = Command::new("kill")
-            .args(["-TERM", &self.child.id().to_string()])
+            .args([signal, &self.child.id().to_string()])
             .status();
-        assert!(killed.expect("kill runs").success());
+        killed.expect("kill runs")
     }
 
     /// All that it says until its end.
@@ -243,6 +265,77 @@ async fn lines_say_what_happened_and_nothing_that_was_said() {
             (&json!("WARN"), &json!("node_failed"))
         );
     }
+}
+
+#[tokio::test]
+async fn who_changed_the_server_is_in_the_audit_log() {
+    let setup = moody();
+    let keys = setup.path().join("keys.json");
+    let written = json!({ "keys": [
+        { "name": "operator", "key": "HUSH-1", "scopes": ["admin"] },
+        { "name": "team", "key": "HUSH-2" },
+    ] });
+    std::fs::write(&keys, written.to_string()).expect("writable");
+    let config = setup.config();
+    let keys = keys.to_str().expect("UTF-8");
+    let flags = [
+        "--log_format",
+        "json",
+        "--log_level",
+        "ERROR",
+        "--api_key_file",
+        keys,
+    ];
+    let right = std::fs::read_to_string(&config).expect("readable");
+    let mut server = Logging::start_quiet(&config, &flags).await;
+    let reload = |path: &str, key: &str| {
+        read(
+            server
+                .post(path, &json!({}))
+                .header("x-api-key", key.to_owned()),
+        )
+    };
+    const RELOAD: &str = "/v1/config/reload";
+    assert_eq!(reload(RELOAD, "HUSH-1").await.status, 200);
+    assert_eq!(reload(RELOAD, "HUSH-2").await.status, 403);
+    let load = "/v2/repository/models/chat/load";
+    assert_eq!(reload(load, "HUSH-1").await.status, 200);
+    std::fs::write(&config, "{").expect("writable");
+    assert_eq!(reload(RELOAD, "HUSH-1").await.status, 412);
+    std::fs::write(&config, right).expect("writable");
+    let signal = server.signal("-HUP");
+    assert!(signal.success());
+    let mut said = String::new();
+    while !said.contains("told by a signal") {
+        let read = server.log.read_line(&mut said).expect("text");
+        assert!(read > 0, "it ended:\n{said}");
+    }
+    server.said = said;
+    let log = server.all_it_says();
+    assert!(!log.contains("HUSH"), "{log}");
+    let lines = objects(&log).into_iter();
+    let lines = lines.filter(|line| !line["audit"].is_null());
+    let audited: Vec<Value> = lines
+        .map(|line| {
+            json!([
+                line["audit"],
+                line["actor"],
+                line["subject"],
+                line["outcome"]
+            ])
+        })
+        .collect();
+    assert_eq!(
+        audited,
+        [
+            json!(["reload", "operator", "server", "done"]),
+            json!(["administer", "team", RELOAD, "refused"]),
+            json!(["reload", "operator", "server", "done"]),
+            json!(["reload", "operator", "server", "failed"]),
+            json!(["reload", null, "server", "done"]),
+            json!(["stop", null, "server", "done"]),
+        ]
+    );
 }
 
 #[test]

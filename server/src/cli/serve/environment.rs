@@ -41,11 +41,19 @@ pub(in crate::cli) fn read(command: Command) -> Command {
     })
 }
 
-/// Not so an empty variable, nor the one that Kubernetes gives every container for a service that
-/// is called `graphmill`: `GRAPHMILL_PORT=tcp://10.0.0.1:8000`.
+/// Not so an empty variable, nor those that Kubernetes gives every container for services that are
+/// called `graphmill` or `graphmill-management`: `GRAPHMILL_PORT=tcp://10.0.0.1:8000`.
 fn means_something(variable: &str, value: &OsStr) -> bool {
-    let is_link = variable == "GRAPHMILL_PORT" && value.to_string_lossy().contains("://");
+    let is_link = variable.ends_with("_PORT") && value.to_string_lossy().contains("://");
     !value.is_empty() && !is_link
+}
+
+/// Whether a variable is one of the others that Kubernetes gives for such a service:
+/// `GRAPHMILL_SERVICE_HOST`, `GRAPHMILL_PORT_8000_TCP`.
+fn is_of_kubernetes(variable: &str) -> bool {
+    ["_SERVICE_HOST", "_SERVICE_PORT", "_TCP", "_UDP"]
+        .iter()
+        .any(|part| variable.contains(part))
 }
 
 fn variable(argument: &Arg) -> Option<String> {
@@ -62,10 +70,13 @@ pub(super) fn warn_of_unknown(command: &Command) {
     let known: Vec<String> = arguments.filter_map(variable).collect();
     let given = env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     for name in given.filter(|name| name.starts_with(PREFIX)) {
-        if known.contains(&name) || OTHERS.contains(&name.as_str()) {
+        if known.contains(&name) || OTHERS.contains(&name.as_str()) || is_of_kubernetes(&name) {
             continue;
         }
-        if let Some(near) = suggest::nearest(&name, known.iter().map(String::as_str)) {
+        // What all begin with makes none of them near.
+        let wanted = &name[PREFIX.len()..];
+        let flags = known.iter().map(|name| &name[PREFIX.len()..]);
+        if let Some(near) = suggest::nearest(wanted, flags).map(|near| format!("{PREFIX}{near}")) {
             tracing::warn!("the variable `{name}` has no effect: did you mean `{near}`?");
         }
     }

@@ -134,7 +134,9 @@ pub(crate) async fn about_a_prompt(
     let (head, body) = read(&app, request).await;
     let body = body?;
     let servables = app.servables();
-    let unnamed = servables.unnamed().filter(|_| body.names_no_model());
+    let caller = head.caller.as_deref();
+    let sees = |graph: &str| caller.is_none_or(|caller| caller.sees(graph, None));
+    let unnamed = servables.unnamed(sees).filter(|_| body.names_no_model());
     let name = match unnamed {
         Some(servable) => servable.name().to_owned(),
         None => body.model()?.to_owned(),

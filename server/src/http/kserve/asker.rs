@@ -93,6 +93,12 @@ impl Asker {
         self.caller.as_ref().map(|caller| Arc::clone(caller.name()))
     }
 
+    /// The name of the key of who asks.
+    pub(crate) fn name(&self) -> Option<Arc<str>> {
+        let caller = self.caller.as_ref();
+        caller.map(|caller| Arc::clone(caller.name()))
+    }
+
     /// Whether who asks may use a graph.
     pub(crate) fn sees(&self, name: &str) -> bool {
         let caller = self.caller.as_ref();

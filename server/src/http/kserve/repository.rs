@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     http::{state::App, unknown_route},
+    keys::Caller,
     kserve,
     rescue::{Cause, Failure},
 };
@@ -69,6 +70,8 @@ pub(super) async fn change(
         return Err(unknown_route(parts.method, parts.uri).await);
     };
     let parameters = parameters.keys().map(String::as_str);
-    kserve::load(&app.served, name, parameters).await?;
+    let actor = parts.extensions.get::<Arc<Caller>>();
+    let actor = actor.map(|caller| Arc::clone(caller.name()));
+    kserve::load(&app.served, actor, name, parameters).await?;
     Ok(Json(serde_json::json!({})).into_response())
 }

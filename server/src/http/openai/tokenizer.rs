@@ -28,7 +28,8 @@ pub(super) async fn info(
     let caller = caller.as_ref().map(|caller| &*caller.0);
     let named = named(query.as_deref().unwrap_or_default());
     let servables = app.servables();
-    let name = match (&named, servables.unnamed()) {
+    let sees = |graph: &str| caller.is_none_or(|caller| caller.sees(graph, None));
+    let name = match (&named, servables.unnamed(sees)) {
         (Some(name), _) => name.as_str(),
         (None, Some(only)) => only.name(),
         (None, None) => {
