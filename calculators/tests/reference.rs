@@ -93,7 +93,10 @@ fn section(page: &mut String, source: &str, nodes: &[Description]) {
     _ = write!(page, "\n### {}\n", names.join(", "));
     let (text, example) = documentation(source);
     _ = write!(page, "\n{text}\n");
-    if nodes.len() > 1 {
+    let ports = |node: &Description| serde_json::to_value(&node.ports).expect("JSON");
+    if nodes.len() > 1 && nodes.iter().all(|node| ports(node) == ports(first)) {
+        page.push_str("\nThe names mean the same.\n");
+    } else if nodes.len() > 1 {
         _ = write!(
             page,
             "\nThe ports are those of `{}`; the others differ in their types.\n",

@@ -85,6 +85,10 @@ fn these_calculators_are_registered() {
     GetFloatVectorItemCalculator
     GetIntVectorItemCalculator
     GetStringVectorItemCalculator
+    ImageDecodeCalculator
+    ImageLayoutCalculator
+    ImageNormalizeCalculator
+    ImageResizeCalculator
     ImmediateMuxCalculator
     IntVectorIndicesCalculator
     IntVectorSizeCalculator
@@ -97,8 +101,12 @@ fn these_calculators_are_registered() {
     MergeStringsToVectorCalculator
     MuxCalculator
     NonZeroCalculator
+    OnnxInferenceCalculator
+    OnnxSessionCalculator
     OpenAIRequestCalculator
     OpenAIResponseCalculator
+    OpenVINOInferenceCalculator
+    OpenVINOModelServerSessionCalculator
     OutputFormatCalculator
     PacketClonerCalculator
     PacketInnerJoinCalculator
@@ -139,9 +147,11 @@ fn these_calculators_are_registered() {
     SwitchDemuxCalculator
     SwitchMuxCalculator
     TextAnswerCalculator
+    TextFeaturesCalculator
     TextToRequestCalculator
     TokenizerCalculator
     ToolParserCalculator
+    TopLabelsCalculator
     Uint64tVectorIndicesCalculator
     Uint64tVectorSizeCalculator
     ValueOrDefaultCalculator

@@ -1,6 +1,8 @@
 //! `ImageLayoutCalculator`: the order of an image's dimensions and channels.
 
-use graphmill_engine::{Calculator, Contract, Cx, Error, Flow, In, OpenCx, Out, Result, register};
+use graphmill_engine::{
+    Calculator, Contract, Cx, Error, Flow, In, OpenCx, Out, Result, Run, register,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -84,6 +86,7 @@ impl Calculator for ImageLayout {
     type Ports = (In<Tensor>, Out<Tensor>);
 
     fn contract(c: &mut Contract, _: &ImageLayoutOptions) -> Self::Ports {
+        c.run(Run::Offload("cpu"));
         c.parallel();
         (c.input("IMAGE"), c.output("IMAGE"))
     }

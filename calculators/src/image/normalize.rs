@@ -1,6 +1,8 @@
 //! `ImageNormalizeCalculator`: pixels as the numbers that a model was trained with.
 
-use graphmill_engine::{Calculator, Contract, Cx, Error, Flow, In, OpenCx, Out, Result, register};
+use graphmill_engine::{
+    Calculator, Contract, Cx, Error, Flow, In, OpenCx, Out, Result, Run, register,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -56,6 +58,7 @@ impl Calculator for ImageNormalize {
     type Ports = (In<Tensor>, Out<Tensor>);
 
     fn contract(c: &mut Contract, options: &ImageNormalizeOptions) -> Self::Ports {
+        c.run(Run::Offload("cpu"));
         c.parallel();
         let finite = |all: &[f32]| all.iter().all(|number| number.is_finite());
         if !options.scale.is_finite() {

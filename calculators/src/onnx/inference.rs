@@ -45,7 +45,7 @@ pub struct TagName {
 }
 
 /// Runs a model: a tensor of each of its inputs goes in, and tensors of its outputs come out at the
-/// same timestamp.
+/// same timestamp. Streams have any tags, each once.
 ///
 /// The model is an ONNX file, which the option `model_path` names, or another node by the side
 /// packet. It is loaded once, however many nodes, graphs and requests use it. What it is given has

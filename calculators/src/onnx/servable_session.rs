@@ -25,9 +25,9 @@ pub struct ServableSessionOptions {
     pub service_url: String,
 }
 
-/// As [`OnnxSession`](super::OnnxSession), for graphs of OpenVINO Model Server. There, the name is that of a model in
-/// `config.json`; here, it is a folder beside the graph with the same layout, a folder with a
-/// `.onnx` file for each version. OpenVINO's own format (`.xml`) is not read.
+/// As `OnnxSessionCalculator`, for graphs of OpenVINO Model Server. There, the name is that of a
+/// model in `config.json`; here, it is a folder beside the graph with the same layout, a folder
+/// with a `.onnx` file for each version. OpenVINO's own format (`.xml`) is not read.
 ///
 /// ```pbtxt
 /// input_stream: "in"

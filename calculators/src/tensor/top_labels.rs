@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use graphmill_engine::{
-    Calculator, Contract, Cx, Error, Flow, Group, In, OpenCx, Out, Res, Resource, Result, World,
-    register,
+    Calculator, Contract, Cx, Error, Flow, Group, In, OpenCx, Out, Res, Resource, Result, Run,
+    World, register,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -109,6 +109,8 @@ impl Calculator for TopLabels {
     type Ports = TopLabelsPorts;
 
     fn contract(c: &mut Contract, options: &TopLabelsOptions) -> TopLabelsPorts {
+        c.run(Run::Offload("cpu"));
+        c.parallel();
         let from_file = !options.labels_path.is_empty();
         if from_file == !options.label.is_empty() {
             c.error("expected labels in either `label` or `labels_path`");
