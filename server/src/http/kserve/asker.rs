@@ -130,7 +130,10 @@ impl Asker {
         let deadline = self.earlier(settings.timeout);
         self.entry
             .model(ready.servable.name(), driver == Driver::Task);
-        self.open_until(app, ready, settings.sides, deadline, driver)
+        let Settings {
+            sides, priority, ..
+        } = settings;
+        self.open_until(app, ready, sides, priority, deadline, driver)
     }
 
     /// Opens a run of a graph that outlives the request.
@@ -139,9 +142,10 @@ impl Asker {
         app: &App,
         ready: Ready,
         sides: SidePackets,
+        priority: u32,
     ) -> Result<Inference, Failure> {
         self.entry.model(ready.servable.name(), false);
-        self.open_until(app, ready, sides, None, Driver::Task)
+        self.open_until(app, ready, sides, priority, None, Driver::Task)
     }
 
     fn open_until(
@@ -149,6 +153,7 @@ impl Asker {
         app: &App,
         ready: Ready,
         sides: SidePackets,
+        priority: u32,
         deadline: Option<Instant>,
         driver: Driver,
     ) -> Result<Inference, Failure> {
@@ -162,7 +167,7 @@ impl Asker {
             account: Account {
                 tally: self.entry.tally(),
                 terms: self.caller.as_ref().map(Caller::terms),
-                priority: settings.priority,
+                priority,
             },
             traceparent: self.traceparent.clone(),
         };
