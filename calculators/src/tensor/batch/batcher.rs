@@ -1,23 +1,17 @@
 //! The resource: requests of all sessions go in, and come out computed in batches.
 
-use std::collections::HashMap;
 use std::fmt;
-use std::future::Future;
-use std::pin::Pin;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use graphmill_engine::{Error, Resource, Result, World};
-use tokio::sync::oneshot;
 
-use super::compute::Job;
-use super::measure::{BatcherInfo, BatcherMeasurements, Recorders};
+use super::measure::{BatcherInfo, BatcherMeasurements};
 use super::options::{Batching, InputDescription};
-use super::rows::{Kind, Shapes};
-use super::schedule::{Expired, Queue, Waiting};
+use super::rows::Shapes;
+use super::shared::{Pending, Shared};
 use super::source::BatcherSpec;
 use crate::tensor::{Tensor, TensorInfo, TensorModel, shown};
 
@@ -35,36 +29,6 @@ pub struct Batcher {
     ended: Receiver<()>,
 }
 
-/// What the threads of a batcher and those who wait for it have in common.
-pub(super) struct Shared {
-    pub(super) name: String,
-    pub(super) model: Arc<dyn TensorModel>,
-    pub(super) shapes: Shapes,
-    pub(super) measured: Recorders,
-    state: Mutex<State>,
-    /// Wakes the threads that compute.
-    pub(super) work: Condvar,
-    /// Wakes the thread that keeps time.
-    pub(super) timer: Condvar,
-}
-
-pub(super) struct State {
-    pub(super) queue: Queue<Kind, Job>,
-    /// Everybody who waits, for the queue or for a batch under way. Bounded by the queue's bound and
-    /// what the threads can have at once.
-    open: HashMap<u64, Open>,
-    numbers: u64,
-    /// Until when the thread that keeps time sleeps.
-    pub(super) sleeps_until: Option<Instant>,
-    pub(super) stopping: bool,
-}
-
-/// Somebody who waits.
-struct Open {
-    answer: oneshot::Sender<Result<Answer>>,
-    deadline: Option<Instant>,
-}
-
 /// What is known of a request besides its tensors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Asked {
@@ -72,23 +36,6 @@ pub struct Asked {
     pub priority: u32,
     /// When the answer becomes worthless.
     pub deadline: Option<Instant>,
-}
-
-/// What a request gets.
-#[derive(Clone, Debug)]
-pub struct Answer {
-    /// The outputs, with the rows of the request.
-    pub outputs: Vec<Tensor>,
-    /// How long it waited before it was computed.
-    pub queued: Duration,
-}
-
-/// A request that waits for its answer. Dropping it takes the request out of the queue.
-#[must_use = "dropping it cancels the request"]
-pub struct Pending {
-    number: u64,
-    shared: Arc<Shared>,
-    answer: oneshot::Receiver<Result<Answer>>,
 }
 
 impl Batcher {
@@ -112,26 +59,13 @@ impl Batcher {
         }
         batching.preferred_batch_size.sort_unstable();
         let inputs = described(&*model, said)?;
-        let shared = Arc::new(Shared {
-            name: name.to_owned(),
-            shapes: Shapes {
-                inputs: inputs.clone(),
-                max_rows: batching.max_batch_size as usize,
-                ragged: batching.ragged,
-                pad_value: batching.pad_value,
-            },
-            model,
-            measured: Recorders::default(),
-            state: Mutex::new(State {
-                queue: Queue::new(batching.rules()),
-                open: HashMap::new(),
-                numbers: 0,
-                sleeps_until: None,
-                stopping: false,
-            }),
-            work: Condvar::new(),
-            timer: Condvar::new(),
-        });
+        let shapes = Shapes {
+            inputs: inputs.clone(),
+            max_rows: batching.max_batch_size as usize,
+            ragged: batching.ragged,
+            pad_value: batching.pad_value,
+        };
+        let shared = Arc::new(Shared::new(name, model, shapes, batching.rules()));
         let (alive, ended) = crossbeam_channel::bounded(0);
         let mut batcher = Self {
             info: BatcherInfo {
@@ -170,50 +104,9 @@ impl Batcher {
     /// If a tensor is not what the model takes, if there are more rows than a batch may have, if
     /// there is no such priority level, or if too many wait.
     pub fn submit(&self, inputs: Vec<Tensor>, asked: Asked) -> Result<Pending> {
-        let (rows, kind) = self.shared.shapes.check(&inputs)?;
         let level = self.level(asked.priority)?;
-        let (answer, receiver) = oneshot::channel();
-        let arrived = Instant::now();
-        let mut state = self.shared.lock();
-        state.numbers += 1;
-        let number = state.numbers;
-        let waiting = Waiting {
-            number,
-            kind,
-            rows,
-            arrived,
-            deadline: asked.deadline,
-            what: Job {
-                number,
-                inputs,
-                rows,
-                arrived,
-            },
-        };
-        if let Err(full) = state.queue.enter(level, waiting) {
-            self.shared.measured.refused.add(1);
-            return Err(Error::exhausted(format!(
-                "{} requests wait for `{}`, as many as may (max_queue_size)",
-                full.0, self.info.model
-            )));
-        }
-        let deadline = asked.deadline;
-        state.open.insert(number, Open { answer, deadline });
         let timeout = self.info.batching.levels[level].timeout();
-        let due = deadline
-            .into_iter()
-            .chain(timeout.map(|timeout| arrived + timeout));
-        let due = due.min();
-        if due.is_some_and(|due| state.sleeps_until.is_none_or(|until| due < until)) {
-            self.shared.timer.notify_one();
-        }
-        drop(state);
-        self.shared.work.notify_one();
-        Ok(Pending {
-            number,
-            shared: Arc::clone(&self.shared),
-            answer: receiver,
-        })
+        self.shared.enter(inputs, level, timeout, asked.deadline)
     }
 
     /// The level of a priority, counted from 0.
@@ -247,7 +140,7 @@ impl Batcher {
 
     /// Requests that wait for a batch.
     pub fn waiting(&self) -> usize {
-        self.shared.lock().queue.len()
+        self.shared.waiting()
     }
 }
 
@@ -333,15 +226,7 @@ fn in_model(error: Error) -> Error {
 
 impl Drop for Batcher {
     fn drop(&mut self) {
-        let mut state = self.shared.lock();
-        state.stopping = true;
-        let waiting = state.queue.drain();
-        let numbers: Vec<u64> = waiting.iter().map(|job| job.number).collect();
-        drop(state);
-        self.shared.work.notify_all();
-        self.shared.timer.notify_all();
-        let stopped = numbers.into_iter().map(|number| (number, Err(stopped())));
-        self.shared.answer(stopped);
+        self.shared.stop();
         let own = thread::current().id();
         if self
             .threads
@@ -356,7 +241,7 @@ impl Drop for Batcher {
                 name,
                 "a thread of a batcher does not end and is left behind"
             );
-            self.shared.lock().open.clear();
+            self.shared.abandon();
             return;
         }
         // A panic of a thread has been reported there.
@@ -370,121 +255,6 @@ impl fmt::Debug for Batcher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Batcher")
             .field("info", &self.info)
-            .finish_non_exhaustive()
-    }
-}
-
-impl Shared {
-    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
-        // No code that can panic runs under the lock.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Whether somebody still waits for a request.
-    pub(super) fn is_open(&self, number: u64) -> bool {
-        self.lock().open.contains_key(&number)
-    }
-
-    /// Tells those who wait.
-    pub(super) fn answer(&self, answers: impl IntoIterator<Item = (u64, Result<Answer>)>) {
-        let mut state = self.lock();
-        let mut told = Vec::new();
-        for (number, answer) in answers {
-            if let Some(open) = state.open.remove(&number) {
-                told.push((open, answer));
-            }
-        }
-        drop(state);
-        for (open, answer) in told {
-            let counter = match &answer {
-                Ok(_) => &self.measured.done,
-                Err(_) => &self.measured.failed,
-            };
-            counter.add(1);
-            // Fails only if nobody waits any more.
-            open.answer.send(answer).ok();
-        }
-    }
-
-    /// Tells those whose time has passed.
-    pub(super) fn expire(&self, now: Instant) {
-        let mut state = self.lock();
-        let expired = state.queue.expire(now);
-        let mut told = Vec::new();
-        for (job, why) in expired {
-            if let Some(open) = state.open.remove(&job.number) {
-                told.push((open, why, now.duration_since(job.arrived)));
-            }
-        }
-        // Those whose batch takes too long.
-        let over = |_: &u64, open: &mut Open| open.deadline.is_some_and(|at| at <= now);
-        let late = state.open.extract_if(over);
-        told.extend(late.map(|(_, open)| (open, Expired::Deadline, Duration::ZERO)));
-        drop(state);
-        for (open, why, waited) in told {
-            self.measured.timed_out.add(1);
-            let error = match why {
-                Expired::Deadline => Error::deadline("the deadline of the request passed"),
-                Expired::Timeout => Error::exhausted(format!(
-                    "the request waited {} ms for `{}`, as long as it may (default_timeout_microseconds)",
-                    waited.as_millis(),
-                    self.name
-                )),
-            };
-            open.answer.send(Err(error)).ok();
-        }
-    }
-
-    /// Refuses requests in time, whatever the threads that compute are doing.
-    fn keep_time(&self) {
-        loop {
-            self.expire(Instant::now());
-            let mut state = self.lock();
-            if state.stopping {
-                return;
-            }
-            let deadlines = state.open.values().filter_map(|open| open.deadline);
-            let due = deadlines.chain(state.queue.due()).min();
-            state.sleeps_until = due;
-            match due.map(|due| due.saturating_duration_since(Instant::now())) {
-                Some(Duration::ZERO) => {}
-                Some(time) => drop(self.timer.wait_timeout(state, time)),
-                None => drop(self.timer.wait(state)),
-            }
-        }
-    }
-}
-
-/// Why nobody gets an answer from a batcher that was dropped.
-fn stopped() -> Error {
-    Error::unavailable("the batcher has stopped")
-}
-
-impl Future for Pending {
-    type Output = Result<Answer>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<Answer>> {
-        let answer = Pin::new(&mut self.answer).poll(cx);
-        answer.map(|told| told.unwrap_or_else(|_| Err(stopped())))
-    }
-}
-
-impl Drop for Pending {
-    fn drop(&mut self) {
-        let mut state = self.shared.lock();
-        if state.open.remove(&self.number).is_some() {
-            let waited = state.queue.remove(self.number);
-            drop(state);
-            drop(waited);
-            self.shared.measured.cancelled.add(1);
-        }
-    }
-}
-
-impl fmt::Debug for Pending {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Pending")
-            .field("number", &self.number)
             .finish_non_exhaustive()
     }
 }

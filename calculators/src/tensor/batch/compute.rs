@@ -11,9 +11,9 @@ use std::time::Instant;
 
 use graphmill_engine::{Error, Result};
 
-use super::batcher::{Answer, Shared};
 use super::rows;
 use super::schedule::Next;
+use super::shared::{Answer, Shared};
 use crate::tensor::Tensor;
 
 /// A request on its way through a batch.

@@ -18,9 +18,10 @@ mod node;
 mod options;
 mod rows;
 mod schedule;
+mod shared;
 mod source;
 
-pub use batcher::{Answer, Asked, Batcher, Pending};
+pub use batcher::{Asked, Batcher};
 pub use container::{DynamicBatchContainer, NodeMessage};
 pub use graph::{NodeModel, NodeModelOptions, NodeModelSpec};
 pub use measure::{BatcherInfo, BatcherMeasurements};
@@ -29,4 +30,5 @@ pub use options::{
     Batching, BatchingLevel, DynamicBatchOptions, InputDescription, LevelPolicy, PadValue,
     QueuePolicy, Ragged, TimeoutAction,
 };
+pub use shared::{Answer, Pending};
 pub use source::{BatchedModel, BatcherSpec};

@@ -99,6 +99,7 @@ async fn what_cannot_be_batched_is_refused() {
     );
     let mut long = asked(&[[1, 2]], json!({}));
     long["inputs"][0]["shape"] = json!([2, 1]);
+    long["inputs"][0]["data"] = json!([1, 2]);
     let (status, why) = error(&server, "rows", &long).await;
     assert!(
         status == 400 && why.contains("the shape is [2, 1], but the model takes [-1, 2]"),

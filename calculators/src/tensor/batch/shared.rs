@@ -1,0 +1,277 @@
+//! What the threads of a batcher share with those who wait for it: the queue, and who is told what.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use graphmill_engine::{Error, Result};
+use tokio::sync::oneshot;
+
+use super::compute::Job;
+use super::measure::Recorders;
+use super::rows::{Kind, Shapes};
+use super::schedule::{Expired, Queue, Rules, Waiting};
+use crate::tensor::{Tensor, TensorModel};
+
+/// What the threads of a batcher and those who wait for it have in common.
+pub(super) struct Shared {
+    pub(super) name: String,
+    pub(super) model: Arc<dyn TensorModel>,
+    pub(super) shapes: Shapes,
+    pub(super) measured: Recorders,
+    state: Mutex<State>,
+    /// Wakes the threads that compute.
+    pub(super) work: Condvar,
+    /// Wakes the thread that keeps time.
+    timer: Condvar,
+}
+
+pub(super) struct State {
+    pub(super) queue: Queue<Kind, Job>,
+    /// Everybody who waits, for the queue or for a batch under way. Bounded by the queue's bound and
+    /// what the threads can have at once.
+    open: HashMap<u64, Open>,
+    numbers: u64,
+    /// Until when the thread that keeps time sleeps.
+    sleeps_until: Option<Instant>,
+    pub(super) stopping: bool,
+}
+
+/// Somebody who waits.
+struct Open {
+    answer: oneshot::Sender<Result<Answer>>,
+    deadline: Option<Instant>,
+}
+
+/// What a request gets.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The outputs, with the rows of the request.
+    pub outputs: Vec<Tensor>,
+    /// How long it waited before it was computed.
+    pub queued: Duration,
+}
+
+/// A request that waits for its answer. Dropping it takes the request out of the queue.
+#[must_use = "dropping it cancels the request"]
+pub struct Pending {
+    number: u64,
+    shared: Arc<Shared>,
+    answer: oneshot::Receiver<Result<Answer>>,
+}
+
+impl Shared {
+    pub(super) fn new(
+        name: &str,
+        model: Arc<dyn TensorModel>,
+        shapes: Shapes,
+        rules: Rules,
+    ) -> Self {
+        Self {
+            name: name.to_owned(),
+            model,
+            shapes,
+            measured: Recorders::default(),
+            state: Mutex::new(State {
+                queue: Queue::new(rules),
+                open: HashMap::new(),
+                numbers: 0,
+                sleeps_until: None,
+                stopping: false,
+            }),
+            work: Condvar::new(),
+            timer: Condvar::new(),
+        }
+    }
+
+    /// Adds a request to a level whose requests wait at most as long as `timeout` says.
+    ///
+    /// # Errors
+    /// If the request is not what the model takes, or too many wait.
+    pub(super) fn enter(
+        self: &Arc<Self>,
+        inputs: Vec<Tensor>,
+        level: usize,
+        timeout: Option<Duration>,
+        deadline: Option<Instant>,
+    ) -> Result<Pending> {
+        let (rows, kind) = self.shapes.check(&inputs)?;
+        let (answer, receiver) = oneshot::channel();
+        let arrived = Instant::now();
+        let mut state = self.lock();
+        state.numbers += 1;
+        let number = state.numbers;
+        let waiting = Waiting {
+            number,
+            kind,
+            rows,
+            arrived,
+            deadline,
+            what: Job {
+                number,
+                inputs,
+                rows,
+                arrived,
+            },
+        };
+        if let Err(full) = state.queue.enter(level, waiting) {
+            self.measured.refused.add(1);
+            return Err(Error::exhausted(format!(
+                "{} requests wait for `{}`, as many as may (max_queue_size)",
+                full.0, self.name
+            )));
+        }
+        state.open.insert(number, Open { answer, deadline });
+        let timeout = timeout.map(|timeout| arrived + timeout);
+        let due = deadline.into_iter().chain(timeout).min();
+        if due.is_some_and(|due| state.sleeps_until.is_none_or(|until| due < until)) {
+            self.timer.notify_one();
+        }
+        drop(state);
+        self.work.notify_one();
+        Ok(Pending {
+            number,
+            shared: Arc::clone(self),
+            answer: receiver,
+        })
+    }
+
+    /// Requests that wait for a batch.
+    pub(super) fn waiting(&self) -> usize {
+        self.lock().queue.len()
+    }
+
+    /// Tells the threads to end when their batches are computed, and those that wait for a batch
+    /// that there will be none.
+    pub(super) fn stop(&self) {
+        let mut state = self.lock();
+        state.stopping = true;
+        let waiting = state.queue.drain();
+        drop(state);
+        self.work.notify_all();
+        self.timer.notify_all();
+        self.answer(waiting.iter().map(|job| (job.number, Err(stopped()))));
+    }
+
+    /// Tells everybody who is left that there is no answer.
+    pub(super) fn abandon(&self) {
+        self.lock().open.clear();
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        // No code that can panic runs under the lock.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether somebody still waits for a request.
+    pub(super) fn is_open(&self, number: u64) -> bool {
+        self.lock().open.contains_key(&number)
+    }
+
+    /// Tells those who wait.
+    pub(super) fn answer(&self, answers: impl IntoIterator<Item = (u64, Result<Answer>)>) {
+        let mut state = self.lock();
+        let mut told = Vec::new();
+        for (number, answer) in answers {
+            if let Some(open) = state.open.remove(&number) {
+                told.push((open, answer));
+            }
+        }
+        drop(state);
+        for (open, answer) in told {
+            let counter = match &answer {
+                Ok(_) => &self.measured.done,
+                Err(_) => &self.measured.failed,
+            };
+            counter.add(1);
+            // Fails only if nobody waits any more.
+            open.answer.send(answer).ok();
+        }
+    }
+
+    /// Tells those whose time has passed.
+    pub(super) fn expire(&self, now: Instant) {
+        let mut state = self.lock();
+        let expired = state.queue.expire(now);
+        let mut told = Vec::new();
+        for (job, why) in expired {
+            if let Some(open) = state.open.remove(&job.number) {
+                told.push((open, why, now.duration_since(job.arrived)));
+            }
+        }
+        // Those whose batch takes too long.
+        let over = |_: &u64, open: &mut Open| open.deadline.is_some_and(|at| at <= now);
+        let late = state.open.extract_if(over);
+        told.extend(late.map(|(_, open)| (open, Expired::Deadline, Duration::ZERO)));
+        drop(state);
+        for (open, why, waited) in told {
+            self.measured.timed_out.add(1);
+            let error = match why {
+                Expired::Deadline => Error::deadline("the deadline of the request passed"),
+                Expired::Timeout => Error::exhausted(format!(
+                    "the request waited {} ms for `{}`, as long as it may (default_timeout_microseconds)",
+                    waited.as_millis(),
+                    self.name
+                )),
+            };
+            open.answer.send(Err(error)).ok();
+        }
+    }
+
+    /// Refuses requests in time, whatever the threads that compute are doing.
+    pub(super) fn keep_time(&self) {
+        loop {
+            self.expire(Instant::now());
+            let mut state = self.lock();
+            if state.stopping {
+                return;
+            }
+            let deadlines = state.open.values().filter_map(|open| open.deadline);
+            let due = deadlines.chain(state.queue.due()).min();
+            state.sleeps_until = due;
+            match due.map(|due| due.saturating_duration_since(Instant::now())) {
+                Some(Duration::ZERO) => {}
+                Some(time) => drop(self.timer.wait_timeout(state, time)),
+                None => drop(self.timer.wait(state)),
+            }
+        }
+    }
+}
+
+/// Why nobody gets an answer from a batcher that was dropped.
+fn stopped() -> Error {
+    Error::unavailable("the batcher has stopped")
+}
+
+impl Future for Pending {
+    type Output = Result<Answer>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<Answer>> {
+        let answer = Pin::new(&mut self.answer).poll(cx);
+        answer.map(|told| told.unwrap_or_else(|_| Err(stopped())))
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        let mut state = self.shared.lock();
+        if state.open.remove(&self.number).is_some() {
+            let waited = state.queue.remove(self.number);
+            drop(state);
+            drop(waited);
+            self.shared.measured.cancelled.add(1);
+        }
+    }
+}
+
+impl fmt::Debug for Pending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pending")
+            .field("number", &self.number)
+            .finish_non_exhaustive()
+    }
+}
