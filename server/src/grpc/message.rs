@@ -168,7 +168,7 @@ const SHORT_BYTES: usize = 1 << 10;
 /// the client says.
 #[derive(Default)]
 struct Parts {
-    parts: Vec<Bytes>,
+    long: Vec<Bytes>,
     /// Short ones behind these.
     short: BytesMut,
     bytes: usize,
@@ -181,20 +181,20 @@ impl Parts {
             self.short.extend_from_slice(&part);
         } else {
             self.keep_short();
-            self.parts.push(part);
+            self.long.push(part);
         }
     }
 
     fn keep_short(&mut self) {
         if !self.short.is_empty() {
-            self.parts.push(self.short.split().freeze());
+            self.long.push(self.short.split().freeze());
         }
     }
 
     fn join(mut self) -> Bytes {
         self.keep_short();
         let mut whole = BytesMut::with_capacity(self.bytes);
-        for part in self.parts {
+        for part in self.long {
             whole.extend_from_slice(&part);
         }
         whole.freeze()
