@@ -8,8 +8,8 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::support::{graphmill, path, text};
 
-/// Makes a tensor of 256 GiB out of two small ones.
-const HUGE: &str = "CAg6bwoOCgFhCgFhEgFzIgNNdWwKFwoBcxIBeiIPQ29uc3RhbnRPZlNoYXBlCg4KAXgKAXoSAXkiA0FkZBIBZyoRCAEQB0IBYUoIAAAEAAAAAABaDwoBeBIKCggIARIECgIIAWINCgF5EggKBggBEgIKAEIECgAQEQ==";
+/// Makes a tensor of 256 GiB out of a number.
+const HUGE: &str = "CAg6egoyCgFhEgF6Ig9Db25zdGFudE9mU2hhcGUqGQoFdmFsdWUqDQgBEAEiBAAAAABCAXagAQQKDgoBeAoBehIBeSIDQWRkEgFnKhEIARAHQgFhSggAAAAAEAAAAFoPCgF4EgoKCAgBEgQKAggBYg0KAXkSCAoGCAESAgoAQgQKABAR";
 
 const GRAPH: &str = r#"
 input_stream: "x"

@@ -193,14 +193,6 @@ async fn while_a_node_computes_in_the_task_of_its_session() {
     ends_both_ways(&server, "a node behind events", &[200], &streams).await;
 }
 
-/// How many requests of the actor have ended, however that was.
-async fn ended_requests(server: &TestServer) -> u64 {
-    let stats = server.get("/v2/models/actor/stats").await.json();
-    let counts = &stats["model_stats"][0]["inference_stats"];
-    let count = |outcome: &str| counts[outcome]["count"].as_u64().expect("a number");
-    count("success") + count("fail")
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn while_the_client_does_not_read() {
     let server = server().await;
@@ -217,18 +209,17 @@ async fn while_the_client_does_not_read() {
         socket.set_recv_buffer_size(4 << 10).expect("a small one");
         let address = server.server.addresses()[0];
         let mut unread = socket.connect(address).await.expect("it listens");
-        let ended = ended_requests(&server).await;
         let began = Instant::now();
         let sent = unread.write_all(request.as_bytes()).await;
         sent.expect("writable");
+        // A busy machine may spend the time on the body, and no session is seen.
+        let begun = server.until("begun", |status| sessions(status) == 1);
+        if timeout(2 * DEADLINE, begun).await.is_err() {
+            continue;
+        }
         // Nobody can be told, but nothing works for the request any more.
-        timeout(PATIENCE, async {
-            while ended_requests(&server).await == ended {}
-        })
-        .await
-        .expect("an end");
-        let elapsed = began.elapsed();
         server.until("ended", |status| sessions(status) == 0).await;
+        let elapsed = began.elapsed();
         assert!(elapsed >= DEADLINE, "{elapsed:?}");
         took.push(elapsed.saturating_sub(DEADLINE));
         if elapsed <= DEADLINE + LATE + STEP {
