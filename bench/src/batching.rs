@@ -77,9 +77,9 @@ impl TensorModel for Classifier {
         let (bytes, _) = inputs[0].data().as_chunks();
         let features: Vec<f32> = bytes.iter().map(|it| f32::from_le_bytes(*it)).collect();
         let mut hidden = layer(&self.layers[0], &features, WIDTHS[0], WIDTHS[1]);
-        hidden
-            .iter_mut()
-            .for_each(|number| *number = number.max(0.0));
+        for number in &mut hidden {
+            *number = number.max(0.0);
+        }
         let scores = layer(&self.layers[1], &hidden, WIDTHS[1], WIDTHS[2]);
         Ok(vec![tensor(rows, &scores)])
     }

@@ -136,9 +136,10 @@ impl ImageLayout {
         }
         let planes = options.to.has_planes();
         let made_channels = if options.grayscale { 1 } else { channels };
-        let lengths = match planes {
-            true => [made_channels, height, width],
-            false => [height, width, made_channels],
+        let lengths = if planes {
+            [made_channels, height, width]
+        } else {
+            [height, width, made_channels]
         };
         let data = image.data();
         let mut laid_out = Vec::with_capacity(batch * lengths.iter().product::<usize>() * element);

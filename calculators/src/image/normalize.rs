@@ -97,16 +97,12 @@ impl ImageNormalize {
             let (mean, std) = channels.next().unwrap_or((0.0, 1.0));
             ((value * self.0.scale - mean) / std).to_le_bytes()
         };
-        let data: Vec<u8> = match image.datatype() {
-            Datatype::Uint8 => image
-                .data()
-                .iter()
-                .flat_map(|it| number(f32::from(*it)))
-                .collect(),
-            _ => {
-                let all = image.data().as_chunks().0.iter();
-                all.flat_map(|it| number(f32::from_le_bytes(*it))).collect()
-            }
+        let data: Vec<u8> = if image.datatype() == Datatype::Uint8 {
+            let all = image.data().iter();
+            all.flat_map(|it| number(f32::from(*it))).collect()
+        } else {
+            let all = image.data().as_chunks().0.iter();
+            all.flat_map(|it| number(f32::from_le_bytes(*it))).collect()
         };
         made(Datatype::Fp32, image.shape(), data)
     }

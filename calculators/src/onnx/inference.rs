@@ -12,7 +12,7 @@ use super::OnnxModel;
 use super::file::OnnxSpec;
 use crate::tensor::{Tensor, TensorInfo, TensorModel};
 
-/// Tags of OVMS and MediaPipe whose packets have several tensors.
+/// Tags of OVMS and `MediaPipe` whose packets have several tensors.
 const VECTORS: [&str; 4] = ["OVTENSORS", "TENSORS", "TFTENSORS", "TFLITE_TENSORS"];
 
 /// Options of [`Inference`].
@@ -200,16 +200,16 @@ fn check_tags(c: &mut Contract, group: Group, option: &str, names: &[TagName]) {
 
 /// Which of the model's inputs or outputs a tag stands for.
 fn find(infos: &[TensorInfo], noun: &str, tag: &str, names: &[TagName]) -> Result<usize> {
-    let named = names.iter().find(|name| name.key == tag);
-    let found = match named {
-        Some(named) => infos.iter().position(|info| info.name == named.value),
+    let chosen = names.iter().find(|name| name.key == tag);
+    let found = match chosen {
+        Some(chosen) => infos.iter().position(|info| info.name == chosen.value),
         None if infos.len() == 1 => Some(0),
         None => infos
             .iter()
             .position(|info| info.name.eq_ignore_ascii_case(tag)),
     };
     found.ok_or_else(|| {
-        let name = named.map_or(tag, |named| &named.value);
+        let name = chosen.map_or(tag, |chosen| &chosen.value);
         let all: Vec<String> = infos
             .iter()
             .map(|info| format!("`{}`", info.name))

@@ -109,7 +109,7 @@ impl Resource for OnnxModel {
 
     fn check(spec: &OnnxSpec, world: &dyn World) -> Result<()> {
         let path = spec.resolve(world)?;
-        world.find(&path).map_err(|error| unreadable(&path, error))
+        world.find(&path).map_err(|error| unreadable(&path, &error))
     }
 
     fn load(spec: &OnnxSpec, world: &dyn World) -> Result<Self> {
@@ -118,7 +118,7 @@ impl Resource for OnnxModel {
         trial::of_file(FORMAT, &path).map_err(refused)?;
         let bytes = world
             .read(&path)
-            .map_err(|error| unreadable(&path, error))?;
+            .map_err(|error| unreadable(&path, &error))?;
         let loaded = Self::from_bytes(bytes).map_err(|error| {
             let message = format!("`{}`: {error}", path.display());
             Error::invalid(message).with_field(MODEL)
@@ -198,7 +198,7 @@ pub fn try_file(path: &Path) -> std::result::Result<(), String> {
     Ok(())
 }
 
-fn unreadable(path: &Path, error: std::io::Error) -> Error {
+fn unreadable(path: &Path, error: &std::io::Error) -> Error {
     let message = format!("cannot read the model `{}`: {error}", path.display());
     let error = match error.kind() {
         std::io::ErrorKind::NotFound => Error::not_found(message),

@@ -112,7 +112,7 @@ impl Calculator for TopLabels {
         c.run(Run::Offload("cpu"));
         c.parallel();
         let from_file = !options.labels_path.is_empty();
-        if from_file == !options.label.is_empty() {
+        if from_file != options.label.is_empty() {
             c.error("expected labels in either `label` or `labels_path`");
         }
         if from_file && c.count(Group::InputSides, "LABELS") == 0 {

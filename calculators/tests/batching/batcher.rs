@@ -85,7 +85,10 @@ fn requests_are_computed_together_and_each_gets_its_rows() {
         (measured.batch_rows.count, measured.batch_rows.sum),
         (1, 8.0)
     );
-    assert_eq!(measured.batch_requests.sum, 4.0);
+    assert_eq!(
+        (measured.batch_requests.count, measured.batch_requests.sum),
+        (1, 4.0)
+    );
     assert_eq!(measured.queue_seconds.count, 4);
     assert_eq!(measured.finished[0], ("done", 4));
 }

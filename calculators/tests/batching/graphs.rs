@@ -140,8 +140,10 @@ fn sessions_are_computed_together() {
         }
     });
     let measured = batcher(&plan).measurements();
-    assert_eq!(measured.batch_rows.count, 1);
-    assert_eq!(measured.batch_rows.sum, 16.0);
+    assert_eq!(
+        (measured.batch_rows.count, measured.batch_rows.sum),
+        (1, 16.0)
+    );
     assert_eq!(batcher(&plan).info().model, "ProductCalculator");
 }
 

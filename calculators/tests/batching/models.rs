@@ -8,7 +8,7 @@ use graphmill_calculators::tensor::{Datatype, Tensor, TensorInfo, TensorModel};
 use graphmill_engine::{Error, Result};
 
 /// Long enough for every thread to get its turn on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A door that calls pass one by one or all at once.
 #[derive(Debug, Default)]

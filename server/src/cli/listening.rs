@@ -99,12 +99,11 @@ impl Listening {
             ("--management_port", &options.management),
         ];
         for (index, (flag, addresses)) in ports.iter().enumerate() {
-            let earlier = ports[..index].iter();
+            let mut earlier = ports[..index].iter();
             let is_shared =
                 |address: &&SocketAddr| addresses.contains(address) && address.port() != 0;
-            let shared = earlier
-                .filter_map(|(other, taken)| Some((other, taken.iter().find(is_shared)?)))
-                .next();
+            let shared =
+                earlier.find_map(|(other, taken)| Some((other, taken.iter().find(is_shared)?)));
             if let Some((other, address)) = shared {
                 return Err(format!(
                     "`{other}` and `{flag}` are both at {address}: each needs a port of its own"

@@ -189,7 +189,7 @@ pub fn parse(path: &Path, text: &str) -> Loaded {
             Ok(config) => config,
             Err(error) => {
                 let diagnostic = places.explain(&error);
-                let is_unknown_key = std::ptr::eq(diagnostic.code, &codes::UNKNOWN_KEY);
+                let is_unknown_key = diagnostic.code == &codes::UNKNOWN_KEY;
                 let key = diagnostic.primary.span.range();
                 diagnostics.push(diagnostic);
                 let without = is_unknown_key.then(|| member::without(&known, key));

@@ -23,8 +23,8 @@ use std::sync::Arc;
 use axum::{
     Router,
     extract::State,
-    http::{HeaderMap, Method, Uri},
-    response::IntoResponse,
+    http::{HeaderMap, HeaderValue, Method, Uri, header::ALLOW},
+    response::{IntoResponse, Response},
 };
 use graphmill_engine::shortened;
 use graphmill_grammar::suggest;
@@ -162,7 +162,17 @@ pub(crate) async fn unknown_route(method: Method, uri: Uri) -> Failure {
     )
 }
 
-async fn wrong_method(method: Method, uri: Uri) -> Failure {
+async fn wrong_method(method: Method, uri: Uri) -> Response {
+    let mut response = not_taken(&method, &uri).into_response();
+    if kserve::only_posts(uri.path()) {
+        let allowed = HeaderValue::from_static("POST");
+        response.headers_mut().insert(ALLOW, allowed);
+    }
+    response
+}
+
+/// Why a path is not answered that other methods have.
+fn not_taken(method: &Method, uri: &Uri) -> Failure {
     Failure::new(
         Cause::WrongMethod,
         format!(

@@ -188,9 +188,9 @@ impl Servables {
     /// The graph that is meant where a question about prompts names none: of those that the client
     /// may see the only one, or one with the only language model.
     pub(crate) fn unnamed(&self, sees: impl Fn(&str) -> bool) -> Option<&Arc<Servable>> {
-        let mut seen = self.iter().filter(|it| sees(it.graph()));
-        let first = seen.next()?;
-        if seen.all(|other| other.graph() == first.graph()) {
+        let mut visible = self.iter().filter(|it| sees(it.graph()));
+        let first = visible.next()?;
+        if visible.all(|other| other.graph() == first.graph()) {
             return self.of_graph(first.graph(), &Choice::Newest);
         }
         let models = self.models().into_iter();

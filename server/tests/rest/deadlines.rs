@@ -213,8 +213,8 @@ async fn while_the_client_does_not_read() {
         let sent = unread.write_all(request.as_bytes()).await;
         sent.expect("writable");
         // A busy machine may spend the time on the body, and no session is seen.
-        let begun = server.until("begun", |status| sessions(status) == 1);
-        if timeout(2 * DEADLINE, begun).await.is_err() {
+        let session = server.until("begun", |status| sessions(status) == 1);
+        if timeout(2 * DEADLINE, session).await.is_err() {
             continue;
         }
         // Nobody can be told, but nothing works for the request any more.

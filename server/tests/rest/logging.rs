@@ -295,13 +295,13 @@ async fn who_changed_the_server_is_in_the_audit_log() {
                 .header("x-api-key", key.to_owned()),
         )
     };
-    const RELOAD: &str = "/v1/config/reload";
-    assert_eq!(reload(RELOAD, "HUSH-1").await.status, 200);
-    assert_eq!(reload(RELOAD, "HUSH-2").await.status, 403);
+    let config_reload = "/v1/config/reload";
+    assert_eq!(reload(config_reload, "HUSH-1").await.status, 200);
+    assert_eq!(reload(config_reload, "HUSH-2").await.status, 403);
     let load = "/v2/repository/models/chat/load";
     assert_eq!(reload(load, "HUSH-1").await.status, 200);
     std::fs::write(&config, "{").expect("writable");
-    assert_eq!(reload(RELOAD, "HUSH-1").await.status, 412);
+    assert_eq!(reload(config_reload, "HUSH-1").await.status, 412);
     std::fs::write(&config, right).expect("writable");
     let signal = server.signal("-HUP");
     assert!(signal.success());
@@ -329,7 +329,7 @@ async fn who_changed_the_server_is_in_the_audit_log() {
         audited,
         [
             json!(["reload", "operator", "server", "done"]),
-            json!(["administer", "team", RELOAD, "refused"]),
+            json!(["administer", "team", config_reload, "refused"]),
             json!(["reload", "operator", "server", "done"]),
             json!(["reload", "operator", "server", "failed"]),
             json!(["reload", null, "server", "done"]),

@@ -153,14 +153,12 @@ fn described(model: &dyn TensorModel, said: &[InputDescription]) -> Result<Vec<I
     let mut inputs = of_model;
     for description in said {
         let same = |input: &&mut InputDescription| input.name == description.name;
-        match inputs.iter_mut().find(same) {
-            Some(input) => input.clone_from(description),
-            None => {
-                let name = &description.name;
-                let message = format!("the model has no input `{name}`");
-                return Err(Error::invalid(message).with_field("input"));
-            }
-        }
+        let Some(input) = inputs.iter_mut().find(same) else {
+            let name = &description.name;
+            let message = format!("the model has no input `{name}`");
+            return Err(Error::invalid(message).with_field("input"));
+        };
+        input.clone_from(description);
     }
     checked(inputs, model.outputs())
 }

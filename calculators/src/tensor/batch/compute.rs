@@ -120,12 +120,11 @@ impl Shared {
 
     /// The outputs of each request of a batch.
     fn outputs(&self, jobs: &[Job]) -> Result<Vec<Vec<Tensor>>, Failure> {
-        let inputs = match jobs {
-            [job] => job.inputs.clone(),
-            _ => {
-                let parts: Vec<&[Tensor]> = jobs.iter().map(|job| &job.inputs[..]).collect();
-                self.shapes.join(&parts)?
-            }
+        let inputs = if let [job] = jobs {
+            job.inputs.clone()
+        } else {
+            let parts: Vec<&[Tensor]> = jobs.iter().map(|job| &job.inputs[..]).collect();
+            self.shapes.join(&parts)?
         };
         let rows: Vec<usize> = jobs.iter().map(|job| job.rows).collect();
         let begun = Instant::now();

@@ -153,9 +153,9 @@ impl Shapes {
             self.padded(parts, &shape)?
         } else {
             let mut bytes = Vec::with_capacity(parts.iter().map(|part| part.data().len()).sum());
-            parts
-                .iter()
-                .for_each(|part| bytes.extend_from_slice(part.data()));
+            for part in parts {
+                bytes.extend_from_slice(part.data());
+            }
             bytes
         };
         Tensor::new(first.datatype(), shape, bytes).map_err(broken)
@@ -221,7 +221,7 @@ fn pad_bytes(datatype: Datatype, PadValue(value): PadValue) -> Result<Vec<u8>, S
         }};
     }
     Ok(match datatype {
-        Datatype::Bool if value == 0.0 || value == 1.0 => vec![u8::from(value != 0.0)],
+        Datatype::Bool if matches!(whole, Some(0 | 1)) => vec![u8::from(whole == Some(1))],
         Datatype::Fp16 | Datatype::Bf16 if value == 0.0 => vec![0; 2],
         Datatype::Fp32 => (value as f32).to_le_bytes().to_vec(),
         Datatype::Fp64 => value.to_le_bytes().to_vec(),

@@ -150,7 +150,9 @@ impl TextFeatures {
         }
         let length = vector.iter().map(|it| it * it).sum::<f32>().sqrt();
         if length > 0.0 {
-            vector.iter_mut().for_each(|it| *it /= length);
+            for value in &mut vector {
+                *value /= length;
+            }
         }
         vector
     }

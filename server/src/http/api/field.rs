@@ -216,7 +216,8 @@ fn own(endpoint: &str, name: &str, known: &Known<'_>) -> Value {
         (_, "tokens") => json!({ "type": "array", "items": token(known.vocabulary) }),
         // A call can be demanded, too, if the request has the tool.
         (_, "tool_choice") => json!({ "type": "string", "enum": ["none", "auto"] }),
-        (_, "stop") => json!({ "anyOf": [
+        (_, "text_input") => some,
+        (_, "stop" | "stop_words") => json!({ "anyOf": [
             short_text(limits::MAX_STOP_CHARS), { "type": "array", "items": short_text(limits::MAX_STOP_CHARS), "maxItems": limits::MAX_STOPS },
         ] }),
         (_, "response_format") => response_format(),

@@ -136,7 +136,8 @@ pub(super) fn operations() -> Vec<Operation> {
             .on(Side::Management),
         Operation::get("/v2/logging", metadata::logging)
             .about(Group::Server, "How much is logged")
-            .on(Side::Management),
+            .on(Side::Management)
+            .listed(false),
         Operation::command("/v2/logging", metadata::set_logging)
             .about(Group::Server, "Refused: `--log_level` says it")
             .refuses(OF_REQUESTS)
@@ -144,7 +145,8 @@ pub(super) fn operations() -> Vec<Operation> {
             .listed(false),
         Operation::get("/v2/trace/setting", metadata::tracing)
             .about(Group::Server, "Whether requests are traced")
-            .on(Side::Management),
+            .on(Side::Management)
+            .listed(false),
         Operation::command("/v2/trace/setting", metadata::set_tracing)
             .about(Group::Server, "Refused: `--otlp_endpoint` says it")
             .refuses(OF_REQUESTS)
@@ -181,6 +183,14 @@ pub(super) fn owns(path: &str) -> bool {
             })
 }
 
+/// Whether a path takes nothing but POST. Its route takes GET, too, for what else graphs are asked.
+pub(super) fn only_posts(path: &str) -> bool {
+    path.starts_with("/v2/models/")
+        && ["/infer", "/generate", "/generate_stream"]
+            .iter()
+            .any(|end| path.ends_with(end))
+}
+
 /// A failure as KServe's clients expect it: its message is a string.
 pub(super) fn error(failure: &Failure) -> Value {
     json!({ "error": failure.message, "code": failure.code() })
@@ -201,7 +211,7 @@ async fn of_model(
         asked,
     } = OfModel::read(&path);
     if asked == Asked::Infer || dialects::of_path(uri.path()).is_some() {
-        return Err(super::wrong_method(method, uri).await);
+        return Err(super::not_taken(&method, &uri));
     }
     let graph = app.find(name, caller)?.servable;
     let servable = app

@@ -75,7 +75,8 @@ pub(super) fn operations() -> Vec<Operation> {
                 "Runs a graph with the body, as TorchServe does",
             )
             .answers(Answer::Any)
-            .refuses(OF_GRAPHS),
+            .refuses(OF_GRAPHS)
+            .listed(false),
         Operation::get("/models", models::list)
             .about(Group::Models, "The graphs, as TorchServe lists them")
             .answers(Answer::Json(&["models"]))

@@ -33,7 +33,7 @@ fn graph(options: &str) -> String {
 
 const MIRRORED: &str = r#"model { calculator: "PassThroughCalculator" } max_batch_size: 4"#;
 
-fn asked(rows: &[[i64; 2]], parameters: Value) -> Value {
+fn asked(rows: &[[i64; 2]], parameters: &Value) -> Value {
     let x = json!({ "name": "x", "datatype": "INT64", "shape": [rows.len(), 2], "data": rows });
     json!({ "inputs": [x], "parameters": parameters })
 }
@@ -60,7 +60,7 @@ async fn clients_get_their_rows_of_a_batch() {
         format!("{MIRRORED} preferred_batch_size: 4 max_queue_delay_microseconds: 3600000000");
     let (server, _client) = start(&[("rows", &graph(&options))]).await;
     let ask = |rows: &'static [[i64; 2]]| {
-        let request = infer(&server, "rows", &asked(rows, json!({})));
+        let request = infer(&server, "rows", &asked(rows, &json!({})));
         async move { read(request).await.json()["outputs"][0]["data"].clone() }
     };
     let answers = tokio::join!(ask(&[[1, 2]]), ask(&[[3, 4], [5, 6]]), ask(&[[7, 8]]));
@@ -92,12 +92,12 @@ async fn what_cannot_be_batched_is_refused() {
         ("mirror", MIRROR),
     ])
     .await;
-    let (status, why) = error(&server, "rows", &asked(&[[1, 2]; 5], json!({}))).await;
+    let (status, why) = error(&server, "rows", &asked(&[[1, 2]; 5], &json!({}))).await;
     assert!(
         status == 400 && why.contains("5 rows, and a batch at most 4"),
         "{why}"
     );
-    let mut long = asked(&[[1, 2]], json!({}));
+    let mut long = asked(&[[1, 2]], &json!({}));
     long["inputs"][0]["shape"] = json!([2, 1]);
     long["inputs"][0]["data"] = json!([1, 2]);
     let (status, why) = error(&server, "rows", &long).await;
@@ -120,12 +120,12 @@ async fn what_cannot_be_batched_is_refused() {
         ("levels", json!(-1), "the number of a priority level"),
         ("levels", json!("high"), "the number of a priority level"),
     ] {
-        let body = asked(&[[1, 2]], json!({ "priority": priority }));
+        let body = asked(&[[1, 2]], &json!({ "priority": priority }));
         let (status, why) = error(&server, graph, &body).await;
         assert!(status == 400 && why.contains(expected), "{graph} {why}");
     }
     for priority in 0..=2 {
-        let body = asked(&[[1, 2]], json!({ "priority": priority }));
+        let body = asked(&[[1, 2]], &json!({ "priority": priority }));
         assert_eq!(read(infer(&server, "levels", &body)).await.status, 200);
     }
 }
@@ -135,7 +135,7 @@ async fn a_stuck_model_holds_up_no_deadline_and_no_client_that_leaves() {
     let stuck = r#"model { calculator: "WaitCalculator" } max_batch_size: 1
                    default_timeout_microseconds: 200000"#;
     let (server, _client) = start(&[("stuck", &graph(stuck))]).await;
-    let with = |parameters: Value| asked(&[[1, 2]], parameters);
+    let with = |parameters: Value| asked(&[[1, 2]], &parameters);
     let timeout = json!({ "timeout": 100_000 });
     let (status, _) = error(&server, "stuck", &with(timeout.clone())).await;
     assert_eq!(status, 504, "the one that the model has");
@@ -156,7 +156,7 @@ async fn who_waits_for_a_batch_when_the_server_stops_is_told() {
     let options = format!("{MIRRORED} max_queue_delay_microseconds: 3600000000");
     let setup = super::setup(&[("rows", &graph(&options))]);
     let server = setup.grace(Duration::ZERO).start().await;
-    let body = asked(&[[1, 2]], json!({}));
+    let body = asked(&[[1, 2]], &json!({}));
     let left = tokio::spawn(read(infer(&server, "rows", &body)));
     server
         .until("one waits", |status| waiting(status) == 1)
