@@ -42,8 +42,8 @@ fn info(name: &str, datatype: DataType, dimensions: &[Option<dimension::Value>])
     }
 }
 
-fn of_length(length: i64) -> Option<dimension::Value> {
-    Some(dimension::Value::DimValue(length))
+fn of_length(length: i64) -> dimension::Value {
+    dimension::Value::DimValue(length)
 }
 
 fn node(op: &str, inputs: &[&str], outputs: &[&str]) -> NodeProto {
@@ -71,7 +71,7 @@ fn model(graph: GraphProto) -> Vec<u8> {
 /// `sum = a + b`, for any number of rows of two.
 fn sum() -> Vec<u8> {
     let rows = Some(dimension::Value::DimParam("rows".to_owned()));
-    let shape = [rows, of_length(2)];
+    let shape = [rows, Some(of_length(2))];
     model(GraphProto {
         node: vec![node("Add", &["a", "b"], &["sum"])],
         input: ["a", "b"]
@@ -100,7 +100,7 @@ fn zeros(shape: TensorProto) -> Vec<u8> {
             node("Add", &["x", "zeros"], &["y"]),
         ],
         initializer: vec![shape],
-        input: vec![info("x", DataType::Float, &[of_length(1)])],
+        input: vec![info("x", DataType::Float, &[Some(of_length(1))])],
         output: vec![info("y", DataType::Float, &[None])],
         ..GraphProto::default()
     })
@@ -390,7 +390,7 @@ fn a_model_is_shared_and_loaded_again_when_its_file_is_another() {
 
 #[test]
 fn a_file_that_cannot_be_used_is_told_where_the_graph_names_it() {
-    let one = [of_length(1)];
+    let one = [Some(of_length(1))];
     let with_tensor = |tensor: TensorProto| {
         model(GraphProto {
             node: vec![node("Add", &["x", "t"], &["y"])],

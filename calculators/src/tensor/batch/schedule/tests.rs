@@ -248,7 +248,7 @@ proptest::proptest! {
             all.push((rows, kind));
             let at = t.at(now);
             gone.extend(t.queue.expire(at).into_iter().map(|(number, _)| number));
-            if number % 7 == 0 {
+            if number.is_multiple_of(7) {
                 gone.extend(t.queue.remove(number));
             }
             while let Next::Run(batch) = t.queue.next(at) {
