@@ -162,23 +162,20 @@ pub(crate) async fn unknown_route(method: Method, uri: Uri) -> Failure {
     )
 }
 
+/// Refuses a method that a path does not take.
 async fn wrong_method(method: Method, uri: Uri) -> Response {
-    let mut response = not_taken(&method, &uri).into_response();
-    if kserve::only_posts(uri.path()) {
-        let allowed = HeaderValue::from_static("POST");
-        response.headers_mut().insert(ALLOW, allowed);
-    }
-    response
-}
-
-/// Why a path is not answered that other methods have.
-fn not_taken(method: &Method, uri: &Uri) -> Failure {
-    Failure::new(
+    let failure = Failure::new(
         Cause::WrongMethod,
         format!(
             "`{}` does not take `{}`",
             shortened(uri.path(), MAX_SHOWN_BYTES),
             shortened(method.as_str(), MAX_METHOD_BYTES)
         ),
-    )
+    );
+    let mut response = failure.into_response();
+    if kserve::only_posts(uri.path()) {
+        let allowed = HeaderValue::from_static("POST");
+        response.headers_mut().insert(ALLOW, allowed);
+    }
+    response
 }

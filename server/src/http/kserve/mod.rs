@@ -211,7 +211,7 @@ async fn of_model(
         asked,
     } = OfModel::read(&path);
     if asked == Asked::Infer || dialects::of_path(uri.path()).is_some() {
-        return Err(super::not_taken(&method, &uri));
+        return Ok(super::wrong_method(method, uri).await);
     }
     let graph = app.find(name, caller)?.servable;
     let servable = app
