@@ -217,7 +217,12 @@ fn own(endpoint: &str, name: &str, known: &Known<'_>) -> Value {
         // A call can be demanded, too, if the request has the tool.
         (_, "tool_choice") => json!({ "type": "string", "enum": ["none", "auto"] }),
         (_, "text_input") => some,
-        (_, "stop" | "stop_words") => json!({ "anyOf": [
+        // An empty one stops nowhere.
+        (_, "stop_words") => json!({ "anyOf": [
+            { "type": "string", "maxLength": limits::MAX_STOP_CHARS },
+            { "type": "array", "items": short_text(limits::MAX_STOP_CHARS), "maxItems": limits::MAX_STOPS },
+        ] }),
+        (_, "stop") => json!({ "anyOf": [
             short_text(limits::MAX_STOP_CHARS), { "type": "array", "items": short_text(limits::MAX_STOP_CHARS), "maxItems": limits::MAX_STOPS },
         ] }),
         (_, "response_format") => response_format(),
