@@ -43,6 +43,10 @@ async fn a_text_is_continued() {
             ),
         );
     }
+    // What says nothing is ignored, also where it stands twice.
+    let body = json!({ "text_input": "Hi", "other": 1, "parameters": { "other": 2 } });
+    let reply = read(server.post("/v2/models/chat/generate", body.to_string())).await;
+    assert_eq!(reply.status, 200, "{reply:?}");
     // Where models of TensorRT-LLM have them: beside the text.
     let body = json!({ "text_input": "count", "max_tokens": 100, "bad_words": "", "stop_words": ["x"], "details": true });
     let reply = read(server.post("/v2/models/chat/generate", body.to_string())).await;

@@ -4,6 +4,7 @@ use graphmill_engine::Result;
 use serde_json::{Map, Value};
 
 use crate::http::fields::{Fields, invalid, missing, unsupported, wrong_type};
+use crate::http::table;
 use crate::http::translate::{Names, Translated};
 use crate::payload::JsonBody;
 
@@ -49,7 +50,8 @@ pub(super) fn to_completion(json: &JsonBody, streams: bool) -> Result<Translated
     }
     let mut asked = json.without(READ);
     for (name, value) in body.object("parameters")?.into_iter().flatten() {
-        if json.has(name) || READ.contains(&name.as_str()) || BESIDE.contains(&name.as_str()) {
+        let is_field = READ.contains(&name.as_str()) || BESIDE.contains(&name.as_str());
+        if is_field || (json.has(name) && is_known(name)) {
             let why = "is no parameter: it is a field of the body";
             return Err(invalid(format!("parameters.{name}"), why));
         }
@@ -80,6 +82,11 @@ pub(super) fn to_completion(json: &JsonBody, streams: bool) -> Result<Translated
         names: NAMES,
         function_call: false,
     })
+}
+
+/// Whether it matters what a field says: others are ignored wherever they are.
+fn is_known(name: &str) -> bool {
+    table::fields().any(|field| field.name == name)
 }
 
 /// What TensorRT-LLM's models call `stop`; nothing where it is empty.
