@@ -15,8 +15,8 @@ setup: ## install what the build needs (apt as root or with sudo, else a list of
 build: setup ## build everything: the server, the bench and the example of a custom node
 	cargo build --release --workspace
 
-program: setup ## build the server alone, target/release/graphmill
-	cargo build --release --workspace --bin graphmill
+program: setup ## build the server for language models alone, target/release/graphmill, without ONNX and images
+	cargo build --release --workspace --bin graphmill --no-default-features --features graphmill-server/cpu-kernels
 
 demo: program ## serve the shipped model, ask it something over HTTP, print the stream, stop
 	@scripts/demo.sh $(HOST) $(PORT)
@@ -42,7 +42,7 @@ fuzz-models: setup ## damage model files in FUZZ_MODELS ways, made from FUZZ_SEE
 	GRAPHMILL_FUZZ_MODELS=$(FUZZ_MODELS) GRAPHMILL_FUZZ_SEED=$(FUZZ_SEED) cargo test --release --workspace --test models fuzz -- --nocapture
 
 SOAK_MINUTES ?= 2
-soak: program ## load a server with right and wrong requests for SOAK_MINUTES, and change what it serves under open streams
+soak: build ## load a server with right and wrong requests for SOAK_MINUTES, and change what it serves under open streams
 	python3 bench/soak/soak.py --minutes $(SOAK_MINUTES)
 	python3 bench/soak/reload.py
 

@@ -16,3 +16,29 @@ mod payload_json;
 mod subgraphs;
 pub mod tensor;
 pub mod text;
+
+#[cfg(not(feature = "onnx"))]
+graphmill_engine::registry::inventory::submit! {
+    graphmill_engine::registry::LeftOut {
+        names: &[
+            "OnnxInferenceCalculator",
+            "OnnxSessionCalculator",
+            "OpenVINOInferenceCalculator",
+            "OpenVINOModelServerSessionCalculator",
+        ],
+        feature: "onnx",
+    }
+}
+
+#[cfg(not(feature = "image"))]
+graphmill_engine::registry::inventory::submit! {
+    graphmill_engine::registry::LeftOut {
+        names: &[
+            "ImageDecodeCalculator",
+            "ImageLayoutCalculator",
+            "ImageNormalizeCalculator",
+            "ImageResizeCalculator",
+        ],
+        feature: "image",
+    }
+}

@@ -145,6 +145,27 @@ macro_rules! register_async {
     };
 }
 
+/// Calculators that a program was built without, so that a graph that names one is told why.
+pub struct LeftOut {
+    /// Their names.
+    pub names: &'static [&'static str],
+    /// The feature of the build that they need.
+    pub feature: &'static str,
+}
+
+inventory::collect!(LeftOut);
+
+impl LeftOut {
+    /// The feature of the build that a calculator needs, where the program was built without it.
+    pub(crate) fn feature_of(calculator: &str) -> Option<&'static str> {
+        let left_out = inventory::iter::<Self>.into_iter();
+        left_out
+            .filter(|left_out| left_out.names.contains(&calculator))
+            .map(|left_out| left_out.feature)
+            .min()
+    }
+}
+
 /// What a graph can name.
 #[derive(Clone, Default)]
 pub struct Registry {

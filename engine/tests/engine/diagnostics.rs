@@ -20,6 +20,22 @@ node { calculator: "MyOwnCalculator" input_stream: "mid" output_stream: "out" }"
     ));
 }
 
+graphmill_engine::registry::inventory::submit! {
+    graphmill_engine::registry::LeftOut {
+        names: &["TelescopeCalculator"],
+        feature: "telescope",
+    }
+}
+
+#[test]
+fn a_calculator_that_the_build_left_out() {
+    assert_snapshot!(check(
+        r#"
+output_stream: "out"
+node { calculator: "TelescopeCalculator" output_stream: "out" }"#
+    ));
+}
+
 #[test]
 fn wrong_ports() {
     assert_snapshot!(check(

@@ -28,6 +28,7 @@ mod admission;
 mod batch;
 mod commit;
 mod delivery;
+mod drain;
 mod entry;
 mod planner;
 mod preview;

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use rustc_hash::FxHashSet;
 
 use super::delivery::Outbox;
+use super::drain::Drain;
 use super::sequence::Sequence;
 use super::status::Shared;
 use crate::protocol::{ErrorKind, FinishReason, GenerationError, SequenceId};
@@ -23,6 +24,7 @@ pub(super) struct Queue {
     timeout: Option<Duration>,
     /// Owners of which a sequence has left its slot since the last plan.
     left: FxHashSet<Owner>,
+    drain: Drain,
 }
 
 impl Queue {
@@ -33,6 +35,7 @@ impl Queue {
             waiting: VecDeque::new(),
             timeout: (milliseconds > 0).then(|| Duration::from_millis(milliseconds)),
             left: FxHashSet::default(),
+            drain: Drain::default(),
         }
     }
 
@@ -82,6 +85,15 @@ impl Queue {
     /// A sequence of this owner has left its slot.
     pub(super) fn has_left(&mut self, owner: Owner) {
         self.left.insert(owner);
+        self.drain.freed(self.shared.now());
+    }
+
+    /// The time for each slot that becomes free while sequences wait, where there are so many; zero
+    /// while none wait.
+    pub(super) fn pace(&mut self, slots: u32) -> Duration {
+        let now = self.shared.now();
+        self.drain.observe(!self.waiting.is_empty(), now);
+        self.drain.pace(slots, now)
     }
 
     /// Fills `rows` with the sequences that could run. Those of owners that have left a slot are

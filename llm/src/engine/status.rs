@@ -20,6 +20,8 @@ pub(super) struct Shared {
     /// Admitted before, preempted, waiting again.
     pub(super) preempted: Counter,
     pub(super) running: Counter,
+    /// For each slot that becomes free while sequences wait.
+    pub(super) freed_micros: Counter,
     /// A bit for each adapter that running and waiting sequences have.
     pub(super) adapters_running: Counter,
     pub(super) adapters_waiting: Counter,
@@ -59,15 +61,18 @@ impl Shared {
     ) -> LlmEngineStatus {
         let time = |micros: &Counter| Duration::from_micros(micros.get());
         let preparing = self.places.preparing();
+        let freed = time(&self.freed_micros);
         // Each changes by itself, so what is read of them need not fit together.
         let submitted = self.places.taken().saturating_sub(preparing);
+        let waiting = submitted + self.preempted.get() as u32;
         LlmEngineStatus {
             model,
             sequences_running: self.running.get() as u32,
-            sequences_waiting: submitted + self.preempted.get() as u32,
+            sequences_waiting: waiting,
             adapters_running: adapters::names(self.adapters_running.get(), known),
             adapters_waiting: adapters::names(self.adapters_waiting.get(), known),
             requests_preparing: preparing,
+            queue_time: freed.saturating_mul(waiting.saturating_add(preparing)),
             prompt_tokens_waiting: self.places.tokens(),
             refused: self.places.refused(),
             kv_cells_used: self.cells_used.get() as u32,
@@ -112,6 +117,9 @@ pub struct LlmEngineStatus {
     pub adapters_waiting: Vec<String>,
     /// Requests that have a place in the queue and make their prompt.
     pub requests_preparing: u32,
+    /// About how long it takes until all that wait now have had a place in the batches, at the pace
+    /// at which places have become free since the queue began.
+    pub queue_time: Duration,
     /// Tokens of the prompts of sequences that wait for their first place in the batches.
     pub prompt_tokens_waiting: u64,
     /// How often a request was refused because the queue was full.

@@ -123,8 +123,10 @@ impl<'a> Core<'a> {
         }
     }
 
-    fn publish(&self, idle: bool) {
+    fn publish(&mut self, idle: bool) {
+        let pace = self.queue.pace(self.slots.running().len() as u32);
         let shared = &self.shared;
+        shared.freed_micros.set(pace.as_micros() as u64);
         let cells = self.prefixes.counts();
         let (running, preempted) = (self.slots.running().len(), self.queue.preempted());
         shared.preempted.set(preempted as u64);

@@ -14,6 +14,7 @@ mod fmt;
 mod key;
 mod listening;
 mod openmp;
+mod processor;
 mod progress;
 mod registry;
 mod report;
@@ -101,6 +102,9 @@ const FORMATS: &[FileTrial] = &[
 /// Runs the command line of this process: what a server binary does. To be called before anything
 /// else, as the server may start this program again to try a model.
 pub fn main() -> ExitCode {
+    if !processor::suffices() {
+        return ExitCode::FAILURE;
+    }
     // The process may be one that tries a model, which the command line says nothing of.
     trial::answer(FORMATS);
     let matches = command().get_matches_from(normalized(std::env::args_os()));

@@ -45,20 +45,12 @@ impl Servables {
 }
 
 impl Servable {
-    /// About how long it takes until those are admitted that wait in the queue of its models now:
-    /// so many times what a generation took so far, by as many as run at once.
+    /// About how long it takes until those are admitted that wait in the queue of its models now.
     pub(crate) fn queue_time(&self) -> Duration {
         let models = self.resources::<LanguageModel>();
-        let times = models.iter().map(|model| {
-            let engine = model.engine();
-            let (status, took) = (engine.status(), engine.measurements().request_seconds);
-            if took.count == 0 {
-                return Duration::ZERO;
-            }
-            let waiting = status.sequences_waiting + status.requests_preparing;
-            let rounds = f64::from(waiting) / f64::from(engine.info().max_num_seqs.max(1));
-            Duration::try_from_secs_f64(rounds * took.sum / took.count as f64).unwrap_or_default()
-        });
+        let times = models
+            .iter()
+            .map(|model| model.engine().status().queue_time);
         times.max().unwrap_or_default()
     }
 

@@ -6,6 +6,7 @@ use graphmill_grammar::{Diagnostic, Node, OptionsMessage, PortSpec as Port, Span
 use crate::{
     codes::calculators,
     contract::Contract,
+    registry::LeftOut,
     tags::{TagEntry, TagMap},
 };
 
@@ -103,8 +104,13 @@ fn unknown<'a>(node: &DraftNode, names: impl Iterator<Item = &'a str>) -> Diagno
         &calculators::UNKNOWN_CALCULATOR,
         place,
         format!("unknown calculator `{name}`"),
-    )
-    .label("not registered in this program");
+    );
+    if let Some(feature) = LeftOut::feature_of(name) {
+        return diagnostic.label("not in this build").hint(format!(
+            "this program was built without the feature `{feature}`, which the default build has"
+        ));
+    }
+    let diagnostic = diagnostic.label("not registered in this program");
     match nearest_name(name, names) {
         Some(near) => diagnostic.fix(format!("did you mean `{near}`?"), place, format!("\"{near}\"")),
         None => diagnostic.hint(

@@ -93,7 +93,11 @@ const WITHOUT_EFFECT: &[(&str, Form, &str)] = &[
     ("scale", WithValue, CLASSIC),
     ("color_format", WithValue, CLASSIC),
     ("precision", WithValue, CLASSIC),
-    ("model_version_policy", WithValue, CLASSIC),
+    (
+        "model_version_policy",
+        WithValue,
+        "versions are those of an entry in config.json, where model_version_policy chooses among them",
+    ),
     ("nireq", WithValue, CLASSIC),
     ("low_latency_transformation", Alone, CLASSIC),
     ("stateful", Alone, CLASSIC),
