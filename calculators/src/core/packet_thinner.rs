@@ -69,8 +69,8 @@ impl PacketThinnerOptions {
 }
 
 /// Lets at most one packet a period through. `ASYNC` lets a packet pass and then none for a period.
-/// `SYNC` divides the time from `start_time` on into periods, centred at `start_time + i * period`,
-/// and lets the packet pass that is nearest to the centre, of two that are equally near the later
+/// `SYNC` divides the time from `start_time` on into periods, centered at `start_time + i * period`,
+/// and lets the packet pass that is nearest to the center, of two that are equally near the later
 /// one. The side packet `PERIOD` overrides the option.
 ///
 /// ```pbtxt
@@ -179,18 +179,18 @@ impl PacketThinner {
     /// `SYNC`: keeps the packet, if it is the best of its period, and passes the one of a period
     /// that is over.
     fn choose(&mut self, packet: Packet, io: Ports, cx: &mut Cx<'_>) {
-        let centre = self.centre(packet.time);
+        let center = self.center(packet.time);
         if let Some(best) = &self.best
-            && self.centre(best.time) == centre
+            && self.center(best.time) == center
         {
-            if (packet.time - centre).abs() <= (best.time - centre).abs() {
+            if (packet.time - center).abs() <= (best.time - center).abs() {
                 self.best = Some(packet);
             }
             return;
         }
         self.flush(io, cx);
         let bound = if self.options.sync_output_timestamps {
-            centre
+            center
         } else {
             packet.time
         };
@@ -201,7 +201,7 @@ impl PacketThinner {
     fn flush(&mut self, io: Ports, cx: &mut Cx<'_>) {
         if let Some(best) = self.best.take() {
             let time = if self.options.sync_output_timestamps {
-                self.centre(best.time)
+                self.center(best.time)
             } else {
                 best.time
             };
@@ -209,13 +209,13 @@ impl PacketThinner {
         }
     }
 
-    /// The centre of the period that a time belongs to.
-    fn centre(&self, time: Timestamp) -> Timestamp {
+    /// The center of the period that a time belongs to.
+    fn center(&self, time: Timestamp) -> Timestamp {
         let start = i128::from(self.options.start().value());
         let period = i128::from(self.period);
         let periods = (i128::from(time.value()) - start + period / 2) / period;
-        let centre = i64::try_from(start + periods * period);
-        Timestamp::new(centre.unwrap_or(i64::MAX))
+        let center = i64::try_from(start + periods * period);
+        Timestamp::new(center.unwrap_or(i64::MAX))
     }
 }
 
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn sync_takes_the_packet_nearest_to_each_centre() {
+    fn sync_takes_the_packet_nearest_to_each_center() {
         let times = [-3, 2, 4, 8, 9, 11, 14, 16, 25];
         // Of 9 and 11, both 1 from 10, the later one.
         assert_eq!(
