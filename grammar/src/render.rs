@@ -18,10 +18,10 @@ const MAX_LINE_BYTES: usize = 240;
 /// How much of a long line is shown before and after the start of what is wrong.
 const EXCERPT_BYTES: usize = 60;
 
-/// Whether the human form is coloured.
+/// Whether the human form is colored.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Color {
-    /// ANSI colours, for a terminal.
+    /// ANSI colors, for a terminal.
     Ansi,
     /// Plain text, for files and pipes.
     Plain,

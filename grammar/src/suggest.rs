@@ -8,7 +8,7 @@
 /// ```
 /// use graphmill_grammar::suggest::nearest;
 /// assert_eq!(nearest("input_steam", ["input_stream", "output_stream"]), Some("input_stream"));
-/// assert_eq!(nearest("colour", ["name", "calculator"]), None);
+/// assert_eq!(nearest("color", ["name", "calculator"]), None);
 /// ```
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wanted = name.to_lowercase();

@@ -154,7 +154,7 @@ fn say(text: &str) {
     let _ = io::stdout().write_all(text.as_bytes());
 }
 
-/// The text, indented; on a terminal with the lines of a difference in colours.
+/// The text, indented; on a terminal with the lines of a difference in colors.
 fn painted(text: &str) -> String {
     let color = io::stdout().is_terminal();
     let line = |line: &str| match line.as_bytes().first() {

@@ -17,7 +17,7 @@ const LINE: f64 = 15.0;
 const LABEL_ROWS: usize = 4;
 /// Between two back edges at the right side.
 const LANE: f64 = 16.0;
-/// The colours of boxes by the subgraph they come from, again from the first where there are more.
+/// The colors of boxes by the subgraph they come from, again from the first where there are more.
 const TINTS: [&str; 6] = [
     "#fff3d6", "#e3f1e1", "#e6e6fa", "#fde4e4", "#def2f5", "#f3e6f5",
 ];
