@@ -156,6 +156,34 @@ fn prompts_that_come_at_once_compute_their_beginning_once() {
     }
 }
 
+#[test]
+fn a_preempted_sequence_goes_on_from_where_it_was() {
+    for (pair, what) in Pair::all() {
+        // Three sequences of one request have all places, and one gives its place up to another
+        // request.
+        let of_three = RequestId::new();
+        let prompts: Vec<_> = (0..4).map(|end| prompt(0, end)).collect();
+        let ask = |prompt: &Vec<Token>| start(&pair.sharing, prompt, 60, of_three);
+        let running: Vec<_> = prompts[..3].iter().map(ask).collect();
+        let first: Vec<_> = running.iter().map(|one| one.next().logprobs).collect();
+        let (answer, _) = finish(start(&pair.sharing, &prompts[3], 4, RequestId::new()));
+        let (expected, _) = finish(start(&pair.plain, &prompts[3], 4, RequestId::new()));
+        same(&expected, &answer, TOLERANCE, true, &what);
+        for ((generation, first), prompt) in running.into_iter().zip(first).zip(&prompts) {
+            let (rest, _) = finish(generation);
+            let (expected, _) = finish(start(&pair.plain, prompt, 60, RequestId::new()));
+            let answer = [first, rest].concat();
+            same(&expected, &answer, TOLERANCE, true, &what);
+        }
+        let status = pair.sharing.status();
+        assert!(status.preemptions > 0, "{what}");
+        // No checkpoint is made so near to the one in its prompt that it saves fewer tokens.
+        let tokens: usize = prompts.iter().map(Vec::len).sum();
+        let again = status.prompt_tokens - tokens as u64;
+        assert!(again < 16, "{what}: {again} computed again");
+    }
+}
+
 /// A step of a random workload.
 #[derive(Clone, Debug)]
 enum Action {
