@@ -58,6 +58,11 @@ pub struct LlmOptions {
     /// Most GB of host memory for what finished sequences computed, 0.5 for example; 0 keeps
     /// nothing. Without it, an eighth of the memory that is free when the model is loaded.
     pub prefix_cache_size: Option<f64>,
+    /// Most GB of host memory for checkpoints: what models with recurrent layers or sliding windows
+    /// need beside cells to go on from a beginning; 0 keeps none, and computes all prompts of such
+    /// models. Without it, another eighth of the memory that is free when the model is loaded.
+    /// Other models have no checkpoints.
+    pub checkpoint_cache_size: Option<f64>,
     /// Most tokens of a sequence; 0 takes what the model was trained for. A model that leaves no
     /// memory for one such sequence is refused.
     pub max_context: u32,
@@ -181,6 +186,7 @@ impl Default for LlmOptions {
             max_tokens_limit: 0,
             enable_prefix_caching: true,
             prefix_cache_size: None,
+            checkpoint_cache_size: None,
             max_context: 0,
             max_waiting: 1024,
             max_queued_prompt_tokens: 0,
@@ -278,6 +284,16 @@ pub(crate) fn step_timeout_ms(c: &mut Contract, seconds: f64) -> u32 {
 /// More memory than any machine has.
 const MAX_GB: f64 = 1e6;
 
+/// The bytes of an option in GB.
+fn bytes(c: &mut Contract, option: &'static str, size: Option<f64>) -> Option<u64> {
+    let size = size?;
+    if !(0.0..=MAX_GB).contains(&size) {
+        let message = format!("must be from 0 to {MAX_GB} GB, not {size}");
+        c.option_error(option, message);
+    }
+    Some((size * f64::from(1 << 30)) as u64)
+}
+
 /// What kind of model a graph expects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
@@ -367,7 +383,9 @@ impl LlmOptions {
         engine.max_num_seqs = self.max_num_seqs;
         engine.cache_size = self.cache_size;
         engine.prefix_caching = self.enable_prefix_caching;
-        engine.prefix_cache_size = self.prefix_cache_bytes(c);
+        engine.prefix_cache_size = bytes(c, "prefix_cache_size", self.prefix_cache_size);
+        engine.checkpoint_cache_size =
+            bytes(c, "checkpoint_cache_size", self.checkpoint_cache_size);
         engine.dynamic_split_fuse = self.dynamic_split_fuse;
         engine.max_context = (self.max_context > 0).then_some(self.max_context);
         engine.max_waiting = self.max_waiting;
@@ -465,15 +483,6 @@ impl LlmOptions {
             draft.cache_size = size;
         }
         Some(draft)
-    }
-
-    fn prefix_cache_bytes(&self, c: &mut Contract) -> Option<u64> {
-        let size = self.prefix_cache_size?;
-        if !(0.0..=MAX_GB).contains(&size) {
-            let message = format!("must be from 0 to {MAX_GB} GB, not {size}");
-            c.option_error("prefix_cache_size", message);
-        }
-        Some((size * f64::from(1 << 30)) as u64)
     }
 
     /// Logs which of the options do nothing.

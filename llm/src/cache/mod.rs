@@ -6,13 +6,16 @@ use std::sync::Arc;
 use crate::backend::Adapter;
 
 mod cells;
+mod checkpoints;
+mod kv_cells;
 mod offer;
 mod prefix_cache;
 mod tree;
 
 pub(crate) use cells::{CellBook, Held};
+pub(crate) use kv_cells::{KvCells, Newcomer, Residents};
 pub(crate) use offer::{Offer, WORTHWHILE};
-pub(crate) use prefix_cache::{KvCells, Newcomer, PrefixCache, Residents};
+pub(crate) use prefix_cache::PrefixCache;
 pub(crate) use tree::{Found, PrefixTree, Progress};
 
 /// Sequences share cells only with those of the same group.

@@ -18,6 +18,9 @@ pub(crate) struct Offer {
     pub(crate) cells: u32,
     /// Whether much more will be there soon.
     pub(crate) grows: bool,
+    /// The live sequence that will have more there, if it makes a checkpoint behind so many of its
+    /// tokens.
+    pub(crate) stop: Option<(SequenceId, u32)>,
 }
 
 impl Offer {
@@ -37,7 +40,7 @@ impl Offer {
                     tokens: shared + cells,
                     live,
                     cells,
-                    grows: false,
+                    ..Self::default()
                 }
             }
             KvLayout::PerSequence => {
@@ -48,12 +51,30 @@ impl Offer {
                     tokens,
                     live: found.live.filter(|_| is_ahead),
                     cells: tokens,
-                    grows: false,
+                    ..Self::default()
                 }
             }
         };
         let can_share = can_save || layout == KvLayout::Unified;
         offer.grows = can_share && found.coming >= offer.tokens + WORTHWHILE;
         offer
+    }
+
+    /// What is worth taking over where sequences go on from checkpoints: copies of cells, in either
+    /// layout.
+    pub(crate) fn of_checkpoints(found: &Found) -> Self {
+        let at = found.checkpoint;
+        let tokens = if at >= WORTHWHILE { at } else { 0 };
+        let stop = found.ahead.filter(|(_, at)| *at >= tokens + WORTHWHILE);
+        Self {
+            tokens,
+            live: found
+                .live
+                .filter(|_| tokens > found.saved)
+                .map(|(id, _)| (id, tokens)),
+            cells: tokens,
+            grows: stop.is_some(),
+            stop,
+        }
     }
 }

@@ -4,12 +4,16 @@
 //! Cells of a sequence that lives are shared (unified KV cache) or copied (per-sequence KV cache);
 //! what a sequence leaves behind goes to host memory and is copied back when another one begins
 //! alike. While a sequence computes what a waiting one begins with, the waiting one is deferred, so
-//! that many prompts that come at once and begin alike compute their beginning once.
+//! that many prompts that come at once and begin alike compute their beginning once. Some
+//! models need more than cells for that: see [`checkpoints`](super::checkpoints).
 
+use std::ops::Range;
 use std::time::Instant;
 
-use super::{CellBook, Held, Offer, PrefixTree, Progress, ShareGroup, WORTHWHILE};
-use crate::backend::{Backend, Capacity, KvLayout, SaveError, Slot};
+use super::{
+    CellBook, Found, KvCells, Newcomer, Offer, PrefixTree, Residents, ShareGroup, WORTHWHILE,
+};
+use crate::backend::{Backend, Capacity, KvLayout, Reuse, SaveError, Slot};
 use crate::protocol::{SequenceId, Token};
 use crate::room;
 use crate::spec::LlmEngineSpec;
@@ -17,73 +21,26 @@ use crate::spec::LlmEngineSpec;
 /// The KV cells of all sequences, and the cells that finished ones left.
 #[derive(Debug)]
 pub(crate) struct PrefixCache {
-    tree: PrefixTree,
+    pub(super) tree: PrefixTree,
     book: CellBook,
     /// Cells the backend proved able to hold, at most all that it has.
     usable: u32,
     /// Whether sequences take anything over.
-    is_on: bool,
+    pub(super) is_on: bool,
+    /// Whether that takes checkpoints.
+    pub(super) by_checkpoints: bool,
     /// Most bytes of saved cells.
-    host_limit: u64,
+    pub(super) host_limit: u64,
+    /// Most bytes of checkpoints.
+    pub(super) checkpoint_limit: u64,
     /// Whether the backend saves and restores; false after it first refused.
-    saves: bool,
+    pub(super) saves: bool,
     layout: KvLayout,
     queries: u64,
     hits: u64,
     evicted: u64,
-}
-
-/// What a sequence has in the KV cache.
-#[derive(Debug, Default)]
-pub(crate) struct KvCells {
-    slot: Option<Slot>,
-    computed: u32,
-    held: Held,
-}
-
-impl KvCells {
-    fn empty(slot: Slot) -> Self {
-        Self {
-            slot: Some(slot),
-            ..Self::default()
-        }
-    }
-
-    /// Where they are; a sequence that waits has no slot.
-    pub(crate) fn slot(&self) -> Option<Slot> {
-        self.slot
-    }
-
-    /// So many of the sequence's first tokens have theirs: none without a slot.
-    pub(crate) fn computed(&self) -> u32 {
-        self.computed
-    }
-
-    /// The backend has moved them.
-    pub(crate) fn moved_to(&mut self, slot: Slot) {
-        self.slot = Some(slot);
-    }
-}
-
-/// A sequence that is about to be admitted.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Newcomer<'a> {
-    pub(crate) id: SequenceId,
-    pub(crate) group: &'a ShareGroup,
-    pub(crate) tokens: &'a [Token],
-    /// The first tokens, whose cells may come from others.
-    pub(crate) shareable: &'a [Token],
-    /// Whether it was never admitted before.
-    pub(crate) is_new: bool,
-}
-
-/// The sequences that live in the KV cache.
-pub(crate) trait Residents {
-    /// How far one of them is; nothing for one that is gone.
-    fn progress(&self, id: SequenceId) -> Progress;
-
-    /// What one of them has.
-    fn cells(&self, id: SequenceId) -> &KvCells;
+    checkpoint_hits: u64,
+    pub(super) checkpoints_dropped: u64,
 }
 
 /// The prefix cache in numbers.
@@ -99,28 +56,45 @@ pub(crate) struct Counts {
     pub(crate) saved_bytes: u64,
     /// Cells dropped from there to keep its limit.
     pub(crate) evicted: u64,
+    /// Checkpoints, and their bytes.
+    pub(crate) checkpoints: u32,
+    pub(crate) checkpoint_bytes: u64,
+    /// How often a sequence went on from one, and how many were dropped to keep their limit.
+    pub(crate) checkpoint_hits: u64,
+    pub(crate) checkpoints_dropped: u64,
 }
 
 impl PrefixCache {
     pub(crate) fn new(spec: &LlmEngineSpec, capacity: &Capacity) -> Self {
-        let is_on = spec.prefix_caching && capacity.reuses_cells;
-        if spec.prefix_caching && !capacity.reuses_cells {
+        let checkpoint_size = spec.checkpoint_cache_size;
+        let checkpoint_limit = checkpoint_size.unwrap_or(capacity.host_cache_bytes);
+        let can_reuse = match capacity.reuse {
+            Reuse::Never => false,
+            Reuse::Cells => true,
+            Reuse::Checkpoints => checkpoint_limit > 0,
+        };
+        if spec.prefix_caching && capacity.reuse == Reuse::Never {
             tracing::warn!(
-                "the model's state is not one cell a token: every prompt is computed from its beginning"
+                "the state of the model's sequences cannot be taken apart: every prompt is computed from its beginning"
             );
         }
+        let is_on = spec.prefix_caching && can_reuse;
         let host_limit = spec.prefix_cache_size.unwrap_or(capacity.host_cache_bytes);
         Self {
             tree: PrefixTree::default(),
             book: CellBook::default(),
             usable: capacity.total_cells,
             is_on,
+            by_checkpoints: capacity.reuse == Reuse::Checkpoints,
             host_limit: if is_on { host_limit } else { 0 },
+            checkpoint_limit,
             saves: true,
             layout: capacity.layout,
             queries: 0,
             hits: 0,
             evicted: 0,
+            checkpoint_hits: 0,
+            checkpoints_dropped: 0,
         }
     }
 
@@ -137,6 +111,10 @@ impl PrefixCache {
             saved_cells: self.tree.saved_cells(),
             saved_bytes: self.tree.saved_bytes(),
             evicted: self.evicted,
+            checkpoints: self.tree.checkpoints(),
+            checkpoint_bytes: self.tree.checkpoint_bytes(),
+            checkpoint_hits: self.checkpoint_hits,
+            checkpoints_dropped: self.checkpoints_dropped,
         }
     }
 
@@ -188,7 +166,18 @@ impl PrefixCache {
         residents: &impl Residents,
     ) -> Offer {
         let found = self.tree.find(group, tokens, |id| residents.progress(id));
-        Offer::of(&found, self.layout, self.saves)
+        self.worth(&found)
+    }
+
+    /// What is worth taking over of what was found.
+    fn worth(&self, found: &Found) -> Offer {
+        if !self.by_checkpoints {
+            Offer::of(found, self.layout, self.saves)
+        } else if self.saves {
+            Offer::of_checkpoints(found)
+        } else {
+            Offer::default()
+        }
     }
 
     /// How many tokens a prompt would take over if it were admitted now, and the new cells these
@@ -207,7 +196,7 @@ impl PrefixCache {
         let found = self
             .tree
             .look(group, shareable, |id| residents.progress(id));
-        let offer = Offer::of(&found, self.layout, self.saves);
+        let offer = self.worth(&found);
         (offer.tokens, offer.cells)
     }
 
@@ -221,11 +210,13 @@ impl PrefixCache {
         room: u32,
         residents: &impl Residents,
     ) -> KvCells {
-        let mut cells = KvCells::empty(slot);
+        let mut cells = KvCells::empty(slot, newcomer.stops.clone());
         if !self.is_on {
             return cells;
         }
-        let mut offer = self.offer(newcomer.group, newcomer.shareable, residents);
+        let (group, tokens) = (newcomer.group, newcomer.shareable);
+        let found = self.tree.find(group, tokens, |id| residents.progress(id));
+        let mut offer = self.worth(&found);
         if offer.cells > room {
             offer.tokens -= offer.cells;
             offer.cells = 0;
@@ -235,10 +226,10 @@ impl PrefixCache {
                 .live
                 .map(|(id, tokens)| (id, residents.cells(id), tokens));
             match self.layout {
-                KvLayout::Unified => {
+                KvLayout::Unified if !self.by_checkpoints => {
                     self.take_from_pool(backend, newcomer, &mut cells, donor, offer.cells);
                 }
-                KvLayout::PerSequence => {
+                KvLayout::Unified | KvLayout::PerSequence => {
                     self.take_copy(backend, newcomer, &mut cells, donor, offer.tokens);
                 }
             }
@@ -249,6 +240,7 @@ impl PrefixCache {
         }
         self.tree
             .insert(newcomer.id, newcomer.group, newcomer.tokens);
+        self.ask_for_checkpoints(newcomer, found.known, &mut cells);
         cells
     }
 
@@ -263,7 +255,7 @@ impl PrefixCache {
     ) {
         let to = cells.slot.expect("the sequence was admitted");
         let live = donor.map_or(0, |(_, _, tokens)| tokens);
-        let restored = copied > 0 && self.restore(backend, newcomer, to, live);
+        let restored = copied > 0 && self.restore(backend, newcomer, to, live..live + copied);
         if let Some((_, donor, tokens)) = donor {
             let from = donor.slot.expect("running sequences have a slot");
             backend.share(from, to, tokens);
@@ -291,26 +283,34 @@ impl PrefixCache {
             }
         }
         let to = cells.slot.expect("the sequence was admitted");
-        if self.restore(backend, newcomer, to, 0) {
+        if self.restore(backend, newcomer, to, 0..tokens) {
             self.grow(cells, tokens);
         }
         self.evict_to(self.host_limit);
     }
 
-    /// Copies into the newcomer's slot all its saved cells from a position on.
+    /// Copies saved cells into the newcomer's slot, with the checkpoint behind them if it takes
+    /// one.
     fn restore(
         &mut self,
         backend: &mut dyn Backend,
         newcomer: &Newcomer<'_>,
         slot: Slot,
-        from: u32,
+        cells: Range<u32>,
     ) -> bool {
         let started = Instant::now();
-        let parts = self.tree.parts(newcomer.group, newcomer.shareable, from);
-        match backend.restore(slot, from, &parts) {
+        let group = newcomer.group;
+        let tokens = &newcomer.shareable[..cells.end as usize];
+        let parts = self.tree.parts(group, tokens, cells.start);
+        let checkpoint = self.tree.checkpoint(group, tokens);
+        match backend.restore(slot, cells.start, &parts, checkpoint) {
             Ok(()) => {
-                let cells: usize = parts.iter().map(|part| part.cells.len()).sum();
+                let cells = cells.len();
                 tracing::debug!(id = %newcomer.id, cells, took = ?started.elapsed(), "restored");
+                if self.by_checkpoints {
+                    self.tree.used(group, tokens);
+                    self.checkpoint_hits += 1;
+                }
                 true
             }
             Err(error) => {
@@ -331,6 +331,10 @@ impl PrefixCache {
         let Some(slot) = cells.slot.filter(|_| self.host_limit > 0) else {
             return;
         };
+        if self.by_checkpoints {
+            self.keep_for_checkpoints(backend, id, cells);
+            return;
+        }
         let saved = self.tree.saved_of(id);
         if cells.computed < saved + WORTHWHILE {
             return;
@@ -358,6 +362,7 @@ impl PrefixCache {
         self.tree.remove(id);
         self.book.release(&mut cells.held);
         cells.computed = 0;
+        cells.forget_stops();
         slot
     }
 
@@ -368,7 +373,13 @@ impl PrefixCache {
 
     /// Saves what is not saved yet of a live sequence's first cells. Says whether the backend
     /// could.
-    fn save(&mut self, backend: &mut dyn Backend, id: SequenceId, slot: Slot, end: u32) -> bool {
+    pub(super) fn save(
+        &mut self,
+        backend: &mut dyn Backend,
+        id: SequenceId,
+        slot: Slot,
+        end: u32,
+    ) -> bool {
         let started = Instant::now();
         let pieces = self.tree.pieces(id, end);
         match backend.save(slot, &pieces) {
@@ -386,16 +397,22 @@ impl PrefixCache {
     }
 
     /// Remembers that the backend does not save, after saying so.
-    fn give_up(&mut self, error: &SaveError) {
+    pub(super) fn give_up(&mut self, error: &SaveError) {
         tracing::warn!(%error, "finished prompts are not kept: the backend cannot copy their cells");
         self.saves = false;
         self.host_limit = 0;
     }
 
     /// Drops what was not used for longest until the rest takes no more than this.
-    pub(crate) fn evict_to(&mut self, bytes: u64) {
+    pub(super) fn evict_to(&mut self, bytes: u64) {
         while self.tree.saved_bytes() > bytes {
-            self.evicted += u64::from(self.tree.evict());
+            self.evicted += self.tree.evict();
         }
+    }
+
+    /// Drops all that is in host memory.
+    pub(crate) fn shrink(&mut self) {
+        self.evict_to(0);
+        self.drop_checkpoints_to(0);
     }
 }

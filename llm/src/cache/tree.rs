@@ -7,6 +7,10 @@
 //! again what is known divides none. A node without children ends with its last saved cell or with
 //! the live sequence that goes furthest. Each group has a root of its own: its sequences share with
 //! no others.
+//!
+//! Where sequences go on from [checkpoints], these stand at positions inside of nodes.
+//! Then saved cells are of use only as far as to the last checkpoint of a branch, and those behind
+//! it are dropped.
 
 use std::ops::Range;
 
@@ -16,6 +20,10 @@ use smallvec::SmallVec;
 use super::ShareGroup;
 use crate::backend::{SavedCells, SavedPart};
 use crate::protocol::{SequenceId, Token};
+
+mod checkpoints;
+
+use checkpoints::Kept;
 
 /// Saved cells are cut into pieces of this many, so that dividing a node or giving up the end of
 /// one copies little.
@@ -38,6 +46,8 @@ pub(crate) struct PrefixTree {
     clock: u64,
     saved_bytes: u64,
     saved_cells: u64,
+    checkpoints: u32,
+    checkpoint_bytes: u64,
 }
 
 #[derive(Debug, Default)]
@@ -54,6 +64,8 @@ struct Node {
     /// Cells of the first tokens.
     saved: Vec<SavedCells>,
     saved_cells: u32,
+    /// In no order. Those behind the saved cells are of live sequences.
+    checkpoints: Vec<Kept>,
     last_used: u64,
 }
 
@@ -93,6 +105,12 @@ pub(crate) struct Found {
     pub(crate) live: Option<(SequenceId, u32)>,
     /// Tokens that live sequences hold or are about to compute.
     pub(crate) coming: u32,
+    /// The live sequence that is about to compute most of the tokens, and how many these are.
+    pub(crate) ahead: Option<(SequenceId, u32)>,
+    /// The last checkpoint whose cells are saved or held.
+    pub(crate) checkpoint: u32,
+    /// Tokens that any sequence in the tree begins with.
+    pub(crate) known: u32,
 }
 
 impl PrefixTree {
@@ -227,10 +245,19 @@ impl PrefixTree {
                 }
                 if advances {
                     found.coming = found.coming.max(reaches);
+                    let most = found.ahead.map_or(computed, |(_, most)| computed.max(most));
+                    if reaches > most {
+                        found.ahead = Some((*id, reaches));
+                    }
                 }
             }
         }
         found.coming = found.coming.max(held);
+        let there = found.saved.max(held);
+        let nodes = path.iter().map(|(node, end)| (&self.nodes[*node], end));
+        let checkpoints = nodes.flat_map(|(node, end)| node.checkpoints_to(there.min(*end)));
+        found.checkpoint = checkpoints.max().unwrap_or(0);
+        found.known = path.last().map_or(0, |(_, end)| *end);
         found
     }
 
@@ -332,7 +359,7 @@ impl PrefixTree {
     /// Gives up the saved cells that are missed least: the end of the longest-unused leaf, where a
     /// leaf far from the beginning counts as younger, because its cells cost more to compute again.
     /// Returns how many cells these were, 0 if none are left.
-    pub(crate) fn evict(&mut self) -> u32 {
+    pub(crate) fn evict(&mut self) -> u64 {
         let worth = |node: &Node| {
             let age = self.clock - node.last_used + 1;
             age * FAR_POSITION / (FAR_POSITION + u64::from(node.saved_end()))
@@ -346,16 +373,26 @@ impl PrefixTree {
         let victim = (0..self.nodes.len())
             .filter(|node| is_last(&self.nodes[*node]))
             .max_by_key(|node| worth(&self.nodes[*node]));
-        let Some(victim) = victim else { return 0 };
-        let node = &mut self.nodes[victim];
-        let Some(piece) = node.saved.pop() else {
-            return 0;
-        };
-        node.saved_cells -= piece.cells();
-        self.saved_cells -= u64::from(piece.cells());
-        self.saved_bytes -= piece.byte_len();
-        self.trim(victim);
-        piece.cells()
+        let before = self.saved_cells;
+        if let Some(victim) = victim {
+            self.pop(victim);
+            if self.checkpoints > 0 {
+                self.settle(victim);
+            } else {
+                self.trim(victim);
+            }
+        }
+        before - self.saved_cells
+    }
+
+    /// Gives up the last piece of a node's saved cells.
+    fn pop(&mut self, node: NodeId) {
+        let node = &mut self.nodes[node];
+        if let Some(piece) = node.saved.pop() {
+            node.saved_cells -= piece.cells();
+            self.saved_cells -= u64::from(piece.cells());
+            self.saved_bytes -= piece.byte_len();
+        }
     }
 
     /// The nodes below `from` that `tokens` lead through, each with the position up to which it
@@ -430,6 +467,10 @@ impl PrefixTree {
             }
         }
         node.saved_cells -= upper.saved_cells;
+        let checkpoints = std::mem::take(&mut node.checkpoints);
+        (upper.checkpoints, node.checkpoints) = checkpoints
+            .into_iter()
+            .partition(|kept| kept.at <= position);
         node.start = position;
         let (parent, first) = (upper.parent, upper.tokens[0]);
         let upper = self.add(upper);
@@ -461,16 +502,19 @@ impl PrefixTree {
             // Without children it is the end of all sequences in it.
             let held = node.holders.iter().map(|holder| self.ends[holder].at).max();
             let needed = node.saved_end().max(held.unwrap_or(0));
-            if needed > node.start {
-                node.tokens.truncate((needed - node.start) as usize);
+            let (start, parent) = (node.start, node.parent);
+            if needed > start {
+                node.tokens.truncate((needed - start) as usize);
+                self.forget(id, |kept| kept.at > needed);
                 return;
             }
-            let Some(parent) = node.parent else {
+            self.forget(id, |_| true);
+            let Some(parent) = parent else {
                 self.roots.retain(|_, root| *root != id);
                 self.free.push(id);
                 return;
             };
-            let first = node.tokens[0];
+            let first = self.nodes[id].tokens[0];
             self.nodes[parent].children.remove(&first);
             self.nodes[id] = Node::default();
             self.free.push(id);

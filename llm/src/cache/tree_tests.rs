@@ -4,6 +4,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::*;
+use crate::backend::Checkpoint;
 
 const ROWS: [u32; 2] = [4, 4];
 
@@ -132,7 +133,7 @@ impl Model {
         self.saved.retain(|(number, tokens)| {
             tree.find(&group(*number), tokens, computed).saved as usize == tokens.len()
         });
-        assert_eq!(before - self.saved.len(), evicted as usize);
+        assert_eq!((before - self.saved.len()) as u64, evicted);
         assert_eq!(evicted == 0, before == 0);
     }
 
@@ -249,7 +250,88 @@ fn the_end_of_a_long_sequence_goes_before_its_beginning() {
     save(&mut tree, 1, &cells(&tokens, 0));
     tree.remove(SequenceId(1));
     let evicted = tree.evict();
-    assert!(evicted > 0 && evicted <= PIECE, "{evicted}");
+    assert!(evicted > 0 && evicted <= u64::from(PIECE), "{evicted}");
     let left = tree.find(&group(0), &tokens, computed).saved;
-    assert_eq!(left, 1_000 - evicted);
+    assert_eq!(u64::from(left), 1_000 - evicted);
+}
+
+fn checkpoint(bytes: usize) -> Checkpoint {
+    Checkpoint(vec![0; bytes].into())
+}
+
+/// A tree with the cells of two sequences that part at 50, and their checkpoints.
+fn two_branches(checkpoints: [&[u32]; 2]) -> (PrefixTree, [Vec<Token>; 2]) {
+    let mut tree = PrefixTree::default();
+    let branch = |first| -> Vec<Token> { (0..50).chain(first..first + 50).collect() };
+    let branches = [branch(100), branch(200)];
+    for ((id, tokens), places) in (1..).zip(&branches).zip(checkpoints) {
+        tree.insert(SequenceId(id), &group(0), tokens);
+        for at in places {
+            tree.keep(SequenceId(id), *at, checkpoint(10));
+        }
+        let first = tree.saved_of(SequenceId(id));
+        save(&mut tree, id, &cells(&tokens[first as usize..], first));
+        tree.remove(SequenceId(id));
+    }
+    (tree, branches)
+}
+
+#[test]
+fn the_last_checkpoint_of_a_path_is_found_where_its_cells_are() {
+    let (mut tree, [one, two]) = two_branches([&[30, 80], &[50, 100]]);
+    let mut found = |tokens: &[Token]| tree.find(&group(0), tokens, computed).checkpoint;
+    assert_eq!([found(&one), found(&two)], [80, 100]);
+    assert_eq!([found(&one[..79]), found(&two[..50])], [50, 50]);
+    assert_eq!([found(&one[..49]), found(&two[..29])], [30, 0]);
+    assert_eq!(tree.checkpoint_bytes(), 40);
+    assert!(tree.checkpoint(&group(0), &two[..50]).is_some());
+    assert!(tree.checkpoint(&group(0), &two[..51]).is_none());
+}
+
+#[test]
+fn cells_go_with_the_last_checkpoint_of_their_branch() {
+    let (mut tree, [one, two]) = two_branches([&[30, 80], &[50, 90]]);
+    tree.used(&group(0), &one[..30]);
+    // The oldest are at 80, 50 and 90.
+    tree.drop_checkpoint();
+    assert_eq!(tree.find(&group(0), &one, computed).saved, 50);
+    tree.drop_checkpoint();
+    assert_eq!(tree.find(&group(0), &two, computed).saved, 100);
+    tree.drop_checkpoint();
+    assert_eq!(tree.find(&group(0), &two, computed).saved, 30);
+    tree.drop_checkpoint();
+    assert_eq!((tree.saved_cells(), tree.checkpoint_bytes()), (0, 0));
+    assert!(tree.roots.is_empty());
+}
+
+#[test]
+fn checkpoints_go_with_their_cells() {
+    let (mut tree, [_, two]) = two_branches([&[40, 100], &[100]]);
+    assert_eq!(tree.evict(), 50);
+    assert_eq!(tree.find(&group(0), &two, computed).checkpoint, 100);
+    assert_eq!(tree.checkpoints(), 2);
+    // The beginning is left as far as its checkpoint.
+    assert_eq!(tree.evict(), 60);
+    assert_eq!((tree.saved_cells(), tree.checkpoints()), (40, 1));
+}
+
+#[test]
+fn a_live_sequence_holds_checkpoints_whose_cells_are_not_saved() {
+    let mut tree = PrefixTree::default();
+    let tokens: Vec<Token> = (0..100).collect();
+    tree.insert(SequenceId(1), &group(0), &tokens);
+    tree.keep(SequenceId(1), 60, checkpoint(10));
+    let halfway = |_| Progress {
+        computed: 50,
+        advances: true,
+    };
+    let found = tree.find(&group(0), &tokens, halfway);
+    assert_eq!((found.checkpoint, found.known), (0, 100));
+    assert_eq!(found.ahead, Some((SequenceId(1), 100)));
+    let found = tree.find(&group(0), &tokens[..99], computed);
+    assert_eq!((found.checkpoint, found.ahead), (60, None));
+    assert_eq!(tree.checkpoint_of(SequenceId(1), 59), 0);
+    assert_eq!(tree.checkpoint_of(SequenceId(1), 60), 60);
+    tree.remove(SequenceId(1));
+    assert_eq!((tree.checkpoints(), tree.checkpoint_bytes()), (0, 0));
 }

@@ -32,6 +32,7 @@ impl Batch {
     /// computes neighboring slots together, and reads the weights once more for each gap or step
     /// back.
     pub(super) fn fill(&mut self, plan: &mut Plan, slots: &mut Slots, n_vocab: usize) {
+        limit_to_stops(plan, slots);
         limit_prompt_rows(plan, slots, n_vocab);
         self.sort(plan, slots);
         self.tokens.clear();
@@ -98,6 +99,18 @@ impl Batch {
             }
             backend.decode(&self.tokens)
         })
+    }
+}
+
+/// Shortens prompts in the plan to where checkpoints are to be made.
+fn limit_to_stops(plan: &mut Plan, slots: &Slots) {
+    for work in &mut plan.work {
+        let cells = &slots.working(work).cells;
+        if let Some(stop) = cells.next_stop() {
+            let tokens = work.tokens.min(stop - cells.computed());
+            plan.size.prompt_tokens -= work.tokens - tokens;
+            work.tokens = tokens;
+        }
     }
 }
 

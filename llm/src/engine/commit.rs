@@ -14,8 +14,9 @@ impl Core<'_> {
         for work in &self.plan.work {
             let sequence = self.slots.working_mut(work);
             prompt_tokens += u64::from(sequence.prompt_left().min(work.tokens));
-            self.prefixes
-                .grow(&mut sequence.cells, work.tokens + work.drafts);
+            let cells = &mut sequence.cells;
+            self.prefixes.grow(cells, work.tokens + work.drafts);
+            self.prefixes.reached(self.backend, work.id, cells);
         }
         let (generated, accepted) = self.put_out();
         let shared = &self.shared;

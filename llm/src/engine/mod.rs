@@ -7,7 +7,7 @@ use std::{fmt, io, num::NonZero, thread};
 
 use crossbeam_channel::Sender;
 
-use crate::backend::{Backend, Capacity, Loaded, Serve};
+use crate::backend::{Backend, Capacity, Loaded, Reuse, Serve};
 use crate::constrain::{CompileError, CompiledConstraint, Compiler, Constraint, ConstraintError};
 use crate::load;
 use crate::measure::Measurements;
@@ -203,8 +203,14 @@ impl LlmEngine {
             dynamic_split_fuse: spec.dynamic_split_fuse,
             max_waiting: spec.max_waiting,
             kv_cells: capacity.total_cells,
-            prefix_cache_bytes: if spec.prefix_caching && capacity.reuses_cells {
+            prefix_cache_bytes: if spec.prefix_caching && capacity.reuse != Reuse::Never {
                 spec.prefix_cache_size.unwrap_or(capacity.host_cache_bytes)
+            } else {
+                0
+            },
+            checkpoint_cache_bytes: if spec.prefix_caching && capacity.reuse == Reuse::Checkpoints {
+                spec.checkpoint_cache_size
+                    .unwrap_or(capacity.host_cache_bytes)
             } else {
                 0
             },

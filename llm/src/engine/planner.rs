@@ -37,7 +37,7 @@ impl Planner {
     pub(super) fn plan(
         &mut self,
         queue: &mut Queue,
-        slots: &Slots,
+        slots: &mut Slots,
         prefixes: &mut PrefixCache,
         pace: Pace<'_>,
         plan: &mut Plan,
@@ -65,14 +65,14 @@ impl Planner {
                 pace,
             };
             schedule::plan_step(&self.limits, &now, plan);
-            if !prefixes.is_on() || !self.defer_followers(queue, &plan.admit) {
+            if !prefixes.is_on() || !self.defer_followers(queue, prefixes, &plan.admit) {
                 break;
             }
         }
     }
 
     /// Completes the rows of waiting sequences with what they could take over.
-    fn offer_prefixes(&mut self, queue: &Queue, slots: &Slots, prefixes: &mut PrefixCache) {
+    fn offer_prefixes(&mut self, queue: &Queue, slots: &mut Slots, prefixes: &mut PrefixCache) {
         // Without a free place, only who has none may get one, from who has several.
         let is_full = !slots.has_free() && !self.running.iter().any(Row::is_spare);
         if !prefixes.is_on() || is_full {
@@ -83,6 +83,11 @@ impl Planner {
                 continue;
             };
             let offer = prefixes.offer(&sequence.group, sequence.shareable(), slots);
+            if let Some((leader, at)) = offer.stop
+                && let Some(leader) = slots.get_mut(leader)
+            {
+                leader.cells.stop_at(at);
+            }
             row.computed = offer.tokens;
             row.owned = offer.cells;
             row.deferred = offer.grows;
@@ -92,30 +97,44 @@ impl Planner {
     /// Defers those of the planned admissions that begin like another one of them, so that only one
     /// computes what they share. Says whether there were any, and so whether the plan has to be
     /// made again.
-    fn defer_followers(&mut self, queue: &Queue, admit: &[SequenceId]) -> bool {
+    fn defer_followers(
+        &mut self,
+        queue: &mut Queue,
+        prefixes: &PrefixCache,
+        admit: &[SequenceId],
+    ) -> bool {
         if admit.len() < 2 {
             return false;
         }
-        let mut leaders: Vec<&Sequence> = Vec::with_capacity(admit.len());
-        let mut deferred = false;
+        let by_checkpoints = prefixes.has_checkpoints();
+        let mut leaders: Vec<(&Sequence, u32)> = Vec::with_capacity(admit.len());
+        let mut followed: Vec<(SequenceId, u32)> = Vec::new();
         for id in admit {
             let sequence = queue.get(*id).expect("only waiting sequences are admitted");
             let Some(row) = self.waiting.iter_mut().find(|row| row.id == *id) else {
                 continue;
             };
             let tokens = sequence.shareable();
-            let follows = leaders.iter().any(|leader| {
-                leader.group == sequence.group
-                    && common(&leader.tokens, tokens) >= row.computed + WORTHWHILE
+            let leader = leaders.iter().find_map(|(leader, computed)| {
+                let alike = common(&leader.tokens, tokens);
+                // A leader that begins behind a place makes no checkpoint there.
+                let leads = !by_checkpoints || *computed < alike;
+                let follows = leader.group == sequence.group && alike >= row.computed + WORTHWHILE;
+                (leads && follows).then_some((leader.id, alike))
             });
-            if follows {
+            if let Some(leader) = leader {
                 row.deferred = true;
-                deferred = true;
+                followed.push(leader);
             } else {
-                leaders.push(sequence);
+                leaders.push((sequence, row.computed));
             }
         }
-        deferred
+        for (leader, at) in followed.iter().filter(|_| by_checkpoints) {
+            if let Some(leader) = queue.get_mut(*leader) {
+                leader.cells.stop_at(*at);
+            }
+        }
+        !followed.is_empty()
     }
 }
 

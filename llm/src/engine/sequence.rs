@@ -209,6 +209,7 @@ impl Sequence {
             group: &self.group,
             tokens: &self.tokens,
             shareable: self.shareable(),
+            stops: self.cells.stops(),
             is_new: !self.was_admitted,
         }
     }

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use super::delivery::Outbox;
 use super::sequence::Sequence;
-use crate::backend::{Backend, Capacity, KvLayout, Slot};
+use crate::backend::{Backend, Capacity, KvLayout, Reuse, Slot};
 use crate::cache::{KvCells, Progress, Residents};
 use crate::protocol::{FinishReason, SequenceId};
 use crate::schedule::Work;
@@ -43,7 +43,7 @@ impl Slots {
                 .collect(),
             step: 0,
             changed: 0,
-            closes_gaps: capacity.layout == KvLayout::PerSequence && capacity.reuses_cells,
+            closes_gaps: capacity.layout == KvLayout::PerSequence && capacity.reuse != Reuse::Never,
         }
     }
 

@@ -39,6 +39,10 @@ pub(super) struct Shared {
     pub(super) prefix_evicted: Counter,
     pub(super) saved_cells: Counter,
     pub(super) saved_bytes: Counter,
+    pub(super) checkpoints: Counter,
+    pub(super) checkpoint_bytes: Counter,
+    pub(super) checkpoint_hits: Counter,
+    pub(super) checkpoints_dropped: Counter,
     pub(super) target_micros: Counter,
     pub(super) expected_micros: Counter,
     pub(super) median_micros: Counter,
@@ -91,6 +95,10 @@ impl Shared {
             prefix_tokens: self.saved_cells.get(),
             prefix_bytes: self.saved_bytes.get(),
             prefix_evicted: self.prefix_evicted.get(),
+            checkpoints: self.checkpoints.get(),
+            checkpoint_bytes: self.checkpoint_bytes.get(),
+            checkpoint_hits: self.checkpoint_hits.get(),
+            checkpoints_dropped: self.checkpoints_dropped.get(),
             step_target: time(&self.target_micros),
             step_expected: time(&self.expected_micros),
             step_median: time(&self.median_micros),
@@ -156,6 +164,15 @@ pub struct LlmEngineStatus {
     pub prefix_bytes: u64,
     /// Tokens whose cells were dropped from host memory to keep its limit.
     pub prefix_evicted: u64,
+    /// Checkpoints in host memory, which models with recurrent layers or sliding windows need
+    /// beside cells.
+    pub checkpoints: u64,
+    /// Their bytes.
+    pub checkpoint_bytes: u64,
+    /// How often a sequence went on from one.
+    pub checkpoint_hits: u64,
+    /// How many were dropped to keep their limit.
+    pub checkpoints_dropped: u64,
     /// The time that a step beside decodes should not exceed: `target_step_ms`, or what the engine
     /// chose for the last step.
     pub step_target: Duration,

@@ -85,7 +85,7 @@ impl<'a> Core<'a> {
         self.drafts.draft(self.slots.running_mut(), cost, admits);
         self.planner.plan(
             &mut self.queue,
-            &self.slots,
+            &mut self.slots,
             &mut self.prefixes,
             self.timing.pace(),
             &mut self.plan,
@@ -142,6 +142,10 @@ impl<'a> Core<'a> {
         shared.prefix_evicted.set(cells.evicted);
         shared.saved_cells.set(cells.saved_cells);
         shared.saved_bytes.set(cells.saved_bytes);
+        shared.checkpoints.set(cells.checkpoints.into());
+        shared.checkpoint_bytes.set(cells.checkpoint_bytes);
+        shared.checkpoint_hits.set(cells.checkpoint_hits);
+        shared.checkpoints_dropped.set(cells.checkpoints_dropped);
         shared.pulse.beat(idle);
     }
 }
@@ -168,7 +172,7 @@ impl Stepper for Core<'_> {
                 self.shared.pulse.taken();
                 question.answer(&self.prefixes, &self.slots);
             }
-            Order::Shrink => self.prefixes.evict_to(0),
+            Order::Shrink => self.prefixes.shrink(),
         }
     }
 

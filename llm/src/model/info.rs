@@ -30,6 +30,9 @@ pub struct LlmEngineInfo {
     pub kv_cells: u32,
     /// Most bytes of host memory for the cells of finished sequences; 0 if none are kept.
     pub prefix_cache_bytes: u64,
+    /// Most bytes of host memory for checkpoints, which models with recurrent layers or sliding
+    /// windows need beside cells; 0 if none are kept.
+    pub checkpoint_cache_bytes: u64,
     /// What the backend says of itself.
     #[serde(flatten)]
     pub backend: BackendInfo,
@@ -207,11 +210,16 @@ impl fmt::Display for LlmEngineInfo {
         } else {
             writeln!(f, "kv cache  {} cells", self.kv_cells)?;
         }
-        writeln!(
+        write!(
             f,
             "prefixes  {} of host memory for finished sequences",
             Mebibytes(self.prefix_cache_bytes)
         )?;
+        if self.checkpoint_cache_bytes > 0 {
+            let size = Mebibytes(self.checkpoint_cache_bytes);
+            write!(f, ", {size} for checkpoints")?;
+        }
+        writeln!(f)?;
         write!(
             f,
             "step      {} tokens at most{}",

@@ -49,8 +49,8 @@ pub struct PluginConfig {
     pub kv_unified: Option<bool>,
     /// Drafts tokens by prompt lookup, for requests that do not say otherwise.
     pub prompt_lookup: bool,
-    /// Keeps all cells of layers with a sliding window. The default is `true`: prefixes can be
-    /// shared, at the price of memory.
+    /// Gives layers with a sliding window as many cells as the others. The default is `true`; with
+    /// `false`, they take less memory than is counted for them. Prefixes are shared either way.
     pub swa_full: Option<bool>,
     /// Maps the model file instead of reading it. The default is `true`.
     pub mmap: Option<bool>,

@@ -57,6 +57,10 @@ pub struct LlmEngineSpec {
     /// Bytes of host memory for the cells of finished sequences; `None` lets the backend choose, 0
     /// keeps none.
     pub prefix_cache_size: Option<u64>,
+    /// Bytes of host memory for checkpoints, without which sequences of a model with recurrent
+    /// layers or sliding windows cannot go on from another one's beginning; `None` lets the backend
+    /// choose, 0 keeps none.
+    pub checkpoint_cache_size: Option<u64>,
     /// Splits prompts over steps. Without it a prompt longer than `max_num_batched_tokens` is
     /// refused.
     pub dynamic_split_fuse: bool,
@@ -107,6 +111,7 @@ impl LlmEngineSpec {
             max_context: None,
             prefix_caching: true,
             prefix_cache_size: None,
+            checkpoint_cache_size: None,
             dynamic_split_fuse: true,
             device: Device::Auto,
             max_waiting: 1024,

@@ -6,7 +6,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
 use graphmill_llm::backend::scripted::{Script, ScriptedBackend};
-use graphmill_llm::backend::{BatchToken, Capacity, DecodeError, DraftSupport, Slot};
+use graphmill_llm::backend::{BatchToken, Capacity, DecodeError, DraftSupport, Reuse, Slot};
 use graphmill_llm::{
     Backend, DraftSource, FinishReason, GenerationRequest, LlmEngine, LlmEngineSpec,
     SamplingParams, SequenceHandle, SpeculationParams, StepOutput, Token, TokenLogprob, Usage,
@@ -133,7 +133,7 @@ pub(crate) fn markov_backend(spec: &LlmEngineSpec, cells: usize) -> (Markov, Arc
     };
     let (scripted, vocab) = ScriptedBackend::new(script, spec);
     let capacity = Capacity {
-        reuses_cells: false,
+        reuse: Reuse::Never,
         ..scripted.capacity()
     };
     (Markov::new(capacity, cells, MAIN), vocab)

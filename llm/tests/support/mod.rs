@@ -5,7 +5,8 @@ use std::time::Instant;
 
 use graphmill_llm::backend::scripted::{Script, ScriptedBackend};
 use graphmill_llm::backend::{
-    BatchToken, Capacity, DecodeError, SaveError, SavedCells, SavedPart, Slot,
+    BatchToken, Capacity, Checkpoint, DecodeError, DraftSupport, SaveError, SavedCells, SavedPart,
+    Slot,
 };
 use graphmill_llm::{Backend, LlmEngine, LlmEngineSpec};
 
@@ -21,6 +22,10 @@ struct Gated<F, R, N> {
 impl<F: FnMut(&ScriptedBackend), R: FnMut(), N: Fn() -> Instant> Backend for Gated<F, R, N> {
     fn capacity(&self) -> Capacity {
         self.inner.capacity()
+    }
+
+    fn draft_support(&self) -> DraftSupport {
+        self.inner.draft_support()
     }
 
     fn n_vocab(&self) -> usize {
@@ -52,8 +57,18 @@ impl<F: FnMut(&ScriptedBackend), R: FnMut(), N: Fn() -> Instant> Backend for Gat
         self.inner.save(slot, pieces)
     }
 
-    fn restore(&mut self, slot: Slot, from: u32, parts: &[SavedPart<'_>]) -> Result<(), SaveError> {
-        self.inner.restore(slot, from, parts)
+    fn checkpoint(&mut self, slot: Slot) -> Result<Checkpoint, SaveError> {
+        self.inner.checkpoint(slot)
+    }
+
+    fn restore(
+        &mut self,
+        slot: Slot,
+        from: u32,
+        parts: &[SavedPart<'_>],
+        checkpoint: Option<&Checkpoint>,
+    ) -> Result<(), SaveError> {
+        self.inner.restore(slot, from, parts, checkpoint)
     }
 
     fn relocate(&mut self, from: Slot, to: Slot) -> Result<(), SaveError> {

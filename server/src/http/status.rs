@@ -39,6 +39,12 @@ pub(crate) async fn status(State(app): State<Arc<App>>) -> Json<Value> {
                     "tokens": engine.prefix_tokens,
                     "bytes": engine.prefix_bytes,
                     "evicted": engine.prefix_evicted,
+                    "checkpoints": {
+                        "count": engine.checkpoints,
+                        "bytes": engine.checkpoint_bytes,
+                        "hits": engine.checkpoint_hits,
+                        "dropped": engine.checkpoints_dropped,
+                    },
                 },
                 "steps": engine.steps,
                 "step": {

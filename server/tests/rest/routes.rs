@@ -119,7 +119,7 @@ async fn graphs_with_one_model_share_one_engine() {
     let idle = json!({
         "model": "scripted", "graph": "b", "sequences_running": 0, "sequences_waiting": 0,
         "kv_cells_used": 0, "kv_cells_total": 640, "steps": 0, "stopped": false,
-        "prefix_cache": { "queries": 0, "hits": 0, "tokens": 0, "bytes": 0, "evicted": 0 },
+        "prefix_cache": { "queries": 0, "hits": 0, "tokens": 0, "bytes": 0, "evicted": 0, "checkpoints": { "count": 0, "bytes": 0, "hits": 0, "dropped": 0 } },
     });
     for (name, value) in idle.as_object().expect("an object") {
         assert_eq!(engines[0][name], *value, "{name}");

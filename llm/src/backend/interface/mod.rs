@@ -14,7 +14,7 @@ mod saved;
 pub(crate) use embedding::LoadedEmbedding;
 pub(crate) use embedding::ServeEmbedding;
 pub use embedding::{EmbeddingBackend, EmbeddingCapacity};
-pub use saved::{SavedCells, SavedPart};
+pub use saved::{Checkpoint, SavedCells, SavedPart};
 
 use crate::model::info::BackendInfo;
 use crate::model::vocab::Vocab;
@@ -41,11 +41,24 @@ pub struct Capacity {
     pub max_batch_tokens: u32,
     /// How slots hold cells.
     pub layout: KvLayout,
-    /// Whether a sequence can go on from the first cells of another one. Models whose state is not
-    /// one cell a token cannot.
-    pub reuses_cells: bool,
-    /// Bytes of host memory for saved cells, unless the spec says otherwise.
+    /// How a sequence can go on from the beginning of another one.
+    pub reuse: Reuse,
+    /// Bytes of host memory for saved cells, and as many for checkpoints, unless the spec says
+    /// otherwise.
     pub host_cache_bytes: u64,
+}
+
+/// How a sequence can go on from the beginning of another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reuse {
+    /// It cannot.
+    Never,
+    /// With the cells of that beginning, wherever it ends.
+    Cells,
+    /// With copies of its cells and a checkpoint that was made at its end. Models with recurrent
+    /// layers have one state for all tokens so far, and sliding windows drop the cells of tokens
+    /// that are out of sight.
+    Checkpoints,
 }
 
 /// How slots hold cells.
@@ -135,11 +148,11 @@ pub trait Backend {
     /// Frees the slot's cells before this position. What is left can be saved or removed, nothing
     /// else.
     ///
-    /// This and the next four are called only if [`Capacity::reuses_cells`] says so.
+    /// This and the next five are called only if [`Capacity::reuse`] says so.
     fn remove_before(&mut self, slot: Slot, position: u32);
 
     /// Makes the first `cells` cells of `from` cells of `to`, too, which has none at these
-    /// positions. Only for the layout [`KvLayout::Unified`].
+    /// positions. Only for the layout [`KvLayout::Unified`] and [`Reuse::Cells`].
     fn share(&mut self, from: Slot, to: Slot, cells: u32);
 
     /// Copies cells of a slot to host memory, cut into pieces: the positions of each, in order, one
@@ -151,11 +164,28 @@ pub trait Backend {
         Err(SaveError(format!("cannot save {pieces:?} of {slot:?}")))
     }
 
-    /// Gives an empty slot copies of saved cells, without gaps, the first at position `from`.
+    /// Copies to host memory what a slot's cells do not say of its state. Only for
+    /// [`Reuse::Checkpoints`].
+    ///
+    /// # Errors
+    /// [`SaveError`] if the backend cannot, now or ever.
+    fn checkpoint(&mut self, slot: Slot) -> Result<Checkpoint, SaveError> {
+        Err(SaveError(format!("cannot make a checkpoint of {slot:?}")))
+    }
+
+    /// Gives an empty slot copies of saved cells, without gaps, the first at position `from`, and
+    /// with [`Reuse::Checkpoints`] the checkpoint that was made behind the last.
     ///
     /// # Errors
     /// [`SaveError`] if the backend cannot take them; the slot is empty then.
-    fn restore(&mut self, slot: Slot, from: u32, parts: &[SavedPart<'_>]) -> Result<(), SaveError> {
+    fn restore(
+        &mut self,
+        slot: Slot,
+        from: u32,
+        parts: &[SavedPart<'_>],
+        checkpoint: Option<&Checkpoint>,
+    ) -> Result<(), SaveError> {
+        let _ = checkpoint;
         let parts = parts.len();
         Err(SaveError(format!(
             "cannot restore {parts} parts from {from} on to {slot:?}"

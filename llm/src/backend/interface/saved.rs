@@ -75,6 +75,24 @@ impl fmt::Debug for SavedCells {
     }
 }
 
+/// What a model with recurrent layers or sliding windows needs beside the cells of a prefix to go on
+/// from there, in the backend's own form.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Checkpoint(pub Box<[u8]>);
+
+impl Checkpoint {
+    /// Memory it takes.
+    pub fn byte_len(&self) -> u64 {
+        self.0.len() as u64
+    }
+}
+
+impl fmt::Debug for Checkpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Checkpoint").field(&self.0.len()).finish()
+    }
+}
+
 /// Some neighboring cells of a [`SavedCells`].
 #[derive(Clone, Debug)]
 pub struct SavedPart<'a> {

@@ -3,8 +3,8 @@
 //!
 //! Every number is in the machine's byte order: a magic number and the sequence's id; the number of
 //! streams; then for each stream its number of cells and, where there are any, the position, the
-//! number of sequences and the id of each cell, four numbers on the tensors, and the planes. A
-//! layer's keys are one plane, headed by their type and the bytes of a row; values are the same,
+//! number of sequences, for some models an extension, and the id of each cell, four numbers on the
+//! tensors, and the planes. An extension becomes a plane like the others. A layer's keys are one plane, headed by their type and the bytes of a row; values are the same,
 //! or, where they are stored transposed, one plane for each of their numbers. Whatever does not fit
 //! this form is refused, so that a model with more state than this is not restored in part.
 
@@ -19,9 +19,11 @@ use crate::backend::interface::{SaveError, SavedCells, SavedPart};
 pub(super) struct Form {
     magic: [u8; 4],
     streams: u32,
+    /// Bytes of a cell's extension, which is then the first plane.
+    extension: usize,
     /// The numbers on the tensors that precede the planes.
     tensors: [u8; 16],
-    /// What precedes each plane.
+    /// What precedes each plane but that of extensions.
     heads: Vec<Vec<u8>>,
     /// Bytes of one cell in each plane.
     rows: Arc<[u32]>,
@@ -34,6 +36,7 @@ pub(super) struct Parsed<'a> {
     first: u32,
     /// Where the cells are in the planes, in the order of their positions.
     order: Vec<usize>,
+    extensions: Vec<u8>,
     planes: Vec<&'a [u8]>,
 }
 
@@ -55,7 +58,9 @@ impl Parsed<'_> {
         let runs = runs(order);
         let in_cell: usize = self.form.rows.iter().map(|row| *row as usize).sum();
         let mut bytes = Vec::with_capacity(in_cell * order.len());
-        for (plane, row) in self.planes.iter().zip(&*self.form.rows) {
+        let extensions = (self.form.extension > 0).then_some(self.extensions.as_slice());
+        let planes = extensions.into_iter().chain(self.planes.iter().copied());
+        for (plane, row) in planes.zip(&*self.form.rows) {
             let row = *row as usize;
             for run in &runs {
                 bytes.extend_from_slice(&plane[run.start * row..run.end * row]);
@@ -66,8 +71,9 @@ impl Parsed<'_> {
     }
 }
 
-/// Takes a state apart. The positions of its cells must be without gaps.
-pub(super) fn parse(state: &[u8]) -> Result<Parsed<'_>, SaveError> {
+/// Takes a state apart whose cells have extensions of so many bytes. The positions of its cells
+/// must be without gaps.
+pub(super) fn parse(state: &[u8], extension: usize) -> Result<Parsed<'_>, SaveError> {
     let mut reader = Reader(state);
     let magic = reader.array()?;
     reader.number()?; // the sequence's id
@@ -83,18 +89,22 @@ pub(super) fn parse(state: &[u8]) -> Result<Parsed<'_>, SaveError> {
         }
         // Behind this stream come only the numbers of cells of the others.
         let after = 4 * (streams - stream - 1) as usize;
-        let (positions, planes, tensors) = read_stream(&mut reader, cells, after)?;
+        let heads = read_heads(&mut reader, cells, extension)?;
+        let (planes, tensors) = read_stream(&mut reader, cells, after)?;
+        let positions = heads.positions;
         let first = positions.iter().copied().min().unwrap_or(0);
         parsed = Some(Parsed {
             form: Form {
                 magic,
                 streams,
+                extension,
                 tensors,
                 heads: planes.heads,
-                rows: Arc::from(planes.rows),
+                rows: extension_row(extension).chain(planes.rows).collect(),
             },
             first,
             order: by_position(&positions, first)?,
+            extensions: heads.extensions,
             planes: planes.data,
         });
     }
@@ -117,13 +127,19 @@ pub(super) fn build(form: &Form, from: u32, parts: &[SavedPart<'_>], state: &mut
     number(state, 0); // llama.cpp puts the cells where it is told, whatever is written here
     number(state, form.streams);
     number(state, cells);
+    let mut planes: Vec<_> = parts.iter().map(SavedPart::planes).collect();
+    let with_extension = planes.iter_mut().filter(|_| form.extension > 0);
+    let extensions: Vec<&[u8]> = with_extension.filter_map(Iterator::next).collect();
+    let mut extensions = extensions
+        .iter()
+        .flat_map(|plane| plane.chunks_exact(form.extension));
     for position in from..from + cells {
         number(state, position);
         number(state, 1);
+        state.extend(extensions.next().unwrap_or_default());
         number(state, 0);
     }
     state.extend(form.tensors);
-    let mut planes: Vec<_> = parts.iter().map(SavedPart::planes).collect();
     for head in &form.heads {
         state.extend(head);
         for part in &mut planes {
@@ -143,21 +159,37 @@ struct Planes<'a> {
     data: Vec<&'a [u8]>,
 }
 
-type Stream<'a> = (Vec<u32>, Planes<'a>, [u8; 16]);
+/// What is said of each cell before the planes.
+struct Heads {
+    positions: Vec<u32>,
+    extensions: Vec<u8>,
+}
+
+fn read_heads(reader: &mut Reader<'_>, cells: u32, extension: usize) -> Result<Heads, SaveError> {
+    let mut heads = Heads {
+        positions: Vec::with_capacity(cells as usize),
+        extensions: Vec::with_capacity(cells as usize * extension),
+    };
+    for _ in 0..cells {
+        heads.positions.push(reader.number()?);
+        if reader.number()? != 1 {
+            return Err(unknown("a cell with further fields"));
+        }
+        heads.extensions.extend(reader.take(extension)?);
+        reader.number()?; // the sequence's id
+    }
+    Ok(heads)
+}
+
+fn extension_row(extension: usize) -> impl Iterator<Item = u32> {
+    (extension > 0).then_some(extension as u32).into_iter()
+}
 
 fn read_stream<'a>(
     reader: &mut Reader<'a>,
     cells: u32,
     after: usize,
-) -> Result<Stream<'a>, SaveError> {
-    let mut positions = Vec::with_capacity(cells as usize);
-    for _ in 0..cells {
-        positions.push(reader.number()?);
-        if reader.number()? != 1 {
-            return Err(unknown("a cell with further fields"));
-        }
-        reader.number()?; // the sequence's id
-    }
+) -> Result<(Planes<'a>, [u8; 16]), SaveError> {
     let tensors: [u8; 16] = reader.array()?;
     let mut numbers = Reader(&tensors);
     let (transposed, layers) = (numbers.number()?, numbers.number()?);
@@ -172,7 +204,7 @@ fn read_stream<'a>(
             _ => return Err(unknown("values of an unknown order")),
         }
     }
-    Ok((positions, planes, tensors))
+    Ok((planes, tensors))
 }
 
 impl<'a> Planes<'a> {

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use llama_cpp_2::model::LlamaModel;
 
 use crate::backend::interface::{
-    Backend, BatchToken, Capacity, DecodeError, DraftSupport, KvLayout, Loaded, SaveError,
-    SavedCells, SavedPart, Serve, Slot,
+    Backend, BatchToken, Capacity, Checkpoint, DecodeError, DraftSupport, KvLayout, Loaded,
+    SaveError, SavedCells, SavedPart, Serve, Slot,
 };
 use crate::model::info::{BackendInfo, ComputeInfo, KvInfo, WeightsInfo};
 use crate::model::vocab::{Vocab, check_vocabulary};
@@ -35,6 +35,7 @@ mod log_lines;
 mod model;
 mod plan;
 mod process;
+mod sequence_state;
 mod sub_batches;
 mod threads;
 mod vocab;
@@ -52,19 +53,16 @@ pub(super) use ffi::{exit, limit_process};
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 pub(crate) use ffi::{few_heaps, freed_bytes, trim_heap};
 pub(crate) use gguf::{check as check_header, kind as kind_of};
-use kv_state::Form;
 use model::Weights;
 use plan::ContextPlan;
 #[cfg(feature = "cpu-kernels")]
 pub use process::product_time;
 pub use process::with_cpu_kernels;
 use process::{choose_numa, process};
+use sequence_state::SequenceStates;
 use sub_batches::Divided;
 pub(super) use threads::threads_have_own_cpus;
 use vocab::LlamaVocabulary;
-
-/// Memory for states that is kept from one to the next.
-const MAX_STATE_BYTES: usize = 32 << 20;
 
 /// Loads the models and runs `serve` with a context on each.
 pub(crate) fn open(spec: &LlmEngineSpec, serve: &mut Serve<'_>) -> Result<(), LoadError> {
@@ -235,11 +233,7 @@ struct LlamaCpp<'a> {
     divided: Option<Divided>,
     #[cfg(target_os = "linux")]
     huge_pages: HugePages,
-    /// How llama.cpp writes the cells of this context, once some were saved.
-    form: Option<Form>,
-    /// The state of a sequence on its way. Kept, because the first use of memory takes ten times as
-    /// long as the copy itself.
-    state: Vec<u8>,
+    states: SequenceStates,
 }
 
 impl<'a> LlamaCpp<'a> {
@@ -249,7 +243,9 @@ impl<'a> LlamaCpp<'a> {
         plan: &ContextPlan,
         environment: Environment<'_>,
     ) -> Result<Self, LoadError> {
-        let (context, heard) = plan.create(spec, weights)?;
+        let (mut context, heard) = plan.create(spec, weights)?;
+        let streams = if plan.unified { 1 } else { plan.max_sequences };
+        let states = SequenceStates::new(&mut context, &weights.model, streams);
         let cells_per_sequence = plan.context_length.min(if plan.unified {
             context.n_ctx()
         } else {
@@ -265,7 +261,7 @@ impl<'a> LlamaCpp<'a> {
             } else {
                 KvLayout::PerSequence
             },
-            reuses_cells: model::has_a_cell_for_each_token(&weights.model),
+            reuse: states.reuse(),
             host_cache_bytes: plan.prefix_bytes,
         };
         Ok(Self {
@@ -280,16 +276,8 @@ impl<'a> LlamaCpp<'a> {
             },
             #[cfg(target_os = "linux")]
             huge_pages: HugePages::new(spec.plugin_config.huge_pages != Some(false)),
-            form: None,
-            state: Vec::new(),
+            states,
         })
-    }
-
-    /// Gives back the memory of a state that is larger than most.
-    fn trim_state(&mut self) {
-        if self.state.capacity() > MAX_STATE_BYTES {
-            self.state = Vec::new();
-        }
     }
 }
 
@@ -346,31 +334,26 @@ impl Backend for LlamaCpp<'_> {
     }
 
     fn save(&mut self, slot: Slot, pieces: &[Range<u32>]) -> Result<Vec<SavedCells>, SaveError> {
-        self.context.read_state(slot.0, &mut self.state)?;
-        let parsed = kv_state::parse(&self.state)?;
-        let form = self.form.get_or_insert_with(|| parsed.form.clone());
-        if *form != parsed.form {
-            return Err(SaveError("the form of its state has changed".to_owned()));
-        }
-        let cells = pieces.iter().map(|piece| parsed.cells(piece)).collect();
-        self.trim_state();
-        cells
+        self.states.save(&mut self.context, slot.0, pieces)
     }
 
-    fn restore(&mut self, slot: Slot, from: u32, parts: &[SavedPart<'_>]) -> Result<(), SaveError> {
-        let form = self.form.as_ref();
-        let form = form.ok_or_else(|| SaveError("nothing was saved".to_owned()))?;
-        kv_state::build(form, from, parts, &mut self.state);
-        let restored = self.context.write_state(slot.0, &self.state);
-        self.trim_state();
-        restored
+    fn checkpoint(&mut self, slot: Slot) -> Result<Checkpoint, SaveError> {
+        self.states.checkpoint(&mut self.context, slot.0)
+    }
+
+    fn restore(
+        &mut self,
+        slot: Slot,
+        from: u32,
+        parts: &[SavedPart<'_>],
+        checkpoint: Option<&Checkpoint>,
+    ) -> Result<(), SaveError> {
+        self.states
+            .restore(&mut self.context, slot.0, from, parts, checkpoint)
     }
 
     fn relocate(&mut self, from: Slot, to: Slot) -> Result<(), SaveError> {
-        self.context.read_state(from.0, &mut self.state)?;
-        let moved = self.context.write_state(to.0, &self.state);
-        self.trim_state();
-        moved?;
+        self.states.copy(&mut self.context, from.0, to.0)?;
         self.remove(from, 0);
         Ok(())
     }

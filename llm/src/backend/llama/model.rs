@@ -359,10 +359,3 @@ fn overrides(wanted: &[TensorOverride]) -> Result<Vec<(CString, BufferType)>, Lo
     };
     wanted.iter().map(find).collect()
 }
-
-/// Whether the model's state is one KV cell for each token, so that a prefix of it is the state
-/// after that prefix. Recurrent models have one state for all tokens, and sliding windows drop the
-/// cells of tokens that are out of sight.
-pub(super) fn has_a_cell_for_each_token(model: &LlamaModel) -> bool {
-    !model.is_recurrent() && !model.is_hybrid() && ffi::attention_window(model) == 0
-}

@@ -69,10 +69,15 @@ impl Divided {
             if let Err(error) = context.decode(&self.pass) {
                 self.rows.clear();
                 if error == DecodeError::NoCells {
-                    // The cells of the passes before are given back.
-                    for index in self.passes.iter().take(number).flatten() {
+                    // The cells of the passes before are given back, if the model can go back.
+                    let mut before = self.passes.iter().take(number).flatten();
+                    let went_back = before.all(|index| {
                         let token = &batch[*index];
-                        context.remove(token.slot.0, token.position);
+                        context.remove(token.slot.0, token.position)
+                    });
+                    if !went_back {
+                        let message = "the KV cache has too few free cells for all adapters";
+                        return Err(DecodeError::Failed(message.to_owned()));
                     }
                 }
                 return Err(error);

@@ -2,7 +2,8 @@
 //!
 //! Its cells are accounted for as strictly as a model's: a token needs the cells of all tokens
 //! before it in its slot, cells of a pool can be shared, and what is restored must be what was
-//! saved at these positions.
+//! saved at these positions. With `checkpoints` it behaves like a model with recurrent layers: a
+//! sequence cannot go back, and goes on from the cells of another one only with its checkpoint.
 //!
 //! Like a model's, its next token is a function of the sequence's tokens alone, so cells can be
 //! dropped, recomputed, shared and batched in any way without changing a text. Its vocabulary is
@@ -26,8 +27,8 @@ mod vocab;
 use vocab::ByteVocab;
 
 use super::{
-    Adapter, Backend, BatchToken, Capacity, DecodeError, KvLayout, Loaded, SaveError, SavedCells,
-    SavedPart, Serve, Slot,
+    Adapter, Backend, BatchToken, Capacity, Checkpoint, DecodeError, DraftSupport, KvLayout,
+    Loaded, Reuse, SaveError, SavedCells, SavedPart, Serve, Slot,
 };
 use crate::model::info::BackendInfo;
 use crate::model::vocab::{Vocab, check_vocabulary};
@@ -53,6 +54,8 @@ pub struct Script {
     pub cells: u32,
     /// Tokens a sequence can have.
     pub context: u32,
+    /// Whether sequences go on from others with checkpoints, as those of recurrent models.
+    pub checkpoints: bool,
     /// The chat template.
     pub chat_template: String,
     /// Spellings of more special tokens. In the text of a reply they are these tokens.
@@ -76,6 +79,7 @@ impl Default for Script {
             name: "scripted".to_owned(),
             cells: 16_384,
             context: 4_096,
+            checkpoints: false,
             chat_template: CHATML.to_owned(),
             special_tokens: Vec::new(),
             replies: Vec::new(),
@@ -173,7 +177,11 @@ impl ScriptedBackend {
             } else {
                 KvLayout::Unified
             },
-            reuses_cells: true,
+            reuse: if script.checkpoints {
+                Reuse::Checkpoints
+            } else {
+                Reuse::Cells
+            },
             host_cache_bytes: HOST_CACHE_BYTES,
         };
         let specials = SPECIALS.into_iter().map(str::to_owned);
@@ -273,6 +281,12 @@ impl ScriptedBackend {
         }
     }
 
+    /// What a slot's tokens have led to.
+    fn state(&self, slot: Slot) -> Box<[u8]> {
+        let tokens = self.slots[slot.0 as usize].tokens.iter();
+        tokens.flat_map(|token| token.to_le_bytes()).collect()
+    }
+
     /// All tokens of a slot, which must have a cell each, computed with the same adapter.
     fn history(&self, slot: Slot, adapter: Option<Adapter>) -> &[Token] {
         let held = &self.slots[slot.0 as usize];
@@ -368,7 +382,19 @@ impl Backend for ScriptedBackend {
         &self.logits
     }
 
+    fn draft_support(&self) -> DraftSupport {
+        if self.script.checkpoints {
+            DraftSupport::Never
+        } else {
+            DraftSupport::AnyLength
+        }
+    }
+
     fn remove(&mut self, slot: Slot, from: u32) {
+        assert!(
+            !self.script.checkpoints || from == 0,
+            "a sequence does not go back"
+        );
         self.free(slot, from as usize..usize::MAX);
         let held = &mut self.slots[slot.0 as usize];
         held.cells.truncate(from as usize);
@@ -381,8 +407,8 @@ impl Backend for ScriptedBackend {
 
     fn share(&mut self, from: Slot, to: Slot, cells: u32) {
         assert_eq!(
-            self.capacity.layout,
-            KvLayout::Unified,
+            (self.capacity.layout, self.capacity.reuse),
+            (KvLayout::Unified, Reuse::Cells),
             "streams share nothing"
         );
         for position in 0..cells {
@@ -412,7 +438,17 @@ impl Backend for ScriptedBackend {
         Ok(pieces.iter().map(save).collect())
     }
 
-    fn restore(&mut self, slot: Slot, from: u32, parts: &[SavedPart<'_>]) -> Result<(), SaveError> {
+    fn checkpoint(&mut self, slot: Slot) -> Result<Checkpoint, SaveError> {
+        Ok(Checkpoint(self.state(slot)))
+    }
+
+    fn restore(
+        &mut self,
+        slot: Slot,
+        from: u32,
+        parts: &[SavedPart<'_>],
+        checkpoint: Option<&Checkpoint>,
+    ) -> Result<(), SaveError> {
         assert!(
             self.slots[slot.0 as usize].cells.is_empty(),
             "only an empty slot is restored"
@@ -437,6 +473,12 @@ impl Backend for ScriptedBackend {
         assert!(
             self.cells_used() <= self.capacity.total_cells as usize,
             "more cells are restored than are free"
+        );
+        let state = self.script.checkpoints.then(|| self.state(slot));
+        assert_eq!(
+            checkpoint.map(|checkpoint| &checkpoint.0),
+            state.as_ref(),
+            "the checkpoint is of these cells"
         );
         Ok(())
     }

@@ -3,7 +3,9 @@
 
 use super::super::{Drafting, Drafts, ModelDraft, Speculation, SpeculationParams};
 use super::noise;
-use crate::backend::{Backend, BatchToken, Capacity, DecodeError, DraftSupport, KvLayout, Slot};
+use crate::backend::{
+    Backend, BatchToken, Capacity, DecodeError, DraftSupport, KvLayout, Reuse, Slot,
+};
 use crate::protocol::{SequenceId, Token};
 use crate::schedule::cost::{CostModel, StepSize};
 
@@ -37,7 +39,7 @@ impl Backend for Model {
             max_sequences: 0,
             max_batch_tokens: 0,
             layout: KvLayout::Unified,
-            reuses_cells: false,
+            reuse: Reuse::Never,
             host_cache_bytes: 0,
         }
     }

@@ -137,6 +137,16 @@ const GAUGES: &[Gauge<Reading>] = &[
         |reading| reading.status.prefix_bytes as f64,
     ),
     (
+        "prefix_checkpoints",
+        "Checkpoints in host memory, from which sequences of models with recurrent layers or sliding windows go on",
+        |reading| reading.status.checkpoints as f64,
+    ),
+    (
+        "prefix_checkpoint_bytes",
+        "Host memory of the checkpoints",
+        |reading| reading.status.checkpoint_bytes as f64,
+    ),
+    (
         "step_target_seconds",
         "How long a step may take while sequences generate",
         |reading| reading.status.step_target.as_secs_f64(),
@@ -204,6 +214,16 @@ const COUNTERS: &[Counter<Reading>] = &[
         "prefix_evicted_tokens",
         "Tokens whose cells were dropped from host memory to keep its limit",
         |reading| reading.status.prefix_evicted,
+    ),
+    (
+        "prefix_checkpoint_hits",
+        "How often a generation went on from a checkpoint",
+        |reading| reading.status.checkpoint_hits,
+    ),
+    (
+        "prefix_checkpoints_dropped",
+        "Checkpoints that were dropped to keep their limit",
+        |reading| reading.status.checkpoints_dropped,
     ),
     (
         "spec_tokens_drafted",

@@ -212,25 +212,33 @@ impl<'a> Context<'a> {
         unsafe { sys::llama_memory_seq_rm(self.memory(), sequence as i32, from, to) }
     }
 
-    /// Replaces `state` by the cells of a sequence as llama.cpp writes them.
+    /// Bytes of a sequence's state as llama.cpp writes it.
+    pub(crate) fn state_size(&mut self, sequence: u32, part: StatePart) -> usize {
+        // SAFETY: the context is alive and not shared; sequences are below `n_seq_max`.
+        unsafe {
+            sys::llama_state_seq_get_size_ext(self.raw.as_ptr(), sequence as i32, part.flags())
+        }
+    }
+
+    /// Replaces `state` by that of a sequence as llama.cpp writes it.
     pub(crate) fn read_state(
         &mut self,
         sequence: u32,
+        part: StatePart,
         state: &mut Vec<u8>,
     ) -> Result<(), SaveError> {
-        let sequence = sequence as i32;
-        // SAFETY: the context is alive and not shared; sequences are below `n_seq_max`.
-        let size = unsafe { sys::llama_state_seq_get_size(self.raw.as_ptr(), sequence) };
+        let size = self.state_size(sequence, part);
         state.clear();
         state.reserve_exact(size);
-        // SAFETY: as above; there is room for `size` bytes, and llama.cpp writes no more than that
+        // SAFETY: as in `state_size`; there is room for `size` bytes, and llama.cpp writes no more than that
         // and says how many it wrote.
         let written = unsafe {
-            let written = sys::llama_state_seq_get_data(
+            let written = sys::llama_state_seq_get_data_ext(
                 self.raw.as_ptr(),
                 state.as_mut_ptr(),
                 size,
-                sequence,
+                sequence as i32,
+                part.flags(),
             );
             state.set_len(written.min(size));
             written
@@ -243,8 +251,8 @@ impl<'a> Context<'a> {
         Ok(())
     }
 
-    /// Gives an empty sequence the cells that a state describes, which must have been put together
-    /// from states of this context.
+    /// Gives an empty sequence all that a state describes, which must have been put together from
+    /// states of this context.
     pub(crate) fn write_state(&mut self, sequence: u32, state: &[u8]) -> Result<(), SaveError> {
         // SAFETY: the context is alive and not shared, and sequences are below `n_seq_max`;
         // llama.cpp checks every number of the state against the context and its length, and
@@ -282,6 +290,25 @@ impl<'a> Context<'a> {
     fn memory(&self) -> sys::llama_memory_t {
         // SAFETY: the context is alive; its memory lives as long as itself.
         unsafe { sys::llama_get_memory(self.raw.as_ptr()) }
+    }
+}
+
+/// What is written of a sequence's state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StatePart {
+    /// All of it.
+    Whole,
+    /// Without the cells of layers that keep one for each token.
+    Partial,
+}
+
+impl StatePart {
+    fn flags(self) -> sys::llama_state_seq_flags {
+        match self {
+            Self::Whole => 0,
+            // `LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY`, a macro that the binding leaves out.
+            Self::Partial => 1,
+        }
     }
 }
 

@@ -14,14 +14,16 @@ mod system;
 mod threadpool;
 
 pub(super) use adapter::Adapter;
-pub(super) use context::{Context, SequenceWidth, default_params as default_context_params};
+pub(super) use context::{
+    Context, SequenceWidth, StatePart, default_params as default_context_params,
+};
 pub(super) use cut::{Cuts, attach as attach_to_cuts};
 pub(super) use guard::{attach as attach_guard, tokenize};
 pub(super) use log::{Heard, heard_so_far, listen, route_logs};
 pub(super) use mapping::{Mapping, mapped};
 pub(super) use model::{
-    BufferType, ModelParams, attention_window, buffer_types, encodes_and_decodes, gap_tokens,
-    load_model, quantization, vocabulary_kind,
+    BufferType, ModelParams, attention_window, buffer_types, cell_extension, encodes_and_decodes,
+    gap_tokens, load_model, quantization, vocabulary_kind,
 };
 pub(crate) use system::{exit, limit_process};
 #[cfg(all(target_os = "linux", target_env = "gnu"))]

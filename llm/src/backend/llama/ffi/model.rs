@@ -21,6 +21,16 @@ pub(crate) fn attention_window(model: &LlamaModel) -> u32 {
     u32::try_from(window).unwrap_or(0)
 }
 
+/// Bytes that llama.cpp keeps of a cell beside its position: two more positions and the token, where
+/// positions are those of an image.
+pub(crate) fn cell_extension(model: &LlamaModel) -> usize {
+    // SAFETY: the model is alive.
+    match unsafe { sys::llama_model_rope_type(as_ptr(model).as_ptr()) } {
+        sys::LLAMA_ROPE_TYPE_MROPE | sys::LLAMA_ROPE_TYPE_IMROPE => 12,
+        _ => 0,
+    }
+}
+
 /// Whether the model reads with one network and writes with another.
 pub(crate) fn encodes_and_decodes(model: &LlamaModel) -> bool {
     let model = as_ptr(model).as_ptr();

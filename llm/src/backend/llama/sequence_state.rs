@@ -1,0 +1,170 @@
+//! What llama.cpp keeps of a sequence, copied to host memory and back.
+//!
+//! A plain model has one cache with a cell for each token. A hybrid one has a cell for each token
+//! in its attention layers and one state in the others; a model with sliding windows has a second
+//! cache, which it holds only as much of as the windows see. llama.cpp writes such a sequence as
+//! its cells followed by the rest, and the rest also by itself: that is a checkpoint. A recurrent
+//! model has the rest alone.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use llama_cpp_2::model::LlamaModel;
+
+use super::ffi::{self, Context, StatePart};
+use super::kv_state::{self, Form};
+use crate::backend::interface::{Checkpoint, Reuse, SaveError, SavedCells, SavedPart};
+
+/// Memory for states that is kept from one to the next.
+const MAX_STATE_BYTES: usize = 32 << 20;
+/// A magic number and a sequence's id.
+const HEADER: usize = 8;
+
+/// Copies states of the sequences of one context.
+pub(super) struct SequenceStates {
+    kind: Kind,
+    /// Bytes of what a cell has beside its position.
+    extension: usize,
+    /// How llama.cpp writes the cells of this context, once some were saved.
+    form: Option<Form>,
+    /// The state of a sequence on its way. Kept, because the first use of memory takes ten times as
+    /// long as the copy itself.
+    state: Vec<u8>,
+}
+
+/// What a sequence's state is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// A cell for each token.
+    Cells,
+    /// A cell for each token, and something else.
+    CellsAndRest,
+    /// No cells.
+    Rest,
+    /// Something else.
+    Unknown,
+}
+
+impl SequenceStates {
+    /// For a context on this model with so many streams of cells, none of which is in use.
+    pub(super) fn new(context: &mut Context<'_>, model: &LlamaModel, streams: u32) -> Self {
+        Self {
+            kind: kind(context, model, streams),
+            extension: ffi::cell_extension(model),
+            form: None,
+            state: Vec::new(),
+        }
+    }
+
+    /// How a sequence goes on from another one.
+    pub(super) fn reuse(&self) -> Reuse {
+        match self.kind {
+            Kind::Cells => Reuse::Cells,
+            Kind::CellsAndRest | Kind::Rest => Reuse::Checkpoints,
+            Kind::Unknown => Reuse::Never,
+        }
+    }
+
+    /// Copies cells of a sequence, a piece for each range of positions.
+    pub(super) fn save(
+        &mut self,
+        context: &mut Context<'_>,
+        sequence: u32,
+        pieces: &[Range<u32>],
+    ) -> Result<Vec<SavedCells>, SaveError> {
+        if self.kind == Kind::Rest {
+            let none = |piece: &Range<u32>| {
+                SavedCells::new(Arc::default(), piece.len() as u32, Vec::new())
+            };
+            return Ok(pieces.iter().map(none).collect());
+        }
+        context.read_state(sequence, StatePart::Whole, &mut self.state)?;
+        let rest = match self.kind {
+            Kind::CellsAndRest => context.state_size(sequence, StatePart::Partial) - HEADER,
+            Kind::Cells | Kind::Rest | Kind::Unknown => 0,
+        };
+        let cells = &self.state[..self.state.len() - rest];
+        let parsed = kv_state::parse(cells, self.extension)?;
+        let form = self.form.get_or_insert_with(|| parsed.form.clone());
+        if *form != parsed.form {
+            return Err(SaveError("the form of its state has changed".to_owned()));
+        }
+        let cells = pieces.iter().map(|piece| parsed.cells(piece)).collect();
+        self.trim();
+        cells
+    }
+
+    /// Copies what a sequence has beside its cells.
+    pub(super) fn checkpoint(
+        &mut self,
+        context: &mut Context<'_>,
+        sequence: u32,
+    ) -> Result<Checkpoint, SaveError> {
+        context.read_state(sequence, StatePart::Partial, &mut self.state)?;
+        let checkpoint = Checkpoint(self.state.as_slice().into());
+        self.trim();
+        Ok(checkpoint)
+    }
+
+    /// Gives an empty sequence saved cells, the first at a position, and what it has beside them.
+    pub(super) fn restore(
+        &mut self,
+        context: &mut Context<'_>,
+        sequence: u32,
+        from: u32,
+        parts: &[SavedPart<'_>],
+        checkpoint: Option<&Checkpoint>,
+    ) -> Result<(), SaveError> {
+        let checkpoint = checkpoint.map_or(&[][..], |checkpoint| &checkpoint.0);
+        if self.kind == Kind::Rest {
+            return context.write_state(sequence, checkpoint);
+        }
+        let form = self.form.as_ref();
+        let form = form.ok_or_else(|| SaveError("nothing was saved".to_owned()))?;
+        kv_state::build(form, from, parts, &mut self.state);
+        self.state
+            .extend_from_slice(checkpoint.get(HEADER..).unwrap_or_default());
+        let restored = context.write_state(sequence, &self.state);
+        self.trim();
+        restored
+    }
+
+    /// Copies all that a sequence has to an empty one.
+    pub(super) fn copy(
+        &mut self,
+        context: &mut Context<'_>,
+        from: u32,
+        to: u32,
+    ) -> Result<(), SaveError> {
+        context.read_state(from, StatePart::Whole, &mut self.state)?;
+        let copied = context.write_state(to, &self.state);
+        self.trim();
+        copied
+    }
+
+    /// Gives back the memory of a state that is larger than most.
+    fn trim(&mut self) {
+        if self.state.capacity() > MAX_STATE_BYTES {
+            self.state = Vec::new();
+        }
+    }
+}
+
+/// What states are made of, from what llama.cpp writes of a sequence that has nothing: the number
+/// of streams and of the cells in each, if there is one cache with a cell for each token, and
+/// whatever else there is.
+fn kind(context: &mut Context<'_>, model: &LlamaModel, streams: u32) -> Kind {
+    let has_states = model.is_recurrent() || model.is_hybrid();
+    if !has_states && ffi::attention_window(model) == 0 {
+        return Kind::Cells;
+    }
+    let whole = context.state_size(0, StatePart::Whole);
+    let rest = context.state_size(0, StatePart::Partial);
+    let one_cache = 4 + 4 * streams as usize;
+    match whole.checked_sub(rest) {
+        Some(0) if model.is_recurrent() => Kind::Rest,
+        Some(0) if !has_states => Kind::Cells,
+        Some(cells) if cells == one_cache => Kind::CellsAndRest,
+        _ => Kind::Unknown,
+    }
+}

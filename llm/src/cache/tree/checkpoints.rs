@@ -1,0 +1,150 @@
+//! Checkpoints in the tree.
+
+use super::{Node, NodeId, PrefixTree};
+use crate::backend::{Checkpoint, SavedCells};
+use crate::cache::ShareGroup;
+use crate::protocol::{SequenceId, Token};
+
+/// A checkpoint behind so many tokens of the sequences of a node: behind its first or a later one.
+#[derive(Debug)]
+pub(super) struct Kept {
+    pub(super) at: u32,
+    checkpoint: Checkpoint,
+    /// When it was made, or a sequence last went on from it.
+    last_used: u64,
+}
+
+impl Node {
+    /// The checkpoints of the sequences that agree with it up to a position.
+    pub(super) fn checkpoints_to(&self, end: u32) -> impl Iterator<Item = u32> + '_ {
+        let kept = self.checkpoints.iter().map(|kept| kept.at);
+        kept.filter(move |at| *at <= end)
+    }
+}
+
+impl PrefixTree {
+    /// Keeps a checkpoint behind the first tokens of a live sequence.
+    pub(crate) fn keep(&mut self, id: SequenceId, at: u32, checkpoint: Checkpoint) {
+        let path = self.path(id).into_iter();
+        let node = path.rev().find(|node| self.nodes[*node].start < at);
+        let Some(node) = node.filter(|node| at <= self.nodes[*node].end()) else {
+            return;
+        };
+        self.clock += 1;
+        self.checkpoints += 1;
+        self.checkpoint_bytes += checkpoint.byte_len();
+        self.forget(node, |kept| kept.at == at);
+        self.nodes[node].checkpoints.push(Kept {
+            at,
+            checkpoint,
+            last_used: self.clock,
+        });
+    }
+
+    /// The last checkpoint of a live sequence behind so many of its tokens or fewer; 0 for none.
+    pub(crate) fn checkpoint_of(&self, id: SequenceId, most: u32) -> u32 {
+        let path = self.path(id);
+        let nodes = path.iter().map(|node| &self.nodes[*node]);
+        let positions = nodes.flat_map(|node| node.checkpoints_to(most));
+        positions.max().unwrap_or(0)
+    }
+
+    /// The checkpoint behind these tokens.
+    pub(crate) fn checkpoint(&self, group: &ShareGroup, tokens: &[Token]) -> Option<&Checkpoint> {
+        let root = self.roots.get(group)?;
+        let (node, end) = self.descend(*root, tokens).pop()?;
+        let mut kept = self.nodes[node].checkpoints.iter();
+        let kept = kept.find(|kept| kept.at == end && end as usize == tokens.len())?;
+        Some(&kept.checkpoint)
+    }
+
+    /// A sequence goes on from the checkpoint behind these tokens.
+    pub(crate) fn used(&mut self, group: &ShareGroup, tokens: &[Token]) {
+        self.clock += 1;
+        let Some(root) = self.roots.get(group) else {
+            return;
+        };
+        if let Some((node, end)) = self.descend(*root, tokens).pop() {
+            let kept = self.nodes[node].checkpoints.iter_mut();
+            for kept in kept.filter(|kept| kept.at == end) {
+                kept.last_used = self.clock;
+            }
+        }
+    }
+
+    /// Gives up the checkpoint that was not used for longest, and the saved cells that were of use
+    /// with it alone.
+    pub(crate) fn drop_checkpoint(&mut self) {
+        // A scan, as for cells.
+        let nodes = self.nodes.iter().enumerate();
+        let oldest = nodes
+            .flat_map(|(node, content)| content.checkpoints.iter().map(move |kept| (node, kept)))
+            .min_by_key(|(_, kept)| kept.last_used);
+        let Some((node, at)) = oldest.map(|(node, kept)| (node, kept.at)) else {
+            return;
+        };
+        self.forget(node, |kept| kept.at == at);
+        self.settle(node);
+    }
+
+    /// Number of checkpoints.
+    pub(crate) fn checkpoints(&self) -> u32 {
+        self.checkpoints
+    }
+
+    /// Bytes of all checkpoints.
+    pub(crate) fn checkpoint_bytes(&self) -> u64 {
+        self.checkpoint_bytes
+    }
+
+    /// Gives up checkpoints of a node.
+    pub(super) fn forget(&mut self, node: NodeId, which: impl Fn(&Kept) -> bool) {
+        let (count, bytes) = (&mut self.checkpoints, &mut self.checkpoint_bytes);
+        self.nodes[node].checkpoints.retain(|kept| {
+            let goes = which(kept);
+            if goes {
+                *count -= 1;
+                *bytes -= kept.checkpoint.byte_len();
+            }
+            !goes
+        });
+    }
+
+    /// Drops saved cells, from a node upwards, that are behind the last checkpoint of their branch.
+    pub(super) fn settle(&mut self, from: NodeId) {
+        let mut next = Some(from);
+        while let Some(id) = next {
+            let node = &self.nodes[id];
+            let is_saved = |child: &NodeId| self.nodes[*child].saved_cells > 0;
+            if node.children.values().any(is_saved) {
+                break;
+            }
+            let last = node.checkpoints_to(node.saved_end()).max();
+            let left = last.map_or(0, |last| last - node.start);
+            next = node.parent.filter(|_| last.is_none());
+            self.cut_saved(id, left);
+        }
+        self.trim(from);
+    }
+
+    /// Gives up saved cells of a node behind so many.
+    fn cut_saved(&mut self, id: NodeId, left: u32) {
+        while self.nodes[id].saved_cells > left {
+            let node = &mut self.nodes[id];
+            let length = node.saved.last().map_or(0, SavedCells::cells);
+            let before = node.saved_cells - length;
+            let rest = (before < left).then(|| {
+                let last = node.saved.last();
+                last.map(|last| last.slice(0..left - before))
+            });
+            self.pop(id);
+            if let Some(rest) = rest.flatten() {
+                let node = &mut self.nodes[id];
+                node.saved_cells += rest.cells();
+                self.saved_cells += u64::from(rest.cells());
+                self.saved_bytes += rest.byte_len();
+                node.saved.push(rest);
+            }
+        }
+    }
+}

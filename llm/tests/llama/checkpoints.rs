@@ -1,0 +1,269 @@
+//! Prefix sharing of models that go on from checkpoints: answers are those of an engine without
+//! it, in both layouts of the KV cache, and the numbers of shared tokens are exact.
+
+use graphmill_llm::{
+    LlmEngine, LlmEngineSpec, PluginConfig, RequestId, SamplingParams, Token, TokenLogprob, Usage,
+};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+
+use crate::families::{Family, WINDOW};
+use crate::support::{Generation, same};
+
+/// How much log probabilities may differ: batches decide in which order floats are added.
+const TOLERANCE: f32 = 0.1;
+/// A checkpoint is made so many tokens before the end of a prompt.
+const TAIL: u32 = 4;
+const LAYOUTS: [bool; 2] = [true, false];
+
+/// The same model without and with sharing.
+struct Pair {
+    plain: LlmEngine,
+    sharing: LlmEngine,
+}
+
+impl Pair {
+    fn load(family: Family, kv_unified: bool, swa_full: bool) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let model = family.make(folder.path());
+        let engine = |prefix_caching| {
+            let spec = LlmEngineSpec {
+                max_num_batched_tokens: 64,
+                max_num_seqs: 3,
+                max_context: Some(512),
+                prefix_caching,
+                plugin_config: PluginConfig {
+                    kv_unified: Some(kv_unified),
+                    swa_full: Some(swa_full),
+                    ..PluginConfig::default()
+                },
+                ..LlmEngineSpec::new(&model)
+            };
+            LlmEngine::load(spec).expect("the model loads")
+        };
+        Self {
+            plain: engine(false),
+            sharing: engine(true),
+        }
+    }
+
+    fn all() -> impl Iterator<Item = (Self, String)> {
+        let families = Family::ALL.into_iter();
+        families.flat_map(|family| {
+            let swa = if family == Family::Window {
+                &[true, false][..]
+            } else {
+                &[true]
+            };
+            let cases = LAYOUTS.into_iter().flat_map(|unified| {
+                let cases = swa.iter();
+                cases.map(move |full| (unified, *full))
+            });
+            cases.map(move |(unified, full)| {
+                let what = format!("{family:?}, unified: {unified}, whole windows: {full}");
+                (Self::load(family, unified, full), what)
+            })
+        })
+    }
+
+    /// Asks both, and returns what the one that shares says.
+    fn ask(&self, prompt: &[Token], what: &str) -> (Vec<Token>, Usage) {
+        let (expected, usage) = finish(start(&self.plain, prompt, 24, RequestId::new()));
+        assert_eq!(usage.cached_tokens, 0);
+        let (answer, usage) = finish(start(&self.sharing, prompt, 24, RequestId::new()));
+        same(&expected, &answer, TOLERANCE, true, what);
+        (answer.iter().map(|token| token.token).collect(), usage)
+    }
+}
+
+fn start(engine: &LlmEngine, prompt: &[Token], max_tokens: u32, of: RequestId) -> Generation {
+    Generation::start(engine, prompt.to_vec(), |request| {
+        request.request = of;
+        request.sampling = SamplingParams {
+            logprobs: Some(2),
+            ..SamplingParams::greedy()
+        };
+        request.max_tokens = Some(max_tokens);
+        request.ignore_eos = true;
+    })
+}
+
+fn finish(generation: Generation) -> (Vec<TokenLogprob>, Usage) {
+    let answer = generation.finish();
+    (answer.logprobs, answer.usage)
+}
+
+/// A beginning that tests share, with an end of its own for each number.
+fn prompt(beginning: u32, end: u32) -> Vec<Token> {
+    let shared = (0..beginning).map(|index| 20 + (index * 7 % 150) as Token);
+    let own = (0..20).map(|index| 20 + ((index * 3 + end * 13) % 150) as Token);
+    shared.chain([200 + end as Token]).chain(own).collect()
+}
+
+#[test]
+fn prompts_go_on_where_others_parted_from_them() {
+    for (pair, what) in Pair::all() {
+        let beginning = 3 * WINDOW + 30;
+        let cached: Vec<u32> = (0..4)
+            .map(|end| {
+                let (_, usage) = pair.ask(&prompt(beginning, end), &what);
+                usage.cached_tokens
+            })
+            .collect();
+        assert_eq!(cached, [0, 0, beginning, beginning], "{what}");
+        // The same again, from a little before its end.
+        let again = prompt(beginning, 3);
+        let (_, usage) = pair.ask(&again, &what);
+        assert_eq!(usage.cached_tokens, again.len() as u32 - TAIL, "{what}");
+        let status = pair.sharing.status();
+        assert_eq!(status.kv_cells_used, 0, "{what}");
+        assert_eq!(status.checkpoint_hits, 3, "{what}");
+        assert!(status.checkpoint_bytes > 0, "{what}");
+    }
+}
+
+#[test]
+fn a_growing_chat_computes_new_tokens_only() {
+    for (pair, what) in Pair::all() {
+        let mut history = prompt(60, 0);
+        let mut known = 0;
+        for turn in 1..4 {
+            let (answer, usage) = pair.ask(&history, &what);
+            assert_eq!(usage.cached_tokens, known, "{what}");
+            history.extend(answer);
+            // The last token of an answer was chosen and never computed.
+            known = history.len() as u32 - 1;
+            history.extend(prompt(0, turn));
+        }
+    }
+}
+
+#[test]
+fn prompts_that_come_at_once_compute_their_beginning_once() {
+    for (pair, what) in Pair::all() {
+        let prompts: Vec<_> = (0..6).map(|end| prompt(150, end)).collect();
+        let ask = |prompt: &Vec<Token>| start(&pair.sharing, prompt, 24, RequestId::new());
+        let running: Vec<_> = prompts.iter().map(ask).collect();
+        let mut cached = 0;
+        for (generation, prompt) in running.into_iter().zip(&prompts) {
+            let (answer, usage) = finish(generation);
+            let (expected, _) = finish(start(&pair.plain, prompt, 24, RequestId::new()));
+            same(&expected, &answer, TOLERANCE, true, &what);
+            cached += usage.cached_tokens;
+        }
+        // The second may be admitted before the first has told of its checkpoint.
+        assert!(cached >= 4 * 150, "{what}: {cached}");
+    }
+}
+
+#[test]
+fn a_preempted_sequence_goes_on_from_where_it_was() {
+    for (pair, what) in Pair::all() {
+        // Three sequences of one request have all places, and one gives its place up to another
+        // request.
+        let of_three = RequestId::new();
+        let prompts: Vec<_> = (0..4).map(|end| prompt(0, end)).collect();
+        let ask = |prompt: &Vec<Token>| start(&pair.sharing, prompt, 60, of_three);
+        let running: Vec<_> = prompts[..3].iter().map(ask).collect();
+        let first: Vec<_> = running.iter().map(|one| one.next().logprobs).collect();
+        let (answer, _) = finish(start(&pair.sharing, &prompts[3], 4, RequestId::new()));
+        let (expected, _) = finish(start(&pair.plain, &prompts[3], 4, RequestId::new()));
+        same(&expected, &answer, TOLERANCE, true, &what);
+        for ((generation, first), prompt) in running.into_iter().zip(first).zip(&prompts) {
+            let (rest, _) = finish(generation);
+            let (expected, _) = finish(start(&pair.plain, prompt, 60, RequestId::new()));
+            let answer = [first, rest].concat();
+            same(&expected, &answer, TOLERANCE, true, &what);
+        }
+        let status = pair.sharing.status();
+        assert!(status.preemptions > 0, "{what}");
+        // No checkpoint is made so near to the one in its prompt that it saves fewer tokens.
+        let tokens: usize = prompts.iter().map(Vec::len).sum();
+        let again = status.prompt_tokens - tokens as u64;
+        assert!(again < 16, "{what}: {again} computed again");
+    }
+}
+
+/// A step of a random workload.
+#[derive(Clone, Debug)]
+enum Action {
+    Start {
+        beginning: u32,
+        end: u32,
+        max_tokens: u32,
+        /// Sequences of one request give up their places to those of others.
+        request: usize,
+    },
+    /// Drops one of those that run.
+    Cancel(usize),
+    /// Waits for the end of one.
+    Finish(usize),
+}
+
+fn action() -> impl Strategy<Value = Action> {
+    prop_oneof![
+        5 => (0..200_u32, 0..4_u32, 1..40_u32, 0..3_usize).prop_map(|(beginning, end, max_tokens, request)| {
+            Action::Start { beginning, end, max_tokens, request }
+        }),
+        1 => (0..8_usize).prop_map(Action::Cancel),
+        2 => (0..8_usize).prop_map(Action::Finish),
+    ]
+}
+
+fn check(pair: &Pair, prompt: &[Token], max_tokens: u32, generation: Generation, what: &str) {
+    let (answer, _) = finish(generation);
+    let (expected, _) = finish(start(&pair.plain, prompt, max_tokens, RequestId::new()));
+    same(&expected, &answer, TOLERANCE, true, what);
+}
+
+fn play(pair: &Pair, actions: Vec<Action>, what: &str) {
+    let requests = [RequestId::new(), RequestId::new(), RequestId::new()];
+    let mut running = Vec::new();
+    for action in actions {
+        match action {
+            Action::Start {
+                beginning,
+                end,
+                max_tokens,
+                request,
+            } => {
+                let prompt = prompt(beginning, end);
+                let generation = start(&pair.sharing, &prompt, max_tokens, requests[request]);
+                running.push((prompt, max_tokens, generation));
+            }
+            Action::Cancel(index) if index < running.len() => drop(running.remove(index)),
+            Action::Finish(index) if index < running.len() => {
+                let (prompt, max_tokens, generation) = running.remove(index);
+                check(pair, &prompt, max_tokens, generation, what);
+            }
+            Action::Cancel(_) | Action::Finish(_) => {}
+        }
+    }
+    for (prompt, max_tokens, generation) in running {
+        check(pair, &prompt, max_tokens, generation, what);
+    }
+}
+
+#[test]
+fn any_workload_gives_the_answers_of_an_engine_without_sharing() {
+    for (pair, what) in Pair::all() {
+        let config = Config {
+            failure_persistence: None,
+            ..Config::with_cases(4)
+        };
+        let workloads = prop::collection::vec(action(), 4..24);
+        TestRunner::new(config)
+            .run(&workloads, |actions| {
+                play(&pair, actions, &what);
+                Ok(())
+            })
+            .unwrap_or_else(|error| panic!("{what}: {error}"));
+        let status = pair.sharing.status();
+        assert!(
+            status.checkpoint_hits > 0 && status.prefix_hits > 0,
+            "{what}"
+        );
+        assert_eq!(status.failed_steps, 0, "{what}");
+        assert_eq!(pair.plain.status().prefix_hits, 0, "{what}");
+    }
+}

@@ -1,0 +1,234 @@
+//! Small models of several families, with random weights and the vocabulary of the model in this
+//! repository.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::random_model::{
+    F32, Fill, LIST, Tensor, U32, Vocabulary, entry, file, matrix, ones, text_entry,
+};
+use crate::support::model;
+
+const WIDTH: u64 = 64;
+const HEAD: u64 = 16;
+const HEADS: u64 = 4;
+const KV_HEADS: u64 = 2;
+const FEED_FORWARD: u64 = 96;
+const LAYERS: u64 = 4;
+/// Tokens that a sliding window sees.
+pub(crate) const WINDOW: u32 = 24;
+
+/// A family of models, by what it keeps of a sequence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Family {
+    /// A cell for each token in every other layer, the cells of a window in the others.
+    Window,
+    /// A cell for each token in every other layer, the last tokens in the others.
+    Hybrid,
+    /// A cell with the positions of images in every other layer, a matrix in the others.
+    ImageHybrid,
+    /// A matrix in every layer.
+    Recurrent,
+}
+
+impl Family {
+    pub(crate) const ALL: [Self; 4] = [
+        Self::Window,
+        Self::Hybrid,
+        Self::ImageHybrid,
+        Self::Recurrent,
+    ];
+
+    fn architecture(self) -> &'static str {
+        match self {
+            Self::Window => "gemma3",
+            Self::Hybrid => "lfm2",
+            Self::ImageHybrid => "qwen35",
+            Self::Recurrent => "mamba",
+        }
+    }
+
+    /// Writes a model of the family into `folder`.
+    pub(crate) fn make(self, folder: &Path) -> PathBuf {
+        let vocabulary = Vocabulary::read(&fs::read(model()).expect("readable"));
+        let mut entries = vocabulary.entries;
+        let mut tensors = vec![
+            matrix("token_embd.weight", &[WIDTH, vocabulary.tokens], 3.0),
+            ones(self.output_norm(), WIDTH),
+        ];
+        let architecture = self.architecture();
+        text_entry(&mut entries, "general.architecture", architecture);
+        let common = [
+            ("context_length", 1024),
+            ("embedding_length", WIDTH as u32),
+            ("block_count", LAYERS as u32),
+            ("feed_forward_length", FEED_FORWARD as u32),
+            ("attention.head_count", HEADS as u32),
+            ("attention.key_length", HEAD as u32),
+            ("attention.value_length", HEAD as u32),
+            ("rope.dimension_count", HEAD as u32),
+            ("vocab_size", vocabulary.tokens as u32),
+        ];
+        for (name, number) in common.iter().chain(self.numbers()) {
+            entries.push(entry(
+                &format!("{architecture}.{name}"),
+                U32,
+                number.to_le_bytes(),
+            ));
+        }
+        for (name, numbers) in self.lists() {
+            let mut value = U32.to_le_bytes().to_vec();
+            value.extend((numbers.len() as u64).to_le_bytes());
+            value.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
+            entries.push(entry(&format!("{architecture}.{name}"), LIST, value));
+        }
+        let epsilon = format!("{architecture}.attention.layer_norm_rms_epsilon");
+        entries.push(entry(&epsilon, F32, 1e-6_f32.to_le_bytes()));
+        for layer in 0..LAYERS {
+            for (part, shape, fill) in self.layer(layer) {
+                tensors.push(Tensor {
+                    name: format!("blk.{layer}.{part}"),
+                    shape,
+                    fill,
+                });
+            }
+        }
+        let path = folder.join(format!("{architecture}.gguf"));
+        fs::write(&path, file(&entries, &tensors)).expect("writable");
+        path
+    }
+
+    fn output_norm(self) -> &'static str {
+        match self {
+            Self::Hybrid => "token_embd_norm.weight",
+            Self::Window | Self::ImageHybrid | Self::Recurrent => "output_norm.weight",
+        }
+    }
+
+    fn numbers(self) -> &'static [(&'static str, u32)] {
+        match self {
+            Self::Window => &[
+                ("attention.head_count_kv", KV_HEADS as u32),
+                ("attention.sliding_window", WINDOW),
+                ("attention.sliding_window_pattern", 2),
+            ],
+            Self::Hybrid => &[("shortconv.l_cache", 3)],
+            Self::ImageHybrid => &[
+                ("attention.head_count_kv", KV_HEADS as u32),
+                ("full_attention_interval", 2),
+                ("ssm.conv_kernel", 4),
+                ("ssm.state_size", 16),
+                ("ssm.group_count", 2),
+                ("ssm.time_step_rank", 4),
+                ("ssm.inner_size", 64),
+            ],
+            Self::Recurrent => &[
+                ("ssm.conv_kernel", 4),
+                ("ssm.state_size", 8),
+                ("ssm.time_step_rank", 4),
+                ("ssm.inner_size", 2 * WIDTH as u32),
+            ],
+        }
+    }
+
+    fn lists(self) -> &'static [(&'static str, &'static [u32])] {
+        match self {
+            Self::Hybrid => &[("attention.head_count_kv", &[0, 2, 0, 2])],
+            Self::ImageHybrid => &[("rope.dimension_sections", &[2, 3, 3, 0])],
+            Self::Window | Self::Recurrent => &[],
+        }
+    }
+
+    fn layer(self, layer: u64) -> Vec<Part> {
+        let attends = layer % 2 == 1;
+        let mut parts = vec![("attn_norm.weight", vec![WIDTH], Fill::Ones)];
+        if self == Self::Recurrent {
+            parts.extend(recurrent());
+            return parts;
+        }
+        let queries = HEADS * HEAD;
+        let keys = KV_HEADS * HEAD;
+        let attention = |gates| {
+            [
+                ("attn_q.weight", vec![WIDTH, queries * gates], Fill::Matrix),
+                ("attn_k.weight", vec![WIDTH, keys], Fill::Matrix),
+                ("attn_v.weight", vec![WIDTH, keys], Fill::Matrix),
+                ("attn_output.weight", vec![queries, WIDTH], Fill::Matrix),
+                ("attn_q_norm.weight", vec![HEAD], Fill::Ones),
+                ("attn_k_norm.weight", vec![HEAD], Fill::Ones),
+            ]
+        };
+        let after = ("post_attention_norm.weight", vec![WIDTH], Fill::Ones);
+        match self {
+            Self::Window => {
+                parts.extend(attention(1));
+                parts.extend([after, ("post_ffw_norm.weight", vec![WIDTH], Fill::Ones)]);
+            }
+            Self::Hybrid if attends => parts.extend(attention(1)),
+            Self::ImageHybrid if attends => {
+                parts.extend(attention(2));
+                parts.push(after);
+            }
+            Self::Hybrid => parts.extend([
+                ("shortconv.conv.weight", vec![3, WIDTH], Fill::Matrix),
+                (
+                    "shortconv.in_proj.weight",
+                    vec![WIDTH, 3 * WIDTH],
+                    Fill::Matrix,
+                ),
+                (
+                    "shortconv.out_proj.weight",
+                    vec![WIDTH, WIDTH],
+                    Fill::Matrix,
+                ),
+            ]),
+            Self::ImageHybrid => {
+                parts.extend(delta_net());
+                parts.push(after);
+            }
+            Self::Recurrent => {}
+        }
+        if self != Self::ImageHybrid {
+            parts.push(("ffn_norm.weight", vec![WIDTH], Fill::Ones));
+        }
+        parts.extend([
+            ("ffn_gate.weight", vec![WIDTH, FEED_FORWARD], Fill::Matrix),
+            ("ffn_up.weight", vec![WIDTH, FEED_FORWARD], Fill::Matrix),
+            ("ffn_down.weight", vec![FEED_FORWARD, WIDTH], Fill::Matrix),
+        ]);
+        parts
+    }
+}
+
+type Part = (&'static str, Vec<u64>, Fill);
+
+fn recurrent() -> [Part; 9] {
+    let (inner, state, rank) = (2 * WIDTH, 8, 4);
+    [
+        ("ssm_in.weight", vec![WIDTH, 2 * inner], Fill::Matrix),
+        ("ssm_conv1d.weight", vec![4, inner], Fill::Matrix),
+        ("ssm_conv1d.bias", vec![inner], Fill::Random(0.1)),
+        ("ssm_x.weight", vec![inner, rank + 2 * state], Fill::Matrix),
+        ("ssm_dt.weight", vec![rank, inner], Fill::Matrix),
+        ("ssm_dt.bias", vec![inner], Fill::Random(1.0)),
+        ("ssm_a", vec![state, inner], Fill::Decay),
+        ("ssm_d", vec![inner], Fill::Ones),
+        ("ssm_out.weight", vec![inner, WIDTH], Fill::Matrix),
+    ]
+}
+
+fn delta_net() -> [Part; 9] {
+    let (groups, heads, state) = (2, 4, 16);
+    let mixed = 2 * groups * state + heads * state;
+    [
+        ("attn_qkv.weight", vec![WIDTH, mixed], Fill::Matrix),
+        ("attn_gate.weight", vec![WIDTH, heads * state], Fill::Matrix),
+        ("ssm_conv1d.weight", vec![4, mixed], Fill::Matrix),
+        ("ssm_dt.bias", vec![heads], Fill::Random(1.0)),
+        ("ssm_a", vec![heads], Fill::Decay),
+        ("ssm_beta.weight", vec![WIDTH, heads], Fill::Matrix),
+        ("ssm_alpha.weight", vec![WIDTH, heads], Fill::Matrix),
+        ("ssm_norm.weight", vec![state], Fill::Ones),
+        ("ssm_out.weight", vec![heads * state, WIDTH], Fill::Matrix),
+    ]
+}
