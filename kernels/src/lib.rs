@@ -35,11 +35,13 @@
 mod attend;
 mod data;
 mod kernels;
+mod mixture;
 mod portable;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
 pub use data::attention::{Attention, Numbers, Rows};
 pub use data::format::Format;
+pub use data::mixture::{MixtureProduct, Plan, Route};
 pub use data::product::{Output, Product};
 pub use kernels::Kernels;

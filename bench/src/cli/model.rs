@@ -13,8 +13,9 @@ const SHIPPED: &str = "demos/tiny_chat/model.gguf";
 /// Which model.
 #[derive(Clone, Debug, Args)]
 pub(super) struct Arguments {
-    /// The shape: that of Qwen2.5 for 0.5b and 1.5b; tiny-moe has four experts.
-    #[arg(long, default_value = "0.5b", value_parser = ["tiny", "tiny-moe", "0.5b", "1.5b"])]
+    /// The shape: that of Qwen2.5 for 0.5b and 1.5b; tiny-moe has four experts, of which two
+    /// compute a token, and moe has 64 and eight.
+    #[arg(long, default_value = "0.5b", value_parser = ["tiny", "tiny-moe", "moe", "0.5b", "1.5b"])]
     shape: String,
     /// The types of the matrices.
     #[arg(long = "type", value_enum, default_value = "q8_0")]

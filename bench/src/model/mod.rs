@@ -31,9 +31,6 @@ const CHATML: &str = "{% for message in messages %}{{ '<|im_start|>' + message['
 const SILENT: f32 = 0.1;
 /// Tokens that a looping model generates.
 const LOOP_TOKENS: usize = 64;
-/// Experts that compute a token, in shapes that have some.
-const EXPERTS_OF_A_TOKEN: u32 = 2;
-
 /// What a model is made of.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
@@ -43,9 +40,10 @@ pub struct Shape {
     layers: u32,
     width: u32,
     feed_forward: u32,
-    /// Feed-forward networks of a layer, of which each token takes [`EXPERTS_OF_A_TOKEN`]; 0 for
-    /// one that all tokens take.
+    /// Feed-forward networks of a layer; 0 for one that all tokens take.
     experts: u32,
+    /// How many of them compute a token.
+    experts_of_a_token: u32,
     heads: u32,
     kv_heads: u32,
     head_width: u32,
@@ -64,6 +62,7 @@ const TINY: Shape = Shape {
     width: 256,
     feed_forward: 768,
     experts: 0,
+    experts_of_a_token: 0,
     heads: 4,
     kv_heads: 2,
     head_width: 64,
@@ -75,11 +74,26 @@ const TINY: Shape = Shape {
 };
 
 /// The shapes there are. `0.5b` and `1.5b` are those of Qwen2.5.
-pub const SHAPES: [Shape; 4] = [
+/// `moe` has 64 small experts in each of twelve layers, of which eight compute a token.
+pub const SHAPES: [Shape; 5] = [
     TINY,
     Shape {
         name: "tiny-moe",
         experts: 4,
+        experts_of_a_token: 2,
+        ..TINY
+    },
+    Shape {
+        name: "moe",
+        layers: 12,
+        width: 1024,
+        feed_forward: 512,
+        experts: 64,
+        experts_of_a_token: 8,
+        heads: 16,
+        kv_heads: 4,
+        context: 32_768,
+        own_output: false,
         ..TINY
     },
     Shape {
@@ -89,6 +103,7 @@ pub const SHAPES: [Shape; 4] = [
         width: 896,
         feed_forward: 4864,
         experts: 0,
+        experts_of_a_token: 0,
         heads: 14,
         kv_heads: 2,
         head_width: 64,
@@ -105,6 +120,7 @@ pub const SHAPES: [Shape; 4] = [
         width: 1536,
         feed_forward: 8960,
         experts: 0,
+        experts_of_a_token: 0,
         heads: 12,
         kv_heads: 2,
         head_width: 128,
@@ -206,7 +222,7 @@ impl Recipe {
         ];
         let experts = [
             ("expert_count", Value::U32(shape.experts)),
-            ("expert_used_count", Value::U32(EXPERTS_OF_A_TOKEN)),
+            ("expert_used_count", Value::U32(shape.experts_of_a_token)),
         ];
         let experts = experts.into_iter().filter(|_| shape.experts > 0);
         let own = own.into_iter().chain(experts);

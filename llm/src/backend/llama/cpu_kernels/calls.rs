@@ -15,26 +15,27 @@ pub(super) const ALIGNMENT: usize = 64;
 
 /// `graphmill_matrix` of the shim.
 #[repr(C)]
-struct RawMatrix {
+pub(super) struct RawMatrix {
     ggml_type: i32,
     columns: i64,
     rows: i64,
+    experts: i64,
 }
 
 /// `graphmill_product` of the shim.
 #[repr(C)]
-struct RawProduct {
-    matrix: RawMatrix,
-    packed: *const u8,
+pub(super) struct RawProduct {
+    pub(super) matrix: RawMatrix,
+    pub(super) packed: *const u8,
     activations: *const u8,
-    counts: [i64; 3],
+    pub(super) counts: [i64; 3],
     strides: [usize; 3],
-    out: *mut f32,
+    pub(super) out: *mut f32,
     scratch: *mut u8,
     scratch_bytes: usize,
     thread: i32,
-    threads: i32,
-    pool: *mut sys::ggml_threadpool,
+    pub(super) threads: i32,
+    pub(super) pool: *mut sys::ggml_threadpool,
 }
 
 unsafe extern "C" {
@@ -56,11 +57,12 @@ pub(super) fn buffer_type() -> sys::ggml_backend_buffer_type_t {
 }
 
 impl RawMatrix {
-    fn matrix(&self) -> Matrix {
+    pub(super) fn matrix(&self) -> Matrix {
         Matrix {
             ggml_type: self.ggml_type as sys::ggml_type,
             columns: usize::try_from(self.columns).unwrap_or(0),
             rows: usize::try_from(self.rows).unwrap_or(0),
+            experts: usize::try_from(self.experts).unwrap_or(0),
         }
     }
 }
@@ -69,12 +71,6 @@ impl RawMatrix {
 #[unsafe(no_mangle)]
 extern "C" fn graphmill_kernels_takes(matrix: &RawMatrix) -> bool {
     guarded(|| packed::takes(matrix.matrix()))
-}
-
-/// Counts a matrix of the model that this thread loads as one that ggml multiplies.
-#[unsafe(no_mangle)]
-extern "C" fn graphmill_kernels_leaves(matrix: &RawMatrix) {
-    guarded(|| packed::leaves(matrix.matrix()));
 }
 
 /// Is told of the memory that the matrices of a model will be packed in.
@@ -116,7 +112,7 @@ unsafe extern "C" fn graphmill_kernels_pack(
             )
         };
         packed::comes(packed);
-        packed::pack(*kernels, format, matrix.columns, source, packed);
+        packed::pack(*kernels, format, matrix, source, packed);
         packed::count(bytes, in_file);
     });
 }
@@ -131,7 +127,7 @@ extern "C" fn graphmill_kernels_scratch_bytes(matrix: &RawMatrix, activations: i
 }
 
 impl RawProduct {
-    fn activations(&self) -> usize {
+    pub(super) fn activations(&self) -> usize {
         let counts = self.counts.iter();
         counts
             .map(|count| usize::try_from(*count).unwrap_or(0))
@@ -139,7 +135,7 @@ impl RawProduct {
     }
 
     /// Where the quantized activations begin.
-    fn scratch(&self) -> *mut u8 {
+    pub(super) fn scratch(&self) -> *mut u8 {
         let skipped = self.scratch.align_offset(ALIGNMENT);
         let needed = self.activations() * self.matrix.matrix().activation_bytes();
         assert!(

@@ -6,6 +6,7 @@ use std::slice;
 
 use llama_cpp_sys_2 as sys;
 
+use super::check_mixture::Mixture;
 use super::panics::Watch;
 use super::tensors::{Tensors, numbers};
 use super::{Matrix, calls, check_attention};
@@ -40,6 +41,7 @@ pub(super) fn all() -> Result<(), String> {
             ggml_type,
             columns: COLUMNS,
             rows: ROWS,
+            experts: 1,
         };
         if matrix.packed_bytes().is_none() {
             continue;
@@ -50,6 +52,22 @@ pub(super) fn all() -> Result<(), String> {
         }
         compare(&matrix.type_name(), &ours, &theirs)?;
     }
+    let mixture = Mixture {
+        ggml_type: sys::GGML_TYPE_Q8_0,
+        columns: COLUMNS,
+        rows: ROWS,
+        experts: 5,
+        slots: 2,
+        tokens: ACTIVATIONS,
+        shared: true,
+    };
+    let (ours, theirs) = mixture
+        .results()
+        .ok_or("there is no memory for a check of them")?;
+    if watch.panicked() {
+        return Err("a product of experts has failed".to_owned());
+    }
+    compare("experts", &ours, &theirs)?;
     let (ours, theirs) =
         check_attention::results().ok_or("there is no memory for a check of them")?;
     if watch.panicked() {

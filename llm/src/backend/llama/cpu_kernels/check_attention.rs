@@ -30,6 +30,7 @@ pub(super) fn results() -> Option<(Vec<f32>, Vec<f32>)> {
         ggml_type: sys::GGML_TYPE_Q8_0,
         columns: COLUMNS,
         rows: HEADS * SIZE,
+        experts: 1,
     };
     let weights = plain.tensor(matrix.ggml_type, matrix.columns, matrix.rows);
     let packed_weights = packed.tensor(matrix.ggml_type, matrix.columns, matrix.rows);

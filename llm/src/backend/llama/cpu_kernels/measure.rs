@@ -55,6 +55,7 @@ pub(crate) fn product_time(
         ggml_type,
         columns: product.columns,
         rows: product.rows,
+        experts: 1,
     };
     let mut types = check::TYPES.into_iter().map(matrix);
     let matrix = types

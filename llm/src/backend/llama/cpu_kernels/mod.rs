@@ -24,9 +24,11 @@ mod buffers;
 mod calls;
 mod check;
 mod check_attention;
+mod check_mixture;
 #[cfg(target_os = "linux")]
 mod huge_pages;
 mod measure;
+mod mixture;
 mod new_pages;
 mod packed;
 mod panics;
@@ -127,12 +129,14 @@ pub(super) fn wanted(choice: CpuKernels, attached: Option<Kernels>) -> Option<Ke
     })
 }
 
-/// A matrix of weights as ggml describes it.
+/// A matrix of weights as ggml describes it, or the matrices of several experts.
 #[derive(Clone, Copy, Debug)]
 struct Matrix {
     ggml_type: sys::ggml_type,
     columns: usize,
     rows: usize,
+    /// 1 for a matrix that is none of experts.
+    experts: usize,
 }
 
 impl Matrix {
@@ -158,9 +162,9 @@ impl Matrix {
 
     /// Bytes of the matrix as the kernels have it; `None` if they leave it to llama.cpp.
     fn packed_bytes(self) -> Option<usize> {
-        ATTACHED
-            .get()?
-            .packed_bytes(self.format()?, self.rows, self.columns)
+        let kernels = ATTACHED.get()?;
+        let of_one = kernels.packed_bytes(self.format()?, self.rows, self.columns)?;
+        of_one.checked_mul(self.experts).filter(|bytes| *bytes > 0)
     }
 
     /// Bytes of an activation that the matrix is multiplied by.

@@ -74,19 +74,15 @@ fn with_pages(call: impl FnOnce(&mut NewPages)) {
 /// Says whether a matrix of the model that is being loaded should be packed.
 pub(super) fn takes(matrix: Matrix) -> bool {
     let takes = matrix.packed_bytes().is_some();
-    if !takes {
-        leaves(matrix);
-    }
-    takes && LOADING.with_borrow(Option::is_some)
-}
-
-/// Counts a matrix of the model that is being loaded as one that is left to llama.cpp.
-pub(super) fn leaves(matrix: Matrix) {
     LOADING.with_borrow_mut(|loading| {
-        if let Some(Loading { packed, .. }) = loading {
+        let Some(Loading { packed, .. }) = loading else {
+            return false;
+        };
+        if !takes {
             *packed.left.entry(matrix.type_name()).or_default() += 1;
         }
-    });
+        takes
+    })
 }
 
 /// Counts a matrix that was packed.
@@ -100,16 +96,34 @@ pub(super) fn count(bytes: usize, in_file: usize) {
     });
 }
 
-/// Packs a matrix, on several threads if it is large.
+/// Packs a matrix or those of experts, on several threads if they are large.
 pub(super) fn pack(
     kernels: Kernels,
     format: Format,
-    columns: usize,
+    matrix: Matrix,
     source: &[u8],
     packed: &mut [u8],
 ) {
-    let rows = source.len() / format.row_bytes(columns);
-    let panels = rows.div_ceil(kernels.panel_rows());
+    let Matrix {
+        columns,
+        rows,
+        experts,
+        ..
+    } = matrix;
+    // What can be packed by itself: a panel, or an expert, whose last panel may have fewer rows.
+    let (units, unit_rows) = if experts == 1 {
+        (rows.div_ceil(kernels.panel_rows()), kernels.panel_rows())
+    } else {
+        (experts, rows)
+    };
+    let (source_bytes, packed_bytes) =
+        (unit_rows * format.row_bytes(columns), packed.len() / units);
+    let pack = |source: &[u8], packed: &mut [u8]| {
+        let sources = source.chunks(source_bytes);
+        for (source, packed) in sources.zip(packed.chunks_mut(packed_bytes)) {
+            kernels.pack(format, columns, source, packed);
+        }
+    };
     let threads = if source.len() < MIN_BYTES_FOR_THREADS {
         1
     } else {
@@ -117,42 +131,60 @@ pub(super) fn pack(
             .map_or(1, std::num::NonZero::get)
             .min(MAX_THREADS)
     };
-    let share = panels.div_ceil(threads);
-    let share_rows = share * kernels.panel_rows();
-    let sources = source.chunks(share_rows * format.row_bytes(columns));
-    let shares = packed.chunks_mut(share * (packed.len() / panels));
+    let share = units.div_ceil(threads);
+    let sources = source.chunks(share * source_bytes);
+    let shares = packed.chunks_mut(share * packed_bytes);
     thread::scope(|scope| {
         let mut pairs = sources.zip(shares);
         let own = pairs.next();
         for (source, packed) in pairs {
-            scope.spawn(move || kernels.pack(format, columns, source, packed));
+            scope.spawn(move || pack(source, packed));
         }
         if let Some((source, packed)) = own {
-            kernels.pack(format, columns, source, packed);
+            pack(source, packed);
         }
     });
 }
 
 #[cfg(test)]
 mod tests {
+    use llama_cpp_sys_2 as sys;
+
     use super::*;
 
-    #[test]
-    fn threads_pack_what_one_would() {
-        let (rows, columns) = (3001, 512);
+    /// A matrix, or those of experts, whose last panels lack rows.
+    fn check(rows: usize, experts: usize) {
+        let format = Format::Q8_0;
+        let matrix = Matrix {
+            ggml_type: sys::GGML_TYPE_Q8_0,
+            columns: 512,
+            rows,
+            experts,
+        };
         for kernels in Kernels::all() {
-            let format = Format::Q8_0;
-            let source: Vec<u8> = (0..rows * format.row_bytes(columns))
+            let source: Vec<u8> = (0..experts * rows * format.row_bytes(matrix.columns))
                 .map(|index| (index * 7 % 251) as u8)
                 .collect();
             assert!(source.len() > MIN_BYTES_FOR_THREADS);
-            let bytes = kernels
-                .packed_bytes(format, rows, columns)
-                .expect("a kernel");
-            let (mut alone, mut shared) = (vec![0; bytes], vec![1; bytes]);
-            kernels.pack(format, columns, &source, &mut alone);
-            pack(kernels, format, columns, &source, &mut shared);
+            let bytes = kernels.packed_bytes(format, rows, matrix.columns);
+            let bytes = bytes.expect("a kernel");
+            let (mut alone, mut shared) = (vec![0; experts * bytes], vec![1; experts * bytes]);
+            let sources = source.chunks(rows * format.row_bytes(matrix.columns));
+            for (source, packed) in sources.zip(alone.chunks_mut(bytes)) {
+                kernels.pack(format, matrix.columns, source, packed);
+            }
+            pack(kernels, format, matrix, &source, &mut shared);
             assert!(alone == shared, "{}", kernels.name());
         }
+    }
+
+    #[test]
+    fn threads_pack_what_one_would() {
+        check(3001, 1);
+    }
+
+    #[test]
+    fn experts_are_packed_each_by_itself() {
+        check(99, 33);
     }
 }

@@ -15,11 +15,12 @@
 
 extern "C" {
 
-// A matrix of weights. `calls.rs` has the same structs.
+// A matrix of weights, or the matrices of as many experts. `calls.rs` has the same structs.
 struct graphmill_matrix {
     int32_t type;
     int64_t columns;
     int64_t rows;
+    int64_t experts;
 };
 
 // What one thread needs for its share of a product.
@@ -37,6 +38,17 @@ struct graphmill_product {
     int32_t          thread;
     int32_t          threads;
     ggml_threadpool * pool;
+};
+
+// What one thread needs for its share of a product of experts.
+struct graphmill_mixture {
+    // Activations are by slot and by token; where there is one for a token, its experts share it. One row of the result for each slot of each token.
+    graphmill_product product;
+    // The expert of each slot of a token, and the bytes from one to the next and from a token to the next.
+    const void *      ids;
+    int64_t           slots;
+    int64_t           tokens;
+    size_t            strides[2];
 };
 
 // Rows of numbers in three dimensions, with the bytes from one to the next in each.
@@ -75,8 +87,6 @@ struct graphmill_attention {
 
 // Whether a matrix of the model that this thread is loading should be packed.
 bool graphmill_kernels_takes(const graphmill_matrix * matrix);
-// Counts a matrix of experts of that model, which ggml keeps.
-void graphmill_kernels_leaves(const graphmill_matrix * matrix);
 // Is told of the memory for packed matrices.
 void graphmill_kernels_allocated(const void * first, size_t bytes);
 // Bytes of a packed matrix, 0 if the kernels leave it to ggml.
@@ -87,6 +97,7 @@ void graphmill_kernels_pack(const graphmill_matrix * matrix, const void * source
 size_t graphmill_kernels_scratch_bytes(const graphmill_matrix * matrix, int64_t activations);
 void graphmill_kernels_quantize(const graphmill_product * product);
 void graphmill_kernels_multiply(const graphmill_product * product);
+void graphmill_kernels_multiply_mixture(const graphmill_mixture * mixture);
 // Whether there is a kernel for this attention.
 bool graphmill_kernels_attends(const graphmill_attention * attention);
 // Bytes of scratch memory for it.
@@ -124,11 +135,17 @@ namespace {
 constexpr size_t ALIGNMENT = 64;
 
 graphmill_matrix matrix_of(const ggml_tensor * weights) {
-    return { weights->type, weights->ne[0], weights->ne[1] };
+    return { weights->type, weights->ne[0], weights->ne[1], weights->ne[2] };
 }
 
-bool is_matrix(const ggml_tensor * weights) {
-    return weights->ne[2] == 1 && weights->ne[3] == 1 && weights->view_src == nullptr && ggml_is_contiguous(weights);
+// Whether it is a matrix, or the matrices of experts.
+bool is_whole(const ggml_tensor * weights) {
+    return weights->ne[3] == 1 && weights->view_src == nullptr && ggml_is_contiguous(weights);
+}
+
+// Whether it is a product with a matrix, or with those of experts.
+bool is_product(const ggml_tensor * op) {
+    return op->op == GGML_OP_MUL_MAT || op->op == GGML_OP_MUL_MAT_ID;
 }
 
 bool is_packed(const ggml_tensor * weights) {
@@ -167,7 +184,15 @@ class product_traits : public ggml::cpu::tensor_traits {
         }
         graphmill_kernels_quantize(&product);
         ggml_barrier(params->threadpool);
-        graphmill_kernels_multiply(&product);
+        if (op->op == GGML_OP_MUL_MAT_ID) {
+            const ggml_tensor *     ids     = op->src[2];
+            const graphmill_mixture mixture = {
+                product, ids->data, ids->ne[0], ids->ne[1], { ids->nb[0], ids->nb[1] },
+            };
+            graphmill_kernels_multiply_mixture(&mixture);
+        } else {
+            graphmill_kernels_multiply(&product);
+        }
         return true;
     }
 };
@@ -275,12 +300,11 @@ attention_traits ATTENTION;
 
 class packed_buffer_type : public ggml::cpu::extra_buffer_type {
     bool supports_op(ggml_backend_dev_t, const ggml_tensor * op) override {
-        if (op->op == GGML_OP_MUL_MAT_ID && is_packed(op->src[0])) {
-            const graphmill_matrix experts = matrix_of(op->src[0]);
-            graphmill_kernels_leaves(&experts);
+        if (!is_product(op) || !is_packed(op->src[0]) || !is_whole(op->src[0])) {
             return false;
         }
-        if (op->op != GGML_OP_MUL_MAT || !is_packed(op->src[0]) || !is_matrix(op->src[0])) {
+        if (op->op == GGML_OP_MUL_MAT ? op->src[0]->ne[2] != 1 :
+                                        op->src[2]->type != GGML_TYPE_I32 || !is_in_main_memory(op->src[2])) {
             return false;
         }
         const ggml_tensor * activations = op->src[1];
@@ -300,7 +324,7 @@ class packed_buffer_type : public ggml::cpu::extra_buffer_type {
         if (op->op == GGML_OP_FLASH_ATTN_EXT) {
             return attends(op) ? &ATTENTION : nullptr;
         }
-        return op->op == GGML_OP_MUL_MAT && is_packed(op->src[0]) ? &TRAITS : nullptr;
+        return is_product(op) && is_packed(op->src[0]) ? &TRAITS : nullptr;
     }
 };
 
@@ -328,7 +352,7 @@ ggml_backend_buffer_t alloc_buffer(ggml_backend_buffer_type_t type, size_t size)
 
 size_t alloc_size(ggml_backend_buffer_type_t, const ggml_tensor * weights) {
     const graphmill_matrix matrix = matrix_of(weights);
-    const size_t           packed = is_matrix(weights) ? graphmill_kernels_packed_bytes(&matrix) : 0;
+    const size_t           packed = is_whole(weights) ? graphmill_kernels_packed_bytes(&matrix) : 0;
     return packed > 0 ? packed : ggml_nbytes(weights);
 }
 

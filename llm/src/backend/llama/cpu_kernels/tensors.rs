@@ -34,13 +34,23 @@ impl Tensors {
         columns: usize,
         rows: usize,
     ) -> *mut sys::ggml_tensor {
+        self.tensors(ggml_type, [columns, rows, 1])
+    }
+
+    /// A new tensor of several matrices, given by columns, rows and their number.
+    pub(super) fn tensors(
+        &self,
+        ggml_type: sys::ggml_type,
+        [columns, rows, count]: [usize; 3],
+    ) -> *mut sys::ggml_tensor {
         // SAFETY: the context is alive.
         unsafe {
-            sys::ggml_new_tensor_2d(
+            sys::ggml_new_tensor_3d(
                 self.context.as_ptr(),
                 ggml_type,
                 columns as i64,
                 rows as i64,
+                count as i64,
             )
         }
     }

@@ -8,6 +8,7 @@ use std::thread;
 
 use graphmill_kernels::Kernels;
 
+use super::check_mixture::Mixture;
 use super::{approved, check, wanted};
 use crate::backend::interface::{BatchToken, DecodeError, Slot};
 use crate::spec::{CpuKernels, LlmEngineSpec, PluginConfig};
@@ -36,6 +37,46 @@ fn kernels_whose_check_failed_are_off_whoever_asks() {
         let refused = approved(kernels, Err("they are wrong".to_owned()));
         for choice in [CpuKernels::Auto, CpuKernels::On, CpuKernels::Off] {
             assert_eq!(wanted(choice, refused), None);
+        }
+    }
+}
+
+#[test]
+fn experts_are_multiplied_as_by_llama_cpp() {
+    let process = super::super::process::process(Path::new("no model"));
+    if process.expect("it starts").kernels.is_none() {
+        eprintln!("skipped: there are no kernels for this processor");
+        return;
+    }
+    let mixture = |(experts, slots, tokens, shared)| Mixture {
+        ggml_type: 0,
+        columns: 512,
+        rows: 75,
+        experts,
+        slots,
+        tokens,
+        shared,
+    };
+    let cases = [
+        // A token whose experts share its activation, or each have their own.
+        (7, 3, 1, true),
+        (7, 3, 1, false),
+        // Some with nothing to do, or with one activation.
+        (16, 2, 5, true),
+        (7, 3, 60, true),
+        (7, 3, 60, false),
+        // All have all.
+        (2, 2, 40, true),
+        (1, 1, 20, false),
+    ];
+    for ggml_type in check::TYPES {
+        for case in cases {
+            let mixture = Mixture {
+                ggml_type,
+                ..mixture(case)
+            };
+            let (ours, theirs) = mixture.results().expect("memory");
+            assert_eq!(check::compare("", &ours, &theirs), Ok(()), "{mixture:?}");
         }
     }
 }

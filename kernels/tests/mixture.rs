@@ -1,0 +1,192 @@
+//! Products of experts: each result is, bit for bit, that of its expert and its activation alone,
+//! whoever else is sent to the expert and however threads divide the work.
+#![allow(unsafe_code, reason = "threads share the results of a product")]
+
+mod common;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use common::{Case, Numbers, assert_same, product};
+use graphmill_kernels::{Format, Kernels, MixtureProduct, Output, Plan, Route};
+use proptest::prelude::*;
+
+/// Experts and activations, and who is sent to whom.
+struct Mixture {
+    /// The experts, each with all activations.
+    experts: Vec<Case>,
+    routes: Vec<Route>,
+}
+
+impl Mixture {
+    /// As in a model: each token has `used` different experts. They share an activation, or each
+    /// has its own.
+    fn random(
+        format: Format,
+        (experts, rows, cols): (usize, usize, usize),
+        (tokens, used, shared): (usize, usize, bool),
+        seed: u64,
+    ) -> Self {
+        let mut numbers = Numbers(seed);
+        let each = if shared { 1 } else { used };
+        let mut routes = Vec::new();
+        for token in 0..tokens {
+            let mut all: Vec<usize> = (0..experts).collect();
+            for slot in 0..used {
+                let chosen = slot + numbers.bits() as usize % (experts - slot);
+                all.swap(slot, chosen);
+                routes.push(Route {
+                    expert: all[slot],
+                    activation: token * each + slot % each,
+                    result: token * used + slot,
+                });
+            }
+        }
+        Self::of(format, (experts, rows, cols), tokens * each, routes, seed)
+    }
+
+    fn of(
+        format: Format,
+        (experts, rows, cols): (usize, usize, usize),
+        activations: usize,
+        routes: Vec<Route>,
+        seed: u64,
+    ) -> Self {
+        let first = Case::random(format, rows, cols, activations, seed);
+        let experts = (0..experts as u64).map(|expert| Case {
+            activations: first.activations.clone(),
+            ..Case::random(format, rows, cols, activations, seed ^ (expert << 32))
+        });
+        Self {
+            experts: experts.collect(),
+            routes,
+        }
+    }
+
+    /// The results, each computed by itself.
+    fn expected(&self, kernels: Kernels) -> Vec<f32> {
+        let rows = self.experts[0].rows;
+        let all = self.experts.iter().map(|case| product(kernels, case, 1));
+        let all: Vec<Vec<f32>> = all.collect();
+        let mut out = vec![f32::NAN; self.routes.len() * rows];
+        for route in &self.routes {
+            out[route.result * rows..][..rows]
+                .copy_from_slice(&all[route.expert][route.activation * rows..][..rows]);
+        }
+        out
+    }
+
+    /// The results, computed by some threads.
+    fn computed(&self, kernels: Kernels, threads: usize) -> Vec<f32> {
+        let Case {
+            format,
+            rows,
+            cols,
+            tokens,
+            ..
+        } = self.experts[0];
+        let bytes = kernels.packed_bytes(format, rows, cols);
+        let bytes = bytes.expect("a shape with kernels");
+        let mut panels = vec![0; self.experts.len() * bytes];
+        for (case, panels) in self.experts.iter().zip(panels.chunks_exact_mut(bytes)) {
+            kernels.pack(format, cols, &case.weights, panels);
+        }
+        let mut activations = vec![0; tokens * kernels.activation_bytes(format, cols)];
+        let source = &self.experts[0].activations;
+        kernels.quantize(format, cols, source, &mut activations);
+        let work = MixtureProduct {
+            format,
+            rows,
+            cols,
+            panels: &panels,
+            activations: &activations,
+        };
+        let next = AtomicUsize::new(0);
+        let mut out = vec![f32::NAN; self.routes.len() * rows];
+        // SAFETY: the results live longer than the threads, and nobody else reads or writes them
+        // meanwhile.
+        let results = unsafe { Output::new(out.as_mut_ptr(), out.len(), rows) };
+        thread::scope(|scope| {
+            let computing: Vec<_> = (0..threads)
+                .map(|_| {
+                    scope.spawn(|| {
+                        let mut plan = Plan::default();
+                        let shape = (self.experts.len(), rows);
+                        plan.make(shape, threads, self.routes.iter().copied());
+                        loop {
+                            let part = next.fetch_add(1, Ordering::Relaxed);
+                            if part >= plan.parts() {
+                                break;
+                            }
+                            // SAFETY: the counter gives each part to one thread, and all have the
+                            // same plan, in which no two routes have one result.
+                            unsafe { kernels.multiply_mixture(&work, &plan, results, part) };
+                        }
+                    })
+                })
+                .collect();
+            for thread in computing {
+                thread.join().expect("it computes");
+            }
+        });
+        out
+    }
+
+    fn check(&self, threads: usize) {
+        for kernels in Kernels::all() {
+            let expected = self.expected(kernels);
+            assert_same(&self.computed(kernels, threads), &expected, kernels.name());
+        }
+    }
+}
+
+#[test]
+fn results_are_those_of_each_expert_alone() {
+    for format in Format::ALL {
+        for (tokens, used, shared) in [(1, 4, true), (1, 4, false), (3, 2, true), (40, 3, false)] {
+            for threads in [1, 3] {
+                Mixture::random(format, (7, 70, 256), (tokens, used, shared), 21).check(threads);
+            }
+        }
+    }
+}
+
+#[test]
+fn one_expert_may_have_all_and_others_none() {
+    for format in Format::ALL {
+        let to = |expert: usize| {
+            let route = move |number| Route {
+                expert,
+                activation: number,
+                result: number,
+            };
+            (0..30).map(route).collect()
+        };
+        for expert in [0, 2] {
+            Mixture::of(format, (3, 96, 256), 30, to(expert), 22).check(2);
+        }
+    }
+}
+
+/// More activations than are brought together at a time.
+#[test]
+fn many_activations_of_an_expert() {
+    Mixture::random(Format::Q8_0, (2, 33, 64), (300, 2, true), 23).check(2);
+}
+
+#[test]
+fn nothing_is_computed_without_routes() {
+    let mixture = Mixture::of(Format::Q8_0, (3, 32, 32), 0, Vec::new(), 24);
+    assert!(mixture.computed(Kernels::all()[0], 2).is_empty());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(30))]
+
+    #[test]
+    fn of_any_shape(format in 0..Format::ALL.len(), experts in 1..9usize, rows in 1..400usize, blocks in 1..4usize, tokens in 1..30usize, used in 1..9usize, shared: bool, threads in 1..5usize, seed: u64) {
+        let format = Format::ALL[format];
+        let cols = blocks * format.block();
+        Mixture::random(format, (experts, rows, cols), (tokens, used.min(experts), shared), seed).check(threads);
+    }
+}

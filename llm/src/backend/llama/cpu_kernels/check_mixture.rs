@@ -1,0 +1,102 @@
+//! The check of experts, for all formats: who is sent to whom, and against what llama.cpp computes
+//! itself.
+
+use std::ptr;
+use std::slice;
+
+use llama_cpp_sys_2 as sys;
+
+use super::calls;
+use super::tensors::{Tensors, numbers};
+
+/// A small mixture.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Mixture {
+    pub(super) ggml_type: sys::ggml_type,
+    pub(super) columns: usize,
+    /// Rows of an expert.
+    pub(super) rows: usize,
+    pub(super) experts: usize,
+    /// Experts of a token.
+    pub(super) slots: usize,
+    pub(super) tokens: usize,
+    /// Whether the experts of a token share its activation, or each has its own.
+    pub(super) shared: bool,
+}
+
+impl Mixture {
+    /// The experts of each token, no two the same.
+    fn ids(&self) -> Vec<i32> {
+        let random = numbers(self.slots * self.tokens, 3);
+        let of_token = |random: &[f32]| {
+            let mut all: Vec<i32> = (0..self.experts as i32).collect();
+            for (slot, number) in random.iter().enumerate() {
+                let left = (self.experts - slot) as f32;
+                let chosen = slot + ((number + 1.0) / 2.0 * left) as usize;
+                all.swap(slot, chosen.min(self.experts - 1));
+            }
+            all.truncate(self.slots);
+            all
+        };
+        random.chunks(self.slots).flat_map(of_token).collect()
+    }
+
+    /// The same product by the kernels and by llama.cpp; `None` if there is no memory for it.
+    pub(super) fn results(&self) -> Option<(Vec<f32>, Vec<f32>)> {
+        let results = self.rows * self.slots * self.tokens;
+        let activations = if self.shared { 1 } else { self.slots };
+        let given = numbers(self.columns * activations * self.tokens, 1);
+        let values = numbers(self.columns * self.rows * self.experts, 2);
+        let ids = self.ids();
+        // Results twice, and what each product works with.
+        let numbers = 8 * results + 4 * given.len() + 8 * values.len() + 4 * ids.len();
+        let plain = Tensors::new((1 << 20) + 4 * numbers, false)?;
+        let mut packed = Tensors::new(1 << 10, true)?;
+        let experts = |tensors: &Tensors| {
+            tensors.tensors(self.ggml_type, [self.columns, self.rows, self.experts])
+        };
+        let (weights, packed_weights) = (experts(&plain), experts(&packed));
+        let input = plain.tensors(sys::GGML_TYPE_F32, [self.columns, activations, self.tokens]);
+        let chosen = plain.tensor(sys::GGML_TYPE_I32, self.slots, self.tokens);
+        // SAFETY: the tensors are of these sizes and of the contexts, which live until the end; the
+        // ones in `plain` have memory behind them, the other gets it from the buffer type. Graphs
+        // are computed on this thread before the results are read.
+        unsafe {
+            packed.buffer = sys::ggml_backend_alloc_ctx_tensors_from_buft(
+                packed.context.as_ptr(),
+                calls::buffer_type(),
+            );
+            if packed.buffer.is_null() {
+                return None;
+            }
+            let in_file = sys::ggml_quantize_chunk(
+                self.ggml_type,
+                values.as_ptr(),
+                sys::ggml_get_data(weights),
+                0,
+                (self.rows * self.experts) as i64,
+                self.columns as i64,
+                ptr::null(),
+            );
+            sys::ggml_backend_tensor_set(packed_weights, sys::ggml_get_data(weights), 0, in_file);
+            let room = sys::ggml_get_data_f32(input);
+            slice::from_raw_parts_mut(room, given.len()).copy_from_slice(&given);
+            let room = sys::ggml_get_data(chosen).cast::<i32>();
+            slice::from_raw_parts_mut(room, ids.len()).copy_from_slice(&ids);
+            let context = plain.context.as_ptr();
+            let graph = sys::ggml_new_graph(context);
+            let multiply = |weights| {
+                let product = sys::ggml_mul_mat_id(context, weights, input, chosen);
+                sys::ggml_build_forward_expand(graph, product);
+                product
+            };
+            let (ours, theirs) = (multiply(packed_weights), multiply(weights));
+            if sys::ggml_graph_compute_with_ctx(context, graph, 1) != sys::GGML_STATUS_SUCCESS {
+                return None;
+            }
+            let read =
+                |product| slice::from_raw_parts(sys::ggml_get_data_f32(product), results).to_vec();
+            Some((read(ours), read(theirs)))
+        }
+    }
+}
