@@ -59,8 +59,8 @@ impl Parsed<'_> {
         let in_cell: usize = self.form.rows.iter().map(|row| *row as usize).sum();
         let mut bytes = Vec::with_capacity(in_cell * order.len());
         let extensions = (self.form.extension > 0).then_some(self.extensions.as_slice());
-        let planes = extensions.into_iter().chain(self.planes.iter().copied());
-        for (plane, row) in planes.zip(&*self.form.rows) {
+        let all = extensions.into_iter().chain(self.planes.iter().copied());
+        for (plane, row) in all.zip(&*self.form.rows) {
             let row = *row as usize;
             for run in &runs {
                 bytes.extend_from_slice(&plane[run.start * row..run.end * row]);

@@ -161,6 +161,9 @@ fn kind(context: &mut Context<'_>, model: &LlamaModel, streams: u32) -> Kind {
     let whole = context.state_size(0, StatePart::Whole);
     let rest = context.state_size(0, StatePart::Partial);
     let one_cache = 4 + 4 * streams as usize;
+    if whole == 0 {
+        return Kind::Unknown; // llama.cpp cannot write it
+    }
     match whole.checked_sub(rest) {
         Some(0) if model.is_recurrent() => Kind::Rest,
         Some(0) if !has_states => Kind::Cells,
