@@ -42,9 +42,11 @@ fuzz-models: setup ## damage model files in FUZZ_MODELS ways, made from FUZZ_SEE
 	GRAPHMILL_FUZZ_MODELS=$(FUZZ_MODELS) GRAPHMILL_FUZZ_SEED=$(FUZZ_SEED) cargo test --release --workspace --test models fuzz -- --nocapture
 
 SOAK_MINUTES ?= 2
-soak: build ## load a server with right and wrong requests for SOAK_MINUTES, and change what it serves under open streams
+soak: build ## load a server with right and wrong requests for SOAK_MINUTES, change what it serves under open streams, and drop streams in the middle
+	@scripts/setup.sh --tests
 	python3 bench/soak/soak.py --minutes $(SOAK_MINUTES)
 	python3 bench/soak/reload.py
+	.venv/apart/triton/bin/python bench/soak/streams.py
 
 nightly: fuzz-models soak ## what takes too long for every change
 

@@ -88,6 +88,30 @@ impl Hash for ResourceKey {
     }
 }
 
+/// What a node asks of a loaded resource besides its type.
+#[derive(Clone)]
+pub(crate) struct Fits(Arc<dyn Fn(&AnyResource) -> Result<()> + Send + Sync>);
+
+impl Fits {
+    pub(crate) fn new<R: Resource>(
+        fits: impl Fn(&R) -> Result<()> + Send + Sync + 'static,
+    ) -> Self {
+        Self(Arc::new(move |resource| {
+            resource.downcast_ref().map_or(Ok(()), &fits)
+        }))
+    }
+
+    pub(crate) fn check(&self, resource: &AnyResource) -> Result<()> {
+        (self.0)(resource)
+    }
+}
+
+impl Debug for Fits {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Fits")
+    }
+}
+
 type Resolve = fn(&ResourceKey, &dyn World) -> Result<ResourceKey>;
 type Check = fn(&ResourceKey, &dyn World) -> Result<()>;
 type Load = fn(&ResourceKey, &dyn World) -> Result<AnyResource>;
@@ -105,6 +129,7 @@ pub(crate) struct ResourceNeed {
     pub(crate) resolve: Resolve,
     pub(crate) check: Check,
     pub(crate) load: Load,
+    pub(crate) fits: Option<Fits>,
 }
 
 impl ResourceNeed {
@@ -117,6 +142,7 @@ impl ResourceNeed {
             resolve: |key, world| R::resolve(spec_of::<R>(key).clone(), world).map(key_of::<R>),
             check: |key, world| R::check(spec_of::<R>(key), world),
             load: |key, world| Ok(Arc::new(R::load(spec_of::<R>(key), world)?)),
+            fits: None,
         }
     }
 }

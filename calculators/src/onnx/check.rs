@@ -3,7 +3,10 @@
 
 use std::collections::HashMap;
 
-use tract_onnx::pb::{GraphProto, ModelProto, NodeProto, TensorProto, tensor_proto::DataLocation};
+use tract_onnx::pb::{
+    GraphProto, ModelProto, NodeProto, TensorProto,
+    tensor_proto::{DataLocation, DataType},
+};
 
 /// Most elements of a tensor that a node makes from constants, such as one of zeros.
 const MAX_MADE: i128 = 1 << 28;
@@ -63,21 +66,20 @@ fn tensor(tensor: &TensorProto, size: usize) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether what a node makes of a constant shape is no larger than it may be.
+/// Whether what a node makes of constant shapes is no larger than it may be.
 fn made(node: &NodeProto, constants: &HashMap<&str, &TensorProto>) -> Result<(), String> {
-    let at = match node.op_type.as_str() {
-        "ConstantOfShape" => 0,
-        "Expand" | "Tile" | "Reshape" => 1,
-        _ => return Ok(()),
+    let integers = |at: usize| {
+        let constant = *constants.get(node.input.get(at)?.as_str())?;
+        (constant.data_type == DataType::Int64 as i32).then(|| integers(constant))
     };
-    let input = node.input.get(at).map(String::as_str);
-    let Some(shape) = input.and_then(|input| constants.get(input)) else {
+    let shape = match node.op_type.as_str() {
+        "ConstantOfShape" => integers(0),
+        "Expand" | "Tile" | "Reshape" => integers(1),
+        "Mul" => return multiplied(node, integers(0), integers(1)),
+        _ => None,
+    };
+    let Some(dimensions) = shape else {
         return Ok(());
-    };
-    let raw = shape.raw_data.as_chunks().0;
-    let dimensions: Vec<i64> = match raw {
-        [] => shape.int64_data.clone(),
-        raw => raw.iter().map(|bytes| i64::from_le_bytes(*bytes)).collect(),
     };
     // -1 stands for a length that is chosen, or for the one that is there.
     let dimensions: Vec<i64> = dimensions.iter().map(|it| (*it).max(1)).collect();
@@ -88,6 +90,33 @@ fn made(node: &NodeProto, constants: &HashMap<&str, &TensorProto>) -> Result<(),
         ));
     }
     Ok(())
+}
+
+/// Whether products of constants can be counted: tract would go on with what is left of them.
+fn multiplied(
+    node: &NodeProto,
+    one: Option<Vec<i64>>,
+    other: Option<Vec<i64>>,
+) -> Result<(), String> {
+    let (Some(one), Some(other)) = (one, other) else {
+        return Ok(());
+    };
+    let products = one.len().max(other.len());
+    let mut pairs = one.iter().cycle().zip(other.iter().cycle()).take(products);
+    match pairs.find(|(one, other)| one.checked_mul(**other).is_none()) {
+        Some((one, other)) => Err(format!(
+            "its node `{}` (Mul) multiplies {one} by {other}, which is more than can be counted",
+            node.name
+        )),
+        None => Ok(()),
+    }
+}
+
+fn integers(constant: &TensorProto) -> Vec<i64> {
+    match constant.raw_data.as_chunks().0 {
+        [] => constant.int64_data.clone(),
+        raw => raw.iter().map(|bytes| i64::from_le_bytes(*bytes)).collect(),
+    }
 }
 
 /// How many elements there are; none for a shape that nothing can have.

@@ -70,10 +70,7 @@ pub struct TagName {
 /// ```
 pub struct Inference {
     model: Arc<OnnxModel>,
-    /// For each input of the model, which of the node's.
-    inputs: Vec<usize>,
-    /// For each output of the node, which of the model's.
-    outputs: Vec<usize>,
+    wiring: Wiring,
 }
 
 /// The streams, and the model.
@@ -119,45 +116,29 @@ impl Calculator for Inference {
         let inputs = inputs.map(|tag| (tag.clone(), c.input(&tag))).collect();
         let outputs = c.tags(Group::Outputs).into_iter();
         let outputs = outputs.map(|tag| (tag.clone(), c.output(&tag))).collect();
-        Arc::new(InferencePorts {
+        let io = Arc::new(InferencePorts {
             inputs,
             outputs,
             model: c.resource("SESSION", spec),
-        })
+        });
+        let (options, ports) = (options.clone(), Arc::clone(&io));
+        c.check_resource(io.model, move |model| {
+            Wiring::new(&options, &ports, model).map(drop)
+        });
+        io
     }
 
     fn open(options: &InferenceOptions, io: Self::Ports, cx: &mut OpenCx<'_>) -> Result<Self> {
         let model = cx.resource(io.model);
-        let names = &options.tag_to_input_tensor_names;
-        let mut inputs = vec![None; model.inputs().len()];
-        for (at, (tag, _)) in io.inputs.iter().enumerate() {
-            let input = find(model.inputs(), "input", tag, names)?;
-            if inputs[input].replace(at).is_some() {
-                let name = &model.inputs()[input].name;
-                let message = format!("two streams are the model's input `{name}`");
-                return Err(Error::precondition(message));
-            }
-        }
-        let inputs = inputs.into_iter().zip(model.inputs());
-        let inputs = inputs.map(|(input, info)| {
-            input.ok_or_else(|| {
-                let message = format!("no stream is the model's input `{}`", info.name);
-                Error::precondition(message)
-            })
-        });
-        let names = &options.tag_to_output_tensor_names;
-        let outputs = io.outputs.iter();
-        let outputs = outputs.map(|(tag, _)| find(model.outputs(), "output", tag, names));
         Ok(Self {
-            inputs: inputs.collect::<Result<_>>()?,
-            outputs: outputs.collect::<Result<_>>()?,
+            wiring: Wiring::new(options, &io, &model)?,
             model,
         })
     }
 
     fn process(&mut self, io: Self::Ports, cx: &mut Cx<'_>) -> Result<Flow> {
         let infos = self.model.inputs().iter();
-        let inputs = infos.zip(&self.inputs).map(|(info, at)| {
+        let inputs = infos.zip(&self.wiring.inputs).map(|(info, at)| {
             let (tag, input) = &io.inputs[*at];
             cx.take(*input).ok_or_else(|| {
                 let name = &info.name;
@@ -169,7 +150,7 @@ impl Calculator for Inference {
         });
         let inputs = inputs.collect::<Result<_>>()?;
         let outputs = self.model.run(inputs)?;
-        for ((_, output), at) in io.outputs.iter().zip(&self.outputs) {
+        for ((_, output), at) in io.outputs.iter().zip(&self.wiring.outputs) {
             cx.emit(*output, outputs[*at].clone());
         }
         Ok(Flow::Continue)
@@ -198,10 +179,48 @@ fn check_tags(c: &mut Contract, group: Group, option: &str, names: &[TagName]) {
     }
 }
 
+/// Which streams are which inputs and outputs of the model.
+struct Wiring {
+    /// For each input of the model, which of the node's.
+    inputs: Vec<usize>,
+    /// For each output of the node, which of the model's.
+    outputs: Vec<usize>,
+}
+
+impl Wiring {
+    /// The error names what the model lacks, or what the node leaves out.
+    fn new(options: &InferenceOptions, io: &InferencePorts, model: &OnnxModel) -> Result<Self> {
+        let names = &options.tag_to_input_tensor_names;
+        let mut inputs = vec![None; model.inputs().len()];
+        for (at, (tag, _)) in io.inputs.iter().enumerate() {
+            let input = find(model.inputs(), "input", tag, names)?;
+            if inputs[input].replace(at).is_some() {
+                let name = &model.inputs()[input].name;
+                let message = format!("two streams are the model's input `{name}`");
+                return Err(Error::precondition(message));
+            }
+        }
+        let inputs = inputs.into_iter().zip(model.inputs());
+        let inputs = inputs.map(|(input, info)| {
+            input.ok_or_else(|| {
+                let message = format!("no stream is the model's input `{}`", info.name);
+                Error::precondition(message)
+            })
+        });
+        let names = &options.tag_to_output_tensor_names;
+        let outputs = io.outputs.iter();
+        let outputs = outputs.map(|(tag, _)| find(model.outputs(), "output", tag, names));
+        Ok(Self {
+            inputs: inputs.collect::<Result<_>>()?,
+            outputs: outputs.collect::<Result<_>>()?,
+        })
+    }
+}
+
 /// Which of the model's inputs or outputs a tag stands for.
 fn find(infos: &[TensorInfo], noun: &str, tag: &str, names: &[TagName]) -> Result<usize> {
-    let chosen = names.iter().find(|name| name.key == tag);
-    let found = match chosen {
+    let chosen = names.iter().position(|name| name.key == tag);
+    let found = match chosen.map(|at| &names[at]) {
         Some(chosen) => infos.iter().position(|info| info.name == chosen.value),
         None if infos.len() == 1 => Some(0),
         None => infos
@@ -209,12 +228,16 @@ fn find(infos: &[TensorInfo], noun: &str, tag: &str, names: &[TagName]) -> Resul
             .position(|info| info.name.eq_ignore_ascii_case(tag)),
     };
     found.ok_or_else(|| {
-        let name = chosen.map_or(tag, |chosen| &chosen.value);
+        let name = chosen.map_or(tag, |at| &names[at].value);
         let all: Vec<String> = infos
             .iter()
             .map(|info| format!("`{}`", info.name))
             .collect();
         let all = all.join(", ");
-        Error::precondition(format!("the model has no {noun} `{name}`, but {all}"))
+        let error = Error::precondition(format!("the model has no {noun} `{name}`, but {all}"));
+        match chosen {
+            Some(at) => error.with_field(format!("tag_to_{noun}_tensor_names/{at}/value")),
+            None => error,
+        }
     })
 }

@@ -106,6 +106,24 @@ fn zeros(shape: TensorProto) -> Vec<u8> {
     })
 }
 
+/// As [`zeros`], of a shape that the model multiplies.
+fn zeros_of_a_product(factor: i64) -> Vec<u8> {
+    model(GraphProto {
+        node: vec![
+            node("Mul", &["a", "b"], &["shape"]),
+            node("ConstantOfShape", &["shape"], &["zeros"]),
+            node("Add", &["x", "zeros"], &["y"]),
+        ],
+        initializer: vec![
+            integers("a", &[1], &[factor]),
+            integers("b", &[1], &[factor]),
+        ],
+        input: vec![info("x", DataType::Float, &[Some(of_length(1))])],
+        output: vec![info("y", DataType::Float, &[None])],
+        ..GraphProto::default()
+    })
+}
+
 fn integers(name: &str, dims: &[i64], data: &[i64]) -> TensorProto {
     TensorProto {
         name: name.to_owned(),
@@ -312,23 +330,45 @@ fn what_does_not_fit_is_refused_by_name() {
         let error = h.error().to_string();
         assert!(error.contains(why), "{error}");
     }
+}
+
+#[test]
+fn streams_that_the_model_does_not_have_are_told_when_the_graph_is_loaded() {
+    let beside = folder("model.onnx", &sum());
     for (from, to, why) in [
         (
             "input_stream: \"B:b\"",
             "input_stream: \"C:b\"",
-            "the model has no input `C`, but `a`, `b`",
+            "cannot use resource `sum`: the model has no input `C`, but `a`, `b`",
         ),
         (
-            "input_stream: \"B:b\"",
+            "  input_stream: \"B:b\"",
             "",
             "no stream is the model's input `b`",
         ),
+        (
+            "model_path: \"model.onnx\"",
+            "model_path: \"model.onnx\" tag_to_input_tensor_names { key: \"A\" value: \"b\" }",
+            "two streams are the model's input `b`",
+        ),
+        (
+            "model_path: \"model.onnx\"",
+            "model_path: \"model.onnx\" tag_to_output_tensor_names { key: \"SUM\" value: \"difference\" }",
+            "the model has no output `difference`, but `sum`",
+        ),
     ] {
-        let mut h = Harness::new(&SUM.replace(from, to), environment(beside.path()));
-        h.start();
-        let error = h.error().to_string();
-        assert!(error.contains(why), "{error}");
+        let found = check(&SUM.replace(from, to), &environment(beside.path()));
+        assert!(found.contains(why), "{found}");
     }
+    // At the option, where one says so.
+    let wrong = OVMS.replace("value: \"b\"", "value: \"c\"");
+    let beside = folder("add/1/model.onnx", &sum());
+    let found = check(&wrong, &environment(beside.path()));
+    assert!(
+        found.contains("the model has no input `c`, but `a`, `b`")
+            && found.contains("tag_to_input_tensor_names { key: \"INPUT2\""),
+        "{found}"
+    );
 }
 
 #[test]
@@ -444,6 +484,8 @@ fn a_file_that_cannot_be_used_is_told_where_the_graph_names_it() {
             zeros(integers("shape", &[2], &[1 << 40, 1 << 40])),
             "elements are the most",
         ),
+        (zeros_of_a_product(1 << 32), "more than can be counted"),
+        (zeros_of_a_product(i64::MIN), "more than can be counted"),
     ] {
         let beside = folder("model.onnx", &bytes);
         let found = check(SUM, &environment(beside.path()));

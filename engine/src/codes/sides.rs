@@ -136,7 +136,7 @@ node {
 pub static RESOURCE_FAILED: Code = Code {
     number: 505,
     title: "resource that cannot be loaded",
-    explanation: "The node's options are well-formed, but what they describe cannot be loaded: the message says why. Paths are relative to the folder of the graph file. `graphmill check` does not load, but tells of files that are not there; `--skip_models` leaves that out.",
+    explanation: "The node's options are well-formed, but what they describe cannot be loaded, or is not what a node asks for: the message says why. Paths are relative to the folder of the graph file. `graphmill check` does not load, but tells of files that are not there; `--skip_models` leaves that out.",
     wrong: r#"input_stream: "tokens"
 input_stream: "params"
 output_stream: "answer"

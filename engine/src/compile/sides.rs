@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use graphmill_grammar::Diagnostic;
+use graphmill_grammar::{Diagnostic, Span};
 
 use crate::{
     codes::sides,
@@ -27,7 +27,7 @@ pub(super) fn connect(draft: &mut Draft<'_>) {
     define_resources(draft);
 }
 
-fn side(draft: &mut Draft<'_>, name: &str, span: graphmill_grammar::Span) -> u32 {
+fn side(draft: &mut Draft<'_>, name: &str, span: Span) -> u32 {
     if let Some(&id) = draft.side_ids.get(name) {
         return id;
     }
@@ -231,10 +231,7 @@ fn no_resource(draft: &Draft<'_>, side: &DraftSide, resource: &DraftResource) ->
     diagnostic.did_you_mean(&other.name, place.map(|span| (span, other.name.clone())))
 }
 
-fn definition<'b>(
-    draft: &'b Draft<'_>,
-    (node, at): (u16, u16),
-) -> (&'b ResourceNeed, graphmill_grammar::Span) {
+fn definition<'b>(draft: &'b Draft<'_>, (node, at): (u16, u16)) -> (&'b ResourceNeed, Span) {
     let node = &draft.nodes[usize::from(node)];
     let need = &node.contract.resources[usize::from(at)];
     (need, node.port(need.group, usize::from(need.side)).span)
@@ -270,6 +267,29 @@ pub(super) fn load(draft: &mut Draft<'_>) {
             resource.loaded = Some(loaded);
         }
     }
+    fit(draft);
+}
+
+/// Reports loaded resources that do not have what a node asks of them.
+fn fit(draft: &mut Draft<'_>) {
+    let mut found = Vec::new();
+    for node in &draft.nodes {
+        for need in &node.contract.resources {
+            let port = node.port(need.group, usize::from(need.side));
+            let side = &draft.sides[draft.side_ids[&port.name] as usize];
+            let loaded = side.resource.as_ref().and_then(|it| it.loaded.as_ref());
+            let (Some(fits), Some(loaded)) = (&need.fits, loaded) else {
+                continue;
+            };
+            if let Err(error) = fits.check(loaded) {
+                let (calculator, name) = (node.calculator(), &side.name);
+                let message = format!("`{calculator}` cannot use resource `{name}`: {error}");
+                let place = place_of(&error, node).unwrap_or(port.span);
+                found.push(Diagnostic::error(&sides::RESOURCE_FAILED, place, message));
+            }
+        }
+    }
+    draft.diagnostics.extend(found);
 }
 
 /// Reports resources that are not there, where that is asked for. It is worth knowing beside other
@@ -302,13 +322,14 @@ pub(super) fn look(draft: &mut Draft<'_>) {
 /// Says that a resource cannot be loaded, at the option that is at fault if the error names one.
 fn failed(draft: &Draft<'_>, side: &DraftSide, defined: (u16, u16), error: &Error) -> Diagnostic {
     let (_, port) = definition(draft, defined);
-    let node = &draft.nodes[usize::from(defined.0)];
-    let option = error
-        .field
-        .as_deref()
-        .and_then(|field| option_place(&node.config, field));
+    let option = place_of(error, &draft.nodes[usize::from(defined.0)]);
     let message = format!("cannot load resource `{}`: {error}", side.name);
     Diagnostic::error(&sides::RESOURCE_FAILED, option.unwrap_or(port), message)
+}
+
+/// The option that an error names.
+fn place_of(error: &Error, node: &DraftNode) -> Option<Span> {
+    option_place(&node.config, error.field.as_deref()?)
 }
 
 /// Whether an output side packet of a node names a resource, which is nothing that sessions make.

@@ -6,9 +6,10 @@ use std::{
 };
 
 use crate::{
+    error::Result,
     packet::{Payload, TypeInfo},
     port::{Events, In, Ins, Out, OutSide, OutSides, Outs, PortType, Res, Side, Sides},
-    resource::{Resource, ResourceNeed},
+    resource::{Fits, Resource, ResourceNeed},
 };
 
 use super::{
@@ -249,6 +250,24 @@ impl Contract {
         if let Some(side) = self.one(OutputSides, tag, Required, declared) {
             let need = ResourceNeed::new::<R>(OutputSides, side, Some(spec));
             self.resources.push(need);
+        }
+    }
+
+    /// Says what the node asks of a resource besides its type. The graph is refused if the loaded
+    /// resource does not have it. An error that is about an option names it as its field, as in
+    /// [`Resource::check`].
+    pub fn check_resource<R: Resource>(
+        &mut self,
+        port: Res<R>,
+        fits: impl Fn(&R) -> Result<()> + Send + Sync + 'static,
+    ) {
+        let side = port.index();
+        let need = self
+            .resources
+            .iter_mut()
+            .find(|need| need.group == InputSides && Some(usize::from(need.side)) == side);
+        if let Some(need) = need {
+            need.fits = Some(Fits::new(fits));
         }
     }
 

@@ -43,6 +43,8 @@ impl Resource for Table {
 #[serde(default, deny_unknown_fields)]
 struct TableOptions {
     path: String,
+    /// What has to be in the file.
+    word: String,
 }
 
 /// Defines the resource.
@@ -55,11 +57,14 @@ impl Calculator for Define {
     type Ports = (In<i64>, Out<String>, Res<Table>);
 
     fn contract(c: &mut Contract, options: &TableOptions) -> Self::Ports {
-        (
-            c.input("IN"),
-            c.output("OUT"),
-            c.resource("TABLE", Some(PathBuf::from(&options.path))),
-        )
+        let table = c.resource("TABLE", Some(PathBuf::from(&options.path)));
+        let word = options.word.clone();
+        c.check_resource(table, move |table: &Table| {
+            let has_it = table.0.contains(&word);
+            let missing = || Error::precondition(format!("`{word}` is missing")).with_field("word");
+            has_it.then_some(()).ok_or_else(missing)
+        });
+        (c.input("IN"), c.output("OUT"), table)
     }
 
     fn open(_: &TableOptions, (_, _, table): Self::Ports, cx: &mut OpenCx<'_>) -> Result<Self> {
@@ -217,6 +222,21 @@ fn a_node_without_streams_names_a_resource() {
         let found = check(&text, &environment());
         assert!(found.contains(why), "{found}");
     }
+}
+
+#[test]
+fn a_resource_without_what_a_node_asks_for_is_told_at_the_option() {
+    let asking = |word: &str| {
+        let options = format!("path: \"table.txt\" word: \"{word}\"");
+        define("t", "table.txt", "a").replace("path: \"table.txt\"", &options)
+    };
+    assert_eq!(check(&asking("content"), &environment()), "");
+    insta::assert_snapshot!(
+        "without_the_word",
+        check(&(asking("other") + &refer("t", "b")), &environment())
+    );
+    let unloaded = environment().without_loading();
+    assert_eq!(check(&asking("other"), &unloaded), "");
 }
 
 #[test]

@@ -132,7 +132,7 @@ impl Server {
             bodies: Bodies::new(options.max_body_bytes, options.max_bodies_bytes),
             document: Document::default(),
             options,
-            metrics: Arc::new(Metrics::new(&served, halls)),
+            metrics: Arc::new(Metrics::new(&served, halls, &sequences)),
             statistics: Statistics::default(),
             sequences: Arc::clone(&sequences),
             served,

@@ -12,6 +12,7 @@ use clap::Args;
 use graphmill_calculators::llm::LanguageModel;
 #[cfg(feature = "onnx")]
 use graphmill_calculators::onnx::OnnxModel;
+use graphmill_calculators::tensor::batch::Batcher;
 use graphmill_engine::{
     Environment, Plan, Registry, Subgraph,
     registry::{Description, PortDescription},
@@ -27,7 +28,7 @@ use crate::{config::subgraphs::Named, servable::compile};
 #[command(rename_all = "snake_case")]
 pub(super) struct Arguments {
     /// The name of a calculator or subgraph; or a graph file, whose models are loaded to tell what
-    /// their engines run with, and which tensors they take and give.
+    /// their engines run with, which tensors they take and give, and how they are batched.
     name: String,
     /// How to print.
     #[arg(long, value_enum, default_value_t = Format::Text)]
@@ -89,6 +90,9 @@ fn describe_engines(graph: &Path, format: Format) -> ExitCode {
         .map(|engine| (engine.to_string(), json!(engine)))
         .collect();
     described.extend(onnx_models(&plan));
+    let batchers = plan.resources::<Batcher>();
+    let batchers = batchers.iter().map(|batcher| batcher.info());
+    described.extend(batchers.map(|info| (info.to_string(), json!(info))));
     let (blocks, values): (Vec<String>, Vec<Value>) = described.into_iter().unzip();
     let text = match format {
         Format::Text if blocks.is_empty() => "the graph has no model\n".to_owned(),

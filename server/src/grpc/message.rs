@@ -290,6 +290,24 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_tensor_that_comes_in_many_frames_is_copied_once_into_the_message() {
+        let (_, body) = request(4 << 20, 16 << 10);
+        let bodies = Bodies::new(8 << 20, 8 << 20);
+        let mut messages = Messages::new(&HeaderMap::new(), body, &bodies).expect("no encoding");
+        let mut lease = bodies.lease();
+        let head = messages.take(HEAD_BYTES, &mut lease).await.expect("a head");
+        let length = head.expect("a head").slice(1..).get_u32() as usize;
+        // The frames are put together here, and the tensor is a part of what comes of that.
+        let whole = messages.take(length, &mut lease).await.expect("a message");
+        let whole = whole.expect("a message");
+        let message = ModelInferRequest::decode(whole.clone()).expect("a request");
+        let tensors = convert::tensors(message.inputs, message.raw_input_contents);
+        let (_, tensor) = tensors.expect("a tensor").remove(0);
+        assert_eq!(tensor.data().len(), 4 << 20);
+        assert!(whole.as_ptr_range().contains(&tensor.data().as_ptr()));
+    }
+
+    #[tokio::test]
     async fn a_tensor_in_frames_of_any_length_is_what_was_sent() {
         for frame in [1, 7, SHORT_BYTES - 1, SHORT_BYTES, 16 << 10] {
             let (_, body) = request(40_000, frame);

@@ -108,6 +108,16 @@ pub(crate) async fn status(State(app): State<Arc<App>>) -> Json<Value> {
             })
         })
         .collect();
+    let (counts, limits) = (app.sequences.counts(), app.sequences.limits());
+    let sequences = json!({
+        "open": counts.open.values().sum::<usize>(),
+        "in_use": counts.in_use,
+        "refused": counts.refused,
+        "limit": limits.all,
+        "limit_of_a_key": limits.of_a_key,
+        "idle_seconds": limits.idle.as_secs_f64(),
+        "graphs": counts.open,
+    });
     let graphs: Vec<Value> = servables
         .iter()
         .map(|servable| {
@@ -144,6 +154,7 @@ pub(crate) async fn status(State(app): State<Arc<App>>) -> Json<Value> {
         "engines": engines,
         "embedding_engines": embedding_engines,
         "batchers": batchers,
+        "sequences": sequences,
         "graphs": graphs,
     }))
 }

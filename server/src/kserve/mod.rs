@@ -4,6 +4,7 @@
 mod inference;
 mod metadata;
 mod parameters;
+mod part;
 mod repository;
 mod sequences;
 mod settings;
@@ -12,9 +13,10 @@ mod statistics;
 pub(crate) use inference::{Driver, Feeder, Inference, Run, packets, takes_tensors};
 pub(crate) use metadata::{EXTENSIONS, Label, Metadata, NAME, PLATFORM, versioned};
 pub(crate) use parameters::{BINARY_OUTPUT, Parameter, Parameters, Settings};
+pub(crate) use part::Part;
 pub(crate) use repository::{index, load, unload};
 pub use sequences::SequenceLimits;
-pub(crate) use sequences::{Part, Sequence, Sequences, Taken};
+pub(crate) use sequences::{Sequence, Sequences};
 pub(crate) use settings::{LogSetting, log_settings, refuse_settings, trace_settings};
 pub(crate) use statistics::{GraphCounts, Statistics, Times};
 

@@ -6,7 +6,7 @@ use graphmill_calculators::tensor::batch::Batcher;
 use graphmill_engine::{Plan, SidePackets, Timestamp, shortened};
 use graphmill_grammar::suggest;
 
-use super::{sequences, wrong};
+use super::{part, wrong};
 use crate::rescue::{Cause, Failure};
 
 /// Says the timestamp of a request's packets; the name is that of OpenVINO Model Server.
@@ -143,7 +143,7 @@ impl Settings {
             }
             BINARY_OUTPUT => self.binary_output = as_bool()?,
             FINAL_RESPONSE => self.says_final = as_bool()?,
-            _ if sequences::is_parameter(name) => {}
+            _ if part::is_parameter(name) => {}
             PRIORITY => {
                 let level = value.integer().and_then(|level| u32::try_from(level).ok());
                 let why = "it is the number of a priority level, or 0";

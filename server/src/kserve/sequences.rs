@@ -1,37 +1,29 @@
-//! Sequences: runs of graphs that stay between requests, so that what their nodes keep does. A
-//! request says which by `sequence_id`, begins it with `sequence_start` and ends it with
-//! `sequence_end`.
+//! Sequences: runs of graphs that stay between requests, so that what their nodes keep does.
 //!
 //! A sequence is of the key that began it, and nobody else's. While a request works with one, it is
 //! the request's: whatever ends the request early ends the sequence, too.
 
 use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    collections::{BTreeMap, HashMap},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
     time::{Duration, Instant},
 };
 
 use graphmill_engine::shortened;
 use tokio::{sync::watch, time::sleep};
 
-use super::{Feeder, Inference, Label, Parameter, Parameters, wrong};
+use super::{
+    Feeder, Inference, Label, Part,
+    part::{ID, Id, START, field},
+    wrong,
+};
 use crate::{
     rescue::{Cause, Failure},
     servable::Stage,
 };
-
-/// Most bytes of an id: longer ones are no ids, and each is kept.
-const MAX_ID_BYTES: usize = 128;
-
-/// The parameters that say what of a sequence a request is.
-const ID: &str = "sequence_id";
-const START: &str = "sequence_start";
-const END: &str = "sequence_end";
-
-/// Whether a parameter is one of these.
-pub(super) fn is_parameter(name: &str) -> bool {
-    [ID, START, END].contains(&name)
-}
 
 /// How many sequences there may be. Each is a session: what its nodes keep is in memory, and its
 /// graph stays loaded.
@@ -55,77 +47,6 @@ impl Default for SequenceLimits {
     }
 }
 
-/// What names a sequence among those of a key and a graph.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Id {
-    Number(u64),
-    Text(String),
-}
-
-impl std::fmt::Display for Id {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Number(number) => write!(f, "{number}"),
-            Self::Text(text) => write!(f, "`{text}`"),
-        }
-    }
-}
-
-/// What a request is of a sequence.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Part {
-    id: Id,
-    /// Whether it is the first.
-    pub(crate) starts: bool,
-    /// Whether it is the last.
-    pub(crate) ends: bool,
-}
-
-impl Part {
-    /// What the parameters say; none where the request is of no sequence, which clients write as
-    /// the id 0 or an empty one, too.
-    pub(crate) fn read(parameters: &Parameters) -> Result<Option<Self>, Failure> {
-        let find = |name: &str| {
-            let mut parameters = parameters.iter();
-            parameters.find_map(|(other, value)| (other == name).then_some(value))
-        };
-        let field = |name: &str| format!("parameters.{name}");
-        let flag = |name: &'static str| match find(name) {
-            None => Ok(false),
-            Some(Parameter::Bool(value)) => Ok(*value),
-            Some(_) => Err(wrong(field(name), "it is true or false")),
-        };
-        let (starts, ends) = (flag(START)?, flag(END)?);
-        let id = match find(ID) {
-            None => None,
-            Some(Parameter::Text(text)) if text.len() > MAX_ID_BYTES => {
-                let why = format_args!("it has at most {MAX_ID_BYTES} bytes");
-                return Err(wrong(field(ID), why));
-            }
-            Some(Parameter::Text(text)) => (!text.is_empty()).then(|| Id::Text(text.clone())),
-            Some(number) => {
-                let number = match number {
-                    Parameter::Uint(number) => Some(*number),
-                    other => other
-                        .integer()
-                        .and_then(|number| u64::try_from(number).ok()),
-                };
-                let why = "it is a text, or a whole number of at least 0";
-                let number = number.ok_or_else(|| wrong(field(ID), why))?;
-                (number > 0).then_some(Id::Number(number))
-            }
-        };
-        match id {
-            Some(id) => Ok(Some(Self { id, starts, ends })),
-            None if starts || ends => {
-                let name = if starts { START } else { END };
-                Err(wrong(field(name), "there is no `sequence_id`"))
-            }
-            None => Ok(None),
-        }
-    }
-}
-
 /// A run that stays.
 pub(crate) struct Sequence {
     /// What logs and counts call its graph.
@@ -145,16 +66,47 @@ struct Place {
 }
 
 enum State {
-    /// It waits for a request since then.
-    Waiting(Box<Sequence>, Instant),
+    /// A request has the place and has not begun the sequence.
+    Begins,
     /// A request works with it.
     InUse,
+    /// It waits for a request since then.
+    Waiting(Box<Sequence>, Instant),
+}
+
+/// Why a sequence has ended.
+#[derive(Copy, Clone, Debug)]
+enum Ended {
+    /// Its last request was answered, or the graph has ended.
+    Done,
+    /// A request failed in the graph, passed its deadline, or was left by its client.
+    Failed,
+    /// No request came.
+    Idle,
+    /// The server stops.
+    Stopped,
+}
+
+/// What is counted of sequences.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SequenceCounts {
+    /// Those that are open, by the name of the graph.
+    pub(crate) open: BTreeMap<String, usize>,
+    /// Those of them that a request works with.
+    pub(crate) in_use: usize,
+    /// Those that have ended, by why.
+    pub(crate) ended: [(&'static str, u64); 4],
+    /// Requests that would have begun one, and found no place.
+    pub(crate) refused: u64,
 }
 
 /// All sequences.
 pub(crate) struct Sequences {
     limits: SequenceLimits,
     all: Mutex<HashMap<Place, State>>,
+    /// By [`Ended`].
+    ended: [AtomicU64; 4],
+    refused: AtomicU64,
 }
 
 impl Sequences {
@@ -162,7 +114,39 @@ impl Sequences {
         Arc::new(Self {
             limits,
             all: Mutex::default(),
+            ended: Default::default(),
+            refused: AtomicU64::default(),
         })
+    }
+
+    pub(crate) fn limits(&self) -> &SequenceLimits {
+        &self.limits
+    }
+
+    pub(crate) fn counts(&self) -> SequenceCounts {
+        let ended = |why: Ended| self.ended[why as usize].load(Relaxed);
+        let mut counts = SequenceCounts {
+            ended: [
+                ("done", ended(Ended::Done)),
+                ("failed", ended(Ended::Failed)),
+                ("idle", ended(Ended::Idle)),
+                ("stopped", ended(Ended::Stopped)),
+            ],
+            refused: self.refused.load(Relaxed),
+            ..SequenceCounts::default()
+        };
+        for (place, state) in &*self.lock() {
+            // What has not begun may name a graph that there is not.
+            if !matches!(state, State::Begins) {
+                *counts.open.entry(place.graph.clone()).or_default() += 1;
+            }
+            counts.in_use += usize::from(matches!(state, State::InUse));
+        }
+        counts
+    }
+
+    fn have_ended(&self, count: usize, why: Ended) {
+        self.ended[why as usize].fetch_add(count as u64, Relaxed);
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Place, State>> {
@@ -185,7 +169,7 @@ impl Sequences {
         };
         let mut all = self.lock();
         let sequence = match all.get_mut(&place) {
-            Some(State::InUse) => {
+            Some(State::InUse | State::Begins) => {
                 let why = format!("another request works with the sequence {id}");
                 let failure = Failure::new(Cause::QueueFull, why).of_field(field(ID));
                 return Err(failure.with_code("sequence_in_use"));
@@ -196,7 +180,7 @@ impl Sequences {
             }
             Some(waiting) => match std::mem::replace(waiting, State::InUse) {
                 State::Waiting(sequence, _) => Some(*sequence),
-                State::InUse => None,
+                State::InUse | State::Begins => None,
             },
             None if !*starts => {
                 let graph = shortened(graph, 100);
@@ -208,7 +192,7 @@ impl Sequences {
             }
             None => {
                 self.check_room(&all, place.key.as_ref())?;
-                all.insert(place.clone(), State::InUse);
+                all.insert(place.clone(), State::Begins);
                 None
             }
         };
@@ -216,6 +200,7 @@ impl Sequences {
         Ok(Taken {
             sequences: Arc::clone(self),
             place,
+            ends: sequence.is_some().then_some(Ended::Failed),
             sequence,
             stays: false,
         })
@@ -227,6 +212,7 @@ impl Sequences {
         key: Option<&Arc<str>>,
     ) -> Result<(), Failure> {
         let full = |whose: String, most: usize| {
+            self.refused.fetch_add(1, Relaxed);
             let why = format!("{whose} {most} sequences, as many as there may be");
             Err(Failure::new(Cause::QueueFull, why).with_code("too_many_sequences"))
         };
@@ -256,30 +242,29 @@ impl Sequences {
         let look = (self.limits.idle / 10).clamp(Duration::from_millis(10), Duration::from_secs(1));
         loop {
             tokio::select! {
-                () = sleep(look) => self.end_those(|since| since.elapsed() >= self.limits.idle),
+                () = sleep(look) => {
+                    self.end_those(Ended::Idle, |since| since.elapsed() >= self.limits.idle);
+                }
                 _ = stage.wait_for(|stage| *stage >= Stage::Draining) => {
-                    self.end_those(|_| true);
+                    self.end_those(Ended::Stopped, |_| true);
                     return;
                 }
             }
         }
     }
 
-    fn end_those(&self, is_over: impl Fn(Instant) -> bool) {
+    fn end_those(&self, why: Ended, is_over: impl Fn(Instant) -> bool) {
         let mut all = self.lock();
         let over = all.extract_if(|_, state| match state {
             State::Waiting(_, since) => is_over(*since),
-            State::InUse => false,
+            State::InUse | State::Begins => false,
         });
         let over: Vec<_> = over.collect();
         drop(all);
+        self.have_ended(over.len(), why);
         // What nodes keep may take a while to drop: nobody waits for it.
         drop(over);
     }
-}
-
-fn field(name: &str) -> String {
-    format!("parameters.{name}")
 }
 
 /// A sequence that a request works with. It ends when this is dropped, unless it was
@@ -289,24 +274,40 @@ pub(crate) struct Taken {
     place: Place,
     /// None before it has begun.
     pub(crate) sequence: Option<Sequence>,
+    /// How it ends when this is dropped; none before it has begun.
+    ends: Option<Ended>,
     stays: bool,
 }
 
 impl Taken {
+    /// Says that the sequence has begun.
+    pub(crate) fn begins(&mut self) {
+        self.ends = Some(Ended::Failed);
+        let mut all = self.sequences.lock();
+        all.insert(self.place.clone(), State::InUse);
+    }
+
     /// Lets the sequence wait for its next request.
-    pub(crate) fn leave(mut self) {
-        if let Some(sequence) = self.sequence.take() {
-            self.stays = true;
-            let waiting = State::Waiting(Box::new(sequence), Instant::now());
-            self.sequences.lock().insert(self.place.clone(), waiting);
-        }
+    pub(crate) fn leave(mut self, sequence: Sequence) {
+        self.stays = true;
+        let waiting = State::Waiting(Box::new(sequence), Instant::now());
+        self.sequences.lock().insert(self.place.clone(), waiting);
+    }
+
+    /// Ends the sequence well.
+    pub(crate) fn done(mut self) {
+        self.ends = Some(Ended::Done);
     }
 }
 
 impl Drop for Taken {
     fn drop(&mut self) {
-        if !self.stays {
-            self.sequences.lock().remove(&self.place);
+        if self.stays {
+            return;
+        }
+        self.sequences.lock().remove(&self.place);
+        if let Some(why) = self.ends {
+            self.sequences.have_ended(1, why);
         }
     }
 }

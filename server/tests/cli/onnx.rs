@@ -36,6 +36,16 @@ fn the_demos_pass_their_tests() {
 }
 
 #[test]
+fn a_graph_tells_how_its_model_is_batched() {
+    let demos = Path::new(env!("CARGO_MANIFEST_DIR")).join("../demos");
+    let graph = demos.join("text_classifier/batched.pbtxt");
+    let output = graphmill(&["describe", path(&graph)]);
+    let said = text(&output.stdout) + &text(&output.stderr);
+    let expected = "batches of `OnnxInferenceCalculator`\n  at most 64 rows, 0 us for others; threads: 1, priority levels: 1\n  input `features`: FP32 [-1, 4096]\n";
+    assert!(said.contains(expected), "{said}");
+}
+
+#[test]
 fn a_model_that_takes_all_memory_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let graph = folder.path().join("graph.pbtxt");

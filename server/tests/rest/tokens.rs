@@ -3,7 +3,6 @@
 
 use std::{
     fs,
-    path::PathBuf,
     sync::{Arc, Mutex},
     time::{Duration, Instant, SystemTime},
 };
@@ -21,11 +20,18 @@ use serde_json::{Value, json};
 use crate::{
     keys::{chat, code, get, is, metric, post},
     serving::{Graphs, Process},
-    support::{CHAT, Reply, Setup, TestServer, question},
+    support::{CHAT, Reply, Setup, TestServer, question, read},
 };
 
 const ISSUER: &str = "https://login.example.com/";
 const AUDIENCE: &str = "graphmill";
+
+/// Gives back what it gets, without a model.
+const SAME: &str = r#"
+    input_stream: "x"
+    output_stream: "y"
+    node { calculator: "PassThroughCalculator" input_stream: "x" output_stream: "y" }
+"#;
 
 /// A key of an issuer.
 struct Signer {
@@ -127,7 +133,7 @@ fn setup() -> Setup {
 }
 
 /// A server that knows these signers from a file, and this key file if there is one.
-async fn server(signers: &[&Signer], keys: Option<Value>) -> (TestServer, PathBuf) {
+async fn server(signers: &[&Signer], keys: Option<Value>) -> TestServer {
     let setup = setup();
     let jwks = setup.path().join("jwks.json");
     fs::write(&jwks, set(signers)).expect("writable");
@@ -135,12 +141,12 @@ async fn server(signers: &[&Signer], keys: Option<Value>) -> (TestServer, PathBu
     if let Some(keys) = &keys {
         fs::write(&file, keys.to_string()).expect("writable");
     }
-    let source = JwksSource::File(jwks.clone());
+    let source = JwksSource::File(jwks);
     let setup = setup.with(move |all| {
         all.jwt = Some(options(source));
         all.keys = keys.map(|_| KeySource::File(file));
     });
-    (setup.start().await, jwks)
+    setup.start().await
 }
 
 async fn ask(server: &TestServer, token: &str) -> Reply {
@@ -150,7 +156,7 @@ async fn ask(server: &TestServer, token: &str) -> Reply {
 #[tokio::test]
 async fn only_a_token_that_the_issuer_has_signed_for_this_server_and_for_now_counts() {
     let (signer, second, stranger) = (Signer::new("one"), Signer::new("two"), Signer::new("one"));
-    let (server, _) = server(&[&signer, &second], None).await;
+    let server = server(&[&signer, &second], None).await;
     for good in [
         claims(json!({})),
         claims(json!({ "aud": ["others", AUDIENCE] })),
@@ -280,7 +286,7 @@ async fn a_tenant_has_the_limits_of_its_plan_beside_others_and_beside_keys() {
             { "name": "operator", "scopes": ["admin"] },
         ],
     });
-    let (server, _) = server(&[&signer], Some(keys)).await;
+    let server = server(&[&signer], Some(keys)).await;
     let token =
         |tenant: &str, scope: Value| signer.sign(&claims(json!({ "sub": tenant, "scope": scope })));
     let alice = token("alice", Value::Null);
@@ -349,7 +355,7 @@ async fn a_tenant_has_the_limits_of_its_plan_beside_others_and_beside_keys() {
 async fn a_token_without_a_plan_is_refused_where_none_is_the_default() {
     let signer = Signer::new("one");
     let keys = json!({ "plans": [{ "name": "gold" }] });
-    let (server, _) = server(&[&signer], Some(keys)).await;
+    let server = server(&[&signer], Some(keys)).await;
     let reply = ask(&server, &signer.sign(&claims(json!({ "scope": "silver" })))).await;
     assert_eq!(code(&reply), is(403, "permission_denied"), "{}", reply.text);
     let gold = signer.sign(&claims(json!({ "scope": "gold" })));
@@ -376,21 +382,38 @@ async fn until(server: &TestServer, token: &str, status: u16) -> Reply {
 
 #[tokio::test]
 async fn a_file_of_keys_is_read_again_and_a_damaged_one_changes_nothing() {
-    let (old, new) = (Signer::new("old"), Signer::new("new"));
-    let (server, file) = server(&[&old], None).await;
-    let (with_old, with_new) = (old.sign(&claims(json!({}))), new.sign(&claims(json!({}))));
-    assert_eq!(ask(&server, &with_new).await.status, 401);
-    fs::write(&file, set(&[&new])).expect("writable");
-    until(&server, &with_new, 200).await;
-    assert_eq!(ask(&server, &with_old).await.status, 401);
+    let [old, other, new] = ["old", "other", "new"].map(Signer::new);
+    let mut graphs = Graphs::new();
+    graphs.add("same", SAME);
+    let file = graphs.path().join("jwks.json");
+    let write = |text: &str| {
+        let new = file.with_extension("new");
+        fs::write(&new, text).expect("writable");
+        fs::rename(&new, &file).expect("writable");
+    };
+    write(&set(&[&old, &other]));
+    let issuer = ["--jwt_issuer", ISSUER, "--jwt_audience", AUDIENCE];
+    let flags = [&issuer[..], &["--jwt_jwks", file.to_str().expect("text")]].concat();
+    let mut server = Process::start(&graphs.config(), &flags);
+    server.says("ready after");
+    let url = format!("http://127.0.0.1:{}/v3/models", server.port);
+    let client = reqwest::Client::new();
+    let status = async |signer: &Signer| {
+        let token = signer.sign(&claims(json!({})));
+        read(client.get(&url).bearer_auth(token)).await.status
+    };
+    assert_eq!((status(&old).await, status(&new).await), (200, 401));
+    write(&set(&[&new]));
+    server.says("the issuer of tokens has 1 keys");
+    assert_eq!((status(&old).await, status(&new).await), (401, 200));
     for damaged in [
         "",
         "{\"keys\": []}",
         "{\"keys\": [{\"kty\": \"oct\", \"k\": \"c2VjcmV0\"}]}",
     ] {
-        fs::write(&file, damaged).expect("writable");
-        tokio::time::sleep(Duration::from_millis(2_500)).await;
-        assert_eq!(ask(&server, &with_new).await.status, 200, "{damaged}");
+        write(damaged);
+        server.says("the issuer's keys stay as they were");
+        assert_eq!(status(&new).await, 200, "{damaged}");
     }
 }
 

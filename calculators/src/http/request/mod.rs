@@ -26,8 +26,9 @@ use crate::payload::{
     TextRequest,
 };
 
-/// Reads the body of `chat/completions`, `completions`, `responses` and Anthropic's `messages` and
-/// refuses, with the field's name, what is wrong in it or what this graph cannot do.
+/// Reads the body of `chat/completions`, `completions`, `responses`, Anthropic's `messages` and
+/// Triton's `generate`, and refuses, with the field's name, what is wrong in it or what this graph
+/// cannot do.
 ///
 /// Emits the request and its generation parameters at the payload's timestamp. Where `QUESTION` is
 /// connected, the node also reads questions about prompts: `tokenize`, `detokenize`,
@@ -68,7 +69,7 @@ pub struct OpenAIRequestPorts {
 
 impl Calculator for OpenAIRequest {
     const NAME: &'static str = "OpenAIRequestCalculator";
-    const DOC: &'static str = "Reads and checks a request of OpenAI's chat/completions, completions and responses, and of Anthropic's messages.";
+    const DOC: &'static str = "Reads and checks a request of OpenAI's chat/completions, completions and responses, Anthropic's messages and Triton's generate.";
     type Options = OpenAIRequestOptions;
     type Ports = OpenAIRequestPorts;
 

@@ -1,5 +1,6 @@
 //! What a batcher runs with, and what it measures.
 
+use std::fmt;
 use std::time::Duration;
 
 use graphmill_llm::Histogram;
@@ -7,6 +8,7 @@ use graphmill_llm::measure::{Counter, REQUEST_SECONDS, Recorder, TOKEN_SECONDS};
 use serde::Serialize;
 
 use super::options::{Batching, InputDescription};
+use crate::tensor::shown;
 
 /// Upper bounds for numbers of rows.
 const ROWS: &[f64] = &[
@@ -23,6 +25,36 @@ pub struct BatcherInfo {
     pub batching: Batching,
     /// What its inputs take, as far as that is known.
     pub inputs: Vec<InputDescription>,
+}
+
+/// What computes and how it is batched, and a line for each input.
+impl fmt::Display for BatcherInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Batching {
+            max_batch_size,
+            max_queue_delay_microseconds,
+            instances,
+            levels,
+            ..
+        } = &self.batching;
+        write!(
+            f,
+            "batches of `{}`\n  at most {max_batch_size} rows, {max_queue_delay_microseconds} us for others; threads: {instances}, priority levels: {}",
+            self.model,
+            levels.len()
+        )?;
+        for input in &self.inputs {
+            write!(f, "\n  input `{}`:", input.name)?;
+            match input.datatype {
+                Some(datatype) => write!(f, " {datatype}")?,
+                None => f.write_str(" any datatype")?,
+            }
+            if !input.shape.is_empty() {
+                write!(f, " {}", shown(&input.shape))?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// What a batcher has measured since it was made.

@@ -5,6 +5,7 @@ mod edit;
 pub(super) mod environment;
 mod loading;
 mod repository;
+mod sequences;
 mod sources;
 
 use std::{
@@ -90,6 +91,8 @@ pub(super) struct Arguments {
     /// status 1.
     #[arg(long)]
     wait_for_models: bool,
+    #[command(flatten)]
+    sequences: sequences::SequenceFlags,
     #[command(flatten)]
     loading: loading::Loading,
     #[command(flatten)]
@@ -219,6 +222,7 @@ fn try_run(arguments: &Arguments, given: &ArgMatches) -> Result<ExitCode, String
         .apply(arguments.rest_port, arguments.port, &mut options)?;
     arguments.access.apply(&mut options)?;
     arguments.loading.apply(&mut options);
+    arguments.sequences.apply(&mut options);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()

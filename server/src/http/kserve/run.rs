@@ -6,7 +6,7 @@ use graphmill_engine::{Packet, Timestamp, shortened};
 use super::Asker;
 use crate::{
     http::state::App,
-    kserve::{self, Driver, Label, Parameters, Part, Sequence, Settings, Taken, Tensors},
+    kserve::{self, Driver, Label, Parameters, Part, Sequence, Settings, Tensors},
     rescue::{Cause, Failure},
     servable::Ready,
 };
@@ -76,25 +76,25 @@ async fn part_of_sequence(
         Err(failure) => {
             // One that has not begun by this is none.
             if !part.starts {
-                leave(taken, sequence);
+                taken.leave(sequence);
             }
             return Err(failure);
         }
     };
+    if part.starts {
+        taken.begins();
+    }
     let tensors = tokio::select! {
         tensors = fed(&mut sequence, packets, time, part.ends) => tensors?,
         failure = who.expires_within(settings.timeout) => return Err(failure),
     };
     let label = sequence.label.clone();
-    if !part.ends && !sequence.inference.has_ended() {
-        leave(taken, sequence);
+    if part.ends || sequence.inference.has_ended() {
+        taken.done();
+    } else {
+        taken.leave(sequence);
     }
     Ok((label, choose(tensors, &request.outputs)?))
-}
-
-fn leave(mut taken: Taken, sequence: Sequence) {
-    taken.sequence = Some(sequence);
-    taken.leave();
 }
 
 /// Opens the run of a sequence.

@@ -13,6 +13,7 @@ mod graphs;
 mod keys;
 mod ovms;
 mod pools;
+mod sequences;
 mod text;
 
 use std::{fmt, sync::Arc, time::Duration};
@@ -35,6 +36,7 @@ pub(crate) use keys::KeyCounts;
 pub(crate) use ovms::Taken;
 
 use crate::{
+    kserve::Sequences,
     observe::log,
     rescue::{Cause, Failure},
     servable::Served,
@@ -79,7 +81,7 @@ struct EndpointLabels {
 
 impl Metrics {
     /// All metrics of a server, those of its connections and engines included.
-    pub(crate) fn new(served: &Arc<Served>, halls: Halls) -> Self {
+    pub(crate) fn new(served: &Arc<Served>, halls: Halls, sequences: &Arc<Sequences>) -> Self {
         let mut all = Registry::default();
         all.register_collector(Box::new(pools::Pools(engines::LlmEngines::new(served))));
         let ovms = Arc::new(ovms::Counts::new(served));
@@ -119,6 +121,8 @@ impl Metrics {
         registry.register_collector(Box::new(embedding::EmbeddingEngines::new(served)));
         registry.register_collector(Box::new(batching::Batchers::new(served)));
         registry.register_collector(Box::new(graphs::Graphs::new(served)));
+        let sequences = sequences::SequenceMetrics(Arc::clone(sequences));
+        registry.register_collector(Box::new(sequences));
         Self {
             registry: all,
             requests,

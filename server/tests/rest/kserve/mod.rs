@@ -4,6 +4,7 @@ mod batching;
 mod client;
 mod grpc;
 mod http;
+mod lies;
 mod limits;
 mod nodes;
 #[cfg(feature = "onnx")]

@@ -15,7 +15,10 @@ use super::{
     setup, start,
     stream::{begun, next},
 };
-use crate::support::{TestServer, read, sessions};
+use crate::{
+    metrics::{scrape, value},
+    support::{TestServer, read, sessions},
+};
 
 /// A part of a sequence.
 fn part(id: u64, number: i64, flags: &[&str]) -> ModelInferRequest {
@@ -56,7 +59,13 @@ async fn infer(client: &Client, asked: ModelInferRequest) -> Result<i64, (Code, 
 }
 
 async fn until_idle(server: &TestServer) {
-    server.until("idle", |status| sessions(status) == 0).await;
+    until(server, 0).await;
+}
+
+async fn until(server: &TestServer, open: u64) {
+    server
+        .until("as many sessions", |status| sessions(status) == open)
+        .await;
 }
 
 #[tokio::test]
@@ -241,6 +250,33 @@ async fn a_sequence_that_nobody_uses_ends() {
         infer(&client, part(5, 1, &[])).await.expect_err("gone").0,
         Code::NotFound
     );
+}
+
+#[tokio::test]
+async fn sequences_are_counted_by_their_end() {
+    let (server, client) = start(&[("sum", SUM)]).await;
+    assert_eq!(infer(&client, part(1, 1, &[START, END])).await, Ok(1));
+    assert_eq!(infer(&client, part(2, 1, &[START])).await, Ok(1));
+    assert!(infer(&client, part(2, -1, &[])).await.is_err(), "told to");
+    assert_eq!(infer(&client, part(3, 1, &[START])).await, Ok(1));
+    assert!(infer(&client, part(4, 1, &[])).await.is_err(), "not begun");
+    until(&server, 1).await;
+    let scrape = scrape(&server).await;
+    let open = value(&scrape, "graphmill_sequences_open", &[("graph", "sum")]);
+    assert_eq!(open, 1);
+    for (reason, count) in [("done", 1), ("failed", 1), ("idle", 0), ("stopped", 0)] {
+        let labels = [("reason", reason)];
+        let ended = value(&scrape, "graphmill_sequences_ended_total", &labels);
+        assert_eq!(ended, count, "{reason}");
+    }
+    let refused = value(&scrape, "graphmill_sequence_refusals_total", &[]);
+    assert_eq!(refused, 0);
+    let told = server.status().await["sequences"].clone();
+    let expected = json!({
+        "open": 1, "in_use": 0, "refused": 0, "limit": 1024, "limit_of_a_key": 256,
+        "idle_seconds": 60.0, "graphs": { "sum": 1 },
+    });
+    assert_eq!(told, expected);
 }
 
 #[tokio::test]

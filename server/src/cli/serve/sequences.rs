@@ -1,0 +1,32 @@
+//! The flags that limit sequences of requests.
+
+use std::time::Duration;
+
+use clap::{Args, value_parser};
+
+use crate::{http::state::Options, kserve::SequenceLimits};
+
+#[derive(Debug, Args)]
+#[command(rename_all = "snake_case")]
+pub(super) struct SequenceFlags {
+    /// How many sequences of requests (`sequence_id`) there may be. Each keeps what the nodes of its
+    /// graph keep, and the graph in memory.
+    #[arg(long, value_name = "COUNT", default_value_t = 1_024, value_parser = value_parser!(u32).range(1..))]
+    max_sequences: u32,
+    /// How many of them may be of one key.
+    #[arg(long, value_name = "COUNT", default_value_t = 256, value_parser = value_parser!(u32).range(1..))]
+    max_sequences_per_key: u32,
+    /// After which time without a request a sequence ends, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = value_parser!(u32).range(1..))]
+    sequence_idle_seconds: u32,
+}
+
+impl SequenceFlags {
+    pub(super) fn apply(&self, options: &mut Options) {
+        options.sequences = SequenceLimits {
+            all: self.max_sequences as usize,
+            of_a_key: self.max_sequences_per_key as usize,
+            idle: Duration::from_secs(self.sequence_idle_seconds.into()),
+        };
+    }
+}

@@ -1,0 +1,196 @@
+//! The text of a configuration: the places that messages are about, and what serde says of it in
+//! words of JSON.
+
+use graphmill_grammar::{
+    diag::Diagnostic,
+    span::{FileId, Span},
+    suggest,
+};
+
+use super::{codes, resolve, schema};
+
+/// The file's text, to find the places that messages are about.
+pub(super) struct Text<'a> {
+    pub(super) file: FileId,
+    pub(super) text: &'a str,
+}
+
+impl Text<'_> {
+    /// The place of `serde_json`'s line and column, both from 1, the column in bytes.
+    pub(super) fn at(&self, line: usize, column: usize) -> Span {
+        let start: usize = self
+            .text
+            .split_inclusive('\n')
+            .take(line.saturating_sub(1))
+            .map(str::len)
+            .sum();
+        let mut end = (start + column).min(self.text.len());
+        let mut begin = end.saturating_sub(1);
+        while !self.text.is_char_boundary(begin) {
+            begin -= 1;
+        }
+        while !self.text.is_char_boundary(end) {
+            end += 1;
+        }
+        Span::new(self.file, begin..end)
+    }
+
+    /// The place after the last character.
+    fn end(&self) -> Span {
+        Span::new(self.file, self.text.len()..self.text.len())
+    }
+
+    /// The last string `text` that ends at or before `place`, with its quotes; else the place
+    /// itself.
+    fn string_before(&self, text: &str, place: Span) -> Span {
+        let quoted = serde_json::Value::from(text).to_string();
+        match self.text[..place.range().end].rfind(&quoted) {
+            Some(start) => Span::new(self.file, start..start + quoted.len()),
+            None => place,
+        }
+    }
+
+    /// What serde says, in our words and at the place it is about.
+    pub(super) fn explain(
+        &self,
+        error: &serde_path_to_error::Error<serde_json::Error>,
+    ) -> Diagnostic {
+        let json = error.inner();
+        let place = self.at(json.line(), json.column());
+        let said = json.to_string();
+        let said = said
+            .rsplit_once(" at line ")
+            .map_or(said.as_str(), |(message, _)| message);
+        if !json.is_data() {
+            return Diagnostic::error(
+                &codes::NOT_JSON,
+                place,
+                format!("the configuration is not JSON: {}", lower_first(said)),
+            );
+        }
+        let path = error.path().to_string();
+        if let Some(rest) = said.strip_prefix("unknown field ") {
+            let names: Vec<&str> = rest.split('`').skip(1).step_by(2).collect();
+            let (key, known) = names
+                .split_first()
+                .expect("serde quotes the field it does not know");
+            return self.unknown_key(key, known, &path, place);
+        }
+        // What the file says is told with its place, and what is ours with that of its key.
+        let is_ours = !OF_SERDE.iter().any(|words| said.starts_with(words));
+        let key = path.rsplit('.').next().filter(|_| is_ours);
+        let place = key.map_or(place, |key| self.string_before(key, place));
+        let place_name = if path == "." {
+            "the configuration".to_owned()
+        } else {
+            format!("`{path}`")
+        };
+        Diagnostic::error(
+            &codes::WRONG_VALUE,
+            place,
+            format!("{place_name}: {}", in_words_of_json(&lower_first(said))),
+        )
+    }
+
+    fn unknown_key(&self, key: &str, known: &[&str], path: &str, place: Span) -> Diagnostic {
+        let span = self.string_before(key, place);
+        let diagnostic =
+            Diagnostic::error(&codes::UNKNOWN_KEY, span, format!("unknown key `{path}`"));
+        match suggest::nearest(key, known.iter().copied()) {
+            Some(near) => diagnostic.fix(
+                format!("did you mean `{near}`?"),
+                span,
+                format!("\"{near}\""),
+            ),
+            None => diagnostic.hint(format!("known here: {}", known.join(", "))),
+        }
+    }
+
+    pub(super) fn refuse_unsupported(
+        &self,
+        config: &schema::File,
+        diagnostics: &mut Vec<Diagnostic>,
+    ) {
+        let lists = [
+            ("pipeline_config_list", &config.pipeline_config_list),
+            (
+                "custom_node_library_config_list",
+                &config.custom_node_library_config_list,
+            ),
+            (
+                "custom_loader_config_list",
+                &config.custom_loader_config_list,
+            ),
+        ];
+        for (key, list) in lists {
+            if !list.is_empty() {
+                let message =
+                    format!("`{key}` is about classic OpenVINO models, which are not served");
+                diagnostics.push(Diagnostic::error(
+                    &codes::CLASSIC_MODEL,
+                    self.string_before(key, self.end()),
+                    message,
+                ));
+            }
+        }
+        if config
+            .monitoring
+            .as_ref()
+            .is_some_and(|monitoring| monitoring.0.metrics.0.enable)
+        {
+            let message =
+                "`/metrics` is always served, with all of its metrics: `monitoring` has no effect";
+            diagnostics.push(Diagnostic::warning(
+                &codes::NO_EFFECT,
+                self.string_before("monitoring", self.end()),
+                message,
+            ));
+        }
+    }
+}
+
+impl resolve::Places for Text<'_> {
+    fn entry(&self, text: &str) -> Span {
+        self.string_before(text, self.end())
+    }
+
+    fn name(&self, name: &str, occurrence: usize) -> Span {
+        let quoted = serde_json::Value::from(name).to_string();
+        let is_name = |&(start, _): &(usize, &str)| {
+            let before = self.text[..start].trim_end().strip_suffix(':');
+            before.is_some_and(|before| before.trim_end().ends_with("\"name\""))
+        };
+        match self
+            .text
+            .match_indices(&quoted)
+            .filter(is_name)
+            .nth(occurrence)
+        {
+            Some((start, _)) => Span::new(self.file, start..start + quoted.len()),
+            None => Span::NONE,
+        }
+    }
+}
+
+/// How messages of serde begin.
+const OF_SERDE: [&str; 4] = ["invalid ", "missing ", "unknown ", "duplicate "];
+
+/// The message with its first letter in lower case, as all messages are.
+fn lower_first(message: &str) -> String {
+    let mut chars = message.chars();
+    match chars.next() {
+        Some(first) if !message.starts_with("EOF") => first.to_lowercase().chain(chars).collect(),
+        _ => message.to_owned(),
+    }
+}
+
+/// What serde says of types, which it calls as Rust does.
+fn in_words_of_json(message: &str) -> String {
+    message
+        .replace("invalid type: map,", "invalid type: object,")
+        .replace("invalid type: sequence,", "invalid type: array,")
+        .replace("invalid type: floating point ", "invalid type: number ")
+        .replace("expected a sequence", "expected an array")
+        .replace("expected u32", "expected a whole number from 0")
+        .replace("expected a nonzero u64", "expected a whole number above 0")
+}
