@@ -7,6 +7,18 @@ pub enum Format {
     Q8_0,
     /// Blocks of 32 weights of 4 bits with a scale; 8 stands for zero.
     Q4_0,
+    /// Blocks of 32 weights of 5 bits with a scale; 16 stands for zero.
+    Q5_0,
+    /// Blocks of 32 weights of 5 bits with a scale and a minimum.
+    Q5_1,
+    /// Blocks of 32 numbers of a table, by 4 bits, with a power of two for a scale.
+    MxFp4,
+    /// Blocks of 32 numbers of a table, by 4 bits, with a scale.
+    Iq4Nl,
+    /// Blocks of 256 numbers of the same table, by 4 bits, with a scale of 6 bits for each 32.
+    Iq4Xs,
+    /// Blocks of 256 weights of 3 bits, with a scale of 6 bits for each 16; 4 stands for zero.
+    Q3K,
     /// Blocks of 256 weights of 4 bits, with a scale and a minimum of 6 bits for each 32.
     Q4K,
     /// Blocks of 256 weights of 5 bits, with a scale and a minimum of 6 bits for each 32.
@@ -21,9 +33,15 @@ pub enum Format {
 
 impl Format {
     /// Every format.
-    pub const ALL: [Format; 7] = [
+    pub const ALL: [Format; 13] = [
         Format::Q8_0,
         Format::Q4_0,
+        Format::Q5_0,
+        Format::Q5_1,
+        Format::MxFp4,
+        Format::Iq4Nl,
+        Format::Iq4Xs,
+        Format::Q3K,
         Format::Q4K,
         Format::Q5K,
         Format::Q6K,
@@ -34,8 +52,13 @@ impl Format {
     /// Weights in a block of the file.
     pub fn block(self) -> usize {
         match self {
-            Format::Q8_0 | Format::Q4_0 => 32,
-            Format::Q4K | Format::Q5K | Format::Q6K => 256,
+            Format::Q8_0
+            | Format::Q4_0
+            | Format::Q5_0
+            | Format::Q5_1
+            | Format::MxFp4
+            | Format::Iq4Nl => 32,
+            Format::Iq4Xs | Format::Q3K | Format::Q4K | Format::Q5K | Format::Q6K => 256,
             Format::F16 | Format::Bf16 => 1,
         }
     }
@@ -44,7 +67,12 @@ impl Format {
     pub fn block_bytes(self) -> usize {
         match self {
             Format::Q8_0 => 34,
-            Format::Q4_0 => 18,
+            Format::Q4_0 | Format::Iq4Nl => 18,
+            Format::Q5_0 => 22,
+            Format::Q5_1 => 24,
+            Format::MxFp4 => 17,
+            Format::Iq4Xs => 136,
+            Format::Q3K => 110,
             Format::Q4K => 144,
             Format::Q5K => 176,
             Format::Q6K => 210,
@@ -60,5 +88,15 @@ impl Format {
     /// Bytes of a row of `cols` weights in the file; `cols` is a multiple of [`Format::block`].
     pub fn row_bytes(self, cols: usize) -> usize {
         cols / self.block() * self.block_bytes()
+    }
+    /// What the 4 bits of a weight stand for, in formats that have no more.
+    pub(crate) fn table(self) -> [i8; 16] {
+        match self {
+            Format::MxFp4 => [0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12],
+            Format::Iq4Nl | Format::Iq4Xs => [
+                -127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113,
+            ],
+            _ => std::array::from_fn(|bits| bits as i8 - 8),
+        }
     }
 }

@@ -16,13 +16,32 @@ pub(crate) const BLOCK: usize = 32;
 /// Bytes of one group of every row.
 pub(crate) const GROUP: usize = 4 * ROWS;
 /// Groups of a block.
-const GROUPS: usize = BLOCK / 4;
+pub(crate) const GROUPS: usize = BLOCK / 4;
+
+/// The largest exponent of a scale that is a power of two: with a larger one, the bits that sums
+/// begin with would be too large for a number of 32 bits. It is packed in the place of those.
+const MAX_EXPONENT: u8 = 231;
+
+/// The scale of an exponent: half of what it means elsewhere, as the numbers of `MXFP4`'s table are
+/// twice what they mean.
+pub(crate) fn power_of_two(exponent: u8) -> f32 {
+    f32::from_bits(match exponent {
+        // Subnormal.
+        0 | 1 => 0x0020_0000 << exponent,
+        _ => u32::from(exponent - 1) << 23,
+    })
+}
 
 /// Bytes of a unit.
 pub(crate) fn unit_bytes(format: Format) -> usize {
     match format {
         Format::Q8_0 => 8 * GROUP + 2 * ROWS,
-        Format::Q4_0 => 4 * GROUP + 2 * ROWS,
+        Format::Q4_0 | Format::Iq4Nl => 4 * GROUP + 2 * ROWS,
+        Format::MxFp4 => 4 * GROUP + ROWS,
+        Format::Q5_0 => 5 * GROUP + 2 * ROWS,
+        Format::Q5_1 => 5 * GROUP + 4 * ROWS,
+        Format::Iq4Xs => 32 * GROUP + 8 * ROWS + 2 * ROWS,
+        Format::Q3K => 24 * GROUP + 16 * ROWS + 2 * ROWS,
         Format::Q4K => 32 * GROUP + 16 * ROWS + 4 * ROWS,
         Format::Q5K => 40 * GROUP + 16 * ROWS + 4 * ROWS,
         Format::Q6K => 48 * GROUP + 16 * ROWS + 2 * ROWS,
@@ -52,9 +71,32 @@ pub(crate) fn pack(format: Format, cols: usize, source: &[u8], panels: &mut [u8]
             {
                 let mut unit = Lane { unit, lane };
                 match format {
-                    Format::Q8_0 | Format::Q4_0 => {
+                    Format::Q8_0 | Format::Q4_0 | Format::Iq4Nl => {
                         let (scale, weights) = block.split_at(2);
                         unit.put(4, weights).put_halves(scale);
+                    }
+                    Format::MxFp4 => {
+                        let exponent = block[0].min(MAX_EXPONENT);
+                        unit.put(4, &block[1..]).put(1, &[exponent]);
+                    }
+                    Format::Q5_0 => {
+                        unit.put(4, &block[6..]).put(4, &fifth_bits(&block[2..6]));
+                        unit.put_halves(&block[..2]);
+                    }
+                    Format::Q5_1 => {
+                        unit.put(4, &block[8..]).put(4, &fifth_bits(&block[4..8]));
+                        // What is added to weights, as what they are too large by.
+                        unit.put_halves(&[block[0], block[1], block[2], block[3] ^ 0x80]);
+                    }
+                    Format::Iq4Xs => {
+                        let scales = scales_of_32(&block[2..8]);
+                        unit.put(4, &block[8..]).put(1, &scales);
+                        unit.put_halves(&block[..2]);
+                    }
+                    Format::Q3K => {
+                        let scales = scales_of_16(&block[96..108]);
+                        unit.put(4, &block[..96]).put(1, &scales);
+                        unit.put_halves(&block[108..]);
                     }
                     Format::Q4K => {
                         let (scales, minima) = six_bits(&block[4..16]);
@@ -111,6 +153,33 @@ impl Lane<'_> {
     }
 }
 
+/// The fifth bits of 32 columns, so that those of a group's columns are at the same place of four
+/// bytes.
+fn fifth_bits(packed: &[u8]) -> [u8; 4] {
+    let bit = |column: usize| packed[column / 8] >> (column % 8) & 1;
+    std::array::from_fn(|byte| {
+        (0..GROUPS).fold(0, |bits, group| bits | bit(4 * group + byte) << group)
+    })
+}
+
+/// The eight scales of a block of `IQ4_XS`, six bits each: two in two bytes, then four.
+fn scales_of_32(packed: &[u8]) -> [u8; 8] {
+    std::array::from_fn(|at| {
+        let low = packed[2 + at / 2] >> (4 * (at % 2)) & 15;
+        let high = packed[at / 4] >> (2 * (at % 4)) & 3;
+        (low | high << 4).wrapping_sub(32)
+    })
+}
+
+/// The sixteen scales of a block of `Q3_K`, six bits each: four in eight bytes, then two.
+fn scales_of_16(packed: &[u8]) -> [u8; 16] {
+    std::array::from_fn(|at| {
+        let low = packed[at % 8] >> (4 * (at / 8)) & 15;
+        let high = packed[8 + at % 4] >> (2 * (at / 4)) & 3;
+        (low | high << 4).wrapping_sub(32)
+    })
+}
+
 /// The eight scales and the eight minima of a block of `Q4_K` or `Q5_K`, six bits each in twelve
 /// bytes.
 fn six_bits(packed: &[u8]) -> ([u8; 8], [u8; 8]) {
@@ -151,15 +220,56 @@ pub(crate) fn unpack(format: Format, unit: &[u8], block: usize, lane: usize) -> 
         second: None,
         minimum: None,
     };
+    // The columns of 4 bits share bytes by halves of the block.
+    let bits = |block: usize, column: usize| {
+        nibble(
+            byte(block * GROUPS / 2 + column / 4 % 4, column),
+            column >= BLOCK / 2,
+        )
+    };
+    let table = format.table();
+    let four_bits =
+        |block: usize| weights(&|column| i32::from(table[bits(block, column) as usize]));
+    let five_bits =
+        |column: usize| bits(0, column) | i32::from(byte(4, column) >> (column / 4) & 1) << 4;
     match format {
         Format::Q8_0 => plain(
             weights(&|column| i32::from(byte(column / 4, column).cast_signed())),
             half::read(at(8 * GROUP, 2, 0)),
         ),
-        Format::Q4_0 => plain(
-            weights(&|column| nibble(byte(column / 4 % 4, column), column >= 16) - 8),
-            half::read(at(4 * GROUP, 2, 0)),
+        Format::Q4_0 | Format::Iq4Nl => plain(four_bits(0), half::read(at(4 * GROUP, 2, 0))),
+        Format::MxFp4 => plain(four_bits(0), power_of_two(at(4 * GROUP, 1, 0)[0])),
+        Format::Iq4Xs => plain(
+            four_bits(block),
+            half::read(at(32 * GROUP + 8 * ROWS, 2, 0))
+                * f32::from(at(32 * GROUP, 1, block)[0].cast_signed()),
         ),
+        Format::Q5_0 => plain(
+            weights(&|column| five_bits(column) - 16),
+            half::read(at(5 * GROUP, 2, 0)),
+        ),
+        Format::Q5_1 => Unpacked {
+            weights: weights(&five_bits),
+            scale: half::read(at(5 * GROUP, 2, 0)),
+            second: None,
+            minimum: Some(half::read(at(5 * GROUP, 2, 1))),
+        },
+        Format::Q3K => {
+            let scale = |half: usize| {
+                half::read(at(24 * GROUP + 16 * ROWS, 2, 0))
+                    * f32::from(at(24 * GROUP, 1, 2 * block + half)[0].cast_signed())
+            };
+            Unpacked {
+                weights: weights(&|column| {
+                    let high = byte(column / 4, column) >> block & 1;
+                    let low = byte((1 + block / 4) * GROUPS + column / 4, column);
+                    i32::from(low >> (2 * (block % 4)) & 3 | high << 2) - 4
+                }),
+                scale: scale(0),
+                second: Some(scale(1)),
+                minimum: None,
+            }
+        }
         Format::Q4K | Format::Q5K => {
             let high = |column: usize| match format {
                 Format::Q5K => i32::from(byte(32 + column / 4, column) >> block & 1) << 4,

@@ -2,8 +2,8 @@
 //!
 //! AVX-VNNI multiplies unsigned weights and adds by fours. AVX2 adds products by twos in 16 bits,
 //! which hold those of a number of groups that depends on how large weights can be, before it
-//! widens them: eight groups of 4 bits, four of 5, two of 6. Weights of 8 bits give their sign to
-//! the activation, so that two products of at most 128 x 127 fit.
+//! widens them: eight groups of 4 bits, four of 5, two of 6. Weights of 8 bits, and those of
+//! tables, give their sign to the activation, so that two products of at most 128 x 127 fit.
 
 use std::arch::x86_64::*;
 
@@ -72,8 +72,8 @@ const GROUPS: usize = BLOCK / 4;
 #[repr(C, align(32))]
 struct Totals([[f32; ROWS]; TOKENS]);
 
-/// Multiplies activations by records with AVX2: signed ones of `Q8_0`, unsigned ones of other
-/// formats.
+/// Multiplies activations by records with AVX2: signed ones of 8 bits and of tables, unsigned ones
+/// of other formats.
 ///
 /// # Safety
 /// The CPU must have the instructions; the strip's activations and the places of its results must
@@ -83,10 +83,14 @@ pub(crate) unsafe fn multiply(format: Format, strip: &Strip<'_, Block>) {
     // SAFETY: as the caller promises.
     unsafe {
         match format {
-            Format::Q8_0 => tiles::<PLAIN, SIGNED, false>(strip),
+            Format::Q8_0 | Format::MxFp4 | Format::Iq4Nl | Format::Iq4Xs => {
+                tiles::<PLAIN, SIGNED, false>(strip);
+            }
             Format::Q4_0 => tiles::<PLAIN, 8, true>(strip),
+            Format::Q5_0 => tiles::<PLAIN, 4, true>(strip),
+            Format::Q3K => tiles::<HALVES, 4, true>(strip),
             Format::Q4K => tiles::<MINIMA, 8, false>(strip),
-            Format::Q5K => tiles::<MINIMA, 4, false>(strip),
+            Format::Q5_1 | Format::Q5K => tiles::<MINIMA, 4, false>(strip),
             Format::Q6K => tiles::<HALVES, 2, true>(strip),
             Format::F16 | Format::Bf16 => unreachable!("{format:?} has no blocks"),
         }
@@ -102,9 +106,14 @@ pub(crate) unsafe fn multiply_vnni(format: Format, strip: &Strip<'_, Block>) {
     // SAFETY: as the caller promises.
     unsafe {
         match format {
-            Format::Q8_0 | Format::Q4_0 => tiles::<PLAIN, VNNI, true>(strip),
-            Format::Q4K | Format::Q5K => tiles::<MINIMA, VNNI, false>(strip),
-            Format::Q6K => tiles::<HALVES, VNNI, true>(strip),
+            Format::Q8_0
+            | Format::Q4_0
+            | Format::Q5_0
+            | Format::MxFp4
+            | Format::Iq4Nl
+            | Format::Iq4Xs => tiles::<PLAIN, VNNI, true>(strip),
+            Format::Q5_1 | Format::Q4K | Format::Q5K => tiles::<MINIMA, VNNI, false>(strip),
+            Format::Q3K | Format::Q6K => tiles::<HALVES, VNNI, true>(strip),
             Format::F16 | Format::Bf16 => unreachable!("{format:?} has no blocks"),
         }
     }

@@ -3,7 +3,7 @@
 use std::arch::x86_64::*;
 
 use crate::data::format::Format;
-use crate::data::panel::{self, BLOCK, GROUP, ROWS};
+use crate::data::panel::{self, BLOCK, GROUP, GROUPS, ROWS};
 use crate::x86::strip::Record;
 
 /// What the factors of a record mean.
@@ -20,9 +20,14 @@ pub(crate) enum Shape {
 impl Shape {
     pub(crate) fn of(format: Format) -> Self {
         match format {
-            Format::Q8_0 | Format::Q4_0 => Self::Plain,
-            Format::Q4K | Format::Q5K => Self::Minima,
-            Format::Q6K => Self::Halves,
+            Format::Q8_0
+            | Format::Q4_0
+            | Format::Q5_0
+            | Format::MxFp4
+            | Format::Iq4Nl
+            | Format::Iq4Xs => Self::Plain,
+            Format::Q5_1 | Format::Q4K | Format::Q5K => Self::Minima,
+            Format::Q3K | Format::Q6K => Self::Halves,
             Format::F16 | Format::Bf16 => unreachable!("{format:?} has no blocks"),
         }
     }
@@ -45,13 +50,70 @@ pub(crate) unsafe fn expand(format: Format, offset: bool, source: &[u8], records
         let unit = Unit { unit };
         match format {
             Format::Q8_0 => eight_bits(unit, flip, &mut records[0]),
-            Format::Q4_0 => four_bits(unit, flip, &mut records[0]),
+            Format::Q4_0 | Format::Iq4Nl | Format::MxFp4 => {
+                four_bits(unit, 0, table(format, flip), &mut records[0]);
+                for half in 0..2 {
+                    let scales = if format == Format::MxFp4 {
+                        unit.powers(4 * GROUP + 16 * half)
+                    } else {
+                        unit.halves(4 * GROUP + 32 * half)
+                    };
+                    put_factors(&mut records[0].scales, half, scales);
+                }
+            }
+            Format::Iq4Xs => {
+                let table = table(format, flip);
+                for (block, record) in records.iter_mut().enumerate() {
+                    four_bits(unit, block * GROUPS / 2 * GROUP, table, record);
+                }
+                for half in 0..2 {
+                    let scale = unit.halves(32 * GROUP + 8 * ROWS + 32 * half);
+                    for (block, record) in records.iter_mut().enumerate() {
+                        let of_block = unit.signed(32 * GROUP + block * ROWS + 16 * half);
+                        put_factors(&mut record.scales, half, _mm512_mul_ps(scale, of_block));
+                    }
+                }
+            }
+            Format::Q5_0 => five_bits(unit, flip.wrapping_sub(16), &mut records[0]),
+            Format::Q5_1 => {
+                five_bits(unit, flip, &mut records[0]);
+                for half in 0..2 {
+                    let minima = unit.halves(5 * GROUP + 2 * ROWS + 32 * half);
+                    put_factors(&mut records[0].others, half, minima);
+                }
+            }
+            Format::Q3K => {
+                three_bits(unit, flip, records);
+                scales_of_halves(unit, 24 * GROUP, records);
+            }
             Format::Q4K => four_or_five_bits::<false>(unit, flip, records),
             Format::Q5K => four_or_five_bits::<true>(unit, flip, records),
-            Format::Q6K => six_bits(unit, flip, records),
+            Format::Q6K => {
+                six_bits(unit, flip, records);
+                scales_of_halves(unit, 48 * GROUP, records);
+            }
             Format::F16 | Format::Bf16 => unreachable!("{format:?} has no blocks"),
         }
     }
+}
+
+/// What each four bits stand for, with the bits of `flip` turned, in every lane of a vector.
+#[target_feature(enable = "avx512f")]
+pub(crate) fn table(format: Format, flip: i8) -> __m512i {
+    let numbers = format.table().map(|number| number ^ flip);
+    // SAFETY: there are sixteen bytes.
+    _mm512_broadcast_i32x4(unsafe { _mm_loadu_si128(numbers.as_ptr().cast()) })
+}
+
+/// Sixteen scales that are powers of two, from their exponents: see [`panel::power_of_two`].
+#[inline]
+#[target_feature(enable = "avx512f")]
+pub(crate) fn powers_of_two(exponents: __m128i) -> __m512 {
+    let exponents = _mm512_cvtepu8_epi32(exponents);
+    let normal = _mm512_slli_epi32::<23>(_mm512_sub_epi32(exponents, _mm512_set1_epi32(1)));
+    let subnormal = _mm512_sllv_epi32(_mm512_set1_epi32(0x0020_0000), exponents);
+    let small = _mm512_cmplt_epu32_mask(exponents, _mm512_set1_epi32(2));
+    _mm512_castsi512_ps(_mm512_mask_mov_epi32(normal, small, subnormal))
 }
 
 /// The bytes of a unit.
@@ -77,6 +139,15 @@ impl Unit<'_> {
         let bytes = &self.unit[at..at + 32];
         // SAFETY: the slice has them.
         _mm512_cvtph_ps(unsafe { _mm256_loadu_si256(bytes.as_ptr().cast()) })
+    }
+
+    /// 16 powers of two.
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn powers(self, at: usize) -> __m512 {
+        let bytes = &self.unit[at..at + 16];
+        // SAFETY: the slice has them.
+        powers_of_two(unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) })
     }
 
     /// 16 unsigned bytes.
@@ -129,22 +200,77 @@ fn eight_bits(unit: Unit<'_>, flip: i8, record: &mut Record) {
     }
 }
 
+/// Expands 4 bits of each weight of a block, which are at some place of the unit.
 #[target_feature(enable = "avx512f,avx512bw")]
-fn four_bits(unit: Unit<'_>, flip: i8, record: &mut Record) {
+fn four_bits(unit: Unit<'_>, first: usize, table: __m512i, record: &mut Record) {
     let low = _mm512_set1_epi8(15);
-    let zero = _mm512_set1_epi8(flip.wrapping_sub(8));
     for at in (0..ROWS * BLOCK / 2).step_by(64) {
-        let both = unit.bytes(at);
+        let both = unit.bytes(first + at);
         let high = _mm512_and_si512(_mm512_srli_epi16::<4>(both), low);
-        put(
-            record,
-            at,
-            _mm512_add_epi8(_mm512_and_si512(both, low), zero),
-        );
-        put(record, at + ROWS * BLOCK / 2, _mm512_add_epi8(high, zero));
+        let both = [_mm512_and_si512(both, low), high];
+        for (half, bits) in both.into_iter().enumerate() {
+            let place = at + half * ROWS * BLOCK / 2;
+            put(record, place, _mm512_shuffle_epi8(table, bits));
+        }
+    }
+}
+
+/// Expands a block of 5 bits with its scales, and adds a number to each weight.
+#[target_feature(enable = "avx512f,avx512bw")]
+fn five_bits(unit: Unit<'_>, zero: i8, record: &mut Record) {
+    let low = _mm512_set1_epi8(15);
+    let fifth = _mm512_set1_epi8(16);
+    let zero = _mm512_set1_epi8(zero);
+    for group in 0..GROUPS / 2 {
+        // The bit of a group is as many places up; it belongs at 16.
+        let (up, down) = (4 - group as i32, group as i32);
+        for at in (0..GROUP).step_by(64) {
+            let place = group * GROUP + at;
+            let both = unit.bytes(place);
+            let bits = unit.bytes(GROUPS / 2 * GROUP + at);
+            let halves = [
+                (both, _mm512_sll_epi16(bits, _mm_cvtsi32_si128(up))),
+                (
+                    _mm512_srli_epi16::<4>(both),
+                    _mm512_srl_epi16(bits, _mm_cvtsi32_si128(down)),
+                ),
+            ];
+            for (half, (lows, bits)) in halves.into_iter().enumerate() {
+                let weights =
+                    _mm512_or_si512(_mm512_and_si512(lows, low), _mm512_and_si512(bits, fifth));
+                let place = place + half * ROWS * BLOCK / 2;
+                put(record, place, _mm512_add_epi8(weights, zero));
+            }
+        }
     }
     for half in 0..2 {
-        put_factors(&mut record.scales, half, unit.halves(4 * GROUP + 32 * half));
+        put_factors(&mut record.scales, half, unit.halves(5 * GROUP + 32 * half));
+    }
+}
+
+#[target_feature(enable = "avx512f,avx512bw")]
+fn three_bits(unit: Unit<'_>, flip: i8, records: &mut [Record]) {
+    let low = _mm512_set1_epi8(3);
+    let third = _mm512_set1_epi8(4);
+    let zero = _mm512_set1_epi8(flip.wrapping_sub(4));
+    for (side, records) in records.chunks_exact_mut(4).enumerate() {
+        for at in (0..ROWS * BLOCK).step_by(64) {
+            // The third bit of a block is as many places up; those of this side come to 4 and up.
+            let highs = unit.bytes(at);
+            let highs = if side == 0 {
+                _mm512_slli_epi16::<2>(highs)
+            } else {
+                _mm512_srli_epi16::<2>(highs)
+            };
+            let lows = unit.bytes((1 + side) * ROWS * BLOCK + at);
+            for (block, record) in records.iter_mut().enumerate() {
+                let lows = _mm512_srl_epi16(lows, _mm_cvtsi32_si128(2 * block as i32));
+                let highs = _mm512_srl_epi16(highs, _mm_cvtsi32_si128(block as i32));
+                let weights =
+                    _mm512_or_si512(_mm512_and_si512(lows, low), _mm512_and_si512(highs, third));
+                put(record, at, _mm512_add_epi8(weights, zero));
+            }
+        }
     }
 }
 
@@ -221,10 +347,15 @@ fn six_bits(unit: Unit<'_>, flip: i8, records: &mut [Record]) {
             }
         }
     }
+}
+
+/// Puts the scales of both halves of each block, which are at some place of the unit.
+#[target_feature(enable = "avx512f,avx512bw")]
+fn scales_of_halves(unit: Unit<'_>, first: usize, records: &mut [Record]) {
     for half in 0..2 {
-        let scale = unit.halves(48 * GROUP + 16 * ROWS + 32 * half);
+        let scale = unit.halves(first + 16 * ROWS + 32 * half);
         for (block, record) in records.iter_mut().enumerate() {
-            let at = 48 * GROUP + 2 * block * ROWS + 16 * half;
+            let at = first + 2 * block * ROWS + 16 * half;
             put_factors(
                 &mut record.scales,
                 half,

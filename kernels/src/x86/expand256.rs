@@ -4,11 +4,11 @@
 use std::arch::x86_64::*;
 
 use crate::data::format::Format;
-use crate::data::panel::{self, BLOCK, GROUP, ROWS};
+use crate::data::panel::{self, BLOCK, GROUP, GROUPS, ROWS};
 use crate::x86::strip::Record;
 
-/// Expands whole units. Weights of fewer than 8 bits are unsigned, as in the file; those of 8 have
-/// the bits of `flip` turned.
+/// Expands whole units. Weights of fewer than 8 bits are unsigned, as in the file; those of 8, and
+/// numbers of a table, have the bits of `flip` turned.
 ///
 /// # Safety
 /// The CPU must have AVX2 and F16C.
@@ -24,23 +24,82 @@ pub(crate) unsafe fn expand(format: Format, flip: u8, source: &[u8], records: &m
         let unit = Unit { unit };
         match format {
             Format::Q8_0 => eight_bits(unit, flip, &mut records[0]),
-            Format::Q4_0 => four_bits(unit, &mut records[0]),
+            Format::Q4_0 => {
+                four_bits(unit, 0, plain_table(), &mut records[0]);
+                put_halves(&mut records[0].scales, unit, 4 * GROUP);
+            }
+            Format::Iq4Nl => {
+                four_bits(unit, 0, table(format, flip), &mut records[0]);
+                put_halves(&mut records[0].scales, unit, 4 * GROUP);
+            }
+            Format::MxFp4 => {
+                four_bits(unit, 0, table(format, flip), &mut records[0]);
+                for row in (0..ROWS).step_by(8) {
+                    let powers = unit.powers(4 * GROUP + row);
+                    put_factors(&mut records[0].scales, row, powers);
+                }
+            }
+            Format::Iq4Xs => {
+                let table = table(format, flip);
+                for (block, record) in records.iter_mut().enumerate() {
+                    four_bits(unit, block * GROUPS / 2 * GROUP, table, record);
+                }
+                for row in (0..ROWS).step_by(8) {
+                    let scale = unit.halves(32 * GROUP + 8 * ROWS + 2 * row);
+                    for (block, record) in records.iter_mut().enumerate() {
+                        let of_block = unit.signed(32 * GROUP + block * ROWS + row);
+                        put_factors(&mut record.scales, row, _mm256_mul_ps(scale, of_block));
+                    }
+                }
+            }
+            Format::Q5_0 => five_bits(unit, &mut records[0]),
+            Format::Q5_1 => {
+                five_bits(unit, &mut records[0]);
+                put_halves(&mut records[0].others, unit, 5 * GROUP + 2 * ROWS);
+            }
+            Format::Q3K => {
+                three_bits(unit, records);
+                scales_of_halves(unit, 24 * GROUP, records);
+            }
             Format::Q4K => four_or_five_bits::<false>(unit, records),
             Format::Q5K => four_or_five_bits::<true>(unit, records),
-            Format::Q6K => six_bits(unit, records),
+            Format::Q6K => {
+                six_bits(unit, records);
+                scales_of_halves(unit, 48 * GROUP, records);
+            }
             Format::F16 | Format::Bf16 => unreachable!("{format:?} has no blocks"),
         }
     }
 }
 
 /// How many places a correction for weights that are 128 too large is shifted for those that
-/// [`expand`] leaves: 8 too large, or 32. Those with minima need none.
+/// [`expand`] leaves: 4, 8, 16 or 32 too large. Those with minima need none.
 pub(crate) fn correction_shift(format: Format) -> u32 {
     match format {
+        Format::Q3K => 5,
         Format::Q4_0 => 4,
+        Format::Q5_0 => 3,
         Format::Q6K => 2,
         _ => 0,
     }
+}
+
+/// What each four bits stand for, with the bits of `flip` turned, in every lane of a vector.
+#[target_feature(enable = "avx2")]
+fn table(format: Format, flip: u8) -> __m256i {
+    lanes(format.table().map(|number| number ^ flip.cast_signed()))
+}
+
+/// The table of bits that stand for themselves.
+#[target_feature(enable = "avx2")]
+fn plain_table() -> __m256i {
+    lanes(std::array::from_fn(|bits| bits as i8))
+}
+
+#[target_feature(enable = "avx2")]
+fn lanes(table: [i8; 16]) -> __m256i {
+    // SAFETY: there are sixteen bytes.
+    _mm256_broadcastsi128_si256(unsafe { _mm_loadu_si128(table.as_ptr().cast()) })
 }
 
 /// The bytes of a unit.
@@ -77,6 +136,17 @@ impl Unit<'_> {
         unsafe { _mm_loadl_epi64(bytes.as_ptr().cast()) }
     }
 
+    /// 8 powers of two: see [`panel::power_of_two`].
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn powers(self, at: usize) -> __m256 {
+        let exponents = _mm256_cvtepu8_epi32(self.eight(at));
+        let normal = _mm256_slli_epi32::<23>(_mm256_sub_epi32(exponents, _mm256_set1_epi32(1)));
+        let subnormal = _mm256_sllv_epi32(_mm256_set1_epi32(0x0020_0000), exponents);
+        let small = _mm256_cmpgt_epi32(_mm256_set1_epi32(2), exponents);
+        _mm256_castsi256_ps(_mm256_blendv_epi8(normal, subnormal, small))
+    }
+
     /// 8 unsigned bytes.
     #[inline]
     #[target_feature(enable = "avx2")]
@@ -108,31 +178,90 @@ fn put_factors(factors: &mut [f32; ROWS], row: usize, values: __m256) {
     unsafe { _mm256_storeu_ps(out.as_mut_ptr(), values) };
 }
 
+/// Puts binary16 numbers, one for each row.
+#[inline]
+#[target_feature(enable = "avx2,f16c")]
+fn put_halves(factors: &mut [f32; ROWS], unit: Unit<'_>, first: usize) {
+    for row in (0..ROWS).step_by(8) {
+        put_factors(factors, row, unit.halves(first + 2 * row));
+    }
+}
+
 #[target_feature(enable = "avx2,f16c")]
 fn eight_bits(unit: Unit<'_>, flip: u8, record: &mut Record) {
     let flip = _mm256_set1_epi8(flip.cast_signed());
     for at in (0..ROWS * BLOCK).step_by(32) {
         put(record, at, _mm256_xor_si256(unit.bytes(at), flip));
     }
-    for row in (0..ROWS).step_by(8) {
-        put_factors(&mut record.scales, row, unit.halves(8 * GROUP + 2 * row));
+    put_halves(&mut record.scales, unit, 8 * GROUP);
+}
+
+/// Expands 4 bits of each weight of a block, which are at some place of the unit.
+#[target_feature(enable = "avx2,f16c")]
+fn four_bits(unit: Unit<'_>, first: usize, table: __m256i, record: &mut Record) {
+    let low = _mm256_set1_epi8(15);
+    for at in (0..ROWS * BLOCK / 2).step_by(32) {
+        let both = unit.bytes(first + at);
+        let high = _mm256_and_si256(_mm256_srli_epi16::<4>(both), low);
+        let both = [_mm256_and_si256(both, low), high];
+        for (half, bits) in both.into_iter().enumerate() {
+            let place = at + half * ROWS * BLOCK / 2;
+            put(record, place, _mm256_shuffle_epi8(table, bits));
+        }
     }
 }
 
+/// Expands a block of 5 bits, with its scales.
 #[target_feature(enable = "avx2,f16c")]
-fn four_bits(unit: Unit<'_>, record: &mut Record) {
+fn five_bits(unit: Unit<'_>, record: &mut Record) {
     let low = _mm256_set1_epi8(15);
-    for at in (0..ROWS * BLOCK / 2).step_by(32) {
-        let both = unit.bytes(at);
-        put(record, at, _mm256_and_si256(both, low));
-        put(
-            record,
-            at + ROWS * BLOCK / 2,
-            _mm256_and_si256(_mm256_srli_epi16::<4>(both), low),
-        );
+    let fifth = _mm256_set1_epi8(16);
+    for group in 0..GROUPS / 2 {
+        // The bit of a group is as many places up; it belongs at 16.
+        let (up, down) = (4 - group as i32, group as i32);
+        for at in (0..GROUP).step_by(32) {
+            let place = group * GROUP + at;
+            let both = unit.bytes(place);
+            let bits = unit.bytes(GROUPS / 2 * GROUP + at);
+            let halves = [
+                (both, _mm256_sll_epi16(bits, _mm_cvtsi32_si128(up))),
+                (
+                    _mm256_srli_epi16::<4>(both),
+                    _mm256_srl_epi16(bits, _mm_cvtsi32_si128(down)),
+                ),
+            ];
+            for (half, (lows, bits)) in halves.into_iter().enumerate() {
+                let weights =
+                    _mm256_or_si256(_mm256_and_si256(lows, low), _mm256_and_si256(bits, fifth));
+                put(record, place + half * ROWS * BLOCK / 2, weights);
+            }
+        }
     }
-    for row in (0..ROWS).step_by(8) {
-        put_factors(&mut record.scales, row, unit.halves(4 * GROUP + 2 * row));
+    put_halves(&mut record.scales, unit, 5 * GROUP);
+}
+
+#[target_feature(enable = "avx2,f16c")]
+fn three_bits(unit: Unit<'_>, records: &mut [Record]) {
+    let low = _mm256_set1_epi8(3);
+    let third = _mm256_set1_epi8(4);
+    for (side, records) in records.chunks_exact_mut(4).enumerate() {
+        for at in (0..ROWS * BLOCK).step_by(32) {
+            // The third bit of a block is as many places up; those of this side come to 4 and up.
+            let highs = unit.bytes(at);
+            let highs = if side == 0 {
+                _mm256_slli_epi16::<2>(highs)
+            } else {
+                _mm256_srli_epi16::<2>(highs)
+            };
+            let lows = unit.bytes((1 + side) * ROWS * BLOCK + at);
+            for (block, record) in records.iter_mut().enumerate() {
+                let lows = _mm256_srl_epi16(lows, _mm_cvtsi32_si128(2 * block as i32));
+                let highs = _mm256_srl_epi16(highs, _mm_cvtsi32_si128(block as i32));
+                let weights =
+                    _mm256_or_si256(_mm256_and_si256(lows, low), _mm256_and_si256(highs, third));
+                put(record, at, weights);
+            }
+        }
     }
 }
 
@@ -198,10 +327,15 @@ fn six_bits(unit: Unit<'_>, records: &mut [Record]) {
             }
         }
     }
+}
+
+/// Puts the scales of both halves of each block, which are at some place of the unit.
+#[target_feature(enable = "avx2,f16c")]
+fn scales_of_halves(unit: Unit<'_>, first: usize, records: &mut [Record]) {
     for row in (0..ROWS).step_by(8) {
-        let scale = unit.halves(48 * GROUP + 16 * ROWS + 2 * row);
+        let scale = unit.halves(first + 16 * ROWS + 2 * row);
         for (block, record) in records.iter_mut().enumerate() {
-            let at = 48 * GROUP + 2 * block * ROWS + row;
+            let at = first + 2 * block * ROWS + row;
             let first = _mm256_mul_ps(scale, unit.signed(at));
             let second = _mm256_mul_ps(scale, unit.signed(at + ROWS));
             put_factors(&mut record.scales, row, first);

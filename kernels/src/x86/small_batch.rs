@@ -1,4 +1,4 @@
-//! A few activations and weights of 8 or 4 bits with a scale: weights go from memory straight into
+//! A few activations and blocks of 32 weights of 8 or 4 bits with a scale: weights go from memory straight into
 //! the multiplication, in the order of their addresses, from a few places in turn.
 
 use std::arch::asm;
@@ -10,6 +10,7 @@ use crate::data::activation::{BYTES, Layout, ORIGIN};
 use crate::data::format::Format;
 use crate::data::panel::{BLOCK, GROUP, ROWS};
 use crate::data::product::{Output, Product, Span};
+use crate::x86::expand::{powers_of_two, table};
 
 /// Bytes that weights are fetched ahead into the first cache.
 const NEAR: usize = 512;
@@ -22,7 +23,7 @@ const FAR: usize = 2048;
 pub(crate) fn suits(format: Format, tokens: usize) -> bool {
     match format {
         Format::Q8_0 => (1..=12).contains(&tokens),
-        Format::Q4_0 => (1..=8).contains(&tokens),
+        Format::Q4_0 | Format::Iq4Nl | Format::MxFp4 => (1..=8).contains(&tokens),
         _ => false,
     }
 }
@@ -36,44 +37,59 @@ pub(crate) fn suits(format: Format, tokens: usize) -> bool {
 pub(crate) unsafe fn multiply(product: &Product<'_>, span: &Span, out: Output<'_>) {
     // SAFETY: as the caller promises.
     unsafe {
-        if product.format == Format::Q4_0 {
-            by_bits::<4>(product, span, out);
-        } else {
-            by_bits::<8>(product, span, out);
+        match product.format {
+            Format::Q8_0 => by_kind::<EIGHT>(product, span, out),
+            Format::MxFp4 => by_kind::<POWERS>(product, span, out),
+            _ => by_kind::<FOUR>(product, span, out),
         }
     }
 }
 
+/// How weights are stored: by 8 bits, by 4 bits that stand for numbers of a table, or by such bits
+/// with scales that are powers of two.
+const EIGHT: u8 = 0;
+const FOUR: u8 = 1;
+const POWERS: u8 = 2;
+
+/// Groups of columns that have bytes of their own.
+const fn groups(kind: u8) -> usize {
+    if kind == EIGHT { 8 } else { 4 }
+}
+
+const fn unit_bytes(kind: u8) -> usize {
+    groups(kind) * GROUP + if kind == POWERS { ROWS } else { 2 * ROWS }
+}
+
 /// Chooses how many places weights are read from in turn: memory gives more from several at once.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
-unsafe fn by_bits<const BITS: usize>(product: &Product<'_>, span: &Span, out: Output<'_>) {
+unsafe fn by_kind<const KIND: u8>(product: &Product<'_>, span: &Span, out: Output<'_>) {
     let mut left = span.panels.clone();
     let first = span.tokens.start;
     // SAFETY: as the caller promises.
     unsafe {
         match span.tokens.len() {
             1 => {
-                several::<BITS, 1, 4>(product, &mut left, first, out);
-                two_places::<BITS, 1>(product, left, first, out);
+                several::<KIND, 1, 4>(product, &mut left, first, out);
+                two_places::<KIND, 1>(product, left, first, out);
             }
-            2 => two_places::<BITS, 2>(product, left, first, out),
-            3 => two_places::<BITS, 3>(product, left, first, out),
-            4 => two_places::<BITS, 4>(product, left, first, out),
-            5 => two_places::<BITS, 5>(product, left, first, out),
-            6 => two_places::<BITS, 6>(product, left, first, out),
-            7 => two_places::<BITS, 7>(product, left, first, out),
-            8 => two_places::<BITS, 8>(product, left, first, out),
-            9 => two_places::<BITS, 9>(product, left, first, out),
-            10 => two_places::<BITS, 10>(product, left, first, out),
-            11 => two_places::<BITS, 11>(product, left, first, out),
-            12 => two_places::<BITS, 12>(product, left, first, out),
+            2 => two_places::<KIND, 2>(product, left, first, out),
+            3 => two_places::<KIND, 3>(product, left, first, out),
+            4 => two_places::<KIND, 4>(product, left, first, out),
+            5 => two_places::<KIND, 5>(product, left, first, out),
+            6 => two_places::<KIND, 6>(product, left, first, out),
+            7 => two_places::<KIND, 7>(product, left, first, out),
+            8 => two_places::<KIND, 8>(product, left, first, out),
+            9 => two_places::<KIND, 9>(product, left, first, out),
+            10 => two_places::<KIND, 10>(product, left, first, out),
+            11 => two_places::<KIND, 11>(product, left, first, out),
+            12 => two_places::<KIND, 12>(product, left, first, out),
             tokens => unreachable!("{tokens} activations are not few"),
         }
     }
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
-unsafe fn two_places<const BITS: usize, const M: usize>(
+unsafe fn two_places<const KIND: u8, const M: usize>(
     product: &Product<'_>,
     mut left: Range<usize>,
     first: usize,
@@ -81,8 +97,8 @@ unsafe fn two_places<const BITS: usize, const M: usize>(
 ) {
     // SAFETY: as the caller promises.
     unsafe {
-        several::<BITS, M, 2>(product, &mut left, first, out);
-        several::<BITS, M, 1>(product, &mut left, first, out);
+        several::<KIND, M, 2>(product, &mut left, first, out);
+        several::<KIND, M, 1>(product, &mut left, first, out);
     }
 }
 
@@ -90,14 +106,16 @@ unsafe fn two_places<const BITS: usize, const M: usize>(
 /// from those that are left.
 #[inline(never)]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
-unsafe fn several<const BITS: usize, const M: usize, const PLACES: usize>(
+unsafe fn several<const KIND: u8, const M: usize, const PLACES: usize>(
     product: &Product<'_>,
     left: &mut Range<usize>,
     token: usize,
     out: Output<'_>,
 ) {
-    let bytes = const { BITS * GROUP + 2 * ROWS };
+    let bytes = const { unit_bytes(KIND) };
     let layout = Layout::new(product.cols);
+    // 128 more than the weights.
+    let table = table(product.format, -128);
     let each = left.len() / PLACES;
     let first = left.start;
     left.start += PLACES * each;
@@ -119,12 +137,12 @@ unsafe fn several<const BITS: usize, const M: usize, const PLACES: usize>(
             let mut totals = [[[_mm512_setzero_ps(); 2]; M]; PLACES];
             for block in 0..layout.blocks() {
                 for (unit, totals) in units.iter_mut().zip(&mut totals) {
-                    for line in 0..bytes / 64 {
+                    for line in 0..bytes.div_ceil(64) {
                         let line = unit.wrapping_add(64 * line);
                         _mm_prefetch::<_MM_HINT_T0>(line.wrapping_add(NEAR).cast());
                         _mm_prefetch::<_MM_HINT_T1>(line.wrapping_add(FAR).cast());
                     }
-                    add_block::<BITS, M>(*unit, &rows, block * BYTES, totals);
+                    add_block::<KIND, M>(*unit, table, &rows, block * BYTES, totals);
                     *unit = unit.add(bytes);
                 }
             }
@@ -163,8 +181,9 @@ unsafe fn put(
 /// behind their beginnings.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
-unsafe fn add_block<const BITS: usize, const M: usize>(
+unsafe fn add_block<const KIND: u8, const M: usize>(
     unit: *const u8,
+    table: __m512i,
     rows: &[*const u8; M],
     at: usize,
     totals: &mut [[__m512; 2]; M],
@@ -180,21 +199,19 @@ unsafe fn add_block<const BITS: usize, const M: usize>(
                 let start = rows[t].add(at + BLOCK + 4).cast::<i32>();
                 _mm512_set1_epi32(start.read_unaligned())
             });
-            for group in 0..BITS {
+            for group in 0..const { groups(KIND) } {
                 let bytes = _mm512_loadu_si512(unit.add(GROUP * group + 64 * h).cast());
-                if BITS == 8 {
+                if KIND == EIGHT {
                     let weights = _mm512_xor_si512(bytes, _mm512_set1_epi8(-128));
                     for t in 0..M {
                         sums[t] = _mm512_dpbusd_epi32(sums[t], weights, four(t, group));
                     }
                 } else {
                     let low = _mm512_set1_epi8(15);
-                    // 128 more than the weight, which is 8 less than its four bits.
-                    let offset = _mm512_set1_epi8(120);
                     let first = _mm512_and_si512(bytes, low);
                     let second = _mm512_and_si512(_mm512_srli_epi16::<4>(bytes), low);
-                    let first = _mm512_add_epi8(first, offset);
-                    let second = _mm512_add_epi8(second, offset);
+                    let first = _mm512_shuffle_epi8(table, first);
+                    let second = _mm512_shuffle_epi8(table, second);
                     for t in 0..M {
                         sums[t] = _mm512_dpbusd_epi32(sums[t], first, four(t, group));
                     }
@@ -206,8 +223,12 @@ unsafe fn add_block<const BITS: usize, const M: usize>(
                     pin(&mut sums);
                 }
             }
-            let scales = unit.add(BITS * GROUP + 32 * h);
-            let scales = _mm512_cvtph_ps(_mm256_loadu_si256(scales.cast()));
+            let scales = unit.add(const { groups(KIND) * GROUP });
+            let scales = if KIND == POWERS {
+                powers_of_two(_mm_loadu_si128(scales.add(16 * h).cast()))
+            } else {
+                _mm512_cvtph_ps(_mm256_loadu_si256(scales.add(32 * h).cast()))
+            };
             let offsets = _mm512_mul_ps(scales, _mm512_set1_ps(-ORIGIN));
             for t in 0..M {
                 let scale = rows[t].add(at + BLOCK).cast::<f32>().read_unaligned();

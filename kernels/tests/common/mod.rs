@@ -207,14 +207,25 @@ fn random_block(format: Format, numbers: &mut Numbers) -> Vec<u8> {
     for at in scales(format) {
         block[*at..at + 2].copy_from_slice(&scale(numbers));
     }
+    if format == Format::MxFp4 {
+        block[0] = 118 + block[0] % 4;
+    }
     block
 }
 
 /// Where a block has its 16-bit numbers, binary16 but for `Bf16`.
 pub(crate) fn scales(format: Format) -> &'static [usize] {
     match format {
-        Format::Q8_0 | Format::Q4_0 | Format::F16 | Format::Bf16 => &[0],
-        Format::Q4K | Format::Q5K => &[0, 2],
+        Format::Q8_0
+        | Format::Q4_0
+        | Format::Q5_0
+        | Format::Iq4Nl
+        | Format::Iq4Xs
+        | Format::F16
+        | Format::Bf16 => &[0],
+        Format::Q5_1 | Format::Q4K | Format::Q5K => &[0, 2],
+        Format::MxFp4 => &[],
+        Format::Q3K => &[108],
         Format::Q6K => &[208],
     }
 }
@@ -244,6 +255,22 @@ fn scale_and_minimum(packed: &[u8], part: usize) -> (f64, f64) {
     (f64::from(scale), f64::from(minimum))
 }
 
+/// The numbers of `MXFP4`'s table and of that of `IQ4`.
+const POWERS: [f64; 16] = [
+    0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, -0.0, -0.5, -1.0, -1.5, -2.0, -3.0, -4.0, -6.0,
+];
+const UNEVEN: [f64; 16] = [
+    -127.0, -104.0, -83.0, -65.0, -49.0, -35.0, -22.0, -10.0, 1.0, 13.0, 25.0, 38.0, 53.0, 69.0,
+    89.0, 113.0,
+];
+
+/// The scale of 16 columns of `Q3_K`.
+fn scale_of_16(packed: &[u8], part: usize) -> f64 {
+    let low = packed[part % 8] >> (if part < 8 { 0 } else { 4 }) & 15;
+    let high = packed[8 + part % 4] >> (part / 4 * 2) & 3;
+    f64::from(low | high << 4) - 32.0
+}
+
 /// The weights that a block of a file means.
 pub(crate) fn meaning(format: Format, block: &[u8]) -> Vec<f64> {
     let nibble = |bytes: &[u8], column: usize| {
@@ -254,7 +281,51 @@ pub(crate) fn meaning(format: Format, block: &[u8]) -> Vec<f64> {
             byte >> 4
         }
     };
+    // Columns of a block of 32 share bytes by halves.
+    let half_nibble = |bytes: &[u8], column: usize| {
+        let byte = bytes[column % 16];
+        if column < 16 { byte & 15 } else { byte >> 4 }
+    };
+    let five_bits = |fifths: &[u8], bytes: &[u8], column: usize| {
+        let fifth = fifths[column / 8] >> (column % 8) & 1;
+        f64::from(half_nibble(bytes, column) | fifth << 4)
+    };
     match format {
+        Format::Q5_0 => (0..32)
+            .map(|column| half(block) * (five_bits(&block[2..6], &block[6..], column) - 16.0))
+            .collect(),
+        Format::Q5_1 => (0..32)
+            .map(|column| {
+                half(block) * five_bits(&block[4..8], &block[8..], column) + half(&block[2..])
+            })
+            .collect(),
+        Format::MxFp4 => (0..32)
+            .map(|column| {
+                let number = POWERS[usize::from(half_nibble(&block[1..], column))];
+                2f64.powi(i32::from(block[0]) - 127) * number
+            })
+            .collect(),
+        Format::Iq4Nl => (0..32)
+            .map(|column| half(block) * UNEVEN[usize::from(half_nibble(&block[2..], column))])
+            .collect(),
+        Format::Iq4Xs => (0..256)
+            .map(|column| {
+                let part = column / 32;
+                let low = block[4 + part / 2] >> (part % 2 * 4) & 15;
+                let high = u16::from_le_bytes([block[2], block[3]]) >> (2 * part) & 3;
+                let scale = f64::from(u16::from(low) | high << 4) - 32.0;
+                let bits = half_nibble(&block[8 + 16 * part..], column % 32);
+                half(block) * scale * UNEVEN[usize::from(bits)]
+            })
+            .collect(),
+        Format::Q3K => (0..256)
+            .map(|column| {
+                let low = block[32 + column / 128 * 32 + column % 32] >> (column / 32 % 4 * 2) & 3;
+                let high = block[column % 32] >> (column / 32) & 1;
+                let scale = scale_of_16(&block[96..108], column / 16);
+                half(&block[108..]) * scale * (f64::from(low | high << 2) - 4.0)
+            })
+            .collect(),
         Format::Q8_0 => block[2..]
             .iter()
             .map(|byte| half(block) * f64::from(byte.cast_signed()))

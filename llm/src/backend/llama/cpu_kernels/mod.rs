@@ -151,6 +151,12 @@ impl Matrix {
         match self.ggml_type {
             sys::GGML_TYPE_Q8_0 => Some(Format::Q8_0),
             sys::GGML_TYPE_Q4_0 => Some(Format::Q4_0),
+            sys::GGML_TYPE_Q5_0 => Some(Format::Q5_0),
+            sys::GGML_TYPE_Q5_1 => Some(Format::Q5_1),
+            sys::GGML_TYPE_MXFP4 => Some(Format::MxFp4),
+            sys::GGML_TYPE_IQ4_NL => Some(Format::Iq4Nl),
+            sys::GGML_TYPE_IQ4_XS => Some(Format::Iq4Xs),
+            sys::GGML_TYPE_Q3_K => Some(Format::Q3K),
             sys::GGML_TYPE_Q4_K => Some(Format::Q4K),
             sys::GGML_TYPE_Q5_K => Some(Format::Q5K),
             sys::GGML_TYPE_Q6_K => Some(Format::Q6K),
