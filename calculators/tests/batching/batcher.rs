@@ -319,14 +319,15 @@ fn time_limits_hold_while_the_model_is_stuck() {
         },
         Gate::default(),
     );
-    let soon = || Some(Instant::now() + Duration::from_millis(20));
+    let within = |milliseconds| Some(Instant::now() + Duration::from_millis(milliseconds));
     let ask = |priority, deadline| {
         let asked = Asked { priority, deadline };
         batcher.submit(row(), asked).expect("taken")
     };
-    let running = ask(1, soon());
+    // Long enough that the model is called before.
+    let running = ask(1, within(2000));
     model.gate.wait_for(1);
-    let (refused, late, dead) = (ask(1, None), ask(2, None), ask(2, soon()));
+    let (refused, late, dead) = (ask(1, None), ask(2, None), ask(2, within(20)));
     let error = result(refused).expect_err("it waited too long");
     assert_eq!(error.kind, Kind::ResourceExhausted);
     assert!(

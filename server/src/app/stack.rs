@@ -1,4 +1,4 @@
-//! The layers around a request, outermost last, each with what breaks if it moves.
+//! The layers around a request, outermost first, each with what breaks if it moves.
 
 use std::{any::Any, sync::Arc};
 
@@ -9,6 +9,7 @@ use axum::{
     middleware::{self, Next},
     response::{IntoResponse as _, Response},
 };
+use tower::ServiceBuilder;
 use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::{
@@ -24,62 +25,70 @@ use crate::{
 
 /// The whole service of a listener for REST.
 pub(super) fn rest(app: &Arc<App>, audience: Side, site: Site) -> Router {
-    let routes = guarded(app, http::routes(audience), http::needs(), site)
-        // Outside of the panics, which are told in the dialect of the path, too.
-        .layer(middleware::from_fn(http::dialects::layer));
-    told(app, routes)
+    let routes = http::routes(audience);
+    stacked(app, routes, http::needs(), site, Protocol::Rest)
 }
 
 /// The whole service of a listener for gRPC.
 pub(super) fn grpc(app: &Arc<App>, site: Site) -> Router {
-    let routes = guarded(app, grpc::routes(app), grpc::needs(), site)
-        // Outside of the panics, which become statuses, too.
-        .layer(middleware::from_fn(grpc::layer));
-    told(app, routes)
+    let routes = grpc::routes(app);
+    stacked(app, routes, grpc::needs(), site, Protocol::Grpc)
 }
 
-/// Routes, and whatever refuses a request for them.
-fn guarded(
+/// In which form failures are told.
+#[derive(Copy, Clone)]
+enum Protocol {
+    Rest,
+    Grpc,
+}
+
+/// Routes with the layers around them. They are one layer for the router, which copies and boxes
+/// each of its own for every request.
+fn stacked(
     app: &Arc<App>,
     routes: Router<Arc<App>>,
     needs: impl IntoIterator<Item = (Method, String, Need)>,
     site: Site,
+    protocol: Protocol,
 ) -> Router {
-    let mut routes = routes
-        .with_state(Arc::clone(app))
-        // Inside of what lets pages read answers: they may read this one.
-        .layer(middleware::from_fn_with_state(Arc::clone(app), draining));
-    if let Some(keys) = &app.keys {
+    let gate = app.keys.as_ref().map(|keys| {
         let counts = app.metrics.keys().clone();
-        let gate = Gate::new(Arc::clone(keys), counts, needs);
-        // Around all that is served; inside of what answers the preflights of pages, which have no
-        // key.
-        routes = routes.layer(middleware::from_fn_with_state(Arc::new(gate), keys::layer));
-    }
-    if let Some(cors) = site.cors() {
-        routes = routes.layer(cors);
-    }
-    routes
-        // Around all that a foreign page must not reach, preflights included.
-        .layer(middleware::from_fn_with_state(Arc::new(site), site::layer))
-        // Whatever becomes of a request whose body was cut off, that is why.
-        .layer(middleware::from_fn(listen::late_bodies))
-        // Innermost, so that the layers outside see a panic as the 500 it becomes: logged, with its
-        // request's id.
-        .layer(CatchPanicLayer::custom(panicked))
-}
-
-/// What tells of a request, whatever became of it.
-fn told(app: &Arc<App>, routes: Router) -> Router {
-    routes
+        let gate = Arc::new(Gate::new(Arc::clone(keys), counts, needs));
+        middleware::from_fn_with_state(gate, keys::layer)
+    });
+    let (cors, site) = (site.cors(), Arc::new(site));
+    let layers = ServiceBuilder::new()
+        // Whatever the answer is, it carries the id.
+        .layer(middleware::from_fn(request_id::layer))
         // Outside of everything that can fail, so that each request has its line; inside of the id
         // that the line shows.
         .layer(middleware::from_fn_with_state(
             Arc::clone(app),
             access::layer,
         ))
-        // Outermost: whatever the answer is, it carries the id.
-        .layer(middleware::from_fn(request_id::layer))
+        // Outside of the panics, which are told in the protocol's form, too.
+        .layer(middleware::from_fn_with_state(protocol, told))
+        // Inside of those that see a panic as the 500 it becomes: logged, with its request's id.
+        .layer(CatchPanicLayer::custom(panicked))
+        // Whatever becomes of a request whose body was cut off, that is why.
+        .layer(middleware::from_fn(listen::late_bodies))
+        // Around all that a foreign page must not reach, preflights included.
+        .layer(middleware::from_fn_with_state(site, site::layer))
+        .option_layer(cors)
+        // Around all that is served; inside of what answers the preflights of pages, which have no
+        // key.
+        .option_layer(gate)
+        // Inside of what lets pages read answers: they may read this one.
+        .layer(middleware::from_fn_with_state(Arc::clone(app), draining));
+    routes.with_state(Arc::clone(app)).layer(layers)
+}
+
+/// Tells failures in the form of the protocol.
+async fn told(State(protocol): State<Protocol>, request: Request, next: Next) -> Response {
+    match protocol {
+        Protocol::Rest => http::dialects::layer(request, next).await,
+        Protocol::Grpc => grpc::layer(request, next).await,
+    }
 }
 
 /// Refuses work that comes when the running one is only waited for; what only asks is answered

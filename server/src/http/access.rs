@@ -18,6 +18,7 @@ use axum::{
 use bytes::Bytes;
 use graphmill_calculators::payload::Tally;
 use hyper::body::{Frame, SizeHint};
+use tracing::Level;
 
 use crate::{
     http::state::App,
@@ -134,36 +135,40 @@ impl Entry {
     }
 
     fn write(&self, status: Option<StatusCode>, whole: bool) {
+        let facts = &*self.0;
         /// A line, with the fields that are known.
         macro_rules! line {
-            ($level:ident, $fields:ident) => {
-                tracing::$level!(
-                    request_id = $fields.request_id,
-                    graph = $fields.graph,
-                    key = $fields.key,
-                    status = $fields.status,
-                    error_code = $fields.error_code,
-                    prompt_tokens = $fields.prompt_tokens,
-                    cached_tokens = $fields.cached_tokens,
-                    generated_tokens = $fields.generated_tokens,
-                    queue_ms = $fields.queue_ms,
-                    ttft_ms = $fields.ttft_ms,
-                    total_ms = $fields.total_ms,
-                    trace_id = $fields.trace_id,
-                    "{}",
-                    $fields.message
-                )
+            ($level:ident) => {
+                // What nobody reads is not made.
+                if tracing::enabled!(Level::$level) {
+                    let fields = Fields::of(facts, status, whole);
+                    tracing::event!(
+                        Level::$level,
+                        request_id = fields.request_id,
+                        graph = fields.graph,
+                        key = fields.key,
+                        status = fields.status,
+                        error_code = fields.error_code,
+                        prompt_tokens = fields.prompt_tokens,
+                        cached_tokens = fields.cached_tokens,
+                        generated_tokens = fields.generated_tokens,
+                        queue_ms = fields.queue_ms,
+                        ttft_ms = fields.ttft_ms,
+                        total_ms = fields.total_ms,
+                        trace_id = fields.trace_id,
+                        "{}",
+                        fields.message
+                    );
+                }
             };
         }
-        let facts = &*self.0;
-        let fields = Fields::of(facts, status, whole);
         // Probes come every second and say nothing.
         if is_probe(&facts.path) {
-            line!(debug, fields);
+            line!(DEBUG);
         } else if status.is_some_and(|status| status.is_server_error()) {
-            line!(warn, fields);
+            line!(WARN);
         } else {
-            line!(info, fields);
+            line!(INFO);
         }
     }
 }
