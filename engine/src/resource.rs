@@ -90,7 +90,9 @@ impl Hash for ResourceKey {
 
 /// What a node asks of a loaded resource besides its type.
 #[derive(Clone)]
-pub(crate) struct Fits(Arc<dyn Fn(&AnyResource) -> Result<()> + Send + Sync>);
+pub(crate) struct Fits(Arc<Fit>);
+
+type Fit = dyn Fn(&AnyResource) -> Result<()> + Send + Sync;
 
 impl Fits {
     pub(crate) fn new<R: Resource>(

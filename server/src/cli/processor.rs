@@ -28,7 +28,7 @@ mod x86 {
         Extended,
         /// `ecx` of leaf 7.
         Further,
-        /// `ecx` of leaf 0x8000_0001.
+        /// `ecx` of the first leaf of AMD.
         Amd,
     }
 
