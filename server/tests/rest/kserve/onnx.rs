@@ -134,7 +134,10 @@ fn texts(texts: &[&str]) -> ModelInferRequest {
 }
 
 async fn topics(client: &Client, asked: &[&str]) -> Vec<String> {
-    let answer: ModelInferResponse = client.call("ModelInfer", texts(asked)).await.unwrap();
+    let answer: ModelInferResponse = client
+        .call("ModelInfer", texts(asked))
+        .await
+        .expect("an answer");
     let named = answer.outputs.iter().position(|it| it.name == "topic");
     let data = &answer.raw_output_contents[named.expect("an output")];
     let topics = Tensor::new(Datatype::Bytes, [asked.len()], data.clone());
