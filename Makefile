@@ -67,7 +67,7 @@ package-binary: setup
 	target/portable/release/graphmill completions fish > target/package/graphmill.fish
 
 deb: package-binary ## build the Debian package, with cargo-deb
-	CARGO_TARGET_DIR=target/portable cargo deb -p graphmill-server --no-build --output target/package/
+	CARGO_TARGET_DIR=target/portable cargo deb -p graphmill-server --no-build --strip --output target/package/
 
 wheel: setup ## build the Python wheel, with maturin
 	cd packaging/python && CARGO_TARGET_DIR=../../target/portable RUSTFLAGS="-C target-cpu=$(PACKAGE_CPU)" maturin build --release --out ../../target/package
