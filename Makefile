@@ -85,6 +85,7 @@ lint: ## formatting and clippy, warnings are errors
 	cargo fmt --all --check
 	cargo clippy --release --workspace --all-targets -- -D warnings
 	cargo clippy --release -p graphmill-llm --no-default-features --features llama -- -D warnings
+	cargo clippy --release -p graphmill-llm --no-default-features -- -D warnings
 
 sanitize: setup ## tests of the CPU kernels and of what attaches them to llama.cpp under sanitizers; compiles llama.cpp once more
 	scripts/sanitize.sh

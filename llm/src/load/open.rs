@@ -112,10 +112,6 @@ pub(crate) fn open_embedding(
 ///
 /// # Errors
 /// [`LoadError`] for a file that cannot be read or is no model.
-#[cfg_attr(
-    not(feature = "llama"),
-    expect(clippy::unnecessary_wraps, reason = "as with llama.cpp")
-)]
 pub fn kind_of(path: &Path) -> Result<ModelKind, LoadError> {
     #[cfg(feature = "llama")]
     if BackendKind::of(path) == BackendKind::Llama {

@@ -10,10 +10,8 @@ use std::time::Instant;
 mod embedding;
 mod saved;
 
-#[cfg(feature = "llama")]
-pub(crate) use embedding::LoadedEmbedding;
-pub(crate) use embedding::ServeEmbedding;
 pub use embedding::{EmbeddingBackend, EmbeddingCapacity};
+pub(crate) use embedding::{LoadedEmbedding, ServeEmbedding};
 pub use saved::{Checkpoint, SavedCells, SavedPart};
 
 use crate::model::info::BackendInfo;
