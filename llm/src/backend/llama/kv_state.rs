@@ -4,9 +4,10 @@
 //! Every number is in the machine's byte order: a magic number and the sequence's id; the number of
 //! streams; then for each stream its number of cells and, where there are any, the position, the
 //! number of sequences, for some models an extension, and the id of each cell, four numbers on the
-//! tensors, and the planes. An extension becomes a plane like the others. A layer's keys are one plane, headed by their type and the bytes of a row; values are the same,
-//! or, where they are stored transposed, one plane for each of their numbers. Whatever does not fit
-//! this form is refused, so that a model with more state than this is not restored in part.
+//! tensors, and the planes. An extension becomes a plane like the others. A layer's keys are one
+//! plane, headed by their type and the bytes of a row; values are the same, or, where they are
+//! stored transposed, one plane for each of their numbers. Whatever does not fit this form is
+//! refused, so that a model with more state than this is not restored in part.
 
 use std::ops::Range;
 use std::sync::Arc;

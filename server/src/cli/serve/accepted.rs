@@ -17,6 +17,8 @@ use Form::{Alone, WithValue};
 const OF_GRPC: &str = "connections of gRPC have neither threads nor memory of their own: \
                        --max_connections and --max_bodies_bytes limit them";
 const CLASSIC: &str = "it is about classic OpenVINO models, which are not served";
+const IDLE_SEQUENCES: &str =
+    "--sequence_idle_seconds says how long a sequence may be without a request";
 const TEXT_ONLY: &str = "models are of text only, so nothing is fetched";
 const NO_PULL: &str =
     "models are not downloaded: put the .gguf file there and name it by --model_path";
@@ -101,9 +103,17 @@ const WITHOUT_EFFECT: &[(&str, Form, &str)] = &[
     ("nireq", WithValue, CLASSIC),
     ("low_latency_transformation", Alone, CLASSIC),
     ("stateful", Alone, CLASSIC),
-    ("max_sequence_number", WithValue, CLASSIC),
-    ("idle_sequence_cleanup", Alone, CLASSIC),
-    ("sequence_cleaner_poll_wait_minutes", WithValue, CLASSIC),
+    (
+        "max_sequence_number",
+        WithValue,
+        "--max_sequences limits sequences of requests",
+    ),
+    ("idle_sequence_cleanup", Alone, IDLE_SEQUENCES),
+    (
+        "sequence_cleaner_poll_wait_minutes",
+        WithValue,
+        IDLE_SEQUENCES,
+    ),
 ];
 
 /// Flags that cannot be left out without serving something else, and why they are refused.
