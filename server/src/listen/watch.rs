@@ -51,8 +51,9 @@ impl Clock {
         self.ticked.load(Relaxed)
     }
 
+    /// The end of a millisecond that has begun: what is allowed from it on is not cut short.
     pub(super) fn instant(&self, at: Millis) -> Instant {
-        self.opened + Duration::from_millis(at.saturating_sub(1))
+        (self.opened + Duration::from_millis(at)).min(Instant::now())
     }
 }
 
