@@ -7,6 +7,8 @@ use std::{
 
 use crate::support::{EMBED, MODEL, Server, command, text};
 
+const PICTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../demos/digits/samples/0.png");
+
 fn chat(arguments: &[&str], question: &str) -> Output {
     let mut command = command(&[&["chat"], arguments].concat());
     command
@@ -75,6 +77,17 @@ fn what_keeps_an_answer_away_is_told() {
             "Hi",
             "`--max_num_seqs` is for a model",
         ),
+        (
+            &[MODEL, "--image", "missing.png"],
+            "Hi",
+            "cannot read `missing.png`",
+        ),
+        (
+            &[MODEL, "--image", MODEL],
+            "Hi",
+            "model.gguf` is no picture: a PNG",
+        ),
+        (&[MODEL, "--image", PICTURE], "Hi", "image"),
         (&[MODEL], " \n", "there is no question on standard input"),
         (&[EMBED], "Hi", "embed"),
     ] {

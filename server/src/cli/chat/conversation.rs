@@ -12,6 +12,8 @@ pub(super) struct Conversation {
     pub(super) max_tokens: Option<u32>,
     system: Option<String>,
     messages: Vec<Value>,
+    /// The pictures that the next question is about, as parts of its message.
+    pictures: Vec<Value>,
 }
 
 /// A piece of what the model says.
@@ -42,6 +44,7 @@ impl Conversation {
             max_tokens: None,
             system: system.filter(|text| !text.is_empty()),
             messages: Vec::new(),
+            pictures: Vec::new(),
         }
     }
 
@@ -50,21 +53,35 @@ impl Conversation {
         self.system = (!text.is_empty()).then(|| text.to_owned());
     }
 
-    /// Forgets what has been said.
+    /// Forgets what has been said and shown.
     pub(super) fn reset(&mut self) {
         self.messages.clear();
+        self.pictures.clear();
+    }
+
+    /// Shows a picture with the next question.
+    pub(super) fn show(&mut self, picture: Value) {
+        self.pictures.push(picture);
     }
 
     /// Asks, and hands the answer out as it comes until `print` says that nobody reads it. What the
-    /// model has said until Ctrl-C is a part of the conversation; a question that fails is not.
+    /// model has said until Ctrl-C is a part of the conversation; a question that fails is not, and
+    /// neither are its pictures.
     pub(super) async fn ask(
         &mut self,
         client: &Client,
         question: &str,
         print: impl FnMut(Said<'_>) -> bool,
     ) -> Result<Heard, String> {
+        let mut content = std::mem::take(&mut self.pictures);
+        let content = if content.is_empty() {
+            Value::from(question)
+        } else {
+            content.push(json!({ "type": "text", "text": question }));
+            Value::from(content)
+        };
         self.messages
-            .push(json!({ "role": "user", "content": question }));
+            .push(json!({ "role": "user", "content": content }));
         let mut answer = String::new();
         let heard = self.hear(client, &mut answer, print).await;
         match heard {

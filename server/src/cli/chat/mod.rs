@@ -1,11 +1,12 @@
 //! `graphmill chat`: a conversation in the terminal, or one question through a pipe.
 
 mod conversation;
+mod picture;
 mod terminal;
 
 use std::{
     io::{self, IsTerminal as _, Read as _, Write as _},
-    path::Path,
+    path::{Path, PathBuf},
     process::ExitCode,
 };
 
@@ -41,6 +42,9 @@ pub(super) struct Arguments {
     /// What the model is told before the conversation.
     #[arg(long, value_name = "TEXT")]
     system: Option<String>,
+    /// A picture that the first question is about; can be given several times.
+    #[arg(long, value_name = "FILE")]
+    image: Vec<PathBuf>,
     /// How much chance there is in the answers; as the model's file says when not given.
     #[arg(long, value_name = "NUMBER")]
     temperature: Option<f64>,
@@ -79,6 +83,8 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
 }
 
 fn try_run(arguments: &Arguments) -> Result<u8, String> {
+    let pictures = arguments.image.iter().map(|file| picture::part(file));
+    let pictures = pictures.collect::<Result<Vec<_>, _>>()?;
     let runtime = Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("cannot start threads: {error}"))?;
     let is_url = arguments.whom.contains("://");
@@ -108,6 +114,9 @@ fn try_run(arguments: &Arguments) -> Result<u8, String> {
     let mut conversation = Conversation::new(model, arguments.system.clone());
     conversation.temperature = arguments.temperature;
     conversation.max_tokens = arguments.max_tokens;
+    for picture in pictures {
+        conversation.show(picture);
+    }
     let status = if io::stdin().is_terminal() && io::stdout().is_terminal() {
         terminal::talk(&runtime, &client, conversation, &models).map(|()| 0)
     } else {

@@ -1,6 +1,9 @@
 //! The conversation of a person: lines that can be edited, and commands among them.
 
-use std::io::{self, Write as _};
+use std::{
+    io::{self, Write as _},
+    path::Path,
+};
 
 use rustyline::{DefaultEditor, error::ReadlineError};
 use tokio::runtime::Runtime;
@@ -8,10 +11,12 @@ use tokio::runtime::Runtime;
 use super::{
     Client,
     conversation::{Conversation, Heard, Said},
+    picture,
 };
 
 const HELP: &str =
     "/system TEXT  tell the model something before the conversation; without TEXT, nothing
+/image FILE   show the model a picture with the next question
 /reset        forget what has been said
 /help         this
 /exit         end, as Ctrl-D does; Ctrl-C stops an answer";
@@ -25,6 +30,7 @@ enum Line<'a> {
     Nothing,
     Question(&'a str),
     System(&'a str),
+    Image(&'a str),
     Reset,
     Help,
     Exit,
@@ -46,6 +52,7 @@ impl<'a> Line<'a> {
             .unwrap_or((command, ""));
         match name {
             "system" => Self::System(rest.trim()),
+            "image" => Self::Image(rest.trim()),
             "reset" => Self::Reset,
             "help" => Self::Help,
             "exit" => Self::Exit,
@@ -103,6 +110,13 @@ pub(super) fn talk(
                     "told"
                 });
             }
+            Line::Image(file) => match picture::part(Path::new(file)) {
+                Ok(picture) => {
+                    conversation.show(picture);
+                    note("shown with the next question");
+                }
+                Err(message) => note(&format!("error: {message}")),
+            },
             Line::Unknown(name) => note(&format!("there is no /{name}:\n{HELP}")),
             Line::Question(question) => {
                 let heard = runtime.block_on(conversation.ask(client, question, print));
@@ -153,6 +167,7 @@ mod tests {
             (" What? ", Line::Question("What?")),
             ("/system  Be brief. ", Line::System("Be brief.")),
             ("/system", Line::System("")),
+            ("/image a picture.png", Line::Image("a picture.png")),
             ("/reset", Line::Reset),
             ("/exit", Line::Exit),
             ("/sytem x", Line::Unknown("sytem")),

@@ -1,0 +1,52 @@
+//! Pictures that are asked about.
+
+use std::{
+    fs::File,
+    io::{self, Read as _},
+    path::Path,
+};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use serde_json::{Value, json};
+
+/// More than any server takes in a request.
+const MAX_BYTES: u64 = 64 << 20;
+
+/// The part of a message that holds the picture of a file.
+///
+/// # Errors
+///
+/// A file that cannot be read, or that is no picture by its first bytes.
+pub(super) fn part(file: &Path) -> Result<Value, String> {
+    let told = |error: io::Error| format!("cannot read `{}`: {error}", file.display());
+    let mut bytes = Vec::new();
+    let opened = File::open(file).map_err(told)?;
+    opened
+        .take(MAX_BYTES + 1)
+        .read_to_end(&mut bytes)
+        .map_err(told)?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(format!(
+            "`{}` is larger than {} MiB",
+            file.display(),
+            MAX_BYTES >> 20
+        ));
+    }
+    let media_type = media_type(&bytes).ok_or_else(|| {
+        let file = file.display();
+        format!("`{file}` is no picture: a PNG, JPEG, GIF, WebP or BMP file was expected")
+    })?;
+    let url = format!("data:{media_type};base64,{}", STANDARD.encode(bytes));
+    Ok(json!({ "type": "image_url", "image_url": { "url": url } }))
+}
+
+fn media_type(bytes: &[u8]) -> Option<&'static str> {
+    match bytes {
+        [0x89, b'P', b'N', b'G', ..] => Some("image/png"),
+        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
+        [b'G', b'I', b'F', b'8', ..] => Some("image/gif"),
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
+        [b'B', b'M', ..] => Some("image/bmp"),
+        _ => None,
+    }
+}
