@@ -4,7 +4,7 @@ HOST ?= 127.0.0.1
 PORT ?= 8000
 GRAPHMILL := target/release/graphmill
 
-.PHONY: help setup build program demo serve test rust-tests client-tests fuzz-models soak nightly bench bench-engine package-binary deb wheel image proto fmt lint sanitize doc ci clean
+.PHONY: help setup build program demo serve test rust-tests client-tests fuzz-models soak architectures nightly bench bench-engine package-binary deb wheel image proto fmt lint sanitize doc ci clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -48,7 +48,11 @@ soak: build ## load a server with right and wrong requests for SOAK_MINUTES, cha
 	python3 bench/soak/reload.py
 	.venv/apart/triton/bin/python bench/soak/streams.py
 
-nightly: fuzz-models soak ## what takes too long for every change
+architectures: build ## compare what a tiny model of each architecture says alone, in a crowd, after cancellations and with shared beginnings: minutes
+	@scripts/setup.sh --tests
+	.venv/bin/python tests/architectures/check.py
+
+nightly: fuzz-models soak architectures ## what takes too long for every change
 
 bench: build ## measure models, the batching engine and the server: minutes; PEER_CMD='llama-server -m {model} --port {port} ...' compares
 	target/release/graphmill-bench suite --json target/bench-results/suite.json $(if $(PEER_CMD),--peer-cmd '$(PEER_CMD)') $(BENCH_ARGS)

@@ -26,7 +26,7 @@ def free_port():
 class Server:
     """A running server: its address, and plain HTTP to it."""
 
-    def __init__(self, config, log):
+    def __init__(self, config, log, environment=None):
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.log = log
@@ -35,6 +35,7 @@ class Server:
             stdout=log.open("wb"),
             stderr=subprocess.STDOUT,
             cwd=ROOT,
+            env={**os.environ, **(environment or {})},
         )
 
     def wait_until(self, condition, what, seconds=60):
@@ -97,11 +98,11 @@ def server(tmp_path_factory):
 
 @pytest.fixture
 def start_server(tmp_path):
-    """Starts further servers, each with a config.json of the test's own."""
+    """Starts further servers, each with a config.json and an environment of the test's own."""
     started = []
 
-    def start(config):
-        server = Server(config, tmp_path / f"log-{len(started)}.txt")
+    def start(config, environment=None):
+        server = Server(config, tmp_path / f"log-{len(started)}.txt", environment)
         started.append(server)
         return server
 

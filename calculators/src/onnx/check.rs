@@ -1,22 +1,28 @@
-//! What is looked at in a file before tract gets it: that its tensors are as large as they say, and
+//! What is looked at in a file before a runtime gets it: that its tensors are as large as they say, and
 //! that no tensor is made of it that brings the process down.
 
 use std::collections::HashMap;
+use std::io::Cursor;
 
 use tract_onnx::pb::{
     GraphProto, ModelProto, NodeProto, TensorProto,
     tensor_proto::{DataLocation, DataType},
 };
+use tract_onnx::prelude::Framework as _;
 
 /// Most elements of a tensor that a node makes from constants, such as one of zeros.
 const MAX_MADE: i128 = 1 << 28;
 /// Most graphs inside of graphs (the branches of an `If`, the body of a `Loop`).
 const MAX_DEPTH: usize = 16;
 
-/// Whether the file of that many bytes can be given to tract. The error says what is wrong.
-pub(super) fn model(model: &ModelProto, size: usize) -> Result<(), String> {
+/// Reads a file that can be given to a runtime. The error says what is wrong with it.
+pub(super) fn read(bytes: &[u8]) -> Result<ModelProto, String> {
+    let model = tract_onnx::onnx()
+        .proto_model_for_read(&mut Cursor::new(bytes))
+        .map_err(|error| format!("it is no ONNX file: {error:#}"))?;
     let graph = model.graph.as_ref().ok_or("it has no graph")?;
-    self::graph(graph, size, 0)
+    self::graph(graph, bytes.len(), 0)?;
+    Ok(model)
 }
 
 fn graph(graph: &GraphProto, size: usize, depth: usize) -> Result<(), String> {

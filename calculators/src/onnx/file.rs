@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use graphmill_engine::{Error, Result, World};
 
+use super::runtime::Runtime;
+
 /// How the file's name ends.
 const EXTENSION: &str = "onnx";
 /// The option that names a file or a folder.
@@ -16,7 +18,15 @@ const VERSION: &str = "servable_version";
 
 /// What an [`OnnxModel`](super::OnnxModel) is loaded from.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum OnnxSpec {
+pub struct OnnxSpec {
+    /// Where its file is.
+    pub(super) place: Place,
+    /// What computes it.
+    pub(super) runtime: Runtime,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Place {
     /// A `.onnx` file, or a folder with one. Resolved specs are of this kind, and of files.
     File(PathBuf),
     /// A folder beside the graph, which has a folder for each version with a `.onnx` file in it.
@@ -29,11 +39,17 @@ pub enum OnnxSpec {
 }
 
 impl OnnxSpec {
+    /// A `.onnx` file, or a folder with one.
+    pub(super) fn file(path: impl Into<PathBuf>, runtime: Runtime) -> Self {
+        let place = Place::File(path.into());
+        Self { place, runtime }
+    }
+
     /// The file, with its folders followed.
     pub(super) fn resolve(&self, world: &dyn World) -> Result<PathBuf> {
-        let (path, option) = match self {
-            Self::File(path) => (world.resolve(path), MODEL),
-            Self::Servable { name, version } => {
+        let (path, option) = match &self.place {
+            Place::File(path) => (world.resolve(path), MODEL),
+            Place::Servable { name, version } => {
                 let folder = world.resolve(Path::new(name));
                 (version_of(&folder, *version)?, SERVABLE)
             }

@@ -10,6 +10,7 @@ use serde::Deserialize;
 
 use super::OnnxModel;
 use super::file::OnnxSpec;
+use super::runtime::{RUNTIME, Runtime};
 use crate::tensor::{Tensor, TensorInfo, TensorModel};
 
 /// Tags of OVMS and `MediaPipe` whose packets have several tensors.
@@ -22,6 +23,8 @@ pub struct InferenceOptions {
     /// A `.onnx` file, or a folder with one; relative to the graph's folder. Not where another node
     /// says which model the side packet is.
     pub model_path: String,
+    /// What computes the model. Not where another node says which model the side packet is.
+    pub runtime: Runtime,
     /// Which input of the model the stream of a tag is. A tag that is not listed is the input with
     /// the same name, whatever the case, or the only one.
     pub tag_to_input_tensor_names: Vec<TagName>,
@@ -110,8 +113,15 @@ impl Calculator for Inference {
             "tag_to_output_tensor_names",
             &options.tag_to_output_tensor_names,
         );
-        let spec =
-            (!options.model_path.is_empty()).then(|| OnnxSpec::File((&options.model_path).into()));
+        options.runtime.check(c);
+        let is_named = !options.model_path.is_empty();
+        if !is_named && options.runtime != Runtime::default() {
+            c.option_error(
+                RUNTIME,
+                "`runtime` belongs to the node that names the model: give `model_path` here, or `runtime` there",
+            );
+        }
+        let spec = is_named.then(|| OnnxSpec::file(&options.model_path, options.runtime));
         let inputs = c.tags(Group::Inputs).into_iter();
         let inputs = inputs.map(|tag| (tag.clone(), c.input(&tag))).collect();
         let outputs = c.tags(Group::Outputs).into_iter();

@@ -4,36 +4,33 @@ use std::collections::HashMap;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use graphmill_engine::{Error, Resource, Result, World};
+use graphmill_llm::trial::FileTrial;
 use graphmill_llm::{LoadError, trial};
 use serde::Serialize;
-use tract_onnx::prelude::{IntoTValue as _, TValue, TVec, TractResult, TypedRunnableModel};
-use tract_onnx::tract_hir::internal::{Node, TDim, TypedFact, TypedOp, format_err};
 
 use super::file::{MODEL, OnnxSpec};
-use super::{convert, load};
+use super::runtime::{Compute, RUNTIME, Runtime};
 use crate::tensor::{Tensor, TensorInfo, TensorModel, elements, shown};
 
-/// What trials call the format.
-const FORMAT: &str = "onnx";
 /// Most bytes that a tensor inside of a model may have: more than models for CPUs need, and less
 /// than brings a server down.
-const MAX_TENSOR_BYTES: usize = 4 << 30;
+pub(super) const MAX_TENSOR_BYTES: usize = 4 << 30;
 
 /// A model that is loaded from a `.onnx` file. Every session of every graph that names the same
-/// file shares one; many run it at the same time.
+/// file and runtime shares one; many run it at the same time.
 #[derive(Serialize)]
 pub struct OnnxModel {
     /// Its file; empty if it has none.
     path: PathBuf,
+    runtime: Runtime,
     #[serde(skip)]
-    plan: Arc<TypedRunnableModel>,
+    computer: Box<dyn Compute>,
     inputs: Vec<TensorInfo>,
     outputs: Vec<TensorInfo>,
     #[serde(skip)]
-    dimensions: Vec<Vec<TDim>>,
+    dimensions: Vec<Vec<String>>,
 }
 
 impl OnnxModel {
@@ -41,15 +38,16 @@ impl OnnxModel {
     ///
     /// # Errors
     /// Says what is wrong with the bytes, whatever they are.
-    pub fn from_bytes(bytes: Vec<u8>) -> Result<Self> {
+    pub fn from_bytes(bytes: &[u8], runtime: Runtime) -> Result<Self> {
         // What tract did not foresee in a file is a panic.
-        let loaded = catch_unwind(|| load::from_bytes(bytes));
+        let loaded = catch_unwind(|| runtime.load(bytes));
         let loaded = loaded
-            .unwrap_or_else(|panic| Err(format!("tract gave up: {}", words(&*panic))))
+            .unwrap_or_else(|panic| Err(format!("{} gave up: {}", runtime.name(), words(&*panic))))
             .map_err(Error::invalid)?;
         Ok(Self {
             path: PathBuf::new(),
-            plan: loaded.plan,
+            runtime,
+            computer: loaded.computer,
             inputs: loaded.inputs,
             outputs: loaded.outputs,
             dimensions: loaded.dimensions,
@@ -58,10 +56,12 @@ impl OnnxModel {
 
     /// Refuses tensors whose lengths differ where the model has one name for them.
     fn check_lengths(&self, inputs: &[Tensor]) -> Result<()> {
-        let mut known: HashMap<&TDim, (usize, &str)> = HashMap::new();
+        let mut known: HashMap<&str, (usize, &str)> = HashMap::new();
         for ((info, tensor), dimensions) in self.inputs.iter().zip(inputs).zip(&self.dimensions) {
             for (dimension, &length) in dimensions.iter().zip(tensor.shape()) {
-                let (first, of) = *known.entry(dimension).or_insert((length, &info.name));
+                let (first, of) = *known
+                    .entry(dimension.as_str())
+                    .or_insert((length, &info.name));
                 if first != length {
                     let name = &info.name;
                     let message = format!(
@@ -74,37 +74,13 @@ impl OnnxModel {
         }
         Ok(())
     }
-
-    fn compute(&self, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
-        let mut state = self.plan.spawn()?;
-        state.run_plan_with_eval(
-            inputs,
-            |cx, state, node: &Node<TypedFact, Box<dyn TypedOp>>, inputs| {
-                for output in &node.outputs {
-                    let dimensions = output.fact.shape.eval_to_usize(cx.symbols);
-                    let Ok(dimensions) = dimensions else { continue };
-                    let size = output.fact.datum_type.size_of();
-                    let bytes = dimensions
-                        .iter()
-                        .try_fold(size, |bytes, it| bytes.checked_mul(*it));
-                    if bytes.is_none_or(|bytes| bytes > MAX_TENSOR_BYTES) {
-                        return Err(format_err!(
-                            "`{}` would have more than {MAX_TENSOR_BYTES} bytes",
-                            node.name
-                        ));
-                    }
-                }
-                tract_onnx::tract_core::plan::eval(cx, state, node, inputs)
-            },
-        )
-    }
 }
 
 impl Resource for OnnxModel {
     type Spec = OnnxSpec;
 
     fn resolve(spec: OnnxSpec, world: &dyn World) -> Result<OnnxSpec> {
-        spec.resolve(world).map(OnnxSpec::File)
+        Ok(OnnxSpec::file(spec.resolve(world)?, spec.runtime))
     }
 
     fn check(spec: &OnnxSpec, world: &dyn World) -> Result<()> {
@@ -115,11 +91,13 @@ impl Resource for OnnxModel {
     fn load(spec: &OnnxSpec, world: &dyn World) -> Result<Self> {
         let path = spec.resolve(world)?;
         let refused = |error: LoadError| Error::invalid(error.to_string()).with_field(MODEL);
-        trial::of_file(FORMAT, &path).map_err(refused)?;
+        let missing = |error: String| Error::precondition(error).with_field(RUNTIME);
+        spec.runtime.prepare().map_err(missing)?;
+        trial::of_file(spec.runtime.format(), &path).map_err(refused)?;
         let bytes = world
             .read(&path)
             .map_err(|error| unreadable(&path, &error))?;
-        let loaded = Self::from_bytes(bytes).map_err(|error| {
+        let loaded = Self::from_bytes(&bytes, spec.runtime).map_err(|error| {
             let message = format!("`{}`: {error}", path.display());
             Error::invalid(message).with_field(MODEL)
         });
@@ -159,28 +137,30 @@ impl TensorModel for OnnxModel {
         let pairs = || self.inputs.iter().zip(&inputs);
         pairs().try_for_each(|(info, tensor)| info.check(tensor))?;
         self.check_lengths(&inputs)?;
-        let inputs = pairs()
-            .map(|(info, tensor)| Ok(convert::to_tract(tensor, &info.name)?.into_tvalue()))
-            .collect::<Result<TVec<TValue>>>()?;
-        let computed = catch_unwind(AssertUnwindSafe(|| self.compute(inputs)));
-        let outputs = computed
-            .map_err(|panic| words(&*panic))
-            .and_then(|computed| computed.map_err(|error| format!("{error:#}")))
-            .map_err(|error| Error::internal(format!("the model failed: {error}")))?;
-        let outputs = self.outputs.iter().zip(&outputs).map(|(info, output)| {
-            convert::from_tract(output).map_err(|error| {
-                Error::internal(format!("the model's output `{}`: {error}", info.name))
-            })
-        });
-        outputs.collect()
+        let inputs: Vec<_> = pairs().collect();
+        let run = || self.computer.run(&inputs, &self.outputs);
+        catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
+            let message = format!("the model failed: {}", words(&*panic));
+            Err(Error::internal(message))
+        })
     }
 }
 
+/// Trials of files, for each runtime: see [`trial::answer`].
+pub const TRIALS: &[FileTrial] = &[
+    (Runtime::Tract.format(), |path| {
+        try_file(path, Runtime::Tract)
+    }),
+    (Runtime::OnnxRuntime.format(), |path| {
+        try_file(path, Runtime::OnnxRuntime)
+    }),
+];
+
 /// Loads a file and runs it once, for a trial in a process of its own: what makes a model take all
 /// memory is found there. The error says what is wrong with the file.
-pub fn try_file(path: &Path) -> std::result::Result<(), String> {
+fn try_file(path: &Path, runtime: Runtime) -> std::result::Result<(), String> {
     let bytes = std::fs::read(path).map_err(|error| error.to_string())?;
-    let model = OnnxModel::from_bytes(bytes).map_err(|error| error.to_string())?;
+    let model = OnnxModel::from_bytes(&bytes, runtime).map_err(|error| error.to_string())?;
     // Whether zeros of the smallest shape mean anything to the model does not matter.
     let zeros = |info: &TensorInfo| {
         let shape: Vec<usize> = info

@@ -6,7 +6,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::OnnxModel;
-use super::file::{OnnxSpec, SERVABLE};
+use super::file::{OnnxSpec, Place, SERVABLE};
+use super::runtime::Runtime;
 
 /// Options of [`ServableSession`].
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -18,6 +19,8 @@ pub struct ServableSessionOptions {
     /// The version: a number, which is the name of a folder in that folder. The highest if it is
     /// empty or 0.
     pub servable_version: String,
+    /// What computes the model. OVMS has no such option.
+    pub runtime: Runtime,
     /// The configuration of a server that OVMS starts in the node. Refused: models are found
     /// beside the graph.
     pub server_config: String,
@@ -88,9 +91,13 @@ impl Calculator for ServableSession {
         if version.is_none() {
             c.option_error("servable_version", "expected a number");
         }
-        let spec = OnnxSpec::Servable {
-            name: options.servable_name.clone(),
-            version: version.unwrap_or(0),
+        options.runtime.check(c);
+        let spec = OnnxSpec {
+            place: Place::Servable {
+                name: options.servable_name.clone(),
+                version: version.unwrap_or(0),
+            },
+            runtime: options.runtime,
         };
         c.output_resource::<OnnxModel>("SESSION", spec);
     }

@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use super::OnnxModel;
 use super::file::{MODEL, OnnxSpec};
+use super::runtime::Runtime;
 
 /// Options of [`OnnxSession`].
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -13,6 +14,8 @@ use super::file::{MODEL, OnnxSpec};
 pub struct OnnxSessionOptions {
     /// A `.onnx` file, or a folder with one; relative to the graph's folder. Required.
     pub model_path: String,
+    /// What computes the model.
+    pub runtime: Runtime,
 }
 
 /// Says which model a side packet names, for the nodes that run it. A model is loaded once,
@@ -47,7 +50,9 @@ impl Calculator for OnnxSession {
         if options.model_path.is_empty() {
             c.missing_option(MODEL, "\"model.onnx\"");
         }
-        c.output_resource::<OnnxModel>("SESSION", OnnxSpec::File((&options.model_path).into()));
+        options.runtime.check(c);
+        let spec = OnnxSpec::file(&options.model_path, options.runtime);
+        c.output_resource::<OnnxModel>("SESSION", spec);
     }
 
     fn open(_: &OnnxSessionOptions, (): (), _: &mut OpenCx<'_>) -> Result<Self> {

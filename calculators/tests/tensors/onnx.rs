@@ -16,7 +16,7 @@ use tract_onnx::pb::{
     type_proto,
 };
 
-use graphmill_calculators::onnx::OnnxModel;
+use graphmill_calculators::onnx::{OnnxModel, Runtime};
 use graphmill_calculators::tensor::{Datatype, Tensor, TensorModel as _};
 
 use crate::shared::shared;
@@ -394,7 +394,7 @@ fn tensors_of_every_datatype_come_back() {
             datatype,
             &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16],
         );
-        let model = OnnxModel::from_bytes(same(onnx)).expect("a model");
+        let model = OnnxModel::from_bytes(&same(onnx), Runtime::Tract).expect("a model");
         let outputs = model.run(vec![tensor.clone()]).expect("it runs");
         assert_eq!(outputs, [tensor], "{datatype}");
     }
@@ -402,7 +402,7 @@ fn tensors_of_every_datatype_come_back() {
         (DataType::Bool, of(Datatype::Bool, &[0, 1, 1])),
         (DataType::String, Tensor::of_strings(["a", "", "über"])),
     ] {
-        let model = OnnxModel::from_bytes(same(onnx)).expect("a model");
+        let model = OnnxModel::from_bytes(&same(onnx), Runtime::Tract).expect("a model");
         let outputs = model.run(vec![tensor.clone()]).expect("it runs");
         assert_eq!(outputs, [tensor]);
     }
@@ -510,7 +510,7 @@ proptest! {
             let at = at.index(bytes.len());
             bytes[at] = byte;
         }
-        if let Ok(model) = OnnxModel::from_bytes(bytes) {
+        if let Ok(model) = OnnxModel::from_bytes(&bytes, Runtime::Tract) {
             let inputs = model.inputs().iter().map(|_| floats(&[1, 2], &[0.0; 2]));
             let _ = model.run(inputs.collect());
         }

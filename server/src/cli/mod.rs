@@ -30,6 +30,8 @@ mod top;
 use std::{ffi::OsString, process::ExitCode};
 
 use clap::{Command, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
+#[cfg(feature = "onnxruntime")]
+use graphmill_calculators::onnx::{LIBRARY_VARIABLE, use_library};
 use graphmill_llm::trial::{self, FileTrial};
 
 use crate::observe::log;
@@ -94,16 +96,20 @@ enum Switch {
 }
 
 /// The formats of models that are tried beside llama.cpp's.
-const FORMATS: &[FileTrial] = &[
-    #[cfg(feature = "onnx")]
-    ("onnx", graphmill_calculators::onnx::try_file),
-];
+#[cfg(feature = "onnx")]
+const FORMATS: &[FileTrial] = graphmill_calculators::onnx::TRIALS;
+#[cfg(not(feature = "onnx"))]
+const FORMATS: &[FileTrial] = &[];
 
 /// Runs the command line of this process: what a server binary does. To be called before anything
 /// else, as the server may start this program again to try a model.
 pub fn main() -> ExitCode {
     if !processor::suffices() {
         return ExitCode::FAILURE;
+    }
+    #[cfg(feature = "onnxruntime")]
+    if let Some(library) = std::env::var_os(LIBRARY_VARIABLE).filter(|path| !path.is_empty()) {
+        use_library(library.into());
     }
     // The process may be one that tries a model, which the command line says nothing of.
     trial::answer(FORMATS);

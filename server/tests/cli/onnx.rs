@@ -6,7 +6,7 @@ use std::path::Path;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::support::{graphmill, path, text};
+use crate::support::{command, graphmill, path, text};
 
 /// Makes a tensor of 256 GiB out of a number.
 const HUGE: &str = "CAg6egoyCgFhEgF6Ig9Db25zdGFudE9mU2hhcGUqGQoFdmFsdWUqDQgBEAEiBAAAAABCAXagAQQKDgoBeAoBehIBeSIDQWRkEgFnKhEIARAHQgFhSggAAAAAEAAAAFoPCgF4EgoKCAgBEgQKAggBYg0KAXkSCAoGCAESAgoAQgQKABAR";
@@ -57,4 +57,45 @@ fn a_model_that_takes_all_memory_is_refused() {
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("graph.pbtxt:10:"), "{said}");
     assert!(said.contains("cannot load resource `model`"), "{said}");
+}
+
+/// What a program says of a graph for ONNX Runtime, whose library that file is.
+fn on_onnx_runtime(library: &Path) -> String {
+    let folder = tempfile::tempdir().expect("a folder");
+    let graph = folder.path().join("graph.pbtxt");
+    let model = "model_path: \"model.onnx\"";
+    let asking = GRAPH.replace(model, &format!("{model} runtime: ONNX_RUNTIME"));
+    fs::write(&graph, asking).expect("writable");
+    let demos = Path::new(env!("CARGO_MANIFEST_DIR")).join("../demos");
+    let beside = folder.path().join("model.onnx");
+    fs::copy(demos.join("digits/model.onnx"), beside).expect("a copy");
+    let mut command = command(&["run", path(&graph)]);
+    let output = command.env("ORT_DYLIB_PATH", library).output();
+    let output = output.expect("it runs");
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("runtime: ONNX_RUNTIME"), "{said}");
+    assert!(!said.contains("panicked"), "{said}");
+    said
+}
+
+#[test]
+fn a_machine_without_onnx_runtime_is_told_where_it_was_looked_for() {
+    let said = on_onnx_runtime(Path::new("/nowhere/libonnxruntime.so"));
+    let expected = "cannot load ONNX Runtime from `/nowhere/libonnxruntime.so`, which `ORT_DYLIB_PATH` names: /nowhere/libonnxruntime.so: cannot open";
+    assert!(said.contains(expected), "{said}");
+}
+
+#[test]
+fn a_file_that_is_no_library_of_onnx_runtime_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("library.so");
+    fs::write(&file, "a text").expect("writable");
+    let said = on_onnx_runtime(&file);
+    assert!(
+        said.contains("names: ") && said.contains("too short"),
+        "{said}"
+    );
+    let said = on_onnx_runtime(Path::new("libm.so.6"));
+    assert!(said.contains("it is another library"), "{said}");
 }

@@ -1,35 +1,19 @@
 //! A model from the bytes of a `.onnx` file: read, checked, analyzed, made fast.
 
-use std::io::Cursor;
-use std::sync::Arc;
-
-use tract_onnx::prelude::{
-    Framework as _, InferenceModelExt as _, IntoRunnable as _, TypedRunnableModel,
-};
+use tract_onnx::prelude::{Framework as _, InferenceModelExt as _, IntoRunnable as _};
 use tract_onnx::tract_hir::infer::Factoid as _;
 use tract_onnx::tract_hir::internal::{GenericFactoid, InferenceModel, OutletId, TDim, ToDim as _};
 
-use super::{check, convert};
+use super::super::check;
+use super::super::runtime::{Loaded, unnamed};
+use super::{Tract, convert};
 use crate::tensor::TensorInfo;
 
-/// A model as it runs.
-pub(super) struct Loaded {
-    pub(super) plan: Arc<TypedRunnableModel>,
-    pub(super) inputs: Vec<TensorInfo>,
-    pub(super) outputs: Vec<TensorInfo>,
-    /// For each input, its dimensions: those with the same expression have the same length.
-    pub(super) dimensions: Vec<Vec<TDim>>,
-}
-
 /// Loads a model. The error says what is wrong with the bytes.
-pub(super) fn from_bytes(bytes: Vec<u8>) -> Result<Loaded, String> {
-    let size = bytes.len();
-    let onnx = tract_onnx::onnx();
+pub(in super::super) fn load(bytes: &[u8]) -> Result<Loaded, String> {
     let said = |error: tract_onnx::prelude::TractError| format!("{error:#}");
-    let proto = onnx
-        .proto_model_for_read(&mut Cursor::new(bytes))
-        .map_err(|error| format!("it is no ONNX file: {error:#}"))?;
-    check::model(&proto, size)?;
+    let proto = check::read(bytes)?;
+    let onnx = tract_onnx::onnx();
     let mut model = onnx.model_for_proto_model(&proto).map_err(said)?;
     drop(proto);
     let (inputs, dimensions) = inputs(&mut model)?;
@@ -53,7 +37,7 @@ pub(super) fn from_bytes(bytes: Vec<u8>) -> Result<Loaded, String> {
     let outputs = outputs.collect::<Result<Vec<_>, String>>()?;
     let plan = model.into_runnable().map_err(said)?;
     Ok(Loaded {
-        plan,
+        computer: Box::new(Tract(plan)),
         inputs,
         outputs,
         dimensions,
@@ -66,7 +50,7 @@ fn length(dimension: &TDim) -> i64 {
 
 /// What the model takes. Dimensions without a length or name get a name of their own, so that what
 /// follows from them can be told.
-fn inputs(model: &mut InferenceModel) -> Result<(Vec<TensorInfo>, Vec<Vec<TDim>>), String> {
+fn inputs(model: &mut InferenceModel) -> Result<(Vec<TensorInfo>, Vec<Vec<String>>), String> {
     let outlets: Vec<OutletId> = model.inputs.clone();
     let (mut inputs, mut all) = (Vec::new(), Vec::new());
     for (index, outlet) in outlets.into_iter().enumerate() {
@@ -90,12 +74,12 @@ fn inputs(model: &mut InferenceModel) -> Result<(Vec<TensorInfo>, Vec<Vec<TDim>>
             .enumerate()
             .map(|(axis, dimension)| match dimension {
                 GenericFactoid::Only(dimension) => dimension.clone(),
-                GenericFactoid::Any => symbols.sym(&format!("input{index}_{axis}")).to_dim(),
+                GenericFactoid::Any => symbols.sym(&unnamed(index, axis)).to_dim(),
             })
             .collect();
         let shape = dimensions.iter().map(length).collect();
         fact = fact.with_shape(&dimensions);
-        all.push(dimensions);
+        all.push(dimensions.iter().map(TDim::to_string).collect());
         model
             .set_outlet_fact(outlet, fact)
             .map_err(|error| format!("{error:#}"))?;

@@ -1,0 +1,117 @@
+//! Tensors of graphs as those of ONNX Runtime, and back. Elements are copied once.
+
+use graphmill_engine::{Error, Result};
+use ort::value::{DynValue, Tensor as OrtTensor, TensorElementType, ValueType};
+use tract_onnx::prelude::f16;
+
+use crate::tensor::{Datatype, Tensor};
+
+/// The datatype that a type of ONNX Runtime is; none for those that no tensor of a graph can have.
+pub(super) fn datatype(of: TensorElementType) -> Option<Datatype> {
+    Some(match of {
+        TensorElementType::Bool => Datatype::Bool,
+        TensorElementType::Uint8 => Datatype::Uint8,
+        TensorElementType::Uint16 => Datatype::Uint16,
+        TensorElementType::Uint32 => Datatype::Uint32,
+        TensorElementType::Uint64 => Datatype::Uint64,
+        TensorElementType::Int8 => Datatype::Int8,
+        TensorElementType::Int16 => Datatype::Int16,
+        TensorElementType::Int32 => Datatype::Int32,
+        TensorElementType::Int64 => Datatype::Int64,
+        TensorElementType::Float16 => Datatype::Fp16,
+        TensorElementType::Float32 => Datatype::Fp32,
+        TensorElementType::Float64 => Datatype::Fp64,
+        TensorElementType::String => Datatype::Bytes,
+        _ => return None,
+    })
+}
+
+/// A tensor of a graph as one of ONNX Runtime. `name` is the input, for the message.
+pub(super) fn to_value(tensor: &Tensor, name: &str) -> Result<DynValue> {
+    let (shape, data) = (tensor.shape().to_vec(), tensor.data());
+    let wrong = |what: String| {
+        Error::invalid(format!("the model's input `{name}` {what}")).with_field(name.to_owned())
+    };
+    macro_rules! numbers {
+        ($type:ty) => {{
+            let bytes = data.as_chunks().0;
+            let elements: Vec<$type> = bytes.iter().map(|it| <$type>::from_le_bytes(*it)).collect();
+            OrtTensor::from_array((shape, elements)).map(|it| it.into_dyn())
+        }};
+    }
+    let made = match tensor.datatype() {
+        Datatype::Bool => {
+            let elements: Vec<bool> = data.iter().map(|byte| *byte != 0).collect();
+            OrtTensor::from_array((shape, elements)).map(|it| it.into_dyn())
+        }
+        Datatype::Uint8 => numbers!(u8),
+        Datatype::Uint16 => numbers!(u16),
+        Datatype::Uint32 => numbers!(u32),
+        Datatype::Uint64 => numbers!(u64),
+        Datatype::Int8 => numbers!(i8),
+        Datatype::Int16 => numbers!(i16),
+        Datatype::Int32 => numbers!(i32),
+        Datatype::Int64 => numbers!(i64),
+        Datatype::Fp16 => numbers!(f16),
+        Datatype::Fp32 => numbers!(f32),
+        Datatype::Fp64 => numbers!(f64),
+        Datatype::Bytes => {
+            let texts = tensor.strings().map(|bytes| match str::from_utf8(bytes) {
+                Ok(text) if text.contains('\0') => Err(wrong("takes no texts with a zero".into())),
+                Ok(text) => Ok(text.to_owned()),
+                Err(error) => Err(wrong(format!("takes UTF-8: {error}"))),
+            });
+            let texts = texts.collect::<Result<Vec<String>>>()?;
+            OrtTensor::from_string_array((shape, &*texts)).map(|it| it.into_dyn())
+        }
+        Datatype::Bf16 => return Err(wrong("cannot be BF16".into())),
+    };
+    made.map_err(|error| Error::internal(format!("the input `{name}` was not taken: {error}")))
+}
+
+/// What a model gave, as a tensor of a graph. The error says what is wrong with it.
+pub(super) fn from_value(value: &DynValue) -> Result<Tensor, String> {
+    let ValueType::Tensor { ty, shape, .. } = value.dtype() else {
+        return Err("it is no tensor".to_owned());
+    };
+    let into = datatype(*ty).ok_or_else(|| format!("it is of the type {ty}"))?;
+    let shape: Vec<usize> = shape
+        .iter()
+        .map(|length| usize::try_from(*length).map_err(|error| error.to_string()))
+        .collect::<Result<_, _>>()?;
+    macro_rules! numbers {
+        ($type:ty) => {{
+            let extracted = value.try_extract_tensor::<$type>();
+            let (_, elements) = extracted.map_err(|error| error.to_string())?;
+            let bytes = elements.iter().flat_map(|it| it.to_le_bytes());
+            bytes.collect::<Vec<u8>>()
+        }};
+    }
+    let data = match into {
+        Datatype::Bool => {
+            let extracted = value.try_extract_tensor::<bool>();
+            let (_, elements) = extracted.map_err(|error| error.to_string())?;
+            elements.iter().map(|it| u8::from(*it)).collect()
+        }
+        Datatype::Uint8 => numbers!(u8),
+        Datatype::Uint16 => numbers!(u16),
+        Datatype::Uint32 => numbers!(u32),
+        Datatype::Uint64 => numbers!(u64),
+        Datatype::Int8 => numbers!(i8),
+        Datatype::Int16 => numbers!(i16),
+        Datatype::Int32 => numbers!(i32),
+        Datatype::Int64 => numbers!(i64),
+        Datatype::Fp16 => numbers!(f16),
+        Datatype::Fp32 => numbers!(f32),
+        Datatype::Fp64 => numbers!(f64),
+        Datatype::Bytes => {
+            let extracted = value.try_extract_strings();
+            let (_, texts) = extracted.map_err(|error| error.to_string())?;
+            let flat = Tensor::of_strings(texts.iter());
+            return Tensor::new(Datatype::Bytes, shape, flat.data().clone())
+                .map_err(|error| error.to_string());
+        }
+        Datatype::Bf16 => return Err("it is BF16".to_owned()),
+    };
+    Tensor::new(into, shape, data).map_err(|error| error.to_string())
+}

@@ -1,0 +1,93 @@
+//! Which library computes a model, and what both have in common.
+
+use graphmill_engine::{Contract, Result};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::tensor::{Tensor, TensorInfo};
+
+/// The option that chooses.
+pub(super) const RUNTIME: &str = "runtime";
+
+/// What computes a model.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Runtime {
+    /// tract, a part of the program.
+    #[default]
+    Tract,
+    /// Microsoft's ONNX Runtime, a library that has to be installed.
+    OnnxRuntime,
+}
+
+impl Runtime {
+    /// What its makers call it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Tract => "tract",
+            Self::OnnxRuntime => "ONNX Runtime",
+        }
+    }
+
+    /// What trials call the models that it computes.
+    pub(super) const fn format(self) -> &'static str {
+        match self {
+            Self::Tract => "onnx",
+            Self::OnnxRuntime => "onnx on onnxruntime",
+        }
+    }
+
+    /// Refuses a runtime that the build left out, in a node that names a model.
+    pub(super) fn check(self, c: &mut Contract) {
+        if self == Self::OnnxRuntime && !cfg!(feature = "onnxruntime") {
+            c.option_error(RUNTIME, LEFT_OUT);
+        }
+    }
+
+    /// Makes it ready to load models. The error says what is missing on the machine.
+    pub(super) fn prepare(self) -> Result<(), String> {
+        match self {
+            Self::Tract => Ok(()),
+            #[cfg(feature = "onnxruntime")]
+            Self::OnnxRuntime => super::onnx_runtime::prepare(),
+            #[cfg(not(feature = "onnxruntime"))]
+            Self::OnnxRuntime => Err(LEFT_OUT.to_owned()),
+        }
+    }
+
+    /// Loads a model from the bytes of a file. The error says what is wrong with them.
+    pub(super) fn load(self, bytes: &[u8]) -> Result<Loaded, String> {
+        match self {
+            Self::Tract => super::tract::load(bytes),
+            #[cfg(feature = "onnxruntime")]
+            Self::OnnxRuntime => super::onnx_runtime::load(bytes),
+            #[cfg(not(feature = "onnxruntime"))]
+            Self::OnnxRuntime => Err(LEFT_OUT.to_owned()),
+        }
+    }
+}
+
+const LEFT_OUT: &str =
+    "this program was built without ONNX Runtime: it needs the feature `onnxruntime`";
+
+/// A model as it runs.
+pub(super) struct Loaded {
+    pub(super) computer: Box<dyn Compute>,
+    pub(super) inputs: Vec<TensorInfo>,
+    pub(super) outputs: Vec<TensorInfo>,
+    /// For each input, names of its dimensions: those with the same name have the same length.
+    pub(super) dimensions: Vec<Vec<String>>,
+}
+
+/// What computes one model. Many threads call it at the same time.
+pub(super) trait Compute: Send + Sync {
+    /// Computes all outputs from a tensor of each input, which has the input's datatype and shape.
+    /// May panic.
+    fn run(&self, inputs: &[(&TensorInfo, &Tensor)], outputs: &[TensorInfo])
+    -> Result<Vec<Tensor>>;
+}
+
+/// The name of a dimension that the model has no name for.
+pub(super) fn unnamed(input: usize, axis: usize) -> String {
+    format!("input{input}_{axis}")
+}

@@ -1,0 +1,191 @@
+#!/usr/bin/env python3
+"""Compares what a tiny model of each architecture says alone, again, in a crowd, after a cancellation, and with shared beginnings.
+
+    check.py [--folder FOLDER] [ARCHITECTURE ...]
+
+Prints a line for each architecture and fails if an answer differs from that of a request alone on an engine that shares nothing, or
+if a server ends. Models are made once into the folder.
+"""
+
+import argparse
+import concurrent.futures
+import http.client
+import json
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+
+from make import BINARY, ROOT, NotMade, make, read_vocabulary
+from shapes import ARCHITECTURES
+
+TOKENS = 24
+# How much log probabilities may differ: batches decide in which order floats are added.
+TOLERANCE = 0.1
+PATIENCE = 120
+
+
+def prompt(end, beginning=90):
+    """A beginning that all have, with an end of its own for each number."""
+    shared = [20 + index * 7 % 150 for index in range(beginning)]
+    return [*shared, 200 + end, *(20 + (index * 3 + end * 13) % 150 for index in range(20))]
+
+
+class Server:
+    """A server of a model's two graphs: `plain`, which shares nothing, and `sharing`."""
+
+    def __init__(self, folder):
+        with socket.socket() as listener:
+            listener.bind(("127.0.0.1", 0))
+            self.port = listener.getsockname()[1]
+        graphs = [{"name": name, "base_path": ".", "graph_path": file} for name, file in [("plain", "plain.pbtxt"), ("sharing", "graph.pbtxt")]]
+        config = folder / "config.json"
+        config.write_text(json.dumps({"model_config_list": [], "mediapipe_config_list": graphs}))
+        self.log = folder / "log.txt"
+        command = [BINARY, "serve", "--config_path", config, "--rest_port", str(self.port), "--rest_bind_address", "127.0.0.1"]
+        self.process = subprocess.Popen(command, stdout=self.log.open("wb"), stderr=subprocess.STDOUT)
+        deadline = time.monotonic() + PATIENCE
+        while not self.is_ready():
+            if self.process.poll() is not None or time.monotonic() > deadline or "END" in self.states():
+                self.stop()
+                raise NotMade(f"is not served: {self.log.read_text()[-1200:]}")
+            time.sleep(0.02)
+
+    def states(self):
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/v3/status", timeout=5) as response:
+                return {graph["state"] for graph in json.load(response)["graphs"]}
+        except (OSError, KeyError, TypeError):
+            return set()
+
+    def is_ready(self):
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/v2/health/ready", timeout=5) as response:
+                return response.status == 200
+        except OSError:
+            return False
+
+    def send(self, graph, tokens, **more):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+        body = {"model": graph, "prompt": tokens, "max_tokens": TOKENS, "temperature": 0, "ignore_eos": True, "logprobs": 5, **more}
+        connection.request("POST", "/v3/completions", json.dumps(body), {"content-type": "application/json"})
+        return connection.getresponse()
+
+    def ask(self, graph, tokens):
+        """The log probabilities of an answer, and how many tokens of the prompt were shared."""
+        response = self.send(graph, tokens)
+        text = response.read()
+        if response.status != 200:
+            raise ValueError(f"status {response.status}: {text[:300]!r}")
+        answer = json.loads(text)
+        details = answer["usage"].get("prompt_tokens_details") or {}
+        return answer["choices"][0]["logprobs"], details.get("cached_tokens", 0)
+
+    def cancel(self, graph, tokens):
+        """Leaves after the first event of a long answer."""
+        response = self.send(graph, tokens, stream=True, max_tokens=300)
+        response.read1(1)
+        response.close()
+
+    def stop(self):
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGINT)
+        try:
+            return self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            return "no end within 20 s"
+
+
+def difference(expected, got):
+    """How an answer differs from the expected one; nothing if only ties were broken another way."""
+    wanted, found = expected["tokens"], got["tokens"]
+    if len(wanted) != len(found):
+        return f"{len(found)} tokens instead of {len(wanted)}"
+    for place, (want, find) in enumerate(zip(wanted, found)):
+        if want != find:
+            likely = expected["top_logprobs"][place]
+            gap = expected["token_logprobs"][place] - likely.get(find, -99.0)
+            # What follows a tie is another text.
+            return None if gap < TOLERANCE else f"token {place} is {find!r} instead of {want!r}, {gap:.2f} less likely"
+        apart = abs(expected["token_logprobs"][place] - got["token_logprobs"][place])
+        if not apart < TOLERANCE:
+            return f"the log probability of token {place} differs by {apart:.2f}"
+    return None
+
+
+def check(server):
+    """What is wrong with the answers of a server."""
+    wrong = []
+    prompts = [prompt(end) for end in range(6)]
+
+    def expect(what, expected, got):
+        if why := difference(expected, got):
+            wrong.append(f"{what}: {why}")
+
+    alone = [server.ask("plain", tokens)[0] for tokens in prompts]
+    if len({text for answer in alone for text in answer["tokens"]}) < 4:
+        wrong.append("says nearly nothing, so that nothing can be compared")
+    for end in (0, 5):
+        if server.ask("plain", prompts[end])[0] != alone[end]:
+            wrong.append("again: not the same to the last bit")
+    with concurrent.futures.ThreadPoolExecutor(6) as clients:
+        for graph in ("plain", "sharing"):
+            crowd = clients.map(lambda tokens: server.ask(graph, tokens)[0], prompts)
+            for expected, got in zip(alone, crowd):
+                expect(f"{graph}, in a crowd", expected, got)
+    for graph in ("plain", "sharing"):
+        for end in (1, 2):
+            server.cancel(graph, prompts[end])
+        for end in (1, 3):
+            expect(f"{graph}, after cancellations", alone[end], server.ask(graph, prompts[end])[0])
+    shared = 0
+    for end in (0, 1, 2, 2):
+        got, cached = server.ask("sharing", prompts[end])
+        expect("sharing", alone[end], got)
+        shared = max(shared, cached)
+    # Parts in the middle of what is known, and goes on.
+    for tokens in (prompts[0][:70] + prompts[3][40:60], prompts[1] + prompts[2][80:]):
+        expected = server.ask("plain", tokens)[0]
+        for what in ("sharing, another end", "sharing, another end again"):
+            expect(what, expected, server.ask("sharing", tokens)[0])
+    return wrong, shared
+
+
+def try_one(architecture, folder, vocabulary):
+    """What to print of an architecture, and whether it is right."""
+    try:
+        make(architecture, folder, vocabulary)
+        server = Server(folder)
+    except (NotMade, subprocess.TimeoutExpired) as error:
+        return f"not made: {error}", False
+    try:
+        wrong, shared = check(server)
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        wrong, shared = [f"{type(error).__name__}: {error}"], 0
+    ended = server.stop()
+    if ended != 0:
+        wrong.append(f"the server ended with {ended}: {server.log.read_text()[-600:]}")
+    return "; ".join(wrong) or f"right, {shared} tokens shared", not wrong
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments.add_argument("--folder", type=pathlib.Path, default=ROOT / "target" / "architectures")
+    arguments.add_argument("architectures", nargs="*", metavar="ARCHITECTURE")
+    given = arguments.parse_args()
+    vocabulary = read_vocabulary()
+    failed = 0
+    for architecture in given.architectures or ARCHITECTURES:
+        says, is_right = try_one(architecture, given.folder / architecture, vocabulary)
+        print(f"{architecture}: {says}", flush=True)
+        failed += not is_right
+    sys.exit(f"{failed} architectures are not right" if failed else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,155 @@
+"""Makes a tiny model with random weights of each architecture that llama.cpp knows.
+
+llama.cpp itself says what belongs into a file: it names the first number or tensor that it misses, and the shape that it
+expects. So a model is made by loading it again and again, with what was missing the time before.
+"""
+
+import pathlib
+import re
+import subprocess
+
+from gguf import GGUFReader, GGUFValueType, GGUFWriter
+
+from shapes import ARCHITECTURES, ASKED, BASE, fill
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BINARY = pathlib.Path("/tmp/graphmill-b")
+VOCABULARY = ROOT / "demos" / "tiny_chat" / "model.gguf"
+# Most times that a model is loaded.
+MAX_TRIES = 600
+
+GRAPH = """
+input_stream: "HTTP_REQUEST_PAYLOAD:input"
+output_stream: "HTTP_RESPONSE_PAYLOAD:output"
+node {{
+  calculator: "HttpLLMCalculator"
+  input_stream: "LOOPBACK:loopback"
+  input_stream: "HTTP_REQUEST_PAYLOAD:input"
+  input_side_packet: "LLM_NODE_RESOURCES:llm"
+  output_stream: "LOOPBACK:loopback"
+  output_stream: "HTTP_RESPONSE_PAYLOAD:output"
+  input_stream_info {{ tag_index: "LOOPBACK:0" back_edge: true }}
+  node_options {{
+    [type.googleapis.com/mediapipe.LLMCalculatorOptions] {{
+      models_path: "{model}"
+      max_num_batched_tokens: 64
+      max_num_seqs: 4
+      max_context: 512
+      enable_prefix_caching: {sharing}
+    }}
+  }}
+  input_stream_handler {{
+    input_stream_handler: "SyncSetInputStreamHandler"
+    options {{ [mediapipe.SyncSetInputStreamHandlerOptions.ext] {{ sync_set {{ tag_index: "LOOPBACK:0" }} }} }}
+  }}
+}}
+"""
+
+
+class NotMade(Exception):
+    """Why there is no model of an architecture."""
+
+
+class Model:
+    """A model on its way: the numbers and the tensors that its file has so far."""
+
+    def __init__(self, architecture, vocabulary):
+        self.architecture = architecture
+        self.vocabulary = vocabulary
+        self.numbers = BASE | ARCHITECTURES[architecture]
+        self.tensors = {}
+
+    def write(self, path):
+        writer = GGUFWriter(path, self.architecture)
+        for name, value in self.numbers.items():
+            # Numbers of one activation are named without the architecture.
+            add(writer, name if name.startswith("xielu.") else f"{self.architecture}.{name}", value)
+        tokens = 0
+        for name, field in self.vocabulary.items():
+            kind = field.types[0]
+            if name == "tokenizer.ggml.tokens":
+                tokens = len(field.contents())
+            if kind == GGUFValueType.ARRAY:
+                writer.add_key_value(name, field.contents(), kind, sub_type=field.types[1])
+            else:
+                writer.add_key_value(name, field.contents(), kind)
+        writer.add_vocab_size(tokens)
+        for name, shape in self.tensors.items():
+            writer.add_tensor(name, fill(name, shape))
+        writer.write_header_to_file()
+        writer.write_kv_data_to_file()
+        writer.write_tensors_to_file()
+        writer.close()
+
+    def learn(self, said, known):
+        """Adds what llama.cpp missed. `known` has shapes of tensors by what they are called in a layer."""
+        if missing := re.search(r"key not found in model: [\w-]+?\.([\w.]+)", said):
+            name = missing[1]
+            if name not in ASKED or name in self.numbers:
+                raise NotMade(f"wants `{name}`")
+            value = ASKED[name]
+            is_list = "array key" in said
+            self.numbers[name] = [value] * self.numbers["block_count"] if is_list and not isinstance(value, list) else value
+        elif missing := re.search(r"tensor '([^']+)' not found|missing tensor '([^']+)'", said):
+            name = missing[1] or missing[2]
+            self.tensors[name] = known.get(part(name), [1])
+        elif wrong := re.search(r"tensor '([^']+)' has wrong shape; expected ([\d, ]+?), got", said):
+            shape = [int(length) for length in wrong[2].split(",")]
+            if self.tensors.get(wrong[1]) == shape:
+                raise NotMade(said)
+            self.tensors[wrong[1]] = known[part(wrong[1])] = shape
+        else:
+            raise NotMade(said.strip()[-600:])
+
+
+def add(writer, name, value):
+    if isinstance(value, list):
+        writer.add_array(name, value)
+    elif isinstance(value, bool):
+        writer.add_bool(name, value)
+    elif isinstance(value, float):
+        writer.add_float32(name, value)
+    else:
+        writer.add_uint32(name, value)
+
+
+def part(name):
+    """A tensor's name without its layer."""
+    return re.sub(r"^blk\.\d+\.", "", name)
+
+
+def read_vocabulary():
+    fields = GGUFReader(VOCABULARY).fields
+    return {name: field for name, field in fields.items() if name.startswith("tokenizer.") and "template" not in name}
+
+
+def load(graph):
+    """What is said of a graph's model; nothing if it loads."""
+    done = subprocess.run([BINARY, "describe", graph], capture_output=True, text=True, timeout=120)
+    if done.returncode < 0:
+        raise NotMade(f"llama.cpp ended the process: {done.stderr.strip()[-600:]}")
+    return done.stderr + done.stdout if done.returncode else ""
+
+
+def make(architecture, folder, vocabulary):
+    """Writes `model.gguf` and a graph for it into a folder, which has it already if it was made before."""
+    folder.mkdir(parents=True, exist_ok=True)
+    model, graph = folder / "model.gguf", folder / "graph.pbtxt"
+    graph.write_text(GRAPH.format(model="model.gguf", sharing="true"))
+    (folder / "plain.pbtxt").write_text(GRAPH.format(model="model.gguf", sharing="false"))
+    if model.exists():
+        return
+    made = Model(architecture, vocabulary)
+    unfinished = folder / "unfinished.gguf"
+    trying = folder / "trying.pbtxt"
+    trying.write_text(GRAPH.format(model=unfinished.name, sharing="true"))
+    known = {}
+    for _ in range(MAX_TRIES):
+        made.write(unfinished)
+        said = load(trying)
+        if not said:
+            unfinished.rename(model)
+            trying.unlink()
+            return
+        made.learn(said, known)
+    raise NotMade(f"not within {MAX_TRIES} tries")

@@ -1,0 +1,242 @@
+"""What the tiny models look like: numbers of their files, and how tensors are filled."""
+
+import zlib
+
+import numpy as np
+
+WIDTH, HEADS, KV_HEADS, HEAD, FEED_FORWARD, LAYERS, CONTEXT = 64, 4, 2, 16, 96, 4, 1024
+# Tokens that a sliding window sees: fewer than prompts have.
+WINDOW = 24
+
+BASE = {
+    "context_length": CONTEXT,
+    "embedding_length": WIDTH,
+    "block_count": LAYERS,
+    "feed_forward_length": FEED_FORWARD,
+    "attention.head_count": HEADS,
+    "attention.head_count_kv": KV_HEADS,
+    "attention.key_length": HEAD,
+    "attention.value_length": HEAD,
+    "rope.dimension_count": HEAD,
+}
+
+# What a file gets when llama.cpp asks for it.
+ASKED = {
+    "attention.layer_norm_rms_epsilon": 1e-6,
+    "attention.layer_norm_epsilon": 1e-5,
+    "attention.group_norm_epsilon": 1e-5,
+    "attention.group_norm_groups": 2,
+    "attention.sliding_window": WINDOW,
+    "attention.sliding_window_pattern": 2,
+    "attention.key_length_swa": HEAD,
+    "attention.value_length_swa": HEAD,
+    "attention.max_alibi_bias": 8.0,
+    "attention.scale": 0.25,
+    "attention.q_lora_rank": 32,
+    "attention.kv_lora_rank": 32,
+    "attention.key_length_mla": 24,
+    "attention.value_length_mla": 16,
+    "attention.decay_lora_rank": 8,
+    "attention.iclr_lora_rank": 8,
+    "attention.value_residual_mix_lora_rank": 8,
+    "attention.gate_lora_rank": 8,
+    "attention.indexer.head_count": 2,
+    "attention.indexer.key_length": 32,
+    "attention.indexer.top_k": 16,
+    "attention.indexer.block_size": 8,
+    "attention.indexer.local_blocks": 2,
+    "attention.temperature_length": 8192,
+    "attention.temperature_scale": 0.1,
+    "embedding_length_per_layer_input": 16,
+    "expert_feed_forward_length": 32,
+    "expert_shared_feed_forward_length": 32,
+    "expert_chunk_feed_forward_length": 32,
+    "expert_shared_count": 1,
+    "expert_gating_func": 2,
+    "expert_weights_scale": 1.0,
+    "expert_weights_norm": True,
+    "expert_group_scale": 0.05,
+    "experts_per_group": 2,
+    "expert_latent_length": 32,
+    "moe_every_n_layers": 2,
+    "moe_latent_size": 32,
+    "interleave_moe_layer_step": 2,
+    "leading_dense_block_count": 1,
+    "logit_scale": 0.5,
+    "residual_scale": 0.5,
+    "embedding_scale": 2.0,
+    "use_parallel_residual": True,
+    "rope.dimension_sections": [2, 3, 3, 0],
+    "rope.freq_base": 10000.0,
+    "rope.scaling.yarn_log_multiplier": 0.1,
+    "full_attention_interval": 2,
+    "shortconv.l_cache": 3,
+    "ssm.conv_kernel": 4,
+    "ssm.group_count": 2,
+    "ssm.inner_size": 2 * WIDTH,
+    "ssm.state_size": 16,
+    "ssm.time_step_rank": 8,
+    "kda.head_dim": 16,
+    "wkv.head_size": 16,
+    "time_mix_extra_dim": 8,
+    "time_decay_extra_dim": 8,
+    "token_shift_count": 2,
+    "hyper_connection.count": 2,
+    "hyper_connection.sinkhorn_iterations": 2,
+    "hyper_connection.epsilon": 1e-6,
+}
+
+EXPERTS = {"expert_count": 4, "expert_used_count": 2, "expert_feed_forward_length": 32}
+# Layers with cells and layers with a state by turns.
+HYBRID = {"attention.head_count_kv": [0, KV_HEADS, 0, KV_HEADS]}
+DELTA_NET = {"full_attention_interval": 2, "ssm.group_count": 2, "ssm.time_step_rank": 4, "ssm.inner_size": 64}
+# Attention over a latent vector: a cell is one key, and its beginning is the value.
+LATENT = {
+    "attention.head_count_kv": 1,
+    "attention.q_lora_rank": 32,
+    "attention.kv_lora_rank": 32,
+    "attention.key_length": 40,
+    "attention.value_length": 32,
+    "attention.key_length_mla": 24,
+    "attention.value_length_mla": 16,
+    "rope.dimension_count": 8,
+}
+SECTIONS = {"rope.dimension_sections": [2, 3, 3, 0]}
+# No attention.
+NO_HEADS = {"attention.head_count": 0, "attention.head_count_kv": 0}
+INDEXER = {"attention.indexer.head_count": 2, "attention.indexer.key_length": 32, "attention.indexer.top_k": 16}
+
+# The architectures of language models, with what they need beside `BASE`.
+ARCHITECTURES = {
+    "afmoe": EXPERTS | {"expert_shared_count": 1},
+    "apertus": {"xielu.alpha_n": [0.8] * 4, "xielu.alpha_p": [0.8] * 4, "xielu.beta": [0.5] * 4, "xielu.eps": [-1e-6] * 4},
+    "arcee": {},
+    "baichuan": {},
+    "bailingmoe": EXPERTS,
+    "bailingmoe2": EXPERTS | {"expert_group_count": 2, "expert_group_used_count": 1},
+    "bitnet": {},
+    "bloom": {"attention.head_count_kv": HEADS},
+    "chatglm": {},
+    "cohere2": {},
+    "command-r": {},
+    "dbrx": EXPERTS | {"attention.clamp_kqv": 8.0},
+    "deepseek": EXPERTS | {"attention.head_count_kv": HEADS},
+    "deepseek2": EXPERTS | LATENT,
+    "deepseek32": EXPERTS | LATENT | INDEXER,
+    "dots1": EXPERTS,
+    "ernie4_5": {},
+    "ernie4_5-moe": EXPERTS | {"interleave_moe_layer_step": 1},
+    "exaone": {},
+    "exaone4": {"block_count": 4, "attention.sliding_window": WINDOW},
+    "exaone-moe": EXPERTS,
+    "falcon": {},
+    "falcon-h1": {},
+    "gemma": {},
+    "gemma2": {},
+    "gemma3": {},
+    "gemma3n": {"block_count": 22},
+    "gemma4": {
+        "attention.sliding_window_pattern": [True, False, True, False],
+        "attention.shared_kv_layers": 2,
+        "rope.dimension_count_swa": HEAD,
+    },
+    "glm-dsa": EXPERTS | LATENT | INDEXER,
+    "glm4": {},
+    "glm4moe": EXPERTS,
+    "gpt-oss": EXPERTS,
+    "gpt2": {"attention.head_count_kv": HEADS},
+    "gptneox": {"attention.head_count_kv": HEADS},
+    "granite": {},
+    "granitehybrid": HYBRID,
+    "granitemoe": EXPERTS,
+    "grok": EXPERTS,
+    "grovemoe": EXPERTS,
+    "hunyuan-dense": {},
+    "hunyuan-moe": EXPERTS,
+    "internlm2": {},
+    "jais2": {},
+    "jamba": HYBRID | EXPERTS | {"ssm.time_step_rank": 4, "ssm.state_size": 8},
+    "kimi-linear": EXPERTS | LATENT | {"attention.head_count_kv": [0, 1, 0, 1]},
+    "lfm2": HYBRID,
+    "lfm2moe": HYBRID | EXPERTS | {"leading_dense_block_count": 2},
+    "llama": {},
+    "llama4": EXPERTS,
+    "maincoder": {},
+    "mamba": NO_HEADS | {"ssm.time_step_rank": 4, "ssm.state_size": 8},
+    "mamba2": NO_HEADS,
+    "mellum": EXPERTS,
+    "mimo2": EXPERTS,
+    "minicpm": {},
+    "minicpm3": {"attention.head_count_kv": HEADS, "attention.key_length": 24, "rope.dimension_count": 8},
+    "minimax-01": EXPERTS | {"full_attention_interval": 2},
+    "minimax-m2": EXPERTS,
+    "minimax-m3": EXPERTS | INDEXER,
+    "mistral3": {},
+    "mistral4": EXPERTS | LATENT,
+    "mpt": {"attention.head_count_kv": HEADS},
+    "nanbeige": {},
+    "nemotron": {},
+    "nemotron_h": {"attention.head_count_kv": [0, KV_HEADS, 0, 0], "feed_forward_length": [0, 0, 0, FEED_FORWARD]},
+    "nemotron_h_moe": EXPERTS | {"attention.head_count_kv": [0, KV_HEADS, 0, 0], "feed_forward_length": [0, 0, 0, FEED_FORWARD]},
+    "olmo": {},
+    "olmo2": {},
+    "olmoe": EXPERTS,
+    "openelm": {},
+    "orion": {},
+    "pangu-embedded": {},
+    "phi2": {},
+    "phi3": {"attention.sliding_window": WINDOW},
+    "phimoe": EXPERTS,
+    "plamo2": HYBRID,
+    "plamo3": {},
+    "plm": LATENT | {"attention.head_count_kv": HEADS, "attention.key_length": 24, "attention.value_length": 16},
+    "qwen": {"attention.head_count_kv": HEADS},
+    "qwen2": {},
+    "qwen2moe": EXPERTS,
+    "qwen2vl": SECTIONS,
+    "qwen3": {},
+    "qwen35": DELTA_NET | SECTIONS,
+    "qwen35moe": DELTA_NET | SECTIONS | EXPERTS,
+    "qwen3moe": EXPERTS,
+    "qwen3next": DELTA_NET | EXPERTS,
+    "qwen3vl": SECTIONS,
+    "qwen3vlmoe": SECTIONS | EXPERTS,
+    "rwkv6": NO_HEADS,
+    "rwkv7": NO_HEADS,
+    "arwkv7": NO_HEADS,
+    "rwkv6qwen2": NO_HEADS,
+    "seed_oss": {},
+    "smallthinker": EXPERTS,
+    "smollm3": {},
+    "stablelm": {},
+    "starcoder": {"attention.head_count_kv": HEADS},
+    "starcoder2": {},
+    "step35": EXPERTS,
+    "xverse": {},
+}
+
+# Architectures of language models that no file is made of, and why.
+NOT_MADE = {
+    "dream, llada, llada-moe, rnd1": "refused: they do not generate from left to right",
+    "eagle3, dflash, gemma4-assistant": "draft models, which need the model that they draft for",
+    "t5": "has an encoder, which the engine does not run",
+}
+
+
+def fill(name, shape, seed=0):
+    """The numbers of a tensor; `shape` is in ggml's order, innermost first."""
+    dice = np.random.Generator(np.random.SFC64([seed, zlib.crc32(name.encode())]))
+    noise = dice.standard_normal(tuple(reversed(shape)), np.float32)
+    part = name.removesuffix(".weight").rsplit(".", 1)[-1]
+    if part == "ssm_a":
+        numbers = -0.05 - 0.2 * np.abs(noise)
+    elif "norm" in part or part in ("ssm_d", "time_mix_ln", "layer_output_scale") or name.endswith(".scale"):
+        numbers = np.ones_like(noise)
+    elif name.endswith(".bias") or len(shape) == 1:
+        numbers = 0.1 * noise
+    elif part == "token_embd":
+        # As it also makes the logits: few of them are close to each other.
+        numbers = 3 / np.sqrt(shape[0]) * noise
+    else:
+        numbers = noise / np.sqrt(shape[0])
+    return numbers.astype(np.float32)
