@@ -103,13 +103,14 @@ impl ImageLimits {
     /// The pixels of a file. How many they are is looked at before they are decoded.
     #[cfg(feature = "image")]
     fn decode(self, image: &ImageSource, file: &[u8]) -> Result<Bitmap> {
-        use image::{DynamicImage, ImageDecoder as _, ImageReader};
+        use image::{DynamicImage, ImageDecoder as _, ImageFormat, ImageReader};
 
         let damaged = |error: image::ImageError| {
             let message = format!("cannot be decoded: {error}");
             wrong(image, &message, "invalid_image").with_source(error)
         };
-        if image::guess_format(file).is_err() {
+        let format = image::guess_format(file);
+        if !matches!(format, Ok(ImageFormat::Png | ImageFormat::Jpeg)) {
             let message = "is neither a PNG nor a JPEG file";
             return Err(wrong(image, message, "invalid_image"));
         }

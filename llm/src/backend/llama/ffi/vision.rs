@@ -3,7 +3,7 @@
 use std::ffi::CStr;
 use std::ptr::NonNull;
 use std::slice;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use llama_cpp_2::model::LlamaModel;
 use llama_cpp_sys_2 as sys;
@@ -61,6 +61,15 @@ impl MtmdParams {
     }
 }
 
+/// Held while a projector is looked at or loaded: libmtmd turns its log off for the whole process
+/// while it finds out what one takes.
+static LOADING: Mutex<()> = Mutex::new(());
+
+fn lock(mutex: &Mutex<()>) -> MutexGuard<'_, ()> {
+    // They guard no data that a panic could leave half changed.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// A loaded projector.
 pub(crate) struct Mtmd {
     raw: NonNull<sys::mtmd_context>,
@@ -80,6 +89,7 @@ unsafe impl Sync for Mtmd {}
 impl Mtmd {
     /// Bytes that a projector takes, without loading it; 0 if it cannot be loaded.
     pub(crate) fn bytes(path: &CStr, params: MtmdParams) -> u64 {
+        let _loading = lock(&LOADING);
         // SAFETY: the path ends with a NUL, and `params` come from libmtmd's defaults.
         let bytes = unsafe { graphmill_vision_bytes(path.as_ptr(), &params.raw()) };
         bytes as u64
@@ -88,6 +98,7 @@ impl Mtmd {
     /// Loads a projector for a model; `None` if libmtmd refuses, which it logs.
     pub(crate) fn load(model: Arc<LlamaModel>, path: &CStr, params: MtmdParams) -> Option<Self> {
         let width = super::model::input_width(&model);
+        let _loading = lock(&LOADING);
         let text = super::model::as_ptr(&model).as_ptr().cast_const();
         // SAFETY: the path ends with a NUL, `params` come from libmtmd's defaults, and the model
         // lives as long as what is loaded.
@@ -253,9 +264,7 @@ impl Chunk {
 
     /// Computes its embeddings, one position after the other.
     pub(crate) fn encode(&self) -> Result<Vec<f32>, String> {
-        // It guards no data that a panic could leave half changed.
-        let encoding = self.mtmd.encoding.lock();
-        let _encoding = encoding.unwrap_or_else(PoisonError::into_inner);
+        let _encoding = lock(&self.mtmd.encoding);
         let context = self.mtmd.raw.as_ptr();
         let (status, heard) = log::listen(|| {
             // SAFETY: the context and the chunk are alive, and nobody else encodes meanwhile.
