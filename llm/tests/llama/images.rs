@@ -86,7 +86,7 @@ fn encode(engine: &LlmEngine, tiles: &[PlacedTile]) {
     let (sender, encoded) = mpsc::channel();
     let vision = engine.vision().expect("it reads images");
     let encoding = vision.encode(tiles, move |result| {
-        sender.send(result).expect("waited for")
+        sender.send(result).expect("waited for");
     });
     let _encoding = encoding.expect("there is room");
     let result = encoded.recv_timeout(PATIENCE).expect("an answer");
@@ -221,7 +221,7 @@ fn nothing_is_encoded_for_who_does_not_wait() {
     go_on.send(()).expect("waited for");
     let (sender, encoded) = mpsc::channel();
     let last = vision.encode(tiles(3), move |result| {
-        sender.send(result).expect("waited for")
+        sender.send(result).expect("waited for");
     });
     let last = last.expect("there is room");
     assert_eq!(encoded.recv_timeout(PATIENCE), Ok(Ok(())));

@@ -1,5 +1,4 @@
-//! A projector with random weights, as those of LLaVA are made: images of one size, a position for
-//! each patch.
+//! A projector of the kind `mlp` with random weights: images of one size, a position for each patch.
 
 use std::path::{Path, PathBuf};
 

@@ -192,7 +192,7 @@ async fn wrong_images_are_refused_by_name() {
     let server = server().await;
     let good = url(&png(8, 8, 1));
     let noise: Vec<u8> = (0..5_000_u32)
-        .map(|byte| (byte * byte >> 3) as u8)
+        .map(|byte| ((byte * byte) >> 3) as u8)
         .collect();
     let mut damaged = png(8, 8, 1);
     let end = damaged.len() - 20;
@@ -247,7 +247,10 @@ async fn wrong_images_are_refused_by_name() {
     let error = &server.chat(&chat("sees", &many)).await.json()["error"];
     assert_eq!(error["param"], "messages[0].content[3]", "{error}");
     assert_eq!(error["code"], "too_many_images", "{error}");
-    let error = &server.chat(&chat("reads", &[good.clone()])).await.json()["error"];
+    let error = &server
+        .chat(&chat("reads", std::slice::from_ref(&good)))
+        .await
+        .json()["error"];
     assert_eq!(error["param"], "messages[0].content[0]", "{error}");
     let said = error["message"].as_str().expect("a message");
     assert!(said.contains("the model takes no images"), "{said}");

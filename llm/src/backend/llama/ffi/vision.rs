@@ -205,7 +205,7 @@ impl Chunks {
                 let mut length = 0;
                 // SAFETY: the chunk is alive and has as many tokens as it says.
                 let tokens = unsafe {
-                    let tokens = sys::mtmd_input_chunk_get_tokens_text(chunk, &mut length);
+                    let tokens = sys::mtmd_input_chunk_get_tokens_text(chunk, &raw mut length);
                     if length == 0 {
                         &[][..]
                     } else {
