@@ -14,16 +14,20 @@ mod shim {
     const SHIM: &str = "src/backend/llama/cpu_kernels/shim.cpp";
     const BUFFERS: &str = "src/backend/llama/cpu_kernels/buffers.cpp";
     const GUARD: &str = "src/backend/llama/ffi/guard.cpp";
+    const GUARD_HEADER: &str = "src/backend/llama/ffi/guard.h";
+    const VISION: &str = "src/backend/llama/ffi/vision.cpp";
     /// More flags for its compiler, separated by spaces.
     const FLAGS: &str = "GRAPHMILL_SHIM_FLAGS";
 
     pub(super) fn build() {
-        let sources: &[_] = if cfg!(feature = "cpu-kernels") {
-            &[SHIM, BUFFERS, GUARD]
-        } else {
-            &[GUARD]
-        };
-        for source in sources {
+        let mut sources = vec![GUARD];
+        if cfg!(feature = "cpu-kernels") {
+            sources.extend([SHIM, BUFFERS]);
+        }
+        if cfg!(feature = "vision") {
+            sources.push(VISION);
+        }
+        for source in sources.iter().chain([&GUARD_HEADER]) {
             println!("cargo:rerun-if-changed={source}");
         }
         println!("cargo:rerun-if-env-changed={FLAGS}");
@@ -35,7 +39,13 @@ mod shim {
         );
         let mut shim = cc::Build::new();
         shim.cpp(true).std("c++17").files(sources);
-        for folder in ["include", "src", "src/ggml-cpu", "../include"] {
+        for folder in [
+            "include",
+            "src",
+            "src/ggml-cpu",
+            "../include",
+            "../tools/mtmd",
+        ] {
             // Headers that are not ours, so without warnings.
             shim.flag("-isystem").flag(ggml.join(folder));
         }

@@ -56,6 +56,7 @@ mod schedule;
 pub mod spec;
 mod speculate;
 mod supervise;
+pub mod vision;
 mod worker;
 
 pub use backend::Backend;
@@ -82,8 +83,9 @@ pub use sampler::{Sampled, Sampler, Scratch};
 pub use spec::{
     AdapterSpec, BackendKind, Device, DraftSpec, FlashAttention, KvType, LlmEngineSpec, Numa,
     Number, PluginConfig, RopeScaling, SpecError, SplitMode, TensorOverride, ThreadPriority,
-    resolve_model_path,
+    VisionSpec, projector_beside, resolve_model_path,
 };
 pub use speculate::{DraftSource, SpeculationParams};
 pub use supervise::{Health, LlmEngineState, Supervised};
+pub use vision::{Bitmap, Encoding, Image, PlacedTile, Vision, VisionStatus};
 pub use worker::QueuePlace;

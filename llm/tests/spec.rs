@@ -5,7 +5,7 @@ use std::path::Path;
 
 use graphmill_llm::{
     Device, FlashAttention, KvType, LlmEngine, LlmEngineSpec, LoadError, PluginConfig, SpecError,
-    resolve_model_path,
+    projector_beside, resolve_model_path,
 };
 
 fn touch(path: &Path) {
@@ -51,6 +51,25 @@ fn a_folder_without_or_with_several_models_says_so() {
             .to_string()
             .contains("holds 2 `.gguf` files (a.gguf, b.gguf): name one of them"),
         "{error}"
+    );
+}
+
+#[test]
+fn projectors_are_no_models_and_are_found_beside_them() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let model = folder.path().join("a.gguf");
+    touch(&model);
+    assert_eq!(projector_beside(&model), None);
+    let projector = folder.path().join("mmproj-a-f16.gguf");
+    touch(&projector);
+    let found = resolve_model_path(folder.path(), ".").expect("one model");
+    assert_eq!(found.file_name(), model.file_name());
+    assert_eq!(projector_beside(&model), Some(projector));
+    touch(&folder.path().join("mmproj-b.gguf"));
+    assert_eq!(
+        projector_beside(&model),
+        None,
+        "which of two is not guessed"
     );
 }
 

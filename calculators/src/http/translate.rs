@@ -21,6 +21,8 @@ pub struct Translated {
     pub(super) names: &'static Names,
     /// Whether its answer tells calls as `function_call`.
     pub(super) function_call: bool,
+    /// Where its images are in the request, in order, if that is not where the body has them.
+    pub(super) images: Vec<String>,
 }
 
 /// What a dialect calls the fields of chat.
@@ -116,13 +118,68 @@ pub(super) fn function(
     json!({ "type": "function", "function": function })
 }
 
+/// The content of a message: texts and images, in order.
+#[derive(Debug, Default)]
+pub(super) struct Content {
+    parts: Vec<Value>,
+    /// Where its images are in the request.
+    images: Vec<String>,
+}
+
+impl Content {
+    /// A text.
+    pub(super) fn of(text: &str) -> Self {
+        let mut content = Self::default();
+        content.text(text);
+        content
+    }
+
+    /// Adds a text.
+    pub(super) fn text(&mut self, text: &str) {
+        self.parts.push(json!({ "type": "text", "text": text }));
+    }
+
+    /// Adds an image, which is at `path` in the request.
+    pub(super) fn image(&mut self, url: &str, path: String) {
+        self.parts
+            .push(json!({ "type": "image_url", "image_url": { "url": url } }));
+        self.images.push(path);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.parts.is_empty()
+    }
+}
+
 /// The turns of a conversation, in the terms of chat.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
     messages: Vec<Value>,
+    /// Where their images are in the request.
+    images: Vec<String>,
 }
 
 impl Turns {
+    /// Adds a message of texts and images. Texts alone are a line each.
+    pub(super) fn say_content(&mut self, role: &str, mut content: Content) {
+        if content.images.is_empty() {
+            let texts = content
+                .parts
+                .iter()
+                .filter_map(|part| part["text"].as_str());
+            let text = texts.collect::<Vec<_>>().join("\n");
+            self.say(role, text);
+        } else {
+            self.say(role, content.parts);
+            self.images.append(&mut content.images);
+        }
+    }
+
+    /// Where the images of all messages are in the request. To be asked for once.
+    pub(super) fn take_images(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.images)
+    }
+
     /// Adds a message.
     pub(super) fn say(&mut self, role: &str, content: impl Into<Value>) {
         let content: Value = content.into();

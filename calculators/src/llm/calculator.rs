@@ -7,7 +7,7 @@ use graphmill_engine::{
     Policy, Res, Result, Timestamp, register,
 };
 use graphmill_llm::{
-    CompiledConstraint, DraftSource, ErrorKind, FinishReason, GenerationError, LlmEngine,
+    CompiledConstraint, DraftSource, Encoding, ErrorKind, FinishReason, GenerationError, LlmEngine,
     SpeculationParams, StepOutput,
 };
 
@@ -37,6 +37,9 @@ pub struct Credit {
 ///
 /// Where a request has more prompts and choices than half of the places that are left in the
 /// engine's queue, the others follow when earlier ones have begun.
+///
+/// Images of a prompt are encoded before it is submitted, by the model's projector (`mmproj`), which
+/// encodes one at a time; what was encoded is kept for requests that have the same image.
 ///
 /// The node defines the resource it names: model, vocabulary and chat template, for the nodes that
 /// name it too.
@@ -72,6 +75,8 @@ pub struct Llm {
     choices: Option<Vec<Option<Choice>>>,
     /// Those of them that are not submitted yet.
     generations: Option<Generations>,
+    /// The images of the prompts, as long as they are not encoded.
+    encoding: Option<Encoding>,
     /// Choices that have not ended.
     running: usize,
     /// Whether credit comes back through the graph.
@@ -138,6 +143,7 @@ impl Calculator for Llm {
             asked_at: Timestamp::MAX,
             choices: None,
             generations: None,
+            encoding: None,
             running: 0,
             looped: io.credit.is_connected() && io.again.is_connected(),
         })
@@ -147,6 +153,10 @@ impl Calculator for Llm {
         match cx.event(io.events) {
             Some(Event::Step { index, output }) => self.step(io, cx, index, output)?,
             Some(Event::Stop { index }) => self.stopped(cx, index),
+            Some(Event::Encoded(encoded)) => {
+                encoded.map_err(failed)?;
+                self.begin()?;
+            }
             None => self.take_inputs(io, cx)?,
         }
         let unasked = self.params.is_none() && cx.settled(io.params) >= self.asked_at;
@@ -169,6 +179,7 @@ impl Llm {
             self.params = Some(params);
         }
         if self.choices.is_none()
+            && self.generations.is_none()
             && let (Some(prompts), Some(params)) = (&mut self.prompts, &self.params)
         {
             let prompts = std::mem::take(&mut prompts.0);
@@ -183,10 +194,22 @@ impl Llm {
             }
             let quota = Terms::of(cx.run()).map(|terms| Arc::clone(&terms.quota));
             let told = (cx.sender(io.events), quota);
-            let mut generations = prepare(&self.model, self.limits, prompts, params, told)?;
+            let generations = prepare(&self.model, self.limits, prompts, params, told)?;
             self.running = generations.count();
-            self.choices = Some(generations.begin()?);
+            self.encoding = generations.encode()?;
             self.generations = Some(generations);
+            if self.encoding.is_none() {
+                self.begin()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Submits the first choices, whose images are encoded.
+    fn begin(&mut self) -> Result<()> {
+        self.encoding = None;
+        if let Some(generations) = &mut self.generations {
+            self.choices = Some(generations.begin()?);
         }
         Ok(())
     }

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use graphmill_engine::{Error, EventSender, Result};
 use graphmill_llm::{
-    CompiledConstraint, Entry, GenerationRequest, LlmEngine, RequestId, SequenceHandle,
-    SpeculationParams, StepOutput, SubmitError, Token,
+    CompiledConstraint, Encoding, Entry, GenerationError, GenerationRequest, LlmEngine, PlacedTile,
+    RequestId, SequenceHandle, SpeculationParams, StepOutput, SubmitError, Token,
 };
 
 use super::out_of_memory;
@@ -22,8 +22,15 @@ const CREDITS: u32 = 128;
 /// What reaches the node from outside of the graph, and from nodes that end a choice.
 #[derive(Debug)]
 pub(super) enum Event {
-    Step { index: u32, output: StepOutput },
-    Stop { index: u32 },
+    Step {
+        index: u32,
+        output: StepOutput,
+    },
+    Stop {
+        index: u32,
+    },
+    /// The images of the prompts are encoded, or cannot be.
+    Encoded(Result<(), GenerationError>),
 }
 
 /// A choice that has not ended. Dropping it cancels what still runs.
@@ -78,7 +85,7 @@ impl Generations {
         // The last ones may be submitted when the answer has begun, which is too late to refuse
         // them.
         for prompt in &prompts {
-            let checked = engine.check_prompt(&prompt.tokens, max_tokens);
+            let checked = engine.check_prompt(&prompt.tokens, &prompt.tiles, max_tokens);
             checked.map_err(refused)?;
         }
         Ok(Self {
@@ -93,6 +100,23 @@ impl Generations {
             quota,
             next: 0,
         })
+    }
+
+    /// Has the images of the prompts encoded, as far as nobody has. None if there is nothing to wait
+    /// for.
+    pub(super) fn encode(&self) -> Result<Option<Encoding>> {
+        let tiles = self.prompts.iter().flat_map(|prompt| prompt.tiles.iter());
+        let tiles = tiles.map(PlacedTile::tile);
+        let tiles: Vec<_> = tiles.filter(|tile| !tile.is_encoded()).cloned().collect();
+        let Some(vision) = self.engine.vision().filter(|_| !tiles.is_empty()) else {
+            return Ok(None);
+        };
+        let events = self.events.clone();
+        let answer = move |encoded| {
+            // a session that has ended waits for nothing
+            events.send(Event::Encoded(encoded)).ok();
+        };
+        vision.encode(tiles, answer).map(Some).map_err(refused)
     }
 
     /// How many there are.
@@ -132,6 +156,7 @@ impl Generations {
         }
         let TokenPrompt {
             tokens: prompt,
+            tiles,
             asked,
         } = &self.prompts[self.next / n];
         let generation = self.next % n;
@@ -142,6 +167,7 @@ impl Generations {
             sink.send(Event::Step { index, output }).ok();
         });
         request.request = self.request;
+        request.tiles = Arc::clone(tiles);
         request.entry = entry;
         if self.next == 0
             && let Some(quota) = self.quota.clone()
@@ -214,6 +240,9 @@ pub(crate) fn refused(error: SubmitError) -> Error {
             .with_code("invalid_value"),
         SubmitError::InvalidToken { .. } | SubmitError::EmptyPrompt => Error::invalid(message)
             .with_field("prompt")
+            .with_code("invalid_value"),
+        SubmitError::EndsWithImage => Error::invalid(message)
+            .with_field("messages")
             .with_code("invalid_value"),
         SubmitError::UnknownAdapter { .. } => Error::not_found(message)
             .with_field("model")

@@ -7,13 +7,14 @@ use std::sync::Arc;
 use graphmill_engine::{Error, Kind, Resource, Result, World};
 use graphmill_llm::backend::scripted::{Script, ScriptedBackend};
 use graphmill_llm::{
-    BackendKind, Health, LlmEngine, LlmEngineSpec, LoadError, SpecError, Supervised, Vocab,
-    resolve_model_path,
+    BackendKind, Health, LlmEngine, LlmEngineSpec, LoadError, SpecError, Supervised, VisionSpec,
+    Vocab, projector_beside, resolve_model_path,
 };
 
 use super::formats::OutputFormats;
 use super::generation_config::GenerationConfig;
 use super::history::History;
+use super::images::ImageLimits;
 use crate::text::chat_template::{ChatTemplate, TemplateError};
 
 /// File beside a model that replaces the chat template inside it.
@@ -22,6 +23,8 @@ const TEMPLATE_FILE: &str = "chat_template.jinja";
 const MODEL: &str = "models_path";
 /// The option that names the model that drafts.
 const DRAFT: &str = "draft_models_path";
+/// The option that names what reads images.
+const PROJECTOR: &str = "mmproj";
 /// Name of the template that some models have for conversations with tools.
 const TOOL_TEMPLATE: &str = "tool_use";
 
@@ -39,6 +42,14 @@ pub struct ModelSpec {
     pub reasoning_parser: String,
     /// Whether calls of tools are held to their format where no request demands them.
     pub guided_tool_calls: bool,
+    /// Whether a projector beside the model is loaded with it where none is named.
+    pub finds_projector: bool,
+    /// Whether the graph cannot do without one.
+    pub needs_projector: bool,
+    /// Bytes for images that were encoded, with such a projector.
+    pub image_cache_size: u64,
+    /// What a request may have of images.
+    pub images: ImageLimits,
 }
 
 /// A loaded model. Every session of every graph that names the same model and limits shares one.
@@ -51,6 +62,7 @@ pub struct LanguageModel {
     tool_template: Option<Result<ChatTemplate, TemplateError>>,
     formats: OutputFormats,
     generation: GenerationConfig,
+    images: ImageLimits,
 }
 
 impl LanguageModel {
@@ -70,6 +82,7 @@ impl LanguageModel {
         let template = own_template(&*vocab, None);
         Ok(Self {
             generation: GenerationConfig::default(),
+            images: ImageLimits::default(),
             formats: OutputFormats::new("", "", source(template.as_ref()), &*vocab)?,
             template,
             tool_template: None,
@@ -102,6 +115,11 @@ impl LanguageModel {
     /// How it writes tool calls and reasoning.
     pub(crate) fn formats(&self) -> &OutputFormats {
         &self.formats
+    }
+
+    /// What a request may have of images.
+    pub(crate) fn images(&self) -> ImageLimits {
+        self.images
     }
 
     /// What its finished generations said.
@@ -138,6 +156,29 @@ impl Resource for LanguageModel {
         if let Some(draft) = &mut spec.engine.draft {
             let found = resolve_model_path(&base, &draft.model.to_string_lossy());
             draft.model = world.resolve(&found.map_err(unusable_draft)?);
+        }
+        if let Some(vision) = &mut spec.engine.vision {
+            let named = vision.mmproj.to_string_lossy().into_owned();
+            let found = resolve_model_path(&base, &named);
+            vision.mmproj = world.resolve(&found.map_err(unusable_projector)?);
+        } else if spec.finds_projector
+            && spec.engine.backend == BackendKind::Llama
+            && cfg!(feature = "vision")
+            && let Some(found) = projector_beside(&spec.engine.model)
+        {
+            tracing::info!(
+                model = %spec.engine.model.display(),
+                mmproj = %found.display(),
+                "the projector beside the model is loaded with it"
+            );
+            spec.engine.vision = Some(VisionSpec {
+                cache_size: spec.image_cache_size,
+                ..VisionSpec::new(found)
+            });
+        }
+        if spec.needs_projector && spec.engine.vision.is_none() {
+            let message = "`pipeline_type` says that the model reads images, and there is no projector: name one as `mmproj`";
+            return Err(Error::invalid(message).with_field("pipeline_type"));
         }
         for adapter in &mut spec.engine.adapters {
             adapter.path = world.resolve(&adapter.path);
@@ -194,6 +235,7 @@ impl Resource for LanguageModel {
         let generation = GenerationConfig::beside(&spec.engine.model, world, vocab.n_vocab())?;
         Ok(Self {
             generation,
+            images: spec.images,
             formats,
             engine,
             vocab,
@@ -273,6 +315,13 @@ fn unusable_draft(error: SpecError) -> Error {
         .with_field(DRAFT)
 }
 
+fn unusable_projector(error: SpecError) -> Error {
+    let message = format!("`mmproj`: {error}");
+    Error::new(unusable(error.clone()).kind, message)
+        .with_source(error)
+        .with_field(PROJECTOR)
+}
+
 /// The error with the option that names the file it is about.
 fn at_fault(spec: &LlmEngineSpec, error: LoadError) -> Error {
     let option = match &error {
@@ -283,10 +332,12 @@ fn at_fault(spec: &LlmEngineSpec, error: LoadError) -> Error {
         | LoadError::Memory { path, .. }
         | LoadError::BackendMissing { path, .. } => {
             let adapter = spec.adapters.iter().position(|it| it.path == *path);
+            let is_projector = spec.vision.as_ref().is_some_and(|it| it.mmproj == *path);
             let is_draft = spec.draft.as_ref().is_some_and(|it| it.model == *path);
             match adapter {
                 Some(at) => adapter_option(at),
                 None if is_draft && spec.model != *path => DRAFT.to_owned(),
+                None if is_projector && spec.model != *path => PROJECTOR.to_owned(),
                 None => MODEL.to_owned(),
             }
         }

@@ -9,12 +9,13 @@ use graphmill_engine::Contract;
 use graphmill_llm::spec::{MAX_RESTARTS, STEP_TIMEOUT_MS};
 use graphmill_llm::{
     AdapterSpec, Device, DraftSource, DraftSpec, LlmEngineSpec, Number, PluginConfig, SpecError,
-    SpeculationParams, SubmitError,
+    SpeculationParams, SubmitError, VisionSpec,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, de::IgnoredAny};
 
 use super::batching;
+use super::images::ImageLimits;
 use super::model::ModelSpec;
 use crate::text::{reasoning, tool_calls};
 
@@ -22,7 +23,8 @@ use crate::text::{reasoning, tool_calls};
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct LlmOptions {
-    /// Folder with one `.gguf` file, or such a file; relative to the graph's folder. Required.
+    /// Folder with one `.gguf` file beside projectors (`mmproj*.gguf`), or such a file; relative to
+    /// the graph's folder. Required.
     pub models_path: String,
     /// Most tokens of one step, prompt chunks and decodes together. Where decodes would fill it,
     /// prompts keep a part.
@@ -95,7 +97,7 @@ pub struct LlmOptions {
     pub max_priority: i32,
     /// A Jinja file, relative to the graph's folder, that replaces the model's chat template.
     pub chat_template_file: String,
-    /// Kinds that do more than text are refused.
+    /// `VLM` and `VLM_CB` need a projector, and `OMNI` is refused: there is no sound.
     pub pipeline_type: PipelineType,
     /// Both modes are rendered in the same way.
     pub chat_template_mode: ChatTemplateMode,
@@ -109,6 +111,19 @@ pub struct LlmOptions {
     pub draft_max_num_batched_tokens: Option<u32>,
     /// Most GB that the draft model's KV cache may take; `cache_size` when not set.
     pub draft_cache_size: Option<u64>,
+    /// The projector of a model that reads images: a `.gguf` file, relative to the graph's folder.
+    /// When empty, the one file `mmproj*.gguf` in the model's folder, if there is one; `none` for a
+    /// model that is to read no images.
+    pub mmproj: String,
+    /// Most GB of host memory for images that were encoded, which then need not be encoded again; 0
+    /// keeps none, and 0.25 are kept when not set.
+    pub image_cache_size: Option<f64>,
+    /// Most images of a request.
+    pub max_images: u32,
+    /// Most bytes of an image's file.
+    pub max_image_bytes: u64,
+    /// Most pixels of an image, width times height. A larger one is refused before it is decoded.
+    pub max_image_pixels: u64,
     /// LoRA adapters that requests can choose, by `model: "graph:adapter"` or `model: "adapter"`.
     /// All compute side by side.
     pub lora_adapters: Vec<LoraAdapter>,
@@ -204,6 +219,11 @@ impl Default for LlmOptions {
             draft_device: String::new(),
             draft_max_num_batched_tokens: None,
             draft_cache_size: None,
+            mmproj: String::new(),
+            image_cache_size: None,
+            max_images: ImageLimits::default().count,
+            max_image_bytes: ImageLimits::default().bytes,
+            max_image_pixels: ImageLimits::default().pixels,
             lora_adapters: Vec::new(),
             draft_block_size: None,
             draft_max_num_seqs: None,
@@ -280,6 +300,9 @@ pub(crate) fn step_timeout_ms(c: &mut Contract, seconds: f64) -> u32 {
     }
     (seconds * 1e3).ceil() as u32
 }
+
+/// Says that a projector beside the model is not to be used.
+const NO_PROJECTOR: &str = "none";
 
 /// More memory than any machine has.
 const MAX_GB: f64 = 1e6;
@@ -368,16 +391,12 @@ impl LlmOptions {
             c.missing_option("models_path", "\"./\"");
         }
         batching::refuse(self, c);
-        if matches!(
-            self.pipeline_type,
-            PipelineType::Vlm | PipelineType::VlmCb | PipelineType::Omni
-        ) {
-            let message = format!(
-                "`pipeline_type` {:?} is not available: models of text only",
-                self.pipeline_type
-            );
+        if self.pipeline_type == PipelineType::Omni {
+            let message = "`pipeline_type` `OMNI` is not available: models of text and images only";
             c.option_error("pipeline_type", message);
         }
+        let cache_size = bytes(c, "image_cache_size", self.image_cache_size);
+        let image_cache_size = cache_size.unwrap_or(VisionSpec::CACHE_SIZE);
         let mut engine = LlmEngineSpec::new(&self.models_path);
         engine.max_num_batched_tokens = self.max_num_batched_tokens;
         engine.max_num_seqs = self.max_num_seqs;
@@ -405,6 +424,12 @@ impl LlmOptions {
             PluginConfig::from_json(&self.plugin_config),
         );
         engine.draft = self.draft_spec(c, &engine);
+        if !self.mmproj.is_empty() && self.mmproj != NO_PROJECTOR {
+            engine.vision = Some(VisionSpec {
+                cache_size: image_cache_size,
+                ..VisionSpec::new(&self.mmproj)
+            });
+        }
         let adapters = self.lora_adapters.iter();
         engine.adapters = adapters.filter_map(|adapter| adapter.spec(c)).collect();
         if !self.models_path.is_empty()
@@ -434,6 +459,14 @@ impl LlmOptions {
             tool_parser: self.tool_parser.clone(),
             reasoning_parser: self.reasoning_parser.clone(),
             guided_tool_calls: self.enable_tool_guided_generation,
+            finds_projector: self.mmproj.is_empty(),
+            needs_projector: matches!(self.pipeline_type, PipelineType::Vlm | PipelineType::VlmCb),
+            image_cache_size,
+            images: ImageLimits {
+                count: self.max_images,
+                bytes: self.max_image_bytes,
+                pixels: self.max_image_pixels,
+            },
         }
     }
 

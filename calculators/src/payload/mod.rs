@@ -16,12 +16,13 @@ mod tally;
 
 use std::borrow::Cow;
 use std::fmt;
-use std::sync::Arc;
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
 pub use graphmill_llm::{
-    CompiledConstraint, Constraint, QueuePlace, ReasoningLimit, ReasoningMarks, SamplingParams,
-    Tenant, Token, TokenLogprob, TokenSet, Tokens, Usage,
+    CompiledConstraint, Constraint, PlacedTile, QueuePlace, ReasoningLimit, ReasoningMarks,
+    SamplingParams, Tenant, Token, TokenLogprob, TokenSet, Tokens, Usage,
 };
 use serde_json::{Map, Value};
 
@@ -159,6 +160,27 @@ pub struct ChatInput {
     pub continues: bool,
     /// Whose replies its messages may repeat; none if they are text and nothing else.
     pub partner: Option<Partner>,
+    /// The images in it, in order. In the content of messages, [`image_marker`] stands for each.
+    pub images: Arc<[ImageSource]>,
+}
+
+/// An image as a request has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImageSource {
+    /// Where it is in the request, for errors: `messages[0].content[1]`.
+    pub field: Arc<str>,
+    /// What the request says of it, such as `data:image/png;base64,...`.
+    pub url: Arc<str>,
+}
+
+/// What stands for an image in the text of a conversation. No client can know it, so no text has it
+/// by chance or by intent.
+pub fn image_marker() -> &'static str {
+    static MARKER: LazyLock<String> = LazyLock::new(|| {
+        let number = RandomState::new().build_hasher().finish();
+        format!("<__image_{number:016x}__>")
+    });
+    &MARKER
 }
 
 /// Who answers in a conversation, and for whom: replies are only found again by those that have
@@ -298,6 +320,8 @@ pub struct TemplatedPrompt {
     /// Whether it ends where the template has a reply begin, so that the reply to it is known
     /// again.
     pub awaits_reply: bool,
+    /// The images for which [`image_marker`] stands in the text, in the conversation's order.
+    pub images: Arc<[ImageSource]>,
 }
 
 /// A prompt that awaits a reply.
@@ -320,8 +344,10 @@ pub struct TokenPrompts(pub Vec<TokenPrompt>);
 /// A prompt as tokens.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TokenPrompt {
-    /// The tokens.
+    /// The tokens, and the placeholders of images: numbers below 0.
     pub tokens: Vec<Token>,
+    /// The tiles of images for which placeholders stand, in order.
+    pub tiles: Arc<[PlacedTile]>,
     /// What they were made of, if the reply to them is to be known again.
     pub asked: Option<Arc<Asked>>,
 }
@@ -331,6 +357,7 @@ impl From<Vec<Token>> for TokenPrompt {
     fn from(tokens: Vec<Token>) -> Self {
         Self {
             tokens,
+            tiles: Arc::default(),
             asked: None,
         }
     }

@@ -206,7 +206,7 @@ fn what_cannot_be_honored_is_refused_in_the_words_of_the_dialect() {
         ),
         (
             responses(json!({"input": [{"role": "user", "content": [{"type": "input_image"}]}]})),
-            "input[0].content[0].type",
+            "input[0].content[0].image_url",
         ),
         (
             responses(json!({"input": [{"type": "item_reference", "id": "x"}]})),
@@ -253,7 +253,7 @@ fn what_cannot_be_honored_is_refused_in_the_words_of_the_dialect() {
         ),
         (
             messages(json!({"messages": [{"role": "user", "content": [{"type": "image"}]}]})),
-            "messages[0].content[0].type",
+            "messages[0].content[0].source",
         ),
         (messages(json!({"max_tokens": 0})), "max_tokens"),
         (

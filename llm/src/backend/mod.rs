@@ -18,8 +18,9 @@ pub(crate) mod llama;
 pub mod scripted;
 
 pub use interface::{
-    Adapter, Backend, BatchToken, Capacity, Checkpoint, DecodeError, DraftSupport,
-    EmbeddingBackend, EmbeddingCapacity, KvLayout, Reuse, SaveError, SavedCells, SavedPart, Slot,
+    Adapter, Backend, BatchImage, BatchToken, Capacity, Checkpoint, DecodeError, DraftSupport,
+    EmbeddingBackend, EmbeddingCapacity, KvLayout, Piece, PreparedTile, Projector, Reuse,
+    SaveError, SavedCells, SavedPart, Slot,
 };
 pub(crate) use interface::{Loaded, Serve};
 #[cfg(feature = "llama")]

@@ -2,9 +2,10 @@
 
 use super::sequence::Sequence;
 use super::slots::Slots;
-use crate::backend::{Backend, BatchToken, DecodeError, Slot};
+use crate::backend::{Adapter, Backend, BatchImage, BatchToken, DecodeError, Reuse, Slot};
 use crate::schedule::{Plan, Work};
 use crate::speculate::Drafting;
+use crate::vision::PlacedTile;
 
 /// Most bytes of logits of prompt tokens in a step, which llama.cpp keeps room for from then on.
 const PROMPT_ROWS_BYTES: usize = 64 << 20;
@@ -13,12 +14,28 @@ const PROMPT_ROWS_BYTES: usize = 64 << 20;
 #[derive(Default)]
 pub(super) struct Batch {
     tokens: Vec<BatchToken>,
+    images: Vec<ImageWork>,
     /// How many of the tokens are drafts.
     drafted: u32,
     by_slot: Vec<(Slot, Work)>,
 }
 
+/// Positions of a tile that a step computes.
+struct ImageWork {
+    tile: PlacedTile,
+    first: u32,
+    positions: u32,
+    slot: Slot,
+    adapter: Option<Adapter>,
+}
+
 impl Batch {
+    /// How many positions the step computes: tokens and those of images.
+    pub(super) fn len(&self) -> usize {
+        let images = self.images.iter().map(|image| image.positions as usize);
+        self.tokens.len() + images.sum::<usize>()
+    }
+
     pub(super) fn tokens(&self) -> &[BatchToken] {
         &self.tokens
     }
@@ -33,9 +50,11 @@ impl Batch {
     /// back.
     pub(super) fn fill(&mut self, plan: &mut Plan, slots: &mut Slots, n_vocab: usize) {
         limit_to_stops(plan, slots);
+        limit_to_borders(plan, slots);
         limit_prompt_rows(plan, slots, n_vocab);
         self.sort(plan, slots);
         self.tokens.clear();
+        self.images.clear();
         self.drafted = 0;
         let step = slots.step();
         for work in &plan.work {
@@ -46,6 +65,16 @@ impl Batch {
             sequence.keep_drafts(work.drafts as usize);
             self.drafted += work.drafts;
             let computed = sequence.cells.computed();
+            if let Some(tile) = sequence.tile() {
+                self.images.push(ImageWork {
+                    tile: tile.clone(),
+                    first: computed,
+                    positions: work.tokens,
+                    slot,
+                    adapter: sequence.group.adapter,
+                });
+                continue;
+            }
             let known = &sequence.tokens[computed as usize..][..work.tokens as usize];
             let adapter = sequence.group.adapter;
             let tokens = known.iter().chain(sequence.drafts());
@@ -91,14 +120,47 @@ impl Batch {
             .filter(|sequence| sequence.is_constrained())
             .peekable();
         if constrained.peek().is_none() {
-            return backend.decode(&self.tokens);
+            return self.compute(backend);
         }
         rayon_core::in_place_scope(|scope| {
             for sequence in constrained {
                 scope.spawn(|_| sequence.prepare_masks());
             }
-            backend.decode(&self.tokens)
+            self.compute(backend)
         })
+    }
+
+    /// Computes images and then tokens, whose logits are read.
+    fn compute(&self, backend: &mut dyn Backend) -> Result<(), DecodeError> {
+        if self.images.is_empty() {
+            return backend.decode(&self.tokens);
+        }
+        let images = self.images.iter().map(|work| {
+            let (embeddings, positions) = work.tile.embeddings(work.first, work.positions);
+            BatchImage {
+                embeddings,
+                positions,
+                first: work.first,
+                slot: work.slot,
+                adapter: work.adapter,
+            }
+        });
+        let images: Vec<_> = images.collect();
+        let mut computed = backend.decode_images(&images);
+        if computed.is_ok() && !self.tokens.is_empty() {
+            computed = backend.decode(&self.tokens);
+        }
+        if computed == Err(DecodeError::NoCells) {
+            // The step is made again as a whole.
+            if backend.capacity().reuse != Reuse::Cells {
+                let message = "the KV cache has too few free cells for images and tokens";
+                return Err(DecodeError::Failed(message.to_owned()));
+            }
+            for image in &images {
+                backend.remove(image.slot, image.first);
+            }
+        }
+        computed
     }
 }
 
@@ -108,6 +170,18 @@ fn limit_to_stops(plan: &mut Plan, slots: &Slots) {
         let cells = &slots.working(work).cells;
         if let Some(stop) = cells.next_stop() {
             let tokens = work.tokens.min(stop - cells.computed());
+            plan.size.prompt_tokens -= work.tokens - tokens;
+            work.tokens = tokens;
+        }
+    }
+}
+
+/// Shortens prompts in the plan to where images begin and end.
+fn limit_to_borders(plan: &mut Plan, slots: &Slots) {
+    for work in &mut plan.work {
+        let sequence = slots.working(work);
+        if let Some(border) = sequence.next_border() {
+            let tokens = work.tokens.min(border - sequence.cells.computed());
             plan.size.prompt_tokens -= work.tokens - tokens;
             work.tokens = tokens;
         }

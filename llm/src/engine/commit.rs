@@ -71,7 +71,7 @@ impl Core<'_> {
     /// The backend has fewer free cells than it should: plan with what it has shown to hold, which
     /// leaves drafts out first. If only one sequence holds cells, it can never go on.
     pub(super) fn retry_with_fewer_cells(&mut self) {
-        self.prefixes.ran_out(self.batch.tokens().len() as u32);
+        self.prefixes.ran_out(self.batch.len() as u32);
         if self.batch.drafted() > 0 {
             return;
         }

@@ -19,6 +19,7 @@ use crate::protocol::{FinishReason, GenerationError, LoadError, SequenceId, Subm
 use crate::room::{self, Cache};
 use crate::spec::{DraftSpec, LlmEngineSpec};
 use crate::speculate::DraftSource;
+use crate::vision::{self, PlacedTile, Vision};
 use crate::worker::{
     Command, Inbox, OutputReceiver, Pulse, Ready, Ticket, Waiter, Worker, stopped,
 };
@@ -61,6 +62,7 @@ pub struct LlmEngine {
     compiler: Arc<OnceLock<Result<Compiler, ConstraintError>>>,
     capacity: Capacity,
     info: LlmEngineInfo,
+    vision: Option<Vision>,
     shared: Arc<Shared>,
     worker: Worker<Order, Waiting>,
     /// Here for as long as the engine is.
@@ -127,6 +129,7 @@ impl LlmEngine {
                 backend: &mut backend,
                 draft: None,
                 vocab,
+                projector: None,
             });
             Ok(())
         })
@@ -149,6 +152,7 @@ impl LlmEngine {
                 backend: &mut backend,
                 draft: Some(&mut draft),
                 vocab,
+                projector: None,
             });
             Ok(())
         })
@@ -176,6 +180,7 @@ impl LlmEngine {
                         backend,
                         draft,
                         vocab,
+                        projector,
                     } = loaded;
                     let (to_sessions, shared) = (Arc::clone(&vocab), Arc::clone(&shared));
                     let capacity = backend.capacity();
@@ -186,14 +191,17 @@ impl LlmEngine {
                     // As long as this call, not as long as the backend.
                     let draft = draft.map(|draft| -> &mut dyn Backend { draft });
                     let mut core = Core::new(&spec, backend, draft, vocab, shared, &mut outbox);
-                    ready.is((to_sessions, capacity, backend_info, draft_info));
+                    ready.is((to_sessions, capacity, backend_info, draft_info, projector));
                     inbox.serve(&mut core);
                 })
             }
         };
         let pulse = Arc::clone(&shared.pulse);
         let (worker, opened) = Worker::start(format!("engine {name}"), pulse, serve)?;
-        let (vocab, capacity, backend, draft) = opened;
+        let (vocab, capacity, backend, draft, projector) = opened;
+        let cache_size = spec.vision.as_ref().map_or(0, |vision| vision.cache_size);
+        let vision = projector.map(|projector| Vision::start(projector, &name, cache_size));
+        let vision = vision.transpose()?;
         let info = LlmEngineInfo {
             model: vocab.model_name().to_owned(),
             path: spec.model.clone(),
@@ -217,6 +225,7 @@ impl LlmEngine {
             backend,
             draft,
             adapters: spec.adapters.clone(),
+            vision: spec.vision.clone().filter(|_| vision.is_some()),
         };
         tracing::info!("engine\n{info}");
         let prefixes: Arc<dyn Cache> = Arc::new(SavedPrefixes(worker.commands().clone()));
@@ -228,6 +237,7 @@ impl LlmEngine {
             vocab,
             compiler: Arc::default(),
             capacity,
+            vision,
             shared,
             worker,
             _prefixes: prefixes,
@@ -360,16 +370,29 @@ impl LlmEngine {
                 message: format!("has {token}, which is not in the vocabulary of {n_vocab} tokens"),
             });
         }
-        self.check_prompt(&request.prompt, request.max_tokens)
+        if request.tiles.iter().any(|tile| !tile.tile().is_encoded()) {
+            return Err(SubmitError::InvalidParameter {
+                field: "tiles",
+                message: "has a tile that is not encoded".to_owned(),
+            });
+        }
+        if request.prompt_logprobs.is_some() && !request.tiles.is_empty() {
+            return Err(SubmitError::InvalidParameter {
+                field: "prompt_logprobs",
+                message: "cannot be asked for with images, whose positions have none".to_owned(),
+            });
+        }
+        self.check_prompt(&request.prompt, &request.tiles, request.max_tokens)
     }
 
-    /// Whether a prompt can run, with this limit of its generation.
+    /// Whether a prompt with these tiles of images can run, with this limit of its generation.
     ///
     /// # Errors
     /// As [`submit`](Self::submit), for prompts that can never run.
     pub fn check_prompt(
         &self,
         prompt: &[Token],
+        tiles: &[PlacedTile],
         max_tokens: Option<u32>,
     ) -> Result<(), SubmitError> {
         let generates = usize::from(max_tokens != Some(0));
@@ -391,14 +414,13 @@ impl LlmEngine {
                 max_num_batched_tokens,
             });
         }
-        match prompt.iter().position(|token| !self.vocab.contains(*token)) {
-            Some(position) => Err(SubmitError::InvalidToken {
-                token: prompt[position],
-                position,
-                n_vocab: self.vocab.n_vocab(),
-            }),
-            None => Ok(()),
-        }
+        let is_token = |token| self.vocab.contains(token);
+        vision::check_prompt(prompt, tiles, self.vocab.n_vocab(), is_token)
+    }
+
+    /// What reads images for the model; `None` if it takes none.
+    pub fn vision(&self) -> Option<&Vision> {
+        self.vision.as_ref()
     }
 
     /// The model's vocabulary, shared with every session.
@@ -434,8 +456,11 @@ impl LlmEngine {
     /// What the engine is doing now.
     pub fn status(&self) -> LlmEngineStatus {
         let model = self.vocab.model_name().to_owned();
-        self.shared
-            .status(model, &self.capacity, &self.spec.adapters)
+        let mut status = self
+            .shared
+            .status(model, &self.capacity, &self.spec.adapters);
+        status.images = self.vision.as_ref().map(Vision::status).unwrap_or_default();
+        status
     }
 }
 

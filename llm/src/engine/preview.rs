@@ -7,6 +7,7 @@ use super::slots::Slots;
 use super::{LlmEngine, Order, Waiting};
 use crate::cache::{PrefixCache, ShareGroup};
 use crate::protocol::{GenerationError, SubmitError, Token};
+use crate::vision::PlacedTile;
 use crate::worker::{Seat, Waiter, stopped};
 
 /// What a prompt would take if it were admitted now.
@@ -36,7 +37,8 @@ impl Drop for Question {
 }
 
 impl LlmEngine {
-    /// Asks what a prompt would take if it were admitted now, with this cache salt and adapter.
+    /// Asks what a prompt with these tiles of images would take if it were admitted now, with this
+    /// cache salt and adapter.
     /// `answer` is called on the engine's thread, between two steps; with an error, on any thread,
     /// if the engine fails first.
     ///
@@ -45,11 +47,12 @@ impl LlmEngine {
     pub fn preview(
         &self,
         prompt: Vec<Token>,
+        tiles: &[PlacedTile],
         salt: &Arc<str>,
         adapter: Option<&str>,
         answer: impl FnOnce(Result<PromptPreview, GenerationError>) + Send + 'static,
     ) -> Result<(), SubmitError> {
-        self.check_prompt(&prompt, None)?;
+        self.check_prompt(&prompt, tiles, None)?;
         let group = self.group(adapter, salt)?;
         let answer = Arc::new(Waiter::new(Box::new(answer)));
         let waiting = Waiting::Question(Arc::clone(&answer));

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::constrain::{CompiledConstraint, ReasoningLimit};
 use crate::protocol::{RequestId, SamplingParams, StepSink, Tenant, Token, TokenSet};
 use crate::speculate::SpeculationParams;
+use crate::vision::PlacedTile;
 use crate::worker::QueuePlace;
 
 /// How a generation comes by its place in the queue.
@@ -36,6 +37,9 @@ pub struct GenerationRequest {
     pub on_admission: Option<OnAdmission>,
     /// Prompt tokens, at least one. Nothing is added to them.
     pub prompt: Vec<Token>,
+    /// The tiles of images in the prompt, in order, all of them encoded. A prompt with images drafts
+    /// nothing.
+    pub tiles: Arc<[PlacedTile]>,
     /// How tokens are chosen.
     pub sampling: SamplingParams,
     /// Reports the log probability of each prompt token but the first, and of this many most likely
@@ -86,6 +90,7 @@ impl GenerationRequest {
             entry: Entry::Open,
             on_admission: None,
             prompt,
+            tiles: Arc::default(),
             sampling: SamplingParams::greedy(),
             prompt_logprobs: None,
             max_tokens: None,
@@ -108,6 +113,7 @@ impl fmt::Debug for GenerationRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("GenerationRequest")
             .field("prompt_tokens", &self.prompt.len())
+            .field("tiles", &self.tiles.len())
             .field("sampling", &self.sampling)
             .field("max_tokens", &self.max_tokens)
             .field("credits", &self.credits)

@@ -56,6 +56,10 @@ impl Sampling {
         let mut tokens = batch.tokens();
         let mut rows = 0;
         for work in works {
+            // Nothing follows from positions of images yet.
+            if slots.working(work).tile().is_some() {
+                continue;
+            }
             let (own, after) = tokens.split_at((work.tokens + work.drafts) as usize);
             tokens = after;
             let asked = own.iter().filter(|token| token.logits).count();

@@ -1,5 +1,6 @@
 //! One generation inside the engine: its tokens, its cells, its credit and how it ends.
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
@@ -20,6 +21,7 @@ use crate::sampler::{Sampled, Sampler, Scratch};
 use crate::schedule::turns::Owner;
 use crate::schedule::{Row, Work};
 use crate::speculate::{Drafting, ModelDraft, Speculation};
+use crate::vision::PlacedTile;
 use crate::worker::OutputReceiver;
 
 /// A sequence from its submission to its end.
@@ -38,6 +40,8 @@ pub(crate) struct Sequence {
     pub(crate) submitted: Instant,
     /// Prompt and generated tokens.
     pub(crate) tokens: Vec<Token>,
+    /// The tiles of images in the prompt, in order.
+    tiles: Arc<[PlacedTile]>,
     pub(crate) cells: KvCells,
     /// Shares cells with sequences of the same group only, and computes with its adapter.
     pub(crate) group: ShareGroup,
@@ -98,6 +102,11 @@ impl Sequence {
         vocab: &Arc<dyn Vocab>,
     ) -> Self {
         let prompt_tokens = request.prompt.len() as u32;
+        // What was said in tokens, which is what repetitions are looked for in.
+        let mut text = Cow::Borrowed(&request.prompt);
+        if !request.tiles.is_empty() {
+            text.to_mut().retain(|token| vocab.contains(*token));
+        }
         let token_limit = match request.max_tokens {
             Some(max_tokens) => prompt_tokens.saturating_add(max_tokens).min(context),
             None => context,
@@ -110,8 +119,7 @@ impl Sequence {
             queued: rank,
             head_start,
             submitted: Instant::now(),
-            sampler: Sampler::new(request.sampling, &request.prompt)
-                .with_vocab(&request.prompt, vocab),
+            sampler: Sampler::new(request.sampling, &text).with_vocab(&text, vocab),
             matching: request
                 .constraint
                 .map(|constraint| Box::new(constraint.matching())),
@@ -120,8 +128,10 @@ impl Sequence {
                 .map(|limit| Box::new(Reasoning::new(limit))),
             speculation: request
                 .speculation
+                .filter(|_| request.tiles.is_empty())
                 .map(|params| Box::new(Speculation::new(params, &request.prompt))),
             tokens: request.prompt,
+            tiles: request.tiles,
             cells: KvCells::default(),
             rows: 0..0,
             prompt_rows: 0..0,
@@ -184,6 +194,26 @@ impl Sequence {
         let found = |wanted: &PromptLogprobs| wanted.found.len() as u32;
         let unknown = self.prompt_logprobs.as_ref().map(found);
         position + 1 < self.prompt_tokens && unknown.is_some_and(|unknown| position >= unknown)
+    }
+
+    /// The tile that the next position to compute is in, if it is in one.
+    pub(crate) fn tile(&self) -> Option<&PlacedTile> {
+        let next = self.cells.computed();
+        let index = self.tiles.partition_point(|tile| tile.end() <= next);
+        self.tiles.get(index).filter(|tile| tile.at() <= next)
+    }
+
+    /// The position where an image begins or ends next: what comes before it is computed in one way,
+    /// and what comes behind it in another.
+    pub(crate) fn next_border(&self) -> Option<u32> {
+        let next = self.cells.computed();
+        let index = self.tiles.partition_point(|tile| tile.end() <= next);
+        let tile = self.tiles.get(index)?;
+        Some(if tile.at() > next {
+            tile.at()
+        } else {
+            tile.end()
+        })
     }
 
     /// The first tokens, whose cells may come from other sequences. The last token is computed in

@@ -7,6 +7,7 @@ use super::adapters;
 use crate::backend::Capacity;
 use crate::measure::{Counter, Recorders};
 use crate::spec::AdapterSpec;
+use crate::vision::VisionStatus;
 use crate::worker::{self, Places, Pulse};
 
 /// Numbers that the engine thread publishes, each for display by itself.
@@ -99,6 +100,7 @@ impl Shared {
             checkpoint_bytes: self.checkpoint_bytes.get(),
             checkpoint_hits: self.checkpoint_hits.get(),
             checkpoints_dropped: self.checkpoints_dropped.get(),
+            images: VisionStatus::default(),
             step_target: time(&self.target_micros),
             step_expected: time(&self.expected_micros),
             step_median: time(&self.median_micros),
@@ -173,6 +175,8 @@ pub struct LlmEngineStatus {
     pub checkpoint_hits: u64,
     /// How many were dropped to keep their limit.
     pub checkpoints_dropped: u64,
+    /// What was read of images.
+    pub images: VisionStatus,
     /// The time that a step beside decodes should not exceed: `target_step_ms`, or what the engine
     /// chose for the last step.
     pub step_target: Duration,

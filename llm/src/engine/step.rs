@@ -97,7 +97,7 @@ impl<'a> Core<'a> {
         self.slots.begin_step();
         let n_vocab = self.backend.n_vocab();
         self.batch.fill(&mut self.plan, &mut self.slots, n_vocab);
-        let tokens = self.batch.tokens().len();
+        let tokens = self.batch.len();
         self.shared.pulse.begins(tokens);
         self.timing.announce(&self.plan, &self.shared);
         let started = self.backend.now();

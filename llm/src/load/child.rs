@@ -7,9 +7,10 @@ use std::thread;
 
 use super::open;
 use super::trial::{FileTrial, Order, Task, VERDICT, Verdict};
-use crate::backend::{self, Adapter, Backend, BatchToken, Slot};
+use crate::backend::{self, Adapter, Backend, BatchToken, Piece, Projector, Slot};
 use crate::model::vocab::Vocab;
 use crate::protocol::{LoadError, Token};
+use crate::vision::Bitmap;
 
 /// A text that a tokenizer has to find its way through: letters, numbers, spaces and what is rarely
 /// in a vocabulary as a whole.
@@ -67,6 +68,11 @@ fn attempt(task: &Task, formats: &[FileTrial]) -> Result<(), LoadError> {
                     });
                     stepped = of(file, step(&mut *loaded.backend, &tokens, adapter));
                 }
+            }
+            if let (Ok(()), Some(projector), Some(vision)) =
+                (&stepped, &loaded.projector, &spec.vision)
+            {
+                stepped = of(&vision.mmproj, encode(&**projector));
             }
         })?,
         Task::Embeds(spec) => open::open_embedding(spec, &mut |loaded| {
@@ -128,6 +134,19 @@ fn step(
         finite(backend.logits())?;
     }
     backend.remove(Slot(0), 0);
+    Ok(())
+}
+
+/// Encodes an image that is gray all over.
+fn encode(projector: &dyn Projector) -> Result<(), String> {
+    const SIDE: u32 = 64;
+    let gray = vec![127; (SIDE * SIDE * 3) as usize];
+    let bitmap = Bitmap::new(SIDE, SIDE, gray).ok_or("there is no image to try")?;
+    for piece in projector.prepare(&bitmap)? {
+        if let Piece::Tile(tile) = piece {
+            finite(&tile.encode()?)?;
+        }
+    }
     Ok(())
 }
 

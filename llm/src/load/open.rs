@@ -26,6 +26,7 @@ pub(crate) fn prepare(spec: &LlmEngineSpec) -> Result<ModelFiles, LoadError> {
     let models = [
         Some(&spec.model),
         spec.draft.as_ref().map(|draft| &draft.model),
+        spec.vision.as_ref().map(|vision| &vision.mmproj),
     ];
     let models = models.into_iter().flatten().map(PathBuf::as_path);
     let adapters = spec.adapters.iter().map(|adapter| adapter.path.as_path());

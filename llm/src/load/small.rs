@@ -33,6 +33,7 @@ pub(super) fn engine(spec: &LlmEngineSpec, bytes: u64) -> LlmEngineSpec {
             cache_size: 0,
         }),
         adapters: spec.adapters.clone(),
+        vision: spec.vision.clone(),
         plugin_config: PluginConfig {
             flash_attention: spec.plugin_config.flash_attention,
             kv_type_k: spec.plugin_config.kv_type_k,

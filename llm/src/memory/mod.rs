@@ -41,6 +41,8 @@ pub(crate) struct Pool {
     pub(crate) weights_bytes: u64,
     /// What the draft model takes.
     pub(crate) draft_bytes: u64,
+    /// What the projector takes, which reads images.
+    pub(crate) projector_bytes: u64,
     /// Buffers of a step, estimated: what does not depend on the size of the KV cache, and what
     /// each cell of all takes.
     pub(crate) compute_bytes: u64,
@@ -64,7 +66,11 @@ impl Pool {
 
     /// Bytes of everything that does not depend on the number of cells.
     fn without_cells(&self) -> u64 {
-        self.weights_bytes + self.draft_bytes + self.compute_bytes + self.prefix_bytes
+        self.weights_bytes
+            + self.draft_bytes
+            + self.projector_bytes
+            + self.compute_bytes
+            + self.prefix_bytes
     }
 
     /// What is left beside so many cells of so many bytes, if that is known.
@@ -174,11 +180,12 @@ fn no_room(request: &CacheRequest, pool: &Pool, least: u64, available: u64) -> S
         bytes => format!(" + {name} {}", Mebibytes(bytes)),
     };
     let sum = format!(
-        "weights {} + KV cache {} ({least} cells of {kv_bytes_per_cell} bytes) + compute {}{}{} = {}, and {} are available on {}",
+        "weights {} + KV cache {} ({least} cells of {kv_bytes_per_cell} bytes) + compute {}{}{}{} = {}, and {} are available on {}",
         Mebibytes(pool.weights_bytes),
         Mebibytes(least * kv_bytes_per_cell),
         Mebibytes(pool.compute_bytes + least * pool.compute_bytes_per_cell),
         term("draft model", pool.draft_bytes),
+        term("projector", pool.projector_bytes),
         term("prefix cache", pool.prefix_bytes),
         Mebibytes(pool.bytes(least, request.bytes_per_cell)),
         Mebibytes(available),

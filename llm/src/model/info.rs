@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::spec::{AdapterSpec, KvType, Numa, ThreadPriority};
+use crate::spec::{AdapterSpec, KvType, Numa, ThreadPriority, VisionSpec};
 
 /// The effective values of an engine. They do not change while it lives.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -40,6 +40,8 @@ pub struct LlmEngineInfo {
     pub draft: Option<DraftInfo>,
     /// Adapters of the model that requests can name.
     pub adapters: Vec<AdapterSpec>,
+    /// What reads images for the model; none if it takes none.
+    pub vision: Option<VisionSpec>,
 }
 
 /// What a draft model runs with.
@@ -239,6 +241,13 @@ impl fmt::Display for LlmEngineInfo {
         for adapter in &self.adapters {
             let (name, scale, path) = (&adapter.name, adapter.scale.get(), adapter.path.display());
             write!(f, "\nadapter   {name}, times {scale} ({path})")?;
+        }
+        if let Some(vision) = &self.vision {
+            let (path, size) = (vision.mmproj.display(), Mebibytes(vision.cache_size));
+            write!(
+                f,
+                "\nimages    by {path}, {size} of host memory for encoded ones"
+            )?;
         }
         let Some(compute) = &self.backend.compute else {
             return Ok(());

@@ -82,6 +82,11 @@ pub enum SubmitError {
         /// Tokens in the vocabulary.
         n_vocab: usize,
     },
+    /// The prompt ends with an image.
+    #[error(
+        "the prompt ends with an image: something has to follow it that the answer goes on from"
+    )]
+    EndsWithImage,
     /// A parameter is out of its range.
     #[error("`{field}` {message}")]
     InvalidParameter {

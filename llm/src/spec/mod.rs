@@ -15,6 +15,7 @@ mod knobs;
 mod path;
 mod plugin_config;
 mod process;
+mod vision;
 
 pub use adapter::AdapterSpec;
 pub use device::Device;
@@ -24,8 +25,9 @@ pub use knobs::{
     CpuKernels, FlashAttention, KvType, Numa, Number, PluginConfig, RopeScaling, SplitMode,
     TensorOverride, ThreadPriority,
 };
-pub use path::resolve_model_path;
+pub use path::{projector_beside, resolve_model_path};
 pub(crate) use process::{TRIAL_VARIABLE, is_trial};
+pub use vision::VisionSpec;
 
 /// Milliseconds that a step may take for each [`STEP_TOKENS`] of its tokens, unless a spec says
 /// otherwise: far more than a large model takes on a slow machine.
@@ -93,6 +95,8 @@ pub struct LlmEngineSpec {
     pub draft: Option<DraftSpec>,
     /// Adapters of the model that requests can name.
     pub adapters: Vec<AdapterSpec>,
+    /// What reads images for the model; `None` for a model that takes none.
+    pub vision: Option<VisionSpec>,
     /// Knobs of the backend.
     pub plugin_config: PluginConfig,
 }
@@ -125,6 +129,7 @@ impl LlmEngineSpec {
             max_priority: 10,
             draft: None,
             adapters: Vec::new(),
+            vision: None,
             plugin_config: PluginConfig::default(),
         }
     }

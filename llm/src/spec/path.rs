@@ -4,8 +4,12 @@ use std::path::{Path, PathBuf};
 
 use super::{BackendKind, SpecError};
 
+/// What the name of a projector's file begins with.
+const PROJECTOR: &str = "mmproj";
+
 /// Finds the model file that `models_path` means: a `.gguf` file (or a `.script.json` file), or a
-/// folder that holds exactly one `.gguf` file. A relative path starts at `base_dir`.
+/// folder that holds exactly one `.gguf` file, beside projectors (`mmproj*.gguf`). A relative path
+/// starts at `base_dir`.
 ///
 /// # Errors
 /// [`SpecError`] says what was looked for and what was found instead.
@@ -40,14 +44,8 @@ fn only_model_in(folder: &Path) -> Result<PathBuf, SpecError> {
         folder: folder.to_owned(),
         message: error.to_string(),
     };
-    let mut models = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(unreadable)? {
-        let path = entry.map_err(unreadable)?.path();
-        if is_gguf(&path) && path.is_file() {
-            models.push(path);
-        }
-    }
-    models.sort();
+    let mut models = gguf_files(folder).map_err(unreadable)?;
+    models.retain(|path| !is_projector(path));
     match models.len() {
         0 => Err(SpecError::NoModel {
             folder: folder.to_owned(),
@@ -65,6 +63,40 @@ fn only_model_in(folder: &Path) -> Result<PathBuf, SpecError> {
             })
         }
     }
+}
+
+/// The only projector (`mmproj*.gguf`) in the folder of a model; none where there are several, of
+/// which one has to be named.
+pub fn projector_beside(model: &Path) -> Option<PathBuf> {
+    let mut found = gguf_files(model.parent()?).ok()?;
+    found.retain(|path| is_projector(path) && path != model);
+    if found.len() > 1 {
+        tracing::warn!(
+            model = %model.display(),
+            "{} projectors (`{PROJECTOR}*.gguf`) are beside the model, and none is used: name one as `mmproj`",
+            found.len()
+        );
+        return None;
+    }
+    found.pop()
+}
+
+/// The `.gguf` files of a folder, in order.
+fn gguf_files(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        if is_gguf(&path) && path.is_file() {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn is_projector(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.starts_with(PROJECTOR)
 }
 
 fn is_gguf(path: &Path) -> bool {

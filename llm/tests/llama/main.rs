@@ -9,11 +9,15 @@ mod draft_model;
 mod embedding;
 mod engine;
 mod families;
+#[cfg(feature = "vision")]
+mod images;
 #[cfg(feature = "cpu-kernels")]
 mod kernels;
 mod load;
 mod prefix;
 mod random_model;
+#[cfg(feature = "vision")]
+mod random_projector;
 mod schemas;
 mod speculation;
 mod support;

@@ -46,6 +46,13 @@ pub(crate) async fn status(State(app): State<Arc<App>>) -> Json<Value> {
                         "dropped": engine.checkpoints_dropped,
                     },
                 },
+                "image_cache": {
+                    "queries": engine.images.queries,
+                    "hits": engine.images.hits,
+                    "images": engine.images.kept,
+                    "bytes": engine.images.kept_bytes,
+                    "encoded": engine.images.encoded,
+                },
                 "steps": engine.steps,
                 "step": {
                     "target_ms": milliseconds(engine.step_target),

@@ -68,6 +68,14 @@ impl Servable {
         models.iter().flat_map(names).collect()
     }
 
+    /// Whether each of its language models reads images, once they are loaded.
+    pub(crate) fn takes_images(&self) -> bool {
+        let models = self.plan().map(|plan| plan.resources::<LanguageModel>());
+        let models = models.unwrap_or_default();
+        let read_images = models.iter().all(|model| model.engine().vision().is_some());
+        !models.is_empty() && read_images
+    }
+
     /// The tokens that a sequence of its model can have, once it is loaded; of several models, of
     /// that with the fewest.
     pub(crate) fn context_length(&self) -> Option<usize> {

@@ -20,6 +20,8 @@ mod gaps;
 mod gated;
 mod generate;
 mod generation_config;
+#[cfg(feature = "vision")]
+mod images;
 mod isolation;
 mod keys;
 mod kserve;
@@ -31,6 +33,13 @@ mod offline;
 mod prompts;
 mod queue_bounds;
 mod quotas;
+#[cfg(feature = "vision")]
+#[allow(dead_code, reason = "the tests of models make more of them")]
+#[path = "../../../llm/tests/llama/random_model.rs"]
+mod random_model;
+#[cfg(feature = "vision")]
+#[path = "../../../llm/tests/llama/random_projector.rs"]
+mod random_projector;
 mod recovery;
 mod reference;
 mod reload;

@@ -18,7 +18,7 @@ use crate::payload::{
     GenerationParams, JsonBody, Partner, RequestInput, SpecialTokens, TextRequest, ToolChoice,
 };
 
-pub(super) use request::chat as conversation;
+pub(super) use request::{chat as conversation, check_detail};
 
 /// The dialect.
 pub(super) struct Chat;

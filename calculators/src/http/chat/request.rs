@@ -7,10 +7,10 @@ use serde_json::{Map, Value};
 
 use super::{functions, reasoning, tools};
 use crate::http::{
-    fields::{Fields, at_most, code, invalid, missing, shown, wrong_type},
+    fields::{Fields, at_most, code, invalid, missing, shown, written, wrong_type},
     limits::MAX_MESSAGES,
 };
-use crate::payload::{ChatInput, json::Allowance};
+use crate::payload::{ChatInput, ImageSource, image_marker, json::Allowance};
 
 /// Reads a conversation.
 pub(in crate::http) fn chat(body: Fields<'_>) -> Result<ChatInput> {
@@ -21,10 +21,11 @@ pub(in crate::http) fn chat(body: Fields<'_>) -> Result<ChatInput> {
     at_most("messages", messages.len(), MAX_MESSAGES, "messages")?;
     let allowance = body.allowance();
     let mut call = None;
+    let mut images = Vec::new();
     let messages = messages
         .iter()
         .enumerate()
-        .map(|(index, message)| self::message(message, index, &mut call, &allowance))
+        .map(|(index, message)| self::message(message, index, &mut call, &mut images, &allowance))
         .collect::<Result<_>>()?;
     let tools = tools::read(body)?;
     let mut template_kwargs = template_kwargs(body)?;
@@ -37,15 +38,18 @@ pub(in crate::http) fn chat(body: Fields<'_>) -> Result<ChatInput> {
         template_kwargs: Arc::new(template_kwargs),
         continues: continues(body)?,
         partner: None,
+        images: images.into(),
     })
 }
 
-/// A message as templates expect it: with text content, and past tool calls whose arguments are
+/// A message as templates expect it: with text content, in which [`image_marker`] stands for images,
+/// and past tool calls whose arguments are
 /// objects. `call` is the id of the last call that came as a `function_call`.
 fn message(
     message: &Value,
     index: usize,
     call: &mut Option<String>,
+    images: &mut Vec<ImageSource>,
     allowance: &Allowance,
 ) -> Result<Value> {
     let path = &*format!("messages[{index}]");
@@ -75,7 +79,7 @@ fn message(
     let content = match message.get("content") {
         Some(Value::String(_)) => None,
         None | Some(Value::Null) => Some(String::new()),
-        Some(Value::Array(parts)) => Some(joined(parts, &format!("{path}.content"))?),
+        Some(Value::Array(parts)) => Some(joined(parts, &format!("{path}.content"), images)?),
         Some(other) => {
             return Err(wrong_type(
                 format!("{path}.content"),
@@ -106,9 +110,10 @@ fn message(
     Ok(Value::Object(message))
 }
 
-/// The text of a message's parts, a line each.
-fn joined(parts: &[Value], path: &str) -> Result<String> {
-    let mut texts = Vec::with_capacity(parts.len());
+/// The text of a message's parts: a line each, and a marker where an image is.
+fn joined(parts: &[Value], path: &str, images: &mut Vec<ImageSource>) -> Result<String> {
+    let mut joined = String::new();
+    let mut was_text = false;
     for (index, part) in parts.iter().enumerate() {
         let path = format!("{path}[{index}]");
         let Value::Object(part) = part else {
@@ -122,19 +127,67 @@ fn joined(parts: &[Value], path: &str) -> Result<String> {
         let field = match kind {
             "text" | "input_text" => "text",
             "refusal" => "refusal",
+            "image_url" => {
+                images.push(image(part, path)?);
+                joined.push_str(image_marker());
+                was_text = false;
+                continue;
+            }
             _ => {
                 let kind = shown(kind);
-                let message = format!("`{kind}` is not supported: messages are text");
+                let message = format!("`{kind}` is not supported: messages are text and images");
                 return Err(invalid(format!("{path}.type"), message).with_code(code::UNSUPPORTED));
             }
         };
         match part.get(field) {
-            Some(Value::String(text)) => texts.push(text.as_str()),
+            Some(Value::String(text)) => {
+                if std::mem::replace(&mut was_text, true) {
+                    joined.push('\n');
+                }
+                joined.push_str(text);
+            }
             Some(other) => return Err(wrong_type(format!("{path}.{field}"), "a string", other)),
             None => return Err(missing(format!("{path}.{field}"))),
         }
     }
-    Ok(texts.join("\n"))
+    Ok(joined)
+}
+
+/// An image, at `path`. How detailed it is to be looked at is for models that can choose.
+fn image(part: &Map<String, Value>, path: String) -> Result<ImageSource> {
+    let field = format!("{path}.image_url");
+    let image = match part.get("image_url") {
+        Some(Value::Object(image)) => image,
+        Some(other) => return Err(wrong_type(field, "an object", other)),
+        None => return Err(missing(field)),
+    };
+    check_detail(image.get("detail"), &field)?;
+    match image.get("url") {
+        Some(Value::String(url)) => Ok(ImageSource {
+            field: path.into(),
+            url: url.as_str().into(),
+        }),
+        Some(other) => Err(wrong_type(format!("{field}.url"), "a string", other)),
+        None => Err(missing(format!("{field}.url"))),
+    }
+}
+
+/// Refuses a `detail` of an image that nobody knows. Those that are known change nothing: each model
+/// looks at images in its own resolution.
+pub(in crate::http) fn check_detail(detail: Option<&Value>, path: &str) -> Result<()> {
+    match detail {
+        None | Some(Value::Null) => Ok(()),
+        Some(Value::String(detail))
+            if ["auto", "low", "high", "original"].contains(&detail.as_str()) =>
+        {
+            Ok(())
+        }
+        Some(other) => {
+            let expected = "must be `auto`, `low`, `high` or `original`";
+            let message = format!("{expected}, not {}", written(other));
+            Err(invalid(format!("{path}.detail"), message))
+        }
+    }
 }
 
 /// Whether the answer goes on with the last message.

@@ -144,7 +144,13 @@ impl PromptReporter {
                         sender.send(Previewed { index, preview }).ok();
                     };
                     engine
-                        .preview(prompt.tokens, salt, adapter.as_deref(), answer)
+                        .preview(
+                            prompt.tokens,
+                            &prompt.tiles,
+                            salt,
+                            adapter.as_deref(),
+                            answer,
+                        )
                         .map_err(explain::refused)?;
                 }
                 let model = Arc::clone(&question.model);

@@ -5,7 +5,7 @@ use graphmill_llm::{Token, Vocab};
 use serde_json::{Map, Value, json};
 
 use super::super::fields::invalid;
-use crate::payload::{Prompt, Prompts, TemplatedPrompt, TokenPrompts, Tokenization};
+use crate::payload::{Prompt, Prompts, TemplatedPrompt, TokenPrompts, Tokenization, image_marker};
 
 /// The answer of `tokenize`.
 pub(super) fn tokenized(vocab: &dyn Vocab, how: Tokenization, prompts: &TokenPrompts) -> Value {
@@ -94,6 +94,9 @@ pub(super) fn detokenized(vocab: &dyn Vocab, prompts: &TokenPrompts) -> Result<V
     Ok(json!({ "prompt": text, "content": text }))
 }
 
+/// What an image is shown as in a prompt.
+const SHOWN_IMAGE: &str = "<__image__>";
+
 /// Each prompt as the model would see it.
 pub(super) fn rendered(
     vocab: &dyn Vocab,
@@ -109,17 +112,20 @@ pub(super) fn rendered(
     }
     let pairs = prompts.0.iter().zip(&tokens.0);
     let rendered = pairs.map(|(prompt, tokens)| {
+        let has_images = !tokens.tiles.is_empty();
         let tokens = &tokens.tokens;
-        if let Some(token) = tokens.iter().find(|token| !vocab.contains(**token)) {
+        let is_known = |token: Token| vocab.contains(token) || (has_images && token < 0);
+        if let Some(token) = tokens.iter().find(|token| !is_known(**token)) {
             let size = vocab.n_vocab();
             let message =
                 format!("has the token {token}, which is not in the vocabulary of {size} tokens");
             return Err(invalid("prompt", message));
         }
         let text = match prompt {
-            Prompt::Text(text)
-            | Prompt::Templated(TemplatedPrompt { text, .. })
-            | Prompt::Spelled { text, .. } => text.clone(),
+            Prompt::Text(text) | Prompt::Spelled { text, .. } => text.clone(),
+            Prompt::Templated(TemplatedPrompt { text, .. }) => {
+                text.replace(image_marker(), SHOWN_IMAGE)
+            }
             Prompt::Gap { .. } => text(vocab, tokens),
             Prompt::Tokens(tokens) => text(vocab, tokens),
         };

@@ -4,7 +4,7 @@ use graphmill_engine::Result;
 use serde_json::{Value, json};
 
 use crate::http::fields::{Fields, invalid, missing, shown, wrong_type};
-use crate::http::translate::{Turns, object, required_str, unsupported};
+use crate::http::translate::{Content, Turns, object, required_str, unsupported};
 
 /// Adds a message to the conversation.
 pub(super) fn message(message: &Value, path: &str, turns: &mut Turns) -> Result<()> {
@@ -27,21 +27,22 @@ pub(super) fn message(message: &Value, path: &str, turns: &mut Turns) -> Result<
         Some(Value::Array(blocks)) => blocks,
         Some(other) => return Err(wrong_type(path, "a string or an array of blocks", other)),
     };
-    let mut texts: Vec<&str> = Vec::new();
+    let mut content = Content::default();
     for (index, block) in blocks.iter().enumerate() {
         let path = format!("{path}[{index}]");
         let block = object(block, &path)?;
         match (required_str(block, &path, "type")?, role) {
-            ("text", _) => texts.push(required_str(block, &path, "text")?),
+            ("text", _) => content.text(required_str(block, &path, "text")?),
+            ("image", "user") => content.image(&image(block, &path)?, path),
             ("thinking", "assistant") => turns.think(required_str(block, &path, "thinking")?),
             // Somebody else's thoughts, in a form that only they can read.
             ("redacted_thinking", "assistant") => {}
             ("tool_use", "assistant") => {
-                say(role, &mut texts, turns);
+                say(role, &mut content, turns);
                 call(block, &path, turns)?;
             }
             ("tool_result", "user") => {
-                say(role, &mut texts, turns);
+                say(role, &mut content, turns);
                 result(block, &path, turns)?;
             }
             (kind, _) => {
@@ -54,15 +55,33 @@ pub(super) fn message(message: &Value, path: &str, turns: &mut Turns) -> Result<
     if blocks.is_empty() {
         turns.say(role, "");
     }
-    say(role, &mut texts, turns);
+    say(role, &mut content, turns);
     Ok(())
 }
 
-/// Adds the text of the blocks since the last one of another kind.
-fn say(role: &str, texts: &mut Vec<&str>, turns: &mut Turns) {
-    if !texts.is_empty() {
-        turns.say(role, texts.join("\n"));
-        texts.clear();
+/// Adds texts and images of the blocks since the last one of another kind.
+fn say(role: &str, content: &mut Content, turns: &mut Turns) {
+    if !content.is_empty() {
+        turns.say_content(role, std::mem::take(content));
+    }
+}
+
+/// The URL of an image block.
+fn image(block: Fields<'_>, path: &str) -> Result<String> {
+    let path = format!("{path}.source");
+    let source = block.get("source")?.ok_or_else(|| missing(&*path))?;
+    let source = object(source, &path)?;
+    match required_str(source, &path, "type")? {
+        "base64" => {
+            let media_type = required_str(source, &path, "media_type")?;
+            let data = required_str(source, &path, "data")?;
+            Ok(format!("data:{media_type};base64,{data}"))
+        }
+        "url" => required_str(source, &path, "url").map(str::to_owned),
+        kind => {
+            let why = format!("`{}` is not supported; `base64` is", shown(kind));
+            Err(unsupported(format!("{path}.type"), &why))
+        }
     }
 }
 

@@ -22,8 +22,8 @@ use super::{
 };
 use crate::llm::{GenerationConfig, LanguageModel, claim_room, refused};
 use crate::payload::{
-    GenerationParams, HttpRequestPayload, JsonBody, PromptQuestion, RequestInput, Terms,
-    TextRequest,
+    GenerationParams, HttpRequestPayload, ImageSource, JsonBody, PromptQuestion, RequestInput,
+    Terms, TextRequest,
 };
 
 /// Reads the body of `chat/completions`, `completions`, `responses`, Anthropic's `messages` and
@@ -104,6 +104,9 @@ impl Calculator for OpenAIRequest {
         let mut read = read(payload, &self.defaults, cx.run())?;
         if let Some(model) = &self.model {
             known_tokens(&read.params, &**model.vocab())?;
+            if let RequestInput::Chat(chat) = &read.request.input {
+                model.images().check(&model.engine(), &chat.images)?;
+            }
             if let Some(terms) = Terms::of(cx.run()) {
                 params::lift(terms, &mut read.params, model.engine().spec().min_priority);
             }
@@ -163,6 +166,23 @@ struct Read {
     question: Option<PromptQuestion>,
 }
 
+impl Read {
+    /// Names images by where they are in the request.
+    fn with_images_at(mut self, fields: &[String]) -> Self {
+        if let RequestInput::Chat(chat) = &mut self.request.input
+            && !fields.is_empty()
+        {
+            let named = chat.images.iter().zip(fields);
+            let named = named.map(|(image, field)| ImageSource {
+                field: field.as_str().into(),
+                ..image.clone()
+            });
+            chat.images = named.collect();
+        }
+        self
+    }
+}
+
 /// Reads a request.
 fn read(payload: &HttpRequestPayload, defaults: &Defaults, run: &RunCx) -> Result<Read> {
     let (dialect, asked) = dialects::of_request(&payload.uri)?;
@@ -191,6 +211,7 @@ fn read(payload: &HttpRequestPayload, defaults: &Defaults, run: &RunCx) -> Resul
             head.echo = translated.echo;
             head.function_call = translated.function_call;
             head.read(&translated.body, defaults)
+                .map(|read| read.with_images_at(&translated.images))
                 .map_err(|error| translate::in_dialect(error, translated.names))
         }
     }

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::payload::{ChatInput, Prompt, RequestInput};
+use crate::payload::{ChatInput, Prompt, RequestInput, image_marker};
 
 #[expect(
     clippy::needless_pass_by_value,
@@ -236,7 +236,7 @@ fn refusals_name_the_field() {
         ),
         (
             json!({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}),
-            "messages[0].content[0].type",
+            "messages[0].content[0].image_url",
         ),
         (
             json!({"messages": [{"role": "user", "content": [{"type": "text"}]}]}),
@@ -462,4 +462,62 @@ fn other_paths_and_other_bodies_are_refused() {
     };
     let error = read(&form, &Defaults::default(), &RunCx::new("1")).expect_err("no JSON");
     assert!(error.message.contains("content-type"));
+}
+
+#[test]
+fn a_marker_stands_for_each_image_where_it_is() {
+    let image = |url: &str| json!({"type": "image_url", "image_url": {"url": url}});
+    let text = |text: &str| json!({"type": "text", "text": text});
+    let messages = json!([
+        {"role": "system", "content": "Look."},
+        {"role": "user", "content": [image("data:a"), text("one"), text("two"), image("data:b"), image("data:c")]},
+        {"role": "user", "content": [text("and"), image("data:d"), text("this")]},
+    ]);
+    let input = chat_input(json!({ "messages": messages }));
+    let marker = image_marker();
+    let content = |index: usize| input.messages[index]["content"].clone();
+    assert_eq!(content(1), format!("{marker}one\ntwo{marker}{marker}"));
+    assert_eq!(content(2), format!("and{marker}this"));
+    let images = input.images.iter();
+    let images: Vec<_> = images.map(|image| (&*image.field, &*image.url)).collect();
+    assert_eq!(
+        images,
+        [
+            ("messages[1].content[0]", "data:a"),
+            ("messages[1].content[3]", "data:b"),
+            ("messages[1].content[4]", "data:c"),
+            ("messages[2].content[1]", "data:d"),
+        ]
+    );
+}
+
+#[test]
+fn images_of_other_dialects_are_named_by_where_they_are_there() {
+    let source = json!({"type": "base64", "media_type": "image/png", "data": "AAAA"});
+    let bodies = [
+        (
+            "/v1/responses",
+            json!({"model": "m", "instructions": "Look.", "input": [
+                {"role": "user", "content": [{"type": "input_text", "text": "a"}, {"type": "input_image", "image_url": "data:image/png;base64,AAAA"}]},
+            ]}),
+            "input[0].content[1]",
+        ),
+        (
+            "/v1/messages",
+            json!({"model": "m", "max_tokens": 1, "system": "Look.", "messages": [
+                {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "image", "source": source}]},
+            ]}),
+            "messages[0].content[1]",
+        ),
+    ];
+    for (path, body, field) in bodies {
+        let (request, _) = read_body(path, body).expect("valid");
+        let RequestInput::Chat(input) = request.input else {
+            panic!("a chat");
+        };
+        assert_eq!(&*input.images[0].field, field);
+        assert_eq!(&*input.images[0].url, "data:image/png;base64,AAAA");
+        let content = format!("a{}", image_marker());
+        assert_eq!(input.messages[1]["content"], content);
+    }
 }

@@ -3,9 +3,9 @@
 use graphmill_engine::Result;
 use serde_json::{Map, Value};
 
-use crate::http::chat::tools;
+use crate::http::chat::{check_detail, tools};
 use crate::http::fields::{Fields, invalid, missing, shown, wrong_type};
-use crate::http::translate::{Turns, object, optional_str, required_str, unsupported};
+use crate::http::translate::{Content, Turns, object, optional_str, required_str, unsupported};
 use crate::payload::json::Allowance;
 
 /// Adds an item to the conversation.
@@ -65,8 +65,32 @@ fn message(item: Fields<'_>, path: &str, turns: &mut Turns) -> Result<()> {
     let content = item
         .get("content")?
         .ok_or_else(|| missing(format!("{path}.content")))?;
-    turns.say(role, text(content, &format!("{path}.content"))?);
+    turns.say_content(role, self::content(content, &format!("{path}.content"))?);
     Ok(())
+}
+
+/// Text, or the text and images of parts.
+fn content(content: &Value, path: &str) -> Result<Content> {
+    let Value::Array(parts) = content else {
+        return Ok(Content::of(&text(content, path)?));
+    };
+    let mut read = Content::default();
+    for (index, part) in parts.iter().enumerate() {
+        let path = format!("{path}[{index}]");
+        let fields = object(part, &path)?;
+        match required_str(fields, &path, "type")? {
+            "input_image" => {
+                if fields.has("file_id") {
+                    let why = "is not supported: send the image as `image_url`";
+                    return Err(unsupported(format!("{path}.file_id"), why));
+                }
+                check_detail(fields.get("detail")?, &path)?;
+                read.image(required_str(fields, &path, "image_url")?, path.clone());
+            }
+            _ => read.text(text_of(fields, &path)?),
+        }
+    }
+    Ok(read)
 }
 
 /// Text, or the text of parts, a line each.
@@ -76,20 +100,24 @@ fn text(content: &Value, path: &str) -> Result<String> {
         Value::Array(parts) => {
             let texts = parts.iter().enumerate().map(|(index, part)| {
                 let path = format!("{path}[{index}]");
-                let part = object(part, &path)?;
-                match required_str(part, &path, "type")? {
-                    "input_text" | "output_text" | "text" => required_str(part, &path, "text"),
-                    "refusal" => required_str(part, &path, "refusal"),
-                    kind => {
-                        let kind = shown(kind);
-                        let why = format!("`{kind}` is not supported: messages are text");
-                        Err(unsupported(format!("{path}.type"), &why))
-                    }
-                }
+                text_of(object(part, &path)?, &path)
             });
             Ok(texts.collect::<Result<Vec<&str>>>()?.join("\n"))
         }
         other => Err(wrong_type(path, "a string or an array of parts", other)),
+    }
+}
+
+/// The text of a part.
+fn text_of<'a>(part: Fields<'a>, path: &str) -> Result<&'a str> {
+    match required_str(part, path, "type")? {
+        "input_text" | "output_text" | "text" => required_str(part, path, "text"),
+        "refusal" => required_str(part, path, "refusal"),
+        kind => {
+            let kind = shown(kind);
+            let why = format!("`{kind}` is not supported: messages are text and images");
+            Err(unsupported(format!("{path}.type"), &why))
+        }
     }
 }
 

@@ -51,6 +51,7 @@ pub(super) fn to_chat(json: &JsonBody) -> Result<Translated> {
         }
         Some(other) => return Err(wrong_type("input", "a string or an array of items", other)),
     }
+    let images = turns.take_images();
     chat.insert("messages", turns.into_messages().into());
 
     let tools = tools(body)?;
@@ -76,6 +77,7 @@ pub(super) fn to_chat(json: &JsonBody) -> Result<Translated> {
         body: chat,
         names: NAMES,
         function_call: false,
+        images,
         echo: echo(body)?,
     })
 }

@@ -10,7 +10,7 @@ pub(super) const FIELDS: &[Field] = &[
         &[CHAT],
         Form::Own("an array of 1 to 16384 messages"),
         "The conversation. A message has a `role` (`system`, `developer`, `user`, `assistant`, `tool` or `function`) and a `content`: a string, \
-         or an array of parts of type `text`. `name`, `tool_calls` and `tool_call_id` reach the template.",
+         or an array of parts of type `text` and, for models that read images, `image_url`. `name`, `tool_calls` and `tool_call_id` reach the template.",
     )
     .refusing(&[
         refused(r#"{"messages": null}"#, "messages", MISSING),
@@ -29,9 +29,24 @@ pub(super) const FIELDS: &[Field] = &[
         refused(r#"{"messages": [{"role": "user", "content": [{"type": "text"}]}]}"#, "messages[0].content[0].text", MISSING),
         refused(r#"{"messages": [{"role": "user", "content": [{"type": "text", "text": 1}]}]}"#, "messages[0].content[0].text", TYPE),
         refused(
-            r#"{"messages": [{"role": "user", "content": [{"type": "text", "text": "what is it"}, {"type": "image_url", "image_url": {"url": "data:,"}}]}]}"#,
-            "messages[0].content[1].type",
-            UNSUPPORTED,
+            r#"{"messages": [{"role": "user", "content": [{"type": "text", "text": "what is it"}, {"type": "image_url"}]}]}"#,
+            "messages[0].content[1].image_url",
+            MISSING,
+        ),
+        refused(
+            r#"{"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": "data:,"}]}]}"#,
+            "messages[0].content[0].image_url",
+            TYPE,
+        ),
+        refused(
+            r#"{"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": 1}}]}]}"#,
+            "messages[0].content[0].image_url.url",
+            TYPE,
+        ),
+        refused(
+            r#"{"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:,", "detail": "most"}}]}]}"#,
+            "messages[0].content[0].image_url.detail",
+            VALUE,
         ),
         refused(
             r#"{"messages": [{"role": "user", "content": [{"type": "input_audio", "input_audio": {}}]}]}"#,

@@ -10,7 +10,7 @@ pub(super) const FIELDS: &[Field] = &[
         "messages",
         &[MESSAGES],
         Form::Own("an array of 1 to 16384 messages"),
-        "The conversation. Content is a string or an array of blocks: `text`, `thinking`, `tool_use`, `tool_result`. A last message of the assistant is continued.",
+        "The conversation. Content is a string or an array of blocks: `text`, `image`, `thinking`, `tool_use`, `tool_result`. A last message of the assistant is continued.",
     )
     .refusing(&[
         refused(r#"{"messages": null}"#, "messages", MISSING),
@@ -22,7 +22,9 @@ pub(super) const FIELDS: &[Field] = &[
         refused(r#"{"messages": [{"role": "user"}]}"#, "messages[0].content", MISSING),
         refused(r#"{"messages": [{"role": "user", "content": 5}]}"#, "messages[0].content", TYPE),
         refused(r#"{"messages": [{"role": "user", "content": ["Hi"]}]}"#, "messages[0].content[0]", TYPE),
-        refused(r#"{"messages": [{"role": "user", "content": [{"type": "image"}]}]}"#, "messages[0].content[0].type", UNSUPPORTED),
+        refused(r#"{"messages": [{"role": "user", "content": [{"type": "image"}]}]}"#, "messages[0].content[0].source", MISSING),
+        refused(r#"{"messages": [{"role": "user", "content": [{"type": "image", "source": {"type": "file"}}]}]}"#, "messages[0].content[0].source.type", UNSUPPORTED),
+        refused(r#"{"messages": [{"role": "user", "content": [{"type": "image", "source": {"type": "base64", "media_type": "image/png"}}]}]}"#, "messages[0].content[0].source.data", MISSING),
         refused(r#"{"messages": [{"role": "user", "content": [{"type": "text"}]}]}"#, "messages[0].content[0].text", MISSING),
         refused(r#"{"messages": [{"role": "user", "content": [{"type": "tool_use", "id": "c", "name": "f"}]}]}"#, "messages[0].content[0].type", UNSUPPORTED),
         refused(r#"{"messages": [{"role": "assistant", "content": [{"type": "tool_use", "name": "f"}]}]}"#, "messages[0].content[0].id", MISSING),

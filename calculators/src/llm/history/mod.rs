@@ -133,7 +133,11 @@ impl History {
                 specials: specials.iter().map(Special::place).collect(),
             })
         });
-        TokenPrompt { tokens, asked }
+        TokenPrompt {
+            tokens,
+            asked,
+            ..TokenPrompt::default()
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Kept> {

@@ -92,6 +92,7 @@ fn prompt(salt: &str, text: &str) -> TemplatedPrompt {
         text: text.to_owned(),
         partner: Some(partner(salt)),
         awaits_reply: true,
+        ..TemplatedPrompt::default()
     }
 }
 
@@ -101,7 +102,7 @@ fn recalled(history: &History, salt: &str, text: &str) -> TokenPrompt {
 
 /// A request and the reply to it.
 fn say(history: &History, salt: &str, text: &str, reply: &[Token]) {
-    let TokenPrompt { tokens, asked } = recalled(history, salt, text);
+    let TokenPrompt { tokens, asked, .. } = recalled(history, salt, text);
     let asked = asked.expect("it awaits a reply");
     history.remember(&Words, &asked, tokens, reply);
 }

@@ -99,6 +99,7 @@ impl ApplyChatTemplate {
             text: self.render(chat, cancel)?,
             partner: chat.partner.clone(),
             awaits_reply: !chat.continues && !is_own,
+            images: Arc::clone(&chat.images),
         })
     }
 

@@ -7,6 +7,7 @@ use graphmill_engine::{
 };
 use graphmill_llm::TokenizeError;
 
+use super::images;
 use crate::llm::{LanguageModel, claim_room};
 use crate::payload::{Prompt, Prompts, TokenPrompt, TokenPrompts};
 
@@ -18,8 +19,9 @@ use crate::payload::{Prompt, Prompts, TokenPrompt, TokenPrompts};
 /// other models it is refused. Where a conversation goes on from a reply of the same model to the
 /// same conversation, with the same `cache_salt` and adapter, the text of that reply gets the
 /// tokens that the model chose, so that they need not be computed again; special tokens are always
-/// those of the text. Prompts that are tokens already pass as they are. Runs on the executor `cpu`,
-/// because a prompt can have megabytes.
+/// those of the text. Images become what the model reads in their place; they are not encoded here.
+/// Prompts that are tokens already pass as they are. Runs on the executor `cpu`, because a prompt
+/// can have megabytes.
 ///
 /// ```pbtxt
 /// input_stream: "PROMPT:prompt"
@@ -97,6 +99,9 @@ impl Tokenizer {
         let vocab = self.model.vocab();
         let tokens = match prompt {
             Prompt::Text(text) => vocab.tokenize(text, true, false),
+            Prompt::Templated(prompt) if !prompt.images.is_empty() => {
+                return images::tokenize(&self.model, prompt);
+            }
             Prompt::Templated(prompt) => {
                 let tokens = vocab.tokenize(&prompt.text, false, true);
                 let tokens = tokens.map_err(too_large)?;
@@ -123,7 +128,7 @@ fn fills_no_gaps() -> Error {
         .with_code("unsupported_parameter")
 }
 
-fn too_large(error: TokenizeError) -> Error {
+pub(super) fn too_large(error: TokenizeError) -> Error {
     Error::invalid(error.to_string())
         .with_code("context_length_exceeded")
         .with_source(error)

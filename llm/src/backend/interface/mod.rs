@@ -8,10 +8,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 mod embedding;
+mod images;
 mod saved;
 
 pub use embedding::{EmbeddingBackend, EmbeddingCapacity};
 pub(crate) use embedding::{LoadedEmbedding, ServeEmbedding};
+pub use images::{BatchImage, Piece, PreparedTile, Projector};
 pub use saved::{Checkpoint, SavedCells, SavedPart};
 
 use crate::model::info::BackendInfo;
@@ -122,6 +124,19 @@ pub trait Backend {
     /// [`DecodeError::NoCells`] leaves the cache as it was; after [`DecodeError::Failed`] its
     /// content is undefined until [`clear`](Self::clear).
     fn decode(&mut self, batch: &[BatchToken]) -> Result<(), DecodeError>;
+
+    /// Computes positions of images, which have embeddings instead of tokens, and stores one KV cell
+    /// per position. Their logits are not asked for. Together with the batch that is computed next,
+    /// they are no more than [`Capacity::max_batch_tokens`].
+    ///
+    /// # Errors
+    /// Those of [`decode`](Self::decode).
+    fn decode_images(&mut self, images: &[BatchImage<'_>]) -> Result<(), DecodeError> {
+        let images = images.len();
+        Err(DecodeError::Failed(format!(
+            "the backend cannot compute {images} images"
+        )))
+    }
 
     /// The time that batches take, and that requests have waited, by this clock. Tests have clocks
     /// of their own.
@@ -234,6 +249,8 @@ pub(crate) struct Loaded<'a> {
     /// A smaller model with the same vocabulary, which drafts.
     pub(crate) draft: Option<&'a mut dyn Backend>,
     pub(crate) vocab: Arc<dyn Vocab>,
+    /// What reads images for the model.
+    pub(crate) projector: Option<Arc<dyn Projector>>,
 }
 
 /// What runs on loaded backends until their engine is dropped.

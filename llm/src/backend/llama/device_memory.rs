@@ -19,6 +19,8 @@ pub(super) struct Available {
     gpus: Vec<(String, u64)>,
     /// What the draft model takes of each memory, by its name.
     draft: Vec<(String, u64)>,
+    /// What the projector takes, and of which memory.
+    projector: Option<(String, u64)>,
 }
 
 impl Available {
@@ -32,12 +34,21 @@ impl Available {
                 .map(|gpu| (gpu.name, gpu.memory_free as u64))
                 .collect(),
             draft: Vec::new(),
+            projector: None,
         }
     }
 
     /// Sets aside what a draft model takes of each memory, by its name.
     pub(super) fn set_aside(&mut self, draft: Vec<(String, u64)>) {
         self.draft = draft;
+    }
+
+    /// Sets aside what a projector takes: of main memory, or of the GPU with this number.
+    #[cfg(feature = "vision")]
+    pub(super) fn set_aside_projector(&mut self, gpu: Option<usize>, bytes: u64) {
+        let gpu = gpu.and_then(|number| self.gpus.get(number));
+        let name = gpu.map_or_else(|| MACHINE.to_owned(), |(name, _)| name.clone());
+        self.projector = Some((name, bytes));
     }
 
     /// Whether a device of this name is a GPU.
@@ -47,6 +58,11 @@ impl Available {
 
     fn draft_bytes(&self, memory: &str) -> u64 {
         let found = self.draft.iter().find(|(name, _)| name == memory);
+        found.map_or(0, |(_, bytes)| *bytes)
+    }
+
+    fn projector_bytes(&self, memory: &str) -> u64 {
+        let found = self.projector.iter().find(|(name, _)| name == memory);
         found.map_or(0, |(_, bytes)| *bytes)
     }
 }
@@ -95,6 +111,7 @@ pub(super) fn pools(
             // Shared ones are gone from what is free.
             weights_bytes: if weights.shared { 0 } else { bytes },
             draft_bytes: available.draft_bytes(name),
+            projector_bytes: available.projector_bytes(name),
             compute_bytes: step.compute,
             compute_bytes_per_cell: step.per_cell,
             prefix_bytes: 0,
@@ -117,6 +134,7 @@ pub(super) fn pools(
             on_machine
         },
         draft_bytes: available.draft_bytes(MACHINE),
+        projector_bytes: available.projector_bytes(MACHINE),
         compute_bytes: step.output + if on_cpu { step.compute } else { 0 },
         compute_bytes_per_cell: if on_cpu { step.per_cell } else { 0 },
         prefix_bytes: if spec.prefix_caching {

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use llama_cpp_2::model::LlamaModel;
 
 use crate::backend::interface::{
-    Backend, BatchToken, Capacity, Checkpoint, DecodeError, DraftSupport, KvLayout, Loaded,
-    SaveError, SavedCells, SavedPart, Serve, Slot,
+    Backend, BatchImage, BatchToken, Capacity, Checkpoint, DecodeError, DraftSupport, KvLayout,
+    Loaded, SaveError, SavedCells, SavedPart, Serve, Slot,
 };
 use crate::model::info::{BackendInfo, ComputeInfo, KvInfo, WeightsInfo};
 use crate::model::vocab::{Vocab, check_vocabulary};
@@ -38,6 +38,8 @@ mod process;
 mod sequence_state;
 mod sub_batches;
 mod threads;
+#[cfg_attr(not(feature = "vision"), path = "no_vision.rs")]
+mod vision;
 mod vocab;
 
 #[cfg(target_os = "linux")]
@@ -88,6 +90,7 @@ pub(crate) fn open(spec: &LlmEngineSpec, serve: &mut Serve<'_>) -> Result<(), Lo
         _ => None,
     };
     let weights = model::load(spec)?;
+    let projector = vision::load(spec, &weights, &mut available)?;
     let plan = ContextPlan::new(spec, &weights, &available, numa)?;
     let mut backend = LlamaCpp::new(spec, &weights, &plan, environment)?;
     let context = backend.capacity.cells_per_sequence as usize;
@@ -118,6 +121,7 @@ pub(crate) fn open(spec: &LlmEngineSpec, serve: &mut Serve<'_>) -> Result<(), Lo
         backend: &mut backend,
         draft: draft.as_mut().map(|draft| draft as &mut dyn Backend),
         vocab: Arc::new(vocab),
+        projector,
     });
     Ok(())
 }
@@ -303,6 +307,16 @@ impl Backend for LlamaCpp<'_> {
             Some(divided) => divided.decode(&mut self.context, batch),
             None => self.context.decode(batch),
         }
+    }
+
+    fn decode_images(&mut self, images: &[BatchImage<'_>]) -> Result<(), DecodeError> {
+        // A pass is computed with one adapter. What passes before one that fails have stored, the
+        // caller gives back.
+        for images in images.chunk_by(|one, next| one.adapter == next.adapter) {
+            self.context.use_adapter(images[0].adapter);
+            self.context.decode_images(images)?;
+        }
+        Ok(())
     }
 
     fn logits(&self) -> &[f32] {

@@ -304,6 +304,12 @@ impl ScriptedBackend {
 /// Plays the script of a spec, and that of its draft model.
 pub(crate) fn open(spec: &LlmEngineSpec, serve: &mut Serve<'_>) -> Result<(), LoadError> {
     let (mut backend, vocab) = ScriptedBackend::load(spec)?;
+    if spec.vision.is_some() {
+        return Err(LoadError::Spec {
+            field: "mmproj",
+            message: "cannot be used with a script, which reads no images".to_owned(),
+        });
+    }
     let mut draft = match spec.draft_spec() {
         None => None,
         Some(draft) => {
@@ -316,6 +322,7 @@ pub(crate) fn open(spec: &LlmEngineSpec, serve: &mut Serve<'_>) -> Result<(), Lo
         backend: &mut backend,
         draft: draft.as_mut().map(|draft| draft as &mut dyn Backend),
         vocab,
+        projector: None,
     });
     Ok(())
 }

@@ -83,7 +83,7 @@ pub(in crate::cli) struct ModelFlags {
     /// A Jinja file in place of the model's chat template.
     #[arg(long, value_name = "FILE")]
     pub(super) chat_template_file: Option<PathBuf>,
-    /// The kind of pipeline, such as LM or AUTO. Those for more than text are refused.
+    /// The kind of pipeline, such as LM or VLM, which needs a projector beside the model.
     #[arg(long, value_name = "KIND")]
     pub(super) pipeline_type: Option<String>,
 }

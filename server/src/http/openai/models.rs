@@ -125,6 +125,9 @@ fn object(model: &Model) -> Value {
     if let Some(tokens) = model.servable.context_length() {
         object["max_model_len"] = tokens.into();
     }
+    if model.servable.takes_images() {
+        object["input_modalities"] = json!(["text", "image"]);
+    }
     if model.adapter.is_some() {
         object["parent"] = model.name.as_str().into();
     }

@@ -147,6 +147,16 @@ const GAUGES: &[Gauge<Reading>] = &[
         |reading| reading.status.checkpoint_bytes as f64,
     ),
     (
+        "image_cache_images",
+        "Encoded images in host memory",
+        |reading| reading.status.images.kept as f64,
+    ),
+    (
+        "image_cache_bytes",
+        "Host memory of these images",
+        |reading| reading.status.images.kept_bytes as f64,
+    ),
+    (
         "step_target_seconds",
         "How long a step may take while sequences generate",
         |reading| reading.status.step_target.as_secs_f64(),
@@ -224,6 +234,21 @@ const COUNTERS: &[Counter<Reading>] = &[
         "prefix_checkpoints_dropped",
         "Checkpoints that were dropped to keep their limit",
         |reading| reading.status.checkpoints_dropped,
+    ),
+    (
+        "image_cache_queries",
+        "Images of requests that were looked up in the image cache",
+        |reading| reading.status.images.queries,
+    ),
+    (
+        "image_cache_hits",
+        "Images of requests that were found in the image cache",
+        |reading| reading.status.images.hits,
+    ),
+    (
+        "images_encoded",
+        "Images, or tiles of images, that were encoded",
+        |reading| reading.status.images.encoded,
     ),
     (
         "spec_tokens_drafted",

@@ -11,7 +11,7 @@ use llama_cpp_sys_2 as sys;
 use super::super::cpu_kernels;
 use super::{Adapter, ThreadPool};
 use super::{Cuts, guard};
-use crate::backend::interface::{self, BatchToken, DecodeError, SaveError};
+use crate::backend::interface::{self, BatchImage, BatchToken, DecodeError, SaveError};
 
 /// llama.cpp's defaults.
 pub(crate) fn default_params() -> sys::llama_context_params {
@@ -25,6 +25,8 @@ pub(crate) struct Context<'a> {
     /// Dropped after the context, which computes on them.
     threads: ThreadPool,
     n_vocab: usize,
+    /// Numbers of an embedding that a batch can have instead of a token.
+    n_embd: usize,
     /// Tokens of the last batch that asked for logits; 0 if it failed.
     n_rows: usize,
     batch: Batch,
@@ -59,6 +61,7 @@ impl<'a> Context<'a> {
             raw: context,
             threads,
             n_vocab: usize::try_from(model.n_vocab()).unwrap_or(0),
+            n_embd: super::model::input_width(model),
             n_rows: 0,
             batch: Batch::default(),
             adapters,
@@ -109,13 +112,36 @@ impl<'a> Context<'a> {
 
     /// Computes a batch.
     pub(crate) fn decode(&mut self, tokens: &[BatchToken]) -> Result<(), DecodeError> {
-        self.n_rows = 0;
         let rows = tokens.iter().filter(|token| token.logits).count();
         let batch = self.batch.fill(tokens);
+        // SAFETY: the batch's arrays have as many entries as it says, and live in `self.batch` until
+        // it is filled again.
+        unsafe { self.run(&batch, rows) }
+    }
+
+    /// Computes positions of images, in the order in which they come.
+    pub(crate) fn decode_images(&mut self, images: &[BatchImage<'_>]) -> Result<(), DecodeError> {
+        if self.batch.fill_images(images) != Some(self.n_embd) {
+            return Err(DecodeError::Failed(format!(
+                "the images have no embeddings of {} numbers",
+                self.n_embd
+            )));
+        }
+        let batch = self.batch.of_embeddings();
+        // SAFETY: the batch's arrays have as many entries as it says, `embd` as many rows of the
+        // model's width, and live in `self.batch` until it is filled again.
+        unsafe { self.run(&batch, 0) }
+    }
+
+    /// Computes a batch in which `rows` tokens ask for logits.
+    ///
+    /// # Safety
+    /// The batch's arrays have as many entries as it says.
+    unsafe fn run(&mut self, batch: &sys::llama_batch, rows: usize) -> Result<(), DecodeError> {
+        self.n_rows = 0;
         let watch = cpu_kernels::Watch::pool(self.threads.as_ptr());
-        // SAFETY: the context is alive and not shared; the batch's arrays have as many entries as
-        // it says and outlive the call.
-        match unsafe { guard::decode(self.raw.as_ptr(), &batch) } {
+        // SAFETY: the context is alive and not shared; the caller's promise.
+        match unsafe { guard::decode(self.raw.as_ptr(), batch) } {
             0 if watch.panicked() => Err(DecodeError::Failed(
                 "a product of matrices failed".to_owned(),
             )),
@@ -330,10 +356,12 @@ impl Drop for Context<'_> {
     }
 }
 
-/// The arrays of a `llama_batch`, kept to reuse their memory. Each token belongs to one sequence.
+/// The arrays of a `llama_batch`, kept to reuse their memory. Each token, or each embedding in the
+/// place of one, belongs to one sequence.
 #[derive(Default)]
 struct Batch {
     tokens: Vec<sys::llama_token>,
+    embeddings: Vec<f32>,
     positions: Vec<sys::llama_pos>,
     sequences: Vec<sys::llama_seq_id>,
     sequence_counts: Vec<i32>,
@@ -353,14 +381,55 @@ impl Batch {
             self.sequences.push(entry.slot.0 as sys::llama_seq_id);
             self.logits.push(i8::from(entry.logits));
         }
-        self.sequence_counts.resize(entries.len(), 1);
+        let token = self.tokens.as_mut_ptr();
+        sys::llama_batch {
+            token,
+            ..self.of_positions()
+        }
+    }
+
+    /// Takes in images; tells how many numbers each of their embeddings has, if all have as many.
+    fn fill_images(&mut self, images: &[BatchImage<'_>]) -> Option<usize> {
+        self.embeddings.clear();
+        self.positions.clear();
+        self.sequences.clear();
+        self.logits.clear();
+        let first = images.first()?;
+        let width = first.embeddings.len() / first.positions.max(1) as usize;
+        for image in images {
+            if image.embeddings.len() != width * image.positions as usize {
+                return None;
+            }
+            self.embeddings.extend_from_slice(image.embeddings);
+            for position in image.first..image.first + image.positions {
+                self.positions.push(position as sys::llama_pos);
+                self.sequences.push(image.slot.0 as sys::llama_seq_id);
+                self.logits.push(0);
+            }
+        }
+        Some(width)
+    }
+
+    /// The batch of what was taken in by [`fill_images`](Self::fill_images).
+    fn of_embeddings(&mut self) -> sys::llama_batch {
+        let embd = self.embeddings.as_mut_ptr();
+        sys::llama_batch {
+            embd,
+            ..self.of_positions()
+        }
+    }
+
+    /// A batch of all positions, without what is there.
+    fn of_positions(&mut self) -> sys::llama_batch {
+        let count = self.positions.len();
+        self.sequence_counts.resize(count, 1);
         self.sequence_lists.clear();
         // Only after the last `push`, which may move the numbers pointed to.
         self.sequence_lists
             .extend(self.sequences.iter_mut().map(ptr::from_mut));
         sys::llama_batch {
-            n_tokens: entries.len() as i32,
-            token: self.tokens.as_mut_ptr(),
+            n_tokens: count as i32,
+            token: ptr::null_mut(),
             embd: ptr::null_mut(),
             pos: self.positions.as_mut_ptr(),
             n_seq_id: self.sequence_counts.as_mut_ptr(),

@@ -1,5 +1,7 @@
 // Calls of llama.cpp that no C++ exception leaves, and what is said where ggml ends the process (`guard.rs` has the other side).
 
+#include "guard.h"
+
 #include <cstdint>
 #include <cstdlib>
 #include <exception>
@@ -10,8 +12,6 @@
 
 extern "C" {
 
-// Is told what an exception says that was caught here.
-void graphmill_caught(const char * what);
 // Is told why the process ends. It does afterwards.
 void graphmill_ends(const char * why);
 
@@ -26,35 +26,13 @@ int32_t         graphmill_tokenize(const llama_vocab * vocab, const char * text,
 
 }  // extern "C"
 
+thread_local int graphmill_assertions_throw = 0;
+
 namespace {
-
-// Whether a failed assertion of this thread becomes an exception. Only where all of the work is this thread's own: other threads
-// of a computation would wait for it for ever.
-thread_local int assertions_throw = 0;
-
-struct Throwing {
-    bool on;
-
-    explicit Throwing(bool on) : on(on) { assertions_throw += on; }
-
-    ~Throwing() { assertions_throw -= on; }
-};
-
-template <typename Result, typename Call> Result guarded(bool throwing, Result failed, Call call) {
-    try {
-        const Throwing while_here(throwing);
-        return call();
-    } catch (const std::exception & error) {
-        graphmill_caught(error.what());
-    } catch (...) {
-        graphmill_caught("an exception without a message");
-    }
-    return failed;
-}
 
 // ggml calls this where an assertion has failed, and ends the process if it returns.
 void on_abort(const char * message) {
-    if (assertions_throw > 0) {
+    if (graphmill_assertions_throw > 0) {
         throw std::runtime_error(message);
     }
     graphmill_ends(message);

@@ -32,6 +32,8 @@ pub(crate) fn route_logs() {
     // user data.
     unsafe {
         sys::llama_log_set(Some(log_line), std::ptr::null_mut());
+        #[cfg(feature = "vision")]
+        sys::mtmd_log_set(Some(log_line), std::ptr::null_mut());
     }
 }
 

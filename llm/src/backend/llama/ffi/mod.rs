@@ -12,6 +12,8 @@ mod mapping;
 mod model;
 mod system;
 mod threadpool;
+#[cfg(feature = "vision")]
+mod vision;
 
 pub(super) use adapter::Adapter;
 pub(super) use context::{
@@ -30,3 +32,5 @@ pub(crate) use system::{exit, limit_process};
 pub(crate) use system::{few_heaps, freed_bytes, trim_heap};
 pub(super) use system::{init_numa, system_info};
 pub(super) use threadpool::{ThreadPool, ThreadPoolParams};
+#[cfg(feature = "vision")]
+pub(super) use vision::{Chunk, ChunkOrText, Mtmd, MtmdParams};

@@ -31,6 +31,13 @@ pub(crate) fn cell_extension(model: &LlamaModel) -> usize {
     }
 }
 
+/// Numbers of an embedding that the model takes in the place of a token.
+pub(super) fn input_width(model: &LlamaModel) -> usize {
+    // SAFETY: the model is alive.
+    let width = unsafe { sys::llama_model_n_embd_inp(as_ptr(model).as_ptr()) };
+    usize::try_from(width).unwrap_or(0)
+}
+
 /// Whether the model reads with one network and writes with another.
 pub(crate) fn encodes_and_decodes(model: &LlamaModel) -> bool {
     let model = as_ptr(model).as_ptr();

@@ -1,0 +1,183 @@
+//! Images of requests: from what a request says of one to what the model reads.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use graphmill_engine::{Error, Result};
+use graphmill_llm::{Bitmap, Image, LlmEngine, Vision};
+
+use super::claim_room;
+use crate::payload::ImageSource;
+
+/// What a request may have of images.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ImageLimits {
+    /// Most of them.
+    pub count: u32,
+    /// Most bytes of a file.
+    pub bytes: u64,
+    /// Most pixels of an image.
+    pub pixels: u64,
+}
+
+impl Default for ImageLimits {
+    fn default() -> Self {
+        Self {
+            count: 16,
+            bytes: 8 << 20,
+            pixels: 1 << 24,
+        }
+    }
+}
+
+/// What decoding an image takes for each of its pixels: as it is stored, and in three colors.
+const BYTES_OF_EACH: u64 = 12;
+
+impl ImageLimits {
+    /// Refuses images that a model does not take, without reading them.
+    ///
+    /// # Errors
+    /// Names the image that is one too many, or not given in a way that is read.
+    pub(crate) fn check(self, engine: &LlmEngine, images: &[ImageSource]) -> Result<()> {
+        let Some(first) = images.first() else {
+            return Ok(());
+        };
+        vision(engine, first)?;
+        if let Some(image) = images.get(self.count as usize) {
+            let message = format!(
+                "is one image too many: a request can have {} (max_images)",
+                self.count
+            );
+            return Err(wrong(image, &message, "too_many_images"));
+        }
+        images.iter().try_for_each(|image| {
+            let data = base64(image)?;
+            let bytes = data.len() as u64 / 4 * 3;
+            self.check_bytes(image, bytes.saturating_sub(2))
+        })
+    }
+
+    /// The image as the model reads it, known again among requests with the same salt.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(crate) fn read(
+        self,
+        engine: &LlmEngine,
+        salt: &str,
+        image: &ImageSource,
+    ) -> Result<Arc<Image>> {
+        let vision = vision(engine, image)?;
+        let data = base64(image)?;
+        let _claim = claim_room(data.len())?;
+        let file = STANDARD
+            .decode(data)
+            .map_err(|error| wrong(image, "is not Base64", "invalid_image").with_source(error))?;
+        self.check_bytes(image, file.len() as u64)?;
+        vision.image(
+            salt,
+            &file,
+            || self.decode(image, &file),
+            |message| {
+                wrong(
+                    image,
+                    &format!("cannot be read: {message}"),
+                    "invalid_image",
+                )
+            },
+        )
+    }
+
+    fn check_bytes(self, image: &ImageSource, bytes: u64) -> Result<()> {
+        if bytes <= self.bytes {
+            return Ok(());
+        }
+        let message = format!(
+            "is an image of {bytes} bytes, and can have {} (max_image_bytes)",
+            self.bytes
+        );
+        Err(wrong(image, &message, "image_too_large"))
+    }
+
+    /// The pixels of a file. How many they are is looked at before they are decoded.
+    #[cfg(feature = "image")]
+    fn decode(self, image: &ImageSource, file: &[u8]) -> Result<Bitmap> {
+        use image::{DynamicImage, ImageDecoder as _, ImageFormat, ImageReader};
+
+        let damaged = |error: image::ImageError| {
+            let message = format!("cannot be decoded: {error}");
+            wrong(image, &message, "invalid_image").with_source(error)
+        };
+        let format = image::guess_format(file);
+        if !matches!(format, Ok(ImageFormat::Png | ImageFormat::Jpeg)) {
+            let message = "is neither a PNG nor a JPEG file";
+            return Err(wrong(image, message, "invalid_image"));
+        }
+        let reader = ImageReader::new(std::io::Cursor::new(file)).with_guessed_format();
+        let reader = reader.map_err(|error| damaged(error.into()))?;
+        let mut decoder = reader.into_decoder().map_err(damaged)?;
+        let (width, height) = decoder.dimensions();
+        let pixels = u64::from(width) * u64::from(height);
+        if pixels > self.pixels {
+            let message = format!(
+                "is an image of {width} x {height} pixels, and can have {} (max_image_pixels)",
+                self.pixels
+            );
+            return Err(wrong(image, &message, "image_too_large"));
+        }
+        let _claim = claim_room((pixels * BYTES_OF_EACH) as usize)?;
+        let mut limits = image::Limits::default();
+        // What the decoder itself needs beside the pixels.
+        limits.max_alloc = Some(pixels * BYTES_OF_EACH + (1 << 20));
+        decoder.set_limits(limits).map_err(damaged)?;
+        let turned = decoder.orientation().map_err(damaged)?;
+        let mut upright = DynamicImage::from_decoder(decoder).map_err(damaged)?;
+        upright.apply_orientation(turned);
+        let rgb = upright.into_rgb8();
+        let bitmap = Bitmap::new(rgb.width(), rgb.height(), rgb.into_raw());
+        bitmap.ok_or_else(|| wrong(image, "has no pixels", "invalid_image"))
+    }
+
+    #[cfg(not(feature = "image"))]
+    #[expect(clippy::unused_self, reason = "looks at the limits where it decodes")]
+    fn decode(self, image: &ImageSource, _: &[u8]) -> Result<Bitmap> {
+        let message = "cannot be decoded: this build was made without the feature `image`";
+        Err(wrong(image, message, "unsupported_parameter"))
+    }
+}
+
+fn vision<'a>(engine: &'a LlmEngine, image: &ImageSource) -> Result<&'a Vision> {
+    engine.vision().ok_or_else(|| {
+        let message = "is an image, and the model takes no images";
+        wrong(image, message, "unsupported_parameter")
+    })
+}
+
+/// The Base64 of an image.
+fn base64(image: &ImageSource) -> Result<&str> {
+    let url = &*image.url;
+    let scheme = url.split_once(':').map_or("", |(scheme, _)| scheme);
+    if scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https") {
+        let message = "is the URL of an image, and this server fetches none: send it as `data:image/png;base64,...`";
+        return Err(wrong(image, message, "unsupported_parameter"));
+    }
+    let data = url
+        .get(..5)
+        .filter(|scheme| scheme.eq_ignore_ascii_case("data:"))
+        .and_then(|_| url[5..].split_once(','));
+    match data {
+        Some((kind, data)) if kind.to_ascii_lowercase().ends_with(";base64") => Ok(data.trim()),
+        _ => {
+            let message = "must be an image as `data:image/png;base64,...`";
+            Err(wrong(image, message, "invalid_value"))
+        }
+    }
+}
+
+/// An error about an image of a request.
+fn wrong(image: &ImageSource, message: &str, code: &'static str) -> Error {
+    Error::invalid(format!("`{}` {message}", image.field))
+        .with_field(image.field.to_string())
+        .with_code(code)
+}

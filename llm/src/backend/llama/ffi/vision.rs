@@ -1,0 +1,295 @@
+//! libmtmd: what reads images for a model.
+
+use std::ffi::CStr;
+use std::ptr::NonNull;
+use std::slice;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use llama_cpp_2::model::LlamaModel;
+use llama_cpp_sys_2 as sys;
+
+use super::{guard, log};
+use crate::protocol::Token;
+
+unsafe extern "C" {
+    fn graphmill_vision_bytes(
+        path: *const std::ffi::c_char,
+        params: *const sys::mtmd_context_params,
+    ) -> usize;
+    fn graphmill_vision_load(
+        path: *const std::ffi::c_char,
+        model: *const sys::llama_model,
+        params: *const sys::mtmd_context_params,
+    ) -> *mut sys::mtmd_context;
+    fn graphmill_vision_prepare(
+        context: *const sys::mtmd_context,
+        width: u32,
+        height: u32,
+        rgb: *const u8,
+        chunks: *mut sys::mtmd_input_chunks,
+        failed: i32,
+    ) -> i32;
+    fn graphmill_vision_encode(
+        context: *mut sys::mtmd_context,
+        chunk: *const sys::mtmd_input_chunk,
+        failed: i32,
+    ) -> i32;
+}
+
+/// Where and how images are encoded.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MtmdParams {
+    /// Whether GPUs take part.
+    pub(crate) use_gpu: bool,
+    /// The one, by ggml's index; `None` for the first.
+    pub(crate) device: Option<usize>,
+    pub(crate) threads: u32,
+}
+
+impl MtmdParams {
+    fn raw(self) -> sys::mtmd_context_params {
+        // SAFETY: returns plain numbers, null pointers and a static text.
+        let mut raw = unsafe { sys::mtmd_context_params_default() };
+        raw.use_gpu = self.use_gpu;
+        if let Some(index) = self.device {
+            // SAFETY: the index comes from ggml's own list of devices.
+            raw.device = unsafe { sys::ggml_backend_dev_get(index) };
+        }
+        raw.print_timings = false;
+        raw.n_threads = self.threads as i32;
+        raw
+    }
+}
+
+/// Held while a projector is looked at or loaded: libmtmd turns its log off for the whole process
+/// while it finds out what one takes.
+static LOADING: Mutex<()> = Mutex::new(());
+
+fn lock(mutex: &Mutex<()>) -> MutexGuard<'_, ()> {
+    // They guard no data that a panic could leave half changed.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A loaded projector.
+pub(crate) struct Mtmd {
+    raw: NonNull<sys::mtmd_context>,
+    /// Held while an image is encoded, which libmtmd allows on one thread at a time.
+    encoding: Mutex<()>,
+    width: usize,
+    /// Dropped after the projector, which reads its vocabulary.
+    _model: Arc<LlamaModel>,
+}
+
+// SAFETY: libmtmd ties a context to no thread.
+unsafe impl Send for Mtmd {}
+// SAFETY: what is called without `encoding` only reads the context: `mtmd_tokenize_from_parts` and
+// the questions what the projector can do, as `mtmd.h` has it.
+unsafe impl Sync for Mtmd {}
+
+impl Mtmd {
+    /// Bytes that a projector takes, without loading it; 0 if it cannot be loaded.
+    pub(crate) fn bytes(path: &CStr, params: MtmdParams) -> u64 {
+        let _loading = lock(&LOADING);
+        // SAFETY: the path ends with a NUL, and `params` come from libmtmd's defaults.
+        let bytes = unsafe { graphmill_vision_bytes(path.as_ptr(), &params.raw()) };
+        bytes as u64
+    }
+
+    /// Loads a projector for a model; `None` if libmtmd refuses, which it logs.
+    pub(crate) fn load(model: Arc<LlamaModel>, path: &CStr, params: MtmdParams) -> Option<Self> {
+        let width = super::model::input_width(&model);
+        let _loading = lock(&LOADING);
+        let text = super::model::as_ptr(&model).as_ptr().cast_const();
+        // SAFETY: the path ends with a NUL, `params` come from libmtmd's defaults, and the model
+        // lives as long as what is loaded.
+        let raw = unsafe { graphmill_vision_load(path.as_ptr(), text, &params.raw()) };
+        Some(Self {
+            raw: NonNull::new(raw)?,
+            encoding: Mutex::default(),
+            width,
+            _model: model,
+        })
+    }
+
+    /// Numbers of the embedding of a position.
+    pub(crate) fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Whether the projector reads images.
+    pub(crate) fn reads_images(&self) -> bool {
+        // SAFETY: the context is alive.
+        unsafe { sys::mtmd_support_vision(self.raw.as_ptr()) }
+    }
+
+    /// Whether the model counts positions of an image in more than one dimension.
+    pub(crate) fn has_grid_positions(&self) -> bool {
+        // SAFETY: the context is alive.
+        unsafe { sys::mtmd_decode_use_mrope(self.raw.as_ptr()) }
+    }
+
+    /// Whether the positions of an image see those behind them.
+    pub(crate) fn looks_ahead(&self) -> bool {
+        // SAFETY: the context is alive; without a chunk, the question is about images.
+        unsafe { sys::mtmd_decode_use_non_causal(self.raw.as_ptr(), std::ptr::null()) }
+    }
+
+    /// What stands for an image in a prompt. `rgb` has three bytes for each pixel.
+    pub(crate) fn prepare(
+        self: &Arc<Self>,
+        (width, height): (u32, u32),
+        rgb: &[u8],
+    ) -> Result<Vec<ChunkOrText>, String> {
+        if rgb.len() as u64 != u64::from(width) * u64::from(height) * 3 {
+            return Err("the image has not as many pixels as it says".to_owned());
+        }
+        let chunks = Chunks::new();
+        let (status, heard) = log::listen(|| {
+            // SAFETY: the context is alive and only read; there are as many bytes as width and
+            // height say, and `chunks` is alive and not shared.
+            unsafe {
+                graphmill_vision_prepare(
+                    self.raw.as_ptr(),
+                    width,
+                    height,
+                    rgb.as_ptr(),
+                    chunks.0.as_ptr(),
+                    guard::CAUGHT,
+                )
+            }
+        });
+        if status != 0 {
+            return Err(heard
+                .complaint()
+                .unwrap_or_else(|| "libmtmd cannot prepare the image".to_owned()));
+        }
+        chunks.read(self)
+    }
+}
+
+impl Drop for Mtmd {
+    fn drop(&mut self) {
+        // SAFETY: the context is alive, and nothing uses it after this.
+        unsafe { sys::mtmd_free(self.raw.as_ptr()) }
+    }
+}
+
+/// A part of what stands for an image.
+pub(crate) enum ChunkOrText {
+    Text(Vec<Token>),
+    Chunk(Chunk),
+}
+
+/// A list of chunks.
+struct Chunks(NonNull<sys::mtmd_input_chunks>);
+
+impl Chunks {
+    fn new() -> Self {
+        // SAFETY: creates an empty list.
+        let raw = unsafe { sys::mtmd_input_chunks_init() };
+        Self(NonNull::new(raw).expect("C++ allocates or throws"))
+    }
+
+    fn read(&self, mtmd: &Arc<Mtmd>) -> Result<Vec<ChunkOrText>, String> {
+        let list = self.0.as_ptr();
+        // SAFETY: the list is alive.
+        let count = unsafe { sys::mtmd_input_chunks_size(list) };
+        let mut read = Vec::with_capacity(count);
+        for index in 0..count {
+            // SAFETY: the index is below the list's length, and the chunk lives as long as it.
+            let (chunk, kind) = unsafe {
+                let chunk = sys::mtmd_input_chunks_get(list, index);
+                (chunk, sys::mtmd_input_chunk_get_type(chunk))
+            };
+            if kind == sys::MTMD_INPUT_CHUNK_TYPE_TEXT {
+                let mut length = 0;
+                // SAFETY: the chunk is alive and has as many tokens as it says.
+                let tokens = unsafe {
+                    let tokens = sys::mtmd_input_chunk_get_tokens_text(chunk, &raw mut length);
+                    if length == 0 {
+                        &[][..]
+                    } else {
+                        slice::from_raw_parts(tokens, length)
+                    }
+                };
+                read.push(ChunkOrText::Text(tokens.to_vec()));
+                continue;
+            }
+            // SAFETY: the chunk is alive; the copy belongs to whoever asked for it.
+            let (copy, tokens, positions) = unsafe {
+                (
+                    sys::mtmd_input_chunk_copy(chunk),
+                    sys::mtmd_input_chunk_get_n_tokens(chunk),
+                    sys::mtmd_input_chunk_get_n_pos(chunk),
+                )
+            };
+            let chunk = Chunk {
+                raw: NonNull::new(copy).expect("C++ allocates or throws"),
+                positions: u32::try_from(tokens).unwrap_or(0),
+                mtmd: Arc::clone(mtmd),
+            };
+            if chunk.positions == 0 || i64::from(positions) != i64::from(chunk.positions) {
+                return Err(format!(
+                    "the image has {tokens} embeddings at {positions} positions"
+                ));
+            }
+            read.push(ChunkOrText::Chunk(chunk));
+        }
+        Ok(read)
+    }
+}
+
+impl Drop for Chunks {
+    fn drop(&mut self) {
+        // SAFETY: the list is alive, and nothing uses it or its chunks after this.
+        unsafe { sys::mtmd_input_chunks_free(self.0.as_ptr()) }
+    }
+}
+
+/// An image, or a tile of one, scaled as its projector wants it.
+pub(crate) struct Chunk {
+    raw: NonNull<sys::mtmd_input_chunk>,
+    positions: u32,
+    mtmd: Arc<Mtmd>,
+}
+
+// SAFETY: a chunk is plain data, and tied to no thread.
+unsafe impl Send for Chunk {}
+
+impl Chunk {
+    /// Positions that it takes in a prompt.
+    pub(crate) fn positions(&self) -> u32 {
+        self.positions
+    }
+
+    /// Computes its embeddings, one position after the other.
+    pub(crate) fn encode(&self) -> Result<Vec<f32>, String> {
+        let _encoding = lock(&self.mtmd.encoding);
+        let context = self.mtmd.raw.as_ptr();
+        let (status, heard) = log::listen(|| {
+            // SAFETY: the context and the chunk are alive, and nobody else encodes meanwhile.
+            unsafe { graphmill_vision_encode(context, self.raw.as_ptr(), guard::CAUGHT) }
+        });
+        if status != 0 {
+            return Err(heard
+                .complaint()
+                .unwrap_or_else(|| "libmtmd cannot encode the image".to_owned()));
+        }
+        let count = self.positions as usize * self.mtmd.width;
+        // SAFETY: after a chunk was encoded, there are as many numbers as it has positions, each of
+        // the model's width, until the next one is.
+        let embeddings = unsafe {
+            let embeddings = NonNull::new(sys::mtmd_get_output_embd(context));
+            let embeddings = embeddings.ok_or("libmtmd gave no embeddings")?;
+            slice::from_raw_parts(embeddings.as_ptr(), count)
+        };
+        Ok(embeddings.to_vec())
+    }
+}
+
+impl Drop for Chunk {
+    fn drop(&mut self) {
+        // SAFETY: the chunk is alive, and nothing uses it after this.
+        unsafe { sys::mtmd_input_chunk_free(self.raw.as_ptr()) }
+    }
+}

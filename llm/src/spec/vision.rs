@@ -1,0 +1,30 @@
+//! What reads images for a model.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// The projector of a model that reads images.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VisionSpec {
+    /// Its file, which is made for the model.
+    pub mmproj: PathBuf,
+    /// Bytes of host memory for images that were encoded, which need not be encoded again; 0 keeps
+    /// none.
+    pub cache_size: u64,
+}
+
+impl VisionSpec {
+    /// What encoded images may take, unless the spec says otherwise: about 30 images of a model of 7
+    /// billion parameters.
+    pub const CACHE_SIZE: u64 = 256 << 20;
+
+    /// The defaults for a projector.
+    pub fn new(mmproj: impl Into<PathBuf>) -> Self {
+        Self {
+            mmproj: mmproj.into(),
+            cache_size: Self::CACHE_SIZE,
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! The thread that encodes images. A projector computes one tile at a time, so one thread does it
+//! for all requests, in the order in which they came.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::{io, thread};
+
+use crossbeam_channel::{Receiver, Sender, TrySendError};
+
+use super::image::Tile;
+use crate::protocol::{ErrorKind, GenerationError, SubmitError};
+use crate::worker::catch;
+
+/// Requests that wait for their images to be encoded: as many as may wait for the engine, unless a
+/// spec says otherwise. More are refused.
+const MAX_WAITING: usize = 1024;
+
+/// Told when the tiles of a request are encoded, or why they are not.
+type Answer = Box<dyn FnOnce(Result<(), GenerationError>) + Send>;
+
+/// The tiles of a request.
+struct Job {
+    tiles: Vec<Arc<Tile>>,
+    /// Dead if nobody waits for them any more.
+    wanted: Weak<()>,
+    answer: Answer,
+}
+
+/// Somebody waits for tiles. Dropping it ends that: those that are not encoded by then stay so.
+#[derive(Debug)]
+#[must_use]
+pub struct Encoding(#[expect(dead_code, reason = "lives as long as somebody waits")] Arc<()>);
+
+/// The outside of the thread, which ends when this is dropped.
+pub(super) struct Encoder {
+    jobs: Sender<Job>,
+    encoded: Arc<AtomicU64>,
+}
+
+impl Encoder {
+    pub(super) fn start(name: &str) -> io::Result<Self> {
+        let (jobs, inbox) = crossbeam_channel::bounded(MAX_WAITING);
+        let encoded = Arc::<AtomicU64>::default();
+        let count = Arc::clone(&encoded);
+        thread::Builder::new()
+            .name(format!("images {name}"))
+            .spawn(move || serve(&inbox, &count))?;
+        Ok(Self { jobs, encoded })
+    }
+
+    pub(super) fn encode(
+        &self,
+        tiles: Vec<Arc<Tile>>,
+        answer: Answer,
+    ) -> Result<Encoding, SubmitError> {
+        let wanted = Arc::new(());
+        let job = Job {
+            tiles,
+            wanted: Arc::downgrade(&wanted),
+            answer,
+        };
+        match self.jobs.try_send(job) {
+            Ok(()) => Ok(Encoding(wanted)),
+            Err(TrySendError::Full(_)) => Err(SubmitError::QueueFull {
+                waiting: MAX_WAITING,
+                limit: MAX_WAITING,
+            }),
+            Err(TrySendError::Disconnected(_)) => Err(SubmitError::Stopped),
+        }
+    }
+
+    /// Tiles that were encoded.
+    pub(super) fn encoded(&self) -> u64 {
+        self.encoded.load(Ordering::Relaxed)
+    }
+}
+
+fn serve(inbox: &Receiver<Job>, encoded: &AtomicU64) {
+    for job in inbox {
+        let Job {
+            tiles,
+            wanted,
+            answer,
+        } = job;
+        let is_wanted = || wanted.strong_count() > 0;
+        let mut result = Ok(());
+        for tile in &tiles {
+            if !is_wanted() {
+                break;
+            }
+            let done = catch(|| tile.encode()).and_then(|encoded| encoded);
+            match done {
+                Ok(here) => _ = encoded.fetch_add(here.into(), Ordering::Relaxed),
+                Err(why) => {
+                    tracing::error!(%why, "an image was not encoded");
+                    result = Err(GenerationError {
+                        kind: ErrorKind::Internal,
+                        message: format!("an image of the request was not encoded: {why}"),
+                    });
+                    break;
+                }
+            }
+        }
+        if is_wanted() {
+            // Whoever is told may panic, and others still wait.
+            catch(|| answer(result)).ok();
+        }
+    }
+}

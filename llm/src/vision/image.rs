@@ -1,0 +1,232 @@
+//! An image as pixels, and as a model reads it.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use crate::backend::{Piece, PreparedTile};
+use crate::protocol::{SubmitError, Token};
+
+/// The pixels of an image.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Bitmap {
+    width: u32,
+    height: u32,
+    rgb: Vec<u8>,
+}
+
+impl Bitmap {
+    /// Pixels line by line, each red, green and blue; `None` unless there are as many as width and
+    /// height say, and at least one.
+    pub fn new(width: u32, height: u32, rgb: Vec<u8>) -> Option<Self> {
+        let bytes = u64::from(width) * u64::from(height) * 3;
+        (bytes > 0 && bytes == rgb.len() as u64).then_some(Self { width, height, rgb })
+    }
+
+    /// Pixels of a line.
+    pub fn width(&self) -> u32 {
+        self.width
+    }
+
+    /// Lines.
+    pub fn height(&self) -> u32 {
+        self.height
+    }
+
+    /// The pixels, line by line, each red, green and blue.
+    pub fn rgb(&self) -> &[u8] {
+        &self.rgb
+    }
+}
+
+impl fmt::Debug for Bitmap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Bitmap({} x {})", self.width, self.height)
+    }
+}
+
+/// An image as a model reads it: tokens, and tiles that have embeddings.
+#[derive(Debug)]
+pub struct Image(Vec<Part>);
+
+#[derive(Debug)]
+enum Part {
+    Text(Vec<Token>),
+    Tile(Arc<Tile>),
+}
+
+impl Image {
+    pub(super) fn new(pieces: Vec<Piece>) -> Self {
+        let part = |piece| match piece {
+            Piece::Text(tokens) => Part::Text(tokens),
+            Piece::Tile(prepared) => Part::Tile(Arc::new(Tile::new(prepared))),
+        };
+        Self(pieces.into_iter().map(part).collect())
+    }
+
+    /// Positions that its tiles take in a prompt.
+    pub(super) fn positions(&self) -> usize {
+        let positions = |part: &Part| match part {
+            Part::Text(_) => 0,
+            Part::Tile(tile) => tile.positions as usize,
+        };
+        self.0.iter().map(positions).sum()
+    }
+
+    /// Adds the image to the end of a prompt and of the tiles that are in it.
+    pub fn append_to(&self, prompt: &mut Vec<Token>, tiles: &mut Vec<PlacedTile>) {
+        for part in &self.0 {
+            match part {
+                Part::Text(tokens) => prompt.extend_from_slice(tokens),
+                Part::Tile(tile) => {
+                    tiles.push(PlacedTile {
+                        at: prompt.len() as u32,
+                        tile: Arc::clone(tile),
+                    });
+                    prompt.resize(prompt.len() + tile.positions as usize, tile.placeholder);
+                }
+            }
+        }
+    }
+}
+
+/// An image or a part of one that is encoded at once.
+pub struct Tile {
+    placeholder: Token,
+    positions: u32,
+    /// What it is encoded from; none once it is.
+    prepared: Mutex<Option<Box<dyn PreparedTile>>>,
+    embeddings: OnceLock<Vec<f32>>,
+}
+
+/// Tiles so far. After 2^31 of them placeholders come again, when nothing is left of the first.
+static TILES: AtomicU32 = AtomicU32::new(0);
+
+impl Tile {
+    fn new(prepared: Box<dyn PreparedTile>) -> Self {
+        let number = TILES.fetch_add(1, Ordering::Relaxed) & i32::MAX as u32;
+        Self {
+            placeholder: -1 - number as Token,
+            positions: prepared.positions(),
+            prepared: Mutex::new(Some(prepared)),
+            embeddings: OnceLock::new(),
+        }
+    }
+
+    /// Whether its embeddings are there.
+    pub fn is_encoded(&self) -> bool {
+        self.embeddings.get().is_some()
+    }
+
+    /// Computes its embeddings, if nobody has. Says whether this was done here.
+    pub(super) fn encode(&self) -> Result<bool, String> {
+        // A panic leaves what is prepared as it was.
+        let mut prepared = self.prepared.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(from) = &*prepared else {
+            return Ok(false);
+        };
+        let embeddings = from.encode()?;
+        if embeddings.iter().any(|number| !number.is_finite()) {
+            return Err("the image has no finite embedding in this model".to_owned());
+        }
+        self.embeddings.get_or_init(|| embeddings);
+        *prepared = None;
+        Ok(true)
+    }
+}
+
+impl fmt::Debug for Tile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tile")
+            .field("placeholder", &self.placeholder)
+            .field("positions", &self.positions)
+            .field("is_encoded", &self.is_encoded())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A tile in a prompt.
+#[derive(Clone, Debug)]
+pub struct PlacedTile {
+    at: u32,
+    tile: Arc<Tile>,
+}
+
+impl PlacedTile {
+    /// The tile.
+    pub fn tile(&self) -> &Arc<Tile> {
+        &self.tile
+    }
+
+    /// Its first position.
+    pub(crate) fn at(&self) -> u32 {
+        self.at
+    }
+
+    /// The position behind it.
+    pub(crate) fn end(&self) -> u32 {
+        self.at + self.tile.positions
+    }
+
+    /// The embeddings of the positions of a sequence from `from` on, at most `most`, and how many
+    /// these are. The tile has to be encoded, and the position in it.
+    pub(crate) fn embeddings(&self, from: u32, most: u32) -> (&[f32], u32) {
+        let all = self.tile.embeddings.get().map_or(&[][..], Vec::as_slice);
+        let width = all.len() / self.tile.positions.max(1) as usize;
+        let count = (self.end() - from).min(most);
+        let first = (from - self.at) as usize;
+        (&all[first * width..][..count as usize * width], count)
+    }
+}
+
+impl PartialEq for PlacedTile {
+    /// Equal placeholders are the same tile.
+    fn eq(&self, other: &Self) -> bool {
+        (self.at, self.tile.placeholder) == (other.at, other.tile.placeholder)
+    }
+}
+
+impl Eq for PlacedTile {}
+
+/// Looks whether a prompt has tokens of the vocabulary, as `is_token` says, and these tiles.
+///
+/// # Errors
+/// The first position that has neither, and that a prompt ends with an image, behind which there
+/// would be nothing to go on from.
+pub(crate) fn check_prompt(
+    prompt: &[Token],
+    tiles: &[PlacedTile],
+    n_vocab: usize,
+    is_token: impl Fn(Token) -> bool,
+) -> Result<(), SubmitError> {
+    let wrong = |position: usize| {
+        Err(SubmitError::InvalidToken {
+            token: prompt.get(position).copied().unwrap_or_default(),
+            position,
+            n_vocab,
+        })
+    };
+    let mut position = 0;
+    for placed in tiles {
+        let (at, end) = (placed.at as usize, placed.end() as usize);
+        if at < position || end > prompt.len() {
+            return wrong(at);
+        }
+        let before = prompt[position..at].iter().position(|it| !is_token(*it));
+        if let Some(index) = before {
+            return wrong(position + index);
+        }
+        let is_in = |token: &Token| *token == placed.tile.placeholder;
+        if let Some(index) = prompt[at..end].iter().position(|token| !is_in(token)) {
+            return wrong(at + index);
+        }
+        position = end;
+    }
+    if position == prompt.len() && position > 0 {
+        return Err(SubmitError::EndsWithImage);
+    }
+    match prompt[position..].iter().position(|it| !is_token(*it)) {
+        Some(index) => wrong(position + index),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,118 @@
+//! Images that are kept, by the salts of requests and the bytes of files: what two requests have in
+//! common is found by comparing all of it, so that no request gets another one's image.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::VisionStatus;
+use super::image::Image;
+use crate::room::{self, Cache};
+
+/// The images that were used last, within a number of bytes.
+pub(super) struct Kept {
+    limit: u64,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    images: HashMap<Key, Entry>,
+    bytes: u64,
+    queries: u64,
+    hits: u64,
+}
+
+/// A salt, its length before it, and a file.
+type Key = Arc<[u8]>;
+
+struct Entry {
+    image: Arc<Image>,
+    bytes: u64,
+    /// The query that asked for it last.
+    used: u64,
+}
+
+impl Kept {
+    pub(super) fn new(limit: u64) -> Self {
+        Self {
+            limit,
+            state: Mutex::default(),
+        }
+    }
+
+    /// What the image of a file is kept by.
+    pub(super) fn key(salt: &str, file: &[u8]) -> Key {
+        let length = (salt.len() as u64).to_le_bytes();
+        [&length, salt.as_bytes(), file].concat().into()
+    }
+
+    /// The image of a file, if it is kept.
+    pub(super) fn find(&self, file: &Key) -> Option<Arc<Image>> {
+        let mut state = self.lock();
+        state.queries += 1;
+        let used = state.queries;
+        let entry = state.images.get_mut(file)?;
+        entry.used = used;
+        let image = Arc::clone(&entry.image);
+        state.hits += 1;
+        Some(image)
+    }
+
+    /// Keeps an image that takes so many bytes beside its file. Returns it, or what somebody else
+    /// has made of the same file meanwhile.
+    pub(super) fn insert(&self, file: Key, image: Arc<Image>, bytes: u64) -> Arc<Image> {
+        let bytes = bytes + file.len() as u64;
+        if bytes > self.limit || !room::is_ample(bytes) {
+            return image;
+        }
+        let mut state = self.lock();
+        if let Some(entry) = state.images.get(&file) {
+            return Arc::clone(&entry.image);
+        }
+        state.evict_to(self.limit - bytes);
+        let entry = Entry {
+            image: Arc::clone(&image),
+            bytes,
+            used: state.queries,
+        };
+        state.images.insert(file, entry);
+        state.bytes += bytes;
+        image
+    }
+
+    pub(super) fn status(&self) -> VisionStatus {
+        let state = self.lock();
+        VisionStatus {
+            queries: state.queries,
+            hits: state.hits,
+            encoded: 0,
+            kept: state.images.len() as u64,
+            kept_bytes: state.bytes,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Every change leaves the counts right, whatever panics.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Cache for Kept {
+    fn shrink(&self) {
+        self.lock().evict_to(0);
+    }
+}
+
+impl State {
+    /// Drops what was not used for longest until the rest takes no more than this.
+    fn evict_to(&mut self, limit: u64) {
+        while self.bytes > limit {
+            let oldest = self.images.iter().min_by_key(|(_, entry)| entry.used);
+            let Some(file) = oldest.map(|(file, _)| Arc::clone(file)) else {
+                return;
+            };
+            let dropped = self.images.remove(&file);
+            self.bytes -= dropped.map_or(0, |entry| entry.bytes);
+        }
+    }
+}

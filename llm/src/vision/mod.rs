@@ -1,0 +1,120 @@
+//! Images in prompts. A model that reads images has a projector, which makes embeddings of an image
+//! that take the place of those of tokens.
+//!
+//! In a prompt, each position of an image has a placeholder: a number below 0, so that it is no
+//! token of a vocabulary, and the same for all positions of a tile and for no other tile. Two
+//! prompts that begin with the same numbers so begin with the same images, and what is shared of
+//! them needs no word of its own.
+//!
+//! An image is prepared on the thread that makes the prompt: scaled, cut into tiles, counted. Its
+//! tiles are encoded on a thread of their own, one after the other, before the prompt is submitted:
+//! the engine's thread never waits for them, and a tile that fails ends the request that waits for
+//! it. What was encoded is kept for the next request with the same file.
+
+use std::sync::Arc;
+
+mod encoder;
+mod image;
+mod kept;
+
+use encoder::Encoder;
+pub use encoder::Encoding;
+pub(crate) use image::check_prompt;
+pub use image::{Bitmap, Image, PlacedTile, Tile};
+use kept::Kept;
+
+use crate::backend::Projector;
+use crate::protocol::{GenerationError, LoadError, SubmitError};
+use crate::room::{self, Cache};
+
+/// What reads images for a model.
+pub struct Vision {
+    projector: Arc<dyn Projector>,
+    kept: Arc<Kept>,
+    encoder: Encoder,
+}
+
+impl Vision {
+    /// Starts the thread that encodes. `cache_size` bounds the bytes of what is kept.
+    pub(crate) fn start(
+        projector: Arc<dyn Projector>,
+        name: &str,
+        cache_size: u64,
+    ) -> Result<Self, LoadError> {
+        let kept = Arc::new(Kept::new(cache_size));
+        let cache: Arc<dyn Cache> = Arc::clone(&kept) as Arc<dyn Cache>;
+        room::enroll(Arc::downgrade(&cache));
+        Ok(Self {
+            projector,
+            kept,
+            encoder: Encoder::start(name).map_err(|source| LoadError::Thread { source })?,
+        })
+    }
+
+    /// The image of a file. `decode` is called for a file that is not known among requests with the
+    /// same [salt](crate::GenerationRequest::cache_salt); what is wrong with its pixels for the model
+    /// becomes an error by `refused`.
+    ///
+    /// # Errors
+    /// Those of `decode` and `refused`.
+    pub fn image<E>(
+        &self,
+        salt: &str,
+        file: &[u8],
+        decode: impl FnOnce() -> Result<Bitmap, E>,
+        refused: impl FnOnce(String) -> E,
+    ) -> Result<Arc<Image>, E> {
+        let file = Kept::key(salt, file);
+        if let Some(image) = self.kept.find(&file) {
+            return Ok(image);
+        }
+        let pieces = self.projector.prepare(&decode()?).map_err(refused)?;
+        let image = Arc::new(Image::new(pieces));
+        let bytes = image.positions() * self.projector.width() * size_of::<f32>();
+        Ok(self.kept.insert(file, image, bytes as u64))
+    }
+
+    /// Encodes tiles, as far as they are not encoded, and calls `answer` on another thread when that
+    /// is done. Nothing is encoded, and nobody called, for a request that has dropped what this
+    /// returns.
+    ///
+    /// # Errors
+    /// [`SubmitError::QueueFull`] if too many wait already.
+    pub fn encode(
+        &self,
+        tiles: Vec<Arc<Tile>>,
+        answer: impl FnOnce(Result<(), GenerationError>) + Send + 'static,
+    ) -> Result<Encoding, SubmitError> {
+        self.encoder.encode(tiles, Box::new(answer))
+    }
+
+    /// What was read so far.
+    pub fn status(&self) -> VisionStatus {
+        let mut status = self.kept.status();
+        status.encoded = self.encoder.encoded();
+        status
+    }
+}
+
+impl std::fmt::Debug for Vision {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Vision")
+            .field("status", &self.status())
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a model has read of images. All 0 for a model that takes none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct VisionStatus {
+    /// Images that requests had.
+    pub queries: u64,
+    /// Those of them that were known.
+    pub hits: u64,
+    /// Tiles that were encoded.
+    pub encoded: u64,
+    /// Images that are kept.
+    pub kept: u64,
+    /// Their bytes.
+    pub kept_bytes: u64,
+}
