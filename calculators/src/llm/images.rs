@@ -32,6 +32,7 @@ impl Default for ImageLimits {
 }
 
 /// What decoding an image takes for each of its pixels: as it is stored, and in three colors.
+#[cfg(feature = "image")]
 const BYTES_OF_EACH: u64 = 12;
 
 impl ImageLimits {
