@@ -13,7 +13,7 @@ from gguf import GGUFReader, GGUFValueType, GGUFWriter
 from shapes import ARCHITECTURES, ASKED, BASE, fill
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-BINARY = pathlib.Path("/tmp/graphmill-b")
+BINARY = ROOT / "target" / "release" / "graphmill"
 VOCABULARY = ROOT / "demos" / "tiny_chat" / "model.gguf"
 # Most times that a model is loaded.
 MAX_TRIES = 600

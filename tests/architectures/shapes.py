@@ -89,7 +89,6 @@ ASKED = {
 EXPERTS = {"expert_count": 4, "expert_used_count": 2, "expert_feed_forward_length": 32}
 # Layers with cells and layers with a state by turns.
 HYBRID = {"attention.head_count_kv": [0, KV_HEADS, 0, KV_HEADS]}
-DELTA_NET = {"full_attention_interval": 2, "ssm.group_count": 2, "ssm.time_step_rank": 4, "ssm.inner_size": 64}
 # Attention over a latent vector: a cell is one key, and its beginning is the value.
 LATENT = {
     "attention.head_count_kv": 1,
@@ -101,15 +100,11 @@ LATENT = {
     "attention.value_length_mla": 16,
     "rope.dimension_count": 8,
 }
-SECTIONS = {"rope.dimension_sections": [2, 3, 3, 0]}
 # No attention.
 NO_HEADS = {"attention.head_count": 0, "attention.head_count_kv": 0}
-INDEXER = {"attention.indexer.head_count": 2, "attention.indexer.key_length": 32, "attention.indexer.top_k": 16}
 
-# The architectures of language models, with what they need beside `BASE`.
+# The architectures that are compared, with what they need beside `BASE`.
 ARCHITECTURES = {
-    "afmoe": EXPERTS | {"expert_shared_count": 1},
-    "apertus": {"xielu.alpha_n": [0.8] * 4, "xielu.alpha_p": [0.8] * 4, "xielu.beta": [0.5] * 4, "xielu.eps": [-1e-6] * 4},
     "arcee": {},
     "baichuan": {},
     "bailingmoe": EXPERTS,
@@ -122,106 +117,31 @@ ARCHITECTURES = {
     "dbrx": EXPERTS | {"attention.clamp_kqv": 8.0},
     "deepseek": EXPERTS | {"attention.head_count_kv": HEADS},
     "deepseek2": EXPERTS | LATENT,
-    "deepseek32": EXPERTS | LATENT | INDEXER,
-    "dots1": EXPERTS,
     "ernie4_5": {},
     "ernie4_5-moe": EXPERTS | {"interleave_moe_layer_step": 1},
     "exaone": {},
     "exaone4": {"block_count": 4, "attention.sliding_window": WINDOW},
     "exaone-moe": EXPERTS,
     "falcon": {},
-    "falcon-h1": {},
     "gemma": {},
     "gemma2": {},
     "gemma3": {},
-    "gemma3n": {"block_count": 22},
     "gemma4": {
         "attention.sliding_window_pattern": [True, False, True, False],
         "attention.shared_kv_layers": 2,
         "rope.dimension_count_swa": HEAD,
     },
-    "glm-dsa": EXPERTS | LATENT | INDEXER,
-    "glm4": {},
     "glm4moe": EXPERTS,
     "gpt-oss": EXPERTS,
-    "gpt2": {"attention.head_count_kv": HEADS},
-    "gptneox": {"attention.head_count_kv": HEADS},
     "granite": {},
-    "granitehybrid": HYBRID,
-    "granitemoe": EXPERTS,
-    "grok": EXPERTS,
-    "grovemoe": EXPERTS,
-    "hunyuan-dense": {},
-    "hunyuan-moe": EXPERTS,
-    "internlm2": {},
-    "jais2": {},
     "jamba": HYBRID | EXPERTS | {"ssm.time_step_rank": 4, "ssm.state_size": 8},
-    "kimi-linear": EXPERTS | LATENT | {"attention.head_count_kv": [0, 1, 0, 1]},
     "lfm2": HYBRID,
-    "lfm2moe": HYBRID | EXPERTS | {"leading_dense_block_count": 2},
-    "llama": {},
-    "llama4": EXPERTS,
-    "maincoder": {},
     "mamba": NO_HEADS | {"ssm.time_step_rank": 4, "ssm.state_size": 8},
     "mamba2": NO_HEADS,
-    "mellum": EXPERTS,
-    "mimo2": EXPERTS,
-    "minicpm": {},
-    "minicpm3": {"attention.head_count_kv": HEADS, "attention.key_length": 24, "rope.dimension_count": 8},
-    "minimax-01": EXPERTS | {"full_attention_interval": 2},
-    "minimax-m2": EXPERTS,
-    "minimax-m3": EXPERTS | INDEXER,
-    "mistral3": {},
-    "mistral4": EXPERTS | LATENT,
-    "mpt": {"attention.head_count_kv": HEADS},
-    "nanbeige": {},
-    "nemotron": {},
-    "nemotron_h": {"attention.head_count_kv": [0, KV_HEADS, 0, 0], "feed_forward_length": [0, 0, 0, FEED_FORWARD]},
-    "nemotron_h_moe": EXPERTS | {"attention.head_count_kv": [0, KV_HEADS, 0, 0], "feed_forward_length": [0, 0, 0, FEED_FORWARD]},
-    "olmo": {},
-    "olmo2": {},
-    "olmoe": EXPERTS,
-    "openelm": {},
-    "orion": {},
-    "pangu-embedded": {},
-    "phi2": {},
-    "phi3": {"attention.sliding_window": WINDOW},
-    "phimoe": EXPERTS,
-    "plamo2": HYBRID,
-    "plamo3": {},
-    "plm": LATENT | {"attention.head_count_kv": HEADS, "attention.key_length": 24, "attention.value_length": 16},
-    "qwen": {"attention.head_count_kv": HEADS},
     "qwen2": {},
-    "qwen2moe": EXPERTS,
-    "qwen2vl": SECTIONS,
     "qwen3": {},
-    "qwen35": DELTA_NET | SECTIONS,
-    "qwen35moe": DELTA_NET | SECTIONS | EXPERTS,
     "qwen3moe": EXPERTS,
-    "qwen3next": DELTA_NET | EXPERTS,
-    "qwen3vl": SECTIONS,
-    "qwen3vlmoe": SECTIONS | EXPERTS,
-    "rwkv6": NO_HEADS,
-    "rwkv7": NO_HEADS,
-    "arwkv7": NO_HEADS,
-    "rwkv6qwen2": NO_HEADS,
-    "seed_oss": {},
-    "smallthinker": EXPERTS,
-    "smollm3": {},
-    "stablelm": {},
-    "starcoder": {"attention.head_count_kv": HEADS},
-    "starcoder2": {},
-    "step35": EXPERTS,
-    "xverse": {},
 }
-
-# Architectures of language models that no file is made of, and why.
-NOT_MADE = {
-    "dream, llada, llada-moe, rnd1": "refused: they do not generate from left to right",
-    "eagle3, dflash, gemma4-assistant": "draft models, which need the model that they draft for",
-    "t5": "has an encoder, which the engine does not run",
-}
-
 
 def fill(name, shape, seed=0):
     """The numbers of a tensor; `shape` is in ggml's order, innermost first."""

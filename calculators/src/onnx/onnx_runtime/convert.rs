@@ -1,7 +1,7 @@
 //! Tensors of graphs as those of ONNX Runtime, and back. Elements are copied once.
 
 use graphmill_engine::{Error, Result};
-use ort::value::{DynValue, Tensor as OrtTensor, TensorElementType, ValueType};
+use ort::value::{DynValue, Tensor as OrtTensor, TensorElementType, Value, ValueType};
 use tract_onnx::prelude::f16;
 
 use crate::tensor::{Datatype, Tensor};
@@ -36,13 +36,13 @@ pub(super) fn to_value(tensor: &Tensor, name: &str) -> Result<DynValue> {
         ($type:ty) => {{
             let bytes = data.as_chunks().0;
             let elements: Vec<$type> = bytes.iter().map(|it| <$type>::from_le_bytes(*it)).collect();
-            OrtTensor::from_array((shape, elements)).map(|it| it.into_dyn())
+            OrtTensor::from_array((shape, elements)).map(Value::into_dyn)
         }};
     }
     let made = match tensor.datatype() {
         Datatype::Bool => {
             let elements: Vec<bool> = data.iter().map(|byte| *byte != 0).collect();
-            OrtTensor::from_array((shape, elements)).map(|it| it.into_dyn())
+            OrtTensor::from_array((shape, elements)).map(Value::into_dyn)
         }
         Datatype::Uint8 => numbers!(u8),
         Datatype::Uint16 => numbers!(u16),
@@ -62,7 +62,7 @@ pub(super) fn to_value(tensor: &Tensor, name: &str) -> Result<DynValue> {
                 Err(error) => Err(wrong(format!("takes UTF-8: {error}"))),
             });
             let texts = texts.collect::<Result<Vec<String>>>()?;
-            OrtTensor::from_string_array((shape, &*texts)).map(|it| it.into_dyn())
+            OrtTensor::from_string_array((shape, &*texts)).map(Value::into_dyn)
         }
         Datatype::Bf16 => return Err(wrong("cannot be BF16".into())),
     };
