@@ -173,6 +173,7 @@ impl Resource for LanguageModel {
             );
             spec.engine.vision = Some(VisionSpec {
                 cache_size: spec.image_cache_size,
+                required: spec.needs_projector,
                 ..VisionSpec::new(found)
             });
         }

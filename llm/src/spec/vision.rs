@@ -10,6 +10,9 @@ use serde::{Deserialize, Serialize};
 pub struct VisionSpec {
     /// Its file, which is made for the model.
     pub mmproj: PathBuf,
+    /// Whether the model is refused where the projector cannot be used. Else it is loaded without,
+    /// and a warning says why.
+    pub required: bool,
     /// Bytes of host memory for images that were encoded, which need not be encoded again; 0 keeps
     /// none.
     pub cache_size: u64,
@@ -24,6 +27,7 @@ impl VisionSpec {
     pub fn new(mmproj: impl Into<PathBuf>) -> Self {
         Self {
             mmproj: mmproj.into(),
+            required: true,
             cache_size: Self::CACHE_SIZE,
         }
     }

@@ -58,6 +58,23 @@ fn a_pipe_gets_the_answer_alone() {
 }
 
 #[test]
+fn pictures_are_shown_to_the_model() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../demos/tiny_vision");
+    let picture = format!("{folder}/samples/circle.png");
+    let question = "What shape is this?";
+    let output = chat(
+        &[folder, "--image", &picture, "--temperature", "0"],
+        question,
+    );
+    assert_eq!(
+        text(&output.stdout),
+        "A red circle.\n",
+        "{}",
+        text(&output.stderr)
+    );
+}
+
+#[test]
 fn what_keeps_an_answer_away_is_told() {
     for (arguments, question, said) in [
         (&["missing.gguf"][..], "Hi", "cannot find `missing.gguf`"),

@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use crate::random_projector::{MODEL_WIDTH, POSITIONS, make};
-use crate::support::{CHAT, Setup, TestServer, read};
+use crate::support::{CHAT, Setup, TestServer, question, read};
 
 /// Bytes, pixels and images that a request may have.
 const LIMITS: &str = "max_images: 3 max_image_bytes: 4000 max_image_pixels: 4096";
@@ -312,6 +312,7 @@ async fn a_projector_is_found_beside_its_model_or_named_where_it_is_wrong() {
         .graph("finds", &of("found", ""))
         .graph("leaves", &of("left", "mmproj: \"none\""))
         .graph("wide", &of("wide", "mmproj: \"../wide/mmproj.gguf\""))
+        .graph("skips", &of("wide", ""))
         .graph("missing", &of("none", "mmproj: \"nowhere.gguf\""))
         .graph("needs", &of("none", "pipeline_type: VLM_CB"))
         .start()
@@ -320,6 +321,10 @@ async fn a_projector_is_found_beside_its_model_or_named_where_it_is_wrong() {
     assert_eq!(server.chat(&seen).await.status, 200);
     let blind = server.chat(&chat("leaves", &[url(&png(8, 8, 1))])).await;
     assert_eq!(blind.status, 400);
+    // Nobody asked for the projector that only lies there.
+    let blind = server.chat(&chat("skips", &[url(&png(8, 8, 1))])).await;
+    assert_eq!(blind.status, 400);
+    assert_eq!(server.chat(&question("skips", "a")).await.status, 200);
     let config = server.get("/v1/config").await.json();
     for (graph, expected) in [
         ("wide", "mmproj"),

@@ -18,7 +18,8 @@ use crate::room;
 use crate::spec::{Device, LlmEngineSpec, VisionSpec};
 use crate::vision::Bitmap;
 
-/// Loads the projector of a spec beside the weights, and sets aside what it takes.
+/// Loads the projector of a spec beside the weights, and sets aside what it takes. `None` if there
+/// is none, or it cannot be used and need not be.
 pub(super) fn load(
     spec: &LlmEngineSpec,
     weights: &Weights,
@@ -27,6 +28,21 @@ pub(super) fn load(
     let Some(vision) = &spec.vision else {
         return Ok(None);
     };
+    match load_projector(spec, vision, weights, available) {
+        Err(error) if !vision.required => {
+            tracing::warn!(%error, "the model is loaded without the projector beside it");
+            Ok(None)
+        }
+        loaded => loaded.map(Some),
+    }
+}
+
+fn load_projector(
+    spec: &LlmEngineSpec,
+    vision: &VisionSpec,
+    weights: &Weights,
+    available: &mut Available,
+) -> Result<Arc<dyn Projector>, LoadError> {
     let refused = |message: String| LoadError::Model {
         path: vision.mmproj.clone(),
         message,
@@ -58,7 +74,7 @@ pub(super) fn load(
         return Err(refused(why.to_owned()));
     }
     available.set_aside_projector(gpu, bytes);
-    Ok(Some(Arc::new(MtmdProjector(Arc::new(mtmd)))))
+    Ok(Arc::new(MtmdProjector(Arc::new(mtmd))))
 }
 
 /// Refuses a projector that is larger than the memory it would be loaded into.

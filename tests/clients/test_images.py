@@ -1,0 +1,93 @@
+"""Pictures through the `openai` and `anthropic` packages, with the demo that looks at them."""
+
+import base64
+import json
+
+import anthropic
+import openai
+import pytest
+from conftest import ROOT, Server
+
+DEMO = ROOT / "demos" / "tiny_vision"
+MODEL = "graphmill/tiny-vision"
+
+
+def picture(name):
+    return base64.b64encode((DEMO / name).read_bytes()).decode()
+
+
+def url(name):
+    return f"data:image/png;base64,{picture(name)}"
+
+
+@pytest.fixture(scope="module")
+def url_of_demo(tmp_path_factory):
+    server = Server(DEMO / "config.json", tmp_path_factory.mktemp("images") / "log.txt")
+    server.wait_until(server.is_ready, "ready")
+    yield server.url
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def client(url_of_demo):
+    return openai.OpenAI(base_url=f"{url_of_demo}/v3", api_key="none")
+
+
+def message(pinned):
+    parts = [{"type": "text", "text": pinned["question"]}]
+    if pinned.get("picture"):
+        parts.insert(0, {"type": "image_url", "image_url": {"url": url(pinned["picture"])}})
+    return {"role": "user", "content": parts}
+
+
+@pytest.mark.parametrize("pinned", json.loads((DEMO / "answers.json").read_text()), ids=lambda pinned: pinned["question"])
+def test_the_demo_answers_about_its_pictures(client, pinned):
+    answer = client.chat.completions.create(model=MODEL, temperature=0, messages=[message(pinned)])
+    assert answer.choices[0].message.content == pinned["expected"]
+
+
+def test_an_answer_about_a_picture_is_streamed_and_its_tokens_are_counted(client):
+    pinned = json.loads((DEMO / "answers.json").read_text())[0]
+    chunks = client.chat.completions.create(
+        model=MODEL, temperature=0, messages=[message(pinned)], stream=True, stream_options={"include_usage": True}
+    )
+    text, usage = "", None
+    for chunk in chunks:
+        text += (chunk.choices and chunk.choices[0].delta.content) or ""
+        usage = chunk.usage or usage
+    assert text == pinned["expected"]
+    assert usage.prompt_tokens > 36
+
+
+def test_responses_and_messages_take_pictures(client, url_of_demo):
+    question = "What shape is this?"
+    answer = client.responses.create(
+        model=MODEL,
+        temperature=0,
+        input=[
+            {
+                "role": "user",
+                "content": [
+                    {"type": "input_image", "image_url": url("samples/circle.png"), "detail": "auto"},
+                    {"type": "input_text", "text": question},
+                ],
+            }
+        ],
+    )
+    assert answer.output_text == "A red circle."
+    messages = anthropic.Anthropic(base_url=f"{url_of_demo}", api_key="none").messages
+    source = {"type": "base64", "media_type": "image/png", "data": picture("samples/circle.png")}
+    answer = messages.create(
+        model=MODEL,
+        max_tokens=20,
+        extra_body={"temperature": 0},
+        messages=[{"role": "user", "content": [{"type": "image", "source": source}, {"type": "text", "text": question}]}],
+    )
+    assert answer.content[0].text == "A red circle."
+
+
+def test_what_is_no_picture_is_refused(client):
+    part = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+    with pytest.raises(openai.BadRequestError) as refused:
+        client.chat.completions.create(model=MODEL, messages=[{"role": "user", "content": [part]}])
+    assert refused.value.body["param"] == "messages[0].content[0]"
