@@ -29,6 +29,8 @@ PATIENCE = 120
 # huge pages, since an idle engine moves all of its cells into them: how long each generation was idle would decide the memory.
 OPTIONS = "cache_size: 1 max_context: 512 max_num_seqs: 256 plugin_config: '{\"threads\": 1, \"kv_unified\": false, \"huge_pages\": false}'"
 GRACE = 3
+# Of reloads with nobody there, where the first makes memory grow.
+ROUNDS = 2
 
 
 class Site:
@@ -218,7 +220,15 @@ class Run:
         await self.idle()
 
     async def memory(self):
-        """Reloads with nobody there; memory is looked at when old generations are gone."""
+        """Reloads with nobody there. A leak grows in every round; what grows in one round alone is the allocator's."""
+        for _ in range(ROUNDS):
+            grew = await self.growth_of_a_round()
+            if grew <= self.arguments.growth_mib * MIB:
+                return
+        self.wrong.append(f"memory grew by {grew / MIB:.1f} MiB, more than {self.arguments.growth_mib} MiB, and so it did before")
+
+    async def growth_of_a_round(self):
+        """Memory is looked at when old generations are gone."""
         samples = []
         for count in range(self.arguments.more):
             await self.reload(Site.RIGHT[count % len(Site.RIGHT)], count, (200, 201))
@@ -226,11 +236,11 @@ class Run:
             await self.idle()
             samples.append((count, resident(self.process)))
         later = samples[len(samples) // 3 :]
-        if len(later) > 2:
-            grew = growth(later)
-            print(f"memory: {samples[0][1] / MIB:.0f} MiB, {later[-1][1] / MIB:.0f} MiB after {len(samples)} more; {grew / MIB:+.1f} MiB in the last {len(later)}")
-            if grew > self.arguments.growth_mib * MIB:
-                self.wrong.append(f"memory grew by {grew / MIB:.1f} MiB, more than {self.arguments.growth_mib} MiB")
+        if len(later) <= 2:
+            return 0
+        grew = growth(later)
+        print(f"memory: {samples[0][1] / MIB:.0f} MiB, {later[-1][1] / MIB:.0f} MiB after {len(samples)} more; {grew / MIB:+.1f} MiB in the last {len(later)}")
+        return grew
 
     async def end(self):
         clients = [asyncio.create_task(self.client.stream(QUESTIONS[index % 4], self.arguments.tokens)) for index in range(self.arguments.streams)]
