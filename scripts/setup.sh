@@ -1,10 +1,14 @@
 #!/usr/bin/env bash
-# Installs what the build (and, with `--tests`, the tests) needs and this machine lacks. Debian and Ubuntu packages are
+# Installs what the build (and, with `--tests`, the tests, with `--venv`, Python environments) needs and this machine lacks. Debian and Ubuntu packages are
 # installed with apt when we are root or may use sudo; otherwise the list of what to install is printed and we stop.
 set -euo pipefail
 
 with_tests=no
-[ "${1:-}" = "--tests" ] && with_tests=yes
+with_venv=no
+case "${1:-}" in
+    --tests) with_tests=yes with_venv=yes ;;
+    --venv) with_venv=yes ;;
+esac
 
 have() { command -v "$1" >/dev/null 2>&1; }
 
@@ -35,7 +39,7 @@ have_libclang || packages+=(libclang-dev)
 have git || packages+=(git)
 have curl || packages+=(curl)
 have python3 || packages+=(python3)
-if [ "$with_tests" = yes ] && ! have_venv; then packages+=(python3-venv); fi
+if [ "$with_venv" = yes ] && ! have_venv; then packages+=(python3-venv); fi
 if [ "$with_tests" = yes ] && ! have npm; then packages+=(nodejs npm); fi
 
 if [ ${#packages[@]} -gt 0 ]; then

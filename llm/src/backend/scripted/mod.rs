@@ -22,16 +22,18 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+mod open;
 mod vocab;
 
+pub(crate) use open::open;
 use vocab::ByteVocab;
 
 use super::{
-    Adapter, Backend, BatchToken, Capacity, Checkpoint, DecodeError, DraftSupport, KvLayout,
-    Loaded, Reuse, SaveError, SavedCells, SavedPart, Serve, Slot,
+    Adapter, Backend, BatchToken, Capacity, Checkpoint, DecodeError, DraftSupport, KvLayout, Reuse,
+    SaveError, SavedCells, SavedPart, Slot,
 };
 use crate::model::info::BackendInfo;
-use crate::model::vocab::{Vocab, check_vocabulary};
+use crate::model::vocab::Vocab;
 use crate::protocol::{LoadError, Token};
 use crate::spec::LlmEngineSpec;
 
@@ -299,32 +301,6 @@ impl ScriptedBackend {
         }
         &held.tokens
     }
-}
-
-/// Plays the script of a spec, and that of its draft model.
-pub(crate) fn open(spec: &LlmEngineSpec, serve: &mut Serve<'_>) -> Result<(), LoadError> {
-    let (mut backend, vocab) = ScriptedBackend::load(spec)?;
-    if spec.vision.is_some() {
-        return Err(LoadError::Spec {
-            field: "mmproj",
-            message: "cannot be used with a script, which reads no images".to_owned(),
-        });
-    }
-    let mut draft = match spec.draft_spec() {
-        None => None,
-        Some(draft) => {
-            let (draft, draft_vocab) = ScriptedBackend::load(&draft)?;
-            check_vocabulary(&*vocab, &*draft_vocab)?;
-            Some(draft)
-        }
-    };
-    serve(Loaded {
-        backend: &mut backend,
-        draft: draft.as_mut().map(|draft| draft as &mut dyn Backend),
-        vocab,
-        projector: None,
-    });
-    Ok(())
 }
 
 impl Backend for ScriptedBackend {

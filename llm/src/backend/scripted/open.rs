@@ -1,0 +1,33 @@
+//! Opens the script that a spec names.
+
+use super::ScriptedBackend;
+use crate::backend::{Backend, Loaded, Serve};
+use crate::model::vocab::check_vocabulary;
+use crate::protocol::LoadError;
+use crate::spec::LlmEngineSpec;
+
+/// Plays the script of a spec, and that of its draft model.
+pub(crate) fn open(spec: &LlmEngineSpec, serve: &mut Serve<'_>) -> Result<(), LoadError> {
+    let (mut backend, vocab) = ScriptedBackend::load(spec)?;
+    if spec.vision.is_some() {
+        return Err(LoadError::Spec {
+            field: "mmproj",
+            message: "cannot be used with a script, which reads no images".to_owned(),
+        });
+    }
+    let mut draft = match spec.draft_spec() {
+        None => None,
+        Some(draft) => {
+            let (draft, draft_vocab) = ScriptedBackend::load(&draft)?;
+            check_vocabulary(&*vocab, &*draft_vocab)?;
+            Some(draft)
+        }
+    };
+    serve(Loaded {
+        backend: &mut backend,
+        draft: draft.as_mut().map(|draft| draft as &mut dyn Backend),
+        vocab,
+        projector: None,
+    });
+    Ok(())
+}
