@@ -324,8 +324,8 @@ fn time_limits_hold_while_the_model_is_stuck() {
         let asked = Asked { priority, deadline };
         batcher.submit(row(), asked).expect("taken")
     };
-    // Long enough that the model is called before.
-    let running = ask(1, within(2000));
+    // Of the level that may wait, and with a deadline long enough that the model is called before.
+    let running = ask(2, within(4000));
     model.gate.wait_for(1);
     let (refused, late, dead) = (ask(1, None), ask(2, None), ask(2, within(20)));
     let error = result(refused).expect_err("it waited too long");
