@@ -110,3 +110,19 @@ def test_a_library_that_is_none_is_told_by_its_path(start_server, config, tmp_pa
     assert "panicked" not in log
     # Graphs of the other runtime are served.
     server.wait_until(lambda: server.get("/v2/models/digits-TRACT/ready")[0] == 200, "tract is ready")
+
+
+def test_without_a_name_the_system_is_asked_for_the_library(start_server, config, tmp_path):
+    (tmp_path / "system").mkdir()
+    (tmp_path / "system" / "libonnxruntime.so").symlink_to(library())
+    server = start_server(config, {"LD_LIBRARY_PATH": str(tmp_path / "system")})
+    server.wait_until(server.is_ready, "ready")
+    assert same(server, "topics", "text", TEXTS[:1])["topic"]
+
+
+def test_what_the_system_says_of_its_library_is_told(start_server, config, tmp_path):
+    (tmp_path / "libonnxruntime.so").write_text("no library")
+    server = start_server(config, {"LD_LIBRARY_PATH": str(tmp_path)})
+    server.wait_until(lambda: "file too short" in server.log.read_text(), "the library is refused")
+    said = "cannot load ONNX Runtime: looked for `libonnxruntime.so` where the system has its libraries, as `ORT_DYLIB_PATH` names no file: "
+    assert said in server.log.read_text()
