@@ -158,8 +158,10 @@ impl Stepper for Core<'_> {
         match order {
             Order::Generate(mut sequence) => {
                 self.shared.pulse.taken();
-                if self.backend.draft_support() == DraftSupport::Never {
-                    sequence.speculation = None;
+                match (self.backend.draft_support(), &mut sequence.speculation) {
+                    (DraftSupport::Never, speculation) => *speculation = None,
+                    (DraftSupport::UpTo(most), Some(speculation)) => speculation.limit(most),
+                    _ => {}
                 }
                 self.queue.enqueue(*sequence);
             }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::{Device, LlmEngineSpec, PluginConfig, SpecError};
+use crate::speculate::SpeculationParams;
 
 /// The model that drafts tokens for another one, and its limits.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -61,6 +62,17 @@ impl DraftSpec {
 }
 
 impl LlmEngineSpec {
+    /// Earlier states that each sequence of a hybrid model keeps.
+    pub(crate) fn rollback_states(&self) -> u32 {
+        let drafts = self.draft.is_some() || self.plugin_config.prompt_lookup;
+        let unsaid = if drafts {
+            SpeculationParams::default().num_assistant_tokens
+        } else {
+            0
+        };
+        self.plugin_config.rollback_states.unwrap_or(unsaid)
+    }
+
     /// What the draft model is loaded from, as if it were alone. Knobs about threads and about how
     /// files are loaded are those of the main model; what a knob says of layers, tensors or
     /// positions concerns the main model only.

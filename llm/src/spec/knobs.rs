@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{Device, SpecError};
+use crate::speculate::SpeculationParams;
 
 /// Most threads that llama.cpp runs, and most CPUs it can name.
 const MAX_THREADS: u32 = 512;
@@ -49,6 +50,11 @@ pub struct PluginConfig {
     pub kv_unified: Option<bool>,
     /// Drafts tokens by prompt lookup, for requests that do not say otherwise.
     pub prompt_lookup: bool,
+    /// Earlier states that a sequence of a hybrid model keeps, so that it can go back behind as many
+    /// wrong drafts: its drafts are at most so long, 0 to 32. Each takes the memory of one state, for
+    /// each of the `max_num_seqs`. The default is 5 where requests draft unless they say otherwise,
+    /// by `prompt_lookup` or a draft model, and 0 elsewhere.
+    pub rollback_states: Option<u32>,
     /// Gives layers with a sliding window as many cells as the others. The default is `true`; with
     /// `false`, they take less memory than is counted for them. Prefixes are shared either way.
     pub swa_full: Option<bool>,
@@ -120,6 +126,12 @@ impl PluginConfig {
             ("threads", self.threads, 1, MAX_THREADS),
             ("batch_threads", self.batch_threads, 1, MAX_THREADS),
             ("ubatch", self.ubatch, 1, u32::MAX),
+            (
+                "rollback_states",
+                self.rollback_states,
+                0,
+                SpeculationParams::MAX_DRAFTS,
+            ),
             ("yarn_orig_ctx", self.yarn_orig_ctx, 1, u32::MAX),
         ];
         for (field, value, least, most) in whole {

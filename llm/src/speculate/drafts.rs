@@ -20,7 +20,7 @@ impl<'a> Drafts<'a> {
     pub(crate) fn new(main: &dyn Backend, model: Option<&'a mut dyn Backend>) -> Self {
         Self {
             drafter: model.map(|model| Drafter::new(model, main.n_vocab())),
-            same_length: main.draft_support() == DraftSupport::SameLength,
+            same_length: main.draft_support() != DraftSupport::AnyLength,
         }
     }
 

@@ -60,6 +60,11 @@ impl Speculation {
         }
     }
 
+    /// Lets no more than `most` tokens be drafted in a step.
+    pub(crate) fn limit(&mut self, most: u32) {
+        self.most = self.most.min(most);
+    }
+
     /// Forgets the drafts, and drafts anew what may follow `text`, at most `limit` tokens, if the
     /// text is where drafts come from.
     pub(crate) fn draft(&mut self, text: &[Token], limit: u32) {

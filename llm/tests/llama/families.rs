@@ -39,6 +39,11 @@ impl Family {
         Self::Recurrent,
     ];
 
+    /// Whether its sequences can give up their last tokens, as drafts need it.
+    pub(crate) fn goes_back(self) -> bool {
+        self != Self::Recurrent
+    }
+
     fn architecture(self) -> &'static str {
         match self {
             Self::Window => "gemma3",

@@ -92,6 +92,9 @@ pub struct BatchToken {
 pub enum DraftSupport {
     /// No: cells cannot be removed from a sequence's end alone.
     Never,
+    /// Equally many for all sequences, as with `SameLength`, and at most so many: sequences can go
+    /// back by no more, and only once after a batch.
+    UpTo(u32),
     /// Equally many for all sequences: those that have more than others are computed in passes of
     /// their own.
     SameLength,

@@ -95,11 +95,13 @@ pub(crate) fn open(spec: &LlmEngineSpec, serve: &mut Serve<'_>) -> Result<(), Lo
     let mut backend = LlamaCpp::new(spec, &weights, &plan, environment)?;
     let context = backend.capacity.cells_per_sequence as usize;
     let vocab = LlamaVocabulary::new(Arc::clone(&weights.model), &spec.model, context);
-    let never = |field| {
-        LoadError::Spec {
+    let never = |field| LoadError::Spec {
         field,
-        message: "cannot be used with this model: its recurrent state cannot go back to before a wrong draft".to_owned(),
-    }
+        message: if spec.plugin_config.rollback_states == Some(0) {
+            "needs `rollback_states` above 0: this model's recurrent state cannot go back to before a wrong draft otherwise".to_owned()
+        } else {
+            "cannot be used with this model: its recurrent state cannot go back to before a wrong draft".to_owned()
+        },
     };
     if backend.drafts == DraftSupport::Never && spec.plugin_config.prompt_lookup {
         return Err(never("prompt_lookup"));
@@ -142,9 +144,12 @@ fn of_draft(error: LoadError) -> LoadError {
 }
 
 /// Which drafts a context on the model takes.
-fn draft_support(model: &LlamaModel, unified: bool) -> DraftSupport {
+fn draft_support(context: &Context<'_>, model: &LlamaModel, unified: bool) -> DraftSupport {
     if model.is_recurrent() || model.is_hybrid() {
-        DraftSupport::Never
+        match context.rollback_states() {
+            0 => DraftSupport::Never,
+            states => DraftSupport::UpTo(states),
+        }
     } else if unified {
         DraftSupport::AnyLength
     } else {
@@ -250,6 +255,7 @@ impl<'a> LlamaCpp<'a> {
         let (mut context, heard) = plan.create(spec, weights)?;
         let streams = if plan.unified { 1 } else { plan.max_sequences };
         let states = SequenceStates::new(&mut context, &weights.model, streams);
+        let drafts = draft_support(&context, &weights.model, plan.unified);
         let cells_per_sequence = plan.context_length.min(if plan.unified {
             context.n_ctx()
         } else {
@@ -272,7 +278,7 @@ impl<'a> LlamaCpp<'a> {
             info: describe(spec, plan, weights, &heard, environment),
             context,
             capacity,
-            drafts: draft_support(&weights.model, plan.unified),
+            drafts,
             divided: match plan.ragged_bytes {
                 Some(bytes) => Some(Divided::new(weights.model.size(), bytes)),
                 None if spec.adapters.is_empty() => None,

@@ -205,6 +205,9 @@ impl ContextPlan {
         params.kv_unified = self.unified;
         params.offload_kqv = knobs.offload_kqv.unwrap_or(!on_cpu);
         params.op_offload = knobs.op_offload.unwrap_or(!on_cpu);
+        // llama.cpp keeps none where the architecture cannot go back. It wants the states of a step
+        // in one computation, with room for a token more.
+        params.n_rs_seq = spec.rollback_states().min(self.ubatch.saturating_sub(2));
         params.swa_full = knobs.swa_full.unwrap_or(true);
         params.no_perf = true;
         set_rope(&mut params, knobs);

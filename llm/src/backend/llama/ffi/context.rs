@@ -77,6 +77,12 @@ impl<'a> Context<'a> {
         unsafe { sys::llama_n_ctx(self.raw.as_ptr()) }
     }
 
+    /// Earlier states that each sequence keeps beside that of its last token.
+    pub(crate) fn rollback_states(&self) -> u32 {
+        // SAFETY: the context is alive.
+        unsafe { sys::llama_n_rs_seq(self.raw.as_ptr()) }
+    }
+
     /// Most tokens of a batch.
     pub(crate) fn n_batch(&self) -> u32 {
         // SAFETY: the context is alive.
