@@ -112,8 +112,9 @@ impl Running {
         frame.shared.enter(node);
         let state = &mut self.nodes[node];
         let flow = state.call(frame.site(node), &mut emits, call, &mut self.timer);
-        if let Some(recorder) = &mut self.recorder {
-            let (began, took) = self.timer.last();
+        if let Some(recorder) = &mut self.recorder
+            && let Some((began, took)) = self.timer.last()
+        {
             recorder.called(node, call, began, took);
         }
         self.finish(frame, node, call, flow, &mut emits);

@@ -16,8 +16,8 @@ pub(super) struct Timer {
     fresh: bool,
     /// When the session was first polled.
     started: Option<Instant>,
-    /// How long the last call took that was measured, which ended when the clock was last read.
-    took: Duration,
+    /// When the last call began that was measured, and how long it took.
+    last: Option<(Instant, Duration)>,
     /// Whether every call is measured.
     all: bool,
 }
@@ -28,7 +28,7 @@ impl Timer {
             read: Instant::now(),
             fresh: true,
             started: None,
-            took: Duration::ZERO,
+            last: None,
             all: false,
         }
     }
@@ -73,8 +73,8 @@ impl Timer {
     }
 
     /// When the last call began that was measured, and how long it took.
-    pub(super) fn last(&self) -> (Instant, Duration) {
-        (self.read - self.took, self.took)
+    pub(super) fn last(&self) -> Option<(Instant, Duration)> {
+        self.last
     }
 
     /// Before a call of a node that has been called `runs` times.
@@ -93,7 +93,8 @@ impl Timer {
         }
         let before = self.read;
         self.read_clock();
-        self.took = self.read - before;
-        Some(self.took * weight)
+        let took = self.read - before;
+        self.last = Some((before, took));
+        Some(took * weight)
     }
 }
