@@ -12,6 +12,7 @@ use graphmill_llm::{
 };
 
 use super::generations::{Choice, Event, Generations, Reply};
+use super::recorded::{RecordedTokens, Replay};
 use super::{LanguageModel, LlmOptions};
 use crate::payload::{
     EchoedTokens, Finish, GenerationParams, Need, Quota, Tally, Terms, TextConstraint, TokenChunk,
@@ -77,6 +78,8 @@ pub struct Llm {
     generations: Option<Generations>,
     /// The images of the prompts, as long as they are not encoded.
     encoding: Option<Encoding>,
+    /// What is put out instead, where an earlier run is replayed.
+    replay: Option<Replay>,
     /// Choices that have not ended.
     running: usize,
     /// Whether credit comes back through the graph.
@@ -144,12 +147,16 @@ impl Calculator for Llm {
             choices: None,
             generations: None,
             encoding: None,
+            replay: RecordedTokens::of(cx.run(), cx.node_name()),
             running: 0,
             looped: io.credit.is_connected() && io.again.is_connected(),
         })
     }
 
     fn process(&mut self, io: LlmPorts, cx: &mut Cx<'_>) -> Result<Flow> {
+        if self.replay.is_some() {
+            return self.play(io, cx);
+        }
         match cx.event(io.events) {
             Some(Event::Step { index, output }) => self.step(io, cx, index, output)?,
             Some(Event::Stop { index }) => self.stopped(cx, index),
@@ -203,6 +210,28 @@ impl Llm {
             }
         }
         Ok(())
+    }
+
+    /// Puts out what was recorded, once it is asked for.
+    fn play(&mut self, io: LlmPorts, cx: &mut Cx<'_>) -> Result<Flow> {
+        if let Some(prompts) = cx.take(io.prompts) {
+            self.prompts = Some(prompts);
+            self.asked_at = cx.time();
+        }
+        self.params = self.params.take().or(cx.take(io.params));
+        let credit = cx.take(io.credit);
+        let again = self.looped.then_some(io.again);
+        let Some(replay) = &mut self.replay else {
+            return Ok(Flow::Stop);
+        };
+        if let Some(credit) = credit {
+            replay.granted(credit.index);
+        }
+        match (&self.prompts, &self.params) {
+            (Some(_), Some(_)) => replay.play(io.tokens, again, cx),
+            (_, None) if cx.settled(io.params) >= self.asked_at => Ok(Flow::Stop),
+            _ => Ok(Flow::Continue),
+        }
     }
 
     /// Submits the first choices, whose images are encoded.

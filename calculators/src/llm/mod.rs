@@ -11,6 +11,7 @@ mod images;
 mod model;
 pub(crate) mod options;
 mod output_format;
+mod recorded;
 
 pub(crate) use calculator::failed;
 pub(crate) use generations::refused;
@@ -22,6 +23,7 @@ pub use images::ImageLimits;
 pub use model::{LanguageModel, ModelSpec};
 pub use options::{LlmOptions, PipelineType};
 pub use output_format::{OutputFormat, OutputFormatPorts};
+pub use recorded::RecordedTokens;
 
 use graphmill_engine::{Error, Result};
 use graphmill_llm::OutOfMemory;

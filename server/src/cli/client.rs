@@ -75,13 +75,33 @@ impl Client {
 
     /// Posts a request whose answer is a stream of events.
     pub(super) async fn stream(&self, path: &str, body: &Value) -> Result<Events, String> {
+        Ok(Events::of(self.post(path, body).await?))
+    }
+
+    /// Listens to a stream of events.
+    pub(super) async fn listen(&self, path: &str) -> Result<Events, String> {
+        let request = Request::get(format!("{}{path}", self.base));
+        let answer = self.send(request, Body::empty()).await?;
+        Ok(Events::of(answer))
+    }
+
+    /// Posts JSON, and reads the answer as JSON.
+    pub(super) async fn post_json(&self, path: &str, body: &Value) -> Result<Value, String> {
+        let answer = whole(self.post(path, body).await?).await?;
+        let url = &self.base;
+        serde_json::from_str(&answer).map_err(|error| format!("{url}{path} is no JSON: {error}"))
+    }
+
+    /// Deletes what is at a path.
+    pub(super) async fn delete(&self, path: &str) -> Result<(), String> {
+        let request = Request::delete(format!("{}{path}", self.base));
+        self.send(request, Body::empty()).await.map(drop)
+    }
+
+    async fn post(&self, path: &str, body: &Value) -> Result<Incoming, String> {
         let request = Request::post(format!("{}{path}", self.base));
         let request = request.header(header::CONTENT_TYPE, "application/json");
-        let answer = self.send(request, Body::from(body.to_string())).await?;
-        Ok(Events {
-            stream: Body::new(answer).into_data_stream(),
-            read: Vec::new(),
-        })
+        self.send(request, Body::from(body.to_string())).await
     }
 
     async fn send(
@@ -138,6 +158,13 @@ pub(super) struct Events {
 }
 
 impl Events {
+    fn of(answer: Incoming) -> Self {
+        Self {
+            stream: Body::new(answer).into_data_stream(),
+            read: Vec::new(),
+        }
+    }
+
     /// The next event; nothing at the end. The error is the server's, or that the stream breaks
     /// off.
     pub(super) async fn next(&mut self) -> Result<Option<Value>, String> {

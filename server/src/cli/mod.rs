@@ -8,6 +8,7 @@ mod check;
 mod client;
 mod completions;
 mod describe;
+mod diff;
 mod ending;
 mod explain;
 mod fmt;
@@ -16,16 +17,21 @@ mod listening;
 mod openmp;
 mod processor;
 mod progress;
+mod record;
 mod registry;
+mod replay;
 mod report;
 mod run;
 mod schema;
 mod serve;
+mod server;
 mod service;
 mod source;
+mod tap;
 mod telemetry;
 mod test;
 mod top;
+mod why;
 
 use std::{ffi::OsString, process::ExitCode};
 
@@ -56,6 +62,17 @@ enum Verb {
     Chat(chat::Arguments),
     /// Show what a running server does, engine by engine and graph by graph.
     Top(top::Arguments),
+    /// Tell what the sessions of a running server wait for.
+    Why(why::Arguments),
+    /// Print the packets of a stream of a running graph, as they pass.
+    Tap(tap::Arguments),
+    /// Write what passes in coming sessions of a running graph into files.
+    Record(record::Arguments),
+    /// Play a recorded session once more, with the tokens that were recorded: exit status 1 if its
+    /// packets are others.
+    Replay(replay::Arguments),
+    /// Show what two recordings differ in: exit status 1 if they do.
+    Diff(diff::Arguments),
     /// Check graph files or a config.json without serving them: exit status 1 if anything is wrong.
     Check(check::Arguments),
     /// Show a graph as it runs: subgraphs expanded, streams with their types, when and where each
@@ -117,12 +134,12 @@ pub fn main() -> ExitCode {
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     if matches!(
         cli.verb,
-        Verb::Serve(_) | Verb::Chat(_) | Verb::Run(_) | Verb::Test(_)
+        Verb::Serve(_) | Verb::Chat(_) | Verb::Run(_) | Verb::Test(_) | Verb::Replay(_)
     ) {
         openmp::limit();
         graphmill_llm::prepare_process();
     }
-    if matches!(cli.verb, Verb::Run(_) | Verb::Test(_)) {
+    if matches!(cli.verb, Verb::Run(_) | Verb::Test(_) | Verb::Replay(_)) {
         trial::begin();
     }
     let status = match &cli.verb {
@@ -132,6 +149,11 @@ pub fn main() -> ExitCode {
         }
         Verb::Chat(arguments) => chat::run(arguments),
         Verb::Top(arguments) => top::run(arguments),
+        Verb::Why(arguments) => why::run(arguments),
+        Verb::Tap(arguments) => tap::run(arguments),
+        Verb::Record(arguments) => record::run(arguments),
+        Verb::Replay(arguments) => replay::run(arguments),
+        Verb::Diff(arguments) => diff::run(arguments),
         Verb::Check(arguments) => check::run(arguments),
         Verb::Explain(arguments) => explain::run(arguments),
         Verb::Fmt(arguments) => fmt::run(arguments),

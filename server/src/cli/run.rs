@@ -150,7 +150,7 @@ fn start(
     sides: SidePackets,
     progress: &Arc<Notify>,
 ) -> Result<Play, Error> {
-    let mut session = Play::new(plan, sides)?;
+    let mut session = Play::new(plan, sides, None)?;
     let outputs: Vec<&str> = plan.graph_outputs().collect();
     let named: Vec<&str> = arguments.observe.iter().map(String::as_str).collect();
     for stream in if named.is_empty() { outputs } else { named } {

@@ -3,6 +3,7 @@
 use std::{cell::Cell, future::Future, pin::pin, sync::Arc, time::Duration};
 
 use futures_util::FutureExt as _;
+use graphmill_calculators::llm::RecordedTokens;
 use graphmill_engine::{
     Error, Handle, Packet, Plan, Result, RunCx, Session, SidePackets, Summary, Timestamp,
     session::{Reason, Wait, Why},
@@ -55,8 +56,25 @@ const FOR_EVER: Duration = Duration::from_hours(10 * 365 * 24);
 const ASK_AFTER: Duration = Duration::from_millis(50);
 
 impl Play {
-    pub(crate) fn new(plan: &Arc<Plan>, sides: SidePackets) -> Result<Self> {
-        let (session, handle) = Session::new(plan, RunCx::new("offline"), sides)?;
+    /// A session in which language models generate `tokens`, if they are given.
+    pub(crate) fn new(
+        plan: &Arc<Plan>,
+        sides: SidePackets,
+        tokens: Option<RecordedTokens>,
+    ) -> Result<Self> {
+        Self::of_request("offline", plan, sides, tokens)
+    }
+
+    /// The same under the id of a request.
+    pub(crate) fn of_request(
+        id: &str,
+        plan: &Arc<Plan>,
+        sides: SidePackets,
+        tokens: Option<RecordedTokens>,
+    ) -> Result<Self> {
+        let mut run = RunCx::new(id);
+        run.extension = tokens.map(|tokens| Arc::new(tokens) as _);
+        let (session, handle) = Session::new(plan, run, sides)?;
         Ok(Self { session, handle })
     }
 

@@ -20,8 +20,8 @@ use std::{
     time::Duration,
 };
 
-use graphmill_calculators::llm::LanguageModel;
-use graphmill_engine::{Environment, Error, Plan, Registry, SidePackets};
+use graphmill_calculators::llm::{LanguageModel, RecordedTokens};
+use graphmill_engine::{Environment, Error, Plan, Registry, SidePackets, codec};
 use graphmill_grammar::render::{self, Color};
 use graphmill_llm::backend::scripted::Script;
 use serde::Deserialize;
@@ -66,6 +66,10 @@ pub(crate) struct Case {
     input: Vec<Written>,
     /// By stream, any of the graph; what comes out of the others may be anything.
     expect: Option<BTreeMap<String, Expected>>,
+    /// What language models generated when the case was recorded, by node: they put it out again,
+    /// and compute nothing.
+    #[serde(default)]
+    tokens: BTreeMap<String, Vec<Step>>,
     /// By output side packet: its value.
     #[serde(default)]
     expect_side: BTreeMap<String, Value>,
@@ -76,6 +80,14 @@ pub(crate) struct Case {
     /// The longest time without a packet after the input has ended, in seconds.
     #[serde(default = "default_timeout")]
     timeout: f64,
+}
+
+/// Tokens of one step of a choice.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Step {
+    timestamp: Value,
+    value: Value,
 }
 
 fn default_timeout() -> f64 {
@@ -227,7 +239,7 @@ fn start(
     seen: &Arc<Mutex<BTreeMap<String, Vec<Shown>>>>,
     progress: &Arc<Notify>,
 ) -> Result<Play, Error> {
-    let mut session = Play::new(plan, sides)?;
+    let mut session = Play::new(plan, sides, case.tokens()?)?;
     let named = case
         .expect
         .iter()
@@ -274,6 +286,20 @@ async fn run(
 }
 
 impl Case {
+    /// What language models put out instead of what they would generate.
+    fn tokens(&self) -> Result<Option<RecordedTokens>, Error> {
+        let mut recorded = RecordedTokens::default();
+        for (node, steps) in &self.tokens {
+            for step in steps {
+                let at = |why| Error::invalid(format!("`tokens.{node}`: {why}"));
+                let packet = codec::decode(&step.value, Some("token_chunk"), &[]).map_err(at)?;
+                let time = codec::timestamp_from_json(&step.timestamp).map_err(at)?;
+                recorded.add(node, &packet.at(time))?;
+            }
+        }
+        Ok((!self.tokens.is_empty()).then_some(recorded))
+    }
+
     /// Whether the session ended as expected.
     fn judge_end(&self, end: &End) -> Result<(), String> {
         let matches = |wanted: &Option<String>, said: &str| {

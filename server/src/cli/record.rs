@@ -1,0 +1,123 @@
+//! `graphmill record`: writes what passes in coming sessions of a running graph into files.
+
+use std::{collections::BTreeSet, fs, path::PathBuf, process::ExitCode, time::Duration};
+
+use clap::{Args, value_parser};
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+use super::{
+    client::Client,
+    report,
+    server::{Server, block_on, encoded},
+};
+
+/// How often the server is asked whether a session has ended.
+const ASK_EVERY: Duration = Duration::from_millis(300);
+
+#[derive(Debug, Args)]
+#[command(rename_all = "snake_case")]
+pub(super) struct Arguments {
+    #[command(flatten)]
+    server: Server,
+    /// The graph, as `/v3/graphs` names it.
+    #[arg(value_name = "GRAPH")]
+    graph: String,
+    /// The folder for the files, one for each session: its id and `.jsonl`.
+    #[arg(long, value_name = "FOLDER", default_value = ".")]
+    output: PathBuf,
+    /// How many sessions are recorded.
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = value_parser!(u64).range(1..=64))]
+    sessions: u64,
+    /// How long sessions may begin.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = value_parser!(u64).range(1..=3_600))]
+    seconds: u64,
+    /// The share of the sessions that is recorded, from 0 to 1.
+    #[arg(long, value_name = "SHARE", default_value_t = 1.0)]
+    rate: f64,
+}
+
+pub(super) fn run(arguments: &Arguments) -> ExitCode {
+    block_on(record(arguments))
+}
+
+async fn record(arguments: &Arguments) -> Result<(), String> {
+    let client = arguments.server.client()?;
+    let path = format!("/v3/graphs/{}/recording", encoded(&arguments.graph));
+    let before: BTreeSet<String> = ids(&client.get_json(&path).await?, |_| true);
+    let asked = json!({
+        "payloads": true,
+        "sessions": arguments.sessions,
+        "seconds": arguments.seconds,
+        "rate": arguments.rate,
+    });
+    client.post_json(&path, &asked).await?;
+    let (sessions, seconds) = (arguments.sessions, arguments.seconds);
+    report::note(&format!(
+        "recording the next sessions of `{}`: {sessions}, within {seconds} s",
+        arguments.graph
+    ));
+    let written = tokio::select! {
+        written = collect(&client, &path, arguments, before) => written,
+        interrupted = tokio::signal::ctrl_c() => match interrupted {
+            Ok(()) => Err("interrupted".to_owned()),
+            Err(error) => Err(format!("cannot listen for signals: {error}")),
+        },
+    };
+    // The rule may have ended by itself.
+    let _ = client.delete(&path).await;
+    match written? {
+        0 => Err(format!(
+            "no session of `{}` ended meanwhile",
+            arguments.graph
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Writes what ends, until there are enough or no more can come. Returns how many there were.
+async fn collect(
+    client: &Client,
+    path: &str,
+    arguments: &Arguments,
+    mut seen: BTreeSet<String>,
+) -> Result<u64, String> {
+    let last = Instant::now() + Duration::from_secs(arguments.seconds);
+    let mut written = 0;
+    loop {
+        let listed = client.get_json(path).await?;
+        for id in ids(&listed, |recording| recording["state"] == "ended") {
+            if seen.insert(id.clone()) {
+                save(client, arguments, &id).await?;
+                written += 1;
+            }
+        }
+        let open = ids(&listed, |recording| recording["state"] == "open");
+        if written >= arguments.sessions || (Instant::now() > last && open.is_empty()) {
+            return Ok(written);
+        }
+        sleep(ASK_EVERY).await;
+    }
+}
+
+async fn save(client: &Client, arguments: &Arguments, id: &str) -> Result<(), String> {
+    let path = format!("/v3/sessions/{}/recording", encoded(id));
+    let lines = client.get(&path).await?;
+    // An id may be what a client has chosen.
+    let is_plain = |it: &char| it.is_ascii_alphanumeric() || "-_~".contains(*it);
+    let name: String = id.chars().filter(is_plain).collect();
+    let file = arguments.output.join(format!("{name}.jsonl"));
+    let shown = file.display();
+    fs::write(&file, lines).map_err(|error| format!("cannot write `{shown}`: {error}"))?;
+    report::note(&format!("wrote {shown}"));
+    Ok(())
+}
+
+/// The sessions of those recordings in a list that are asked for.
+fn ids(listed: &Value, which: impl Fn(&Value) -> bool) -> BTreeSet<String> {
+    let recordings = listed["recordings"].as_array();
+    let recordings = recordings.map_or(&[][..], Vec::as_slice);
+    let chosen = recordings.iter().filter(|recording| which(recording));
+    let ids = chosen.filter_map(|recording| recording["id"].as_str());
+    ids.map(str::to_owned).collect()
+}

@@ -1,0 +1,206 @@
+//! `graphmill replay`: a recorded session once more, without a model that computes.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use clap::Args;
+use graphmill_engine::{Environment, Plan, Registry};
+use tokio::sync::{Notify, mpsc};
+
+use super::{diff, ending, registry, report};
+use crate::{
+    offline::{
+        difference,
+        play::{End, Patience, Play},
+        recording::{Recorded, Recording},
+        saved_test,
+    },
+    servable::{compile, compile_text},
+};
+
+#[derive(Debug, Args)]
+#[command(rename_all = "snake_case")]
+pub(super) struct Arguments {
+    /// A recording, as `graphmill record` writes it.
+    #[arg(value_name = "FILE")]
+    recording: PathBuf,
+    /// A graph file to play it with, in place of the graph that was recorded. Nodes with language
+    /// models keep their names.
+    #[arg(long, value_name = "GRAPH")]
+    graph: Option<PathBuf>,
+    /// The folder that paths in the recorded graph are relative to: that of its file.
+    #[arg(long, value_name = "FOLDER", default_value = ".")]
+    base_path: PathBuf,
+    /// Writes the packets of this run into a recording of their own.
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Writes a test of the graph for `graphmill test`: what goes in, the recorded tokens, and what
+    /// came out. The name of the file ends in `.test.toml`.
+    #[arg(long, value_name = "FILE")]
+    save_test: Option<PathBuf>,
+    /// The longest time without a packet, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    timeout: u64,
+    #[command(flatten)]
+    further: registry::Further,
+}
+
+pub(super) fn run(arguments: &Arguments) -> ExitCode {
+    match try_run(arguments) {
+        Ok(code) => code,
+        Err(message) => {
+            report::error(&message);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn try_run(arguments: &Arguments) -> Result<ExitCode, String> {
+    let recording = Recording::read(&arguments.recording)?;
+    if let Some(gaps) = recording.gaps() {
+        return Err(gaps);
+    }
+    let Some(plans) = Plans::compile(arguments, &recording)? else {
+        return Ok(ExitCode::FAILURE);
+    };
+    let packets = play(arguments, &recording, &plans)?;
+    let played = recording.with_packets(plans.text.clone(), packets);
+    if let Some(path) = &arguments.output {
+        write(path, &played.lines()?)?;
+    }
+    if let Some(path) = &arguments.save_test {
+        let graph = arguments.graph.as_deref();
+        let test = saved_test::of(&recording, &plans.recorded, &played, &plans.played, graph)?;
+        write(path, &test)?;
+    }
+    let producer = |stream: &str| diff::producer(&plans.played, stream);
+    match difference::between(&recording, &played, producer) {
+        None => {
+            let count = played.packets.len();
+            report::note(&format!("{count} packets, the same as recorded"));
+            Ok(ExitCode::SUCCESS)
+        }
+        Some(difference) => {
+            diff::print(&difference);
+            Ok(ExitCode::FAILURE)
+        }
+    }
+}
+
+/// What is played, and what it was recorded of.
+struct Plans {
+    recorded: Arc<Plan>,
+    played: Arc<Plan>,
+    /// The text of the one that is played.
+    text: String,
+}
+
+impl Plans {
+    /// None if diagnostics say why not.
+    fn compile(arguments: &Arguments, recording: &Recording) -> Result<Option<Self>, String> {
+        let named = arguments.further.named()?;
+        let text = &recording.head.text;
+        if text.is_empty() {
+            return Err("the recording has no graph, as that was not read from a file".to_owned());
+        }
+        let base = &arguments.base_path;
+        let of_recorded = |environment: &Environment| {
+            let file = base.join("recorded.pbtxt");
+            let compiled = compile_text(&file, text.clone(), base, environment, &named);
+            report::show(&compiled.sources, &compiled.diagnostics);
+            compiled.plan
+        };
+        let environment = Environment::new(Registry::global());
+        let Some(path) = &arguments.graph else {
+            return Ok(of_recorded(&environment).map(|plan| Self {
+                recorded: Arc::clone(&plan),
+                played: plan,
+                text: text.clone(),
+            }));
+        };
+        // Only its shape is asked for.
+        let looking = Environment::new(Registry::global()).without_loading();
+        let Some(recorded) = of_recorded(&looking) else {
+            return Ok(None);
+        };
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let compiled = compile(path, folder, &environment, &named)?;
+        report::show(&compiled.sources, &compiled.diagnostics);
+        let text = fs::read_to_string(path)
+            .map_err(|error| format!("cannot read `{}`: {error}", path.display()))?;
+        Ok(compiled.plan.map(|played| Self {
+            recorded,
+            played,
+            text,
+        }))
+    }
+}
+
+/// Runs the session, and gives the packets of all streams.
+fn play(
+    arguments: &Arguments,
+    recording: &Recording,
+    plans: &Plans,
+) -> Result<Vec<Recorded>, String> {
+    let plan = &plans.played;
+    let (sides, lines) = recording.input(plan)?;
+    let tokens = recording.tokens(&plans.recorded)?;
+    let seen: Arc<Mutex<Vec<Recorded>>> = Arc::default();
+    let progress = Arc::new(Notify::new());
+    let in_words = |error: graphmill_engine::Error| error.to_string();
+    let id = &recording.head.id;
+    let mut session = Play::of_request(id, plan, sides, Some(tokens)).map_err(in_words)?;
+    for stream in plan.streams() {
+        let (name, seen, progress) = (stream.to_owned(), Arc::clone(&seen), Arc::clone(&progress));
+        let observed = session.observe(stream, move |packet| {
+            let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+            seen.push(Recorded::of(&name, packet));
+            progress.notify_one();
+            Ok(())
+        });
+        observed.map_err(in_words)?;
+    }
+    let (sender, receiver) = mpsc::channel(lines.len().max(1));
+    for line in lines {
+        // There is room for all of them, and the receiver is at hand.
+        let _ = sender.try_send(Ok(line));
+    }
+    drop(sender);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| format!("cannot start threads: {error}"))?;
+    ending::interruptible().map_err(|error| format!("cannot listen for signals: {error}"))?;
+    let interrupted = async {
+        // If signals cannot be listened to, the default takes place: the process ends.
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    };
+    let patience = Patience {
+        close: true,
+        silence: Duration::from_secs(arguments.timeout),
+        tell: None,
+    };
+    let (end, handle) = runtime.block_on(session.run(receiver, &progress, interrupted, patience));
+    drop(handle);
+    runtime.shutdown_background();
+    match end {
+        End::Done => {}
+        // It may have been recorded so: what came until then is compared.
+        End::Failed(error) => report::note(&format!("the session ends with an error: {error}")),
+        End::Stuck(why) | End::BadLine(why) => return Err(why),
+        End::Interrupted => return Err("interrupted".to_owned()),
+    }
+    let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+    Ok(std::mem::take(&mut *seen))
+}
+
+fn write(path: &Path, text: &str) -> Result<(), String> {
+    fs::write(path, text).map_err(|error| format!("cannot write `{}`: {error}", path.display()))
+}

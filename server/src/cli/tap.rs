@@ -1,0 +1,68 @@
+//! `graphmill tap`: the packets of a stream of a running graph, as they pass.
+
+use std::{
+    io::{self, Write as _},
+    process::ExitCode,
+};
+
+use clap::Args;
+
+use super::{
+    report,
+    server::{Server, block_on, encoded},
+};
+
+#[derive(Debug, Args)]
+#[command(rename_all = "snake_case")]
+pub(super) struct Arguments {
+    #[command(flatten)]
+    server: Server,
+    /// The graph, as `/v3/graphs` names it.
+    #[arg(value_name = "GRAPH")]
+    graph: String,
+    /// A stream of it; may be given several times.
+    #[arg(value_name = "STREAM", required = true)]
+    streams: Vec<String>,
+    /// Taps only this session.
+    #[arg(long, value_name = "ID")]
+    session: Option<String>,
+    /// The share of the packets that is shown, from 0 to 1.
+    #[arg(long, value_name = "SHARE")]
+    rate: Option<f64>,
+    /// Leaves out what packets carry.
+    #[arg(long)]
+    no_payloads: bool,
+}
+
+pub(super) fn run(arguments: &Arguments) -> ExitCode {
+    block_on(tap(arguments))
+}
+
+/// Prints a line of JSON for each packet, until nobody reads it or the server ends. What was dropped
+/// is told on standard error.
+async fn tap(arguments: &Arguments) -> Result<(), String> {
+    let client = arguments.server.client()?;
+    let streams = arguments.streams.iter();
+    let mut query: Vec<String> = streams
+        .map(|stream| format!("stream={}", encoded(stream)))
+        .collect();
+    query.extend(
+        arguments
+            .session
+            .iter()
+            .map(|id| format!("session={}", encoded(id))),
+    );
+    query.extend(arguments.rate.map(|rate| format!("rate={rate}")));
+    query.extend(arguments.no_payloads.then(|| "payloads=false".to_owned()));
+    let graph = encoded(&arguments.graph);
+    let path = format!("/v3/graphs/{graph}/tap?{}", query.join("&"));
+    let mut events = client.listen(&path).await?;
+    while let Some(event) = events.next().await? {
+        if event.get("stream").is_none() {
+            report::note(&format!("{} packets were dropped", event["count"]));
+        } else if writeln!(io::stdout(), "{event}").is_err() {
+            return Ok(());
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,67 @@
+//! `graphmill why`: what the sessions of a running server wait for.
+
+use std::{
+    io::{self, Write as _},
+    process::ExitCode,
+};
+
+use clap::Args;
+use serde_json::Value;
+
+use super::server::{Server, block_on, encoded};
+
+#[derive(Debug, Args)]
+#[command(rename_all = "snake_case")]
+pub(super) struct Arguments {
+    #[command(flatten)]
+    server: Server,
+    /// The session: the id of its request. Without it, all open sessions are listed.
+    #[arg(value_name = "SESSION")]
+    session: Option<String>,
+}
+
+pub(super) fn run(arguments: &Arguments) -> ExitCode {
+    block_on(ask(arguments))
+}
+
+async fn ask(arguments: &Arguments) -> Result<(), String> {
+    let client = arguments.server.client()?;
+    let shown = match &arguments.session {
+        Some(id) => {
+            let path = format!("/v3/sessions/{}/why", encoded(id));
+            let why = client.get_json(&path).await?;
+            format!("{}\n", text(&why["text"]).trim_end())
+        }
+        None => listed(&client.get_json("/v3/sessions").await?),
+    };
+    // Fails when the reader has read enough, as `head` does.
+    let _ = io::stdout().write_all(shown.as_bytes());
+    Ok(())
+}
+
+/// A line for each open session.
+fn listed(answer: &Value) -> String {
+    let sessions = answer["sessions"].as_array();
+    let sessions = sessions.map_or(&[][..], Vec::as_slice);
+    if sessions.is_empty() {
+        return "no session is open\n".to_owned();
+    }
+    let line = |session: &Value| {
+        let seconds = session["age_ms"].as_f64().unwrap_or_default() / 1e3;
+        let stalled = if session["stalled"] == true {
+            "  stalled"
+        } else {
+            ""
+        };
+        let (id, graph) = (text(&session["id"]), text(&session["graph"]));
+        format!(
+            "{id}  {graph}  {seconds:.1} s{stalled}  {}\n",
+            text(&session["why"])
+        )
+    };
+    sessions.iter().map(line).collect()
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}

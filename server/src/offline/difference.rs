@@ -1,0 +1,110 @@
+//! How two recordings differ: by stream and timestamp.
+
+use std::{collections::BTreeSet, fmt::Write as _};
+
+use serde_json::{Value, json};
+
+use super::recording::{Recorded, Recording};
+
+/// The longest line of a packet that is shown, in characters: a screen of it.
+const MAX_SHOWN: usize = 500;
+
+/// Fields of answers that say when they were made.
+pub(super) const TIMES: &[&str] = &["created", "created_at", "completed_at"];
+
+/// What two runs differ in, in words and lines; none if their packets are the same. `producer` names
+/// the node that puts out a stream.
+pub(crate) fn between(
+    one: &Recording,
+    other: &Recording,
+    producer: impl Fn(&str) -> Option<String>,
+) -> Option<String> {
+    let (one, other) = (one.by_stream(), other.by_stream());
+    let names = one.iter().chain(&other).map(|(name, _)| *name);
+    let mut seen = BTreeSet::new();
+    let mut text = String::new();
+    for name in names.filter(|name| seen.insert(*name)) {
+        let of = |streams: &[(&str, Vec<&Recorded>)]| -> Vec<Value> {
+            let found = streams.iter().find(|(other, _)| *other == name);
+            let packets = found.map_or(&[][..], |(_, packets)| packets);
+            packets.iter().map(|packet| packet.shown()).collect()
+        };
+        let (one, other) = (of(&one), of(&other));
+        if one == other {
+            continue;
+        }
+        let node = producer(name).map_or(String::new(), |node| format!(" of node `{node}`"));
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            text,
+            "stream `{name}`{node}: {} and {} packets",
+            one.len(),
+            other.len()
+        );
+        lines(&one, &other, &mut text);
+    }
+    (!text.is_empty()).then_some(text)
+}
+
+/// Writes the packets that only one of two has, those of one timestamp together.
+fn lines(one: &[Value], other: &[Value], text: &mut String) {
+    let (mut left, mut right) = (one.iter().peekable(), other.iter().peekable());
+    loop {
+        let (sign, packet) = match (left.peek(), right.peek()) {
+            (None, None) => return,
+            (Some(a), Some(b)) if a == b => {
+                left.next();
+                right.next();
+                continue;
+            }
+            (Some(a), Some(b)) if is_later(a, b) => ('+', right.next()),
+            (Some(_), _) => ('-', left.next()),
+            (None, Some(_)) => ('+', right.next()),
+        };
+        let line = packet.map(ToString::to_string).unwrap_or_default();
+        let shown: String = line.chars().take(MAX_SHOWN).collect();
+        let cut = if shown.len() < line.len() { " ..." } else { "" };
+        let _ = writeln!(text, "  {sign} {shown}{cut}");
+    }
+}
+
+/// Whether a packet comes behind another; special timestamps are their names, and in the order in
+/// which they come.
+fn is_later(one: &Value, other: &Value) -> bool {
+    match (one["timestamp"].as_i64(), other["timestamp"].as_i64()) {
+        (Some(one), Some(other)) => one > other,
+        _ => false,
+    }
+}
+
+impl Recorded {
+    /// What is compared, and shown.
+    fn shown(&self) -> Value {
+        let payload = self.without(TIMES);
+        json!({ "timestamp": self.timestamp, "type": self.r#type, "payload": payload })
+    }
+
+    /// What it carries; of an answer, without fields of these names.
+    pub(super) fn without(&self, names: &[&str]) -> Value {
+        let mut payload = self.payload.clone();
+        if self.r#type == "http_response" {
+            leave_out(&mut payload, names);
+        }
+        payload
+    }
+}
+
+fn leave_out(value: &mut Value, names: &[&str]) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|name, _| !names.contains(&name.as_str()));
+            fields
+                .values_mut()
+                .for_each(|value| leave_out(value, names));
+        }
+        Value::Array(elements) => elements
+            .iter_mut()
+            .for_each(|value| leave_out(value, names)),
+        _ => {}
+    }
+}

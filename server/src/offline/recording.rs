@@ -1,0 +1,187 @@
+//! Recordings of sessions as files: a line that says what was recorded, then a line for each packet.
+//! Servers write them (`GET /v3/sessions/{id}/recording`), and replays.
+
+use std::{fs, path::Path};
+
+use graphmill_calculators::llm::RecordedTokens;
+use graphmill_engine::{Packet, Plan, SidePackets, codec};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::line::{Line, Shown};
+
+/// The calculator whose output is not computed again.
+const MODEL: &str = "LLMCalculator";
+
+/// The first line of a recording. What else is in it, a reader skips.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Head {
+    /// The version of the format.
+    graphmill_recording: u32,
+    /// The name that the graph was served under.
+    pub(crate) graph: String,
+    /// The session.
+    pub(crate) id: String,
+    /// The graph file.
+    pub(crate) text: String,
+    /// Packets that found no room in the recording.
+    #[serde(default)]
+    dropped: u64,
+}
+
+/// A packet that passed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Recorded {
+    /// The stream, or the side packet.
+    pub(crate) stream: String,
+    pub(crate) timestamp: Value,
+    pub(crate) r#type: String,
+    pub(crate) payload: Value,
+    #[serde(default)]
+    pub(crate) side: bool,
+}
+
+/// What was recorded of a session.
+#[derive(Clone, Debug)]
+pub(crate) struct Recording {
+    pub(crate) head: Head,
+    pub(crate) packets: Vec<Recorded>,
+}
+
+impl Recording {
+    /// Reads a file. The error says what is wrong, and where.
+    pub(crate) fn read(path: &Path) -> Result<Self, String> {
+        let name = path.display();
+        let text =
+            fs::read_to_string(path).map_err(|error| format!("cannot read `{name}`: {error}"))?;
+        let mut lines = (1..).zip(text.lines());
+        let head = lines.next().map_or("", |(_, line)| line);
+        let head: Head = serde_json::from_str(head)
+            .map_err(|error| format!("{name}:1: this begins no recording: {error}"))?;
+        if head.graphmill_recording != 1 {
+            return Err(format!(
+                "{name}:1: a recording of version {}, and this program reads version 1",
+                head.graphmill_recording
+            ));
+        }
+        let packets = lines.map(|(number, line)| {
+            serde_json::from_str(line).map_err(|error| format!("{name}:{number}: {error}"))
+        });
+        let packets = packets.collect::<Result<_, String>>()?;
+        Ok(Self { head, packets })
+    }
+
+    /// The lines of the file.
+    pub(crate) fn lines(&self) -> Result<String, String> {
+        let head = serde_json::to_string(&self.head);
+        let packets = self.packets.iter().map(serde_json::to_string);
+        let lines = [head].into_iter().chain(packets);
+        let lines: Result<Vec<String>, _> = lines.collect();
+        let lines = lines.map_err(|error| format!("cannot be written as JSON: {error}"))?;
+        Ok(lines.join("\n") + "\n")
+    }
+
+    /// The same session with other packets: those of a replay.
+    pub(crate) fn with_packets(&self, text: String, packets: Vec<Recorded>) -> Self {
+        let head = Head {
+            text,
+            dropped: 0,
+            ..self.head.clone()
+        };
+        Self { head, packets }
+    }
+
+    /// Why it cannot be played, if it cannot.
+    pub(crate) fn gaps(&self) -> Option<String> {
+        (self.head.dropped > 0).then(|| {
+            format!(
+                "{} packets found no room in the recording: what is missing cannot be played",
+                self.head.dropped
+            )
+        })
+    }
+
+    /// The packets of the graph's inputs, for a plan that may be of a changed graph: its side
+    /// packets, then what goes in.
+    pub(crate) fn input(&self, plan: &Plan) -> Result<(SidePackets, Vec<Line>), String> {
+        let mut sides = SidePackets::new();
+        let mut lines = Vec::new();
+        let is_input = |name: &str| plan.graph_inputs().any(|input| input == name);
+        let declared = &plan.explain().side_inputs;
+        for packet in &self.packets {
+            if packet.side && declared.contains(&packet.stream) {
+                let read = packet.read()?;
+                sides = sides.with_packet(packet.stream.clone(), read);
+            } else if !packet.side && is_input(&packet.stream) {
+                lines.push(Line::Packet {
+                    stream: packet.stream.clone(),
+                    packet: packet.read()?,
+                });
+            }
+        }
+        Ok((sides, lines))
+    }
+
+    /// The nodes of a graph that generate, and the streams of their tokens.
+    pub(crate) fn models(plan: &Plan) -> impl Iterator<Item = (&str, &str)> {
+        let nodes = plan.explain().nodes.iter();
+        nodes
+            .filter(|node| node.calculator == MODEL)
+            .filter_map(|node| {
+                let mut outputs = node.outputs.iter();
+                let tokens = outputs.find(|port| port.port.starts_with("TOKENS"))?;
+                Some((node.name.as_str(), tokens.name.as_str()))
+            })
+    }
+
+    /// What language models generated; `recorded` is the plan of the graph that was recorded.
+    pub(crate) fn tokens(&self, recorded: &Plan) -> Result<RecordedTokens, String> {
+        let mut tokens = RecordedTokens::default();
+        for (node, stream) in Self::models(recorded) {
+            let packets = self
+                .packets
+                .iter()
+                .filter(|it| !it.side && it.stream == stream);
+            for packet in packets {
+                let read = packet.read()?;
+                let added = tokens.add(node, &read);
+                added.map_err(|error| error.to_string())?;
+            }
+        }
+        Ok(tokens)
+    }
+
+    /// The packets by stream, in the order in which streams first had one.
+    pub(crate) fn by_stream(&self) -> Vec<(&str, Vec<&Recorded>)> {
+        let mut streams: Vec<(&str, Vec<&Recorded>)> = Vec::new();
+        for packet in self.packets.iter().filter(|packet| !packet.side) {
+            match streams.iter_mut().find(|(name, _)| *name == packet.stream) {
+                Some((_, packets)) => packets.push(packet),
+                None => streams.push((&packet.stream, vec![packet])),
+            }
+        }
+        streams
+    }
+}
+
+impl Recorded {
+    /// A packet that passed in a replay.
+    pub(crate) fn of(stream: &str, packet: &Packet) -> Self {
+        let shown = Shown::of(packet);
+        Self {
+            stream: stream.to_owned(),
+            timestamp: shown.timestamp,
+            r#type: shown.r#type,
+            // As a server records it.
+            payload: codec::encode(packet).unwrap_or_default(),
+            side: false,
+        }
+    }
+
+    fn read(&self) -> Result<Packet, String> {
+        let at = |why: String| format!("stream `{}`: {why}", self.stream);
+        let packet = codec::decode(&self.payload, Some(&self.r#type), &[]).map_err(at)?;
+        let time = codec::timestamp_from_json(&self.timestamp).map_err(at)?;
+        Ok(packet.at(time))
+    }
+}

@@ -1,0 +1,80 @@
+//! A test of a graph that is made of a recorded session.
+
+use std::path::Path;
+
+use graphmill_engine::Plan;
+use serde_json::{Value, json};
+
+use super::{
+    difference::TIMES,
+    recording::{Recorded, Recording},
+};
+
+/// A test file: what went in, what language models generated, and what came out of the graph when
+/// it was played. It has the graph's text, or names its file.
+pub(crate) fn of(
+    recording: &Recording,
+    recorded: &Plan,
+    played: &Recording,
+    plan: &Plan,
+    graph: Option<&Path>,
+) -> Result<String, String> {
+    let mut case = json!({ "name": format!("session {}", recording.head.id) });
+    let inputs: Vec<&str> = plan.graph_inputs().collect();
+    let packets = || recording.packets.iter();
+    let input = packets().filter(|it| !it.side && inputs.contains(&it.stream.as_str()));
+    case["input"] = input.map(Recorded::line).collect();
+    for packet in packets().filter(|packet| packet.side) {
+        case["side"][&packet.stream] = packet.payload.clone();
+    }
+    for (node, stream) in Recording::models(recorded) {
+        let steps = packets().filter(|packet| !packet.side && packet.stream == stream);
+        case["tokens"][node] = steps.map(Recorded::timed).collect();
+    }
+    let outputs: Vec<&str> = plan.graph_outputs().collect();
+    for (stream, packets) in played.by_stream() {
+        if outputs.contains(&stream) {
+            case["expect"][stream] = packets.into_iter().map(Recorded::expected).collect();
+        }
+    }
+    let mut file = match graph {
+        Some(path) => json!({ "graph": path }),
+        None => json!({ "text": recording.head.text }),
+    };
+    file["case"] = json!([without_null(case)]);
+    toml_edit::ser::to_string_pretty(&file)
+        .map_err(|error| format!("the test cannot be written as TOML: {error}"))
+}
+
+impl Recorded {
+    /// As an element of `input`.
+    fn line(&self) -> Value {
+        json!({ "stream": self.stream, "timestamp": self.timestamp, "type": self.r#type, "value": self.payload })
+    }
+
+    fn timed(&self) -> Value {
+        json!({ "timestamp": self.timestamp, "value": self.payload })
+    }
+
+    /// As an element of `expect`: of an answer, what is so in each run.
+    fn expected(&self) -> Value {
+        if self.r#type == "http_response" {
+            let names = [TIMES, &["id", "system_fingerprint"]].concat();
+            return json!({ "timestamp": self.timestamp, "contains": self.without(&names) });
+        }
+        self.timed()
+    }
+}
+
+/// TOML has no null: fields that have none are left out, which says the same.
+fn without_null(value: Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let fields = fields.into_iter().filter(|(_, value)| !value.is_null());
+            let fields = fields.map(|(name, value)| (name, without_null(value)));
+            fields.collect()
+        }
+        Value::Array(elements) => elements.into_iter().map(without_null).collect(),
+        other => other,
+    }
+}
