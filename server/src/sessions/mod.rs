@@ -8,6 +8,7 @@
 mod frames;
 mod open;
 mod recordings;
+mod rule;
 mod taps;
 
 use std::{
@@ -21,7 +22,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 pub(crate) use frames::{Followed, Frame};
 pub(crate) use open::{OpenSession, Seen};
-pub(crate) use recordings::{Recording, Rule, Wanted};
+pub(crate) use recordings::Recording;
+pub(crate) use rule::{Rule, Wanted};
 pub(crate) use taps::{Tap, Tapped, Taps};
 
 use crate::{

@@ -10,7 +10,7 @@ use std::{
 use graphmill_engine::{Error, Happening, Packet, Session, SidePackets, Timeline, codec};
 use serde_json::{Value, json};
 
-use super::{About, OpenSession, Sessions, frames::unix_ms};
+use super::{About, OpenSession, Rule, Sessions, Wanted, frames::unix_ms};
 use crate::config::Redaction;
 
 /// The events that are kept of a session, the last ones: some hundred tokens through a graph of
@@ -28,63 +28,6 @@ const MAX_KEPT: usize = 64;
 
 /// The bytes of packets of all recordings that have ended; the oldest go first.
 const MAX_BYTES: usize = 64 << 20;
-
-/// What a request or a rule wants to have recorded.
-#[derive(Clone, Debug)]
-pub(crate) struct Wanted {
-    /// Whether that is what packets carry, too.
-    pub(crate) payloads: bool,
-    /// What of it is not to be seen.
-    pub(crate) redact: Arc<Redaction>,
-}
-
-/// Which of the coming sessions of a graph are recorded.
-#[derive(Clone, Debug)]
-pub(crate) struct Rule {
-    pub(crate) wanted: Wanted,
-    /// The share of the sessions.
-    pub(crate) rate: f64,
-    /// How many more are recorded.
-    pub(crate) sessions: usize,
-    /// Until when.
-    pub(crate) until: Instant,
-    /// How many sessions there were.
-    passed: u64,
-}
-
-impl Rule {
-    pub(crate) fn new(wanted: Wanted, rate: f64, sessions: usize, time: Duration) -> Self {
-        Self {
-            wanted,
-            rate,
-            sessions,
-            until: Instant::now() + time,
-            passed: 0,
-        }
-    }
-
-    fn is_active(&self) -> bool {
-        self.sessions > 0 && Instant::now() < self.until
-    }
-
-    /// Whether the next session is recorded.
-    fn takes(&mut self) -> bool {
-        let share = |sessions: u64| (sessions as f64 * self.rate) as u64;
-        let takes = share(self.passed) != share(self.passed + 1);
-        self.passed += 1;
-        takes
-    }
-
-    pub(crate) fn json(&self) -> Value {
-        let left = self.until.saturating_duration_since(Instant::now());
-        json!({
-            "rate": self.rate,
-            "sessions": self.sessions,
-            "payloads": self.wanted.payloads,
-            "seconds": left.as_secs_f64().ceil() as u64,
-        })
-    }
-}
 
 /// The rules, by the names of graphs, and what was recorded, the oldest first.
 #[derive(Default)]
