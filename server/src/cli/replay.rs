@@ -74,9 +74,12 @@ fn try_run(arguments: &Arguments) -> Result<ExitCode, String> {
         write(path, &played.lines()?)?;
     }
     if let Some(path) = &arguments.save_test {
-        let graph = arguments.graph.as_deref();
-        let test = saved_test::of(&recording, &plans.recorded, &played, &plans.played, graph)?;
-        write(path, &test)?;
+        let graph = match &arguments.graph {
+            Some(graph) => Some(beside(graph, path)?),
+            None => None,
+        };
+        let plans = (&*plans.recorded, &*plans.played);
+        write(path, &saved_test::of(&recording, &played, plans, graph)?)?;
     }
     let producer = |stream: &str| diff::producer(&plans.played, stream);
     match difference::between(&recording, &played, producer) {
@@ -199,6 +202,20 @@ fn play(
     }
     let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
     Ok(std::mem::take(&mut *seen))
+}
+
+/// A graph file as a test file names it: by its name in the same folder, else by its whole path.
+fn beside(graph: &Path, test: &Path) -> Result<PathBuf, String> {
+    let shown = graph.display();
+    let found = graph
+        .canonicalize()
+        .map_err(|error| format!("cannot find `{shown}`: {error}"))?;
+    let parent = test
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    let folder = parent.unwrap_or(Path::new(".")).canonicalize().ok();
+    let relative = folder.and_then(|folder| found.strip_prefix(folder).ok().map(Path::to_owned));
+    Ok(relative.unwrap_or(found))
 }
 
 fn write(path: &Path, text: &str) -> Result<(), String> {

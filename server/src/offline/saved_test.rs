@@ -1,6 +1,6 @@
 //! A test of a graph that is made of a recorded session.
 
-use std::path::Path;
+use std::path::PathBuf;
 
 use graphmill_engine::Plan;
 use serde_json::{Value, json};
@@ -11,13 +11,12 @@ use super::{
 };
 
 /// A test file: what went in, what language models generated, and what came out of the graph when
-/// it was played. It has the graph's text, or names its file.
+/// it was played. The plans are those of the two. It has the graph's text, or names its file.
 pub(crate) fn of(
     recording: &Recording,
-    recorded: &Plan,
     played: &Recording,
-    plan: &Plan,
-    graph: Option<&Path>,
+    (recorded, plan): (&Plan, &Plan),
+    graph: Option<PathBuf>,
 ) -> Result<String, String> {
     let mut case = json!({ "name": format!("session {}", recording.head.id) });
     let inputs: Vec<&str> = plan.graph_inputs().collect();
