@@ -30,6 +30,7 @@ mod logging;
 mod memory_limit;
 mod metrics;
 mod offline;
+mod page;
 mod prompts;
 mod queue_bounds;
 mod quotas;
