@@ -229,6 +229,16 @@ def test_the_server_tab_shows_engines_and_reads_the_configuration_again(server, 
     expect(page.get_by_text("Read again: nothing has changed.")).to_be_visible()
 
 
+def test_what_is_wrong_with_a_new_configuration_is_shown(scripted, open_page, tmp_path):
+    server = scripted([{"text": "Hello."}], ["--file_system_poll_wait_seconds", "0"])
+    with (tmp_path / "chat" / "graph.pbtxt").open("a") as graph:
+        graph.write("nodee { }\n")
+    page = open_page(server.url + "/#/server")
+    page.get_by_role("button", name="Read the configuration again").click()
+    expect(page.locator(".diagnostics")).to_contain_text("has no field `nodee`")
+    expect(page.locator(".diagnostics")).to_contain_text("did you mean `node`?")
+
+
 def test_a_keyboard_gets_everywhere(server, open_page):
     page = open_page(server.url + "/#/server")
     expect(page.get_by_role("heading", name="Engines")).to_be_visible()
@@ -277,7 +287,7 @@ def test_the_page_is_there_at_once(server, open_page):
     times = []
     for _ in range(5):
         page.reload()
-        page.wait_for_function("window.seen !== undefined")
+        expect(page.locator(".composer")).to_be_visible()
         times.append(page.evaluate("window.seen"))
     assert min(times) < MAX_LOAD_MS, times
 

@@ -108,7 +108,6 @@ export interface Diagnostic {
   severity: string;
   code: string;
   message: string;
-  file?: string;
   line?: number;
   column?: number;
   end_line?: number;

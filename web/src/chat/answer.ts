@@ -5,6 +5,9 @@ import { events } from "../api/sse";
 import type { ChatChunk, ToolCallDelta } from "../api/types";
 import type { Message, Stats, ToolCall } from "./tree";
 
+/** How often a growing answer is shown at most, in milliseconds: a fast model gives more tokens than a screen has frames. */
+const SHOW_EVERY_MS = 50;
+
 /**
  * Streams the answer to `body` into copies of `message`, each of which `show` gets. Ends with the
  * answer, its failure or `signal`; never throws.
@@ -13,10 +16,16 @@ export async function answer(body: unknown, message: Message, signal: AbortSigna
   const began = performance.now();
   let now = message;
   const stats: Stats = { firstMs: null, totalMs: 0, usage: null, finish: null, requestId: null };
+  let timer = 0;
+  const shown = (): void => {
+    clearTimeout(timer);
+    timer = 0;
+    show(now);
+  };
   const change = (changes: Partial<Message>): void => {
     stats.totalMs = performance.now() - began;
     now = { ...now, ...changes, stats: { ...stats } };
-    show(now);
+    if (timer === 0) timer = window.setTimeout(shown, SHOW_EVERY_MS);
   };
   try {
     const init = { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body), signal };
@@ -47,6 +56,8 @@ export async function answer(body: unknown, message: Message, signal: AbortSigna
     if (signal.aborted) return change({ stopped: true });
     if (error instanceof Refused) stats.requestId = error.requestId;
     change({ error: words(error) });
+  } finally {
+    shown();
   }
 }
 

@@ -25,7 +25,7 @@ export const sessionsProblem = signal<string | null>(null);
 /** The session that is looked at alone; empty for all. */
 export const chosen = signal("");
 
-/** Why the chosen session, or else the first that stands still, waits. */
+/** Why the chosen session, or else the first of all, stands still; null where none does. */
 export const why = signal<Why | null>(null);
 
 /** The nodes that everything waits for, with the reason. */
@@ -57,7 +57,10 @@ async function look(graph: string): Promise<void> {
     const all = (await get<{ sessions: Session[] }>("/v3/sessions", "operator")).sessions;
     sessions.value = all.filter((session) => session.graph === graph || graph.startsWith(`${session.graph}@`));
     sessionsProblem.value = null;
-    const asked = sessions.value.find((session) => session.id === chosen.value) ?? sessions.value.find((session) => session.stalled);
+    const stalled = sessions.value.filter((session) => session.stalled);
+    const alone = sessions.value.find((session) => session.id === chosen.value);
+    if (!alone) chosen.value = "";
+    const asked = alone ? stalled.find((session) => session === alone) : stalled[0];
     why.value = asked ? await get<Why>(`/v3/sessions/${encodeURIComponent(asked.id)}/why`, "operator") : null;
   } catch (error) {
     // A session can end between the two questions.

@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { Refused, request, words } from "../api/client";
-import type { Diagnostic, ServedGraph } from "../api/types";
+import type { ServedGraph } from "../api/types";
 import { readModels } from "../state/models";
 import { address } from "../state/route";
 import { Icon } from "../ui/icons";
@@ -67,7 +67,7 @@ function note(graph: ServedGraph): string {
   return graph.reason ?? "";
 }
 
-type Outcome = { text: string; bad: boolean; diagnostics: Diagnostic[] };
+type Outcome = { text: string; bad: boolean; diagnostics: string[] };
 
 function Reload(): JSX.Element {
   const [outcome, tell] = useState<Outcome | null>(null);
@@ -96,14 +96,7 @@ function Reload(): JSX.Element {
           <ul class="diagnostics">
             {outcome.diagnostics.map((each, index) => (
               <li key={index}>
-                <strong>{each.code}</strong> <Rich text={each.message} />
-                {each.file && (
-                  <small>
-                    {each.file}
-                    {each.line !== undefined && `:${each.line}:${each.column ?? 1}`}
-                  </small>
-                )}
-                {each.help && <small>{each.help}</small>}
+                <pre tabIndex={0}>{each}</pre>
               </li>
             ))}
           </ul>
@@ -113,8 +106,9 @@ function Reload(): JSX.Element {
   );
 }
 
-function diagnosticsOf(error: unknown): Diagnostic[] {
+/** The diagnostics as the command line prints them. */
+function diagnosticsOf(error: unknown): string[] {
   const body = error instanceof Refused ? error.body : null;
   if (typeof body !== "object" || body === null || !("diagnostics" in body) || !Array.isArray(body.diagnostics)) return [];
-  return body.diagnostics as Diagnostic[];
+  return body.diagnostics.map(String);
 }

@@ -1,4 +1,4 @@
-import{o as L,q as U}from"./chunk-2WOBARX3.js";import"./chunk-WEK3PZG4.js";import"./chunk-CUZK2P4C.js";import{a as g}from"./chunk-4JDKDHXE.js";import{c as k}from"./chunk-BIUY6QSB.js";import"./chunk-4ZWBZO7I.js";import{A as D,B as e,C as B,F as _,c as f,g as m,h as b,j as P,l as C,m as d,p as J,w as N,x as M,y as X,z as I}from"./chunk-AED4SQAG.js";var $=`# A graph that gives back what comes in.
+import{o as L,q as U}from"./chunk-XRPLWS23.js";import"./chunk-WEK3PZG4.js";import"./chunk-CUZK2P4C.js";import{a as g}from"./chunk-4JDKDHXE.js";import{c as k}from"./chunk-BIUY6QSB.js";import"./chunk-4ZWBZO7I.js";import{A as D,B as e,C as B,F as _,c as f,g as m,h as b,j as P,l as C,m as d,p as J,w as N,x as M,y as X,z as I}from"./chunk-AED4SQAG.js";var $=`# A graph that gives back what comes in.
 input_stream: "in"
 output_stream: "out"
 
