@@ -44,6 +44,17 @@ impl Driver {
         }
     }
 
+    /// The same, with a timeline of the last so many events.
+    ///
+    /// # Panics
+    ///
+    /// If it does not start.
+    pub fn with_timeline(plan: &Arc<Plan>, events: usize) -> Self {
+        let mut driver = Self::new(plan);
+        driver.session.keep_timeline(events, |_, _| {});
+        driver
+    }
+
     /// Polls the session.
     pub fn poll(&mut self) -> Poll<()> {
         let mut cx = Context::from_waker(Waker::noop());

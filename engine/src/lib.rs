@@ -43,7 +43,7 @@ pub use executor::{Executor, ThreadPool};
 pub use input::{InputQueue, InputSet};
 pub use lanes::Executors;
 pub use packet::{Packet, Payload, TypeInfo};
-pub use plan::{Explain, Plan};
+pub use plan::{Edge, Explain, NodeTotals, Plan, Totals};
 pub use policy::{FixedSize, InputPolicy, Policy, Readiness, Waiting};
 pub use port::{Events, In, Ins, Out, OutSide, OutSides, Outs, Res, Side, Sides};
 pub use registry::{Registry, container::Container, environment::Environment, subgraph::Subgraph};
@@ -51,8 +51,8 @@ pub use resource::{Resource, ResourceCache};
 pub use run::{CancelToken, Clock, Priority, RequestId, RunCx, SystemClock, TraceContext};
 pub use seen::{Recording, Seen};
 pub use session::{
-    Handle, NodeSummary, OutputStream, Reason, Session, SidePackets, Summary, Wait, Why, block_on,
-    block_on_for,
+    Activity, EdgeView, Handle, Happening, NodeSummary, NodeView, OutputStream, Reason, Session,
+    SidePackets, Summary, Timeline, TimelineEvent, View, Viewer, Wait, Why, block_on, block_on_for,
 };
 pub use timestamp::Timestamp;
 pub use world::{Files, World};

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! In this crate, and only here, wire formats and status codes are known. [`config`] reads what to
-//! serve, `servable` holds the graphs and opens their sessions, `http` has a folder for each
+//! serve, `servable` holds the graphs and opens their sessions, `sessions` lists those that are open, `http` has a folder for each
 //! dialect, `grpc` speaks KServe's protocol over gRPC, `kserve` is what both have of it, `tensors` says
 //! what of a graph tensors can be, `keys` says who may do what, `site` says whose requests are taken, `listen` holds the
 //! connections, `rescue` is the error table, and `app` puts the layers around all of it, starts and
@@ -21,6 +21,7 @@ mod app;
 mod changes;
 mod cli;
 pub mod config;
+mod explain;
 mod grpc;
 mod http;
 mod keys;
@@ -30,6 +31,7 @@ mod observe;
 mod offline;
 mod rescue;
 mod servable;
+mod sessions;
 mod site;
 mod tensors;
 

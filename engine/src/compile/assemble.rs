@@ -151,6 +151,7 @@ pub(super) fn assemble(mut draft: Draft<'_>, sources: &SourceMap) -> Plan {
         unloaded,
         attached: OnceLock::new(),
         open_sessions: CachePadded::default(),
+        ledger: CachePadded::default(),
     }
 }
 

@@ -54,3 +54,15 @@ pub struct ExplainPort {
     /// Whether it closes a loop.
     pub back_edge: bool,
 }
+
+impl ExplainPort {
+    /// The tag, which may be empty, and the index, both written out.
+    pub(super) fn tag_and_index(&self) -> String {
+        match self.port.as_str() {
+            // The only one without a tag is written as its stream.
+            port if port == self.name => ":0".to_owned(),
+            port if port.contains(':') => port.to_owned(),
+            tag => format!("{tag}:0"),
+        }
+    }
+}

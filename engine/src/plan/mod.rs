@@ -6,6 +6,7 @@
 //! [`Plan::compile`] makes one.
 
 mod explain;
+mod totals;
 
 use std::{
     any::Any,
@@ -18,6 +19,8 @@ use std::{
 
 use crossbeam_utils::CachePadded;
 pub use explain::{Explain, ExplainNode, ExplainPort};
+pub(crate) use totals::Ledger;
+pub use totals::{NodeTotals, Totals};
 
 use crate::{
     calculator::erased::Factory,
@@ -51,6 +54,8 @@ pub struct Plan {
     /// On a cache line of its own: every session changes it, and all read what is beside it for
     /// every packet.
     pub(crate) open_sessions: CachePadded<AtomicUsize>,
+    /// What its sessions did that have ended. Apart for the same reason.
+    pub(crate) ledger: CachePadded<Ledger>,
 }
 
 /// A node of a plan.
@@ -261,6 +266,35 @@ impl Plan {
         self.open_sessions.load(Ordering::Relaxed)
     }
 
+    /// What its sessions did that have ended.
+    pub fn totals(&self) -> Totals {
+        self.ledger.read()
+    }
+
+    /// The names of its nodes, in the order in which packets pass them.
+    pub fn node_names(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.nodes.iter().map(|node| &*node.name)
+    }
+
+    /// The names of its streams.
+    pub fn streams(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.streams.iter().map(|stream| &*stream.name)
+    }
+
+    /// The inputs of its nodes, each with the stream that it reads.
+    pub fn edges(&self) -> impl ExactSizeIterator<Item = Edge> {
+        self.inputs.iter().enumerate().map(|(number, input)| {
+            let node = usize::from(input.node);
+            let first = self.nodes[node].inputs.start;
+            Edge {
+                stream: input.stream as usize,
+                node,
+                port: self.explain.nodes[node].inputs[number - first].tag_and_index(),
+                bound: (!input.back_edge && input.limit != usize::MAX).then_some(input.limit),
+            }
+        })
+    }
+
     /// How many jobs of its sessions wait for an executor.
     pub fn jobs_waiting(&self) -> usize {
         self.executors.iter().map(Lane::waiting).sum()
@@ -297,6 +331,19 @@ impl Plan {
     pub(crate) fn session_closed(&self) {
         self.open_sessions.fetch_sub(1, Ordering::Relaxed);
     }
+}
+
+/// An input of a node, with the stream that it reads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Edge {
+    /// The position of the stream among [`Plan::streams`].
+    pub stream: usize,
+    /// The position of the node among [`Plan::node_names`].
+    pub node: usize,
+    /// The tag and index of the input: `TAG:0`, and `:0` without a tag.
+    pub port: String,
+    /// How many packets its queue takes at first; none where nothing limits it.
+    pub bound: Option<usize>,
 }
 
 fn with_tag<'a>(ports: &'a [GraphPort], tag: &str) -> Option<&'a str> {

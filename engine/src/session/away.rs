@@ -11,6 +11,7 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
     task::{Context, Poll, Wake, Waker},
+    time::Instant,
 };
 
 use crate::{
@@ -101,6 +102,8 @@ pub(super) struct Away {
 /// The place of one call.
 struct Slot {
     call: Call,
+    /// When it was made.
+    began: Instant,
     work: Work,
     poll: Option<Arc<PollNode>>,
 }
@@ -137,19 +140,27 @@ impl Away {
     }
 
     /// Takes a free slot for a call.
-    pub(super) fn begin(&mut self, call: Call) -> u16 {
+    pub(super) fn begin(&mut self, call: Call, now: Instant) -> u16 {
         let free = (0..self.slots.len() as u16).find(|slot| !self.order.contains(slot));
         let slot = free.unwrap_or_else(|| {
             self.slots.push(Slot {
                 call,
+                began: now,
                 work: Work::Elsewhere,
                 poll: None,
             });
             self.slots.len() as u16 - 1
         });
-        self.slots[usize::from(slot)].call = call;
+        let taken = &mut self.slots[usize::from(slot)];
+        (taken.call, taken.began) = (call, now);
         self.order.push_back(slot);
         slot
+    }
+
+    /// The call in a slot, and when it was made.
+    pub(super) fn call(&self, slot: u16) -> (Call, Instant) {
+        let slot = &self.slots[usize::from(slot)];
+        (slot.call, slot.began)
     }
 
     /// Leaves the future of a call in its slot.

@@ -109,8 +109,14 @@ impl Running {
     fn call_here(&mut self, frame: Frame<'_>, node: usize, call: Call, free: Timestamp) {
         let mut emits = std::mem::take(&mut self.emits);
         emits.start(free);
+        frame.shared.enter(node);
         let state = &mut self.nodes[node];
         let flow = state.call(frame.site(node), &mut emits, call, &mut self.timer);
+        if let Some(recorder) = &mut self.recorder
+            && let Some((began, took)) = self.timer.last()
+        {
+            recorder.called(node, call, began, took);
+        }
         self.finish(frame, node, call, flow, &mut emits);
         self.emits = emits;
     }

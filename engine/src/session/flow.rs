@@ -16,11 +16,8 @@ impl Running {
         let plan = &frame.plan.streams[stream];
         let state = &mut self.streams[stream];
         let bound = state.admit(plan, &packet)?;
-        if state.is_tapped() {
-            let Self { taps, nodes, .. } = self;
-            taps.packet((stream as u32, &plan.name), bound, &packet, |full| {
-                nodes.edge_changed(plan.producer, full);
-            })?;
+        if state.is_seen() {
+            self.show(frame, stream, bound, &packet)?;
         }
         if let Some((last, rest)) = plan.consumers.split_last() {
             for &input in rest {
@@ -29,6 +26,33 @@ impl Running {
             self.enqueue(frame, *last as usize, packet)?;
         }
         Ok(())
+    }
+
+    /// Tells those outside of a packet; `bound` is that of its stream before it.
+    fn show(
+        &mut self,
+        frame: Frame<'_>,
+        stream: usize,
+        bound: Timestamp,
+        packet: &Packet,
+    ) -> Result<()> {
+        let plan = &frame.plan.streams[stream];
+        let state = &mut self.streams[stream];
+        if state.is_watched() {
+            let is_watched = self.watchers.packet(stream as u32, packet);
+            if let Some(recorder) = &mut self.recorder {
+                recorder.packet(stream, self.timer.read(), packet.time);
+            } else {
+                state.watch(is_watched);
+            }
+        }
+        if !state.is_tapped() {
+            return Ok(());
+        }
+        let Self { taps, nodes, .. } = self;
+        taps.packet((stream as u32, &plan.name), bound, packet, |full| {
+            nodes.edge_changed(plan.producer, full);
+        })
     }
 
     /// Whether anybody still takes packets of a stream.

@@ -19,7 +19,7 @@ use crate::{
 
 use super::{
     mailbox::Pushed, message::Message, output::OutputStream, shared::Shared, summary::Summary,
-    why::Why,
+    viewer::Viewer, why::Why,
 };
 
 /// Talks to a session. Dropping it cancels the session, if it has not ended.
@@ -36,6 +36,11 @@ impl Handle {
     /// The request the session works for.
     pub fn run(&self) -> &Arc<RunCx> {
         &self.shared.run
+    }
+
+    /// A look into the session that does not keep it from ending.
+    pub fn viewer(&self) -> Viewer {
+        Viewer::new(&self.plan, &self.shared)
     }
 
     /// Takes the packets of a stream, of the graph's outputs or any other, through a queue of

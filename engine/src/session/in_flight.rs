@@ -5,7 +5,10 @@
 //! are independent may be away on several at once, each with an instance of its own; what they put
 //! out leaves the node in the order in which they were made.
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use crate::{calculator::erased::Instance, emits::Emits, timestamp::Timestamp};
 
@@ -106,8 +109,23 @@ impl Running {
 
     /// Takes a node back from its executor.
     pub(super) fn returned(&mut self, frame: Frame<'_>, node: usize, returned: Returned) {
-        self.nodes[node].returned(returned, self.timer.read());
+        let now = self.timer.read();
+        let (slot, took) = (returned.slot, returned.time);
+        self.record_away(node, slot, Some(took));
+        self.nodes[node].returned(returned, now);
         self.arrived(frame, node);
+    }
+
+    /// Writes down a call that was away and is over; `took` is what its node computed, where that is
+    /// known.
+    fn record_away(&mut self, node: usize, slot: u16, took: Option<Duration>) {
+        if let Some(recorder) = &mut self.recorder
+            && let Some((call, began)) = self.nodes[node].call_in(slot)
+        {
+            let now = Instant::now();
+            let took = took.unwrap_or_else(|| now.saturating_duration_since(began));
+            recorder.called(node, call, now.checked_sub(took).unwrap_or(began), took);
+        }
     }
 
     /// Starts the call of an async node.
@@ -130,10 +148,13 @@ impl Running {
 
     /// Polls a call of an async node.
     pub(super) fn poll_future(&mut self, frame: Frame<'_>, node: usize, slot: u16) {
+        frame.shared.enter(node);
         let state = &mut self.nodes[node];
         match state.poll(frame.shared, node as u16, slot, &mut self.timer) {
             None => {}
             Some(Ok(returned)) => {
+                self.record_away(node, slot, None);
+                let state = &mut self.nodes[node];
                 let flow = returned.flow.map_err(Box::new);
                 state.arrive(slot, Instance::Async(returned.node), flow, returned.out);
                 self.arrived(frame, node);

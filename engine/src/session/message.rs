@@ -13,7 +13,7 @@ use crate::{
     timestamp::Timestamp,
 };
 
-use super::why::Why;
+use super::{timeline::Timeline, view::View, watch::Watcher, why::Why};
 
 /// One thing in the inbox of a session.
 pub(super) enum Message {
@@ -35,6 +35,12 @@ pub(super) enum Message {
     Returned { node: u16, returned: Box<Returned> },
     /// Somebody asks what the session waits for.
     Why(oneshot::Sender<Why>),
+    /// Somebody asks what the session does.
+    Look(oneshot::Sender<Option<View>>),
+    /// Somebody asks what the session did when.
+    Timeline(oneshot::Sender<Option<Timeline>>),
+    /// Somebody looks at packets from now on.
+    Watch(Box<Watcher>),
     /// Somebody wants to know when the session has nothing to do.
     Idle(oneshot::Sender<()>),
 }

@@ -28,8 +28,12 @@ mod sides;
 mod streams;
 mod summary;
 mod taps;
+mod timeline;
 mod timer;
 mod trace;
+mod view;
+mod viewer;
+mod watch;
 mod why;
 
 use std::{
@@ -44,6 +48,9 @@ pub use handle::Handle;
 pub use output::OutputStream;
 pub use sides::SidePackets;
 pub use summary::{NodeSummary, Summary};
+pub use timeline::{Happening, Timeline, TimelineEvent};
+pub use view::{Activity, EdgeView, NodeView, View};
+pub use viewer::Viewer;
 pub use why::{OpenInput, Reason, Wait, Why};
 
 use crate::{
@@ -57,6 +64,8 @@ use crate::{
 use running::Running;
 use shared::{Frame, Shared, cancelled};
 use sides::SideValues;
+use timeline::Recorder;
+use watch::Watcher;
 
 /// One run of a plan. Spawn it; it resolves when all of it is done, or with the error that ended
 /// it.
@@ -108,6 +117,30 @@ impl Session {
         let stream = self.plan.find_stream(stream)?;
         self.running.observe(stream, bounds, Box::new(observer));
         Ok(())
+    }
+
+    /// Calls `sink` with each packet of some streams and the stream's position among them, until it
+    /// gives false. It cannot fail the session, and must not block: the session waits for it. Only
+    /// before the session is first polled; later, a [`Viewer`] does the same.
+    pub fn watch(
+        &mut self,
+        streams: &[&str],
+        sink: impl FnMut(usize, &Packet) -> bool + Send + 'static,
+    ) -> Result<()> {
+        let watcher = Watcher::new(&self.plan, streams, Box::new(sink))?;
+        self.running.watch(watcher);
+        Ok(())
+    }
+
+    /// Keeps a timeline of the last `events` calls and packets, and gives it to `done` when the
+    /// session has ended, with the error that ended it, if one did. `done` must not block. Only
+    /// before the session is first polled.
+    pub fn keep_timeline(
+        &mut self,
+        events: usize,
+        done: impl FnOnce(Timeline, Option<&Error>) + Send + 'static,
+    ) {
+        self.running.record(Recorder::new(events, Box::new(done)));
     }
 
     /// Calls `report` once, when the session has ended, however it does, with what its nodes did. It
@@ -179,6 +212,9 @@ impl Session {
             .report
             .is_some()
             .then(|| self.running.summary(&self.plan));
+        let error = outcome.as_ref().err();
+        self.running.settle(&self.plan, error);
+        let recorder = self.running.recorder.take();
         // The nodes go first: what they hold may still send, and is told that the session has
         // ended.
         if let Err(error) = guard::catch(|| {
@@ -195,6 +231,14 @@ impl Session {
         {
             tracing::error!(request = %self.shared.run.id, %error, "the report of a session failed");
         }
+        if let Some(recorder) = recorder
+            && let Err(error) = guard::catch(|| {
+                recorder.end(outcome.as_ref().err());
+                Ok::<_, Error>(())
+            })
+        {
+            tracing::error!(request = %self.shared.run.id, %error, "the timeline of a session was lost");
+        }
         self.shared.end(outcome);
         self.running.forget_idle_waiters();
         self.plan.session_closed();
@@ -210,6 +254,7 @@ impl Future for Session {
             return Poll::Ready(Err(Error::precondition("the session has ended")));
         }
         let outcome = session.step(cx);
+        session.shared.leave();
         if let Poll::Ready(outcome) = &outcome {
             if let Err(error) = outcome {
                 let frame = Frame {

@@ -278,13 +278,18 @@ impl NodeState {
     /// Takes a slot for a call that goes away now.
     pub(super) fn depart(&mut self, plan: &PlanNode, call: Call, now: Instant) -> u16 {
         let away = self.away.get_or_insert_default();
-        let slot = away.begin(call);
+        let slot = away.begin(call, now);
         if away.calls() >= usize::from(plan.lanes) || call == Call::Close {
             self.status = Status::Busy;
         }
         self.first.get_or_insert(now);
         self.since = Some(now);
         slot
+    }
+
+    /// The call in a slot, and when it was made.
+    pub(super) fn call_in(&self, slot: u16) -> Option<(Call, Instant)> {
+        Some(self.away.as_ref()?.call(slot))
     }
 
     /// Takes the input set for a call that goes away, and leaves one of this size.

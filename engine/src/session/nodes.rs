@@ -33,7 +33,7 @@ impl Nodes {
         self.states.len()
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &NodeState> {
+    pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = &NodeState> {
         self.states.iter()
     }
 

@@ -89,6 +89,12 @@ impl Queues {
         limit.saturating_sub(self.all[input].len())
     }
 
+    /// How many packets a queue takes; none where nothing limits it.
+    pub(super) fn bound(&self, input: usize) -> Option<usize> {
+        let limit = self.limits[input].packets;
+        (limit != usize::MAX).then_some(limit)
+    }
+
     pub(super) fn any_full(&self) -> bool {
         self.full > 0
     }

@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 use crate::{
     emits::Emits,
     error::{Error, Result},
-    plan::Plan,
+    plan::{NodeTotals, Plan},
 };
 
 use super::{
@@ -26,7 +26,9 @@ use super::{
     streams::StreamState,
     summary::Summary,
     taps::{Observer, Taps},
+    timeline::Recorder,
     timer::Timer,
+    watch::{Watcher, Watchers},
 };
 
 /// After this many calls a session lets other tasks run: a runtime cannot see how long its own loop
@@ -49,6 +51,9 @@ pub(super) struct Running {
     /// In the order of the plan.
     pub(super) streams: Vec<StreamState>,
     pub(super) taps: Taps,
+    pub(super) watchers: Watchers,
+    /// Present in a session that keeps a timeline.
+    pub(super) recorder: Option<Box<Recorder>>,
     pub(super) sides: SideValues,
     pub(super) in_flight: InFlight,
     pub(super) timer: Timer,
@@ -68,6 +73,8 @@ impl Running {
             queues: Queues::new(plan),
             streams: plan.streams.iter().map(|_| StreamState::new()).collect(),
             taps: Taps::default(),
+            watchers: Watchers::default(),
+            recorder: None,
             sides,
             in_flight: InFlight::default(),
             timer: Timer::new(),
@@ -82,6 +89,18 @@ impl Running {
     pub(super) fn observe(&mut self, stream: u32, bounds: bool, observer: Observer) {
         self.streams[stream as usize].tap();
         self.taps.observe(stream, bounds, observer);
+    }
+
+    pub(super) fn watch(&mut self, watcher: Watcher) {
+        self.watchers.add(watcher, &mut self.streams);
+    }
+
+    pub(super) fn record(&mut self, recorder: Recorder) {
+        self.timer.measure_all();
+        self.streams
+            .iter_mut()
+            .for_each(|stream| stream.watch(true));
+        self.recorder = Some(Box::new(recorder));
     }
 
     /// Tells `waiter` once when the session has nothing to do.
@@ -195,6 +214,12 @@ impl Running {
             }
             // Who asked may have given up since.
             Message::Why(answer) => drop(answer.send(self.why(frame.plan))),
+            Message::Look(answer) => drop(answer.send(self.view(frame.plan))),
+            Message::Timeline(answer) => {
+                let recorder = self.recorder.as_ref();
+                drop(answer.send(recorder.map(|recorder| recorder.timeline())));
+            }
+            Message::Watch(watcher) => self.watch(*watcher),
             Message::Idle(answer) => self.tell_when_idle(answer),
         }
         Ok(())
@@ -278,11 +303,27 @@ impl Running {
         self.queues.clear();
         self.inbox.clear();
         self.taps.clear();
+        self.watchers.clear();
     }
 
     /// Lets go of those who wait until there is nothing to do: the session has ended.
     pub(super) fn forget_idle_waiters(&mut self) {
         self.idle_waiters.clear();
+    }
+
+    /// Adds what the nodes did to the totals of the plan; `error` is what ended the session.
+    pub(super) fn settle(&self, plan: &Plan, error: Option<&Error>) {
+        let failed = error.and_then(|error| error.node.as_deref());
+        let nodes = self.nodes.iter().zip(&plan.nodes).map(|(state, node)| {
+            let counts = state.counts();
+            NodeTotals {
+                calls: counts.runs,
+                errors: u64::from(failed == Some(&*node.name)),
+                busy: counts.time,
+            }
+        });
+        let packets = self.streams.iter().map(StreamState::packets);
+        plan.ledger.add(nodes, packets);
     }
 
     pub(super) fn summary(&self, plan: &Arc<Plan>) -> Summary {

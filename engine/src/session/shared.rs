@@ -2,7 +2,10 @@
 //! lock that is never held while user code runs.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU32, Ordering::Relaxed},
+    },
     task::Waker,
 };
 
@@ -58,7 +61,13 @@ pub(super) fn cancelled() -> Error {
 pub(super) struct Shared {
     pub(super) run: Arc<RunCx>,
     state: Mutex<State>,
+    /// The node whose call goes on in the session's task; [`NOBODY`] while it is not polled. For
+    /// those who ask a session that does not answer.
+    inside: AtomicU32,
 }
+
+/// No node.
+const NOBODY: u32 = u32::MAX;
 
 pub(super) struct State {
     pub(super) exchange: Exchange<Message, Packet>,
@@ -90,7 +99,25 @@ impl Shared {
         Self {
             run,
             state: Mutex::new(state),
+            inside: AtomicU32::new(NOBODY),
         }
+    }
+
+    /// A call of a node begins in the session's task.
+    #[inline]
+    pub(super) fn enter(&self, node: usize) {
+        self.inside.store(node as u32, Relaxed);
+    }
+
+    /// The session is not polled any more.
+    pub(super) fn leave(&self) {
+        self.inside.store(NOBODY, Relaxed);
+    }
+
+    /// The node whose call goes on in the session's task.
+    pub(super) fn inside(&self) -> Option<usize> {
+        let node = self.inside.load(Relaxed);
+        (node != NOBODY).then_some(node as usize)
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {

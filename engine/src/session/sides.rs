@@ -31,6 +31,12 @@ impl SidePackets {
         self.0.insert(name.into(), packet.at_unset());
         self
     }
+
+    /// The packets with their names, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Packet)> {
+        let sides = self.0.iter();
+        sides.map(|(name, packet)| (name.as_str(), packet))
+    }
 }
 
 impl Packet {

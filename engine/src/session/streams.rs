@@ -13,8 +13,11 @@ pub(super) struct StreamState {
     /// The smallest timestamp that may still be emitted.
     bound: Timestamp,
     closed: bool,
-    /// Somebody outside looks at it: an output or an observer.
+    /// Somebody outside takes its packets: an output or an observer.
     tapped: bool,
+    /// Somebody looks at its packets: a watcher, or whoever wants a timeline.
+    watched: bool,
+    packets: u64,
 }
 
 /// The first timestamp, from 0, that is free on all of the streams `of`.
@@ -32,6 +35,8 @@ impl StreamState {
             bound: Timestamp::PRE_STREAM,
             closed: false,
             tapped: false,
+            watched: false,
+            packets: 0,
         }
     }
 
@@ -54,6 +59,25 @@ impl StreamState {
         self.tapped = true;
     }
 
+    /// Whether anybody outside is to be told of its packets.
+    #[inline]
+    pub(super) fn is_seen(&self) -> bool {
+        self.tapped | self.watched
+    }
+
+    pub(super) fn is_watched(&self) -> bool {
+        self.watched
+    }
+
+    pub(super) fn watch(&mut self, watched: bool) {
+        self.watched = watched;
+    }
+
+    /// How many packets it has carried.
+    pub(super) fn packets(&self) -> u64 {
+        self.packets
+    }
+
     /// Moves the bound past a packet, if the stream can carry it, and gives the bound before.
     #[inline]
     pub(super) fn admit(&mut self, plan: &PlanStream, packet: &Packet) -> Result<Timestamp> {
@@ -69,6 +93,7 @@ impl StreamState {
         plan.check_type(packet)?;
         let bound = self.bound;
         self.bound = bound.max(packet.time.next());
+        self.packets += 1;
         Ok(bound)
     }
 

@@ -16,6 +16,10 @@ pub(super) struct Timer {
     fresh: bool,
     /// When the session was first polled.
     started: Option<Instant>,
+    /// When the last call began that was measured, and how long it took.
+    last: Option<(Instant, Duration)>,
+    /// Whether every call is measured.
+    all: bool,
 }
 
 impl Timer {
@@ -24,6 +28,23 @@ impl Timer {
             read: Instant::now(),
             fresh: true,
             started: None,
+            last: None,
+            all: false,
+        }
+    }
+
+    /// Measures every call from now on.
+    pub(super) fn measure_all(&mut self) {
+        self.all = true;
+    }
+
+    /// How many calls the one after `runs` others stands for.
+    fn weight(&self, runs: u64) -> u32 {
+        match runs {
+            _ if self.all => 1,
+            0..SAMPLED => 1,
+            _ if runs.is_multiple_of(SAMPLED) => SAMPLED as u32,
+            _ => 0,
         }
     }
 
@@ -51,31 +72,29 @@ impl Timer {
         self.read
     }
 
+    /// When the last call began that was measured, and how long it took.
+    pub(super) fn last(&self) -> Option<(Instant, Duration)> {
+        self.last
+    }
+
     /// Before a call of a node that has been called `runs` times.
     pub(super) fn before(&mut self, runs: u64) {
-        if !self.fresh && weight(runs) > 0 {
+        if !self.fresh && self.weight(runs) > 0 {
             self.read_clock();
         }
     }
 
     /// After this call: what to charge the node with, if anything.
     pub(super) fn after(&mut self, runs: u64) -> Option<Duration> {
-        let weight = weight(runs);
+        let weight = self.weight(runs);
         if weight == 0 {
             self.fresh = false;
             return None;
         }
         let before = self.read;
         self.read_clock();
-        Some((self.read - before) * weight)
-    }
-}
-
-/// How many calls the one after `runs` others stands for.
-fn weight(runs: u64) -> u32 {
-    match runs {
-        0..SAMPLED => 1,
-        _ if runs.is_multiple_of(SAMPLED) => SAMPLED as u32,
-        _ => 0,
+        let took = self.read - before;
+        self.last = Some((before, took));
+        Some(took * weight)
     }
 }

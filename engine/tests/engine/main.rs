@@ -27,4 +27,5 @@ mod subgraph_options;
 mod subgraphs;
 mod timestamps;
 mod validation;
+mod watching;
 mod why;

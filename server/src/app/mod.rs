@@ -31,6 +31,7 @@ use crate::{
     listen::{self, Hall, Tls, TlsError},
     observe::{metrics::Metrics, trace::Traces},
     servable::{self, Served, Stage},
+    sessions::Sessions,
     site::Site,
 };
 
@@ -138,6 +139,7 @@ impl Server {
             served,
             keys,
             running: Arc::default(),
+            sessions: Sessions::new(),
             traces,
             started: Instant::now(),
             stage: stage_now,

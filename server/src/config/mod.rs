@@ -16,6 +16,7 @@
 pub mod codes;
 pub mod diagnostics;
 mod member;
+mod observation;
 mod resolve;
 pub(crate) use resolve::wrong_name;
 mod schema;
@@ -38,6 +39,7 @@ use graphmill_grammar::{
 };
 use serde::{Deserialize, Serialize};
 
+pub use observation::{Observation, Redaction};
 use text::Text;
 
 /// The graphs that a configuration lists.
@@ -51,6 +53,8 @@ pub struct Config {
     pub canaries: Vec<Canary>,
     /// Folders and files besides the configuration that decide what it lists.
     pub places: Vec<PathBuf>,
+    /// What operators may see of packets.
+    pub observation: Observation,
 }
 
 /// How requests for a graph that name no version are divided.
@@ -181,13 +185,14 @@ pub fn parse(path: &Path, text: &str) -> Loaded {
     let places = Text { file, text };
     let mut diagnostics = Vec::new();
     let mut subgraphs = Vec::new();
+    let mut observation = Observation::default();
     // The file without the unknown keys that were found so far.
     let mut known = Cow::Borrowed(text);
     let graphs = loop {
         let mut deserializer = serde_json::Deserializer::from_str(&known);
         let read: Result<schema::Object<schema::File>, _> =
             serde_path_to_error::deserialize(&mut deserializer);
-        let schema::Object(config) = match read {
+        let schema::Object(mut config) = match read {
             Ok(config) => config,
             Err(error) => {
                 let diagnostic = places.explain(&error);
@@ -213,6 +218,9 @@ pub fn parse(path: &Path, text: &str) -> Loaded {
         places.refuse_unsupported(&config, &mut diagnostics);
         let folder = path.parent().unwrap_or(Path::new(""));
         subgraphs = resolve::subgraphs(&config, folder, &places, &mut diagnostics);
+        if let Some(schema::Object(given)) = config.observation.take() {
+            observation = given.into();
+        }
         break resolve::graphs(&config, folder, &places, &mut diagnostics);
     };
     let config = (!has_errors(&diagnostics)).then_some(Config {
@@ -220,6 +228,7 @@ pub fn parse(path: &Path, text: &str) -> Loaded {
         subgraphs,
         canaries: graphs.canaries,
         places: graphs.places,
+        observation,
     });
     Loaded {
         config,

@@ -10,6 +10,8 @@ use serde::{
     de::{Error as _, IgnoredAny, MapAccess, Visitor, value::MapAccessDeserializer},
 };
 
+use super::{Observation, Redaction};
+
 /// The JSON schema of the file.
 pub(super) fn json_schema() -> serde_json::Value {
     schema_for!(File).to_value()
@@ -58,6 +60,10 @@ pub(super) struct File {
     /// Has no effect: `/metrics` is always served.
     #[serde(default)]
     pub(super) monitoring: Option<Object<Monitoring>>,
+    /// What operators may see of the packets of requests.
+    #[serde(default, deserialize_with = "given")]
+    #[schemars(with = "Object<Observed>")]
+    pub(super) observation: Option<Object<Observed>>,
     /// For classic `OpenVINO` models: has to be empty.
     #[serde(default)]
     #[schemars(with = "Vec<serde_json::Value>", extend("maxItems" = 0))]
@@ -301,6 +307,29 @@ fn percents<'de, D: Deserializer<'de>>(value: D) -> Result<BTreeMap<u64, u32>, D
         return Err(D::Error::custom(message));
     }
     Ok(percents)
+}
+
+/// What operators may see of the packets of requests.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Observed {
+    /// Whether taps and recordings show what packets carry.
+    #[serde(default = "yes")]
+    payloads: bool,
+    /// Regular expressions: what matches in texts of packets is shown as `[redacted]`.
+    #[serde(default)]
+    #[schemars(with = "Vec<String>")]
+    redact: Redaction,
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl From<Observed> for Observation {
+    fn from(Observed { payloads, redact }: Observed) -> Self {
+        Self { payloads, redact }
+    }
 }
 
 /// What is measured.

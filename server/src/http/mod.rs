@@ -9,6 +9,7 @@ pub(crate) mod dialects;
 pub(crate) mod encoding;
 mod graph;
 pub(crate) mod kserve;
+mod observe;
 mod openai;
 mod operation;
 mod ovms;
@@ -72,6 +73,7 @@ fn operations(web: bool) -> Vec<Operation> {
         kserve::operations(),
         torchserve::operations(),
         requests::operations(),
+        observe::operations(),
         api::operations(),
     ];
     own.into_iter()

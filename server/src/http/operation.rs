@@ -27,12 +27,63 @@ pub(crate) struct Operation {
     pub(super) body: Option<Body>,
     /// What it answers.
     pub(super) answer: Answer,
+    /// The fields of a body that the table of requests for graphs does not have.
+    pub(super) fields: &'static [Parameter],
+    /// The parameters behind the path.
+    pub(super) query: &'static [Parameter],
     /// Why it may not.
     pub(super) refusals: &'static [Cause],
     /// Whether it is documented; other spellings of a path are not.
     pub(super) listed: bool,
     /// Which listener has it, where operators have one of their own.
     pub(super) side: Side,
+    /// What a key needs for it, where that is not as usual.
+    own_need: Option<Need>,
+}
+
+/// A parameter behind a path, or a field of a body.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Parameter {
+    pub(super) name: &'static str,
+    /// Its type in a JSON schema.
+    pub(super) kind: &'static str,
+    /// Whether it may be given several times.
+    pub(super) repeats: bool,
+    pub(super) about: &'static str,
+}
+
+impl Parameter {
+    const fn new(name: &'static str, kind: &'static str, about: &'static str) -> Self {
+        Self {
+            name,
+            kind,
+            repeats: false,
+            about,
+        }
+    }
+
+    /// A text.
+    pub(crate) const fn text(name: &'static str, about: &'static str) -> Self {
+        Self::new(name, "string", about)
+    }
+
+    /// A text that may be given several times.
+    pub(crate) const fn texts(name: &'static str, about: &'static str) -> Self {
+        Self {
+            repeats: true,
+            ..Self::text(name, about)
+        }
+    }
+
+    /// A number.
+    pub(crate) const fn number(name: &'static str, about: &'static str) -> Self {
+        Self::new(name, "number", about)
+    }
+
+    /// `true` or `false`.
+    pub(crate) const fn boolean(name: &'static str, about: &'static str) -> Self {
+        Self::new(name, "boolean", about)
+    }
 }
 
 /// Whom an operation is for.
@@ -59,6 +110,8 @@ pub(crate) enum Group {
     Tensors,
     /// What is served.
     Models,
+    /// What graphs and their sessions do.
+    Graphs,
     /// How the server is.
     Server,
 }
@@ -71,6 +124,7 @@ impl Group {
             Self::Vectors => "Vectors",
             Self::Tensors => "Tensors",
             Self::Models => "Models",
+            Self::Graphs => "Graphs",
             Self::Server => "Server",
         }
     }
@@ -133,6 +187,8 @@ pub(crate) enum Answer {
     Json(&'static [&'static str]),
     /// The same, or a stream of events.
     JsonOrEvents(&'static [&'static str]),
+    /// A stream of events.
+    Events,
     /// Text of one of these media types.
     Text(&'static [&'static str]),
     /// Whatever the graph gives.
@@ -262,6 +318,9 @@ impl Operation {
     /// What a key needs for it. Probes that name no graph need none; the page needs none, as browsers ask
     /// for pages without one. Of what operators ask, `metrics` is for what only reads.
     pub(super) fn need(&self) -> Need {
+        if let Some(need) = self.own_need {
+            return need;
+        }
         match (self.answer, self.side, self.method) {
             (Answer::Health, ..) if !self.path.contains('{') => Need::Nothing,
             (Answer::Health, ..) => Need::Key,
@@ -288,9 +347,12 @@ impl Operation {
             summary: "",
             body: None,
             answer: Answer::Json(&[]),
+            fields: &[],
+            query: &[],
             refusals,
             listed: true,
             side: Side::Public,
+            own_need: None,
         }
     }
 
@@ -313,6 +375,24 @@ impl Operation {
     /// Why it may not answer, where that is not as usual.
     pub(crate) fn refuses(mut self, refusals: &'static [Cause]) -> Self {
         self.refusals = refusals;
+        self
+    }
+
+    /// The parameters that it takes behind its path.
+    pub(crate) fn asks(mut self, query: &'static [Parameter]) -> Self {
+        self.query = query;
+        self
+    }
+
+    /// The fields of its body, each of which may be left out.
+    pub(crate) fn takes(mut self, fields: &'static [Parameter]) -> Self {
+        self.fields = fields;
+        self
+    }
+
+    /// What a key needs for it.
+    pub(crate) fn needs(mut self, need: Need) -> Self {
+        self.own_need = Some(need);
         self
     }
 

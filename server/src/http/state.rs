@@ -26,6 +26,7 @@ use crate::{
         self, Choice, Keeper, Named, Patience, Ready, ReloadPolicy, Running, Servables, Served,
         Settings, Stage,
     },
+    sessions::Sessions,
 };
 
 /// What a server is started with.
@@ -164,6 +165,7 @@ pub(crate) struct App {
     /// None where everybody may ask.
     pub(crate) keys: Option<Arc<Keys>>,
     pub(crate) running: Arc<Running>,
+    pub(crate) sessions: Arc<Sessions>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) statistics: Statistics,
     pub(crate) sequences: Arc<Sequences>,

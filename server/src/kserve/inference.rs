@@ -23,6 +23,7 @@ use crate::{
     observe::request_id::Id,
     rescue::{Cause, Failure},
     servable::{InUse, Listed, Ready, Running, Stage, cut},
+    sessions::{About, Entered, Sessions, Wanted},
     tensors,
 };
 
@@ -41,6 +42,8 @@ pub(crate) struct Run {
     pub(crate) key: Option<Arc<str>>,
     pub(crate) account: Account,
     pub(crate) traceparent: Option<Arc<str>>,
+    /// What is to be recorded of it.
+    pub(crate) records: Option<Wanted>,
 }
 
 /// What a graph gives: the position of the output, and the packet.
@@ -128,6 +131,7 @@ pub(crate) struct Inference {
     /// Cancels the session when the last is dropped.
     handle: Arc<Handle>,
     _listed: Listed,
+    _entered: Entered,
     /// Keeps the graph in memory.
     _in_use: InUse,
 }
@@ -136,9 +140,9 @@ impl Inference {
     /// Opens a session on a graph whose streams carry tensors.
     pub(crate) fn open(
         stage: &watch::Receiver<Stage>,
-        running: &Arc<Running>,
+        (running, sessions): (&Arc<Running>, &Arc<Sessions>),
         ready: Ready,
-        sides: SidePackets,
+        sides: &SidePackets,
         driver: Driver,
         asked: Run,
     ) -> Result<Self, Failure> {
@@ -154,8 +158,17 @@ impl Inference {
         run.tenant.clone_from(&asked.key);
         run.extension = Some(Arc::new(asked.account));
         run.trace.traceparent = asked.traceparent;
-        let listed = running.list(&asked.id, asked.key, run.cancel.clone());
-        let (session, handle) = Session::new(&plan, run, sides)?;
+        let listed = running.list(&asked.id, asked.key.clone(), run.cancel.clone());
+        let (mut session, handle) = Session::new(&plan, run, sides.clone())?;
+        let about = About {
+            servable: &servable,
+            request: &asked.id.text,
+            key: asked.key.as_ref(),
+            label: "tensors",
+            sides,
+            records: asked.records,
+        };
+        let entered = sessions.enter(&mut session, &handle, &about);
         let mut outputs = Vec::new();
         for name in plan.graph_outputs() {
             outputs.push(Some(handle.output(name)?));
@@ -170,6 +183,7 @@ impl Inference {
             handle: Arc::new(handle),
             plan,
             _listed: listed,
+            _entered: entered,
             _in_use: in_use,
         })
     }

@@ -27,6 +27,7 @@ use super::{
 use crate::{
     observe::{request_id::Id, trace::RunTrace},
     rescue::{Cause, Failure},
+    sessions::{About, Entered, Sessions, Wanted},
 };
 
 /// How far the server is from its end.
@@ -73,6 +74,7 @@ pub(crate) struct Answer {
     /// Cancels the session when it is dropped.
     _handle: Handle,
     _listed: Listed,
+    _entered: Entered,
     /// Keeps the graph from being unloaded.
     _in_use: InUse,
 }
@@ -87,13 +89,15 @@ pub(crate) struct Asked {
     pub(crate) account: Account,
     pub(crate) trace: Trace,
     pub(crate) payload: HttpRequestPayload,
+    /// What is to be recorded of it.
+    pub(crate) records: Option<Wanted>,
 }
 
 impl Answer {
     /// Opens a session on a graph and gives it the request.
     pub(crate) async fn open(
         stage: &watch::Receiver<Stage>,
-        running: &Arc<Running>,
+        (running, sessions): (&Arc<Running>, &Arc<Sessions>),
         ready: Ready,
         asked: Asked,
     ) -> Result<Self, Failure> {
@@ -114,9 +118,18 @@ impl Answer {
         let overdue = asked.deadline.and_then(|at| at.checked_add(NOTICE));
         run.tenant.clone_from(&asked.key);
         run.extension = Some(Arc::new(asked.account));
-        let listed = running.list(&asked.id, asked.key, run.cancel.clone());
+        let listed = running.list(&asked.id, asked.key.clone(), run.cancel.clone());
         run.trace.traceparent = asked.trace.traceparent;
         let (mut session, handle) = Session::new(&plan, run, SidePackets::new())?;
+        let about = About {
+            servable: &servable,
+            request: &asked.id.text,
+            key: asked.key.as_ref(),
+            label: asked.payload.uri.split('?').next().unwrap_or_default(),
+            sides: &SidePackets::new(),
+            records: asked.records,
+        };
+        let entered = sessions.enter(&mut session, &handle, &about);
         if let Some(run) = asked.trace.run {
             session.on_end(|summary, error| run.end(summary, error));
         }
@@ -132,6 +145,7 @@ impl Answer {
             overdue: overdue.map(|at| Box::pin(sleep_until(at.into()))),
             _handle: handle,
             _listed: listed,
+            _entered: entered,
             _in_use: in_use,
         })
     }

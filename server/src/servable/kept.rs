@@ -18,7 +18,7 @@ use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 
 use super::{Servables, StateName};
-use crate::config::{self, Canary, Config, GraphEntry, Serving};
+use crate::config::{self, Canary, Config, GraphEntry, Observation, Redaction, Serving};
 
 /// The form of the file; another one is not read.
 const FORMAT: u32 = 1;
@@ -52,7 +52,18 @@ struct Kept {
     subgraphs: Vec<KeptSubgraph>,
     canaries: Vec<Canary>,
     places: Vec<PathBuf>,
+    /// Absent in files of programs that had none.
+    #[serde(default)]
+    observation: KeptObservation,
     models: Vec<Stamp>,
+}
+
+/// Whether payloads are hidden, and what of them is.
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct KeptObservation {
+    hides_payloads: bool,
+    redact: Vec<String>,
 }
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -205,6 +216,10 @@ impl Kept {
             subgraphs: config.subgraphs.iter().map(KeptSubgraph::of).collect(),
             canaries: config.canaries.clone(),
             places: places.collect::<io::Result<_>>()?,
+            observation: KeptObservation {
+                hides_payloads: !config.observation.payloads,
+                redact: config.observation.redact.patterns().to_vec(),
+            },
             models: models
                 .filter_map(|path| Stamp::of(&path::absolute(path).ok()?))
                 .collect(),
@@ -218,6 +233,10 @@ impl Kept {
             subgraphs: subgraphs(self.subgraphs)?,
             canaries: self.canaries,
             places: self.places,
+            observation: Observation {
+                payloads: !self.observation.hides_payloads,
+                redact: Redaction::new(&self.observation.redact)?,
+            },
         })
     }
 }

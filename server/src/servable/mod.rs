@@ -23,7 +23,7 @@ mod watch;
 
 use std::{
     collections::BTreeMap,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -48,7 +48,7 @@ pub(crate) use versions::Choice;
 pub(crate) use watch::watch;
 
 use crate::{
-    config::{Config, GraphEntry},
+    config::{Config, GraphEntry, Observation},
     rescue::{Cause, Failure},
 };
 use state::Changed;
@@ -169,6 +169,18 @@ impl Servables {
             .filter(|servable| servable.state_name() == StateName::Available)
             .for_each(|servable| all.extend(&servable.made().seen));
         all
+    }
+
+    /// What operators may see of packets.
+    pub(crate) fn observation(&self) -> &Observation {
+        &self.config.observation
+    }
+
+    /// The file of a graph, as the configuration names it.
+    pub(crate) fn file(&self, servable: &Servable) -> Option<&Path> {
+        let mut entries = self.config.graphs.iter();
+        let entry = entries.find(|entry| entry.id() == servable.name())?;
+        Some(&entry.file)
     }
 
     /// By name.

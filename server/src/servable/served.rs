@@ -178,7 +178,7 @@ impl Served {
         self.hint.notify_one();
         match outcome {
             Ok((new, changes)) => {
-                if !changes.is_empty() {
+                if !changes.is_empty() || new.observation() != old.observation() {
                     let seconds = started.elapsed().as_secs_f64();
                     tracing::info!(
                         "the configuration was reloaded after {seconds:.2} s: {changes}"

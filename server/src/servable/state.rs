@@ -177,6 +177,11 @@ impl Servable {
         self.made.load_full()
     }
 
+    /// The text of its graph file, where that is known.
+    pub(crate) fn text(&self) -> Option<Arc<str>> {
+        self.made().text.clone()
+    }
+
     pub(super) fn was_made_of(&self, made: Made) {
         self.made.store(Arc::new(made));
     }

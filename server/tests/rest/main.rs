@@ -29,6 +29,7 @@ mod loading;
 mod logging;
 mod memory_limit;
 mod metrics;
+mod observe;
 mod offline;
 mod page;
 mod prompts;

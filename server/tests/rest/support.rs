@@ -70,6 +70,12 @@ impl Setup {
         self
     }
 
+    /// Says something in the configuration that is not about one graph.
+    pub(crate) fn says(mut self, key: &'static str, value: Value) -> Self {
+        self.graphs.more.push((key, value));
+        self
+    }
+
     /// Writes the script of the model that [`CHAT`] runs.
     pub(crate) fn script(self, script: &Value) -> Self {
         std::fs::write(self.path().join("model.script.json"), script.to_string())

@@ -46,6 +46,8 @@ pub(crate) struct Graphs {
     folder: tempfile::TempDir,
     /// What the configuration says of each.
     pub(crate) entries: Vec<Value>,
+    /// What the configuration says besides.
+    pub(crate) more: Vec<(&'static str, Value)>,
 }
 
 impl Graphs {
@@ -53,6 +55,7 @@ impl Graphs {
         Self {
             folder: tempfile::tempdir().expect("a temporary folder"),
             entries: Vec::new(),
+            more: Vec::new(),
         }
     }
 
@@ -74,7 +77,10 @@ impl Graphs {
     /// Writes the configuration.
     pub(crate) fn config(&self) -> PathBuf {
         let path = self.path().join("config.json");
-        let config = json!({ "model_config_list": [], "mediapipe_config_list": self.entries });
+        let mut config = json!({ "model_config_list": [], "mediapipe_config_list": self.entries });
+        for (key, value) in &self.more {
+            config[*key] = value.clone();
+        }
         fs::write(&path, config.to_string()).expect("writable");
         path
     }

@@ -8,7 +8,7 @@ use super::schema::{self, Known};
 use crate::{
     http::{
         kserve,
-        operation::{Answer, Operation},
+        operation::{Answer, Operation, Parameter},
         torchserve,
     },
     rescue::{self, Cause},
@@ -50,24 +50,45 @@ fn describe(operation: &Operation, path: &str, known: &Known<'_>) -> Value {
             "content": { "application/json": { "schema": schema } },
         });
     }
-    if path.ends_with("/tokenizer_info") {
-        described["parameters"] = json!([{
-            "name": "model", "in": "query", "required": false,
-            "description": "The graph; without it, the only one with a language model.",
-            "schema": { "type": "string" },
-        }]);
+    if !operation.fields.is_empty() {
+        let fields = operation.fields.iter();
+        let fields = fields.map(|field| (field.name.to_owned(), described_field(field)));
+        let fields: Map<String, Value> = fields.collect();
+        let schema = json!({ "type": "object", "properties": fields });
+        described["requestBody"] = json!({
+            "required": false,
+            "content": { "application/json": { "schema": schema } },
+        });
     }
+    let mut parameters: Vec<Value> = Vec::new();
     if path.contains("{id}") {
-        described["parameters"] = json!([{
+        parameters.push(json!({
             "name": "id", "in": "path", "required": true, "schema": { "type": "string" },
-        }]);
+        }));
     }
     if path.contains("{name}") {
-        described["parameters"] = json!([{
+        parameters.push(json!({
             "name": "name", "in": "path", "required": true, "schema": { "type": "string", "enum": known.models },
-        }]);
+        }));
+    }
+    parameters.extend(operation.query.iter().map(|parameter| {
+        let mut schema = json!({ "type": parameter.kind });
+        if parameter.repeats {
+            schema = json!({ "type": "array", "items": schema });
+        }
+        json!({
+            "name": parameter.name, "in": "query", "required": false,
+            "description": parameter.about, "schema": schema,
+        })
+    }));
+    if !parameters.is_empty() {
+        described["parameters"] = parameters.into();
     }
     described
+}
+
+fn described_field(field: &Parameter) -> Value {
+    json!({ "type": field.kind, "description": field.about })
 }
 
 fn operation_id(method: &str, path: &str) -> String {
@@ -110,6 +131,10 @@ fn responses(operation: &Operation, is_of_messages: bool) -> Value {
             answer["content"]["text/event-stream"] = json!({ "schema": schema::event() });
             answer["description"] = json!("The answer, or with `stream: true` a stream of events");
             responses.insert("200".to_owned(), answer);
+        }
+        Answer::Events => {
+            let events = content("text/event-stream", "Events", &json!({ "type": "string" }));
+            responses.insert("200".to_owned(), events);
         }
         Answer::List => {
             let list = json!({ "type": "array", "items": object(&[]) });

@@ -32,7 +32,7 @@ use body::ParsedBody;
 use timings::Timings;
 
 use crate::{
-    http::{access::Entry, sse, state::App, unknown_route},
+    http::{access::Entry, observe::RECORD, sse, state::App, unknown_route},
     keys::{self, Caller, Settlement},
     kserve::{self, Label},
     listen::{Arrival, ON_ITS_WAY, time_allowed},
@@ -224,6 +224,7 @@ async fn answer(app: &App, name: &str, head: Head, body: ParsedBody) -> Result<R
         .filter(|(name, _)| !has_key || !keys::has_key(name))
         .filter_map(|(name, value)| Some((name.to_string(), value.to_str().ok()?.to_owned())));
     let trace = trace(&head, servable.name(), &body);
+    let records = app.records(head.headers.get(RECORD), caller)?;
     let payload = HttpRequestPayload {
         method: head.method.to_string(),
         uri: head.uri.to_string(),
@@ -247,11 +248,12 @@ async fn answer(app: &App, name: &str, head: Head, body: ParsedBody) -> Result<R
         },
         payload,
         trace,
+        records,
     };
     // Before the answer's end is sent: the next request may follow at once.
     let settlement = caller.clone().map(Settlement);
     let with_timings = timings::are_asked(&head.uri);
-    let mut answer = Answer::open(&app.stage, &app.running, ready, asked).await?;
+    let mut answer = Answer::open(&app.stage, (&app.running, &app.sessions), ready, asked).await?;
     head.entry.entered();
     let mut headers = HeaderMap::new();
     let first = loop {

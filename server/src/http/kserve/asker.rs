@@ -5,12 +5,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use axum::http::{Extensions, HeaderMap};
+use axum::http::{Extensions, HeaderMap, HeaderValue};
 use graphmill_calculators::payload::Account;
 use graphmill_engine::SidePackets;
 
 use crate::{
-    http::{access::Entry, state::App},
+    http::{access::Entry, observe::RECORD, state::App},
     keys::{Caller, Settlement},
     kserve::{self, Driver, Inference, Run, Settings},
     listen::{Arrival, time_allowed},
@@ -28,6 +28,8 @@ pub(crate) struct Asker {
     /// How long the answer may take, as far as the head says.
     allowed: Option<Duration>,
     traceparent: Option<Arc<str>>,
+    /// Whether it is to be recorded, as the head says.
+    records: Option<HeaderValue>,
 }
 
 impl Asker {
@@ -43,6 +45,7 @@ impl Asker {
             arrived: arrival.map_or_else(Instant::now, |arrival| arrival.0),
             allowed: time_allowed(headers)?,
             traceparent,
+            records: headers.get(RECORD).cloned(),
             entry,
         })
     }
@@ -133,7 +136,7 @@ impl Asker {
         let Settings {
             sides, priority, ..
         } = settings;
-        self.open_until(app, ready, sides, priority, deadline, driver)
+        self.open_until(app, ready, &sides, priority, deadline, driver)
     }
 
     /// Opens a run of a graph that outlives the request.
@@ -141,7 +144,7 @@ impl Asker {
         &self,
         app: &App,
         ready: Ready,
-        sides: SidePackets,
+        sides: &SidePackets,
         priority: u32,
     ) -> Result<Inference, Failure> {
         self.entry.model(ready.servable.name(), false);
@@ -152,7 +155,7 @@ impl Asker {
         &self,
         app: &App,
         ready: Ready,
-        sides: SidePackets,
+        sides: &SidePackets,
         priority: u32,
         deadline: Option<Instant>,
         driver: Driver,
@@ -160,6 +163,7 @@ impl Asker {
         if let Some(caller) = &self.caller {
             caller.is_tallied(self.entry.tally());
         }
+        let records = app.records(self.records.as_ref(), self.caller.as_deref())?;
         let run = Run {
             id: self.id.clone(),
             deadline,
@@ -170,8 +174,10 @@ impl Asker {
                 priority,
             },
             traceparent: self.traceparent.clone(),
+            records,
         };
-        let inference = Inference::open(&app.stage, &app.running, ready, sides, driver, run)?;
+        let lists = (&app.running, &app.sessions);
+        let inference = Inference::open(&app.stage, lists, ready, sides, driver, run)?;
         self.entry.entered();
         Ok(inference)
     }

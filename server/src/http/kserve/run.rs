@@ -108,7 +108,7 @@ fn begin(
     let name = ready.servable.name().to_owned();
     let mut settings = Settings::read(parameters, ready.plan())?;
     let sides = std::mem::take(&mut settings.sides);
-    let inference = who.open_sequence(app, ready, sides, settings.priority)?;
+    let inference = who.open_sequence(app, ready, &sides, settings.priority)?;
     let feeder = inference.feeder();
     let sequence = Sequence {
         name,

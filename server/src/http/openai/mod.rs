@@ -13,7 +13,7 @@ use axum::{Router, routing::post};
 
 use super::{
     graph,
-    operation::{Answer, Body, Group, OF_GRAPHS, Operation},
+    operation::{Answer, Body, Group, OF_GRAPHS, Operation, Parameter},
 };
 use crate::{http::state::App, http::unknown_route};
 
@@ -110,12 +110,18 @@ pub(super) fn operations() -> Vec<Operation> {
     operations
 }
 
+const OF_A_TOKENIZER: &[Parameter] = &[Parameter::text(
+    "model",
+    "The graph; without it, the only one with a language model",
+)];
+
 fn tokenizer_info(path: &str) -> Operation {
     Operation::get(path, tokenizer::info)
         .about(
             Group::Prompts,
             "The special tokens and the chat template of a model",
         )
+        .asks(OF_A_TOKENIZER)
         .answers(Answer::Json(&[
             "model",
             "bos_token",

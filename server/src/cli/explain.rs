@@ -1,24 +1,17 @@
 //! `graphmill explain`: a graph as it runs, with its subgraphs expanded and what compilation
 //! resolved.
 
-mod diagrams;
-mod drawing;
-mod layout;
-mod svg;
-mod text;
-
 use std::{
     io::{self, Write as _},
     path::{Path, PathBuf},
     process::ExitCode,
 };
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use graphmill_engine::{Environment, Registry};
 
 use super::{registry, report};
-use crate::servable::compile;
-use drawing::draw;
+use crate::{explain::Format, servable::compile};
 
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
@@ -31,20 +24,6 @@ pub(super) struct Arguments {
     format: Format,
     #[command(flatten)]
     further: registry::Further,
-}
-
-#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// For people.
-    Text,
-    /// For programs: everything.
-    Json,
-    /// A diagram in the language of Graphviz.
-    Dot,
-    /// A diagram in the language of Mermaid.
-    Mermaid,
-    /// A picture.
-    Svg,
 }
 
 pub(super) fn run(arguments: &Arguments) -> ExitCode {
@@ -64,14 +43,7 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
     let Some(plan) = compiled.plan else {
         return ExitCode::FAILURE;
     };
-    let explain = plan.explain();
-    let text = match arguments.format {
-        Format::Text => text::text(explain),
-        Format::Json => format!("{:#}\n", serde_json::json!(explain)),
-        Format::Dot => diagrams::dot(&draw(explain)),
-        Format::Mermaid => diagrams::mermaid(&draw(explain)),
-        Format::Svg => svg::svg(&draw(explain)),
-    };
+    let text = arguments.format.write(plan.explain());
     // Fails when the reader has read enough, as `head` does.
     let _ = io::stdout().write_all(text.as_bytes());
     ExitCode::SUCCESS

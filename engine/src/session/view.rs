@@ -1,0 +1,164 @@
+//! What a session is doing, for whoever looks: the state and the counts of each node, and what
+//! waits in each queue.
+//!
+//! A session counts its calls and packets anyway. A view is made when somebody asks for one, by the
+//! session itself between two calls of nodes.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::{
+    plan::{Plan, PlanNode},
+    policy::Readiness,
+};
+
+use super::{
+    node::{NodeState, Status},
+    running::Running,
+};
+
+/// A session at one moment.
+#[derive(Clone, Debug)]
+pub struct View {
+    /// By node, in the order of the plan.
+    pub nodes: Vec<NodeView>,
+    /// By input of a node, in the order of [`Plan::edges`].
+    pub edges: Vec<EdgeView>,
+}
+
+/// A node of a session at one moment.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct NodeView {
+    /// What it does.
+    pub activity: Activity,
+    /// How often it was called.
+    pub calls: u64,
+    /// The time that its calls took that are over.
+    pub busy: Duration,
+}
+
+/// The queue of an input at one moment.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct EdgeView {
+    /// The packets that wait in it.
+    pub queued: usize,
+    /// How many it takes; none where nothing limits it.
+    pub bound: Option<usize>,
+    /// The packets that its stream has carried.
+    pub packets: u64,
+}
+
+/// What a node does.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Activity {
+    /// It has nothing to do.
+    Idle,
+    /// It can be called, and will be.
+    Ready,
+    /// A call goes on.
+    Running,
+    /// It has something to do, or is held open, and waits: for another of its inputs, for an event,
+    /// or for what it needs to open. [`Why`](super::Why) says for what.
+    Waiting,
+    /// It could be called, but a queue that it feeds is full.
+    Blocked,
+    /// It will not be called any more.
+    Closed,
+    /// The session failed in it.
+    Failed,
+}
+
+impl Activity {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::Idle,
+        Self::Ready,
+        Self::Running,
+        Self::Waiting,
+        Self::Blocked,
+        Self::Closed,
+        Self::Failed,
+    ];
+
+    /// Its name, such as `idle`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Idle => "idle",
+            Self::Ready => "ready",
+            Self::Running => "running",
+            Self::Waiting => "waiting",
+            Self::Blocked => "blocked",
+            Self::Closed => "closed",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+impl Running {
+    /// The session as it is now; none once it has ended.
+    pub(super) fn view(&self, plan: &Plan) -> Option<View> {
+        if self.nodes.len() < plan.nodes.len() {
+            return None;
+        }
+        let nodes = plan.nodes.iter().zip(self.nodes.iter());
+        let nodes = nodes.map(|(node, state)| {
+            let counts = state.counts();
+            NodeView {
+                activity: self.activity(plan, node, state),
+                calls: counts.runs,
+                busy: counts.time,
+            }
+        });
+        let edges = plan
+            .inputs
+            .iter()
+            .enumerate()
+            .map(|(input, edge)| EdgeView {
+                queued: self.queues[input].len(),
+                bound: self.queues.bound(input),
+                packets: self.streams[edge.stream as usize].packets(),
+            });
+        Some(View {
+            nodes: nodes.collect(),
+            edges: edges.collect(),
+        })
+    }
+
+    fn activity(&self, plan: &Plan, node: &PlanNode, state: &NodeState) -> Activity {
+        let queues = self.queues.of(&node.inputs);
+        match state.status() {
+            Status::Unopened => Activity::Waiting,
+            Status::Closed => Activity::Closed,
+            Status::Open | Status::Busy if state.is_away() => Activity::Running,
+            Status::Open if !state.has_room() && state.would_run(node, queues) => Activity::Blocked,
+            Status::Open if node.is_source() && self.waits_for_layer(plan, node.layer) => {
+                Activity::Waiting
+            }
+            Status::Open if state.would_run(node, queues) => {
+                let closes = !node.inputs.is_empty()
+                    && !state.has_events()
+                    && state.intake.readiness(queues) == Readiness::Close;
+                if closes && state.is_held() {
+                    Activity::Waiting
+                } else {
+                    Activity::Ready
+                }
+            }
+            Status::Open if state.is_held() || queues.iter().any(|queue| !queue.is_empty()) => {
+                Activity::Waiting
+            }
+            Status::Open => Activity::Idle,
+            Status::Busy => Activity::Ready,
+        }
+    }
+
+    /// Whether a source of a lower layer is not done.
+    fn waits_for_layer(&self, plan: &Plan, layer: i32) -> bool {
+        let mut sources = plan.sources.iter().map(|&source| usize::from(source));
+        sources.any(|source| {
+            plan.nodes[source].layer < layer && self.nodes[source].status() != Status::Closed
+        })
+    }
+}

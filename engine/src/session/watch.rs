@@ -1,0 +1,64 @@
+//! Those who look at the packets of a session without being a part of it.
+//!
+//! Unlike an observer or the reader of an output, a watcher changes nothing: it cannot fail the
+//! session, is no taker of a stream's packets, and may come and go while the session runs.
+
+use crate::{
+    error::{Error, Result},
+    packet::Packet,
+    plan::Plan,
+};
+
+use super::streams::StreamState;
+
+/// Is given each packet of some streams, with the stream's position among them. False: it wants no
+/// more. It must not block: the session waits for it.
+pub(super) type Sink = Box<dyn FnMut(usize, &Packet) -> bool + Send>;
+
+/// One who looks.
+pub(super) struct Watcher {
+    streams: Vec<u32>,
+    sink: Sink,
+}
+
+impl Watcher {
+    pub(super) fn new(plan: &Plan, streams: &[&str], sink: Sink) -> Result<Self> {
+        let streams = streams.iter().map(|stream| plan.find_stream(stream));
+        Ok(Self {
+            streams: streams.collect::<Result<_, Error>>()?,
+            sink,
+        })
+    }
+}
+
+/// All of a session.
+#[derive(Default)]
+pub(super) struct Watchers(Vec<Watcher>);
+
+impl Watchers {
+    pub(super) fn add(&mut self, watcher: Watcher, streams: &mut [StreamState]) {
+        for &stream in &watcher.streams {
+            streams[stream as usize].watch(true);
+        }
+        self.0.push(watcher);
+    }
+
+    /// Gives a packet to those who look at its stream. False: nobody does any more.
+    pub(super) fn packet(&mut self, stream: u32, packet: &Packet) -> bool {
+        let mut is_watched = false;
+        self.0.retain_mut(|watcher| {
+            let mut positions = watcher.streams.iter();
+            let Some(position) = positions.position(|&other| other == stream) else {
+                return true;
+            };
+            let stays = (watcher.sink)(position, packet);
+            is_watched |= stays;
+            stays
+        });
+        is_watched
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+}

@@ -1,0 +1,49 @@
+//! An expanded graph in words, as data, and as diagrams: for the command line and for operators.
+
+mod diagrams;
+mod drawing;
+mod layout;
+mod svg;
+mod text;
+
+use clap::ValueEnum;
+use graphmill_engine::Explain;
+
+use drawing::draw;
+
+/// A form of an expanded graph.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// For people.
+    Text,
+    /// For programs: everything.
+    Json,
+    /// A diagram in the language of Graphviz.
+    Dot,
+    /// A diagram in the language of Mermaid.
+    Mermaid,
+    /// A picture.
+    Svg,
+}
+
+impl Format {
+    /// The graph in this form.
+    pub(crate) fn write(self, explain: &Explain) -> String {
+        match self {
+            Self::Text => text::text(explain),
+            Self::Json => format!("{:#}\n", serde_json::json!(explain)),
+            Self::Dot => diagrams::dot(&draw(explain)),
+            Self::Mermaid => diagrams::mermaid(&draw(explain)),
+            Self::Svg => svg::svg(&draw(explain)),
+        }
+    }
+
+    /// The type of the text, for HTTP.
+    pub(crate) fn media_type(self) -> &'static str {
+        match self {
+            Self::Json => "application/json",
+            Self::Svg => "image/svg+xml",
+            Self::Text | Self::Dot | Self::Mermaid => "text/plain; charset=utf-8",
+        }
+    }
+}

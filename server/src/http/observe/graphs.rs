@@ -1,0 +1,70 @@
+//! `GET /v3/graphs` and `GET /v3/graphs/{name}`.
+
+use std::sync::Arc;
+
+use axum::{
+    Json,
+    extract::{Path, RawQuery, State},
+    http::header,
+    response::{IntoResponse as _, Response},
+};
+use clap::ValueEnum as _;
+use serde_json::{Value, json};
+
+use super::query::{Query, wrong};
+use crate::{explain::Format, http::state::App, rescue::Failure};
+
+pub(super) async fn list(State(app): State<Arc<App>>) -> Json<Value> {
+    let servables = app.servables();
+    let graphs = servables.iter().map(|servable| {
+        json!({
+            "name": servable.name(),
+            "graph": servable.graph(),
+            "version": servable.version(),
+            "state": servable.state_name().as_str(),
+            "required": !servable.is_optional(),
+            "sessions": servable.open_sessions(),
+            "reason": servable.failure(),
+        })
+    });
+    Json(json!({ "graphs": graphs.collect::<Vec<_>>() }))
+}
+
+pub(super) async fn one(
+    State(app): State<Arc<App>>,
+    Path(name): Path<String>,
+    query: RawQuery,
+) -> Result<Response, Failure> {
+    let query = Query::read(query, &["format"])?;
+    let format = match query.one("format")? {
+        None => Format::Json,
+        Some(format) => Format::from_str(format, false).map_err(|_| {
+            wrong(
+                "format",
+                "is none: expected `json`, `svg`, `dot`, `mermaid` or `text`",
+            )
+        })?,
+    };
+    let servables = app.servables();
+    let servable = super::graph(&app, &name)?;
+    let plan = servable.plan()?;
+    if format == Format::Json {
+        let file = servables.file(&servable);
+        let graph = json!({
+            "name": servable.name(),
+            "version": servable.version(),
+            "file": file.map(|file| file.display().to_string()),
+            "plan": plan.explain(),
+        });
+        return Ok(Json(graph).into_response());
+    }
+    let headers = [
+        (header::CONTENT_TYPE, format.media_type()),
+        // A picture that is opened by itself can do nothing.
+        (
+            header::CONTENT_SECURITY_POLICY,
+            "default-src 'none'; style-src 'unsafe-inline'",
+        ),
+    ];
+    Ok((headers, format.write(plan.explain())).into_response())
+}

@@ -1,0 +1,165 @@
+//! What operators see of graphs and their sessions: numbers as they change, why a session does not
+//! go on, packets on their way, and what was recorded.
+
+mod events;
+mod graphs;
+mod query;
+mod recordings;
+mod sessions;
+mod tap;
+mod viewing;
+
+use std::sync::Arc;
+
+pub(super) use recordings::RECORD;
+
+use super::{
+    operation::{Answer, Group, Operation, Parameter},
+    state::App,
+};
+use crate::{
+    http::Side,
+    keys::Need,
+    rescue::{Cause, Failure},
+    servable::{Choice, Servable},
+};
+
+/// Why a question about a graph may not be answered.
+const OF_A_GRAPH: &[Cause] = &[
+    Cause::BadRequest,
+    Cause::UnknownModel,
+    Cause::NotFound,
+    Cause::WrongMethod,
+    Cause::ForeignHost,
+    Cause::ForeignOrigin,
+    Cause::TooManyConnections,
+    Cause::QueueFull,
+    Cause::Loading,
+    Cause::GraphFailed,
+    Cause::NoMemory,
+    Cause::Unavailable,
+    Cause::Panic,
+    Cause::NoKey,
+    Cause::Forbidden,
+];
+
+/// The same of one that comes with a body.
+const WITH_A_BODY: &[Cause] = &[
+    Cause::BadRequest,
+    Cause::UnknownModel,
+    Cause::WrongMethod,
+    Cause::BodyTooLarge,
+    Cause::UnknownEncoding,
+    Cause::BodiesFull,
+    Cause::LateRequest,
+    Cause::ForeignHost,
+    Cause::ForeignOrigin,
+    Cause::TooManyConnections,
+    Cause::Draining,
+    Cause::Panic,
+    Cause::NoKey,
+    Cause::Forbidden,
+];
+
+const OF_A_PICTURE: &[Parameter] = &[Parameter::text(
+    "format",
+    "`json`, `svg`, `dot`, `mermaid` or `text`",
+)];
+
+const OF_EVENTS: &[Parameter] = &[Parameter::text("session", "The id of the only session")];
+
+const OF_A_TAP: &[Parameter] = &[
+    Parameter::texts("stream", "A stream; may be given several times"),
+    Parameter::text("session", "The id of the only session"),
+    Parameter::number("rate", "The share of the packets, above 0 and up to 1"),
+    Parameter::boolean("payloads", "Whether what they carry is shown"),
+];
+
+const OF_A_TRACE: &[Parameter] = &[Parameter::text("format", "`json` or `chrome`")];
+
+const OF_A_RECORDING: &[Parameter] = &[
+    Parameter::number("rate", "The share of the sessions, above 0 and up to 1; 1"),
+    Parameter::number("sessions", "How many are recorded, at most 100; 10"),
+    Parameter::boolean(
+        "payloads",
+        "Whether what packets carry is recorded; `false`",
+    ),
+    Parameter::number("seconds", "For how long, at most 3600; 60"),
+];
+
+pub(super) fn operations() -> Vec<Operation> {
+    let operations = [
+        Operation::get("/v3/graphs", graphs::list)
+            .about(Group::Graphs, "The graphs, their states and their sessions")
+            .answers(Answer::Json(&["graphs"])),
+        Operation::get("/v3/graphs/{name}", graphs::one)
+            .about(
+                Group::Graphs,
+                "A graph as it runs, with its subgraphs expanded",
+            )
+            .asks(OF_A_PICTURE)
+            .answers(Answer::Any),
+        Operation::get("/v3/graphs/{name}/events", events::of_graph)
+            .about(Group::Graphs, "What its nodes and queues do, as it changes")
+            .asks(OF_EVENTS)
+            .answers(Answer::Events),
+        Operation::get("/v3/graphs/{name}/tap", tap::tap)
+            .about(
+                Group::Graphs,
+                "The packets of some of its streams, as they come",
+            )
+            .asks(OF_A_TAP)
+            .needs(Need::Admin)
+            .answers(Answer::Events),
+        Operation::get("/v3/graphs/{name}/recording", recordings::list)
+            .about(
+                Group::Graphs,
+                "What was recorded of it, and whether more is",
+            )
+            .answers(Answer::Json(&["active", "recordings"])),
+        Operation::command("/v3/graphs/{name}/recording", recordings::begin)
+            .about(Group::Graphs, "Records coming sessions")
+            .takes(OF_A_RECORDING)
+            .answers(Answer::Json(&["active", "recordings"]))
+            .refuses(WITH_A_BODY),
+        Operation::delete("/v3/graphs/{name}/recording", recordings::end)
+            .about(Group::Graphs, "Records no more sessions")
+            .answers(Answer::Nothing),
+        Operation::get("/v3/sessions", sessions::list)
+            .about(Group::Graphs, "The open sessions, and what each waits for")
+            .answers(Answer::Json(&["sessions", "total"])),
+        Operation::get("/v3/sessions/{id}/why", sessions::why)
+            .about(Group::Graphs, "What each node of a session waits for")
+            .answers(Answer::Json(&["id", "text", "waits"])),
+        Operation::get("/v3/sessions/{id}/trace", recordings::trace)
+            .about(Group::Graphs, "What a recorded session did when")
+            .asks(OF_A_TRACE)
+            .answers(Answer::Json(&[])),
+        Operation::get("/v3/sessions/{id}/recording", recordings::packets)
+            .about(
+                Group::Graphs,
+                "The packets of a recorded session, as lines of JSON",
+            )
+            .needs(Need::Admin)
+            .answers(Answer::Text(&["application/x-ndjson"])),
+    ];
+    let operations = operations.map(|operation| {
+        let operation = operation.on(Side::Management);
+        if operation.method == "post" {
+            operation
+        } else {
+            operation.refuses(OF_A_GRAPH)
+        }
+    });
+    operations.into()
+}
+
+/// The graph, or version of a graph, of this name.
+fn graph(app: &App, name: &str) -> Result<Arc<Servable>, Failure> {
+    let found = app.servables().find(name, &Choice::Newest, |_, _| true)?;
+    // What is observed is a graph, whatever adapters of its models are called.
+    Ok(found.servable)
+}
+
+/// How much of an id an error shows.
+const SHOWN_BYTES: usize = 150;

@@ -1,0 +1,80 @@
+//! The parameters behind the `?` of a path. One that is not known is refused, so that a mistyped
+//! one is not taken for one that is left out.
+
+use axum::extract::RawQuery;
+use graphmill_engine::shortened;
+
+use super::SHOWN_BYTES;
+use crate::rescue::{Cause, Failure};
+
+/// Parameters in their order.
+pub(super) struct Query(Vec<(String, String)>);
+
+impl Query {
+    /// Reads the parameters, which have to be among the `known` ones.
+    pub(super) fn read(query: RawQuery, known: &[&'static str]) -> Result<Self, Failure> {
+        let RawQuery(query) = query;
+        let query = query.unwrap_or_default();
+        let pairs = form_urlencoded::parse(query.as_bytes()).into_owned();
+        let query = Self(pairs.collect());
+        match query
+            .0
+            .iter()
+            .find(|(name, _)| !known.contains(&name.as_str()))
+        {
+            None => Ok(query),
+            Some((name, _)) => {
+                let name = shortened(name, SHOWN_BYTES);
+                let known = known.join("`, `");
+                let message = if known.is_empty() {
+                    format!("unknown parameter `{name}`: there are none here")
+                } else {
+                    format!("unknown parameter `{name}`: there are `{known}`")
+                };
+                Err(Failure::new(Cause::BadRequest, message))
+            }
+        }
+    }
+
+    /// All values of a parameter.
+    pub(super) fn all(&self, name: &'static str) -> Vec<String> {
+        let of_name = self.0.iter().filter(|(other, _)| other == name);
+        of_name.map(|(_, value)| value.clone()).collect()
+    }
+
+    /// The value of a parameter that may be given once.
+    pub(super) fn one(&self, name: &'static str) -> Result<Option<&str>, Failure> {
+        let mut of_name = self.0.iter().filter(|(other, _)| other == name);
+        let first = of_name.next();
+        if of_name.next().is_some() {
+            return Err(wrong(name, "is given more than once"));
+        }
+        Ok(first.map(|(_, value)| value.as_str()))
+    }
+
+    /// A parameter that is `true` or `false`.
+    pub(super) fn boolean(&self, name: &'static str) -> Result<Option<bool>, Failure> {
+        match self.one(name)? {
+            None => Ok(None),
+            Some("true" | "1") => Ok(Some(true)),
+            Some("false" | "0") => Ok(Some(false)),
+            Some(_) => Err(wrong(name, "is neither `true` nor `false`")),
+        }
+    }
+}
+
+/// The failure of a parameter or field that is wrong.
+pub(super) fn wrong(name: &'static str, why: &str) -> Failure {
+    Failure::new(Cause::BadRequest, format!("`{name}` {why}")).of_field(name)
+}
+
+/// A share of packets or sessions.
+pub(super) fn rate(rate: f64) -> Result<f64, Failure> {
+    if rate > 0.0 && rate <= 1.0 {
+        return Ok(rate);
+    }
+    Err(wrong(
+        "rate",
+        "is no share: expected a number above 0 and up to 1",
+    ))
+}

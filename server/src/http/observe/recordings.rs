@@ -1,0 +1,247 @@
+//! Recordings of sessions: which are made, and what they have.
+
+use std::{sync::Arc, time::Duration};
+
+use axum::{
+    Extension, Json,
+    extract::{Path, RawQuery, Request, State},
+    http::{HeaderName, HeaderValue, StatusCode, header},
+    response::{IntoResponse as _, Response},
+};
+use graphmill_engine::{Timeline, shortened};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use tokio::time::timeout;
+
+use super::{
+    SHOWN_BYTES,
+    query::{Query, rate, wrong},
+};
+use crate::{
+    http::state::App,
+    keys::Caller,
+    observe::{self, Audit},
+    rescue::{Cause, Failure},
+    sessions::{Recording, Rule, Wanted},
+};
+
+/// The header of a request that is to be recorded: `1`, or `payloads` for what its packets carry,
+/// too.
+pub(in crate::http) const RECORD: HeaderName = HeaderName::from_static("x-graphmill-record");
+
+/// The most sessions that one rule records: as many as a person looks at, and more than are kept.
+const MAX_SESSIONS: usize = 100;
+
+/// How long a rule counts at most, so that one that was forgotten ends.
+const MAX_SECONDS: u64 = 3_600;
+
+/// How long an open session may take to tell what it did.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+#[derive(Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Asked {
+    rate: f64,
+    sessions: usize,
+    payloads: bool,
+    seconds: u64,
+}
+
+impl Default for Asked {
+    fn default() -> Self {
+        Self {
+            rate: 1.0,
+            sessions: 10,
+            payloads: false,
+            seconds: 60,
+        }
+    }
+}
+
+impl App {
+    /// What a request wants to have recorded that has this value of [`RECORD`].
+    pub(in crate::http) fn records(
+        &self,
+        header: Option<&HeaderValue>,
+        caller: Option<&Caller>,
+    ) -> Result<Option<Wanted>, Failure> {
+        let Some(header) = header else {
+            return Ok(None);
+        };
+        let payloads = match header.as_bytes() {
+            b"1" => false,
+            b"payloads" => true,
+            _ => {
+                let message = format!("the header `{RECORD}` is neither `1` nor `payloads`");
+                return Err(Failure::new(Cause::BadRequest, message));
+            }
+        };
+        let may = match caller {
+            Some(caller) => caller.administers(),
+            None => self.keys.is_none() && self.options.management.is_empty(),
+        };
+        if !may {
+            let message = format!("the header `{RECORD}` needs a key with the scope `admin`");
+            return Err(Failure::new(Cause::Forbidden, message));
+        }
+        self.wanted(payloads).map(Some)
+    }
+
+    fn wanted(&self, payloads: bool) -> Result<Wanted, Failure> {
+        let servables = self.servables();
+        let observation = servables.observation();
+        if payloads && !observation.payloads {
+            let message =
+                "payloads are not recorded: `observation.payloads` of the configuration is `false`";
+            return Err(Failure::new(Cause::Forbidden, message).of_field("payloads"));
+        }
+        Ok(Wanted {
+            payloads,
+            redact: Arc::new(observation.redact.clone()),
+        })
+    }
+}
+
+/// The name under which recordings of a graph are asked for, if there is such a graph.
+fn known(app: &App, name: String) -> Result<String, Failure> {
+    super::graph(app, &name)?;
+    Ok(name)
+}
+
+fn listed(app: &App, name: &str) -> Value {
+    let (rule, recordings) = app.sessions.recordings(name);
+    let recordings = recordings.iter().map(|recording| recording.json());
+    json!({
+        "active": rule.map(|rule| rule.json()),
+        "recordings": recordings.collect::<Vec<_>>(),
+    })
+}
+
+pub(super) async fn list(
+    State(app): State<Arc<App>>,
+    Path(name): Path<String>,
+) -> Result<Json<Value>, Failure> {
+    let name = known(&app, name)?;
+    Ok(Json(listed(&app, &name)))
+}
+
+pub(super) async fn begin(
+    State(app): State<Arc<App>>,
+    caller: Option<Extension<Arc<Caller>>>,
+    Path(name): Path<String>,
+    request: Request,
+) -> Result<Json<Value>, Failure> {
+    let name = known(&app, name)?;
+    let (parts, body) = request.into_parts();
+    let body = app.read_body(&parts.headers, body).await?;
+    let asked = read(&body)?;
+    let share = rate(asked.rate)?;
+    if !(1..=MAX_SESSIONS).contains(&asked.sessions) {
+        let why = format!("is {}: expected 1 to {MAX_SESSIONS}", asked.sessions);
+        return Err(wrong("sessions", &why));
+    }
+    if !(1..=MAX_SECONDS).contains(&asked.seconds) {
+        let why = format!("is {}: expected 1 to {MAX_SECONDS}", asked.seconds);
+        return Err(wrong("seconds", &why));
+    }
+    let wanted = app.wanted(asked.payloads)?;
+    let time = Duration::from_secs(asked.seconds);
+    observe::audit(&Audit {
+        action: "record",
+        actor: caller.as_ref().map(|caller| &**caller.name()),
+        subject: &name,
+        outcome: "done",
+        reason: asked.payloads.then_some("with payloads"),
+    });
+    let rule = Rule::new(wanted, share, asked.sessions, time);
+    app.sessions.record(&name, rule);
+    Ok(Json(listed(&app, &name)))
+}
+
+/// A body that may be empty.
+fn read(body: &[u8]) -> Result<Asked, Failure> {
+    if body.trim_ascii().is_empty() {
+        return Ok(Asked::default());
+    }
+    // A list of the fields' values is none, although serde takes it.
+    let fields = serde_json::from_slice::<Map<String, Value>>(body);
+    let asked = fields.and_then(|fields| serde_json::from_value(fields.into()));
+    asked.map_err(|error| {
+        let message = format!("the body cannot be read: {error}");
+        Failure::new(Cause::BadRequest, message)
+    })
+}
+
+pub(super) async fn end(
+    State(app): State<Arc<App>>,
+    Path(name): Path<String>,
+) -> Result<StatusCode, Failure> {
+    let name = known(&app, name)?;
+    if app.sessions.record_no_more(&name) {
+        return Ok(StatusCode::NO_CONTENT);
+    }
+    let message = format!("no sessions of the graph `{name}` are being recorded");
+    Err(Failure::new(Cause::NotFound, message))
+}
+
+pub(super) async fn trace(
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+    query: RawQuery,
+) -> Result<Json<Value>, Failure> {
+    let query = Query::read(query, &["format"])?;
+    let write = match query.one("format")? {
+        None | Some("json") => Recording::trace,
+        Some("chrome") => Recording::chrome,
+        Some(_) => return Err(wrong("format", "is none: expected `json` or `chrome`")),
+    };
+    let recording = recorded(&app, &id)?;
+    if let Some(ended) = recording.ended() {
+        return Ok(Json(write(&recording, &ended.timeline)));
+    }
+    let open = open_timeline(&app, &recording).await;
+    match (open, recording.ended()) {
+        (Some(timeline), _) => Ok(Json(write(&recording, &timeline))),
+        (None, Some(ended)) => Ok(Json(write(&recording, &ended.timeline))),
+        (None, None) => {
+            let session = app.sessions.get(&recording.id);
+            let why = session.map_or("the session is about to end".to_owned(), |it| it.silence());
+            let failure = Failure::new(Cause::Unavailable, why);
+            Err(failure.with_code("session_busy"))
+        }
+    }
+}
+
+/// What an open session did so far, if it tells.
+async fn open_timeline(app: &App, recording: &Recording) -> Option<Timeline> {
+    let session = app.sessions.get(&recording.id)?;
+    let timeline = timeout(PATIENCE, session.viewer.timeline()).await;
+    timeline.ok().flatten()
+}
+
+pub(super) async fn packets(
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+) -> Result<Response, Failure> {
+    let recording = recorded(&app, &id)?;
+    let lines = recording.lines().ok_or_else(|| {
+        let message = format!(
+            "the session `{}` was recorded without payloads: POST /v3/graphs/{}/recording {{\"payloads\": true}} records them",
+            recording.id, recording.name
+        );
+        Failure::new(Cause::NotFound, message)
+    })?;
+    let content_type = [(header::CONTENT_TYPE, "application/x-ndjson")];
+    Ok((content_type, lines).into_response())
+}
+
+/// What was recorded of the session of an id.
+fn recorded(app: &App, id: &str) -> Result<Arc<Recording>, Failure> {
+    app.sessions.recording(id).ok_or_else(|| {
+        let id = shortened(id, SHOWN_BYTES);
+        let message = format!(
+            "no session `{id}` was recorded: POST /v3/graphs/<name>/recording records coming sessions, the header `{RECORD}: 1` its request"
+        );
+        Failure::new(Cause::NotFound, message)
+    })
+}

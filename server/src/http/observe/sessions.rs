@@ -1,0 +1,99 @@
+//! `GET /v3/sessions` and `GET /v3/sessions/{id}/why`.
+
+use std::{sync::Arc, time::Duration};
+
+use axum::{
+    Json,
+    extract::{Path, State},
+};
+use futures_util::future::join_all;
+use graphmill_engine::{Why, shortened};
+use serde_json::{Value, json};
+
+use super::SHOWN_BYTES;
+use crate::{
+    http::state::App,
+    rescue::{Cause, Failure},
+    sessions::OpenSession,
+};
+
+/// The most sessions that are listed: the oldest, among which are those that do not go on.
+const MAX_LISTED: usize = 256;
+
+/// How long one that was asked for by name may take to answer.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+pub(super) async fn list(State(app): State<Arc<App>>) -> Json<Value> {
+    let mut all = app.sessions.all();
+    let total = all.len();
+    all.truncate(MAX_LISTED);
+    let described = all.iter().map(async |session| {
+        let (seen, why) = tokio::join!(session.see(), session.why_now());
+        Some(session.json(&seen?, why.as_ref()))
+    });
+    let described = join_all(described).await.into_iter().flatten();
+    Json(json!({ "sessions": described.collect::<Vec<_>>(), "total": total }))
+}
+
+pub(super) async fn why(
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+) -> Result<Json<Value>, Failure> {
+    let session = find(&app, &id)?;
+    let Some(why) = session.why(PATIENCE).await else {
+        let computes = session.viewer.inside().map(|node| {
+            let reason = "is in a call in the session's own task";
+            json!({ "node": session.node(node), "reason": reason, "root": true })
+        });
+        let waits: Vec<Value> = computes.into_iter().collect();
+        return Ok(Json(
+            json!({ "id": session.id, "text": session.silence(), "waits": waits }),
+        ));
+    };
+    let text = why.to_string();
+    Ok(Json(
+        json!({ "id": session.id, "text": text.trim_end(), "waits": waits(&why) }),
+    ))
+}
+
+/// What each open node waits for: those that hold up others first, with the reason that this has.
+fn waits(why: &Why) -> Vec<Value> {
+    let is_root = |node: &str| why.roots().any(|root| root.node == node);
+    let mut told: Vec<&str> = Vec::new();
+    let mut waits = Vec::new();
+    for wait in why
+        .roots()
+        .chain(why.chains.iter().flatten())
+        .chain(&why.nodes)
+    {
+        if told.contains(&wait.node.as_str()) {
+            continue;
+        }
+        told.push(&wait.node);
+        waits.push(json!({
+            "node": wait.node, "reason": wait.reason.to_string(), "root": is_root(&wait.node),
+        }));
+    }
+    waits
+}
+
+/// The open session of an id.
+fn find(app: &App, id: &str) -> Result<Arc<OpenSession>, Failure> {
+    app.sessions.get(id).ok_or_else(|| {
+        let id = shortened(id, SHOWN_BYTES);
+        Failure::new(Cause::NotFound, format!("no session `{id}` is open"))
+    })
+}
+
+/// The open session of an id and a graph.
+pub(super) fn of_graph(app: &App, graph: &str, id: &str) -> Result<Arc<OpenSession>, Failure> {
+    let session = find(app, id)?;
+    if session.is_of(graph) || session.name == super::graph(app, graph)?.name() {
+        return Ok(session);
+    }
+    let message = format!(
+        "the session `{}` is one of the graph `{}`",
+        session.id, session.name
+    );
+    Err(Failure::new(Cause::NotFound, message))
+}

@@ -1,0 +1,380 @@
+//! The numbers of a graph, or of one session, over time: sums that are made ten times a second as
+//! long as somebody looks, once for all who do.
+//!
+//! A viewer finds the last frame and what has changed since the one that it saw, so one that is
+//! slow misses frames, and nothing is kept for it.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Weak},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+
+use graphmill_engine::{Activity, Plan};
+use serde_json::{Value, json};
+use tokio::{sync::watch, time::sleep};
+
+use super::{OpenSession, Sessions};
+use crate::servable::{Choice, Served};
+
+/// The shortest time between two frames.
+const PERIOD: Duration = Duration::from_millis(100);
+
+/// A frame is followed by so many times the time that it took to make, so that looking at very many
+/// sessions takes a small part of a core.
+const REST: u32 = 10;
+
+/// What is looked at.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Followed {
+    /// A graph: its sessions, and what was before them.
+    Graph(String),
+    /// One session.
+    Session(Arc<str>),
+}
+
+/// Those that are looked at now.
+pub(super) type Hubs = HashMap<Followed, watch::Sender<Option<Arc<Frame>>>>;
+
+/// The numbers at one moment.
+#[derive(Clone)]
+pub(crate) struct Frame {
+    names: Arc<Names>,
+    at: SystemTime,
+    sessions: usize,
+    nodes: Vec<NodeNumbers>,
+    edges: Vec<EdgeNumbers>,
+}
+
+/// What the numbers are of.
+struct Names {
+    /// Not kept in memory by those who look.
+    plan: Weak<Plan>,
+    nodes: Vec<String>,
+    /// Stream, node, input.
+    edges: Vec<(String, String, String)>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct NodeNumbers {
+    calls: u64,
+    errors: u64,
+    busy: Duration,
+    /// By [`Activity`]: in how many sessions.
+    states: [u32; Activity::ALL.len()],
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct EdgeNumbers {
+    queued: usize,
+    bound: Option<usize>,
+    packets: u64,
+}
+
+impl Names {
+    fn of(plan: &Arc<Plan>) -> Arc<Self> {
+        let nodes: Vec<String> = plan.node_names().map(str::to_owned).collect();
+        let streams: Vec<&str> = plan.streams().collect();
+        let edges = plan.edges().map(|edge| {
+            let (stream, node) = (streams[edge.stream], &nodes[edge.node]);
+            (stream.to_owned(), node.clone(), edge.port)
+        });
+        Arc::new(Self {
+            plan: Arc::downgrade(plan),
+            edges: edges.collect(),
+            nodes,
+        })
+    }
+
+    fn are_of(&self, plan: &Arc<Plan>) -> bool {
+        std::ptr::eq(self.plan.as_ptr(), Arc::as_ptr(plan))
+    }
+}
+
+impl Frame {
+    /// Nothing of a plan; under the names of the frame before, if they are of that plan.
+    fn new(plan: &Arc<Plan>, before: Option<&Self>) -> Self {
+        let before = before.filter(|before| before.names.are_of(plan));
+        let edges = plan.edges().map(|edge| EdgeNumbers {
+            bound: edge.bound,
+            ..EdgeNumbers::default()
+        });
+        Self {
+            names: before.map_or_else(|| Names::of(plan), |before| Arc::clone(&before.names)),
+            at: SystemTime::now(),
+            sessions: 0,
+            nodes: vec![NodeNumbers::default(); plan.node_names().len()],
+            edges: edges.collect(),
+        }
+    }
+
+    /// What a graph did, and what its open sessions do.
+    async fn of_graph(plan: &Arc<Plan>, open: &[Arc<OpenSession>], before: Option<&Self>) -> Self {
+        // Before the sessions are asked: one that ends meanwhile is missed for one frame, and not
+        // counted twice.
+        let totals = plan.totals();
+        let mut frame = Self::new(plan, before);
+        for (node, total) in frame.nodes.iter_mut().zip(&totals.nodes) {
+            (node.calls, node.errors, node.busy) = (total.calls, total.errors, total.busy);
+        }
+        if !totals.packets.is_empty() {
+            for (edge, of) in frame.edges.iter_mut().zip(plan.edges()) {
+                edge.packets = totals.packets[of.stream];
+            }
+        }
+        for (_, seen) in Sessions::see(open).await {
+            frame.add(&seen.view);
+        }
+        frame.is_not_behind(before);
+        frame
+    }
+
+    /// What one session does; none once it has ended.
+    async fn of_session(session: &OpenSession, before: Option<&Self>) -> Option<Self> {
+        let seen = session.see().await?;
+        let mut frame = Self::new(session.plan(), before);
+        frame.add(&seen.view);
+        for (edge, seen) in frame.edges.iter_mut().zip(&seen.view.edges) {
+            edge.bound = seen.bound;
+        }
+        frame.is_not_behind(before);
+        Some(frame)
+    }
+
+    /// The last frame of a session: all is closed, and perhaps one node has failed.
+    fn ended(mut self, session: &OpenSession) -> Self {
+        let failed = session.viewer.ended().and_then(Result::err);
+        let failed = failed.and_then(|error| error.node);
+        for (node, name) in self.nodes.iter_mut().zip(&self.names.nodes) {
+            let has_failed = failed.as_deref() == Some(name);
+            let activity = if has_failed {
+                Activity::Failed
+            } else {
+                Activity::Closed
+            };
+            node.errors = u64::from(has_failed);
+            node.states = Default::default();
+            node.states[activity as usize] = 1;
+        }
+        self.edges.iter_mut().for_each(|edge| edge.queued = 0);
+        self.sessions = 0;
+        self.at = SystemTime::now();
+        self
+    }
+
+    fn add(&mut self, view: &graphmill_engine::View) {
+        self.sessions += 1;
+        for (node, seen) in self.nodes.iter_mut().zip(&view.nodes) {
+            node.calls += seen.calls;
+            node.busy += seen.busy;
+            node.states[seen.activity as usize] += 1;
+        }
+        for (edge, seen) in self.edges.iter_mut().zip(&view.edges) {
+            edge.queued += seen.queued;
+            edge.packets += seen.packets;
+        }
+    }
+
+    /// Counts never go back, although a session that ends is missed for a moment.
+    fn is_not_behind(&mut self, before: Option<&Self>) {
+        let Some(before) = before.filter(|before| before.is_alike(self)) else {
+            return;
+        };
+        for (node, before) in self.nodes.iter_mut().zip(&before.nodes) {
+            node.calls = node.calls.max(before.calls);
+            node.errors = node.errors.max(before.errors);
+            node.busy = node.busy.max(before.busy);
+        }
+        for (edge, before) in self.edges.iter_mut().zip(&before.edges) {
+            edge.packets = edge.packets.max(before.packets);
+        }
+    }
+
+    /// Whether it is of the same plan.
+    pub(crate) fn is_alike(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.names, &other.names)
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        self.is_alike(other)
+            && (self.sessions, &self.nodes, &self.edges)
+                == (other.sessions, &other.nodes, &other.edges)
+    }
+
+    /// All of it.
+    pub(crate) fn snapshot(&self) -> Value {
+        self.json(0, |_| true, |_| true)
+    }
+
+    /// What is not as in a frame before, with its number.
+    pub(crate) fn delta(&self, before: &Self, seq: u64) -> Value {
+        self.json(
+            seq,
+            |node| self.nodes[node] != before.nodes[node],
+            |edge| self.edges[edge] != before.edges[edge],
+        )
+    }
+
+    fn json(&self, seq: u64, node: impl Fn(usize) -> bool, edge: impl Fn(usize) -> bool) -> Value {
+        let nodes = self.nodes.iter().zip(&self.names.nodes).enumerate();
+        let nodes = nodes.filter(|(place, _)| node(*place));
+        let nodes = nodes.map(|(_, (numbers, name))| numbers.json(name));
+        let edges = self.edges.iter().zip(&self.names.edges).enumerate();
+        let edges = edges.filter(|(place, _)| edge(*place));
+        let edges = edges.map(|(_, (numbers, (stream, node, input)))| {
+            json!({
+                "stream": stream, "node": node, "input": input,
+                "queued": numbers.queued, "bound": numbers.bound, "packets": numbers.packets,
+            })
+        });
+        json!({
+            "seq": seq,
+            "at_ms": unix_ms(self.at),
+            "sessions": self.sessions,
+            "nodes": nodes.collect::<Vec<_>>(),
+            "edges": edges.collect::<Vec<_>>(),
+        })
+    }
+}
+
+impl NodeNumbers {
+    fn json(&self, name: &str) -> Value {
+        let states = Activity::ALL.into_iter().zip(self.states);
+        let states = states.filter(|(_, sessions)| *sessions > 0);
+        let states = states.map(|(state, sessions)| (state.as_str().to_owned(), json!(sessions)));
+        json!({
+            "name": name,
+            "calls": self.calls,
+            "errors": self.errors,
+            "busy_us": self.busy.as_micros() as u64,
+            "states": states.collect::<serde_json::Map<_, _>>(),
+        })
+    }
+}
+
+/// Milliseconds since 1970.
+pub(super) fn unix_ms(at: SystemTime) -> u64 {
+    let since = at.duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_millis() as u64)
+}
+
+impl Sessions {
+    /// The frames of a graph or a session, from the next one on; the end of them when it is gone.
+    pub(crate) fn follow(
+        self: &Arc<Self>,
+        what: &Followed,
+        served: &Arc<Served>,
+    ) -> watch::Receiver<Option<Arc<Frame>>> {
+        let mut state = self.lock();
+        if let Some(hub) = state.followed.get(what) {
+            return hub.subscribe();
+        }
+        let (hub, frames) = watch::channel(None);
+        state.followed.insert(what.clone(), hub);
+        drop(state);
+        tokio::spawn(make_frames(
+            Arc::clone(self),
+            what.clone(),
+            Arc::clone(served),
+        ));
+        frames
+    }
+
+    /// Shows a frame, if it is a new one. False: nobody looks any more, and the place is free.
+    fn show(&self, what: &Followed, frame: Option<Arc<Frame>>) -> bool {
+        let mut state = self.lock();
+        let Some(hub) = state.followed.get(what) else {
+            return false;
+        };
+        if hub.receiver_count() == 0 {
+            state.followed.remove(what);
+            return false;
+        }
+        if let Some(frame) = frame {
+            hub.send_if_modified(|shown| {
+                let is_new = shown.as_ref().is_none_or(|shown| !shown.is_same(&frame));
+                if is_new {
+                    *shown = Some(frame);
+                }
+                is_new
+            });
+        }
+        true
+    }
+}
+
+/// Makes frames until nobody looks, or there is nothing more to see.
+async fn make_frames(sessions: Arc<Sessions>, what: Followed, served: Arc<Served>) {
+    let mut before: Option<Arc<Frame>> = None;
+    let session = match &what {
+        Followed::Session(id) => sessions.get(id),
+        Followed::Graph(_) => None,
+    };
+    loop {
+        let began = Instant::now();
+        let next = match (&what, &session) {
+            (Followed::Graph(name), _) => {
+                of_graph(&sessions, &served, name, before.as_deref()).await
+            }
+            (_, Some(session)) => Some(of_session(session, before.as_deref()).await),
+            (_, None) => None,
+        };
+        let Some(next) = next else { break };
+        let is_last = next.is_last;
+        let frame = next.frame.map(Arc::new);
+        if !sessions.show(&what, frame.clone()) {
+            return;
+        }
+        if is_last {
+            break;
+        }
+        before = frame.or(before);
+        sleep(PERIOD.max(began.elapsed() * REST)).await;
+    }
+    let hub = sessions.lock().followed.remove(&what);
+    // Tells those who look that nothing more comes.
+    drop(hub);
+}
+
+/// What comes after a frame.
+struct Next {
+    /// None where there is nothing to see now.
+    frame: Option<Frame>,
+    is_last: bool,
+}
+
+/// The next frame of a graph; none once there is no such graph.
+async fn of_graph(
+    sessions: &Sessions,
+    served: &Served,
+    name: &str,
+    before: Option<&Frame>,
+) -> Option<Next> {
+    let named = served.now().named(name, &Choice::Newest)?;
+    let mut frame = None;
+    // One that is not in memory now may come back.
+    if let Ok(plan) = named.servable.plan() {
+        let mut open = sessions.all();
+        open.retain(|session| Arc::ptr_eq(session.plan(), &plan));
+        frame = Some(Frame::of_graph(&plan, &open, before).await);
+    }
+    Some(Next {
+        frame,
+        is_last: false,
+    })
+}
+
+/// The next frame of a session, or its last.
+async fn of_session(session: &OpenSession, before: Option<&Frame>) -> Next {
+    let frame = Frame::of_session(session, before).await;
+    let is_last = frame.is_none();
+    let ended = || {
+        let last = before.cloned();
+        let last = last.unwrap_or_else(|| Frame::new(session.plan(), None));
+        last.ended(session)
+    };
+    Next {
+        frame: Some(frame.unwrap_or_else(ended)),
+        is_last,
+    }
+}

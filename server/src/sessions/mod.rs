@@ -1,0 +1,162 @@
+//! The sessions that are open, for operators who look at them: one by one, as the sums of a graph,
+//! packet by packet, or afterwards.
+//!
+//! A session is entered here when it is opened, and leaves with its answer. Nothing else is done
+//! for it as long as nobody looks. What can be seen is asked of the session itself, with a limit to
+//! how long that may take.
+
+mod frames;
+mod open;
+mod recordings;
+mod taps;
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use futures_util::future::join_all;
+use graphmill_engine::{Handle, Session, SidePackets};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+pub(crate) use frames::{Followed, Frame};
+pub(crate) use open::{OpenSession, Seen};
+pub(crate) use recordings::{Recording, Rule, Wanted};
+pub(crate) use taps::{Tap, Tapped, Taps};
+
+use crate::{
+    rescue::{Cause, Failure},
+    servable::Servable,
+};
+
+/// The most viewers at once, of numbers and of packets: more people than look at one server, and
+/// few enough that their buffers are nothing.
+const MAX_VIEWERS: usize = 256;
+
+/// The sessions that are open, and who looks at them.
+pub(crate) struct Sessions {
+    state: Mutex<State>,
+    viewers: Arc<Semaphore>,
+}
+
+#[derive(Default)]
+struct State {
+    /// By their ids.
+    open: HashMap<Arc<str>, Arc<OpenSession>>,
+    taps: Vec<Arc<Tap>>,
+    recordings: recordings::Recordings,
+    followed: frames::Hubs,
+}
+
+/// What a session is opened for.
+pub(crate) struct About<'a> {
+    pub(crate) servable: &'a Servable,
+    /// The id of the request.
+    pub(crate) request: &'a Arc<str>,
+    /// The name of its key, where there are keys.
+    pub(crate) key: Option<&'a Arc<str>>,
+    /// What it is, for people: a path, or a protocol.
+    pub(crate) label: &'a str,
+    pub(crate) sides: &'a SidePackets,
+    /// What its request wants to have recorded.
+    pub(crate) records: Option<Wanted>,
+}
+
+impl Sessions {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self {
+            state: Mutex::default(),
+            viewers: Arc::new(Semaphore::new(MAX_VIEWERS)),
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Enters a session that has not begun, until the answer is dropped.
+    pub(crate) fn enter(
+        self: &Arc<Self>,
+        session: &mut Session,
+        handle: &Handle,
+        about: &About<'_>,
+    ) -> Entered {
+        let mut state = self.lock();
+        let id = state.free_id(about.request);
+        let open = Arc::new(OpenSession::new(Arc::clone(&id), handle.viewer(), about));
+        let recording = state.recordings.begin(&open, about);
+        let taps = state.taps.iter().filter(|tap| tap.is_for(&open));
+        let taps: Vec<Arc<Tap>> = taps.cloned().collect();
+        state.open.insert(Arc::clone(&id), open);
+        drop(state);
+        for tap in taps {
+            let (streams, sink) = tap.of_session(&id, handle.viewer().plan());
+            // The plan has just these streams.
+            let _ = session.watch(&streams, sink);
+        }
+        if let Some(recording) = recording {
+            recording.keep(session, about.sides, Arc::clone(self));
+        }
+        Entered {
+            sessions: Arc::clone(self),
+            id,
+        }
+    }
+
+    /// The session of an id, if it is open.
+    pub(crate) fn get(&self, id: &str) -> Option<Arc<OpenSession>> {
+        self.lock().open.get(id).cloned()
+    }
+
+    /// All of them, the oldest first.
+    pub(crate) fn all(&self) -> Vec<Arc<OpenSession>> {
+        let mut all: Vec<_> = self.lock().open.values().cloned().collect();
+        all.sort_by_key(|session| session.began);
+        all
+    }
+
+    /// A place for one more viewer, as long as it is kept.
+    pub(crate) fn viewer(&self) -> Result<OwnedSemaphorePermit, Failure> {
+        let place = Arc::clone(&self.viewers).try_acquire_owned();
+        place.map_err(|_| {
+            let message = format!("there are {MAX_VIEWERS} viewers, as many as there may be");
+            Failure::new(Cause::QueueFull, message).with_code("too_many_viewers")
+        })
+    }
+
+    /// What each of some sessions does now. Those that have ended are left out.
+    pub(crate) async fn see(sessions: &[Arc<OpenSession>]) -> Vec<(Arc<OpenSession>, Seen)> {
+        let seen = sessions.iter().map(async |session| {
+            let seen = session.see().await?;
+            Some((Arc::clone(session), seen))
+        });
+        join_all(seen).await.into_iter().flatten().collect()
+    }
+}
+
+impl State {
+    /// The id of the request, or one like it: clients choose ids, and may choose the same.
+    fn free_id(&self, request: &Arc<str>) -> Arc<str> {
+        if !self.open.contains_key(request) {
+            return Arc::clone(request);
+        }
+        let mut numbers = 2_u64..;
+        let mut ids = numbers.by_ref().map(|number| format!("{request}~{number}"));
+        let free = ids.find(|id| !self.open.contains_key(id.as_str()));
+        free.unwrap_or_default().into()
+    }
+}
+
+/// A session that is listed until this is dropped.
+pub(crate) struct Entered {
+    sessions: Arc<Sessions>,
+    id: Arc<str>,
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        let left = self.sessions.lock().open.remove(&self.id);
+        // What a session holds is dropped without the lock.
+        drop(left);
+    }
+}
