@@ -74,9 +74,22 @@ def server(page):
     page.wait_for_timeout(9000)
 
 
+def graph(page):
+    """A request on its way, with one of its streams tapped."""
+    page.evaluate(
+        """(model) => void fetch("/v3/chat/completions", { method: "POST", headers: { "content-type": "application/json" },
+            body: JSON.stringify({ model, stream: true, max_tokens: 1900, ignore_eos: true, messages: [{ role: "user", content: "Go on." }] }) }).then((answer) => answer.text())""",
+        MODEL,
+    )
+    page.get_by_role("button", name="Stream llmexecutor__tokens").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_timeout(1500)
+
+
 SHOTS = [
     ("chat", "#/chat", "light", WIDE, chat),
     ("chat-phone", "#/chat", "dark", PHONE, chat),
+    ("graph", "#/graph/graphmill%2Ftiny-chat", "light", WIDE, graph),
     ("server", "#/server", "dark", WIDE, server),
 ]
 

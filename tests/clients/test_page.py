@@ -157,6 +157,44 @@ def test_what_a_model_says_stays_text(scripted, open_page):
     assert page.evaluate("window.taken") is None
 
 
+def test_a_graph_lives(server, open_page):
+    page = open_page(f"{server.url}/#/graph/{MODEL.replace('/', '%2F')}")
+    panel = page.get_by_role("complementary")
+    expect(page.get_by_role("button", name="Node llm, LLMCalculator")).to_be_visible()
+    page.get_by_role("button", name="Close the subgraph HttpLLMCalculator").click()
+    expect(page.get_by_role("button", name="Node llm")).to_have_count(0)
+    page.get_by_role("button", name="Subgraph llmexecutor").click()
+    expect(page.locator(".live")).to_contain_text("live")
+
+    page.get_by_role("button", name="Record the next 20 sessions").click()
+    expect(page.get_by_role("button", name="Stop recording")).to_be_visible()
+    page.evaluate(
+        """(body) => {
+            window.leave = new AbortController();
+            window.asked = fetch("/v3/chat/completions", { method: "POST", headers: { "content-type": "application/json" }, signal: window.leave.signal, body: JSON.stringify(body) })
+                .then((answer) => answer.text()).catch(() => "left");
+        }""",
+        {"model": MODEL, "stream": True, "ignore_eos": True, "max_tokens": 2000, "messages": [{"role": "user", "content": "Go on."}]},
+    )
+    expect(panel).to_contain_text("/v3/chat/completions", timeout=10_000)
+    wire = page.get_by_role("button", name="Stream llmexecutor__tokens")
+    wire.focus()
+    page.keyboard.press("Enter")
+    expect(panel.locator(".packets pre").first).to_contain_text("generated_tokens")
+    panel.get_by_role("button", name="Pause").click()
+    expect(panel.get_by_role("button", name="Go on")).to_be_visible()
+    page.get_by_role("button", name="Node llm, LLMCalculator").press("Enter")
+    expect(panel).to_contain_text("LLMCalculator in HttpLLMCalculator")
+    expect(panel).to_contain_text("a call")
+    page.evaluate("window.leave.abort(), window.asked")
+    panel.get_by_role("button", name="Back to the sessions").click()
+    panel.get_by_role("button", name="Waterfall of").first.click()
+    expect(page.get_by_role("dialog").get_by_role("rowheader", name="llm")).to_be_visible()
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Stop recording").click()
+    expect(page.get_by_role("button", name="Record the next 20 sessions")).to_be_visible()
+
+
 def test_names_and_packets_of_a_graph_stay_text(server, open_page):
     """What the server says of a graph is somebody else's text, too, whatever names it allows today."""
     name = "<img src=x onerror=window.taken=1>"

@@ -80,7 +80,9 @@ export function Waterfall({ events }: { events: TraceEvent[] }): JSX.Element {
         <tbody>
           {[...rows].map(([node, own]) => (
             <tr key={node}>
-              <th scope="row">{node}</th>
+              <th scope="row" title={node}>
+                {node.split("__").at(-1)}
+              </th>
               <td class="number">{count(own.length)}</td>
               <td class="number">{duration(own.reduce((sum, call) => sum + (call.dur_us ?? 0), 0) / 1000)}</td>
               <td>

@@ -72,6 +72,11 @@ export async function check(graph: string): Promise<Diagnostic[]> {
     diagnostics.value = [];
     plan.value = null;
     noCheck.value = refusal(error, "check graphs");
+    // Where texts are not checked, they are not run and saved either: said before anybody tries.
+    if (isMissing(error)) {
+      noRun.value = refusal(error, "run graphs that are not served");
+      noSave.value = refusal(error, "save graphs");
+    }
   }
   return diagnostics.value;
 }

@@ -43,13 +43,7 @@ export default function Playground(): JSX.Element {
       </header>
       {(noSave.value ?? said.value) && (
         <p class="bar-note" role="status">
-          {noSave.value ? (
-            <>
-              Not saved: <Rich text={noSave.value} />
-            </>
-          ) : (
-            said.value
-          )}
+          <Rich text={noSave.value ?? said.value} />
         </p>
       )}
       <section class="text" aria-label="Text">
