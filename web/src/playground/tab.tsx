@@ -43,7 +43,7 @@ export default function Playground(): JSX.Element {
       </header>
       {(noSave.value ?? said.value) && (
         <p class="bar-note" role="status">
-          <Rich text={noSave.value ?? said.value} />
+          <Rich text={[said.value, noSave.value ?? ""].join(" ").trim()} />
         </p>
       )}
       <section class="text" aria-label="Text">
