@@ -18,6 +18,7 @@
 //! stops it.
 
 mod app;
+mod catalog;
 mod changes;
 mod cli;
 pub mod config;

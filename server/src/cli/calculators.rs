@@ -10,7 +10,8 @@ use clap::Args;
 use graphmill_engine::Registry;
 use serde_json::{Value, json};
 
-use super::{Format, describe, report};
+use super::{Format, report};
+use crate::catalog;
 
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
@@ -36,8 +37,7 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
     }
     let text = match arguments.format {
         Format::Json => {
-            let subgraphs: Vec<Value> =
-                subgraphs.into_iter().map(describe::subgraph_json).collect();
+            let subgraphs: Vec<Value> = subgraphs.into_iter().map(catalog::subgraph_json).collect();
             format!(
                 "{:#}\n",
                 json!({ "calculators": calculators, "subgraphs": subgraphs })
@@ -59,7 +59,7 @@ fn list(mut lines: Vec<(&str, &str)>) -> String {
     let width = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let mut out = String::new();
     for (name, doc) in lines {
-        let first = doc.split_inclusive(". ").next().unwrap_or(doc).trim_end();
+        let first = catalog::summary(doc);
         // Writing to a string cannot fail.
         let _ = writeln!(out, "{name:width$}  {first}");
     }

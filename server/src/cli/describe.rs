@@ -22,7 +22,7 @@ use graphmill_llm::LlmEngineInfo;
 use serde_json::{Value, json};
 
 use super::{Format, report};
-use crate::{config::subgraphs::Named, servable::compile};
+use crate::{catalog, config::subgraphs::Named, servable::compile};
 
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
@@ -53,7 +53,7 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
         (Some(calculator), _, Format::Text) => calculator_text(&calculator),
         (Some(calculator), _, Format::Json) => format!("{:#}\n", json!(calculator)),
         (None, Some(subgraph), Format::Text) => subgraph_text(subgraph),
-        (None, Some(subgraph), Format::Json) => format!("{:#}\n", subgraph_json(subgraph)),
+        (None, Some(subgraph), Format::Json) => format!("{:#}\n", catalog::subgraph_json(subgraph)),
         (None, None, _) => {
             let why = no_graph(Path::new(name)).unwrap_or_else(|| unknown(&registry, name));
             report::error(&why);
@@ -194,11 +194,6 @@ fn near_names<'a>(name: &str, names: &[&'a str]) -> Vec<&'a str> {
     near.retain(|name| seen.insert(*name));
     near.truncate(MOST);
     near
-}
-
-/// What programs get of a subgraph.
-pub(super) fn subgraph_json(subgraph: &Subgraph) -> Value {
-    json!({ "name": subgraph.name, "doc": subgraph.doc, "graph": subgraph.text, "primary": subgraph.primary })
 }
 
 fn subgraph_text(subgraph: &Subgraph) -> String {

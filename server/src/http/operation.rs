@@ -45,44 +45,28 @@ pub(crate) struct Operation {
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Parameter {
     pub(super) name: &'static str,
-    /// Its type in a JSON schema.
-    pub(super) kind: &'static str,
-    /// Whether it may be given several times.
-    pub(super) repeats: bool,
+    pub(super) kind: Kind,
     pub(super) about: &'static str,
 }
 
+/// What a parameter can be.
+#[derive(Copy, Clone, Debug)]
+pub(crate) enum Kind {
+    Text,
+    /// One of these texts.
+    OneOf(&'static [&'static str]),
+    /// A text; may be given several times.
+    Texts,
+    /// A number above 0 and up to 1.
+    Share,
+    /// A whole number from 1 to this.
+    Count(u64),
+    Boolean,
+}
+
 impl Parameter {
-    const fn new(name: &'static str, kind: &'static str, about: &'static str) -> Self {
-        Self {
-            name,
-            kind,
-            repeats: false,
-            about,
-        }
-    }
-
-    /// A text.
-    pub(crate) const fn text(name: &'static str, about: &'static str) -> Self {
-        Self::new(name, "string", about)
-    }
-
-    /// A text that may be given several times.
-    pub(crate) const fn texts(name: &'static str, about: &'static str) -> Self {
-        Self {
-            repeats: true,
-            ..Self::text(name, about)
-        }
-    }
-
-    /// A number.
-    pub(crate) const fn number(name: &'static str, about: &'static str) -> Self {
-        Self::new(name, "number", about)
-    }
-
-    /// `true` or `false`.
-    pub(crate) const fn boolean(name: &'static str, about: &'static str) -> Self {
-        Self::new(name, "boolean", about)
+    pub(crate) const fn new(name: &'static str, kind: Kind, about: &'static str) -> Self {
+        Self { name, kind, about }
     }
 }
 
@@ -384,7 +368,7 @@ impl Operation {
         self
     }
 
-    /// The fields of its body, each of which may be left out.
+    /// The fields of its body, which may be left out unless it is of one text.
     pub(crate) fn takes(mut self, fields: &'static [Parameter]) -> Self {
         self.fields = fields;
         self

@@ -107,6 +107,15 @@ pub(crate) fn compile_text(
     compile_with(file, contents.into(), base, environment, &known)
 }
 
+/// Compiles the text of a graph that no file has, without models. Only what the registry knows can
+/// be its nodes.
+pub(super) fn check_text(text: String, environment: &Environment) -> Compiled {
+    let known = Named::default().and_kept(&[]);
+    let environment = environment.clone().without_loading();
+    let (file, base) = (Path::new("graph.pbtxt"), Path::new(""));
+    compile_with(file, text.into_bytes(), base, &environment, &known)
+}
+
 fn compile_with(
     file: &Path,
     contents: Vec<u8>,

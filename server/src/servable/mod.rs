@@ -176,6 +176,16 @@ impl Servables {
         &self.config.observation
     }
 
+    /// What nodes of graphs can be.
+    pub(crate) fn registry(&self) -> &Registry {
+        self.environment.registry()
+    }
+
+    /// Compiles the text of a graph that is not served, without models.
+    pub(crate) fn check_text(&self, text: String) -> load::Compiled {
+        load::check_text(text, &self.environment)
+    }
+
     /// The file of a graph, as the configuration names it.
     pub(crate) fn file(&self, servable: &Servable) -> Option<&Path> {
         let mut entries = self.config.graphs.iter();

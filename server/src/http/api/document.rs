@@ -8,7 +8,7 @@ use super::schema::{self, Known};
 use crate::{
     http::{
         kserve,
-        operation::{Answer, Operation, Parameter},
+        operation::{Answer, Kind, Operation, Parameter},
         torchserve,
     },
     rescue::{self, Cause},
@@ -54,9 +54,16 @@ fn describe(operation: &Operation, path: &str, known: &Known<'_>) -> Value {
         let fields = operation.fields.iter();
         let fields = fields.map(|field| (field.name.to_owned(), described_field(field)));
         let fields: Map<String, Value> = fields.collect();
-        let schema = json!({ "type": "object", "properties": fields });
+        // What has a text cannot do without it.
+        let texts = operation.fields.iter();
+        let texts = texts.filter(|field| matches!(field.kind, Kind::Text));
+        let required: Vec<&str> = texts.map(|field| field.name).collect();
+        let schema = json!({
+            "type": "object", "properties": fields, "required": required,
+            "additionalProperties": false,
+        });
         described["requestBody"] = json!({
-            "required": false,
+            "required": !required.is_empty(),
             "content": { "application/json": { "schema": schema } },
         });
     }
@@ -71,14 +78,15 @@ fn describe(operation: &Operation, path: &str, known: &Known<'_>) -> Value {
             "name": "name", "in": "path", "required": true, "schema": { "type": "string", "enum": known.models },
         }));
     }
+    if path.contains("{calculator}") {
+        parameters.push(json!({
+            "name": "calculator", "in": "path", "required": true, "schema": { "type": "string" },
+        }));
+    }
     parameters.extend(operation.query.iter().map(|parameter| {
-        let mut schema = json!({ "type": parameter.kind });
-        if parameter.repeats {
-            schema = json!({ "type": "array", "items": schema });
-        }
         json!({
             "name": parameter.name, "in": "query", "required": false,
-            "description": parameter.about, "schema": schema,
+            "description": parameter.about, "schema": kind(parameter.kind),
         })
     }));
     if !parameters.is_empty() {
@@ -88,7 +96,21 @@ fn describe(operation: &Operation, path: &str, known: &Known<'_>) -> Value {
 }
 
 fn described_field(field: &Parameter) -> Value {
-    json!({ "type": field.kind, "description": field.about })
+    let mut schema = kind(field.kind);
+    schema["description"] = field.about.into();
+    schema
+}
+
+/// The schema of what a parameter can be.
+fn kind(kind: Kind) -> Value {
+    match kind {
+        Kind::Text => json!({ "type": "string" }),
+        Kind::OneOf(texts) => json!({ "type": "string", "enum": texts }),
+        Kind::Texts => json!({ "type": "array", "items": { "type": "string" } }),
+        Kind::Share => json!({ "type": "number", "exclusiveMinimum": 0, "maximum": 1 }),
+        Kind::Count(most) => json!({ "type": "integer", "minimum": 1, "maximum": most }),
+        Kind::Boolean => json!({ "type": "boolean" }),
+    }
 }
 
 fn operation_id(method: &str, path: &str) -> String {

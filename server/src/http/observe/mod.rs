@@ -1,6 +1,7 @@
 //! What operators see of graphs and their sessions: numbers as they change, why a session does not
-//! go on, packets on their way, and what was recorded.
+//! go on, packets on their way, and what was recorded; and what those who write graphs ask.
 
+mod authoring;
 mod events;
 mod graphs;
 mod query;
@@ -14,7 +15,7 @@ use std::sync::Arc;
 pub(super) use recordings::RECORD;
 
 use super::{
-    operation::{Answer, Group, Operation, Parameter},
+    operation::{Answer, Group, Kind, Operation, Parameter},
     state::App,
 };
 use crate::{
@@ -61,31 +62,53 @@ const WITH_A_BODY: &[Cause] = &[
     Cause::Forbidden,
 ];
 
-const OF_A_PICTURE: &[Parameter] = &[Parameter::text(
+const ONE_SESSION: Parameter = Parameter::new("session", Kind::Text, "The id of the only session");
+
+const OF_A_PICTURE: &[Parameter] = &[Parameter::new(
     "format",
-    "`json`, `svg`, `dot`, `mermaid` or `text`",
+    Kind::OneOf(&["json", "svg", "dot", "mermaid", "text"]),
+    "Its form; `json`",
 )];
 
-const OF_EVENTS: &[Parameter] = &[Parameter::text("session", "The id of the only session")];
+const OF_EVENTS: &[Parameter] = &[ONE_SESSION];
 
 const OF_A_TAP: &[Parameter] = &[
-    Parameter::texts("stream", "A stream; may be given several times"),
-    Parameter::text("session", "The id of the only session"),
-    Parameter::number("rate", "The share of the packets, above 0 and up to 1"),
-    Parameter::boolean("payloads", "Whether what they carry is shown"),
+    Parameter::new("stream", Kind::Texts, "The streams"),
+    ONE_SESSION,
+    Parameter::new("rate", Kind::Share, "The share of the packets; 1"),
+    Parameter::new(
+        "payloads",
+        Kind::Boolean,
+        "Whether what they carry is shown; `true`",
+    ),
 ];
 
-const OF_A_TRACE: &[Parameter] = &[Parameter::text("format", "`json` or `chrome`")];
+const OF_A_TRACE: &[Parameter] = &[Parameter::new(
+    "format",
+    Kind::OneOf(&["json", "chrome"]),
+    "Its form; `json`",
+)];
 
 const OF_A_RECORDING: &[Parameter] = &[
-    Parameter::number("rate", "The share of the sessions, above 0 and up to 1; 1"),
-    Parameter::number("sessions", "How many are recorded, at most 100; 10"),
-    Parameter::boolean(
+    Parameter::new("rate", Kind::Share, "The share of the sessions; 1"),
+    Parameter::new(
+        "sessions",
+        Kind::Count(recordings::MAX_SESSIONS as u64),
+        "How many are recorded; 10",
+    ),
+    Parameter::new(
         "payloads",
+        Kind::Boolean,
         "Whether what packets carry is recorded; `false`",
     ),
-    Parameter::number("seconds", "For how long, at most 3600; 60"),
+    Parameter::new(
+        "seconds",
+        Kind::Count(recordings::MAX_SECONDS),
+        "For how long; 60",
+    ),
 ];
+
+const OF_A_CHECK: &[Parameter] = &[Parameter::new("graph", Kind::Text, "The text of the graph")];
 
 pub(super) fn operations() -> Vec<Operation> {
     let operations = [
@@ -142,6 +165,23 @@ pub(super) fn operations() -> Vec<Operation> {
             )
             .needs(Need::Admin)
             .answers(Answer::Text(&["application/x-ndjson"])),
+        Operation::command("/v3/check", authoring::check)
+            .about(
+                Group::Graphs,
+                "What is wrong with the text of a graph, and its plan",
+            )
+            .takes(OF_A_CHECK)
+            .answers(Answer::Json(&["diagnostics", "plan"]))
+            .refuses(WITH_A_BODY),
+        Operation::get("/v3/calculators", authoring::calculators)
+            .about(Group::Graphs, "What nodes of graphs can be")
+            .answers(Answer::Json(&["calculators"])),
+        Operation::get("/v3/calculators/{calculator}", authoring::calculator)
+            .about(
+                Group::Graphs,
+                "All that is known of a calculator or subgraph",
+            )
+            .answers(Answer::Json(&["name", "doc"])),
     ];
     let operations = operations.map(|operation| {
         let operation = operation.on(Side::Management);

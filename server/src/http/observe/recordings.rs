@@ -30,10 +30,10 @@ use crate::{
 pub(in crate::http) const RECORD: HeaderName = HeaderName::from_static("x-graphmill-record");
 
 /// The most sessions that one rule records: as many as a person looks at, and more than are kept.
-const MAX_SESSIONS: usize = 100;
+pub(super) const MAX_SESSIONS: usize = 100;
 
 /// How long a rule counts at most, so that one that was forgotten ends.
-const MAX_SECONDS: u64 = 3_600;
+pub(super) const MAX_SECONDS: u64 = 3_600;
 
 /// How long an open session may take to tell what it did.
 const PATIENCE: Duration = Duration::from_secs(1);

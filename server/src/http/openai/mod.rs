@@ -13,7 +13,7 @@ use axum::{Router, routing::post};
 
 use super::{
     graph,
-    operation::{Answer, Body, Group, OF_GRAPHS, Operation, Parameter},
+    operation::{Answer, Body, Group, Kind, OF_GRAPHS, Operation, Parameter},
 };
 use crate::{http::state::App, http::unknown_route};
 
@@ -110,8 +110,9 @@ pub(super) fn operations() -> Vec<Operation> {
     operations
 }
 
-const OF_A_TOKENIZER: &[Parameter] = &[Parameter::text(
+const OF_A_TOKENIZER: &[Parameter] = &[Parameter::new(
     "model",
+    Kind::Text,
     "The graph; without it, the only one with a language model",
 )];
 

@@ -1,5 +1,6 @@
 //! What operators see of graphs and sessions, over HTTP, while these run.
 
+mod authoring;
 mod graphs;
 mod recordings;
 mod sessions;

@@ -1,0 +1,35 @@
+//! What is told of calculators and subgraphs, whoever asks.
+
+use graphmill_engine::{Registry, Subgraph};
+use serde_json::{Value, json};
+
+/// The first sentence of a documentation.
+pub(crate) fn summary(doc: &str) -> &str {
+    doc.split_inclusive(". ").next().unwrap_or(doc).trim_end()
+}
+
+/// What programs get of a subgraph.
+pub(crate) fn subgraph_json(subgraph: &Subgraph) -> Value {
+    json!({ "name": subgraph.name, "doc": subgraph.doc, "graph": subgraph.text, "primary": subgraph.primary })
+}
+
+/// All that is known of the calculator or subgraph of this name.
+pub(crate) fn describe(registry: &Registry, name: &str) -> Option<Value> {
+    let calculators = registry.describe();
+    let calculator = calculators.into_iter().find(|it| it.name == name);
+    let subgraph = || registry.subgraphs().find(|it| *it.name == *name);
+    calculator
+        .map(|calculator| json!(calculator))
+        .or_else(|| subgraph().map(subgraph_json))
+}
+
+/// The names of calculators and subgraphs with a sentence of each, by name.
+pub(crate) fn list(registry: &Registry) -> Vec<(String, String)> {
+    let calculators = registry.describe().into_iter();
+    let calculators = calculators.map(|it| (it.name.to_owned(), summary(it.doc).to_owned()));
+    let subgraphs = registry.subgraphs();
+    let subgraphs = subgraphs.map(|it| (it.name.to_string(), summary(&it.doc).to_owned()));
+    let mut all: Vec<_> = calculators.chain(subgraphs).collect();
+    all.sort_unstable();
+    all
+}

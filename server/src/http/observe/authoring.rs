@@ -1,0 +1,112 @@
+//! What people who write graphs ask a server: what is wrong with a text, and what its nodes can be.
+
+use std::sync::Arc;
+
+use axum::{
+    Json,
+    extract::{Path, Request, State},
+};
+use graphmill_engine::shortened;
+use graphmill_grammar::{Diagnostic, SourceMap, render, suggest};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use tokio::task::spawn_blocking;
+
+use super::SHOWN_BYTES;
+use crate::{
+    catalog,
+    http::state::App,
+    rescue::{Cause, Failure},
+    servable::answers,
+};
+
+/// The longest text of a graph, in bytes: some thousand nodes.
+const MAX_GRAPH_BYTES: usize = 1 << 20;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Asked {
+    graph: String,
+}
+
+/// Compiles a text, without models.
+pub(super) async fn check(
+    State(app): State<Arc<App>>,
+    request: Request,
+) -> Result<Json<Value>, Failure> {
+    let (parts, body) = request.into_parts();
+    let body = app.read_body(&parts.headers, body).await?;
+    // A list of the fields' values is none, although serde takes it.
+    let fields = serde_json::from_slice::<Map<String, Value>>(&body);
+    let asked = fields.and_then(|fields| serde_json::from_value(fields.into()));
+    let Asked { graph } = asked.map_err(|error| {
+        let message = format!("the body cannot be read: {error}");
+        Failure::new(Cause::BadRequest, message)
+    })?;
+    if graph.len() > MAX_GRAPH_BYTES {
+        let message = format!(
+            "`graph` has {} bytes, at most {MAX_GRAPH_BYTES}",
+            graph.len()
+        );
+        return Err(Failure::new(Cause::BadRequest, message).of_field("graph"));
+    }
+    let servables = app.servables();
+    // It may take a while, and this thread serves requests.
+    let checked = spawn_blocking(move || {
+        let compiled = servables.check_text(graph);
+        let diagnostics = compiled.diagnostics.iter();
+        let diagnostics = diagnostics.map(|it| diagnostic(&compiled.sources, it));
+        json!({
+            "diagnostics": diagnostics.collect::<Vec<_>>(),
+            "plan": compiled.plan.as_ref().map(|plan| json!(plan.explain())),
+            "note": compiled.plan.as_ref().and_then(|plan| answers(plan).err()),
+        })
+    });
+    let failed = |_| Failure::new(Cause::Panic, "the check failed");
+    checked.await.map(Json).map_err(failed)
+}
+
+/// A diagnostic, with its place beside what it says.
+fn diagnostic(sources: &SourceMap, diagnostic: &Diagnostic) -> Value {
+    let told = json!(render::json(sources, diagnostic));
+    let hints = diagnostic.hints.iter().map(|hint| hint.text.as_str());
+    let help: Vec<&str> = hints.collect();
+    let place = &told["place"];
+    json!({
+        "severity": told["severity"],
+        "code": told["code"],
+        "title": told["title"],
+        "message": told["message"],
+        "line": place["line"],
+        "column": place["column"],
+        "end_line": place["end_line"],
+        "end_column": place["end_column"],
+        "help": (!help.is_empty()).then(|| help.join("; ")),
+        "hints": told["hints"],
+    })
+}
+
+/// All calculators and subgraphs.
+pub(super) async fn calculators(State(app): State<Arc<App>>) -> Json<Value> {
+    let all = catalog::list(app.servables().registry()).into_iter();
+    let all = all.map(|(name, summary)| json!({ "name": name, "summary": summary }));
+    Json(json!({ "calculators": all.collect::<Vec<_>>() }))
+}
+
+/// One of them.
+pub(super) async fn calculator(
+    State(app): State<Arc<App>>,
+    Path(name): Path<String>,
+) -> Result<Json<Value>, Failure> {
+    let servables = app.servables();
+    let registry = servables.registry();
+    if let Some(found) = catalog::describe(registry, &name) {
+        return Ok(Json(found));
+    }
+    let name = &*shortened(&name, SHOWN_BYTES);
+    let names = catalog::list(registry);
+    let near = suggest::nearest(name, names.iter().map(|(name, _)| name.as_str()));
+    let near = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+    let message = format!("no calculator is called `{name}`{near}");
+    Err(Failure::new(Cause::NotFound, message))
+}
