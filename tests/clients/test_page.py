@@ -134,6 +134,9 @@ def test_a_picture_is_shown_to_a_model_that_reads_it(start_server, open_page):
     server = start_server(demo / "config.json")
     server.wait_until(server.is_ready, "ready")
     page = open_page(server.url + "/")
+    page.get_by_role("button", name="Instructions and parameters").click()
+    page.get_by_label("Temperature").fill("0")
+    page.get_by_role("button", name="Done").click()
     page.get_by_label("Add an image").set_input_files(demo / "samples" / "circle.png")
     expect(page.get_by_role("img", name="Image 1")).to_be_visible()
     ask(page, "What shape is this?")
@@ -186,6 +189,7 @@ def test_a_graph_lives(server, open_page):
     page.get_by_role("button", name="Node llm, LLMCalculator").press("Enter")
     expect(panel).to_contain_text("LLMCalculator in HttpLLMCalculator")
     expect(panel).to_contain_text("a call")
+    expect(panel).to_contain_text("models_path")
     page.evaluate("window.leave.abort(), window.asked")
     panel.get_by_role("button", name="Back to the sessions").click()
     panel.get_by_role("button", name="Waterfall of").first.click()
@@ -193,6 +197,18 @@ def test_a_graph_lives(server, open_page):
     page.keyboard.press("Escape")
     page.get_by_role("button", name="Stop recording").click()
     expect(page.get_by_role("button", name="Record the next 20 sessions")).to_be_visible()
+
+
+def test_a_text_is_checked_while_it_is_typed(server, open_page):
+    page = open_page(server.url + "/#/playground")
+    expect(page.get_by_text("no mistake found")).to_be_visible()
+    page.get_by_role("button", name="Drawing").click()
+    expect(page.get_by_role("button", name="PassThroughCalculator")).to_be_visible()
+    page.get_by_role("textbox", name="Text of the graph").click()
+    page.keyboard.press("Control+End")
+    page.keyboard.type("nodee { }")
+    expect(page.get_by_role("list", name="Diagnostics")).to_contain_text("has no field nodee")
+    expect(page.get_by_text("1 error")).to_be_visible()
 
 
 def test_names_and_packets_of_a_graph_stay_text(server, open_page):

@@ -12,16 +12,15 @@ import { roots } from "./sessions";
 
 /** What `/v3/calculators/{name}` says, as far as it is shown. */
 interface Described {
-  summary?: string;
-  docs?: string;
-  options?: Option[] | { fields?: Option[] };
+  doc: string;
+  /** A JSON schema. */
+  options?: { properties?: Record<string, Option> } | null;
 }
 
 interface Option {
-  name: string;
-  type?: string;
+  type?: string | string[];
   default?: unknown;
-  docs?: string;
+  description?: string;
 }
 
 export function NodePanel({ node, tap }: { node: PlanNode; tap: (stream: string) => void }): JSX.Element {
@@ -110,36 +109,36 @@ function Documentation({ calculator }: { calculator: string }): JSX.Element | nu
     get<Described>(`/v3/calculators/${encodeURIComponent(calculator)}`, "operator").then(setDescribed, () => setDescribed(null));
   }, []);
   if (!described) return null;
-  const options = Array.isArray(described.options) ? described.options : (described.options?.fields ?? []);
+  const options = Object.entries(described.options?.properties ?? {});
   return (
     <>
       {options.length > 0 && (
         <>
           <h3>Options</h3>
           <dl class="facts">
-            {options.map((option) => (
-              <OptionView key={option.name} option={option} />
+            {options.map(([name, option]) => (
+              <OptionView key={name} name={name} option={option} />
             ))}
           </dl>
         </>
       )}
       <h3>What it does</h3>
-      <Markdown text={described.docs ?? described.summary ?? ""} />
+      <Markdown text={described.doc} />
     </>
   );
 }
 
-function OptionView({ option }: { option: Option }): JSX.Element {
+function OptionView({ name, option }: { name: string; option: Option }): JSX.Element {
   const initial = option.default === undefined || option.default === null ? "" : `, ${JSON.stringify(option.default)} if it is not given`;
   return (
     <>
       <dt>
-        <code>{option.name}</code>
+        <code>{name}</code>
       </dt>
       <dd>
-        {option.docs ?? ""}{" "}
+        {option.description && <Rich text={option.description} />}{" "}
         <small>
-          {option.type}
+          {[option.type ?? []].flat().filter((type) => type !== "null").join(", ")}
           {initial}
         </small>
       </dd>

@@ -89,7 +89,7 @@ function mark({ state: { doc } }: EditorView, found: Diagnostic): Mark {
     return Math.min(at.from + Math.max(0, column - 1), at.to);
   };
   const from = position(found.line ?? 1, found.column ?? 1);
-  const to = found.end_line === undefined ? from : position(found.end_line, found.end_column ?? 1);
+  const to = found.end_line == null ? from : position(found.end_line, found.end_column ?? 1);
   return {
     from,
     to: Math.max(from, to),

@@ -47,6 +47,9 @@ export const origin = stored(() => sessionStorage, "playground.origin", "");
 export const diagnostics = signal<Diagnostic[]>([]);
 export const plan = signal<Plan | null>(null);
 
+/** Why a graph without mistakes could not answer requests; null where it could. */
+export const note = signal<string | null>(null);
+
 /** Why a text cannot be checked, run or saved here; null where it can or nobody has tried. */
 export const noCheck = signal<string | null>(null);
 export const noRun = signal<string | null>(null);
@@ -64,9 +67,10 @@ function refusal(error: unknown, what: string): string {
 /** Asks the server what is wrong with a text. */
 export async function check(graph: string): Promise<Diagnostic[]> {
   try {
-    const checked = await post<{ diagnostics: Diagnostic[]; plan: Plan | null }>("/v3/check", "operator", { graph });
+    const checked = await post<{ diagnostics: Diagnostic[]; plan: Plan | null; note?: string | null }>("/v3/check", "operator", { graph });
     diagnostics.value = checked.diagnostics;
     plan.value = checked.plan;
+    note.value = checked.note ?? null;
     noCheck.value = null;
   } catch (error) {
     diagnostics.value = [];

@@ -8,7 +8,7 @@ import { Icon } from "../ui/icons";
 import { Rich } from "../ui/rich";
 import { EditorView } from "./editor-view";
 import { Result } from "./result";
-import { busy, check, diagnostics, EXAMPLE, input, names, noCheck, noRun, noSave, origin, plan, run, said, save, take, text } from "./store";
+import { busy, check, diagnostics, EXAMPLE, input, names, noCheck, note, noRun, noSave, origin, plan, run, said, save, take, text } from "./store";
 
 export default function Playground(): JSX.Element {
   const [graphs, setGraphs] = useState<string[]>([]);
@@ -76,7 +76,13 @@ function State(): JSX.Element {
 }
 
 function Messages(): JSX.Element | null {
-  if (diagnostics.value.length === 0) return null;
+  if (diagnostics.value.length === 0) {
+    return note.value && !noCheck.value ? (
+      <p class="diagnostics hint">
+        <Rich text={note.value} />
+      </p>
+    ) : null;
+  }
   return (
     <ul class="diagnostics" aria-label="Diagnostics">
       {diagnostics.value.map((each, index) => (
