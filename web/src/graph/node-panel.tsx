@@ -112,18 +112,18 @@ function Documentation({ calculator }: { calculator: string }): JSX.Element | nu
   const options = Object.entries(described.options?.properties ?? {});
   return (
     <>
+      <h3>What it does</h3>
+      <Markdown text={described.doc} />
       {options.length > 0 && (
         <>
           <h3>Options</h3>
-          <dl class="facts">
+          <dl class="options">
             {options.map(([name, option]) => (
               <OptionView key={name} name={name} option={option} />
             ))}
           </dl>
         </>
       )}
-      <h3>What it does</h3>
-      <Markdown text={described.doc} />
     </>
   );
 }
