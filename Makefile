@@ -4,7 +4,7 @@ HOST ?= 127.0.0.1
 PORT ?= 8000
 GRAPHMILL := target/release/graphmill
 
-.PHONY: help setup build program demo serve test rust-tests client-tests fuzz-models soak architectures nightly bench bench-engine package-binary deb wheel image proto fmt lint sanitize doc ci clean
+.PHONY: help setup build program web demo serve test rust-tests client-tests fuzz-models soak architectures nightly bench bench-engine package-binary deb wheel image proto fmt lint sanitize doc ci clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -17,6 +17,9 @@ build: setup ## build everything: the server, the bench and the example of a cus
 
 program: setup ## build the server for language models alone, target/release/graphmill, without ONNX and images
 	cargo build --release --workspace --bin graphmill --no-default-features --features graphmill-server/cpu-kernels
+
+web: ## build the page, web/dist, which is committed: cargo needs no Node
+	scripts/web.sh
 
 demo: program ## serve the shipped model, ask it something over HTTP, print the stream, stop
 	@scripts/demo.sh $(HOST) $(PORT)
@@ -33,6 +36,7 @@ rust-tests:
 	cargo test --release --workspace
 
 client-tests:
+	scripts/web.sh --check
 	.venv/bin/python -m pytest -q tests/clients --ignore tests/clients/apart
 	for client in tests/clients/apart/*/; do .venv/apart/$$(basename $$client)/bin/python -m pytest -q $$client || exit 1; done
 

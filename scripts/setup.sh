@@ -41,6 +41,7 @@ have curl || packages+=(curl)
 have python3 || packages+=(python3)
 if [ "$with_venv" = yes ] && ! have_venv; then packages+=(python3-venv); fi
 if [ "$with_tests" = yes ] && ! have npm; then packages+=(nodejs npm); fi
+if [ "$with_tests" = yes ] && ! have chromium; then packages+=(chromium); fi
 
 if [ ${#packages[@]} -gt 0 ]; then
     echo "missing on this machine: ${packages[*]}"
@@ -74,9 +75,10 @@ if [ "$with_tests" = yes ]; then
     for client in tests/clients/apart/*/; do
         environment ".venv/apart/$(basename "$client")" "$client/requirements.txt"
     done
-    node=tests/clients/node
-    if ! cmp -s "$node/package-lock.json" "$node/node_modules/installed.json"; then
-        npm ci --prefix "$node" --silent --no-audit --no-fund
-        cp "$node/package-lock.json" "$node/node_modules/installed.json"
-    fi
+    for node in tests/clients/node web; do
+        if ! cmp -s "$node/package-lock.json" "$node/node_modules/installed.json"; then
+            npm ci --prefix "$node" --silent --no-audit --no-fund --ignore-scripts
+            cp "$node/package-lock.json" "$node/node_modules/installed.json"
+        fi
+    done
 fi

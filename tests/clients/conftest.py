@@ -26,12 +26,12 @@ def free_port():
 class Server:
     """A running server: its address, and plain HTTP to it."""
 
-    def __init__(self, config, log, environment=None):
+    def __init__(self, config, log, environment=None, flags=()):
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.log = log
         self.process = subprocess.Popen(
-            [BINARY, "serve", "--config_path", config, "--rest_port", str(self.port), "--rest-bind-address", "127.0.0.1"],
+            [BINARY, "serve", "--config_path", config, "--rest_port", str(self.port), "--rest-bind-address", "127.0.0.1", *flags],
             stdout=log.open("wb"),
             stderr=subprocess.STDOUT,
             cwd=ROOT,
@@ -98,11 +98,11 @@ def server(tmp_path_factory):
 
 @pytest.fixture
 def start_server(tmp_path):
-    """Starts further servers, each with a config.json and an environment of the test's own."""
+    """Starts further servers, each with a config.json, an environment and flags of the test's own."""
     started = []
 
-    def start(config, environment=None):
-        server = Server(config, tmp_path / f"log-{len(started)}.txt", environment)
+    def start(config, environment=None, flags=()):
+        server = Server(config, tmp_path / f"log-{len(started)}.txt", environment, flags)
         started.append(server)
         return server
 

@@ -25,8 +25,9 @@ use crate::{
 
 /// The whole service of a listener for REST.
 pub(super) fn rest(app: &Arc<App>, audience: Side, site: Site) -> Router {
-    let routes = http::routes(audience);
-    stacked(app, routes, http::needs(), site, Protocol::Rest)
+    let web = app.options.web;
+    let routes = http::routes(audience, web);
+    stacked(app, routes, http::needs(web), site, Protocol::Rest)
 }
 
 /// The whole service of a listener for gRPC.

@@ -13,6 +13,7 @@ mod observe;
 mod openai;
 mod operation;
 mod ovms;
+mod page;
 mod requests;
 mod sse;
 pub(crate) mod state;
@@ -40,8 +41,8 @@ use crate::{
     rescue::{Cause, Failure},
 };
 
-/// Everything that can be asked.
-fn operations() -> Vec<Operation> {
+/// Everything that can be asked; `web` is whether the page is there.
+fn operations(web: bool) -> Vec<Operation> {
     let health = ["/health", "/v1/health"].map(|path| {
         Operation::get(path, kserve::ready)
             .about(
@@ -52,9 +53,6 @@ fn operations() -> Vec<Operation> {
             .listed(path == "/health")
     });
     let own = [
-        Operation::get("/", root)
-            .about(Group::Server, "What this is, for a person with a browser")
-            .answers(Answer::Text(&["text/plain; charset=utf-8"])),
         Operation::get("/v3/status", status::status)
             .about(Group::Server, "What each engine and each graph does now")
             .answers(Answer::Json(&["version", "engines", "graphs"]))
@@ -81,6 +79,7 @@ fn operations() -> Vec<Operation> {
     own.into_iter()
         .chain(health)
         .chain(dialects.into_iter().flatten())
+        .chain(web.then(page::operations).into_iter().flatten())
         .collect()
 }
 
@@ -92,8 +91,8 @@ const MAX_METHOD_BYTES: usize = 20;
 
 /// What clients can ask where operators have a listener of their own, and what operators can;
 /// everything where they have none.
-pub(crate) fn routes(side: Side) -> Router<Arc<App>> {
-    let mut operations = operations();
+pub(crate) fn routes(side: Side, web: bool) -> Router<Arc<App>> {
+    let mut operations = operations(web);
     operations.retain(|operation| {
         side == Side::Both || operation.side == Side::Both || operation.side == side
     });
@@ -110,8 +109,8 @@ pub(crate) fn routes(side: Side) -> Router<Arc<App>> {
 }
 
 /// What a key needs for each operation.
-pub(crate) fn needs() -> impl Iterator<Item = (Method, String, Need)> {
-    operations().into_iter().filter_map(|operation| {
+pub(crate) fn needs(web: bool) -> impl Iterator<Item = (Method, String, Need)> {
+    operations(web).into_iter().filter_map(|operation| {
         let need = operation.need();
         let method = Method::from_bytes(operation.method.to_ascii_uppercase().as_bytes());
         Some((method.ok()?, operation.path, need))
@@ -120,24 +119,11 @@ pub(crate) fn needs() -> impl Iterator<Item = (Method, String, Need)> {
 
 /// What clients can ask of a server.
 fn offered(app: &App) -> Vec<Operation> {
-    let mut offered = operations();
+    let mut offered = operations(app.options.web);
     if !app.options.management.is_empty() {
         offered.retain(|operation| operation.side != Side::Management);
     }
     offered
-}
-
-/// Lists what is served.
-async fn root(State(app): State<Arc<App>>) -> String {
-    let mut list = format!("Graphmill {}\n\n", env!("CARGO_PKG_VERSION"));
-    for operation in offered(&app) {
-        if operation.listed {
-            let method = operation.method.to_ascii_uppercase();
-            let line = format!("{method:4} {:34} {}\n", operation.path, operation.summary);
-            list.push_str(&line);
-        }
-    }
-    list + "\nA page: /docs\n"
 }
 
 /// Answers a scrape.
@@ -151,7 +137,7 @@ async fn scrape(
 /// Nothing is served at the path.
 pub(crate) async fn unknown_route(method: Method, uri: Uri) -> Failure {
     let path = &*shortened(uri.path(), MAX_SHOWN_BYTES);
-    let operations = operations();
+    let operations = operations(false);
     let paths = operations.iter().map(|operation| operation.path.as_str());
     let near = suggest::nearest(path, paths)
         .map_or(String::new(), |near| format!("; did you mean `{near}`?"));

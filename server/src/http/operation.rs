@@ -186,6 +186,8 @@ pub(crate) enum Answer {
     Reload,
     /// Nothing: status 204.
     Nothing,
+    /// A file of the page, the same for everybody.
+    Page,
 }
 
 /// Why no POST for a graph may be answered.
@@ -297,8 +299,8 @@ impl Operation {
         Self::new("delete", path.into(), delete(handler), OF_REQUESTS)
     }
 
-    /// What a key needs for it. Probes that name no graph need none; of what operators ask,
-    /// `metrics` is for what only reads.
+    /// What a key needs for it. Probes that name no graph need none; the page needs none, as browsers ask
+    /// for pages without one. Of what operators ask, `metrics` is for what only reads.
     pub(super) fn need(&self) -> Need {
         if let Some(need) = self.own_need {
             return need;
@@ -306,6 +308,7 @@ impl Operation {
         match (self.answer, self.side, self.method) {
             (Answer::Health, ..) if !self.path.contains('{') => Need::Nothing,
             (Answer::Health, ..) => Need::Key,
+            (Answer::Page, ..) => Need::Nothing,
             (_, Side::Management, "get") => Need::Metrics,
             (_, Side::Management, _) => Need::Admin,
             (.., "delete") => Need::Cancel,

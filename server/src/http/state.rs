@@ -68,6 +68,8 @@ pub struct Options {
     /// Origins whose pages may send requests and read answers; `*` is any, `scheme://host:*` one
     /// with any port.
     pub allowed_origins: Vec<String>,
+    /// Whether there is a page at `/`.
+    pub web: bool,
     /// Whether graphs whose model is missing are loaded once it is there.
     pub wait_for_models: bool,
     /// How long a request for a graph that is not available waits for it to be loaded.
@@ -116,6 +118,7 @@ impl Options {
             sequences: SequenceLimits::default(),
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
+            web: true,
             wait_for_models: false,
             load_wait: Duration::from_secs(10),
             idle_unload: None,

@@ -31,6 +31,7 @@ mod memory_limit;
 mod metrics;
 mod observe;
 mod offline;
+mod page;
 mod prompts;
 mod queue_bounds;
 mod quotas;

@@ -91,6 +91,9 @@ pub(super) struct Arguments {
     /// status 1.
     #[arg(long)]
     wait_for_models: bool,
+    /// Leaves out the page at `/`.
+    #[arg(long)]
+    no_web: bool,
     #[command(flatten)]
     sequences: sequences::SequenceFlags,
     #[command(flatten)]
@@ -209,6 +212,7 @@ fn try_run(arguments: &Arguments, given: &ArgMatches) -> Result<ExitCode, String
         grace: Duration::from_secs(arguments.shutdown_grace_seconds.into()),
         max_body_bytes: arguments.max_body_bytes,
         max_bodies_bytes: arguments.max_bodies_bytes,
+        web: !arguments.no_web,
         wait_for_models: arguments.wait_for_models,
         config_path: match &source {
             Source::Configuration(file) => Some(file.clone()),

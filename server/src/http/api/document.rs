@@ -182,6 +182,10 @@ fn responses(operation: &Operation, is_of_messages: bool) -> Value {
             let done = json!({ "description": "Done" });
             responses.insert("204".to_owned(), done);
         }
+        Answer::Page => {
+            let page = json!({ "description": "The page", "content": { "text/html": {} } });
+            responses.insert("200".to_owned(), page);
+        }
         Answer::Health => {
             let yes = content("application/json", "Yes", &object(&[]));
             let no = content("application/json", "No; the body says why", &object(&[]));

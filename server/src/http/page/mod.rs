@@ -1,0 +1,93 @@
+//! The page for people at `/`: what `web/` was built to, embedded in the program. It is the same
+//! for everybody and says nothing of the server, so that it needs no key; what it shows, it asks
+//! for like any client.
+
+mod files;
+
+use axum::{
+    extract::Path,
+    http::{HeaderMap, Method, StatusCode, Uri, header},
+    response::{IntoResponse as _, Response},
+};
+
+use super::operation::{Answer, Group, Operation, Side};
+use files::File;
+
+/// What the page may do: nothing but ask the server that it came from, with code and styles that
+/// came from there, too.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
+                      img-src 'self' data: blob:; connect-src 'self'; font-src 'self'; \
+                      base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/// The file that `/` answers with.
+const START: &str = "index.html";
+
+pub(super) fn operations() -> Vec<Operation> {
+    vec![
+        Operation::get("/", start)
+            .about(
+                Group::Server,
+                "A page: chat, graphs, playground and server, for a person with a browser",
+            )
+            .answers(Answer::Page)
+            .on(Side::Both),
+        Operation::get("/page/{*file}", file)
+            .about(Group::Server, "A file of the page")
+            .answers(Answer::Page)
+            .on(Side::Both)
+            .listed(false),
+    ]
+}
+
+async fn start(method: Method, uri: Uri, headers: HeaderMap) -> Response {
+    answer(START, method, uri, &headers).await
+}
+
+async fn file(Path(name): Path<String>, method: Method, uri: Uri, headers: HeaderMap) -> Response {
+    answer(&name, method, uri, &headers).await
+}
+
+async fn answer(name: &str, method: Method, uri: Uri, headers: &HeaderMap) -> Response {
+    let Some(file) = files::named(name) else {
+        return super::unknown_route(method, uri).await.into_response();
+    };
+    let always = [
+        (header::ETAG, file.etag.as_str()),
+        // Kept by browsers, and asked for with its tag: an upgraded server has another page.
+        (header::CACHE_CONTROL, "no-cache"),
+        (header::VARY, "accept-encoding"),
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+    ];
+    if is_known(file, headers) {
+        return (StatusCode::NOT_MODIFIED, always).into_response();
+    }
+    let of_content = [(header::CONTENT_TYPE, file.media_type)];
+    if takes_gzip(headers) {
+        let gzip = [(header::CONTENT_ENCODING, "gzip")];
+        return (always, of_content, gzip, file.gzip()).into_response();
+    }
+    (always, of_content, file.bytes).into_response()
+}
+
+/// Whether the client has the file as it is.
+fn is_known(file: &File, headers: &HeaderMap) -> bool {
+    let all = headers.get_all(header::IF_NONE_MATCH).iter();
+    let all = all.filter_map(|value| value.to_str().ok());
+    all.flat_map(|value| value.split(','))
+        .map(str::trim)
+        .any(|tag| tag == "*" || tag == file.etag)
+}
+
+/// Whether the client reads what is compressed so. Who names it with a weight of 0 does not.
+fn takes_gzip(headers: &HeaderMap) -> bool {
+    let all = headers.get_all(header::ACCEPT_ENCODING).iter();
+    let all = all.filter_map(|value| value.to_str().ok());
+    all.flat_map(|value| value.split(',')).any(|coding| {
+        let (name, weight) = coding.split_once(';').unwrap_or((coding, "q=1"));
+        let weight = weight.trim().strip_prefix("q=").unwrap_or("1");
+        let is_wanted = weight.parse().is_ok_and(|weight: f32| weight > 0.0);
+        name.trim().eq_ignore_ascii_case("gzip") && is_wanted
+    })
+}

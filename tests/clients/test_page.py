@@ -1,0 +1,357 @@
+"""The page at `/` in a browser, Debian's Chromium: against the server and the model of this repository, and against models that say odd things."""
+
+import json
+import shutil
+import subprocess
+
+import pytest
+from playwright.sync_api import expect, sync_playwright
+
+from conftest import MIRROR, MODEL, ROOT
+
+AXE = ROOT / "web" / "node_modules" / "axe-core" / "axe.min.js"
+TABS = ["chat", "graph", "playground", "server"]
+# Code in all the places where a text could become markup.
+HOSTILE = "<img src=x onerror=\"window.taken=1\"><script>window.taken=1</script> [a link](javascript:window.taken=1)\n\n<svg onload=window.taken=1>\n\n" + "`<b>code</b>` ![picture](http://elsewhere.example/x.png)"
+
+
+@pytest.fixture(scope="session")
+def browser():
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.fail("`chromium` is missing: run `scripts/setup.sh --tests`")
+    with sync_playwright() as playwright:
+        # Without a sandbox, which containers do not let it have.
+        started = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def open_page(browser):
+    """Opens pages. In the end none of them may have asked anybody but its server, failed, or broken its policy."""
+    contexts = []
+
+    def open_page(url, **options):
+        context = browser.new_context(**options)
+        context.grant_permissions(["clipboard-read", "clipboard-write"])
+        context.set_default_timeout(10_000)
+        page = context.new_page()
+        wrong = []
+        page.on("request", lambda request: None if request.url.startswith((url.split("#")[0], "data:", "blob:")) else wrong.append(f"asked {request.url}"))
+        page.on("pageerror", lambda error: wrong.append(f"failed: {error}"))
+        page.on("console", lambda message: wrong.append(message.text) if "Content Security Policy" in message.text else None)
+        contexts.append((context, wrong))
+        page.goto(url)
+        return page
+
+    yield open_page
+    for context, wrong in contexts:
+        context.close()
+        assert wrong == []
+
+
+@pytest.fixture
+def scripted(start_server, tmp_path):
+    """Starts a server of the shipped chat graph on a model that gives these replies."""
+
+    def start(replies, flags=()):
+        (tmp_path / "model.script.json").write_text(json.dumps({"replies": replies}))
+        graph = (ROOT / "graphs" / "chat" / "graph.pbtxt").read_text()
+        (tmp_path / "chat").mkdir()
+        (tmp_path / "chat" / "graph.pbtxt").write_text(graph.replace("../../demos/tiny_chat", "../model.script.json"))
+        config = tmp_path / "config.json"
+        config.write_text(json.dumps({"model_config_list": [], "mediapipe_config_list": [{"name": "chat", "base_path": "chat"}]}))
+        server = start_server(config, flags=flags)
+        server.wait_until(server.is_ready, "ready")
+        return server
+
+    return start
+
+
+def ask(page, text):
+    page.get_by_label("Your question", exact=True).fill(text)
+    page.keyboard.press("Enter")
+
+
+def last_answer(page):
+    return page.get_by_role("article", name="Answer of").last
+
+
+def is_done(page):
+    expect(page.get_by_role("button", name="Send")).to_be_visible(timeout=20_000)
+
+
+def test_a_chat_is_stopped_edited_and_goes_on_in_branches(server, open_page):
+    page = open_page(server.url + "/")
+    page.get_by_label("Model", exact=True).select_option(MODEL)
+    page.get_by_role("button", name="Instructions and parameters").click()
+    page.get_by_label("Temperature").fill("0")
+    page.get_by_label("Further fields").fill('{"ignore_eos": true, "max_tokens": 1900}')
+    page.get_by_role("button", name="Done").click()
+    ask(page, "What is a side packet?")
+    expect(last_answer(page)).to_contain_text("side packet")
+    page.get_by_role("button", name="Stop the answer").click()
+    expect(last_answer(page)).to_contain_text("You stopped this answer.")
+    server.wait_until(server.is_idle, "the sequence ended with the answer")
+
+    page.get_by_role("button", name="Instructions and parameters").click()
+    page.get_by_label("Further fields").fill('{"max_tokens": 30}')
+    page.get_by_label("Ask for the probabilities of tokens").check()
+    page.get_by_role("button", name="Done").click()
+    page.get_by_role("button", name="Another answer").click()
+    is_done(page)
+    expect(last_answer(page)).to_contain_text("2 / 2")
+    expect(last_answer(page)).to_contain_text("to first token")
+    expect(last_answer(page)).to_contain_text("tokens/s")
+    last_answer(page).get_by_role("button", name="Tokens").click()
+    page.locator(".token").nth(1).hover()
+    expect(page.locator(".token").nth(1).get_by_role("tooltip")).to_contain_text("%")
+    page.get_by_role("button", name="Branch before").click()
+    expect(last_answer(page)).to_contain_text("You stopped this answer.")
+
+    page.get_by_role("article", name="Question").hover()
+    page.get_by_role("button", name="Edit, on a new branch").click()
+    page.get_by_role("article", name="Question").get_by_label("Question").fill("What is OpenVINO?")
+    page.get_by_role("button", name="Ask on a new branch").click()
+    is_done(page)
+    expect(last_answer(page)).to_contain_text("OpenVINO")
+
+    page.get_by_role("button", name="Export as curl or Python").click()
+    command = page.locator("dialog pre").inner_text()
+    page.keyboard.press("Escape")
+    ran = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=30, check=True)
+    assert ran.stdout.rstrip().endswith("data: [DONE]")
+
+    # What was said is in this browser, and only there.
+    page.reload()
+    page.get_by_role("complementary", name="Conversations").get_by_role("button", name="What is a side packet?", exact=True).click()
+    expect(last_answer(page)).to_contain_text("OpenVINO")
+
+
+def test_a_picture_is_shown_to_a_model_that_reads_it(start_server, open_page):
+    demo = ROOT / "demos" / "tiny_vision"
+    server = start_server(demo / "config.json")
+    server.wait_until(server.is_ready, "ready")
+    page = open_page(server.url + "/")
+    page.get_by_role("button", name="Instructions and parameters").click()
+    page.get_by_label("Temperature").fill("0")
+    page.get_by_role("button", name="Done").click()
+    page.get_by_label("Add an image").set_input_files(demo / "samples" / "circle.png")
+    expect(page.get_by_role("img", name="Image 1")).to_be_visible()
+    ask(page, "What shape is this?")
+    expect(last_answer(page)).to_contain_text("A red circle.")
+
+
+def test_what_a_model_says_stays_text(scripted, open_page):
+    call = '<tool_call>{"name": "look", "arguments": {"at": "<img src=x onerror=window.taken=1>"}}</tool_call>'
+    server = scripted([{"when": "call", "text": call}, {"when": "think", "text": f"<think>{HOSTILE}</think>Done."}, {"text": HOSTILE}])
+    page = open_page(server.url + "/")
+    ask(page, "speak <img src=x onerror=window.taken=1>")
+    is_done(page)
+    expect(last_answer(page)).to_contain_text("<script>window.taken=1</script>")
+    expect(last_answer(page)).to_contain_text("<b>code</b>")
+    expect(page.get_by_role("article", name="Question")).to_contain_text("<img src=x")
+    ask(page, "think")
+    is_done(page)
+    expect(last_answer(page)).to_contain_text("Done.")
+    assert page.locator(".messages :is(img, script, svg:not(.icon), b, iframe)").count() == 0
+    assert page.locator('.messages a[href^="javascript"]').count() == 0
+    assert page.evaluate("window.taken") is None
+
+
+def test_a_graph_lives(server, open_page):
+    page = open_page(f"{server.url}/#/graph/{MODEL.replace('/', '%2F')}")
+    panel = page.get_by_role("complementary")
+    expect(page.get_by_role("button", name="Node llm, LLMCalculator")).to_be_visible()
+    page.get_by_role("button", name="Close the subgraph HttpLLMCalculator").click()
+    expect(page.get_by_role("button", name="Node llm")).to_have_count(0)
+    page.get_by_role("button", name="Subgraph llmexecutor").click()
+    expect(page.locator(".live")).to_contain_text("live")
+
+    page.get_by_role("button", name="Record the next 20 sessions").click()
+    expect(page.get_by_role("button", name="Stop recording")).to_be_visible()
+    page.evaluate(
+        """(body) => {
+            window.leave = new AbortController();
+            window.asked = fetch("/v3/chat/completions", { method: "POST", headers: { "content-type": "application/json" }, signal: window.leave.signal, body: JSON.stringify(body) })
+                .then((answer) => answer.text()).catch(() => "left");
+        }""",
+        {"model": MODEL, "stream": True, "ignore_eos": True, "max_tokens": 2000, "messages": [{"role": "user", "content": "Go on."}]},
+    )
+    expect(panel).to_contain_text("/v3/chat/completions", timeout=10_000)
+    wire = page.get_by_role("button", name="Stream llmexecutor__tokens")
+    wire.focus()
+    page.keyboard.press("Enter")
+    expect(panel.locator(".packets pre").first).to_contain_text("generated_tokens")
+    panel.get_by_role("button", name="Pause").click()
+    expect(panel.get_by_role("button", name="Go on")).to_be_visible()
+    page.get_by_role("button", name="Node llm, LLMCalculator").press("Enter")
+    expect(panel).to_contain_text("LLMCalculator in HttpLLMCalculator")
+    expect(panel).to_contain_text("a call")
+    expect(panel).to_contain_text("models_path")
+    page.evaluate("window.leave.abort(), window.asked")
+    panel.get_by_role("button", name="Back to the sessions").click()
+    panel.get_by_role("button", name="Waterfall of").first.click()
+    expect(page.get_by_role("dialog").get_by_role("rowheader", name="llm")).to_be_visible()
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Stop recording").click()
+    expect(page.get_by_role("button", name="Record the next 20 sessions")).to_be_visible()
+
+
+def test_a_text_is_checked_while_it_is_typed(server, open_page):
+    page = open_page(server.url + "/#/playground")
+    expect(page.get_by_text("no mistake found")).to_be_visible()
+    page.get_by_role("button", name="Drawing").click()
+    expect(page.get_by_role("button", name="PassThroughCalculator")).to_be_visible()
+    page.get_by_role("textbox", name="Text of the graph").click()
+    page.keyboard.press("Control+End")
+    page.keyboard.type("nodee { }")
+    expect(page.get_by_role("list", name="Diagnostics")).to_contain_text("has no field nodee")
+    expect(page.get_by_text("1 error")).to_be_visible()
+
+
+def test_names_and_packets_of_a_graph_stay_text(server, open_page):
+    """What the server says of a graph is somebody else's text, too, whatever names it allows today."""
+    name = "<img src=x onerror=window.taken=1>"
+    port = {"port": "A", "name": name, "ty": name, "back_edge": False}
+    node = {"name": name, "calculator": name, "within": [], "place": name, "policy": "Default", "runs": "inline", "inputs": [port], "outputs": [], "side_inputs": [], "side_outputs": []}
+    plan = {"nodes": [node], "inputs": [name], "outputs": [name], "side_inputs": [], "side_outputs": []}
+    session = {"id": "s", "graph": name, "label": name, "age_ms": 1, "stalled": True, "why": name, "nodes": []}
+    packet = {"session": "s", "stream": name, "timestamp": 0, "type": name, "payload": name, "truncated": False}
+    page = open_page(server.url + "/")
+    told = {
+        "/v3/graphs": {"graphs": [{"name": name, "version": None, "state": "AVAILABLE", "required": True, "sessions": 1}]},
+        "/v3/sessions": {"sessions": [session]},
+        "/v3/sessions/s/why": {"id": "s", "text": name, "waits": [{"node": name, "reason": name, "root": True}]},
+    }
+
+    def answer(route):
+        path = route.request.url.removeprefix(server.url).split("?")[0]
+        if path.endswith("/tap"):
+            route.fulfill(content_type="text/event-stream", body=f"event: packet\ndata: {json.dumps(packet)}\n\n")
+        elif path in told:
+            route.fulfill(json=told[path])
+        elif path.startswith("/v3/graphs/") and path.count("/") == 3:
+            route.fulfill(json={"name": name, "version": None, "file": name, "plan": plan})
+        else:
+            route.fulfill(status=404, json={"error": {"message": name}})
+
+    page.route("**/v3/graphs**", answer)
+    page.route("**/v3/graphs/**", answer)
+    page.route("**/v3/sessions**", answer)
+    page.route("**/v3/sessions/**", answer)
+    page.route("**/v3/calculators/**", answer)
+    page.goto(server.url + "/#/graph")
+    expect(page.get_by_role("alert")).to_contain_text(name)
+    page.get_by_role("button", name="Node <img").click()
+    expect(page.get_by_role("complementary")).to_contain_text(f"Everything waits for it: {name}")
+    page.get_by_role("button", name=f"Tap {name}").first.click()
+    expect(page.locator(".packets pre").first).to_have_text(name)
+    assert page.locator("main :is(img, script, iframe)").count() == 0
+    assert page.evaluate("window.taken") is None
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_nothing_serious(server, open_page, theme):
+    page = open_page(server.url + "/", color_scheme=theme)
+    axe = AXE.read_text()
+    ask(page, "What is a side packet?")
+    is_done(page)
+    for tab in TABS:
+        page.goto(f"{server.url}/#/{tab}")
+        expect(page.get_by_role("main", name=tab.title())).not_to_be_empty()
+        expect(page.locator(".loading")).to_have_count(0)
+        page.evaluate(axe)
+        found = page.evaluate("axe.run({ resultTypes: ['violations'] })")
+        serious = [(each["id"], [node["html"] for node in each["nodes"]]) for each in found["violations"] if each["impact"] in ("serious", "critical")]
+        assert serious == [], f"{tab}, {theme}"
+
+
+def test_a_phone_shows_everything_in_its_width(server, open_page):
+    page = open_page(server.url + "/", viewport={"width": 360, "height": 740}, has_touch=True)
+    for tab in TABS:
+        page.get_by_role("link", name=tab.title(), exact=True).click()
+        expect(page.get_by_role("main", name=tab.title())).not_to_be_empty()
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360, tab
+
+
+def test_the_server_tab_shows_engines_and_reads_the_configuration_again(server, open_page):
+    page = open_page(server.url + "/#/server")
+    expect(page.get_by_role("region", name="Engine of tiny-chat")).to_contain_text("of 131,072")
+    page.get_by_role("button", name="Read the configuration again").click()
+    expect(page.get_by_text("Read again: nothing has changed.")).to_be_visible()
+
+
+def test_what_is_wrong_with_a_new_configuration_is_shown(scripted, open_page, tmp_path):
+    server = scripted([{"text": "Hello."}], ["--file_system_poll_wait_seconds", "0"])
+    with (tmp_path / "chat" / "graph.pbtxt").open("a") as graph:
+        graph.write("nodee { }\n")
+    page = open_page(server.url + "/#/server")
+    page.get_by_role("button", name="Read the configuration again").click()
+    expect(page.locator(".diagnostics")).to_contain_text("has no field `nodee`")
+    expect(page.locator(".diagnostics")).to_contain_text("did you mean `node`?")
+
+
+def test_a_keyboard_gets_everywhere(server, open_page):
+    page = open_page(server.url + "/#/server")
+    expect(page.get_by_role("heading", name="Engines")).to_be_visible()
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    names = []
+    for _ in range(8):
+        page.keyboard.press("Tab")
+        names.append(page.evaluate("document.activeElement.textContent || document.activeElement.ariaLabel"))
+    assert {"Chat", "Graph", "Playground", "Server", "API", "Keys"} <= set(names)
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.documentElement.dataset.theme") == "light"
+    page.goto(server.url + "/#/chat")
+    expect(page.get_by_label("Your question", exact=True)).to_be_focused()
+
+
+def test_keys_are_asked_for_and_kept_in_the_tab(scripted, open_page, tmp_path):
+    (tmp_path / "keys.json").write_text(json.dumps({"keys": [{"name": "a", "key": "for-chats"}, {"name": "b", "key": "for-operators", "scopes": ["admin"]}]}))
+    server = scripted([{"text": "Hello."}], ["--api_key_file", str(tmp_path / "keys.json")])
+    page = open_page(server.url + "/")
+    expect(page.get_by_role("alert")).to_contain_text("This server asks for an API key")
+    page.get_by_role("button", name="Keys").click()
+    page.get_by_label("API key, for chats").fill("for-chats")
+    page.get_by_role("button", name="Done").click()
+    expect(page.get_by_label("Model", exact=True)).to_have_value("chat")
+    ask(page, "Hi")
+    expect(last_answer(page)).to_contain_text("Hello.")
+    page.get_by_role("link", name="Server").click()
+    expect(page.get_by_role("main")).to_contain_text("a management key (scope `metrics` or `admin`)")
+    page.get_by_role("button", name="Enter a key").click()
+    page.get_by_label("Management key").fill("for-operators")
+    page.get_by_role("button", name="Done").click()
+    page.get_by_role("button", name="Try again").click()
+    expect(page.get_by_role("heading", name="Engines")).to_be_visible()
+    assert page.evaluate("JSON.stringify(localStorage)").count("for-") == 0
+
+
+# From the first byte to a question that can be asked. The fastest of some, as other programs run beside this one.
+MAX_LOAD_MS = 300
+SEEN = "addEventListener('DOMContentLoaded', () => new MutationObserver((_, seeing) => { if (document.querySelector('.composer')) { window.seen ??= performance.now(); seeing.disconnect(); } }).observe(document.body, { childList: true, subtree: true }));"
+
+
+def test_the_page_is_there_at_once(server, open_page):
+    page = open_page(server.url + "/")
+    page.add_init_script(SEEN)
+    times = []
+    for _ in range(5):
+        page.reload()
+        expect(page.locator(".composer")).to_be_visible()
+        times.append(page.evaluate("window.seen"))
+    assert min(times) < MAX_LOAD_MS, times
+
+
+def test_no_web_leaves_the_page_out(start_server, tmp_path):
+    (tmp_path / "mirror").mkdir()
+    (tmp_path / "mirror" / "graph.pbtxt").write_text(MIRROR)
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps({"model_config_list": [], "mediapipe_config_list": [{"name": "mirror", "base_path": "mirror"}]}))
+    server = start_server(config, flags=["--no_web"])
+    server.wait_until(server.is_ready, "ready")
+    assert server.get("/")[0] == 404
+    assert server.get("/page/main.js")[0] == 404

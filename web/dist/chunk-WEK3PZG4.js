@@ -1,0 +1,2 @@
+async function*l(s){if(!s.body)return;let o=s.body.pipeThrough(new TextDecoderStream).getReader(),e="";try{for(;;){let{done:t,value:n}=await o.read();if(t)return;e+=n;let r=e.split(/\r?\n\r?\n/);e=r.pop()??"";for(let i of r){let c=a(i);c&&(yield c)}}}finally{o.cancel().catch(()=>{})}}function a(s){let o="message",e=[];for(let t of s.split(/\r?\n/)){let n=t.indexOf(":");if(n===0)continue;let r=n<0?t:t.slice(0,n),i=n<0?"":t.slice(n+1).replace(/^ /,"");r==="event"?o=i:r==="data"&&e.push(i)}return e.length>0?{event:o,data:e.join(`
+`)}:null}export{l as a};

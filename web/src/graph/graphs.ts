@@ -1,0 +1,44 @@
+// The graphs that can be looked at, and the plan of the one that is.
+
+import { signal } from "@preact/signals";
+import { get, isMissing, words } from "../api/client";
+import type { Plan } from "./plan";
+
+export interface GraphEntry {
+  name: string;
+  version?: string | null;
+  state: string;
+  sessions: number;
+}
+
+export interface GraphFile {
+  name: string;
+  version?: string | null;
+  file?: string | null;
+  plan: Plan | null;
+}
+
+export const graphs = signal<GraphEntry[]>([]);
+
+/** Why there is no list; null where there is one. */
+export const graphsProblem = signal<{ why: string; missing: boolean } | null>(null);
+export const graphsRead = signal(false);
+
+export async function readGraphs(): Promise<void> {
+  try {
+    graphs.value = (await get<{ graphs: GraphEntry[] }>("/v3/graphs", "operator")).graphs;
+    graphsProblem.value = null;
+  } catch (error) {
+    graphsProblem.value = { why: words(error), missing: isMissing(error) };
+  }
+  graphsRead.value = true;
+}
+
+/** The name under which the server is asked for a graph. */
+export function fullName(graph: GraphEntry): string {
+  return graph.version && !graph.name.includes("@") ? `${graph.name}@${graph.version}` : graph.name;
+}
+
+export function readGraph(name: string): Promise<GraphFile> {
+  return get<GraphFile>(`/v3/graphs/${encodeURIComponent(name)}`, "operator");
+}
