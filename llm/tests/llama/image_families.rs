@@ -18,13 +18,15 @@ use crate::support::{Generation, same};
 const TOKENS: u32 = 24;
 
 /// Pictures, and what is asked about them.
-const QUESTIONS: [(&[u8], &str); 6] = [
+const QUESTIONS: [(&[u8], &str); 7] = [
     (&[1], "What is this?"),
     (&[2], "What is this?"),
     (&[1, 2], "Hello!"),
     (&[2, 1], "Hello!"),
     (&[1, 1], "What is this?"),
     (&[4, 5, 3], "Tell me a story."),
+    // So long that what is kept of it is cut into pieces, in the middle of a picture.
+    (&[1, 2, 3, 4, 5, 1, 2], "What is this?"),
 ];
 
 struct Models {
