@@ -18,7 +18,7 @@ pub(crate) const MODEL_WIDTH: u64 = 192;
 /// What a projector makes of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A position for each patch of a square, as LLaVA has it.
+    /// A position for each patch of a square, as `LLaVA` has it.
     Square,
     /// A position for each four patches, in lines and columns, as many as the image has: as Qwen2-VL
     /// has it.
@@ -70,7 +70,7 @@ impl Kind {
 
 /// Writes a projector for models whose embeddings have so many numbers, which are about this large.
 pub(crate) fn make(folder: &Path, kind: Kind, width: u64, size: f32) -> PathBuf {
-    let (patch, image) = kind.pixels();
+    let (of_patch, image) = kind.pixels();
     let mut entries = Vec::new();
     text_entry(&mut entries, "general.architecture", "clip");
     text_entry(&mut entries, "clip.projector_type", kind.name());
@@ -79,7 +79,7 @@ pub(crate) fn make(folder: &Path, kind: Kind, width: u64, size: f32) -> PathBuf 
     }
     for (name, number) in [
         ("image_size", image as u32),
-        ("patch_size", patch as u32),
+        ("patch_size", of_patch as u32),
         ("embedding_length", WIDTH as u32),
         ("feed_forward_length", FEED_FORWARD as u32),
         ("block_count", LAYERS),
@@ -102,12 +102,12 @@ pub(crate) fn make(folder: &Path, kind: Kind, width: u64, size: f32) -> PathBuf 
         entries.push(entry(&format!("clip.vision.{name}"), LIST, value));
     }
     let mut tensors = kind.merger(width, size);
-    let of_patch = [patch, patch, 3, WIDTH];
-    tensors.push(matrix("v.patch_embd.weight", &of_patch, 1.0));
+    let pixels = [of_patch, of_patch, 3, WIDTH];
+    tensors.push(matrix("v.patch_embd.weight", &pixels, 1.0));
     if kind == Kind::Grid {
-        tensors.push(matrix("v.patch_embd.weight.1", &of_patch, 1.0));
+        tensors.push(matrix("v.patch_embd.weight.1", &pixels, 1.0));
     } else {
-        let patches = (image / patch).pow(2);
+        let patches = (image / of_patch).pow(2);
         tensors.push(matrix("v.position_embd.weight", &[WIDTH, patches], 1.0));
     }
     for layer in 0..LAYERS {

@@ -31,7 +31,7 @@ use hyper_util::{
     rt::TokioExecutor,
 };
 use rustls::crypto::ring;
-use tokio::{net::lookup_host, sync::Semaphore, time::timeout};
+use tokio::{net::lookup_host, sync::Semaphore, task::spawn_blocking, time::timeout};
 use tower::Service;
 
 use super::bodies::Bodies;
@@ -39,8 +39,8 @@ use crate::rescue::{Cause, Failure};
 
 /// Most images of a request that are fetched.
 const MAX_IMAGES: usize = 16;
-/// Requests whose images are fetched at the same time; more wait. Each has up to a body's bytes for
-/// each image.
+/// Requests whose images are fetched at the same time. More wait, no more than there can be
+/// connections.
 const MAX_FETCHING: usize = 16;
 /// How long an image may take to come.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -117,10 +117,11 @@ impl Media {
     /// URL.
     pub(crate) async fn fetch(
         &self,
-        json: &JsonBody,
+        json: &Arc<JsonBody>,
         bodies: &Arc<Bodies>,
     ) -> Result<Option<JsonBody>, Failure> {
-        let images = RemoteImage::all(json)?;
+        let asked = Arc::clone(json);
+        let images = beside(move || RemoteImage::all(&asked)).await?;
         if images.is_empty() {
             return Ok(None);
         }
@@ -130,7 +131,7 @@ impl Media {
         }
         let closed = |_| Failure::new(Cause::Draining, "the server is stopping");
         let _turn = self.fetching.acquire().await.map_err(closed)?;
-        let mut urls = Vec::new();
+        let mut files = Vec::new();
         for image in &images {
             let uri = self.allowed(image)?;
             let fetched = timeout(PATIENCE, self.get(image, uri, bodies)).await;
@@ -138,11 +139,14 @@ impl Media {
                 let why = format!("is the URL of an image that did not come within {PATIENCE:?}");
                 Err(refused(image, &why))
             })?;
-            urls.push(format!("data:image/*;base64,{}", STANDARD.encode(&file)));
+            files.push(file);
         }
-        RemoteImage::replace(json, &images, urls)
-            .map(Some)
-            .map_err(Failure::from)
+        let asked = Arc::clone(json);
+        let replaced = beside(move || {
+            let url = |file: Bytes| format!("data:image/*;base64,{}", STANDARD.encode(file));
+            RemoteImage::replace(&asked, &images, files.into_iter().map(url).collect())
+        });
+        replaced.await.map(Some)
     }
 
     /// The URL of an image, if it may be fetched.
@@ -206,6 +210,15 @@ impl Media {
     }
 }
 
+/// Reads or writes a body off the threads that serve requests, as it may be a long one.
+async fn beside<T: Send + 'static>(
+    work: impl FnOnce() -> graphmill_engine::Result<T> + Send + 'static,
+) -> Result<T, Failure> {
+    let worked = spawn_blocking(work).await;
+    let panicked = |_| Failure::new(Cause::Panic, "the images of the request could not be read");
+    worked.map_err(panicked)?.map_err(Failure::from)
+}
+
 fn refused(image: &RemoteImage, why: &str) -> Failure {
     let message = format!("`{}` {why}", image.field);
     Failure::new(Cause::BadRequest, message)
@@ -264,8 +277,7 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
     let [first, second, third, _] = address.octets();
     let is_special = match (first, second) {
         // This network; shared between carriers; protocol assignments; measurements; reserved.
-        (0 | 240.., _) => true,
-        (100, 64..=127) | (198, 18 | 19) => true,
+        (0 | 240.., _) | (100, 64..=127) | (198, 18 | 19) => true,
         (192, 0) => third == 0,
         (192, 88) => third == 99,
         _ => false,

@@ -464,9 +464,9 @@ fn describe_survives_what_llama_cpp_does_not() {
         .iter()
         .filter(|(_, fate, _)| matches!(fate, Refused("")));
     for (name, _, change) in changes {
-        let mut changed = model.clone();
-        change(&mut changed);
-        put(&folder.path().join("model.gguf"), &changed.bytes());
+        let mut damaged = model.clone();
+        change(&mut damaged);
+        put(&folder.path().join("model.gguf"), &damaged.bytes());
         let described = Command::new(env!("CARGO_BIN_EXE_graphmill"))
             .arg("describe")
             .arg(&graph)

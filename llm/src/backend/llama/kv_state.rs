@@ -137,7 +137,7 @@ pub(super) fn positions<'a>(parts: &'a [SavedPart<'a>]) -> (impl Iterator<Item =
         let cells = part.planes().next().unwrap_or_default();
         cells.chunks_exact(part.row(0).max(1)).map(Place::read)
     };
-    let last = parts.last().and_then(|part| places(part).last());
+    let last = parts.last().and_then(|part| places(part).next_back());
     let next = last.map_or(0, |last| last.position.max(last.line).max(last.column) + 1);
     let places = parts.iter().flat_map(places);
     (places.map(|place| place.position), next)
@@ -159,13 +159,13 @@ pub(super) fn build(form: &Form, from: u32, parts: &[SavedPart<'_>], state: &mut
     number(state, cells);
     let mut planes: Vec<_> = parts.iter().map(SavedPart::planes).collect();
     let with_places = planes.iter_mut().filter(|_| form.place > 0);
-    let places: Vec<&[u8]> = with_places.filter_map(Iterator::next).collect();
-    let mut places = places
+    let placed: Vec<&[u8]> = with_places.filter_map(Iterator::next).collect();
+    let mut placed = placed
         .iter()
         .flat_map(|plane| plane.chunks_exact(form.place));
     for position in from..from + cells {
         let counted = position.to_ne_bytes();
-        let (position, extension) = places
+        let (position, extension) = placed
             .next()
             .map_or((&counted[..], &[][..]), |place| place.split_at(POSITION));
         state.extend(position);
