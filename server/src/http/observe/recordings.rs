@@ -9,8 +9,8 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use graphmill_engine::{Timeline, shortened};
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde::{Deserialize, Deserializer, de::Error as _};
+use serde_json::{Map, Number, Value, json};
 use tokio::time::timeout;
 
 use super::{
@@ -42,9 +42,20 @@ const PATIENCE: Duration = Duration::from_secs(1);
 #[serde(default, deny_unknown_fields)]
 struct Asked {
     rate: f64,
+    #[serde(deserialize_with = "whole")]
     sessions: usize,
     payloads: bool,
+    #[serde(deserialize_with = "whole")]
     seconds: u64,
+}
+
+/// A whole number, which JSON may write as `7.0`.
+fn whole<'d, D: Deserializer<'d>, T: TryFrom<u64>>(deserializer: D) -> Result<T, D::Error> {
+    let number = Number::deserialize(deserializer)?;
+    let written = || number.as_f64().filter(|it| it.fract() == 0.0 && *it >= 0.0);
+    let whole = number.as_u64().or_else(|| written().map(|it| it as u64));
+    let whole = whole.and_then(|whole| T::try_from(whole).ok());
+    whole.ok_or_else(|| D::Error::custom(format!("`{number}` is no whole number from 0 on")))
 }
 
 impl Default for Asked {
