@@ -40,7 +40,7 @@ pub use app::{Reloader, Server, StartError};
 pub use cli::main;
 pub use config::diagnostics;
 pub use grpc::proto as inference;
-pub use http::state::Options;
+pub use http::{media::MediaHost, state::Options};
 pub use keys::{Digest, JwksSource, JwtOptions, KeyError, KeySource};
 pub use kserve::SequenceLimits;
 pub use listen::{Limits, TlsError, TlsFiles};

@@ -1,7 +1,12 @@
 """Pictures through the `openai` and `anthropic` packages, with the demo that looks at them."""
 
 import base64
+import concurrent.futures
 import json
+import random
+import re
+import struct
+import zlib
 
 import anthropic
 import openai
@@ -91,3 +96,50 @@ def test_what_is_no_picture_is_refused(client):
     with pytest.raises(openai.BadRequestError) as refused:
         client.chat.completions.create(model=MODEL, messages=[{"role": "user", "content": [part]}])
     assert refused.value.body["param"] == "messages[0].content[0]"
+
+
+def png(seed, side=48):
+    """A picture of noise, another one for each seed."""
+    dice = random.Random(seed)
+    lines = b"".join(b"\0" + dice.randbytes(3 * side) for _ in range(side))
+
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    head = struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(lines, 1)) + chunk(b"IEND", b"")
+
+
+def resident_bytes(server):
+    with open(f"/proc/{server.process.pid}/status") as status:
+        return int(re.search(r"VmRSS:\s+(\d+) kB", status.read())[1]) << 10
+
+
+def test_a_thousand_pictures_leave_memory_within_its_limits(tmp_path):
+    image_cache, prefix_cache, slack = 2_000_000, 10_000_000, 48 << 20
+    graph = (DEMO / "graph.pbtxt").read_text().replace('"model.gguf"', f'"{DEMO}/model.gguf"').replace('"mmproj.gguf"', f'"{DEMO}/mmproj.gguf"')
+    options = f"max_context: 256 image_cache_size: {image_cache / 1e9} prefix_cache_size: {prefix_cache / 1e9}"
+    (tmp_path / "graph.pbtxt").write_text(graph.replace("cache_size: 1", f"cache_size: 1 {options}"))
+    config = {"model_config_list": [], "mediapipe_config_list": [{"name": MODEL, "base_path": ".", "graph_path": "graph.pbtxt"}]}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    server = Server(tmp_path / "config.json", tmp_path / "log.txt")
+    try:
+        server.wait_until(server.is_ready, "ready")
+        asked = openai.OpenAI(base_url=f"{server.url}/v3", api_key="none").chat.completions
+
+        def ask(seed):
+            picture = f"data:image/png;base64,{base64.b64encode(png(seed)).decode()}"
+            parts = [{"type": "image_url", "image_url": {"url": picture}}, {"type": "text", "text": "What is this?"}]
+            asked.create(model=MODEL, max_tokens=1, messages=[{"role": "user", "content": parts}])
+
+        with concurrent.futures.ThreadPoolExecutor(8) as clients:
+            list(clients.map(ask, range(200)))
+            before = resident_bytes(server)
+            list(clients.map(ask, range(200, 1000)))
+        images = server.engine()["image_cache"]
+        assert images["encoded"] == 1000
+        assert images["bytes"] <= 1.1 * image_cache
+        assert images["images"] < 200
+        assert resident_bytes(server) - before < image_cache + prefix_cache + slack
+    finally:
+        server.stop()

@@ -25,6 +25,7 @@ mod named_events;
 mod params;
 mod parts;
 mod prompts;
+mod remote_images;
 pub mod request;
 pub mod rerank;
 pub mod response;
@@ -35,3 +36,5 @@ pub mod table;
 pub mod texts;
 mod translate;
 mod wire;
+
+pub use remote_images::RemoteImage;

@@ -161,18 +161,22 @@ pub(super) struct Turns {
 
 impl Turns {
     /// Adds a message of texts and images. Texts alone are a line each.
-    pub(super) fn say_content(&mut self, role: &str, mut content: Content) {
+    pub(super) fn say_content(&mut self, role: &str, content: Content) {
+        let content = self.take(content);
+        self.say(role, content);
+    }
+
+    /// What a message says of texts and images.
+    fn take(&mut self, mut content: Content) -> Value {
         if content.images.is_empty() {
             let texts = content
                 .parts
                 .iter()
                 .filter_map(|part| part["text"].as_str());
-            let text = texts.collect::<Vec<_>>().join("\n");
-            self.say(role, text);
-        } else {
-            self.say(role, content.parts);
-            self.images.append(&mut content.images);
+            return texts.collect::<Vec<_>>().join("\n").into();
         }
+        self.images.append(&mut content.images);
+        content.parts.into()
     }
 
     /// Where the images of all messages are in the request. To be asked for once.
@@ -218,7 +222,8 @@ impl Turns {
     }
 
     /// Adds the result of a call.
-    pub(super) fn result(&mut self, id: &str, content: &str) {
+    pub(super) fn result(&mut self, id: &str, content: Content) {
+        let content = self.take(content);
         let called = self.messages.iter().rev().find_map(|message| {
             let calls = message["tool_calls"].as_array()?;
             let call = calls.iter().find(|call| call["id"] == id)?;

@@ -1,4 +1,4 @@
-//! `ImageDecodeCalculator`: the pixels of a PNG or JPEG file.
+//! `ImageDecodeCalculator`: the pixels of an image file: PNG, JPEG, WebP, GIF or BMP.
 
 use std::borrow::Cow;
 use std::io::Cursor;
@@ -50,7 +50,8 @@ pub enum ColorOption {
     Gray,
 }
 
-/// Decodes a PNG or JPEG file to a tensor: UINT8 of shape `[height, width, channels]`.
+/// Decodes a PNG, JPEG, WebP, GIF or BMP file to a tensor: UINT8 of shape
+/// `[height, width, channels]`.
 ///
 /// The file is a BYTES tensor of one element, a UINT8 tensor of one dimension, or bytes. It can
 /// also be text: Base64, with or without `data:image/png;base64,` before it, as JSON has no bytes.
@@ -73,7 +74,7 @@ pub struct ImageDecode(ImageDecodeOptions);
 
 impl Calculator for ImageDecode {
     const NAME: &'static str = "ImageDecodeCalculator";
-    const DOC: &'static str = "Decodes PNG and JPEG files to tensors.";
+    const DOC: &'static str = "Decodes image files to tensors: PNG, JPEG, WebP, GIF and BMP.";
     type Options = ImageDecodeOptions;
     type Ports = (In<dyn Payload>, Out<Tensor>);
 
@@ -184,7 +185,7 @@ fn plain(file: &[u8]) -> Result<Cow<'_, [u8]>> {
     if image::guess_format(file).is_ok() {
         return Ok(file.into());
     }
-    let neither = "expected a PNG or JPEG file, or one in Base64";
+    let neither = "expected a PNG, JPEG, WebP, GIF or BMP file, or one in Base64";
     let neither = || Error::invalid(neither).with_code("invalid_image");
     let text = str::from_utf8(file).map_err(|_| neither())?.trim();
     let text = match text.strip_prefix("data:") {

@@ -6,6 +6,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use graphmill_engine::{Error, Result};
 use graphmill_llm::{Bitmap, Image, LlmEngine, Vision};
+#[cfg(feature = "image")]
+use image::ImageFormat;
 
 use super::claim_room;
 use crate::payload::ImageSource;
@@ -34,6 +36,16 @@ impl Default for ImageLimits {
 /// What decoding an image takes for each of its pixels: as it is stored, and in three colors.
 #[cfg(feature = "image")]
 const BYTES_OF_EACH: u64 = 12;
+
+/// The formats that are read. Of a file with several pictures, the first is.
+#[cfg(feature = "image")]
+const READ: [ImageFormat; 5] = [
+    ImageFormat::Png,
+    ImageFormat::Jpeg,
+    ImageFormat::WebP,
+    ImageFormat::Gif,
+    ImageFormat::Bmp,
+];
 
 impl ImageLimits {
     /// Refuses images that a model does not take, without reading them.
@@ -104,15 +116,15 @@ impl ImageLimits {
     /// The pixels of a file. How many they are is looked at before they are decoded.
     #[cfg(feature = "image")]
     fn decode(self, image: &ImageSource, file: &[u8]) -> Result<Bitmap> {
-        use image::{DynamicImage, ImageDecoder as _, ImageFormat, ImageReader};
+        use image::{DynamicImage, ImageDecoder as _, ImageReader};
 
         let damaged = |error: image::ImageError| {
             let message = format!("cannot be decoded: {error}");
             wrong(image, &message, "invalid_image").with_source(error)
         };
-        let format = image::guess_format(file);
-        if !matches!(format, Ok(ImageFormat::Png | ImageFormat::Jpeg)) {
-            let message = "is neither a PNG nor a JPEG file";
+        let format = image::guess_format(file).ok();
+        if !format.is_some_and(|format| READ.contains(&format)) {
+            let message = "is no PNG, JPEG, WebP, GIF or BMP file";
             return Err(wrong(image, message, "invalid_image"));
         }
         let reader = ImageReader::new(std::io::Cursor::new(file)).with_guessed_format();

@@ -97,8 +97,16 @@ fn what_is_no_image_or_too_large_is_refused() {
     let crc = crc32(&bomb[12..29]);
     bomb[29..33].copy_from_slice(&crc.to_be_bytes());
     for (options, bytes, why) in [
-        ("", b"hello, world".to_vec(), "expected a PNG or JPEG file"),
-        ("", Vec::new(), "expected a PNG or JPEG file"),
+        (
+            "",
+            b"hello, world".to_vec(),
+            "expected a PNG, JPEG, WebP, GIF or BMP file",
+        ),
+        (
+            "",
+            Vec::new(),
+            "expected a PNG, JPEG, WebP, GIF or BMP file",
+        ),
         ("", cut, "cannot be decoded"),
         (
             "",

@@ -20,7 +20,7 @@ pub mod scripted;
 pub use interface::{
     Adapter, Backend, BatchImage, BatchToken, Capacity, Checkpoint, DecodeError, DraftSupport,
     EmbeddingBackend, EmbeddingCapacity, KvLayout, Piece, PreparedTile, Projector, Reuse,
-    SaveError, SavedCells, SavedPart, Slot,
+    SaveError, SavedCells, SavedPart, Slot, TileShape,
 };
 pub(crate) use interface::{Loaded, Serve};
 #[cfg(feature = "llama")]

@@ -6,7 +6,7 @@
 //! before the end of its prompt; and it makes one when it leaves. Cells are copied in either layout
 //! of the KV cache.
 
-use super::{KvCells, Newcomer, PrefixCache, WORTHWHILE};
+use super::{KvCells, Newcomer, PrefixCache, WORTHWHILE, without_part_of_tile};
 use crate::backend::Backend;
 use crate::protocol::SequenceId;
 use crate::room;
@@ -33,6 +33,7 @@ impl PrefixCache {
             return;
         }
         let end = (newcomer.tokens.len() as u32).saturating_sub(TEMPLATE_TAIL);
+        let end = without_part_of_tile(newcomer.tokens, end);
         for at in [known.min(end), end] {
             if at >= cells.computed + WORTHWHILE {
                 cells.stop_at(at);

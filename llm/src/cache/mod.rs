@@ -14,7 +14,7 @@ mod tree;
 
 pub(crate) use cells::{CellBook, Held};
 pub(crate) use kv_cells::{KvCells, Newcomer, Residents};
-pub(crate) use offer::{Offer, WORTHWHILE};
+pub(crate) use offer::{Offer, WORTHWHILE, without_part_of_tile};
 pub(crate) use prefix_cache::PrefixCache;
 pub(crate) use tree::{Found, PrefixTree, Progress};
 

@@ -2,7 +2,7 @@
 
 use super::Found;
 use crate::backend::KvLayout;
-use crate::protocol::SequenceId;
+use crate::protocol::{SequenceId, Token};
 
 /// Fewer tokens are not worth the bookkeeping of sharing, saving or waiting for them.
 pub(crate) const WORTHWHILE: u32 = 16;
@@ -21,6 +21,31 @@ pub(crate) struct Offer {
     /// The live sequence that will have more there, if it makes a checkpoint behind so many of its
     /// tokens.
     pub(crate) stop: Option<(SequenceId, u32)>,
+}
+
+/// The most of the first `count` of some tokens that end with no part of a tile. A tile has one
+/// placeholder at all of its positions, and no other has it.
+pub(crate) fn without_part_of_tile(tokens: &[Token], count: u32) -> u32 {
+    let is_inside = |end: &usize| {
+        let neighbors = end.checked_sub(1).and_then(|last| tokens.get(last..=*end));
+        neighbors.is_some_and(|pair| pair[0] < 0 && pair[0] == pair[1])
+    };
+    let end = (0..=count as usize).rev().find(|end| !is_inside(end));
+    end.unwrap_or(0) as u32
+}
+
+impl Found {
+    /// What there is of these tokens without parts of tiles, whose cells are not divided.
+    pub(crate) fn of_whole_tiles(self, tokens: &[Token]) -> Self {
+        Self {
+            saved: without_part_of_tile(tokens, self.saved),
+            live: self
+                .live
+                .map(|(id, count)| (id, without_part_of_tile(tokens, count))),
+            coming: without_part_of_tile(tokens, self.coming),
+            ..self
+        }
+    }
 }
 
 impl Offer {
@@ -76,5 +101,19 @@ impl Offer {
             grows: stop.is_some(),
             stop,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tile_is_taken_over_as_a_whole_or_not_at_all() {
+        let tokens = [5, -1, -1, -1, -2, -2, 6];
+        let whole: Vec<u32> = (0..8)
+            .map(|count| without_part_of_tile(&tokens, count))
+            .collect();
+        assert_eq!(whole, [0, 1, 1, 1, 4, 4, 6, 7]);
     }
 }

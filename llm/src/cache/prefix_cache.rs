@@ -166,13 +166,13 @@ impl PrefixCache {
         residents: &impl Residents,
     ) -> Offer {
         let found = self.tree.find(group, tokens, |id| residents.progress(id));
-        self.worth(&found)
+        self.worth(&found, tokens)
     }
 
-    /// What is worth taking over of what was found.
-    fn worth(&self, found: &Found) -> Offer {
+    /// What is worth taking over of what was found of these tokens.
+    fn worth(&self, found: &Found, tokens: &[Token]) -> Offer {
         if !self.by_checkpoints {
-            Offer::of(found, self.layout, self.saves)
+            Offer::of(&found.of_whole_tiles(tokens), self.layout, self.saves)
         } else if self.saves {
             Offer::of_checkpoints(found)
         } else {
@@ -196,7 +196,7 @@ impl PrefixCache {
         let found = self
             .tree
             .look(group, shareable, |id| residents.progress(id));
-        let offer = self.worth(&found);
+        let offer = self.worth(&found, shareable);
         (offer.tokens, offer.cells)
     }
 
@@ -216,7 +216,7 @@ impl PrefixCache {
         }
         let (group, tokens) = (newcomer.group, newcomer.shareable);
         let found = self.tree.find(group, tokens, |id| residents.progress(id));
-        let mut offer = self.worth(&found);
+        let mut offer = self.worth(&found, tokens);
         if offer.cells > room {
             offer.tokens -= offer.cells;
             offer.cells = 0;

@@ -141,6 +141,8 @@ impl Batch {
                 embeddings,
                 positions,
                 first: work.first,
+                tile: *work.tile.shape(),
+                offset: work.first - work.tile.at(),
                 slot: work.slot,
                 adapter: work.adapter,
             }
@@ -152,7 +154,8 @@ impl Batch {
         }
         if computed == Err(DecodeError::NoCells) {
             // The step is made again as a whole.
-            if backend.capacity().reuse != Reuse::Cells {
+            let is_inside = |image: &BatchImage<'_>| image.offset > 0;
+            if backend.capacity().reuse != Reuse::Cells || images.iter().any(is_inside) {
                 let message = "the KV cache has too few free cells for images and tokens";
                 return Err(DecodeError::Failed(message.to_owned()));
             }
@@ -176,16 +179,22 @@ fn limit_to_stops(plan: &mut Plan, slots: &Slots) {
     }
 }
 
-/// Shortens prompts in the plan to where images begin and end.
+/// Shortens prompts in the plan to where images begin and end. A part of a tile that looks ahead
+/// waits for a step that is planned with all of it.
 fn limit_to_borders(plan: &mut Plan, slots: &Slots) {
     for work in &mut plan.work {
         let sequence = slots.working(work);
+        let computed = sequence.cells.computed();
         if let Some(border) = sequence.next_border() {
-            let tokens = work.tokens.min(border - sequence.cells.computed());
+            let mut tokens = work.tokens.min(border - computed);
+            if tokens < sequence.at_once(computed) {
+                tokens = 0;
+            }
             plan.size.prompt_tokens -= work.tokens - tokens;
             work.tokens = tokens;
         }
     }
+    plan.work.retain(|work| work.tokens > 0);
 }
 
 /// Shortens prompts in the plan whose tokens' logits are asked for, to as many as there is memory

@@ -89,6 +89,7 @@ impl Planner {
                 leader.cells.stop_at(at);
             }
             row.computed = offer.tokens;
+            row.at_once = sequence.at_once(offer.tokens);
             row.owned = offer.cells;
             row.deferred = offer.grows;
         }

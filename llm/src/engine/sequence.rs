@@ -176,6 +176,7 @@ impl Sequence {
             computed: self.cells.computed(),
             owned: self.cells.computed(),
             deferred: false,
+            at_once: self.at_once(self.cells.computed()),
             remaining: self.remaining(),
             drafts: self.drafts().len() as u32,
             has_credit: self.has_credit(),
@@ -201,6 +202,21 @@ impl Sequence {
         let next = self.cells.computed();
         let index = self.tiles.partition_point(|tile| tile.end() <= next);
         self.tiles.get(index).filter(|tile| tile.at() <= next)
+    }
+
+    /// How many positions from this one on are computed at once or not at all: those of a tile that
+    /// looks ahead. 0 for others.
+    pub(crate) fn at_once(&self, next: u32) -> u32 {
+        let index = self.tiles.partition_point(|tile| tile.at() < next);
+        let tile = self.tiles.get(index).filter(|tile| tile.at() == next);
+        tile.map_or(0, |tile| {
+            let shape = tile.shape();
+            if shape.looks_ahead {
+                shape.positions
+            } else {
+                0
+            }
+        })
     }
 
     /// The position where an image begins or ends next: what comes before it is computed in one way,

@@ -98,6 +98,9 @@ impl<'a> Core<'a> {
         let n_vocab = self.backend.n_vocab();
         self.batch.fill(&mut self.plan, &mut self.slots, n_vocab);
         let tokens = self.batch.len();
+        if tokens == 0 {
+            return;
+        }
         self.shared.pulse.begins(tokens);
         self.timing.announce(&self.plan, &self.shared);
         let started = self.backend.now();

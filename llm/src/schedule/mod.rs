@@ -96,6 +96,8 @@ pub(crate) struct Row {
     /// Cells that become free if it is preempted: shared ones do not. Of a waiting sequence, new
     /// cells that its `computed` tokens take as soon as it is admitted.
     pub(crate) owned: u32,
+    /// So many of its next tokens are computed in one step or not at all; 0 if any number may be.
+    pub(crate) at_once: u32,
     /// Waits on purpose: another sequence is computing what it begins with.
     pub(crate) deferred: bool,
     /// Tokens that may still be generated.

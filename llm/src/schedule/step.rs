@@ -68,8 +68,8 @@ impl<'a> Step<'a> {
         let first_prompt = self.plan.prompts.first().map(|prompt| self.row(prompt));
         if let Some(prompt) = first_prompt
             && count > 0
-            && self.is_whole(prompt.pending())
-            && prompt.pending() + count > self.budget
+            && self.at_once(prompt) > 0
+            && self.at_once(prompt) + count > self.budget
             && !self.now.prompt_had_turn
         {
             self.plan.prompt_turn = true;
@@ -185,8 +185,14 @@ impl<'a> Step<'a> {
             if self.chunk == 0 {
                 return;
             }
-            if self.is_whole(row.pending()) && row.pending() > self.chunk {
-                return; // the next prompt waits behind this one
+            let at_once = self.at_once(row);
+            if at_once > self.chunk {
+                if self.chunk < self.plan.prompt_limit || at_once > self.budget {
+                    return; // the next prompt waits behind this one
+                }
+                // However long it takes, it cannot be divided.
+                self.chunk = at_once;
+                self.plan.prompt_limit = at_once;
             }
             if prompt.waits {
                 admits = admits && self.admit(row);
@@ -226,16 +232,15 @@ impl<'a> Step<'a> {
     /// Computes the next chunk of a running prompt, if there are cells. False if no other prompt
     /// may go before it.
     fn continue_prompt(&mut self, index: usize, row: &Row) -> bool {
-        let whole = self.is_whole(row.pending());
-        let enough = if whole { row.pending() } else { 1 };
-        while self.free < enough {
+        let at_once = self.at_once(row);
+        while self.free < at_once.max(1) {
             let Some(victim) = self.victim(index + 1) else {
-                return !whole; // those before it hold the cells
+                return at_once == 0; // those before it hold the cells
             };
             self.withdraw(victim);
             self.preempt(victim);
         }
-        let tokens = self.part_of(row.pending()).min(self.free);
+        let tokens = self.part_of(row).min(self.free);
         if tokens == 0 {
             return false;
         }
@@ -248,7 +253,7 @@ impl<'a> Step<'a> {
     /// Gives a waiting sequence a place and its first chunk, if it fits. False if it does not: then
     /// those behind it wait too.
     fn admit(&mut self, row: &Row) -> bool {
-        let tokens = self.part_of(row.pending());
+        let tokens = self.part_of(row);
         if tokens == 0 {
             return false;
         }
@@ -270,17 +275,17 @@ impl<'a> Step<'a> {
         true
     }
 
-    /// Tokens of a prompt that has so many pending ones: all, or full tiles. A last, narrow chunk
-    /// is not worth a pass over the weights, unless the step has no other prompt.
-    fn part_of(&self, pending: u32) -> u32 {
-        if pending <= self.chunk {
-            return pending;
+    /// Tokens of a prompt that the step has room for: all that are pending, or full tiles. A last,
+    /// narrow chunk is not worth a pass over the weights, unless the step has no other prompt.
+    fn part_of(&self, row: &Row) -> u32 {
+        if row.pending() <= self.chunk {
+            return row.pending();
         }
         let tiles = self.chunk / PROMPT_TILE * PROMPT_TILE;
         if tiles == 0 && self.chunk == self.plan.prompt_limit {
             self.chunk
         } else {
-            tiles
+            tiles.max(row.at_once)
         }
     }
 
@@ -351,9 +356,10 @@ impl<'a> Step<'a> {
         size
     }
 
-    /// Whether that many pending tokens must be computed in one step.
-    fn is_whole(&self, pending: u32) -> bool {
-        !self.limits.split_prompts && pending <= self.limits.batch_tokens
+    /// How many pending tokens of a prompt must be computed in one step; 0 if any number may be.
+    fn at_once(&self, row: &Row) -> u32 {
+        let is_whole = !self.limits.split_prompts && row.pending() <= self.limits.batch_tokens;
+        if is_whole { row.pending() } else { row.at_once }
     }
 
     /// The sequence that gives up its cells for the one before `from`: one without credit, else the

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use crate::backend::{Piece, PreparedTile};
+use crate::backend::{Piece, PreparedTile, TileShape};
 use crate::protocol::{SubmitError, Token};
 
 /// The pixels of an image.
@@ -68,7 +68,7 @@ impl Image {
     pub(super) fn positions(&self) -> usize {
         let positions = |part: &Part| match part {
             Part::Text(_) => 0,
-            Part::Tile(tile) => tile.positions as usize,
+            Part::Tile(tile) => tile.shape.positions as usize,
         };
         self.0.iter().map(positions).sum()
     }
@@ -83,7 +83,8 @@ impl Image {
                         at: prompt.len() as u32,
                         tile: Arc::clone(tile),
                     });
-                    prompt.resize(prompt.len() + tile.positions as usize, tile.placeholder);
+                    let end = prompt.len() + tile.shape.positions as usize;
+                    prompt.resize(end, tile.placeholder);
                 }
             }
         }
@@ -93,7 +94,7 @@ impl Image {
 /// An image or a part of one that is encoded at once.
 pub struct Tile {
     placeholder: Token,
-    positions: u32,
+    shape: TileShape,
     /// What it is encoded from; none once it is.
     prepared: Mutex<Option<Box<dyn PreparedTile>>>,
     embeddings: OnceLock<Vec<f32>>,
@@ -107,7 +108,7 @@ impl Tile {
         let number = TILES.fetch_add(1, Ordering::Relaxed) & i32::MAX as u32;
         Self {
             placeholder: -1 - number as Token,
-            positions: prepared.positions(),
+            shape: prepared.shape(),
             prepared: Mutex::new(Some(prepared)),
             embeddings: OnceLock::new(),
         }
@@ -139,7 +140,7 @@ impl fmt::Debug for Tile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Tile")
             .field("placeholder", &self.placeholder)
-            .field("positions", &self.positions)
+            .field("shape", &self.shape)
             .field("is_encoded", &self.is_encoded())
             .finish_non_exhaustive()
     }
@@ -165,14 +166,19 @@ impl PlacedTile {
 
     /// The position behind it.
     pub(crate) fn end(&self) -> u32 {
-        self.at + self.tile.positions
+        self.at + self.tile.shape.positions
+    }
+
+    /// How it lies in the prompt.
+    pub(crate) fn shape(&self) -> &TileShape {
+        &self.tile.shape
     }
 
     /// The embeddings of the positions of a sequence from `from` on, at most `most`, and how many
     /// these are. The tile has to be encoded, and the position in it.
     pub(crate) fn embeddings(&self, from: u32, most: u32) -> (&[f32], u32) {
         let all = self.tile.embeddings.get().map_or(&[][..], Vec::as_slice);
-        let width = all.len() / self.tile.positions.max(1) as usize;
+        let width = all.len() / self.tile.shape.positions.max(1) as usize;
         let count = (self.end() - from).min(most);
         let first = (from - self.at) as usize;
         (&all[first * width..][..count as usize * width], count)

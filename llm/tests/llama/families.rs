@@ -9,7 +9,7 @@ use crate::random_model::{
 };
 use crate::support::model;
 
-const WIDTH: u64 = 64;
+pub(crate) const WIDTH: u64 = 64;
 const HEAD: u64 = 16;
 const HEADS: u64 = 4;
 const KV_HEADS: u64 = 2;
@@ -23,6 +23,8 @@ pub(crate) const WINDOW: u32 = 24;
 pub(crate) enum Family {
     /// A cell for each token in every other layer, the cells of a window in the others.
     Window,
+    /// A cell with the positions of images in every layer.
+    Image,
     /// A cell for each token in every other layer, the last tokens in the others.
     Hybrid,
     /// A cell with the positions of images in every other layer, a matrix in the others.
@@ -32,6 +34,7 @@ pub(crate) enum Family {
 }
 
 impl Family {
+    /// Those that go on from checkpoints.
     pub(crate) const ALL: [Self; 4] = [
         Self::Window,
         Self::Hybrid,
@@ -47,6 +50,7 @@ impl Family {
     fn architecture(self) -> &'static str {
         match self {
             Self::Window => "gemma3",
+            Self::Image => "qwen2vl",
             Self::Hybrid => "lfm2",
             Self::ImageHybrid => "qwen35",
             Self::Recurrent => "mamba",
@@ -106,7 +110,9 @@ impl Family {
     fn output_norm(self) -> &'static str {
         match self {
             Self::Hybrid => "token_embd_norm.weight",
-            Self::Window | Self::ImageHybrid | Self::Recurrent => "output_norm.weight",
+            Self::Window | Self::Image | Self::ImageHybrid | Self::Recurrent => {
+                "output_norm.weight"
+            }
         }
     }
 
@@ -117,6 +123,7 @@ impl Family {
                 ("attention.sliding_window", WINDOW),
                 ("attention.sliding_window_pattern", 2),
             ],
+            Self::Image => &[("attention.head_count_kv", KV_HEADS as u32)],
             Self::Hybrid => &[("shortconv.l_cache", 3)],
             Self::ImageHybrid => &[
                 ("attention.head_count_kv", KV_HEADS as u32),
@@ -139,7 +146,7 @@ impl Family {
     fn lists(self) -> &'static [(&'static str, &'static [u32])] {
         match self {
             Self::Hybrid => &[("attention.head_count_kv", &[0, 2, 0, 2])],
-            Self::ImageHybrid => &[("rope.dimension_sections", &[2, 3, 3, 0])],
+            Self::Image | Self::ImageHybrid => &[("rope.dimension_sections", &[2, 3, 3, 0])],
             Self::Window | Self::Recurrent => &[],
         }
     }
@@ -169,6 +176,7 @@ impl Family {
                 parts.extend(attention(1));
                 parts.extend([after, ("post_ffw_norm.weight", vec![WIDTH], Fill::Ones)]);
             }
+            Self::Image => parts.extend(attention(1).into_iter().take(4)),
             Self::Hybrid if attends => parts.extend(attention(1)),
             Self::ImageHybrid if attends => {
                 parts.extend(attention(2));

@@ -12,19 +12,19 @@ use graphmill_llm::{
     Token, VisionSpec,
 };
 
-use crate::random_projector::{MODEL_WIDTH, POSITIONS, make};
+use crate::random_projector::{Kind, MODEL_WIDTH, POSITIONS, make};
 use crate::support::{Generation, MESSAGES, chat, model, tokenize};
 
 const PATIENCE: Duration = Duration::from_mins(2);
 /// How large embeddings are, so that they change the answers.
-const SIZE: f32 = 4.0;
+pub(crate) const SIZE: f32 = 4.0;
 
 struct Models(tempfile::TempDir);
 
 impl Models {
     fn new() -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        make(folder.path(), MODEL_WIDTH, SIZE);
+        make(folder.path(), Kind::Square, MODEL_WIDTH, SIZE);
         Self(folder)
     }
 
@@ -50,9 +50,10 @@ impl Models {
     }
 }
 
-/// A picture that has some number in it.
-fn picture(number: u8) -> (Vec<u8>, Bitmap) {
-    let (width, height) = (40, 30);
+/// A picture that has some number in it, and a size of its own.
+pub(crate) fn picture(number: u8) -> (Vec<u8>, Bitmap) {
+    let width = 40 + 24 * (u32::from(number) % 3);
+    let height = 30 + 24 * (u32::from(number) % 2);
     let byte = |index: usize| (index * (usize::from(number) * 7 + 3) / 11) as u8;
     let rgb = (0..width as usize * height as usize * 3)
         .map(byte)
@@ -69,7 +70,11 @@ fn image(engine: &LlmEngine, number: u8) -> Arc<Image> {
 }
 
 /// A question about pictures: a prompt and the tiles in it, encoded.
-fn question(engine: &LlmEngine, pictures: &[u8], message: &str) -> (Vec<Token>, Arc<[PlacedTile]>) {
+pub(crate) fn question(
+    engine: &LlmEngine,
+    pictures: &[u8],
+    message: &str,
+) -> (Vec<Token>, Arc<[PlacedTile]>) {
     let mut prompt = tokenize(engine, "<|im_start|>user\n");
     let mut tiles = Vec::new();
     for number in pictures {
@@ -275,7 +280,7 @@ fn a_projector_that_does_not_fit_is_refused_by_name() {
         assert!(message.contains(&*projector.to_string_lossy()), "{message}");
         message
     };
-    let wide = make(folder.path(), 2 * MODEL_WIDTH, SIZE);
+    let wide = make(folder.path(), Kind::Square, 2 * MODEL_WIDTH, SIZE);
     let message = refusal(&wide);
     assert!(message.contains("n_embd = 384"), "{message}");
     let message = refusal(&model());

@@ -10,6 +10,8 @@ mod embedding;
 mod engine;
 mod families;
 #[cfg(feature = "vision")]
+mod image_families;
+#[cfg(feature = "vision")]
 mod images;
 #[cfg(feature = "cpu-kernels")]
 mod kernels;
@@ -18,6 +20,8 @@ mod prefix;
 mod random_model;
 #[cfg(feature = "vision")]
 mod random_projector;
+#[cfg(feature = "vision")]
+mod reference;
 mod schemas;
 mod speculation;
 mod support;

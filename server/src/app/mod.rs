@@ -24,6 +24,7 @@ use crate::{
     http::{
         Side,
         bodies::Bodies,
+        media::Media,
         state::{App, Document, Options},
     },
     keys::{self, KeyError, Keys},
@@ -56,6 +57,9 @@ pub enum StartError {
     /// The certificate cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
+    /// Images cannot be fetched: this machine knows no certificates.
+    #[error("cannot fetch images (--allowed_media_domains): {0}")]
+    Media(#[source] io::Error),
 }
 
 /// A running server. Dropping it aborts it; [`Server::stop`] ends it well.
@@ -129,8 +133,11 @@ impl Server {
         let (stage, stage_now) = watch::channel(Stage::Running);
         let served = Arc::new(Served::new(options.of_graphs(), registry));
         let sequences = Sequences::new(options.sequences.clone());
+        let media_hosts = options.media_hosts.clone();
+        let media = (!media_hosts.is_empty()).then(|| Media::new(media_hosts));
         let app = Arc::new(App {
             bodies: Bodies::new(options.max_body_bytes, options.max_bodies_bytes),
+            media: media.transpose().map_err(StartError::Media)?,
             document: Document::default(),
             options,
             metrics: Arc::new(Metrics::new(&served, halls, &sequences)),

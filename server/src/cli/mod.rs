@@ -134,12 +134,20 @@ pub fn main() -> ExitCode {
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     if matches!(
         cli.verb,
-        Verb::Serve(_) | Verb::Chat(_) | Verb::Run(_) | Verb::Test(_) | Verb::Replay(_)
+        Verb::Serve(_)
+            | Verb::Chat(_)
+            | Verb::Run(_)
+            | Verb::Test(_)
+            | Verb::Replay(_)
+            | Verb::Describe(_)
     ) {
         openmp::limit();
         graphmill_llm::prepare_process();
     }
-    if matches!(cli.verb, Verb::Run(_) | Verb::Test(_) | Verb::Replay(_)) {
+    if matches!(
+        cli.verb,
+        Verb::Run(_) | Verb::Test(_) | Verb::Replay(_) | Verb::Describe(_)
+    ) {
         trial::begin();
     }
     let status = match &cli.verb {

@@ -9,6 +9,7 @@ pub(crate) mod dialects;
 pub(crate) mod encoding;
 mod graph;
 pub(crate) mod kserve;
+pub(crate) mod media;
 mod observe;
 mod openai;
 mod operation;

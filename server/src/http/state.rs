@@ -11,7 +11,10 @@ use axum::{body::Body, http::HeaderMap};
 use bytes::Bytes;
 use tokio::sync::watch;
 
-use super::bodies::Bodies;
+use super::{
+    bodies::Bodies,
+    media::{Media, MediaHost},
+};
 use crate::{
     config::Config,
     keys::{Caller, JwtOptions, KeySource, Keys},
@@ -92,6 +95,9 @@ pub struct Options {
     pub jwt: Option<JwtOptions>,
     /// The certificate of the server; without, it speaks plain HTTP.
     pub tls: Option<TlsFiles>,
+    /// Hosts that images of requests are fetched from. Their names have to stand for public
+    /// addresses; what is an address itself may be any.
+    pub media_hosts: Vec<MediaHost>,
 }
 
 /// The usual [`Options::max_body_bytes`]: room for a prompt that fills a context of a million
@@ -132,6 +138,7 @@ impl Options {
             keys: None,
             jwt: None,
             tls: None,
+            media_hosts: Vec::new(),
         }
     }
 }
@@ -175,6 +182,8 @@ pub(crate) struct App {
     /// What sends spans, where they are collected.
     pub(crate) traces: Option<Traces>,
     pub(crate) bodies: Arc<Bodies>,
+    /// What fetches images, if there are hosts that it may fetch from.
+    pub(crate) media: Option<Media>,
     pub(crate) document: Document,
     pub(crate) started: Instant,
     pub(crate) stage: watch::Receiver<Stage>,

@@ -7,6 +7,7 @@ use std::process::Command;
 
 use crate::gguf::{F32, Gguf, I32, LIST, TEXT, U32, U64, list, text};
 use crate::server::{Graphs, tiny_model};
+use crate::serving::CHAT;
 
 /// What is to become of a model.
 enum Fate {
@@ -446,4 +447,33 @@ async fn each_has_a_diagnostic_and_the_others_are_served() {
     assert!(served.lives());
     #[cfg(target_os = "linux")]
     assert_eq!(served.children(), "");
+}
+
+#[test]
+fn describe_survives_what_llama_cpp_does_not() {
+    let model = Gguf::parse(&tiny_model());
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let graph = folder.path().join("graph.pbtxt");
+    let few = "max_num_seqs: 1 max_num_batched_tokens: 64";
+    let text = CHAT
+        .replace("../model.script.json", "model.gguf")
+        .replace("max_num_seqs: 4", few);
+    fs::write(&graph, text).expect("writable");
+    // What is refused in the words of llama.cpp, or of none if it crashes.
+    let changes = CHANGES
+        .iter()
+        .filter(|(_, fate, _)| matches!(fate, Refused("")));
+    for (name, _, change) in changes {
+        let mut damaged = model.clone();
+        change(&mut damaged);
+        put(&folder.path().join("model.gguf"), &damaged.bytes());
+        let described = Command::new(env!("CARGO_BIN_EXE_graphmill"))
+            .arg("describe")
+            .arg(&graph)
+            .output()
+            .expect("it runs");
+        let said = String::from_utf8_lossy(&described.stderr);
+        assert_eq!(described.status.code(), Some(1), "{name}: {said}");
+        assert!(said.contains("model.gguf`"), "{name}: {said}");
+    }
 }

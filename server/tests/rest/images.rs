@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use crate::random_projector::{MODEL_WIDTH, POSITIONS, make};
+use crate::random_projector::{Kind, MODEL_WIDTH, POSITIONS, make};
 use crate::support::{CHAT, Setup, TestServer, question, read};
 
 /// Bytes, pixels and images that a request may have.
@@ -18,7 +18,7 @@ fn model() -> PathBuf {
 }
 
 /// A graph of the repository's model.
-fn graph(options: &str) -> String {
+pub(crate) fn graph(options: &str) -> String {
     CHAT.replace("../model.script.json", &model().to_string_lossy())
         .replace("max_num_seqs: 4", options)
 }
@@ -26,7 +26,7 @@ fn graph(options: &str) -> String {
 /// A server whose graph `sees` reads images, and whose graph `reads` does not.
 async fn server() -> TestServer {
     let setup = Setup::new();
-    let projector = make(setup.path(), MODEL_WIDTH, 4.0);
+    let projector = make(setup.path(), Kind::Square, MODEL_WIDTH, 4.0);
     let options = format!("mmproj: \"{}\" {LIMITS}", projector.display());
     let common = "max_num_seqs: 4 max_context: 512";
     setup
@@ -37,7 +37,7 @@ async fn server() -> TestServer {
 }
 
 /// A PNG file of gray pixels with some number in them.
-fn png(width: u32, height: u32, number: u8) -> Vec<u8> {
+pub(crate) fn png(width: u32, height: u32, number: u8) -> Vec<u8> {
     let gray = (0..width * height).map(|pixel| (pixel as u8).wrapping_mul(number));
     let image = image::GrayImage::from_raw(width, height, gray.collect()).expect("as many");
     let mut file = std::io::Cursor::new(Vec::new());
@@ -47,12 +47,12 @@ fn png(width: u32, height: u32, number: u8) -> Vec<u8> {
     file.into_inner()
 }
 
-fn url(file: &[u8]) -> String {
+pub(crate) fn url(file: &[u8]) -> String {
     format!("data:image/png;base64,{}", STANDARD.encode(file))
 }
 
 /// A chat with these images and a question behind them.
-fn chat(model: &str, urls: &[String]) -> Value {
+pub(crate) fn chat(model: &str, urls: &[String]) -> Value {
     let mut parts: Vec<Value> = urls
         .iter()
         .map(|url| json!({ "type": "image_url", "image_url": { "url": url } }))
@@ -171,6 +171,124 @@ async fn each_dialect_has_images_and_streams_have_them_too() {
     assert!(prompt.contains("<__image__>What is this?"), "{prompt}");
 }
 
+/// A file of some colors.
+fn colors(format: image::ImageFormat) -> Vec<u8> {
+    let rgb = (0..8 * 8 * 3).map(|byte: u32| (byte * 5 % 251) as u8);
+    let image = image::RgbImage::from_raw(8, 8, rgb.collect()).expect("as many");
+    let mut file = std::io::Cursor::new(Vec::new());
+    image
+        .write_to(&mut file, format)
+        .expect("written to memory");
+    file.into_inner()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_browsers_show_is_read() {
+    use image::ImageFormat::{Bmp, Gif, Jpeg, Png, WebP};
+
+    let server = server().await;
+    let mut answers = Vec::new();
+    for format in [Png, WebP, Bmp, Gif, Jpeg] {
+        // The type that the URL names is not asked.
+        let answer = server.chat(&chat("sees", &[url(&colors(format))])).await;
+        assert_eq!(answer.status, 200, "{format:?}: {}", answer.text);
+        answers.push(answer.json()["choices"][0].clone());
+    }
+    // These three lose nothing.
+    assert_eq!(answers[0], answers[1]);
+    assert_eq!(answers[0], answers[2]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn results_of_tools_have_images() {
+    let server = server().await;
+    let file = png(8, 8, 5);
+    let source =
+        json!({ "type": "base64", "media_type": "image/png", "data": STANDARD.encode(&file) });
+    let image = json!({ "type": "image", "source": source });
+    let messages = |content: Value| {
+        json!({
+            "model": "sees", "max_tokens": 1,
+            "messages": [
+                { "role": "user", "content": "Look." },
+                { "role": "assistant", "content": [
+                    { "type": "tool_use", "id": "a", "name": "look", "input": {} },
+                ]},
+                { "role": "user", "content": [
+                    { "type": "tool_result", "tool_use_id": "a", "content": content },
+                ]},
+            ],
+        })
+    };
+    let part = json!({ "type": "input_image", "image_url": url(&file) });
+    let responses = |output: Value| {
+        json!({
+            "model": "sees", "max_output_tokens": 1,
+            "input": [
+                { "role": "user", "content": "Look." },
+                { "type": "function_call", "call_id": "a", "name": "look", "arguments": "{}" },
+                { "type": "function_call_output", "call_id": "a", "output": output },
+            ],
+        })
+    };
+    let text = json!({ "type": "text", "text": "Seen." });
+    let input_text = json!({ "type": "input_text", "text": "Seen." });
+    let pairs = [
+        (
+            "/v1/messages",
+            messages(json!([text])),
+            messages(json!([image, text])),
+        ),
+        (
+            "/v1/responses",
+            responses(json!([input_text])),
+            responses(json!([part, input_text])),
+        ),
+    ];
+    for (path, without, with) in pairs {
+        let mut tokens = Vec::new();
+        for request in [without, with] {
+            let answer = read(server.post(path, request.to_string())).await;
+            assert_eq!(answer.status, 200, "{path}: {}", answer.text);
+            let usage = &answer.json()["usage"];
+            let cached = usage["cache_read_input_tokens"].as_u64().unwrap_or(0);
+            tokens.push(usage["input_tokens"].as_u64().expect("a number") + cached);
+        }
+        assert_eq!(tokens[1], tokens[0] + POSITIONS, "{path}");
+    }
+    let wrong =
+        json!({ "type": "image", "source": { "type": "base64", "media_type": "", "data": "A" } });
+    let answer = read(server.post("/v1/messages", messages(json!([text, wrong])).to_string()));
+    let error = &answer.await.json()["error"];
+    let said = error["message"].as_str().expect("a message");
+    assert!(
+        said.contains("messages[2].content[0].content[1]"),
+        "{error}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_kind_of_projector_is_served() {
+    let mut setup = Setup::new();
+    let kinds = [Kind::Square, Kind::Grid, Kind::Ahead];
+    for kind in kinds {
+        let folder = setup.path().join(format!("{kind:?}"));
+        std::fs::create_dir_all(&folder).expect("writable");
+        let projector = make(&folder, kind, MODEL_WIDTH, 4.0);
+        let options = format!(
+            "max_num_seqs: 4 max_context: 512 mmproj: \"{}\"",
+            projector.display()
+        );
+        setup = setup.graph(&format!("{kind:?}"), &graph(&options));
+    }
+    let server = setup.start().await;
+    for kind in kinds {
+        let name = format!("{kind:?}");
+        let answer = server.chat(&chat(&name, &[url(&png(20, 30, 1))])).await;
+        assert_eq!(answer.status, 200, "{name}: {}", answer.text);
+    }
+}
+
 /// A PNG whose header says that it is larger than it is.
 fn lying() -> Vec<u8> {
     let mut file = png(1, 1, 1);
@@ -224,8 +342,13 @@ async fn wrong_images_are_refused_by_name() {
             "invalid_image",
             "not Base64",
         ),
-        (url(b"GIF89a"), "invalid_image", "neither a PNG nor a JPEG"),
-        (url(b""), "invalid_image", "neither a PNG nor a JPEG"),
+        (url(b"GIF89a"), "invalid_image", "cannot be decoded"),
+        (
+            url(b"TIFF"),
+            "invalid_image",
+            "no PNG, JPEG, WebP, GIF or BMP",
+        ),
+        (url(b""), "invalid_image", "no PNG, JPEG, WebP, GIF or BMP"),
         (url(&damaged), "invalid_image", "cannot be decoded"),
         (url(&lying()), "image_too_large", "60000 x 60000 pixels"),
         (url(&png(65, 64, 0)), "image_too_large", "max_image_pixels"),
@@ -298,9 +421,14 @@ async fn a_projector_is_found_beside_its_model_or_named_where_it_is_wrong() {
         std::fs::create_dir_all(&folder).expect("writable");
         std::fs::copy(model(), folder.join("tiny.gguf")).expect("writable");
     }
-    make(&setup.path().join("found"), MODEL_WIDTH, 1.0);
-    make(&setup.path().join("left"), MODEL_WIDTH, 1.0);
-    make(&setup.path().join("wide"), 2 * MODEL_WIDTH, 1.0);
+    make(&setup.path().join("found"), Kind::Square, MODEL_WIDTH, 1.0);
+    make(&setup.path().join("left"), Kind::Square, MODEL_WIDTH, 1.0);
+    make(
+        &setup.path().join("wide"),
+        Kind::Square,
+        2 * MODEL_WIDTH,
+        1.0,
+    );
     let of = |folder: &str, options: &str| {
         CHAT.replace("../model.script.json", &format!("../{folder}"))
             .replace(

@@ -27,6 +27,8 @@ mod keys;
 mod kserve;
 mod loading;
 mod logging;
+#[cfg(feature = "vision")]
+mod media;
 mod memory_limit;
 mod metrics;
 mod observe;

@@ -97,12 +97,33 @@ fn call(block: Fields<'_>, path: &str, turns: &mut Turns) -> Result<()> {
 }
 
 fn result(block: Fields<'_>, path: &str, turns: &mut Turns) -> Result<()> {
+    let path_of_content = format!("{path}.content");
     let content = match block.get("content")? {
-        None => String::new(),
-        Some(content) => text(content, &format!("{path}.content"))?,
+        None => Content::of(""),
+        Some(Value::Array(blocks)) => shown_result(blocks, &path_of_content)?,
+        Some(content) => Content::of(&text(content, &path_of_content)?),
     };
-    turns.result(required_str(block, path, "tool_use_id")?, &content);
+    turns.result(required_str(block, path, "tool_use_id")?, content);
     Ok(())
+}
+
+/// The texts and images of a result's blocks.
+fn shown_result(blocks: &[Value], path: &str) -> Result<Content> {
+    let mut content = Content::default();
+    for (index, block) in blocks.iter().enumerate() {
+        let path = format!("{path}[{index}]");
+        let block = object(block, &path)?;
+        match required_str(block, &path, "type")? {
+            "text" => content.text(required_str(block, &path, "text")?),
+            "image" => content.image(&image(block, &path)?, path),
+            kind => {
+                let kind = shown(kind);
+                let why = format!("`{kind}` is not supported: results are text and images");
+                return Err(unsupported(format!("{path}.type"), &why));
+            }
+        }
+    }
+    Ok(content)
 }
 
 /// Text, or the text of text blocks, a line each.

@@ -32,10 +32,10 @@ pub(super) fn add(
         "function_call_output" => {
             let id = required_str(item, path, "call_id")?;
             let output = match item.get("output")? {
-                Some(output) => text(output, &format!("{path}.output"))?,
+                Some(output) => content(output, &format!("{path}.output"))?,
                 None => return Err(missing(format!("{path}.output"))),
             };
-            turns.result(id, &output);
+            turns.result(id, output);
             Ok(())
         }
         "reasoning" => {

@@ -1,5 +1,7 @@
 //! Images: what makes embeddings of them, which a model takes in the place of those of tokens.
 
+use std::num::NonZero;
+
 use super::{Adapter, Slot};
 use crate::protocol::Token;
 use crate::vision::Bitmap;
@@ -25,10 +27,30 @@ pub enum Piece {
     Tile(Box<dyn PreparedTile>),
 }
 
+/// How a tile lies in a prompt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TileShape {
+    /// Positions that it takes: each has an embedding and a KV cell.
+    pub positions: u32,
+    /// Its columns, for a model that counts an image by lines and columns (M-RoPE).
+    pub columns: Option<NonZero<u32>>,
+    /// Whether its positions see those behind them, so that all are computed at once.
+    pub looks_ahead: bool,
+}
+
+impl TileShape {
+    /// How far the model has counted behind it.
+    pub(crate) fn span(&self) -> u32 {
+        let lines = |columns: NonZero<u32>| self.positions.div_ceil(columns.get());
+        self.columns
+            .map_or(self.positions, |columns| columns.get().max(lines(columns)))
+    }
+}
+
 /// An image or a tile of one, ready to be encoded.
 pub trait PreparedTile: Send {
-    /// Positions that it takes in a prompt.
-    fn positions(&self) -> u32;
+    /// How it lies in a prompt.
+    fn shape(&self) -> TileShape;
 
     /// Computes its embeddings, one position after the other.
     ///
@@ -42,10 +64,14 @@ pub trait PreparedTile: Send {
 pub struct BatchImage<'a> {
     /// The embeddings, one position after the other.
     pub embeddings: &'a [f32],
-    /// How many positions these are.
+    /// How many positions these are: with `looks_ahead`, all of the tile's.
     pub positions: u32,
     /// The place of the first in the sequence; always the number of cells the slot holds so far.
     pub first: u32,
+    /// The tile that they are of.
+    pub tile: TileShape,
+    /// Positions of the tile before these.
+    pub offset: u32,
     /// The sequence.
     pub slot: Slot,
     /// As [`BatchToken::adapter`](super::BatchToken::adapter).

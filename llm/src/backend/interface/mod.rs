@@ -13,7 +13,7 @@ mod saved;
 
 pub use embedding::{EmbeddingBackend, EmbeddingCapacity};
 pub(crate) use embedding::{LoadedEmbedding, ServeEmbedding};
-pub use images::{BatchImage, Piece, PreparedTile, Projector};
+pub use images::{BatchImage, Piece, PreparedTile, Projector, TileShape};
 pub use saved::{Checkpoint, SavedCells, SavedPart};
 
 use crate::model::info::BackendInfo;
@@ -158,7 +158,7 @@ pub trait Backend {
         work();
     }
 
-    /// Frees the slot's cells from this position on.
+    /// Frees the slot's cells from this position on, which is not inside of a tile.
     fn remove(&mut self, slot: Slot, from: u32);
 
     /// Frees the slot's cells before this position. What is left can be saved or removed, nothing
@@ -168,7 +168,7 @@ pub trait Backend {
     fn remove_before(&mut self, slot: Slot, position: u32);
 
     /// Makes the first `cells` cells of `from` cells of `to`, too, which has none at these
-    /// positions. Only for the layout [`KvLayout::Unified`] and [`Reuse::Cells`].
+    /// positions; they end with no part of a tile. Only for the layout [`KvLayout::Unified`] and [`Reuse::Cells`].
     fn share(&mut self, from: Slot, to: Slot, cells: u32);
 
     /// Copies cells of a slot to host memory, cut into pieces: the positions of each, in order, one

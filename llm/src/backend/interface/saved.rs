@@ -103,6 +103,12 @@ pub struct SavedPart<'a> {
 }
 
 impl<'a> SavedPart<'a> {
+    /// The bytes of one cell in a plane; 0 if there is no such plane.
+    pub fn row(&self, plane: usize) -> usize {
+        let row = self.saved.rows.get(plane).copied();
+        row.map_or(0, |bytes| bytes as usize)
+    }
+
     /// The bytes of each plane, in order.
     pub fn planes(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let saved = self.saved;

@@ -4,11 +4,14 @@
 //! Every number is in the machine's byte order: a magic number and the sequence's id; the number of
 //! streams; then for each stream its number of cells and, where there are any, the position, the
 //! number of sequences, for some models an extension, and the id of each cell, four numbers on the
-//! tensors, and the planes. An extension becomes a plane like the others. A layer's keys are one
+//! tensors, and the planes. A position and its extension become a plane like the others: models that
+//! have extensions count images by lines and columns, so that positions follow from no other number,
+//! and cells are in the order of position, line and column. A layer's keys are one
 //! plane, headed by their type and the bytes of a row; values are the same, or, where they are
 //! stored transposed, one plane for each of their numbers. Whatever does not fit this form is
 //! refused, so that a model with more state than this is not restored in part.
 
+use std::num::NonZero;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -20,8 +23,8 @@ use crate::backend::interface::{SaveError, SavedCells, SavedPart};
 pub(super) struct Form {
     magic: [u8; 4],
     streams: u32,
-    /// Bytes of a cell's extension, which is then the first plane.
-    extension: usize,
+    /// Bytes of a cell's position and extension, if there is one: then they are the first plane.
+    place: usize,
     /// The numbers on the tensors that precede the planes.
     tensors: [u8; 16],
     /// What precedes each plane but that of extensions.
@@ -33,11 +36,12 @@ pub(super) struct Form {
 /// A state whose cells can be taken out.
 pub(super) struct Parsed<'a> {
     pub(super) form: Form,
-    /// Position of the first cell.
+    /// The place of the first cell in its sequence.
     first: u32,
-    /// Where the cells are in the planes, in the order of their positions.
+    /// Where the cells are in the planes, in their order in the sequence.
     order: Vec<usize>,
-    extensions: Vec<u8>,
+    /// Positions and extensions of cells that have any.
+    places: Vec<u8>,
     planes: Vec<&'a [u8]>,
 }
 
@@ -59,8 +63,8 @@ impl Parsed<'_> {
         let runs = runs(order);
         let in_cell: usize = self.form.rows.iter().map(|row| *row as usize).sum();
         let mut bytes = Vec::with_capacity(in_cell * order.len());
-        let extensions = (self.form.extension > 0).then_some(self.extensions.as_slice());
-        let all = extensions.into_iter().chain(self.planes.iter().copied());
+        let places = (self.form.place > 0).then_some(self.places.as_slice());
+        let all = places.into_iter().chain(self.planes.iter().copied());
         for (plane, row) in all.zip(&*self.form.rows) {
             let row = *row as usize;
             for run in &runs {
@@ -72,9 +76,14 @@ impl Parsed<'_> {
     }
 }
 
-/// Takes a state apart whose cells have extensions of so many bytes. The positions of its cells
-/// must be without gaps.
-pub(super) fn parse(state: &[u8], extension: usize) -> Result<Parsed<'_>, SaveError> {
+/// Takes a state apart. Cells without an extension have positions without gaps. For others,
+/// `extended` says of how many bytes their extension is, and how many cells the sequence has got: the
+/// last of them are in the state.
+pub(super) fn parse(
+    state: &[u8],
+    extended: Option<(NonZero<usize>, u32)>,
+) -> Result<Parsed<'_>, SaveError> {
+    let extension = extended.map_or(0, |(bytes, _)| bytes.get());
     let mut reader = Reader(state);
     let magic = reader.array()?;
     reader.number()?; // the sequence's id
@@ -92,20 +101,27 @@ pub(super) fn parse(state: &[u8], extension: usize) -> Result<Parsed<'_>, SaveEr
         let after = 4 * (streams - stream - 1) as usize;
         let heads = read_heads(&mut reader, cells, extension)?;
         let (planes, tensors) = read_stream(&mut reader, cells, after)?;
-        let positions = heads.positions;
-        let first = positions.iter().copied().min().unwrap_or(0);
+        let place = if extension > 0 {
+            POSITION + extension
+        } else {
+            0
+        };
+        let (first, order) = match extended {
+            Some((_, end)) => by_place(&heads.places, place, end)?,
+            None => by_position(&heads.positions)?,
+        };
         parsed = Some(Parsed {
             form: Form {
                 magic,
                 streams,
-                extension,
+                place,
                 tensors,
                 heads: planes.heads,
-                rows: extension_row(extension).chain(planes.rows).collect(),
+                rows: place_row(place).chain(planes.rows).collect(),
             },
             first,
-            order: by_position(&positions, first)?,
-            extensions: heads.extensions,
+            order,
+            places: heads.places,
             planes: planes.data,
         });
     }
@@ -115,7 +131,20 @@ pub(super) fn parse(state: &[u8], extension: usize) -> Result<Parsed<'_>, SaveEr
     parsed.ok_or_else(|| unknown("no cells"))
 }
 
-/// Replaces `state` by one put together: cells at the positions from `from` on, for any sequence.
+/// The positions of saved cells that have extensions, and that of the cell behind the last.
+pub(super) fn positions<'a>(parts: &'a [SavedPart<'a>]) -> (impl Iterator<Item = u32> + 'a, u32) {
+    let places = |part: &'a SavedPart<'a>| {
+        let cells = part.planes().next().unwrap_or_default();
+        cells.chunks_exact(part.row(0).max(1)).map(Place::read)
+    };
+    let last = parts.last().and_then(|part| places(part).next_back());
+    let next = last.map_or(0, |last| last.position.max(last.line).max(last.column) + 1);
+    let places = parts.iter().flat_map(places);
+    (places.map(|place| place.position), next)
+}
+
+/// Replaces `state` by one put together: cells at the positions from `from` on, or at those that
+/// were saved with them, for any sequence.
 pub(super) fn build(form: &Form, from: u32, parts: &[SavedPart<'_>], state: &mut Vec<u8>) {
     let cells: u32 = parts.iter().map(|part| part.cells.len() as u32).sum();
     let in_cell: usize = form.rows.iter().map(|row| *row as usize).sum();
@@ -129,15 +158,19 @@ pub(super) fn build(form: &Form, from: u32, parts: &[SavedPart<'_>], state: &mut
     number(state, form.streams);
     number(state, cells);
     let mut planes: Vec<_> = parts.iter().map(SavedPart::planes).collect();
-    let with_extension = planes.iter_mut().filter(|_| form.extension > 0);
-    let extensions: Vec<&[u8]> = with_extension.filter_map(Iterator::next).collect();
-    let mut extensions = extensions
+    let with_places = planes.iter_mut().filter(|_| form.place > 0);
+    let placed: Vec<&[u8]> = with_places.filter_map(Iterator::next).collect();
+    let mut placed = placed
         .iter()
-        .flat_map(|plane| plane.chunks_exact(form.extension));
+        .flat_map(|plane| plane.chunks_exact(form.place));
     for position in from..from + cells {
-        number(state, position);
+        let counted = position.to_ne_bytes();
+        let (position, extension) = placed
+            .next()
+            .map_or((&counted[..], &[][..]), |place| place.split_at(POSITION));
+        state.extend(position);
         number(state, 1);
-        state.extend(extensions.next().unwrap_or_default());
+        state.extend(extension);
         number(state, 0);
     }
     state.extend(form.tensors);
@@ -163,27 +196,56 @@ struct Planes<'a> {
 /// What is said of each cell before the planes.
 struct Heads {
     positions: Vec<u32>,
-    extensions: Vec<u8>,
+    /// Positions and extensions, where there are any.
+    places: Vec<u8>,
 }
 
 fn read_heads(reader: &mut Reader<'_>, cells: u32, extension: usize) -> Result<Heads, SaveError> {
     let mut heads = Heads {
         positions: Vec::with_capacity(cells as usize),
-        extensions: Vec::with_capacity(cells as usize * extension),
+        places: Vec::with_capacity(cells as usize * (POSITION + extension)),
     };
     for _ in 0..cells {
-        heads.positions.push(reader.number()?);
+        let position = reader.number()?;
+        heads.positions.push(position);
         if reader.number()? != 1 {
             return Err(unknown("a cell with further fields"));
         }
-        heads.extensions.extend(reader.take(extension)?);
+        if extension > 0 {
+            heads.places.extend(position.to_ne_bytes());
+            heads.places.extend(reader.take(extension)?);
+        }
         reader.number()?; // the sequence's id
     }
     Ok(heads)
 }
 
-fn extension_row(extension: usize) -> impl Iterator<Item = u32> {
-    (extension > 0).then_some(extension as u32).into_iter()
+fn place_row(place: usize) -> impl Iterator<Item = u32> {
+    (place > 0).then_some(place as u32).into_iter()
+}
+
+/// Bytes of a position.
+const POSITION: usize = size_of::<u32>();
+
+/// A position and the beginning of its extension, in the order of cells.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    position: u32,
+    line: u32,
+    column: u32,
+}
+
+impl Place {
+    fn read(bytes: &[u8]) -> Self {
+        let mut numbers = Reader(bytes);
+        let mut number = || numbers.number().unwrap_or(0);
+        let (position, column, line) = (number(), number(), number());
+        Self {
+            position,
+            line,
+            column,
+        }
+    }
 }
 
 fn read_stream<'a>(
@@ -244,8 +306,25 @@ impl<'a> Planes<'a> {
     }
 }
 
-/// The cells in the order of their positions, which must be without gaps.
-fn by_position(positions: &[u32], first: u32) -> Result<Vec<usize>, SaveError> {
+/// The last cells of a sequence that has got so many: the place of the first in it, and their order.
+fn by_place(places: &[u8], bytes: usize, end: u32) -> Result<(u32, Vec<usize>), SaveError> {
+    let places: Vec<Place> = places.chunks_exact(bytes).map(Place::read).collect();
+    let first = end
+        .checked_sub(places.len() as u32)
+        .ok_or_else(|| unknown("more cells than there were"))?;
+    let mut order: Vec<usize> = (0..places.len()).collect();
+    order.sort_unstable_by_key(|index| places[*index]);
+    let mut neighbors = order.windows(2);
+    if neighbors.any(|pair| places[pair[0]] == places[pair[1]]) {
+        return Err(unknown("two cells at one place"));
+    }
+    Ok((first, order))
+}
+
+/// The position of the first cell, and the cells in the order of their positions, which must be
+/// without gaps.
+fn by_position(positions: &[u32]) -> Result<(u32, Vec<usize>), SaveError> {
+    let first = positions.iter().copied().min().unwrap_or(0);
     let mut order = vec![usize::MAX; positions.len()];
     for (index, position) in positions.iter().enumerate() {
         match order.get_mut((position - first) as usize) {
@@ -253,7 +332,7 @@ fn by_position(positions: &[u32], first: u32) -> Result<Vec<usize>, SaveError> {
             _ => return Err(unknown("positions with gaps")),
         }
     }
-    Ok(order)
+    Ok((first, order))
 }
 
 /// Neighboring numbers as ranges.

@@ -316,9 +316,12 @@ impl Backend for LlamaCpp<'_> {
     }
 
     fn decode_images(&mut self, images: &[BatchImage<'_>]) -> Result<(), DecodeError> {
-        // A pass is computed with one adapter. What passes before one that fails have stored, the
-        // caller gives back.
-        for images in images.chunk_by(|one, next| one.adapter == next.adapter) {
+        // A pass is computed with one adapter, and what looks ahead has one of its own. What passes
+        // before one that fails have stored, the caller gives back.
+        let together = |one: &BatchImage<'_>, next: &BatchImage<'_>| {
+            one.adapter == next.adapter && !one.tile.looks_ahead && !next.tile.looks_ahead
+        };
+        for images in images.chunk_by(together) {
             self.context.use_adapter(images[0].adapter);
             self.context.decode_images(images)?;
         }
@@ -344,13 +347,13 @@ impl Backend for LlamaCpp<'_> {
     }
 
     fn remove_before(&mut self, slot: Slot, position: u32) {
-        if !self.context.remove_range(slot.0, 0..position) {
+        if !self.context.remove_before(slot.0, position) {
             tracing::error!(slot = slot.0, position, "llama.cpp did not remove cells");
         }
     }
 
     fn share(&mut self, from: Slot, to: Slot, cells: u32) {
-        self.context.copy(from.0, to.0, cells as i32);
+        self.context.share(from.0, to.0, cells);
     }
 
     fn save(&mut self, slot: Slot, pieces: &[Range<u32>]) -> Result<Vec<SavedCells>, SaveError> {

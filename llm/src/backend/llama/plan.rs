@@ -67,10 +67,7 @@ impl ContextPlan {
             .unwrap_or_else(|| model.n_ctx_train())
             .max(1);
         let batch_tokens = spec.max_num_batched_tokens.max(max_sequences);
-        let ubatch = knobs
-            .ubatch
-            .unwrap_or(DEFAULT_UBATCH)
-            .min(spec.max_num_batched_tokens);
+        let ubatch = ubatch(spec);
         let bytes_per_cell = device_memory::bytes_per_cell(model, knobs.kv_type_k, knobs.kv_type_v);
         let request = CacheRequest {
             ceiling_gb: spec.cache_size,
@@ -213,6 +210,12 @@ impl ContextPlan {
         set_rope(&mut params, knobs);
         params
     }
+}
+
+/// Tokens that are computed at once inside of a step.
+pub(super) fn ubatch(spec: &LlmEngineSpec) -> u32 {
+    let ubatch = spec.plugin_config.ubatch.unwrap_or(DEFAULT_UBATCH);
+    ubatch.min(spec.max_num_batched_tokens)
 }
 
 /// Whether the KV cache is per sequence and no GPU holds layers. There, llama.cpp's fused kernel

@@ -6,6 +6,7 @@
 //! its cells followed by the rest, and the rest also by itself: that is a checkpoint. A recurrent
 //! model has the rest alone.
 
+use std::num::NonZero;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -23,8 +24,8 @@ const HEADER: usize = 8;
 /// Copies states of the sequences of one context.
 pub(super) struct SequenceStates {
     kind: Kind,
-    /// Bytes of what a cell has beside its position.
-    extension: usize,
+    /// Bytes of what a cell has beside its position, if it has anything.
+    extension: Option<NonZero<usize>>,
     /// How llama.cpp writes the cells of this context, once some were saved.
     form: Option<Form>,
     /// The state of a sequence on its way. Kept, because the first use of memory takes ten times as
@@ -84,7 +85,8 @@ impl SequenceStates {
             Kind::Cells | Kind::Rest | Kind::Unknown => 0,
         };
         let cells = &self.state[..self.state.len() - rest];
-        let parsed = kv_state::parse(cells, self.extension)?;
+        let extension = self.extension.zip(context.placed_cells(sequence));
+        let parsed = kv_state::parse(cells, extension)?;
         let form = self.form.get_or_insert_with(|| parsed.form.clone());
         if *form != parsed.form {
             return Err(SaveError("the form of its state has changed".to_owned()));
@@ -126,7 +128,12 @@ impl SequenceStates {
             .extend_from_slice(checkpoint.get(HEADER..).unwrap_or_default());
         let restored = context.write_state(sequence, &self.state);
         self.trim();
-        restored
+        restored?;
+        if self.extension.is_some() {
+            let (positions, next) = kv_state::positions(parts);
+            context.place(sequence, from, positions, next);
+        }
+        Ok(())
     }
 
     /// Copies all that a sequence has to an empty one.
@@ -139,7 +146,9 @@ impl SequenceStates {
         context.read_state(from, StatePart::Whole, &mut self.state)?;
         let copied = context.write_state(to, &self.state);
         self.trim();
-        copied
+        copied?;
+        context.place_as(from, to);
+        Ok(())
     }
 
     /// Gives back the memory of a state that is larger than most.

@@ -10,7 +10,8 @@ use super::device_memory::Available;
 use super::devices;
 use super::ffi::{self, Chunk, ChunkOrText, Mtmd, MtmdParams};
 use super::model::Weights;
-use crate::backend::interface::{Piece, PreparedTile, Projector};
+use super::plan;
+use crate::backend::interface::{Piece, PreparedTile, Projector, TileShape};
 use crate::model::files::FileState;
 use crate::model::info::Mebibytes;
 use crate::protocol::LoadError;
@@ -57,24 +58,14 @@ fn load_projector(
         let complaint = heard.complaint();
         refused(complaint.unwrap_or_else(|| "libmtmd cannot load it".to_owned()))
     })?;
-    let cannot = if !mtmd.reads_images() {
-        Some("it reads no images")
-    } else if mtmd.has_grid_positions() {
-        Some(
-            "the model counts the positions of an image in two dimensions (M-RoPE), which is not supported yet",
-        )
-    } else if mtmd.looks_ahead() {
-        Some(
-            "the positions of an image see those behind them (non-causal attention), which is not supported yet",
-        )
-    } else {
-        None
-    };
-    if let Some(why) = cannot {
-        return Err(refused(why.to_owned()));
+    if !mtmd.reads_images() {
+        return Err(refused("it reads no images".to_owned()));
     }
     available.set_aside_projector(gpu, bytes);
-    Ok(Arc::new(MtmdProjector(Arc::new(mtmd))))
+    Ok(Arc::new(MtmdProjector {
+        mtmd: Arc::new(mtmd),
+        at_once: plan::ubatch(spec),
+    }))
 }
 
 /// Refuses a projector that is larger than the memory it would be loaded into.
@@ -112,27 +103,44 @@ fn params(spec: &LlmEngineSpec) -> Result<(Option<usize>, MtmdParams), LoadError
     ))
 }
 
-struct MtmdProjector(Arc<Mtmd>);
+struct MtmdProjector {
+    mtmd: Arc<Mtmd>,
+    /// Positions that the model computes at once.
+    at_once: u32,
+}
 
 impl Projector for MtmdProjector {
     fn width(&self) -> usize {
-        self.0.width()
+        self.mtmd.width()
     }
 
     fn prepare(&self, bitmap: &Bitmap) -> Result<Vec<Piece>, String> {
         let size = (bitmap.width(), bitmap.height());
-        let chunks = self.0.prepare(size, bitmap.rgb())?;
+        let chunks = self.mtmd.prepare(size, bitmap.rgb())?;
         let piece = |chunk| match chunk {
-            ChunkOrText::Text(tokens) => Piece::Text(tokens),
-            ChunkOrText::Chunk(chunk) => Piece::Tile(Box::new(chunk)),
+            ChunkOrText::Text(tokens) => Ok(Piece::Text(tokens)),
+            ChunkOrText::Chunk(chunk) => self.tile(chunk),
         };
-        Ok(chunks.into_iter().map(piece).collect())
+        chunks.into_iter().map(piece).collect()
+    }
+}
+
+impl MtmdProjector {
+    fn tile(&self, chunk: Chunk) -> Result<Piece, String> {
+        let shape = chunk.shape();
+        if shape.looks_ahead && shape.positions > self.at_once {
+            return Err(format!(
+                "its {} positions have to be computed at once, and the model computes {} (ubatch and max_num_batched_tokens)",
+                shape.positions, self.at_once
+            ));
+        }
+        Ok(Piece::Tile(Box::new(chunk)))
     }
 }
 
 impl PreparedTile for Chunk {
-    fn positions(&self) -> u32 {
-        self.positions()
+    fn shape(&self) -> TileShape {
+        self.shape()
     }
 
     fn encode(&self) -> Result<Vec<f32>, String> {

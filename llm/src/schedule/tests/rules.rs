@@ -146,6 +146,58 @@ fn a_prompt_that_must_not_be_split_gets_a_step_of_its_own() {
 }
 
 #[test]
+fn what_is_computed_at_once_is_never_divided() {
+    let row = |id, tokens, computed| Row {
+        id: SequenceId(id),
+        request: RequestId(id),
+        owner: Owner::Request(RequestId(id)),
+        turn: 0,
+        request_turn: 0,
+        rank: id as i64,
+        queued: id as i64,
+        slot: Some(Slot(id as u32)),
+        tokens,
+        computed,
+        owned: computed,
+        at_once: 0,
+        deferred: false,
+        remaining: 100,
+        drafts: 0,
+        has_credit: true,
+        last_step: 0,
+    };
+    let (decode, tile) = (row(0, 8, 7), row(1, 150, 10));
+    let plan = |at_once, batch_tokens, prompt_had_turn| {
+        let limits = Limits {
+            batch_tokens,
+            ..LIMITS
+        };
+        let now = Now {
+            step: 1,
+            free_cells: 1_000,
+            running: &[decode, Row { at_once, ..tile }, row(2, 80, 10)],
+            waiting: &[],
+            prompt_had_turn,
+            turn: Slot(0),
+            pace: Pace {
+                cost: &CostModel::default(),
+                target: None,
+            },
+        };
+        let mut plan = Plan::default();
+        plan_step(&limits, &now, &mut plan);
+        let work = plan.work.iter().map(|work| (work.id.0, work.tokens));
+        work.collect::<Vec<_>>()
+    };
+    assert_eq!(plan(0, 101, false), [(0, 1), (1, 96)]);
+    assert_eq!(plan(100, 101, false), [(0, 1), (1, 100)]);
+    assert_eq!(plan(100, 300, false), [(0, 1), (1, 140), (2, 70)]);
+    // Beside a decode there is no room for it, so they take turns.
+    assert_eq!(plan(100, 100, false), [(1, 100)]);
+    assert_eq!(plan(100, 100, true), [(0, 1)]);
+}
+
+#[test]
 fn drafts_take_what_prompts_leave() {
     let limits = Limits {
         batch_tokens: 16,
@@ -163,6 +215,7 @@ fn drafts_take_what_prompts_leave() {
         tokens: 8,
         computed: 7,
         owned: 7,
+        at_once: 0,
         deferred: false,
         remaining: 100,
         drafts: 6,

@@ -239,6 +239,7 @@ fn begin(index: usize, job: &Job) -> Live {
         tokens: job.prompt,
         computed: 0,
         owned: 0,
+        at_once: 0,
         deferred: false,
         remaining: job.generate,
         drafts: job.drafts,

@@ -31,7 +31,7 @@ use super::{
 };
 use crate::{
     app::{CUT_GRACE, Reloader, SPANS_GRACE, Server},
-    http::state::Options,
+    http::{media::MediaHost, state::Options},
     observe::{
         self, Audit,
         log::{self, Format, Level},
@@ -86,6 +86,12 @@ pub(super) struct Arguments {
     /// with status 503.
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = size)]
     max_bodies_bytes: usize,
+    /// Hosts that images of requests may be fetched from, separated by commas: `images.example.com`,
+    /// or with a port that is not the usual one. Their names have to stand for public addresses; an
+    /// entry that is an address itself may be any. Without the flag, requests have to bring their
+    /// images.
+    #[arg(long, value_name = "HOST", value_delimiter = ',')]
+    allowed_media_domains: Vec<MediaHost>,
     /// Keeps running where there is no graph that can be served, and loads graphs whose model is
     /// missing once it is there. Without it a server that has nothing to serve ends with exit
     /// status 1.
@@ -217,6 +223,7 @@ fn try_run(arguments: &Arguments, given: &ArgMatches) -> Result<ExitCode, String
         max_bodies_bytes: arguments.max_bodies_bytes,
         web: !arguments.no_web,
         graph_edits: arguments.allow_graph_edits,
+        media_hosts: arguments.allowed_media_domains.clone(),
         wait_for_models: arguments.wait_for_models,
         config_path: match &source {
             Source::Configuration(file) => Some(file.clone()),

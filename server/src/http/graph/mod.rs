@@ -204,6 +204,38 @@ fn trace(head: &Head, graph: &str, body: &ParsedBody) -> Trace {
     }
 }
 
+/// Fetches the images of a request in a dialect.
+async fn with_images(
+    app: &App,
+    is_in_dialect: bool,
+    deadline: Option<Instant>,
+    mut body: ParsedBody,
+) -> Result<ParsedBody, Failure> {
+    let Some(media) = app.media.as_ref().filter(|_| is_in_dialect) else {
+        return Ok(body);
+    };
+    let mut stage = app.stage.clone();
+    let late = async {
+        match deadline {
+            Some(deadline) => sleep_until(deadline.into()).await,
+            None => pending().await,
+        }
+    };
+    let fetched = tokio::select! {
+        fetched = media.fetch(&body.json, &app.bodies) => fetched?,
+        () = servable::cut(&mut stage) => {
+            return Err(Failure::new(Cause::Draining, "the server is stopping"));
+        }
+        () = late => {
+            return Err(Failure::new(Cause::Deadline, "the deadline of the request passed"));
+        }
+    };
+    if let Some(json) = fetched {
+        body.json = Arc::new(json);
+    }
+    Ok(body)
+}
+
 async fn answer(app: &App, name: &str, head: Head, body: ParsedBody) -> Result<Response, Failure> {
     let choice = head.choice();
     let caller = head.caller.as_deref();
@@ -216,6 +248,7 @@ async fn answer(app: &App, name: &str, head: Head, body: ParsedBody) -> Result<R
     let deadline = body.deadline(&head.headers, head.arrived)?;
     let ready = app.available(name, &choice, caller, deadline).await?;
     let (servable, adapter) = (Arc::clone(&ready.servable), ready.adapter.clone());
+    let body = with_images(app, dialect.is_some(), deadline, body).await?;
     // Keys of this server are not for graphs.
     let has_key = head.caller.is_some();
     let headers = head

@@ -86,7 +86,10 @@ async fn a_file_is_sent_as_it_is() {
 async fn what_is_no_picture_is_refused() {
     let server = start().await;
     for (data, why) in [
-        (json!(["hello"]), "expected a PNG or JPEG file"),
+        (
+            json!(["hello"]),
+            "expected a PNG, JPEG, WebP, GIF or BMP file",
+        ),
         (json!([]), "the graph declares [1]"),
         (json!(["a", "b"]), "the graph declares [1]"),
     ] {

@@ -1,6 +1,7 @@
 //! A llama.cpp context: the KV cache of a model and the computations on it.
 
 use std::marker::PhantomData;
+use std::num::NonZero;
 use std::ops::Range;
 use std::ptr::{self, NonNull};
 use std::slice;
@@ -9,6 +10,7 @@ use llama_cpp_2::model::LlamaModel;
 use llama_cpp_sys_2 as sys;
 
 use super::super::cpu_kernels;
+use super::places::Places;
 use super::{Adapter, ThreadPool};
 use super::{Cuts, guard};
 use crate::backend::interface::{self, BatchImage, BatchToken, DecodeError, SaveError};
@@ -30,6 +32,8 @@ pub(crate) struct Context<'a> {
     /// Tokens of the last batch that asked for logits; 0 if it failed.
     n_rows: usize,
     batch: Batch,
+    /// Where the cells of sequences are, if the model counts images by lines and columns.
+    places: Option<Places>,
     /// Those that batches can name.
     adapters: Vec<Adapter<'a>>,
     /// The one in use.
@@ -64,6 +68,7 @@ impl<'a> Context<'a> {
             n_embd: super::model::input_width(model),
             n_rows: 0,
             batch: Batch::default(),
+            places: super::cell_extension(model).map(|_| Places::new(params.n_seq_max)),
             adapters,
             adapter: None,
             cuts: Cuts::of(mappings.to_vec()),
@@ -119,24 +124,49 @@ impl<'a> Context<'a> {
     /// Computes a batch.
     pub(crate) fn decode(&mut self, tokens: &[BatchToken]) -> Result<(), DecodeError> {
         let rows = tokens.iter().filter(|token| token.logits).count();
-        let batch = self.batch.fill(tokens);
+        let batch = self.batch.fill(tokens, self.places.as_ref());
         // SAFETY: the batch's arrays have as many entries as it says, and live in `self.batch` until
         // it is filled again.
-        unsafe { self.run(&batch, rows) }
+        unsafe { self.run(&batch, rows)? };
+        if let Some(places) = &mut self.places {
+            for token in tokens {
+                places.add_token(token.slot.0);
+            }
+        }
+        Ok(())
     }
 
-    /// Computes positions of images, in the order in which they come.
+    /// Computes positions of images, in the order in which they come. Those that look ahead come
+    /// alone.
     pub(crate) fn decode_images(&mut self, images: &[BatchImage<'_>]) -> Result<(), DecodeError> {
-        if self.batch.fill_images(images) != Some(self.n_embd) {
+        let places = self.places.as_ref();
+        if self.batch.fill_images(images, places) != Some(self.n_embd) {
             return Err(DecodeError::Failed(format!(
                 "the images have no embeddings of {} numbers",
                 self.n_embd
             )));
         }
         let batch = self.batch.of_embeddings();
+        let look_ahead = images.iter().any(|image| image.tile.looks_ahead);
+        self.look_ahead(look_ahead);
         // SAFETY: the batch's arrays have as many entries as it says, `embd` as many rows of the
         // model's width, and live in `self.batch` until it is filled again.
-        unsafe { self.run(&batch, 0) }
+        let computed = unsafe { self.run(&batch, 0) };
+        self.look_ahead(false);
+        computed?;
+        if let Some(places) = &mut self.places {
+            for image in images {
+                let begin = places.position(image.slot.0, image.first - image.offset);
+                places.add_image(image.slot.0, begin, image.positions, &image.tile);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the tokens of the next batches see those behind them.
+    fn look_ahead(&mut self, yes: bool) {
+        // SAFETY: the context is alive and not shared.
+        unsafe { sys::llama_set_causal_attn(self.raw.as_ptr(), !yes) }
     }
 
     /// Computes a batch in which `rows` tokens ask for logits.
@@ -226,6 +256,7 @@ impl<'a> Context<'a> {
 
     /// Frees all cells, if the model keeps any, without writing to them.
     pub(crate) fn forget(&mut self) {
+        self.clear_places();
         // SAFETY: the context is alive and not shared; for a model without memory this does
         // nothing.
         unsafe { sys::llama_memory_clear(self.memory(), false) }
@@ -233,15 +264,58 @@ impl<'a> Context<'a> {
 
     /// Frees a sequence's cells from a position on; says whether that was possible.
     pub(crate) fn remove(&mut self, sequence: u32, from: u32) -> bool {
+        let position = self.position(sequence, from) as i32;
+        if let Some(places) = &mut self.places {
+            places.cut(sequence, from);
+        }
         // SAFETY: the context is alive and not shared; sequences are below `n_seq_max`.
-        unsafe { sys::llama_memory_seq_rm(self.memory(), sequence as i32, from as i32, -1) }
+        unsafe { sys::llama_memory_seq_rm(self.memory(), sequence as i32, position, -1) }
     }
 
-    /// Frees a sequence's cells at some positions; says whether that was possible.
-    pub(crate) fn remove_range(&mut self, sequence: u32, positions: Range<u32>) -> bool {
-        let (from, to) = (positions.start as i32, positions.end as i32);
+    /// Frees a sequence's cells before one, which keep their places; says whether that was possible.
+    /// Inside of an image, those of the image stay.
+    pub(crate) fn remove_before(&mut self, sequence: u32, cell: u32) -> bool {
+        let position = self.position(sequence, cell) as i32;
         // SAFETY: as in `remove`.
-        unsafe { sys::llama_memory_seq_rm(self.memory(), sequence as i32, from, to) }
+        unsafe { sys::llama_memory_seq_rm(self.memory(), sequence as i32, 0, position) }
+    }
+
+    /// How many cells a sequence has got, where cells say more of their places than one number.
+    pub(crate) fn placed_cells(&self, sequence: u32) -> Option<u32> {
+        Some(self.places.as_ref()?.cells(sequence))
+    }
+
+    /// An empty sequence was given a state with cells at these positions, behind `before` others
+    /// that it gets, and goes on at `next`.
+    pub(crate) fn place(
+        &mut self,
+        sequence: u32,
+        before: u32,
+        positions: impl Iterator<Item = u32>,
+        next: u32,
+    ) {
+        if let Some(places) = &mut self.places {
+            places.restore(sequence, before, positions, next);
+        }
+    }
+
+    /// An empty sequence was given the state of another one.
+    pub(crate) fn place_as(&mut self, from: u32, to: u32) {
+        if let Some(places) = &mut self.places {
+            places.share(from, to, places.cells(from));
+        }
+    }
+
+    /// The model's number for the place of a cell.
+    fn position(&self, sequence: u32, cell: u32) -> u32 {
+        let places = self.places.as_ref();
+        places.map_or(cell, |places| places.position(sequence, cell))
+    }
+
+    fn clear_places(&mut self) {
+        if let Some(places) = &mut self.places {
+            places.clear();
+        }
     }
 
     /// Bytes of a sequence's state as llama.cpp writes it.
@@ -307,14 +381,19 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Gives one sequence all cells of another, below a position.
-    pub(crate) fn copy(&mut self, from: u32, to: u32, end: i32) {
+    /// Gives one sequence the first cells of another.
+    pub(crate) fn share(&mut self, from: u32, to: u32, cells: u32) {
+        let end = self.position(from, cells) as i32;
+        if let Some(places) = &mut self.places {
+            places.share(from, to, cells);
+        }
         // SAFETY: as in `remove`.
         unsafe { sys::llama_memory_seq_cp(self.memory(), from as i32, to as i32, 0, end) }
     }
 
     /// Frees all cells and zeroes them.
     pub(crate) fn clear(&mut self) {
+        self.clear_places();
         // SAFETY: the context is alive and not shared.
         unsafe { sys::llama_memory_clear(self.memory(), true) }
     }
@@ -376,14 +455,16 @@ struct Batch {
 }
 
 impl Batch {
-    fn fill(&mut self, entries: &[BatchToken]) -> sys::llama_batch {
+    fn fill(&mut self, entries: &[BatchToken], places: Option<&Places>) -> sys::llama_batch {
         self.tokens.clear();
         self.positions.clear();
         self.sequences.clear();
         self.logits.clear();
         for entry in entries {
+            let cell = entry.position;
+            let position = places.map_or(cell, |places| places.position(entry.slot.0, cell));
             self.tokens.push(entry.token);
-            self.positions.push(entry.position as sys::llama_pos);
+            self.positions.push(position as sys::llama_pos);
             self.sequences.push(entry.slot.0 as sys::llama_seq_id);
             self.logits.push(i8::from(entry.logits));
         }
@@ -395,7 +476,7 @@ impl Batch {
     }
 
     /// Takes in images; tells how many numbers each of their embeddings has, if all have as many.
-    fn fill_images(&mut self, images: &[BatchImage<'_>]) -> Option<usize> {
+    fn fill_images(&mut self, images: &[BatchImage<'_>], places: Option<&Places>) -> Option<usize> {
         self.embeddings.clear();
         self.positions.clear();
         self.sequences.clear();
@@ -407,13 +488,41 @@ impl Batch {
                 return None;
             }
             self.embeddings.extend_from_slice(image.embeddings);
-            for position in image.first..image.first + image.positions {
-                self.positions.push(position as sys::llama_pos);
+            for _ in 0..image.positions {
                 self.sequences.push(image.slot.0 as sys::llama_seq_id);
                 self.logits.push(0);
             }
         }
+        match places {
+            Some(places) => self.fill_grids(images, places),
+            None => self.positions.extend(images.iter().flat_map(|image| {
+                (image.first..image.first + image.positions)
+                    .map(|position| position as sys::llama_pos)
+            })),
+        }
         Some(width)
+    }
+
+    /// Takes in the four numbers that a model with M-RoPE has for each position of an image, all
+    /// first numbers before all second ones: where the image begins, line, column, and 0.
+    fn fill_grids(&mut self, images: &[BatchImage<'_>], places: &Places) {
+        let count = self.sequences.len();
+        self.positions.resize(4 * count, 0);
+        let mut index = 0;
+        for image in images {
+            let begin = places.position(image.slot.0, image.first - image.offset);
+            for offset in image.offset..image.offset + image.positions {
+                let columns = image
+                    .tile
+                    .columns
+                    .map_or(image.tile.positions, NonZero::get);
+                let numbers = [begin, begin + offset / columns, begin + offset % columns];
+                for (number, first) in numbers.into_iter().zip([0, count, 2 * count]) {
+                    self.positions[first + index] = number as sys::llama_pos;
+                }
+                index += 1;
+            }
+        }
     }
 
     /// The batch of what was taken in by [`fill_images`](Self::fill_images).
@@ -427,7 +536,7 @@ impl Batch {
 
     /// A batch of all positions, without what is there.
     fn of_positions(&mut self) -> sys::llama_batch {
-        let count = self.positions.len();
+        let count = self.sequences.len();
         self.sequence_counts.resize(count, 1);
         self.sequence_lists.clear();
         // Only after the last `push`, which may move the numbers pointed to.

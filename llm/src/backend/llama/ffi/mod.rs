@@ -10,6 +10,7 @@ mod guard;
 mod log;
 mod mapping;
 mod model;
+mod places;
 mod system;
 mod threadpool;
 #[cfg(feature = "vision")]

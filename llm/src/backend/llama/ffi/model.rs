@@ -3,6 +3,7 @@
 
 use std::ffi::{CStr, CString, c_void};
 use std::mem;
+use std::num::NonZero;
 use std::ptr::{self, NonNull};
 
 use llama_cpp_2::model::LlamaModel;
@@ -22,12 +23,12 @@ pub(crate) fn attention_window(model: &LlamaModel) -> u32 {
 }
 
 /// Bytes that llama.cpp keeps of a cell beside its position: two more positions and the token, where
-/// positions are those of an image.
-pub(crate) fn cell_extension(model: &LlamaModel) -> usize {
+/// positions can be those of an image. None for models that have one number for a position.
+pub(crate) fn cell_extension(model: &LlamaModel) -> Option<NonZero<usize>> {
     // SAFETY: the model is alive.
     match unsafe { sys::llama_model_rope_type(as_ptr(model).as_ptr()) } {
-        sys::LLAMA_ROPE_TYPE_MROPE | sys::LLAMA_ROPE_TYPE_IMROPE => 12,
-        _ => 0,
+        sys::LLAMA_ROPE_TYPE_MROPE | sys::LLAMA_ROPE_TYPE_IMROPE => NonZero::new(12),
+        _ => None,
     }
 }
 

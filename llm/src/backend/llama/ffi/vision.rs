@@ -1,6 +1,7 @@
 //! libmtmd: what reads images for a model.
 
 use std::ffi::CStr;
+use std::num::NonZero;
 use std::ptr::NonNull;
 use std::slice;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,6 +10,7 @@ use llama_cpp_2::model::LlamaModel;
 use llama_cpp_sys_2 as sys;
 
 use super::{guard, log};
+use crate::backend::interface::TileShape;
 use crate::protocol::Token;
 
 unsafe extern "C" {
@@ -122,18 +124,6 @@ impl Mtmd {
         unsafe { sys::mtmd_support_vision(self.raw.as_ptr()) }
     }
 
-    /// Whether the model counts positions of an image in more than one dimension.
-    pub(crate) fn has_grid_positions(&self) -> bool {
-        // SAFETY: the context is alive.
-        unsafe { sys::mtmd_decode_use_mrope(self.raw.as_ptr()) }
-    }
-
-    /// Whether the positions of an image see those behind them.
-    pub(crate) fn looks_ahead(&self) -> bool {
-        // SAFETY: the context is alive; without a chunk, the question is about images.
-        unsafe { sys::mtmd_decode_use_non_causal(self.raw.as_ptr(), std::ptr::null()) }
-    }
-
     /// What stands for an image in a prompt. `rgb` has three bytes for each pixel.
     pub(crate) fn prepare(
         self: &Arc<Self>,
@@ -216,23 +206,17 @@ impl Chunks {
                 continue;
             }
             // SAFETY: the chunk is alive; the copy belongs to whoever asked for it.
-            let (copy, tokens, positions) = unsafe {
-                (
-                    sys::mtmd_input_chunk_copy(chunk),
-                    sys::mtmd_input_chunk_get_n_tokens(chunk),
-                    sys::mtmd_input_chunk_get_n_pos(chunk),
-                )
-            };
-            let chunk = Chunk {
+            let copy = unsafe { sys::mtmd_input_chunk_copy(chunk) };
+            let mut chunk = Chunk {
                 raw: NonNull::new(copy).expect("C++ allocates or throws"),
-                positions: u32::try_from(tokens).unwrap_or(0),
+                shape: TileShape {
+                    positions: 0,
+                    columns: None,
+                    looks_ahead: false,
+                },
                 mtmd: Arc::clone(mtmd),
             };
-            if chunk.positions == 0 || i64::from(positions) != i64::from(chunk.positions) {
-                return Err(format!(
-                    "the image has {tokens} embeddings at {positions} positions"
-                ));
-            }
+            chunk.shape = chunk.find_shape()?;
             read.push(ChunkOrText::Chunk(chunk));
         }
         Ok(read)
@@ -249,7 +233,7 @@ impl Drop for Chunks {
 /// An image, or a tile of one, scaled as its projector wants it.
 pub(crate) struct Chunk {
     raw: NonNull<sys::mtmd_input_chunk>,
-    positions: u32,
+    shape: TileShape,
     mtmd: Arc<Mtmd>,
 }
 
@@ -257,9 +241,55 @@ pub(crate) struct Chunk {
 unsafe impl Send for Chunk {}
 
 impl Chunk {
-    /// Positions that it takes in a prompt.
-    pub(crate) fn positions(&self) -> u32 {
-        self.positions
+    /// How it lies in a prompt.
+    pub(crate) fn shape(&self) -> TileShape {
+        self.shape
+    }
+
+    /// What libmtmd says of it, as far as it is what batches are made for.
+    fn find_shape(&self) -> Result<TileShape, String> {
+        let (context, chunk) = (self.mtmd.raw.as_ptr(), self.raw.as_ptr());
+        // SAFETY: the context and the chunk are alive and only read.
+        let (tokens, span, looks_ahead, is_grid) = unsafe {
+            (
+                sys::mtmd_input_chunk_get_n_tokens(chunk),
+                sys::mtmd_input_chunk_get_n_pos(chunk),
+                sys::mtmd_decode_use_non_causal(context, chunk),
+                sys::mtmd_decode_use_mrope(context),
+            )
+        };
+        let shape = TileShape {
+            positions: u32::try_from(tokens).unwrap_or(0),
+            columns: if is_grid { self.columns(tokens) } else { None },
+            looks_ahead,
+        };
+        let is_known = is_grid == shape.columns.is_some();
+        if shape.positions == 0 || !is_known || i64::from(span) != i64::from(shape.span()) {
+            return Err(format!(
+                "the image has {tokens} embeddings at {span} positions, in an order that is not known"
+            ));
+        }
+        Ok(shape)
+    }
+
+    /// The columns of so many embeddings that lie line by line; none if they lie in another way.
+    fn columns(&self, embeddings: usize) -> Option<NonZero<u32>> {
+        // SAFETY: the chunk is alive; what it has of an image lives as long.
+        let image = unsafe { sys::mtmd_input_chunk_get_tokens_image(self.raw.as_ptr()) };
+        let image = NonNull::new(image.cast_mut())?;
+        // SAFETY: the image is alive, and has so many embeddings.
+        let place = |begin: i32, index: usize| unsafe {
+            sys::mtmd_image_tokens_get_decoder_pos(image.as_ptr(), begin, index)
+        };
+        let first_line = (0..embeddings).take_while(|index| place(0, *index).y == 0);
+        let columns = NonZero::new(u32::try_from(first_line.count()).ok()?)?;
+        let in_lines = |begin: u32, index: usize| {
+            let found = place(begin as i32, index);
+            let (line, column) = (index as u32 / columns, index as u32 % columns);
+            (found.t, found.y, found.x, found.z) == (begin, begin + line, begin + column, 0)
+        };
+        let all_in_lines = (0..embeddings).all(|index| in_lines(0, index) && in_lines(1, index));
+        all_in_lines.then_some(columns)
     }
 
     /// Computes its embeddings, one position after the other.
@@ -275,7 +305,7 @@ impl Chunk {
                 .complaint()
                 .unwrap_or_else(|| "libmtmd cannot encode the image".to_owned()));
         }
-        let count = self.positions as usize * self.mtmd.width;
+        let count = self.shape.positions as usize * self.mtmd.width;
         // SAFETY: after a chunk was encoded, there are as many numbers as it has positions, each of
         // the model's width, until the next one is.
         let embeddings = unsafe {

@@ -1,0 +1,161 @@
+//! Images that a request names by URLs which somebody has to fetch before a node reads it.
+
+use graphmill_engine::Result;
+use serde_json::{Map, Value};
+
+use crate::payload::JsonBody;
+
+/// An image that is somewhere else.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RemoteImage {
+    /// Where it is in the request, for errors: `messages[0].content[1]`.
+    pub field: String,
+    /// Its URL, with `http` or `https`.
+    pub url: String,
+    /// The field of the body that it is in, and where the URL is in that.
+    place: (&'static str, String),
+}
+
+/// The fields that conversations are in.
+const CONVERSATIONS: [&str; 2] = ["messages", "input"];
+
+impl RemoteImage {
+    /// Those of a request, in order, whatever dialect it is in.
+    ///
+    /// # Errors
+    /// If a field is nested too deep or has too many values.
+    pub fn all(json: &JsonBody) -> Result<Vec<Self>> {
+        let mut found = Vec::new();
+        for name in CONVERSATIONS {
+            if let Some(value) = json.get(name)? {
+                find(value, name, name, "", &mut found);
+            }
+        }
+        Ok(found)
+    }
+
+    /// The request with other URLs in the place of these, one for each.
+    ///
+    /// # Errors
+    /// As [`all`](Self::all).
+    pub fn replace(json: &JsonBody, images: &[Self], urls: Vec<String>) -> Result<JsonBody> {
+        let mut replaced = json.without(&[]);
+        let mut urls = images.iter().zip(urls).peekable();
+        for name in CONVERSATIONS {
+            let Some(value) = json.get(name)?.filter(|_| urls.peek().is_some()) else {
+                continue;
+            };
+            let mut value = value.clone();
+            while let Some((image, url)) = urls.next_if(|(image, _)| image.place.0 == name) {
+                if let Some(place) = value.pointer_mut(&image.place.1) {
+                    *place = url.into();
+                }
+            }
+            replaced.insert(name, value);
+        }
+        Ok(replaced)
+    }
+}
+
+/// Looks through messages, items and their parts.
+fn find(
+    value: &Value,
+    name: &'static str,
+    field: &str,
+    pointer: &str,
+    found: &mut Vec<RemoteImage>,
+) {
+    match value {
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                let (field, pointer) = (format!("{field}[{index}]"), format!("{pointer}/{index}"));
+                find(item, name, &field, &pointer, found);
+            }
+        }
+        Value::Object(part) => {
+            if let Some((below, url)) = url_of(part).filter(|(_, url)| is_remote(url)) {
+                found.push(RemoteImage {
+                    field: field.to_owned(),
+                    url: url.to_owned(),
+                    place: (name, format!("{pointer}{below}")),
+                });
+            }
+            for key in ["content", "output"] {
+                if let Some(inner) = part.get(key) {
+                    let (field, pointer) = (format!("{field}.{key}"), format!("{pointer}/{key}"));
+                    find(inner, name, &field, &pointer, found);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The URL of a part that is an image, and where it is in the part.
+fn url_of(part: &Map<String, Value>) -> Option<(&'static str, &str)> {
+    let (below, url) = match part.get("type")?.as_str()? {
+        "image_url" => ("/image_url/url", part.get("image_url")?.get("url")?),
+        "input_image" => ("/image_url", part.get("image_url")?),
+        "image" => ("/source/url", part.get("source")?.get("url")?),
+        _ => return None,
+    };
+    Some((below, url.as_str()?))
+}
+
+fn is_remote(url: &str) -> bool {
+    let scheme = url.split_once(':').map_or("", |(scheme, _)| scheme);
+    ["http", "https"]
+        .iter()
+        .any(|it| scheme.eq_ignore_ascii_case(it))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn urls_are_found_in_every_dialect_and_replaced() {
+        let bodies = [
+            json!({ "messages": [{ "role": "user", "content": [
+                { "type": "text", "text": "https://a" },
+                { "type": "image_url", "image_url": { "url": "https://a/1" } },
+                { "type": "image_url", "image_url": { "url": "data:image/png;base64,AA" } },
+                { "type": "image", "source": { "type": "url", "url": "HTTP://a/2" } },
+                { "type": "tool_result", "content": [
+                    { "type": "image", "source": { "type": "url", "url": "http://a/3" } },
+                ]},
+            ]}]}),
+            json!({ "model": "m", "input": [
+                { "role": "user", "content": [{ "type": "input_image", "image_url": "https://a/4" }] },
+                { "type": "function_call_output", "output": [
+                    { "type": "input_image", "image_url": "https://a/5" },
+                ]},
+            ]}),
+        ];
+        let expected: [&[&str]; 2] = [
+            &[
+                "messages[0].content[1]",
+                "messages[0].content[3]",
+                "messages[0].content[4].content[0]",
+            ],
+            &["input[0].content[0]", "input[1].output[0]"],
+        ];
+        for (body, fields) in bodies.iter().zip(expected) {
+            let json = JsonBody::of_value(body).expect("an object");
+            let images = RemoteImage::all(&json).expect("short");
+            let found: Vec<&str> = images.iter().map(|image| &*image.field).collect();
+            assert_eq!(found, fields);
+            let urls = (0..images.len()).map(|index| format!("data:{index}"));
+            let replaced = RemoteImage::replace(&json, &images, urls.collect()).expect("short");
+            let left = RemoteImage::all(&replaced).expect("short");
+            assert!(left.is_empty(), "{left:?}");
+            let mut text = replaced.to_value().expect("short").to_string();
+            for (index, image) in images.iter().enumerate() {
+                text = text.replace(&format!("data:{index}"), &image.url);
+            }
+            assert_eq!(text, body.to_string());
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Where the cells of sequences are in the model's own counting. Most models count the tokens of a
+//! sequence, so that the place of a cell is its position. Models with M-RoPE count an image by lines
+//! and columns: all of its cells are at the position where it begins, and what comes behind it goes
+//! on from the largest number of a line or a column.
+
+use crate::backend::interface::TileShape;
+
+/// The positions of the cells of each sequence. Where a sequence is cut or shared, that is at the
+/// beginning or the end of an image, never inside.
+pub(super) struct Places(Vec<Row>);
+
+/// The cells of a sequence.
+#[derive(Clone, Default)]
+struct Row {
+    positions: Vec<u32>,
+    /// The position of the cell that comes next.
+    next: u32,
+}
+
+impl Places {
+    pub(super) fn new(sequences: u32) -> Self {
+        Self(vec![Row::default(); sequences as usize])
+    }
+
+    /// How many cells a sequence has.
+    pub(super) fn cells(&self, sequence: u32) -> u32 {
+        self.0[sequence as usize].positions.len() as u32
+    }
+
+    /// The position of a cell; of one that a sequence does not have, as if only text came before it.
+    pub(super) fn position(&self, sequence: u32, cell: u32) -> u32 {
+        let row = &self.0[sequence as usize];
+        let ahead = || row.next + cell - row.positions.len() as u32;
+        let known = row.positions.get(cell as usize).copied();
+        known.unwrap_or_else(ahead)
+    }
+
+    /// A sequence has another cell, of a token.
+    pub(super) fn add_token(&mut self, sequence: u32) {
+        let row = &mut self.0[sequence as usize];
+        row.positions.push(row.next);
+        row.next += 1;
+    }
+
+    /// A sequence has so many more cells, of an image that began at this position.
+    pub(super) fn add_image(&mut self, sequence: u32, begin: u32, cells: u32, tile: &TileShape) {
+        let row = &mut self.0[sequence as usize];
+        let count = row.positions.len() + cells as usize;
+        row.positions.resize(count, begin);
+        row.next = begin + tile.span();
+    }
+
+    /// A sequence has given up its cells from this one on.
+    pub(super) fn cut(&mut self, sequence: u32, from: u32) {
+        let next = self.position(sequence, from);
+        let row = &mut self.0[sequence as usize];
+        if (from as usize) < row.positions.len() {
+            row.positions.truncate(from as usize);
+            row.next = next;
+        }
+    }
+
+    /// The first cells of a sequence belong to another one, too, which may have some behind them.
+    pub(super) fn share(&mut self, from: u32, to: u32, cells: u32) {
+        let next = self.position(from, cells);
+        let shared = self.0[from as usize].positions[..cells as usize].to_vec();
+        let row = &mut self.0[to as usize];
+        if row.positions.len() > cells as usize {
+            row.positions[..cells as usize].copy_from_slice(&shared);
+        } else {
+            row.positions = shared;
+            row.next = next;
+        }
+    }
+
+    /// An empty sequence has cells at these positions, the first of them behind `before` others that
+    /// it gets, and goes on at `next`.
+    pub(super) fn restore(
+        &mut self,
+        sequence: u32,
+        before: u32,
+        positions: impl Iterator<Item = u32>,
+        next: u32,
+    ) {
+        let row = &mut self.0[sequence as usize];
+        row.positions.clear();
+        row.positions.resize(before as usize, 0);
+        row.positions.extend(positions);
+        row.next = next;
+    }
+
+    /// No sequence has cells.
+    pub(super) fn clear(&mut self) {
+        for row in &mut self.0 {
+            *row = Row::default();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZero;
+
+    use super::*;
+
+    const GRID: TileShape = TileShape {
+        positions: 6,
+        columns: NonZero::new(3),
+        looks_ahead: false,
+    };
+
+    /// Two tokens, an image of two lines with three columns, two tokens.
+    fn places() -> Places {
+        let mut places = Places::new(2);
+        for _ in 0..2 {
+            places.add_token(0);
+        }
+        for cells in [4, 2] {
+            places.add_image(0, 2, cells, &GRID);
+        }
+        for _ in 0..2 {
+            places.add_token(0);
+        }
+        places
+    }
+
+    #[test]
+    fn what_follows_an_image_is_behind_its_longest_side() {
+        let places = places();
+        let positions: Vec<u32> = (0..12).map(|cell| places.position(0, cell)).collect();
+        assert_eq!(positions, [0, 1, 2, 2, 2, 2, 2, 2, 5, 6, 7, 8]);
+        assert_eq!(places.cells(0), 10);
+    }
+
+    #[test]
+    fn a_sequence_that_is_cut_goes_on_where_it_was() {
+        let mut places = places();
+        places.cut(0, 10);
+        places.cut(0, 8);
+        assert_eq!((places.cells(0), places.position(0, 8)), (8, 5));
+        places.cut(0, 2);
+        assert_eq!((places.cells(0), places.position(0, 2)), (2, 2));
+        places.cut(0, 0);
+        assert_eq!(places.position(0, 0), 0);
+    }
+
+    #[test]
+    fn what_is_shared_has_the_same_positions() {
+        let mut places = places();
+        places.share(0, 1, 8);
+        assert_eq!((places.cells(1), places.position(1, 8)), (8, 5));
+        places.cut(1, 0);
+        places.restore(1, 8, [5, 6].into_iter(), 7);
+        places.share(0, 1, 8);
+        for cell in 0..11 {
+            assert_eq!(places.position(0, cell), places.position(1, cell), "{cell}");
+        }
+    }
+}

@@ -1,0 +1,378 @@
+//! Images that requests name by URLs. They are fetched before a graph gets the request, from hosts
+//! that the server's options name and from nowhere else.
+//!
+//! A name is looked up once, and the connection goes to an address that was found then: whoever
+//! controls a name cannot point it at a machine of the server's own network, before or after it was
+//! checked. Redirects are not followed, as they would lead elsewhere.
+
+use std::{
+    future::Future,
+    io,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    pin::Pin,
+    str::FromStr,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+    vec,
+};
+
+use axum::body::Body;
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use bytes::Bytes;
+use graphmill_calculators::{http::RemoteImage, payload::JsonBody};
+use hyper::{HeaderMap, StatusCode, Uri, header};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::{
+    client::legacy::{
+        Client,
+        connect::{HttpConnector, dns::Name},
+    },
+    rt::TokioExecutor,
+};
+use rustls::crypto::ring;
+use tokio::{net::lookup_host, sync::Semaphore, task::spawn_blocking, time::timeout};
+use tower::Service;
+
+use super::bodies::Bodies;
+use crate::rescue::{Cause, Failure};
+
+/// Most images of a request that are fetched.
+const MAX_IMAGES: usize = 16;
+/// Requests whose images are fetched at the same time. More wait, no more than there can be
+/// connections.
+const MAX_FETCHING: usize = 16;
+/// How long an image may take to come.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A host that images may be fetched from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MediaHost {
+    name: String,
+    /// That of the scheme, unless the entry has one.
+    port: Option<u16>,
+}
+
+impl FromStr for MediaHost {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || {
+            "expected the name of a host, such as `images.example.com`, or one with a port"
+                .to_owned()
+        };
+        let uri: Uri = format!("http://{text}").parse().map_err(|_| wrong())?;
+        let is_authority = uri.authority().is_some_and(|it| it.as_str() == text);
+        let host = uri.host().filter(|host| is_authority && !host.is_empty());
+        let host = host
+            .filter(|_| !text.contains(['@', '*']))
+            .ok_or_else(wrong)?;
+        Ok(Self {
+            name: host.to_ascii_lowercase(),
+            port: uri.port_u16(),
+        })
+    }
+}
+
+impl MediaHost {
+    fn is_of(&self, uri: &Uri) -> bool {
+        let usual = if uri.scheme_str() == Some("https") {
+            443
+        } else {
+            80
+        };
+        let same = uri
+            .host()
+            .is_some_and(|host| host.eq_ignore_ascii_case(&self.name));
+        same && uri.port_u16().unwrap_or(usual) == self.port.unwrap_or(usual)
+    }
+}
+
+/// Fetches images.
+pub(crate) struct Media {
+    hosts: Vec<MediaHost>,
+    client: Client<HttpsConnector<HttpConnector<Public>>, Body>,
+    fetching: Semaphore,
+}
+
+impl Media {
+    /// Fetches from these hosts.
+    pub(crate) fn new(hosts: Vec<MediaHost>) -> io::Result<Self> {
+        let mut http = HttpConnector::new_with_resolver(Public);
+        http.enforce_http(false);
+        http.set_connect_timeout(Some(PATIENCE));
+        let https = HttpsConnectorBuilder::new()
+            .with_provider_and_native_roots(ring::default_provider())?
+            .https_or_http()
+            .enable_http1()
+            .wrap_connector(http);
+        Ok(Self {
+            hosts,
+            client: Client::builder(TokioExecutor::new()).build(https),
+            fetching: Semaphore::new(MAX_FETCHING),
+        })
+    }
+
+    /// The request with the images themselves in the place of their URLs; none if it has no such
+    /// URL.
+    pub(crate) async fn fetch(
+        &self,
+        json: &Arc<JsonBody>,
+        bodies: &Arc<Bodies>,
+    ) -> Result<Option<JsonBody>, Failure> {
+        let asked = Arc::clone(json);
+        let images = beside(move || RemoteImage::all(&asked)).await?;
+        if images.is_empty() {
+            return Ok(None);
+        }
+        if let Some(image) = images.get(MAX_IMAGES) {
+            let why = format!("is one image too many: {MAX_IMAGES} of a request are fetched");
+            return Err(refused(image, &why).with_code("too_many_images"));
+        }
+        let closed = |_| Failure::new(Cause::Draining, "the server is stopping");
+        let _turn = self.fetching.acquire().await.map_err(closed)?;
+        let mut files = Vec::new();
+        for image in &images {
+            let uri = self.allowed(image)?;
+            let fetched = timeout(PATIENCE, self.get(image, uri, bodies)).await;
+            let file = fetched.unwrap_or_else(|_| {
+                let why = format!("is the URL of an image that did not come within {PATIENCE:?}");
+                Err(refused(image, &why))
+            })?;
+            files.push(file);
+        }
+        let asked = Arc::clone(json);
+        let replaced = beside(move || {
+            let url = |file: Bytes| format!("data:image/*;base64,{}", STANDARD.encode(file));
+            RemoteImage::replace(&asked, &images, files.into_iter().map(url).collect())
+        });
+        replaced.await.map(Some)
+    }
+
+    /// The URL of an image, if it may be fetched.
+    fn allowed(&self, image: &RemoteImage) -> Result<Uri, Failure> {
+        let uri: Uri = image
+            .url
+            .parse()
+            .map_err(|_| refused(image, "is no URL that can be fetched"))?;
+        if uri.authority().is_none_or(|it| it.as_str().contains('@')) {
+            return Err(refused(
+                image,
+                "is a URL without a host, or with a password",
+            ));
+        }
+        if self.hosts.iter().any(|host| host.is_of(&uri)) {
+            return Ok(uri);
+        }
+        let why = "is the URL of an image on a host that this server fetches none from (--allowed_media_domains)";
+        Err(refused(image, why).with_code("unsupported_parameter"))
+    }
+
+    async fn get(
+        &self,
+        image: &RemoteImage,
+        uri: Uri,
+        bodies: &Arc<Bodies>,
+    ) -> Result<Bytes, Failure> {
+        let answer = self.client.get(uri).await.map_err(|error| {
+            refused(
+                image,
+                &format!(
+                    "is the URL of an image that cannot be fetched: {}",
+                    chain(&error)
+                ),
+            )
+        })?;
+        if answer.status() != StatusCode::OK {
+            let why = format!(
+                "is the URL of an image, and its host answers with status {}",
+                answer.status()
+            );
+            return Err(refused(image, &why));
+        }
+        let kind = answer.headers().get(header::CONTENT_TYPE);
+        let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        if !kind.starts_with("image/") {
+            let why = "is the URL of something that is no image, as its host says";
+            return Err(refused(image, why));
+        }
+        // Bytes are taken as they are, whatever the answer says of an encoding.
+        let headers = HeaderMap::new();
+        let read = bodies.read(&headers, Body::new(answer.into_body()));
+        read.await.map_err(|failure| match failure.cause {
+            Cause::BodyTooLarge => {
+                let why = "is the URL of an image with more bytes than a body can have (--max_body_bytes)";
+                refused(image, why).with_code("image_too_large")
+            }
+            Cause::BadRequest => refused(image, "is the URL of an image that did not come whole"),
+            _ => failure,
+        })
+    }
+}
+
+/// Reads or writes a body off the threads that serve requests, as it may be a long one.
+async fn beside<T: Send + 'static>(
+    work: impl FnOnce() -> graphmill_engine::Result<T> + Send + 'static,
+) -> Result<T, Failure> {
+    let worked = spawn_blocking(work).await;
+    let panicked = |_| Failure::new(Cause::Panic, "the images of the request could not be read");
+    worked.map_err(panicked)?.map_err(Failure::from)
+}
+
+fn refused(image: &RemoteImage, why: &str) -> Failure {
+    let message = format!("`{}` {why}", image.field);
+    Failure::new(Cause::BadRequest, message)
+        .of_field(image.field.clone())
+        .with_code("invalid_image_url")
+}
+
+/// An error and what it comes from.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut why = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        why = format!("{why}: {error}");
+        source = error.source();
+    }
+    why
+}
+
+/// Finds addresses of names, if all of them are public. What is an address already is not looked
+/// up: those that may be used are named one by one.
+#[derive(Clone, Copy, Debug)]
+struct Public;
+
+impl Service<Name> for Public {
+    type Response = vec::IntoIter<SocketAddr>;
+    type Error = io::Error;
+    type Future = Pin<Box<dyn Future<Output = io::Result<Self::Response>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, name: Name) -> Self::Future {
+        Box::pin(async move {
+            let found: Vec<SocketAddr> = lookup_host((name.as_str(), 0)).await?.collect();
+            if found.iter().all(|address| is_public(address.ip())) {
+                return Ok(found.into_iter());
+            }
+            Err(io::Error::new(
+                io::ErrorKind::PermissionDenied,
+                "its name stands for an address that is not public",
+            ))
+        })
+    }
+}
+
+/// Whether an address is one of the Internet at large.
+fn is_public(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => is_public_v4(address),
+        IpAddr::V6(address) => is_public_v6(address),
+    }
+}
+
+fn is_public_v4(address: Ipv4Addr) -> bool {
+    let [first, second, third, _] = address.octets();
+    let is_special = match (first, second) {
+        // This network; shared between carriers; protocol assignments; measurements; reserved.
+        (0 | 240.., _) | (100, 64..=127) | (198, 18 | 19) => true,
+        (192, 0) => third == 0,
+        (192, 88) => third == 99,
+        _ => false,
+    };
+    !(is_special
+        || address.is_private()
+        || address.is_loopback()
+        || address.is_link_local()
+        || address.is_multicast()
+        || address.is_documentation())
+}
+
+fn is_public_v6(address: Ipv6Addr) -> bool {
+    let segments = address.segments();
+    // Those that carry an address of version 4, and what is for documents, have places among these.
+    let is_special = match segments {
+        [0x2001, second, ..] => second < 0x200 || second == 0xdb8,
+        [0x2002, ..] => true,
+        [0x3fff, second, ..] => second < 0x1000,
+        _ => false,
+    };
+    match address.to_ipv4_mapped() {
+        Some(address) => is_public_v4(address),
+        None => (0x2000..0x4000).contains(&segments[0]) && !is_special,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_addresses_of_the_internet_are_public() {
+        let is_public = |text: &str| is_public(text.parse().expect("an address"));
+        for address in [
+            "1.1.1.1",
+            "93.184.216.34",
+            "172.32.0.1",
+            "2606:4700::1111",
+            "::ffff:8.8.8.8",
+        ] {
+            assert!(is_public(address), "{address}");
+        }
+        for address in [
+            "0.0.0.0",
+            "10.1.2.3",
+            "100.64.0.1",
+            "127.0.0.1",
+            "127.9.9.9",
+            "169.254.169.254",
+            "172.16.0.1",
+            "172.31.255.255",
+            "192.0.0.8",
+            "192.0.2.1",
+            "192.168.1.1",
+            "198.18.0.1",
+            "224.0.0.1",
+            "240.0.0.1",
+            "255.255.255.255",
+            "::",
+            "::1",
+            "::127.0.0.1",
+            "::ffff:127.0.0.1",
+            "::ffff:10.0.0.1",
+            "64:ff9b::a00:1",
+            "2001::1",
+            "2001:db8::1",
+            "2002:7f00:1::",
+            "fc00::1",
+            "fd12::1",
+            "fe80::1",
+            "fec0::1",
+            "ff02::1",
+        ] {
+            assert!(!is_public(address), "{address}");
+        }
+    }
+
+    #[test]
+    fn hosts_are_named_with_or_without_a_port() {
+        let host = |text: &str| text.parse::<MediaHost>();
+        let is_of = |text: &str, url: &str| {
+            let uri = url.parse().expect("a URL");
+            host(text).expect("a host").is_of(&uri)
+        };
+        assert!(is_of("a.example", "https://A.example/x?y"));
+        assert!(is_of("a.example", "http://a.example:80/"));
+        assert!(is_of("127.0.0.1:81", "http://127.0.0.1:81/"));
+        assert!(is_of("[::1]:81", "http://[::1]:81/"));
+        assert!(!is_of("a.example", "https://a.example:80/"));
+        assert!(!is_of("a.example", "https://b.a.example/"));
+        assert!(!is_of("a.example", "https://a.example.b/"));
+        assert!(!is_of("127.0.0.1:81", "http://127.0.0.1/"));
+        for wrong in ["", "a b", "http://a", "a/b", "u@a", "*.a", ":80"] {
+            assert!(host(wrong).is_err(), "{wrong}");
+        }
+    }
+}
